@@ -1,0 +1,60 @@
+# `make` alone shows what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+export PYTHONPATH := $(CURDIR)/python
+
+.PHONY: help build demo bench test test-rust test-python lint format clean prerequisites
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+build: ## Build the binaries (target/release/sumrate and sumrate-link)
+	tools/prerequisites.sh build
+	cargo build --release --locked -p sumrate-cli -p sumrate-link
+
+demo: ## Two radios added up under a real download: out/demo/report.html (flags: DEMO="--size 512M")
+	tools/prerequisites.sh build demo
+	cargo build --release --locked -p sumrate-cli -p sumrate-link
+	$(PYTHON) -m sumrate.lab demo $(DEMO)
+
+bench: ## The sum ratio in five conditions: out/bench/report.html (flags: BENCH="--quick")
+	tools/prerequisites.sh build demo bench
+	cargo build --release --locked -p sumrate-cli -p sumrate-link
+	$(PYTHON) -m sumrate.lab bench $(BENCH)
+
+test: test-rust test-python ## Run every test
+
+test-rust: ## Run the Rust tests
+	cargo test --locked --workspace --no-fail-fast
+
+test-python: $(VENV)/installed build ## Run the lab's and the system tests (real processes in namespaces)
+	tools/prerequisites.sh test
+	$(VENV)/bin/pytest $(PYTEST)
+
+lint: $(VENV)/installed ## Check format, lints (warnings are errors), types and layering
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(VENV)/bin/ruff format --check python tests tools
+	$(VENV)/bin/ruff check python tests tools
+	$(VENV)/bin/mypy
+	$(PYTHON) tools/check_layering.py
+
+format: $(VENV)/installed ## Format Rust and Python
+	cargo fmt --all
+	$(VENV)/bin/ruff format python tests tools
+
+prerequisites: ## Install what building, the demo and the tests need, or say what is missing
+	tools/prerequisites.sh build demo bench test
+
+$(VENV)/installed: pyproject.toml
+	tools/prerequisites.sh venv
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --editable '.[dev]'
+	touch $@
+
+clean: ## Remove what was built and measured
+	rm -rf target out $(VENV)

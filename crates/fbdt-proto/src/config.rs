@@ -1,0 +1,293 @@
+//! What a session can be told before it starts.
+
+use alloc::string::String;
+use core::time::Duration;
+
+/// Which bytes a path sends next (F3b).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// The paper's: forward from the front, backward from segment tops.
+    TwoEnded,
+    /// Each path's bytes where delivery will be when they arrive.
+    #[default]
+    JustInTime,
+}
+
+impl Placement {
+    /// The name used in flags and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TwoEnded => "two-ended",
+            Self::JustInTime => "just-in-time",
+        }
+    }
+}
+
+/// How windows follow each other (F5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WindowMode {
+    /// Several windows open at once, sized by rate and RTT.
+    #[default]
+    Pipelined,
+    /// The paper's: one window of fixed size at a time.
+    Thesis,
+}
+
+impl WindowMode {
+    /// The name used in flags and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pipelined => "pipelined",
+            Self::Thesis => "thesis",
+        }
+    }
+}
+
+/// When a path sends a second copy of what another path owes (F6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Redundancy {
+    /// When its own copy is expected to arrive first.
+    #[default]
+    ExpectedArrival,
+    /// The paper's: after waiting one RTT of the other side.
+    RttWait,
+    /// Never; only bytes of closed subflows are sent again.
+    Off,
+}
+
+impl Redundancy {
+    /// The name used in flags and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ExpectedArrival => "expected-arrival",
+            Self::RttWait => "rtt-wait",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// What one end is willing to hold; both tell each other in the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest payload of a data frame, in bytes.
+    pub max_frame: u32,
+    /// Receive window of a new stream, in bytes.
+    pub stream_window: u64,
+    /// Receive window of the whole session, in bytes; no more than this is
+    /// ever held for streams together.
+    pub session_window: u64,
+    /// Streams that the peer may have open at once.
+    pub max_streams: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_frame: 64 << 10,
+            stream_window: 4 << 20,
+            session_window: 256 << 20,
+            max_streams: 1024,
+        }
+    }
+}
+
+/// Everything that shapes a session. `Default` is what measures best.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Which bytes a path sends next.
+    pub placement: Placement,
+    /// How windows follow each other.
+    pub window_mode: WindowMode,
+    /// When second copies are sent.
+    pub redundancy: Redundancy,
+    /// Name of the path that is always forward; by reliability if `None`.
+    pub forward: Option<String>,
+    /// Smallest and largest window of the pipelined mode, in bytes (F2).
+    pub window: (u64, u64),
+    /// Open windows per stream in the pipelined mode (F5).
+    pub window_depth: usize,
+    /// Window of the thesis mode, in bytes.
+    pub thesis_window: u64,
+    /// Share of the bytes that copies of overdue bytes may cost (F6).
+    pub overdue_budget: f64,
+    /// Bytes of such copies that are always allowed, so that a short
+    /// transfer has a budget too.
+    pub overdue_allowance: u64,
+    /// A copy must be expected this many times sooner than the original.
+    pub copy_margin: f64,
+    /// What this end is willing to hold.
+    pub limits: Limits,
+    /// Largest receive window of one stream, in bytes; it grows to this only
+    /// if the sender asks and the application keeps up.
+    pub max_stream_window: u64,
+    /// How long a session lives with all paths down.
+    pub linger: Duration,
+    /// No acknowledgement for this long (at least) makes a path suspect (F9).
+    pub suspect_floor: Duration,
+    /// Multiple of rate x min RTT that a path may hold (F7).
+    pub commit_gain: f64,
+    /// Time's worth of bytes that a path may hold beyond that (F7).
+    pub commit_slack: Duration,
+    /// Time's worth of bytes in one frame (F7).
+    pub frame_time: Duration,
+    /// At most one acknowledgement per path in this time (F8).
+    pub ack_interval: Duration,
+    /// Silence after which a probe is sent while streams are open, and while
+    /// none is.
+    pub keepalive: (Duration, Duration),
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            placement: Placement::default(),
+            window_mode: WindowMode::default(),
+            redundancy: Redundancy::default(),
+            forward: None,
+            window: (256 << 10, 4 << 20),
+            window_depth: 4,
+            thesis_window: 64 << 10,
+            overdue_budget: 0.005,
+            overdue_allowance: 1 << 20,
+            copy_margin: 1.5,
+            limits: Limits::default(),
+            max_stream_window: 128 << 20,
+            linger: Duration::from_secs(60),
+            suspect_floor: Duration::from_millis(50),
+            commit_gain: 3.0,
+            commit_slack: Duration::from_millis(2),
+            frame_time: Duration::from_millis(1),
+            ack_interval: Duration::from_millis(1),
+            keepalive: (Duration::from_millis(250), Duration::from_secs(15)),
+        }
+    }
+}
+
+/// A value that a session can't start with.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{field} is {value}: {advice}")]
+pub struct ConfigError {
+    /// The field of [`Config`] or [`Limits`].
+    pub field: &'static str,
+    /// The value found there.
+    pub value: f64,
+    /// What to do about it.
+    pub advice: &'static str,
+}
+
+impl Limits {
+    /// Smallest payload that every peer must accept, in bytes.
+    pub const MIN_FRAME: u32 = 4 << 10;
+    /// Largest payload that a frame can have, in bytes.
+    pub const MAX_FRAME: u32 = 64 << 10;
+
+    /// Checks what this end or the peer says.
+    ///
+    /// # Errors
+    /// The first limit that is out of range.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let frame = u64::from(self.max_frame);
+        check(
+            (Self::MIN_FRAME..=Self::MAX_FRAME).contains(&self.max_frame),
+            "max_frame",
+            frame as f64,
+            "use 4096 to 65536 bytes",
+        )?;
+        check(
+            (2 * frame..=1 << 40).contains(&self.stream_window),
+            "stream_window",
+            self.stream_window as f64,
+            "use at least two frames",
+        )?;
+        check(
+            (self.stream_window..=1 << 40).contains(&self.session_window),
+            "session_window",
+            self.session_window as f64,
+            "use at least one stream window",
+        )?;
+        check(
+            (1..=1 << 20).contains(&self.max_streams),
+            "max_streams",
+            f64::from(self.max_streams),
+            "use 1 to 1048576 streams",
+        )
+    }
+}
+
+impl Config {
+    /// Checks that a session can start with this.
+    ///
+    /// # Errors
+    /// The first field that is out of range, with what to use instead.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.limits.validate()?;
+        check(
+            self.window.0 >= 16 << 10 && self.window.0 <= self.window.1,
+            "window",
+            self.window.0 as f64,
+            "use at least 16384 bytes and a maximum that is not below the minimum",
+        )?;
+        check(
+            (1..=64).contains(&self.window_depth),
+            "window_depth",
+            self.window_depth as f64,
+            "use 1 to 64 open windows",
+        )?;
+        check(
+            self.thesis_window >= 4 << 10,
+            "thesis_window",
+            self.thesis_window as f64,
+            "use at least 4096 bytes",
+        )?;
+        check(
+            (0.0..=1.0).contains(&self.overdue_budget),
+            "overdue_budget",
+            self.overdue_budget,
+            "use a share of 0 to 1",
+        )?;
+        check(self.copy_margin >= 1.0, "copy_margin", self.copy_margin, "use at least 1")?;
+        check(
+            self.max_stream_window >= self.limits.stream_window,
+            "max_stream_window",
+            self.max_stream_window as f64,
+            "use at least the window of a new stream",
+        )?;
+        check(
+            (1.0..=100.0).contains(&self.commit_gain),
+            "commit_gain",
+            self.commit_gain,
+            "use 1 to 100",
+        )
+    }
+}
+
+fn check(
+    ok: bool,
+    field: &'static str,
+    value: f64,
+    advice: &'static str,
+) -> Result<(), ConfigError> {
+    if ok { Ok(()) } else { Err(ConfigError { field, value, advice }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_bad_values_are_named() {
+        assert_eq!(Config::default().validate(), Ok(()));
+        let bad = Config { window_depth: 0, ..Config::default() };
+        assert_eq!(bad.validate().unwrap_err().field, "window_depth");
+        let bad =
+            Config { limits: Limits { max_frame: 1, ..Limits::default() }, ..Config::default() };
+        assert_eq!(bad.validate().unwrap_err().field, "max_frame");
+        let bad = Config { overdue_budget: f64::NAN, ..Config::default() };
+        assert_eq!(bad.validate().unwrap_err().field, "overdue_budget");
+    }
+}

@@ -1,0 +1,181 @@
+//! What can go wrong, one type per operation.
+
+use alloc::string::String;
+
+use crate::units::{StreamId, SubflowId};
+use crate::wire::WireError;
+
+/// The peer broke a rule; the session closes with this.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// Bytes that are no frame.
+    #[error("malformed frame: {0}")]
+    Wire(#[from] WireError),
+    /// Data beyond the limit that was advertised for the stream.
+    #[error("stream {stream}: data up to offset {end}, but the advertised limit is {limit}")]
+    StreamLimit {
+        /// The stream.
+        stream: StreamId,
+        /// End of the offending data.
+        end: u64,
+        /// What was advertised.
+        limit: u64,
+    },
+    /// Data beyond the limit that was advertised for the session.
+    #[error("streams hold {used} bytes together, but the advertised limit is {limit}")]
+    SessionLimit {
+        /// Sum of the highest offsets of all streams.
+        used: u64,
+        /// What was advertised.
+        limit: u64,
+    },
+    /// A stream number that the peer may not open, or not yet.
+    #[error("stream {0} may not be opened by the peer now")]
+    StreamNumber(StreamId),
+    /// Data beyond a stream's end, or a second, different end.
+    #[error("stream {stream}: end at {end} contradicts {known}")]
+    FinalSize {
+        /// The stream.
+        stream: StreamId,
+        /// The end that was just claimed.
+        end: u64,
+        /// What is known already.
+        known: u64,
+    },
+    /// An acknowledgement of bytes that were never sent.
+    #[error("stream {stream}: offset {offset} acknowledged, but only {sent} bytes were sent")]
+    Acknowledgement {
+        /// The stream.
+        stream: StreamId,
+        /// What was acknowledged.
+        offset: u64,
+        /// What was sent.
+        sent: u64,
+    },
+    /// More pieces out of order than anybody honest sends.
+    #[error("stream {stream}: {count} separate pieces out of order")]
+    Fragments {
+        /// The stream.
+        stream: StreamId,
+        /// Pieces held.
+        count: usize,
+    },
+    /// A control message that makes no sense here.
+    #[error("control message refused: {0}")]
+    Control(&'static str),
+    /// A frame from a subflow that this session does not have.
+    #[error("subflow {0:?} is not part of this session")]
+    UnknownSubflow(SubflowId),
+}
+
+impl SessionError {
+    /// The close code that tells the peer.
+    #[must_use]
+    pub const fn code(&self) -> u32 {
+        match self {
+            Self::Wire(_) => close_code::WIRE,
+            Self::StreamLimit { .. } | Self::SessionLimit { .. } => close_code::FLOW_CONTROL,
+            Self::StreamNumber(_) => close_code::STREAM_NUMBER,
+            Self::FinalSize { .. } => close_code::FINAL_SIZE,
+            Self::Acknowledgement { .. } => close_code::ACKNOWLEDGEMENT,
+            Self::Fragments { .. } => close_code::FRAGMENTS,
+            Self::Control(_) => close_code::CONTROL,
+            Self::UnknownSubflow(_) => close_code::INTERNAL,
+        }
+    }
+}
+
+/// Codes of the close frame.
+pub mod close_code {
+    /// Nothing went wrong.
+    pub const NONE: u32 = 0;
+    /// A fault of this end.
+    pub const INTERNAL: u32 = 1;
+    /// Malformed frame.
+    pub const WIRE: u32 = 2;
+    /// Data beyond a limit.
+    pub const FLOW_CONTROL: u32 = 3;
+    /// Stream number out of order.
+    pub const STREAM_NUMBER: u32 = 4;
+    /// Contradicting stream end.
+    pub const FINAL_SIZE: u32 = 5;
+    /// Acknowledgement of unsent bytes.
+    pub const ACKNOWLEDGEMENT: u32 = 6;
+    /// Too many pieces out of order.
+    pub const FRAGMENTS: u32 = 7;
+    /// Malformed or misplaced control message.
+    pub const CONTROL: u32 = 8;
+    /// Codes from here on are the application's.
+    pub const APPLICATION: u32 = 0x100;
+}
+
+/// Why a session is over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CloseReason {
+    /// This end closed it.
+    #[error("closed here with code {code}: {reason}")]
+    Local {
+        /// The close code.
+        code: u32,
+        /// Words for people.
+        reason: String,
+    },
+    /// The peer closed it.
+    #[error("closed by the peer with code {code}: {reason}")]
+    Peer {
+        /// The close code.
+        code: u32,
+        /// Words for people.
+        reason: String,
+    },
+    /// The peer broke a rule.
+    #[error("closed because the peer broke the protocol: {0}")]
+    Protocol(SessionError),
+    /// All paths were down for longer than the linger time.
+    #[error("all paths were down for {0:?}")]
+    Linger(core::time::Duration),
+}
+
+/// A stream could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The session is over.
+    #[error("the session is closed")]
+    Closed,
+    /// The peer allows no more streams now; wait for one to end.
+    #[error("the peer allows {0} streams and all are open; wait until one ends")]
+    Limit(u64),
+}
+
+/// A stream could not be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// Nothing to read, or no room to write: wait for the event.
+    #[error("not now: wait for the stream's event")]
+    Blocked,
+    /// There is no such stream.
+    #[error("stream {0} does not exist")]
+    Unknown(StreamId),
+    /// The peer gave the stream up.
+    #[error("stream {stream} was reset by the peer with code {code}")]
+    Reset {
+        /// The stream.
+        stream: StreamId,
+        /// The peer's code.
+        code: u32,
+    },
+    /// The peer does not want to read the stream any more.
+    #[error("the peer stopped reading stream {stream} with code {code}")]
+    Stopped {
+        /// The stream.
+        stream: StreamId,
+        /// The peer's code.
+        code: u32,
+    },
+    /// The writing side was finished or reset here.
+    #[error("stream {0} is finished")]
+    Finished(StreamId),
+    /// The session is over.
+    #[error("the session is closed: {0}")]
+    Closed(CloseReason),
+}

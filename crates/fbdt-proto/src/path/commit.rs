@@ -1,0 +1,91 @@
+//! How many bytes a path may hold (F7).
+
+use core::time::Duration;
+
+use super::{RateEstimate, SubflowSample};
+use crate::config::Config;
+use crate::units::bytes_in;
+
+/// Bytes that any path may hold, so that a slow start can start.
+const FLOOR: u64 = 32 << 10;
+/// Smallest frame payload, in bytes.
+const MIN_FRAME: u64 = 4 << 10;
+
+/// The commit limit and the frame size that go with a path's state, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Commit {
+    /// Most bytes that the path may hold.
+    pub(super) limit: u64,
+    /// Payload of one frame: about `frame_time` worth.
+    pub(super) frame: u64,
+}
+
+impl Commit {
+    /// The limits of a path before anything is known of it.
+    pub(super) const fn initial() -> Self {
+        Self { limit: FLOOR, frame: 16 << 10 }
+    }
+
+    /// F7: while the RTT shows no queue the TCP window alone limits, plus
+    /// about `commit_slack` unsent; else rate x (gain x min RTT + slack).
+    pub(super) fn of(config: &Config, rate: &RateEstimate, sample: &SubflowSample) -> Self {
+        let base = sample.base_rtt();
+        let link = rate.link(base);
+        let slack = config.commit_slack;
+        let by_rate = bytes_in(link, base.mul_f64(config.commit_gain) + slack).max(FLOOR);
+        // Beyond 50 ms of RTT bytes past the TCP window would only grow stale.
+        let ahead = if base > Duration::from_millis(50) {
+            0
+        } else {
+            bytes_in(link, slack).max(2 * MIN_FRAME)
+        };
+        let by_window = sample.cwnd + ahead;
+        let queue = sample.srtt >= base * 3 / 2 + slack / 2;
+        let limit = if queue { by_window.min(by_rate) } else { by_window };
+        let max_frame = u64::from(config.limits.max_frame);
+        let frame = bytes_in(link, config.frame_time).clamp(MIN_FRAME, max_frame);
+        Self { limit, frame }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Instant;
+
+    fn commit(rate: u64, srtt_ms: u64, base_ms: u64, cwnd: u64) -> Commit {
+        let sample = SubflowSample {
+            srtt: Duration::from_millis(srtt_ms),
+            min_rtt: Duration::from_millis(base_ms),
+            delivery_rate: rate,
+            cwnd,
+            ..SubflowSample::default()
+        };
+        let mut estimate = RateEstimate::default();
+        estimate.update(Instant::ZERO, &sample);
+        Commit::of(&Config::default(), &estimate, &sample)
+    }
+
+    #[test]
+    fn f7_without_a_queue_the_window_limits_and_with_one_the_rate_does() {
+        let rate = 100_000_000;
+        let free = commit(rate, 4, 4, 10_000_000);
+        assert_eq!(free.limit, 10_000_000 + 200_000);
+        let queued = commit(rate, 20, 4, 10_000_000);
+        assert_eq!(queued.limit, 1_400_000, "100 MB/s x (3 x 4 ms + 2 ms)");
+        let small_window = commit(rate, 20, 4, 50_000);
+        assert_eq!(small_window.limit, 250_000, "never beyond what TCP could send");
+    }
+
+    #[test]
+    fn f7_nothing_beyond_the_window_on_long_paths() {
+        assert_eq!(commit(10_000_000, 500, 500, 300_000).limit, 300_000);
+    }
+
+    #[test]
+    fn f7_frames_are_a_millisecond_long() {
+        assert_eq!(commit(10_000_000, 4, 4, 1).frame, 10_000);
+        assert_eq!(commit(1_000_000_000, 4, 4, 1).frame, 65_536);
+        assert_eq!(commit(1000, 4, 4, 1).frame, 4096);
+    }
+}

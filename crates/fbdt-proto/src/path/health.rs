@@ -1,0 +1,93 @@
+//! Active, suspect, dead (F9).
+
+use core::time::Duration;
+
+use super::SubflowSample;
+use crate::time::Instant;
+
+/// Whether a path can be relied on now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// Bytes given to it are being acknowledged.
+    Active,
+    /// It holds bytes and has been silent too long: others may send them.
+    Suspect,
+    /// It has no subflow.
+    #[default]
+    Dead,
+}
+
+impl Health {
+    /// The name used in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Suspect => "suspect",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// Watches whether what a subflow holds is being acknowledged.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    last: Instant,
+    acked: u64,
+    timeout: Duration,
+}
+
+impl Progress {
+    /// A subflow that has just come up.
+    #[must_use]
+    pub const fn new(now: Instant, timeout: Duration) -> Self {
+        Self { last: now, acked: 0, timeout }
+    }
+
+    /// Something was acknowledged, or nothing is owed.
+    pub const fn mark(&mut self, now: Instant) {
+        self.last = now;
+    }
+
+    /// Takes in a sample; says whether it shows progress.
+    pub fn update(&mut self, now: Instant, sample: &SubflowSample, floor: Duration) -> bool {
+        self.timeout = (sample.srtt * 2 + sample.rttvar * 4).max(floor);
+        let progress = sample.acked_total > self.acked;
+        self.acked = sample.acked_total;
+        if progress {
+            self.last = now;
+        }
+        progress
+    }
+
+    /// When the subflow becomes suspect if nothing happens.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.last + self.timeout
+    }
+
+    /// How long nothing has been acknowledged.
+    #[must_use]
+    pub const fn silence(&self, now: Instant) -> Duration {
+        now.saturating_since(self.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f9_suspect_after_two_srtt_and_four_rttvar_but_not_before_the_floor() {
+        let floor = Duration::from_millis(50);
+        let mut progress = Progress::new(Instant::ZERO, floor);
+        let mut sample = SubflowSample { acked_total: 1, ..SubflowSample::default() };
+        assert!(progress.update(Instant::ZERO, &sample, floor));
+        assert_eq!(progress.deadline(), Instant::ZERO + floor);
+        sample.srtt = Duration::from_millis(100);
+        sample.rttvar = Duration::from_millis(10);
+        let later = Instant::from_nanos(1);
+        assert!(!progress.update(later, &sample, floor), "nothing new was acknowledged");
+        assert_eq!(progress.deadline(), Instant::ZERO + Duration::from_millis(240));
+    }
+}

@@ -1,0 +1,127 @@
+//! A path's delivery rate.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use super::SubflowSample;
+use crate::time::Instant;
+use crate::units::rate_of;
+
+const BUCKETS: usize = 8;
+
+/// The rate that a path can deliver, in bytes per second.
+///
+/// `link` is a windowed maximum of TCP's delivery-rate samples: a sample that
+/// was limited by what this end chose to send says nothing about the link, so
+/// it never lowers the estimate unless the RTT shows a queue (F7, first trap).
+/// `acked` is what was acknowledged lately, whoever limited it.
+#[derive(Clone, Debug, Default)]
+pub struct RateEstimate {
+    buckets: VecDeque<(Instant, f64)>,
+    link: f64,
+    acked: f64,
+    acked_mark: Option<(Instant, u64)>,
+}
+
+impl RateEstimate {
+    /// Takes in a sample of the subflow.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn update(&mut self, now: Instant, sample: &SubflowSample) {
+        let base = sample.base_rtt();
+        let rate = sample.delivery_rate as f64;
+        let queue = sample.srtt > base * 3 / 2 + Duration::from_millis(2);
+        if rate > 0.0 && (!sample.app_limited || rate > self.link || queue) {
+            let span = (base * 2).max(Duration::from_millis(100));
+            match self.buckets.back_mut() {
+                Some((start, best)) if now.saturating_since(*start) < span => {
+                    *best = best.max(rate);
+                }
+                _ => self.buckets.push_back((now, rate)),
+            }
+            if self.buckets.len() > BUCKETS {
+                self.buckets.pop_front();
+            }
+            self.link = self.buckets.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+        }
+        self.update_acked(now, sample);
+    }
+
+    fn update_acked(&mut self, now: Instant, sample: &SubflowSample) {
+        let Some((since, acked)) = self.acked_mark else {
+            self.acked_mark = Some((now, sample.acked_total));
+            return;
+        };
+        let span = now.saturating_since(since);
+        if span <= sample.srtt.max(Duration::from_millis(50)) {
+            return;
+        }
+        let rate = rate_of(sample.acked_total.saturating_sub(acked), span);
+        self.acked = if self.acked == 0.0 { rate } else { 0.5 * (self.acked + rate) };
+        self.acked_mark = Some((now, sample.acked_total));
+    }
+
+    /// The link's rate; before the first sample, ten segments per `base_rtt`.
+    #[must_use]
+    pub fn link(&self, base_rtt: Duration) -> f64 {
+        if self.link > 0.0 {
+            self.link
+        } else {
+            14_600.0 / base_rtt.max(Duration::from_micros(100)).as_secs_f64()
+        }
+    }
+
+    /// What the path has delivered lately, at most the link's rate.
+    #[must_use]
+    pub fn delivered(&self, base_rtt: Duration) -> f64 {
+        let link = self.link(base_rtt);
+        if self.acked > 0.0 { self.acked.min(link) } else { link }
+    }
+
+    /// A new subflow starts to count acknowledgements anew; the link is the
+    /// same one.
+    pub fn restart(&mut self) {
+        self.acked = 0.0;
+        self.acked_mark = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(rate: u64, app_limited: bool, srtt_ms: u64) -> SubflowSample {
+        SubflowSample {
+            srtt: Duration::from_millis(srtt_ms),
+            min_rtt: Duration::from_millis(4),
+            delivery_rate: rate,
+            app_limited,
+            ..SubflowSample::default()
+        }
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn an_app_limited_sample_never_lowers_the_rate() {
+        let mut rate = RateEstimate::default();
+        rate.update(at(0), &sample(1000, false, 4));
+        for ms in 1..5000 {
+            rate.update(at(ms), &sample(10, true, 4));
+        }
+        assert!((rate.link(Duration::ZERO) - 1000.0).abs() < 1e-9);
+        rate.update(at(5000), &sample(2000, true, 4));
+        assert!((rate.link(Duration::ZERO) - 2000.0).abs() < 1e-9, "but it can raise it");
+    }
+
+    #[test]
+    fn a_slower_link_shows_within_the_window() {
+        let mut rate = RateEstimate::default();
+        rate.update(at(0), &sample(1000, false, 4));
+        for ms in 1..2000 {
+            rate.update(at(ms), &sample(100, false, 4));
+        }
+        assert!((rate.link(Duration::ZERO) - 100.0).abs() < 1e-9);
+    }
+}

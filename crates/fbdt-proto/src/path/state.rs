@@ -1,0 +1,268 @@
+//! One path with its subflow.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use core::time::Duration;
+
+use super::commit::Commit;
+use super::{Health, InFlight, PathView, Progress, RateEstimate, Reliability, SubflowSample};
+use crate::config::Config;
+use crate::time::Instant;
+use crate::units::{PathId, StreamId, SubflowId, time_for};
+
+/// Why bytes were sent a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CopyReason {
+    /// Their subflow is gone.
+    Lost,
+    /// Their path is suspect (F9).
+    Suspect,
+    /// They are overdue and hold up delivery (F6).
+    Overdue,
+    /// This path had nothing else to do and wins (F4, F6, F10).
+    Idle,
+}
+
+impl CopyReason {
+    /// Every reason, in the order in which they are counted.
+    pub const ALL: [Self; 4] = [Self::Lost, Self::Suspect, Self::Overdue, Self::Idle];
+}
+
+/// The TCP connection that a path has now.
+#[derive(Debug)]
+pub struct Subflow {
+    /// Its number.
+    pub id: SubflowId,
+    /// What TCP said last.
+    pub sample: SubflowSample,
+    /// Bytes handed over since then.
+    pub since_sample: u64,
+    /// Whether what it holds is acknowledged.
+    pub progress: Progress,
+    /// When the last acknowledgement frame left.
+    pub last_ack: Instant,
+    /// When the last frame arrived.
+    pub last_input: Instant,
+    /// When the last probe left.
+    pub last_ping: Instant,
+    /// Streams whose acknowledgement is owed on this subflow.
+    pub ack_streams: BTreeSet<StreamId>,
+    /// Whether the session's limit is owed on this subflow.
+    pub session_limit_due: bool,
+    /// A probe to answer.
+    pub pong_due: Option<u64>,
+    /// Whether a probe should leave.
+    pub ping_due: bool,
+    /// Whether the close frame has left.
+    pub close_sent: bool,
+    /// Whether the socket reported a sample yet.
+    pub sampled: bool,
+}
+
+/// One path: its subflow if it has one, what it owes and what is known of it.
+#[derive(Debug)]
+pub struct PathState {
+    /// The path.
+    pub id: PathId,
+    /// The client's name for it.
+    pub name: String,
+    /// Its TCP connection.
+    pub subflow: Option<Subflow>,
+    /// Stream bytes that it owes.
+    pub in_flight: InFlight,
+    /// Its rate.
+    pub rate: RateEstimate,
+    /// Its reliability.
+    pub reliability: Reliability,
+    /// Whether it can be relied on.
+    pub health: Health,
+    /// Last known base RTT.
+    pub base_rtt: Duration,
+    commit: Commit,
+    last_reliability: Instant,
+    /// When a subflow beside this one was last asked for.
+    pub redial_asked: Option<Instant>,
+    /// Since when there has been nothing new to send.
+    pub idle_since: Option<Instant>,
+    /// Counters for people.
+    pub counters: PathCounters,
+}
+
+/// What a path has done so far, in bytes and events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PathCounters {
+    /// Stream bytes sent for the first time.
+    pub new_bytes: u64,
+    /// Stream bytes sent again, by [`CopyReason`].
+    pub copied: [u64; 4],
+    /// Stream bytes received, duplicates included.
+    pub received: u64,
+    /// Of those, what had been received before.
+    pub duplicate: u64,
+    /// Subflows that it has had.
+    pub subflows: u64,
+    /// Times it became suspect.
+    pub suspected: u64,
+    /// TCP bytes sent and retransmitted by earlier subflows.
+    pub past_sent: u64,
+    /// See `past_sent`.
+    pub past_retransmitted: u64,
+}
+
+impl PathState {
+    /// A path without a subflow.
+    #[must_use]
+    pub fn new(id: PathId, name: &str) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            subflow: None,
+            in_flight: InFlight::default(),
+            rate: RateEstimate::default(),
+            reliability: Reliability::default(),
+            health: Health::Dead,
+            base_rtt: Duration::from_millis(100),
+            commit: Commit::initial(),
+            last_reliability: Instant::ZERO,
+            redial_asked: None,
+            idle_since: None,
+            counters: PathCounters::default(),
+        }
+    }
+
+    /// Gives the path a fresh subflow.
+    pub fn attach(&mut self, now: Instant, id: SubflowId, floor: Duration) {
+        self.subflow = Some(Subflow {
+            id,
+            sample: SubflowSample::default(),
+            since_sample: 0,
+            progress: Progress::new(now, floor),
+            last_ack: Instant::ZERO,
+            last_input: now,
+            last_ping: now,
+            ack_streams: BTreeSet::new(),
+            session_limit_due: true,
+            pong_due: None,
+            ping_due: false,
+            close_sent: false,
+            sampled: false,
+        });
+        self.rate.restart();
+        self.reliability.restart();
+        self.commit = Commit::initial();
+        self.health = Health::Active;
+        self.redial_asked = None;
+        self.counters.subflows += 1;
+    }
+
+    /// Takes the subflow away.
+    pub fn detach(&mut self) -> Option<Subflow> {
+        let subflow = self.subflow.take()?;
+        self.counters.past_sent += subflow.sample.sent_total;
+        self.counters.past_retransmitted += subflow.sample.retransmitted_total;
+        self.health = Health::Dead;
+        Some(subflow)
+    }
+
+    /// Takes in what TCP says; says whether it shows progress.
+    pub fn update(&mut self, now: Instant, sample: &SubflowSample, config: &Config) -> bool {
+        let Some(subflow) = &mut self.subflow else {
+            return false;
+        };
+        subflow.sample = *sample;
+        subflow.since_sample = 0;
+        subflow.sampled = true;
+        let progress = subflow.progress.update(now, sample, config.suspect_floor);
+        if sample.outstanding() == 0 {
+            subflow.progress.mark(now);
+        }
+        self.base_rtt = sample.base_rtt();
+        self.rate.update(now, sample);
+        if now.saturating_since(self.last_reliability) > sample.srtt.max(Duration::from_millis(50))
+        {
+            self.reliability.update(sample);
+            self.last_reliability = now;
+        }
+        self.commit = Commit::of(config, &self.rate, sample);
+        progress
+    }
+
+    /// Bytes that the subflow holds (F7).
+    #[must_use]
+    pub fn outstanding(&self) -> u64 {
+        self.subflow.as_ref().map_or(0, |s| s.sample.outstanding() + s.since_sample)
+    }
+
+    /// Most bytes that it may hold now (F7).
+    #[must_use]
+    pub const fn commit_limit(&self) -> u64 {
+        self.commit.limit
+    }
+
+    /// Payload of one frame, in bytes (F7).
+    #[must_use]
+    pub const fn frame(&self) -> u64 {
+        self.commit.frame
+    }
+
+    /// Whether one more frame fits under the commit limit. What the peer's
+    /// TCP has by selective acknowledgement does not count.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let Some(subflow) = &self.subflow else {
+            return false;
+        };
+        let held = self.outstanding().saturating_sub(subflow.sample.sacked);
+        held + self.commit.frame / 2 <= self.commit.limit
+    }
+
+    /// Whether new bytes may be given to it.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        self.subflow.is_some() && self.health == Health::Active
+    }
+
+    /// Time until a byte handed over now arrives: half of the queue-free RTT
+    /// is the way back, and what is unsent goes out at the pace of the TCP
+    /// window. Outstanding bytes over the rate would starve a path that is
+    /// still in slow start.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn arrival(&self) -> Duration {
+        let Some(subflow) = &self.subflow else {
+            return Duration::from_secs(3600);
+        };
+        let sample = &subflow.sample;
+        if !subflow.sampled || sample.srtt.is_zero() {
+            return self.base_rtt;
+        }
+        let srtt = sample.srtt;
+        let pace = sample.cwnd as f64 / srtt.as_secs_f64().max(1e-4);
+        let rate = self.rate.link(self.base_rtt);
+        let pace = pace.max(1e4).min(rate.max(pace * 0.5));
+        let unsent = sample.unsent + subflow.since_sample;
+        let wait = time_for(unsent, pace).min(srtt / 4 + Duration::from_millis(20));
+        srtt.saturating_sub(self.base_rtt / 2) + wait
+    }
+
+    /// What schedulers see.
+    #[must_use]
+    pub fn view(&self, now: Instant, pinned: bool) -> PathView {
+        let (srtt, rttvar) = self
+            .subflow
+            .as_ref()
+            .map_or((self.base_rtt, Duration::ZERO), |s| (s.sample.srtt, s.sample.rttvar));
+        PathView {
+            id: self.id,
+            usable: self.is_usable(),
+            rate: self.rate.link(self.base_rtt),
+            delivered_rate: self.rate.delivered(self.base_rtt),
+            arrival: self.arrival(),
+            srtt,
+            rttvar,
+            base_rtt: self.base_rtt,
+            penalty: self.reliability.penalty(now, self.base_rtt),
+            pinned,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a scheduler sees of a path.
+
+use core::time::Duration;
+
+use crate::units::PathId;
+
+/// An immutable picture of one path; all that schedulers may look at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathView {
+    /// The path.
+    pub id: PathId,
+    /// Whether it can be given new bytes: it has a subflow and is not
+    /// suspect.
+    pub usable: bool,
+    /// Rate of the link, bytes per second.
+    pub rate: f64,
+    /// Rate that it has delivered lately, bytes per second.
+    pub delivered_rate: f64,
+    /// Time until a byte handed over now arrives.
+    pub arrival: Duration,
+    /// Smoothed RTT.
+    pub srtt: Duration,
+    /// RTT variation.
+    pub rttvar: Duration,
+    /// Smallest RTT.
+    pub base_rtt: Duration,
+    /// Penalty for unreliability; lower is better (F3).
+    pub penalty: f64,
+    /// Whether the user wants this path to be forward.
+    pub pinned: bool,
+}
+
+/// New bytes of path `path` arrive this many bytes behind those that the
+/// faster paths deliver meanwhile (F3b): the sum over the others of
+/// rate x (arrival of `path` - arrival of the other).
+#[must_use]
+pub fn lead(paths: &[PathView], path: usize) -> u64 {
+    let Some(own) = paths.get(path) else { return 0 };
+    paths
+        .iter()
+        .enumerate()
+        .filter(|(index, other)| *index != path && other.usable)
+        .map(|(_, other)| {
+            let ahead = own.arrival.saturating_sub(other.arrival);
+            crate::units::bytes_in(other.delivered_rate, ahead)
+        })
+        .sum()
+}

@@ -1,0 +1,9 @@
+//! Reassembly, removal of duplicates, acknowledgements and delivery (F8, F13).
+
+mod assembler;
+mod stream;
+mod window;
+
+pub use assembler::{Assembler, Inserted};
+pub use stream::ReceiveStream;
+pub use window::ReceiveWindow;

@@ -1,0 +1,87 @@
+//! How far a peer may send on a stream (F2).
+
+/// The advertised limit of one stream, by absolute offset.
+///
+/// The window grows when the sender says that it could use more and the
+/// application keeps up, so that a stream that nobody reads never costs more
+/// than the first window.
+#[derive(Clone, Debug)]
+pub struct ReceiveWindow {
+    window: u64,
+    max_window: u64,
+    consumed: u64,
+    limit: u64,
+}
+
+impl ReceiveWindow {
+    /// A window of `window` bytes that may grow to `max_window`.
+    #[must_use]
+    pub const fn new(window: u64, max_window: u64) -> Self {
+        Self { window, max_window, consumed: 0, limit: window }
+    }
+
+    /// Offset up to which the peer may send. Never falls.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes that the application has taken.
+    #[must_use]
+    pub const fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// The application took `bytes`; says whether the limit moved far enough
+    /// to tell the peer without waiting for its next data.
+    pub fn consume(&mut self, bytes: u64) -> bool {
+        self.consumed += bytes;
+        self.raise()
+    }
+
+    /// The sender could use `wanted` bytes and `unread` bytes wait for the
+    /// application; says whether the limit moved.
+    pub fn want(&mut self, wanted: u64, unread: u64) -> bool {
+        let keeps_up = unread <= self.window / 4;
+        if keeps_up && wanted > self.window {
+            self.window = wanted.min(self.max_window).max(self.window);
+        }
+        self.raise()
+    }
+
+    fn raise(&mut self) -> bool {
+        let limit = self.consumed + self.window;
+        // A quarter of the window is worth a message of its own.
+        if limit < self.limit + self.window / 4 {
+            return false;
+        }
+        self.limit = limit;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f2_the_limit_follows_the_application() {
+        let mut window = ReceiveWindow::new(1000, 4000);
+        assert_eq!(window.limit(), 1000);
+        assert!(!window.consume(200), "too little to be worth a message");
+        assert_eq!(window.limit(), 1000);
+        assert!(window.consume(100));
+        assert_eq!(window.limit(), 1300);
+    }
+
+    #[test]
+    fn the_window_grows_only_for_a_reader_that_keeps_up() {
+        let mut window = ReceiveWindow::new(1000, 4000);
+        assert!(!window.want(9000, 600), "600 unread bytes: not keeping up");
+        assert_eq!(window.limit(), 1000);
+        assert!(window.want(9000, 0));
+        assert_eq!(window.limit(), 4000, "never beyond the maximum");
+        assert!(!window.want(10, 0), "never smaller again");
+        assert_eq!(window.limit(), 4000);
+    }
+}

@@ -1,0 +1,103 @@
+//! Bytes where delivery will be when they arrive (F3b).
+
+use core::ops::Range;
+
+use super::{PlacementRequest, Scheduler};
+use crate::path::lead;
+use crate::units::{Direction, PathId};
+
+/// Least that a late path takes at the bound.
+const CRUMB: u64 = 1024;
+
+/// Path k's new bytes lie so far above the front that the other paths will
+/// have sent what is below them by the time they arrive. A path whose lead
+/// exceeds what may be sent gets nothing new.
+#[derive(Debug)]
+pub struct JustInTime;
+
+impl Scheduler for JustInTime {
+    fn name(&self) -> &'static str {
+        "just-in-time"
+    }
+
+    fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
+        let unsent = request.windows.unsent();
+        let front = unsent.first()?.start;
+        let lead = lead(request.paths, request.path);
+        if lead == 0 {
+            let piece = unsent.first_within(front..request.bound)?;
+            return Some(piece.start..piece.end.min(piece.start + request.frame));
+        }
+        let wanted = unsent.skip(front, lead)?;
+        // Close to what was placed before, it continues that: chunks must not
+        // crumble.
+        let near = wanted.saturating_sub(request.frame).max(front)..wanted + 1;
+        let wanted = unsent.last_within(near).map_or(wanted, |piece| piece.start.min(wanted));
+        let piece = unsent.first_within(wanted..request.bound)?;
+        // Too little room at the bound is left to a path that is early.
+        if piece.end == request.bound && piece.end - piece.start < CRUMB {
+            return None;
+        }
+        Some(piece.start..piece.end.min(piece.start + request.frame))
+    }
+
+    fn direction(&self, _path: PathId) -> Direction {
+        Direction::JustInTime
+    }
+
+    fn path_failed(&mut self, _path: PathId) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::PathView;
+    use crate::window::tests::view;
+    use crate::window::{WindowSize, Windows};
+    use core::time::Duration;
+
+    fn ask(
+        windows: &mut Windows,
+        paths: &[PathView],
+        path: usize,
+        bound: u64,
+    ) -> Option<Range<u64>> {
+        let size = WindowSize { bytes: 1 << 20, depth: 4 };
+        let range = JustInTime.place(PlacementRequest {
+            paths,
+            path,
+            windows,
+            bound,
+            acked: 0,
+            frame: 10_000,
+            size,
+        })?;
+        windows.take(range.clone());
+        Some(range)
+    }
+
+    #[test]
+    fn f3b_a_late_path_starts_where_the_others_will_be() {
+        let mut late = view(1, 1e6, 0.0);
+        late.arrival = Duration::from_millis(52);
+        let paths = [view(0, 1e7, 0.0), late];
+        let mut windows = Windows::default();
+        windows.written(0..2_000_000);
+        // 10 MB/s x 50 ms = 500 kB ahead, to the frame.
+        assert_eq!(ask(&mut windows, &paths, 1, 2_000_000), Some(490_000..500_000));
+        // What it has sent already does not count as the others' work.
+        assert_eq!(ask(&mut windows, &paths, 1, 2_000_000), Some(500_000..510_000));
+        assert_eq!(ask(&mut windows, &paths, 0, 2_000_000), Some(0..10_000));
+    }
+
+    #[test]
+    fn f3b_a_path_whose_lead_exceeds_the_buffer_gets_nothing_new() {
+        let mut late = view(1, 1e6, 0.0);
+        late.arrival = Duration::from_millis(502);
+        let paths = [view(0, 1e7, 0.0), late];
+        let mut windows = Windows::default();
+        windows.written(0..2_000_000);
+        assert_eq!(ask(&mut windows, &paths, 1, 2_000_000), None);
+        assert_eq!(ask(&mut windows, &paths, 0, 2_000_000), Some(0..10_000));
+    }
+}

@@ -1,0 +1,103 @@
+//! Whether a path sends a copy of what another one owes (F6, F10).
+
+use core::time::Duration;
+
+use crate::config::{Config, Redundancy};
+use crate::path::{Chunk, PathView};
+use crate::time::Instant;
+
+/// An overdue byte is copied after this many RTTs of its path ...
+const LATE_RTTS: u32 = 3;
+/// ... but no later than this.
+const LATE_CAP: Duration = Duration::from_millis(20);
+/// A copy must win by more than timing noise.
+const NOISE: Duration = Duration::from_millis(1);
+
+/// When the owner's chunk will arrive, as seen now: as expected or, if it is
+/// overdue, at least as long again.
+#[must_use]
+fn remaining(now: Instant, chunk: &Chunk, owner: &PathView) -> Duration {
+    if now < chunk.expected {
+        chunk.expected.saturating_since(now)
+    } else {
+        now.saturating_since(chunk.expected).max(owner.srtt)
+    }
+}
+
+/// Whether a copy sent by `helper` now is expected to arrive before the
+/// owner's by the margin (F6).
+#[must_use]
+pub fn copy_wins(
+    config: &Config,
+    now: Instant,
+    chunk: &Chunk,
+    owner: &PathView,
+    helper: &PathView,
+) -> bool {
+    if config.redundancy != Redundancy::ExpectedArrival {
+        return false;
+    }
+    let size = chunk.range.end.saturating_sub(chunk.copied.max(chunk.range.start));
+    let mine = helper.arrival + crate::units::time_for(size.min(64 << 10), helper.rate);
+    remaining(now, chunk, owner) > mine.mul_f64(config.copy_margin) + NOISE
+}
+
+/// Whether the chunk is overdue long enough to be copied while its owner is
+/// not suspect yet (F6).
+#[must_use]
+pub fn is_overdue(now: Instant, chunk: &Chunk, owner: &PathView) -> bool {
+    let patience = (owner.srtt * LATE_RTTS).min(LATE_CAP);
+    now >= chunk.expected + patience
+}
+
+/// The paper's rule (R10): a path that has had nothing to do and owes
+/// nothing for one RTT of the other side copies what that side owes.
+#[must_use]
+pub fn waited_an_rtt(now: Instant, idle_since: Instant, owner: &PathView) -> bool {
+    now >= idle_since + owner.srtt + owner.rttvar * 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::StreamId;
+    use crate::window::tests::view;
+
+    fn chunk(expected_ms: u64) -> Chunk {
+        Chunk {
+            stream: StreamId(1),
+            range: 0..1000,
+            sent: Instant::ZERO,
+            expected: Instant::from_nanos(expected_ms * 1_000_000),
+            copied: 0,
+        }
+    }
+
+    #[test]
+    fn f6_a_copy_is_sent_only_if_it_wins_by_a_margin() {
+        let config = Config::default();
+        let (owner, helper) = (view(0, 1e8, 0.0), view(1, 1e8, 0.0));
+        let now = Instant::ZERO;
+        // The helper arrives in 2 ms; 1.5 x that plus noise is 4 ms.
+        assert!(!copy_wins(&config, now, &chunk(4), &owner, &helper));
+        assert!(copy_wins(&config, now, &chunk(5), &owner, &helper));
+        let off = Config { redundancy: Redundancy::Off, ..config };
+        assert!(!copy_wins(&off, now, &chunk(500), &owner, &helper));
+    }
+
+    #[test]
+    fn f6_overdue_after_three_srtt() {
+        let owner = view(0, 1e8, 0.0);
+        let chunk = chunk(10);
+        assert!(!is_overdue(Instant::from_nanos(21_999_999), &chunk, &owner));
+        assert!(is_overdue(Instant::from_nanos(22_000_000), &chunk, &owner));
+    }
+
+    #[test]
+    fn r10_the_papers_rule_waits_one_rtt_of_the_other_side() {
+        let owner = view(0, 1e8, 0.0);
+        let idle = Instant::from_nanos(1_000_000);
+        assert!(!waited_an_rtt(Instant::from_nanos(4_999_999), idle, &owner));
+        assert!(waited_an_rtt(Instant::from_nanos(5_000_000), idle, &owner));
+    }
+}

@@ -1,0 +1,253 @@
+//! The paper's placement: forward from the front, backward from segment tops
+//! (F3, F4, F5).
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::{PlacementRequest, Scheduler};
+use crate::path::lead;
+use crate::units::{Direction, PathId};
+use crate::window::{Segment, by_reliability};
+
+/// Windows served from both ends, oldest first; a path that finds nothing
+/// unsent goes on into the next one.
+#[derive(Debug, Default)]
+pub struct TwoEnded {
+    forward: Option<PathId>,
+}
+
+impl Scheduler for TwoEnded {
+    fn name(&self) -> &'static str {
+        "two-ended"
+    }
+
+    fn place(&mut self, mut request: PlacementRequest<'_>) -> Option<Range<u64>> {
+        let lead = lead(request.paths, request.path);
+        if lead > request.size.bytes {
+            return late_path(&mut request, lead);
+        }
+        let unsent = request.windows.unsent();
+        // The others would have sent all of it before this path's bytes come.
+        if lead > 0 && unsent.total_within(0..request.bound) <= lead {
+            return None;
+        }
+        let own = request.paths.get(request.path)?.id;
+        let mut index = 0;
+        loop {
+            if let Some(window) = request.windows.open().get(index) {
+                let within = window.range.start..window.range.end.min(request.bound);
+                if let Some(lowest) = request.windows.unsent().first_within(within.clone()) {
+                    if self.forward_path(&request) == Some(own) {
+                        return Some(lowest.start..lowest.end.min(lowest.start + request.frame));
+                    }
+                    return self.backward(&mut request, index, within, own);
+                }
+                index += 1;
+            } else if !self.load(&mut request) {
+                return None;
+            }
+        }
+    }
+
+    fn direction(&self, path: PathId) -> Direction {
+        if self.forward == Some(path) { Direction::Forward } else { Direction::Backward }
+    }
+
+    fn path_failed(&mut self, path: PathId) {
+        if self.forward == Some(path) {
+            self.forward = None;
+        }
+    }
+}
+
+impl TwoEnded {
+    /// The path that has the front; a survivor takes it at once (F3).
+    fn forward_path(&mut self, request: &PlacementRequest<'_>) -> Option<PathId> {
+        let usable = |id| request.paths.iter().any(|p| p.id == id && p.usable);
+        if !self.forward.is_some_and(usable) {
+            self.forward = by_reliability(request.paths, None).first().map(|p| p.id);
+        }
+        self.forward
+    }
+
+    /// Opens one more window if the depth allows; the mapping of directions
+    /// is decided now (F3).
+    fn load(&mut self, request: &mut PlacementRequest<'_>) -> bool {
+        let more =
+            request.windows.unsent().last().is_some_and(|r| r.end > request.windows.loaded());
+        if !more
+            || request.windows.loaded() >= request.bound
+            || request.windows.open().len() >= request.size.depth
+        {
+            return false;
+        }
+        self.forward = by_reliability(request.paths, self.forward).first().map(|p| p.id);
+        request.windows.load(request.size.bytes);
+        true
+    }
+
+    /// The top of what is unsent in the path's own segment; when nothing is
+    /// left there, the window is realigned (F4).
+    fn backward(
+        &mut self,
+        request: &mut PlacementRequest<'_>,
+        index: usize,
+        within: Range<u64>,
+        own: PathId,
+    ) -> Option<Range<u64>> {
+        for attempt in 0..2 {
+            let segments = &request.windows.open().get(index)?.segments;
+            if let Some(top) = own_top(request, segments, &within, own) {
+                return Some(top.end.saturating_sub(request.frame).max(top.start)..top.end);
+            }
+            if attempt == 0 {
+                let order: Vec<(PathId, f64)> = by_reliability(request.paths, self.forward)
+                    .iter()
+                    .map(|p| (p.id, p.rate))
+                    .collect();
+                request.windows.align(index, request.bound, &order);
+            }
+        }
+        // Its share of what is left rounds to nothing: it helps at the top.
+        let top = request.windows.unsent().last_within(within)?;
+        Some(top.end.saturating_sub(request.frame).max(top.start)..top.end)
+    }
+}
+
+/// The highest unsent piece of the path's own segment. The topmost segment
+/// also takes what was written above it since the window was laid out.
+fn own_top(
+    request: &PlacementRequest<'_>,
+    segments: &[Segment],
+    within: &Range<u64>,
+    own: PathId,
+) -> Option<Range<u64>> {
+    let at = segments.iter().position(|s| s.path == own)?;
+    let segment = &segments[at].range;
+    let top = if at + 1 == segments.len() { within.end } else { segment.end.min(within.end) };
+    // The first backward path moves towards the forward one: they meet.
+    let low = if at == 1 { within.start } else { segment.start };
+    request.windows.unsent().last_within(low..top)
+}
+
+/// A path that is later than a whole window serves the window that the front
+/// reaches when its bytes arrive (F2), at any depth that the bound allows.
+fn late_path(request: &mut PlacementRequest<'_>, lead: u64) -> Option<Range<u64>> {
+    let front = request.windows.unsent().first()?.start;
+    let wanted = request.windows.unsent().skip(front, lead)?;
+    if wanted >= request.bound {
+        return None;
+    }
+    while request.windows.loaded() <= wanted {
+        request.windows.load(request.size.bytes);
+    }
+    let window = request.windows.open().iter().find(|w| w.range.end > wanted)?;
+    let within = wanted.max(window.range.start)..window.range.end.min(request.bound);
+    let top = request.windows.unsent().last_within(within)?;
+    Some(top.end.saturating_sub(request.frame).max(top.start)..top.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::PathView;
+    use crate::window::tests::view;
+    use crate::window::{WindowSize, Windows};
+    use core::time::Duration;
+
+    struct Fixture {
+        scheduler: TwoEnded,
+        paths: Vec<PathView>,
+        windows: Windows,
+        size: WindowSize,
+    }
+
+    impl Fixture {
+        fn new(rates: &[f64], written: u64) -> Self {
+            let paths =
+                rates.iter().enumerate().map(|(i, r)| view(i as u8, *r, i as f64)).collect();
+            let mut windows = Windows::default();
+            windows.written(0..written);
+            let size = WindowSize { bytes: 1000, depth: 2 };
+            Self { scheduler: TwoEnded::default(), paths, windows, size }
+        }
+
+        fn ask(&mut self, path: usize) -> Option<Range<u64>> {
+            let range = self.scheduler.place(PlacementRequest {
+                paths: &self.paths,
+                path,
+                windows: &mut self.windows,
+                bound: 1 << 30,
+                acked: 0,
+                frame: 100,
+                size: self.size,
+            })?;
+            self.windows.take(range.clone());
+            Some(range)
+        }
+    }
+
+    #[test]
+    fn f3_forward_rises_and_backward_falls_until_they_meet() {
+        let mut f = Fixture::new(&[1.0, 1.0], 600);
+        assert_eq!(f.ask(0), Some(0..100));
+        assert_eq!(f.ask(1), Some(500..600));
+        assert_eq!(f.ask(1), Some(400..500));
+        assert_eq!(f.ask(0), Some(100..200));
+        assert_eq!(f.ask(1), Some(300..400));
+        assert_eq!(f.ask(1), Some(200..300), "the faster side goes on to the meeting point");
+        assert_eq!(f.ask(0), None);
+        assert_eq!(f.scheduler.direction(PathId(0)), Direction::Forward);
+        assert_eq!(f.scheduler.direction(PathId(1)), Direction::Backward);
+    }
+
+    #[test]
+    fn f3_three_paths_start_at_the_tops_of_their_segments() {
+        let mut f = Fixture::new(&[5.0, 3.0, 2.0], 1000);
+        assert_eq!(f.ask(1), Some(700..800));
+        assert_eq!(f.ask(2), Some(900..1000));
+        assert_eq!(f.ask(0), Some(0..100));
+    }
+
+    #[test]
+    fn f4_a_path_whose_segment_is_done_realigns_over_what_is_unsent() {
+        let mut f = Fixture::new(&[5.0, 3.0, 2.0], 1000);
+        assert_eq!(f.ask(2), Some(900..1000));
+        assert_eq!(f.ask(2), Some(800..900));
+        // 0..800 is unsent: segments of 400, 240, 160 bytes.
+        assert_eq!(f.ask(2), Some(700..800));
+        assert_eq!(f.ask(1), Some(540..640));
+    }
+
+    #[test]
+    fn f5_a_path_without_work_goes_on_into_the_next_window() {
+        let mut f = Fixture::new(&[1.0], 5000);
+        for expected in 0..20u64 {
+            assert_eq!(f.ask(0), Some(expected * 100..expected * 100 + 100));
+        }
+        assert_eq!(f.ask(0), None, "two windows are open and none is acknowledged");
+        f.windows.close(|w| w.range.end <= 1000);
+        assert_eq!(f.ask(0), Some(2000..2100));
+    }
+
+    #[test]
+    fn f3_the_survivor_takes_the_front_at_once() {
+        let mut f = Fixture::new(&[1.0, 1.0], 600);
+        assert_eq!(f.ask(0), Some(0..100));
+        f.paths[0].usable = false;
+        f.scheduler.path_failed(PathId(0));
+        assert_eq!(f.ask(1), Some(100..200));
+    }
+
+    #[test]
+    fn f2_a_path_later_than_a_window_serves_the_window_that_will_be_due() {
+        let mut f = Fixture::new(&[10_000.0, 100.0], 100_000);
+        f.paths[1].arrival = Duration::from_millis(502);
+        let range = f.ask(1).unwrap();
+        assert!(range.start >= 5000, "{range:?} would be overtaken");
+        assert_eq!(f.ask(0), Some(0..100));
+        let mut short = Fixture::new(&[10_000.0, 100.0], 4000);
+        short.paths[1].arrival = Duration::from_millis(502);
+        assert_eq!(short.ask(1), None, "the fast path is done before that");
+    }
+}

@@ -1,0 +1,152 @@
+//! What the application calls.
+
+use bytes::Bytes;
+
+use super::Session;
+use crate::error::{OpenError, StreamError};
+use crate::stream::SendState;
+use crate::time::Instant;
+use crate::units::{Class, StreamId};
+use crate::wire::ControlMessage;
+
+impl Session {
+    /// Opens a stream; the peer sees it with its first bytes.
+    ///
+    /// # Errors
+    /// The session is over, or the peer's number of streams is used up.
+    pub fn open_stream(&mut self, _now: Instant, class: Class) -> Result<StreamId, OpenError> {
+        if self.close.is_some() {
+            return Err(OpenError::Closed);
+        }
+        let limit = self.counts.local_limit;
+        let id = StreamId::nth(self.role, self.counts.local)
+            .filter(|_| self.counts.local < limit)
+            .ok_or(OpenError::Limit(limit))?;
+        self.counts.local += 1;
+        let stream = self.new_stream(id, class);
+        self.streams.insert(id, stream);
+        self.send_control(ControlMessage::Open { stream: id, class });
+        Ok(id)
+    }
+
+    /// Takes what fits of `data`; says how many bytes.
+    ///
+    /// # Errors
+    /// [`StreamError::Blocked`]: wait for [`crate::Event::Writable`].
+    pub fn write(
+        &mut self,
+        _now: Instant,
+        id: StreamId,
+        data: &[u8],
+    ) -> Result<usize, StreamError> {
+        self.check_open()?;
+        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown(id))?;
+        let size = stream.send.write(data)?;
+        if size > 0 {
+            self.mark_busy(id);
+        }
+        Ok(size)
+    }
+
+    /// Up to `max` bytes in order; `Ok(None)` at the end of the stream.
+    ///
+    /// # Errors
+    /// [`StreamError::Blocked`]: wait for [`crate::Event::Readable`].
+    pub fn read(
+        &mut self,
+        _now: Instant,
+        id: StreamId,
+        max: usize,
+    ) -> Result<Option<Bytes>, StreamError> {
+        let closed = self.check_open();
+        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown(id))?;
+        let bytes = match stream.receive.read(max) {
+            Ok(Some(bytes)) => bytes,
+            Err(StreamError::Blocked) => {
+                closed?;
+                stream.reader_blocked = true;
+                return Err(StreamError::Blocked);
+            }
+            end => return end,
+        };
+        let size = bytes.len() as u64;
+        if stream.receive.window().consume(size) {
+            self.announce(id);
+        }
+        self.consume_credit(size);
+        Ok(Some(bytes))
+    }
+
+    /// Says that nothing more will be written.
+    pub fn finish(&mut self, _now: Instant, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.send.finish();
+            self.mark_busy(id);
+        }
+    }
+
+    /// Gives up sending; the peer's reader gets `code`.
+    pub fn reset(&mut self, _now: Instant, id: StreamId, code: u32) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let end = stream.send.highest_sent();
+        if stream.send.reset(SendState::Reset) {
+            self.send_control(ControlMessage::Reset { stream: id, code, end });
+        }
+        self.reap(id);
+    }
+
+    /// Gives up receiving; the peer's writer gets `code`.
+    pub fn stop_sending(&mut self, _now: Instant, id: StreamId, code: u32) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let over = stream.receive.is_complete() || stream.receive.is_finished();
+        self.discard_input(id);
+        if !over {
+            self.send_control(ControlMessage::Stop { stream: id, code });
+        }
+        self.reap(id);
+    }
+
+    /// The application dropped its handle: what is not finished is given up.
+    pub fn release_stream(&mut self, now: Instant, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        stream.released = true;
+        let unfinished = stream.send.state() == SendState::Open;
+        let unread = !stream.receive.is_finished();
+        if unfinished {
+            self.reset(now, id, 0);
+        }
+        if unread {
+            self.stop_sending(now, id, 0);
+        }
+        self.reap(id);
+    }
+
+    /// Drops what the stream holds and counts it as taken.
+    pub(super) fn discard_input(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        stream.receive.discard();
+        let highest = stream.receive.highest();
+        let taken = stream.receive.window().consumed();
+        let rest = highest.saturating_sub(taken);
+        let moved = stream.receive.window().consume(rest);
+        if moved {
+            self.announce(id);
+        }
+        self.consume_credit(rest);
+    }
+
+    fn check_open(&self) -> Result<(), StreamError> {
+        match &self.close {
+            Some(reason) => Err(StreamError::Closed(reason.clone())),
+            None => Ok(()),
+        }
+    }
+}

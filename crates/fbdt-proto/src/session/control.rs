@@ -1,0 +1,145 @@
+//! Messages between the two sessions, on stream 0.
+
+use alloc::vec::Vec;
+
+use super::Session;
+use crate::error::SessionError;
+use crate::event::Event;
+use crate::stream::SendState;
+use crate::time::Instant;
+use crate::units::{PathId, Role, StreamId};
+use crate::wire::ControlMessage;
+
+impl Session {
+    /// Puts a message on the control stream.
+    pub(super) fn send_control(&mut self, message: ControlMessage) {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        if let Some(control) = self.streams.get_mut(&StreamId::CONTROL) {
+            // Control messages are few and small; their stream never fills
+            // while the peer reads, and a peer that does not is closed by
+            // the linger time.
+            control.send.capacity = u64::MAX;
+            let _ = control.send.write(&bytes);
+        }
+        self.mark_busy(StreamId::CONTROL);
+    }
+
+    /// Acts on what has arrived on the control stream.
+    pub(super) fn read_control(&mut self, now: Instant) -> Result<(), SessionError> {
+        while let Some(control) = self.streams.get_mut(&StreamId::CONTROL)
+            && let Ok(Some(bytes)) = control.receive.read(usize::MAX)
+        {
+            if control.receive.window().consume(bytes.len() as u64) {
+                self.announce(StreamId::CONTROL);
+            }
+            self.control_input.extend_from_slice(&bytes);
+        }
+        let input = core::mem::take(&mut self.control_input);
+        let mut at = 0;
+        while let Some((message, size)) = ControlMessage::decode(&input[at..])? {
+            at += size;
+            self.handle_control(now, message)?;
+        }
+        self.control_input = input[at..].to_vec();
+        Ok(())
+    }
+
+    fn handle_control(
+        &mut self,
+        now: Instant,
+        message: ControlMessage,
+    ) -> Result<(), SessionError> {
+        match message {
+            ControlMessage::Open { stream, class } => {
+                if stream.opener() != Some(self.role.peer()) {
+                    return Err(SessionError::StreamNumber(stream));
+                }
+                if self.admit_stream(stream)?
+                    && let Some(stream) = self.streams.get_mut(&stream)
+                {
+                    stream.send.class = class;
+                }
+            }
+            ControlMessage::Reset { stream, code, end } => self.peer_reset(stream, code, end)?,
+            ControlMessage::Stop { stream, code } => self.peer_stop(stream, code)?,
+            ControlMessage::MaxStreams { count } => {
+                self.counts.local_limit = self.counts.local_limit.max(count);
+            }
+            ControlMessage::Redial { path } => self.peer_redial(now, path)?,
+            ControlMessage::RedialCancel { path } => {
+                self.client_only("redial cancelled by a client")?;
+                self.events.push_back(Event::RedialCancelled { path });
+            }
+        }
+        Ok(())
+    }
+
+    fn client_only(&self, what: &'static str) -> Result<(), SessionError> {
+        if self.role == Role::Client { Ok(()) } else { Err(SessionError::Control(what)) }
+    }
+
+    fn peer_redial(&mut self, now: Instant, path: PathId) -> Result<(), SessionError> {
+        self.client_only("redial asked by a client")?;
+        if let Some(path) = self.paths.iter_mut().find(|p| p.id == path) {
+            path.redial_asked = Some(now);
+            self.events.push_back(Event::Redial { path: path.id });
+        }
+        Ok(())
+    }
+
+    fn peer_reset(&mut self, id: StreamId, code: u32, end: u64) -> Result<(), SessionError> {
+        if id == StreamId::CONTROL {
+            return Err(SessionError::Control("the control stream was reset"));
+        }
+        if !self.admit_stream(id)? {
+            return Ok(());
+        }
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Ok(());
+        };
+        let before = stream.receive.highest();
+        stream.receive.peer_reset(code, end)?;
+        let grown = stream.receive.highest() - before;
+        self.count_received(grown)?;
+        self.discard_input_if_reset(id);
+        self.events.push_back(Event::StreamReset { stream: id, code });
+        self.events.push_back(Event::Readable(id));
+        self.reap(id);
+        Ok(())
+    }
+
+    fn discard_input_if_reset(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        if stream.receive.is_complete() {
+            return;
+        }
+        let highest = stream.receive.highest();
+        let taken = stream.receive.window().consumed();
+        let rest = highest.saturating_sub(taken);
+        stream.receive.window().consume(rest);
+        self.consume_credit(rest);
+    }
+
+    fn peer_stop(&mut self, id: StreamId, code: u32) -> Result<(), SessionError> {
+        if id == StreamId::CONTROL {
+            return Err(SessionError::Control("the control stream was stopped"));
+        }
+        if !self.admit_stream(id)? {
+            return Ok(());
+        }
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Ok(());
+        };
+        let end = stream.send.highest_sent();
+        if stream.send.reset(SendState::Stopped(code)) {
+            self.send_control(ControlMessage::Reset { stream: id, code, end });
+            self.events.push_back(Event::StreamStopped { stream: id, code });
+            self.events.push_back(Event::Writable(id));
+        }
+        self.reap(id);
+        Ok(())
+    }
+}

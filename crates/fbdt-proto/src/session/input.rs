@@ -1,0 +1,209 @@
+//! Frames that arrive.
+
+use bytes::Bytes;
+
+use super::Session;
+use crate::error::{CloseReason, SessionError};
+use crate::event::Event;
+use crate::ranges::RangeSet;
+use crate::time::Instant;
+use crate::units::{StreamId, SubflowId};
+use crate::wire::{AckFrame, Frame};
+
+/// A writer is woken when this much fits, or a quarter of what ever fits.
+const WRITER_WAKE: u64 = 64 << 10;
+
+impl Session {
+    /// Takes a frame that arrived on `subflow`. A subflow that was replaced
+    /// may still bring frames.
+    ///
+    /// # Errors
+    /// The peer broke a rule: the session is over, and the peer is told so by
+    /// the next frames.
+    pub fn handle_frame(
+        &mut self,
+        now: Instant,
+        subflow: SubflowId,
+        frame: Frame,
+    ) -> Result<(), SessionError> {
+        if self.close.is_some() {
+            return Ok(());
+        }
+        let result = self.dispatch(now, subflow, frame);
+        if let Err(error) = &result {
+            self.end(CloseReason::Protocol(error.clone()));
+        }
+        result
+    }
+
+    /// The peer's bytes were no frames.
+    pub fn handle_wire_error(&mut self, error: crate::wire::WireError) {
+        self.end(CloseReason::Protocol(error.into()));
+    }
+
+    fn dispatch(
+        &mut self,
+        now: Instant,
+        subflow: SubflowId,
+        frame: Frame,
+    ) -> Result<(), SessionError> {
+        if subflow.0 >= self.next_subflow {
+            return Err(SessionError::UnknownSubflow(subflow));
+        }
+        let path = self.path_of(subflow);
+        if let Some(subflow) = path.and_then(|p| self.paths[p].subflow.as_mut()) {
+            subflow.last_input = now;
+        }
+        match frame {
+            Frame::Data { stream, offset, fin, payload } => {
+                self.handle_data(now, path, stream, offset, fin, &payload)
+            }
+            Frame::Ack(ack) => self.handle_ack(now, &ack),
+            Frame::SessionLimit { limit } => {
+                self.credit.send_limit = self.credit.send_limit.max(limit);
+                Ok(())
+            }
+            Frame::Ping { token } => {
+                if let Some(subflow) = path.and_then(|p| self.paths[p].subflow.as_mut()) {
+                    subflow.pong_due = Some(token);
+                }
+                Ok(())
+            }
+            Frame::Pong { .. } => Ok(()),
+            Frame::Close { code, reason } => {
+                self.end(CloseReason::Peer { code, reason });
+                Ok(())
+            }
+            Frame::Want { stream, window } => {
+                self.handle_want(stream, window);
+                Ok(())
+            }
+        }
+    }
+
+    fn handle_data(
+        &mut self,
+        now: Instant,
+        path: Option<usize>,
+        id: StreamId,
+        offset: u64,
+        fin: bool,
+        payload: &Bytes,
+    ) -> Result<(), SessionError> {
+        // The acknowledgement returns by the path that brought the data (F8);
+        // by all if that subflow is gone.
+        match path.and_then(|p| self.paths[p].subflow.as_mut()) {
+            Some(subflow) => {
+                subflow.ack_streams.insert(id);
+            }
+            None => self.announce(id),
+        }
+        let size = payload.len() as u64;
+        if !self.admit_stream(id)? {
+            self.count_duplicate(path, size);
+            return Ok(());
+        }
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Ok(());
+        };
+        let before = stream.receive.highest();
+        let inserted = stream.receive.insert(now, offset, fin, payload)?;
+        let grown = stream.receive.highest() - before;
+        let wake = stream.reader_blocked && stream.receive.is_readable();
+        let discarded = stream.receive.is_discarding();
+        if wake {
+            stream.reader_blocked = false;
+        }
+        self.totals.received += inserted.new;
+        if inserted.new > 0 && !inserted.delivered {
+            let held = self.streams.values().map(|s| s.receive.assembler().held()).sum();
+            self.totals.held_peak = self.totals.held_peak.max(held);
+        }
+        if let Some(path) = path {
+            self.paths[path].counters.received += size;
+        }
+        self.count_duplicate(path, inserted.duplicate);
+        if id == StreamId::CONTROL {
+            return self.read_control(now);
+        }
+        self.count_received(grown)?;
+        if discarded {
+            self.discard_input(id);
+        }
+        if wake {
+            self.events.push_back(Event::Readable(id));
+        }
+        if fin || discarded {
+            self.reap(id);
+        }
+        Ok(())
+    }
+
+    fn count_duplicate(&mut self, path: Option<usize>, bytes: u64) {
+        self.totals.duplicate += bytes;
+        if let Some(path) = path {
+            self.paths[path].counters.duplicate += bytes;
+        }
+    }
+
+    /// Counts bytes against the session's receive limit (F2).
+    pub(super) fn count_received(&mut self, grown: u64) -> Result<(), SessionError> {
+        self.credit.received += grown;
+        if self.credit.received > self.credit.receive_limit {
+            return Err(SessionError::SessionLimit {
+                used: self.credit.received,
+                limit: self.credit.receive_limit,
+            });
+        }
+        Ok(())
+    }
+
+    /// An acknowledgement, by whatever path: it frees bytes on all (F8).
+    fn handle_ack(&mut self, now: Instant, ack: &AckFrame) -> Result<(), SessionError> {
+        let id = ack.stream;
+        let Some(stream) = self.streams.get_mut(&id) else {
+            // Late words about a stream that is over; or of none that can be.
+            return self.admit_stream(id).map(|_| ());
+        };
+        if !stream.send.acknowledge(ack)? {
+            return Ok(());
+        }
+        stream.send.close_windows(&RangeSet::new());
+        let room = stream.send.capacity.saturating_sub(stream.send.backlog());
+        if stream.send.writer_blocked && room >= WRITER_WAKE.min(stream.send.capacity / 4) {
+            stream.send.writer_blocked = false;
+            self.events.push_back(Event::Writable(id));
+        }
+        if stream.send.is_over() || stream.send.is_quiet() {
+            self.busy.remove(&id);
+        }
+        self.settle(now);
+        self.reap(id);
+        Ok(())
+    }
+
+    /// Takes acknowledged chunks off every path's account.
+    pub(super) fn settle(&mut self, _now: Instant) {
+        let streams = &self.streams;
+        for path in &mut self.paths {
+            path.in_flight.settle(|chunk| {
+                streams
+                    .get(&chunk.stream)
+                    .is_none_or(|s| s.send.unacknowledged(chunk.range.clone()).is_none())
+            });
+        }
+    }
+
+    fn handle_want(&mut self, id: StreamId, window: u64) {
+        let memory = self.receive_memory();
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let unread = stream.receive.assembler().ready_bytes();
+        // What others hold already is not promised twice.
+        let free = self.config.limits.session_window.saturating_sub(memory);
+        if stream.receive.window().want(window.min(free), unread) {
+            self.announce(id);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! One end of a session: the facade over all other modules.
+//!
+//! State and wiring live here; what is decided is decided by the modules that
+//! the parts are named after.
+
+mod application;
+mod control;
+mod copies;
+mod input;
+mod observe;
+mod paths;
+mod streams;
+mod transmit;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use crate::config::{Config, ConfigError, Limits};
+use crate::error::CloseReason;
+use crate::event::Event;
+use crate::path::PathState;
+use crate::ranges::RangeSet;
+use crate::receive::ReceiveStream;
+use crate::schedule::{Scheduler, scheduler};
+use crate::stats::WhyIdle;
+use crate::stream::SendStream;
+use crate::time::Instant;
+use crate::units::{Role, StreamId};
+
+/// Both halves of one stream.
+#[derive(Debug)]
+struct Stream {
+    send: SendStream,
+    receive: ReceiveStream,
+    /// The application dropped its handle.
+    released: bool,
+    /// A reader waits.
+    reader_blocked: bool,
+    /// The peer should hear that a larger window would help.
+    want: Option<u64>,
+    want_sent: Instant,
+}
+
+/// How many streams each end may open and has opened.
+#[derive(Debug)]
+struct StreamCounts {
+    /// Streams opened here.
+    local: u64,
+    /// Streams that may be opened here.
+    local_limit: u64,
+    /// Streams that the peer may open.
+    peer_limit: u64,
+    /// Streams of the peer seen so far.
+    peer: u64,
+    /// Indices of the peer's streams that are over or open.
+    peer_seen: RangeSet,
+    /// The peer's streams that are over.
+    peer_closed: u64,
+}
+
+/// Limits over all streams together, by sums of offsets (F2).
+#[derive(Debug, Default)]
+struct SessionCredit {
+    /// Sum of the highest offsets sent.
+    sent: u64,
+    /// What the peer allows.
+    send_limit: u64,
+    /// Sum of the highest offsets received.
+    received: u64,
+    /// Sum of what applications took, or nobody will take.
+    consumed: u64,
+    /// What this end allows.
+    receive_limit: u64,
+}
+
+/// What was counted over all streams.
+#[derive(Debug, Default)]
+struct Totals {
+    new_bytes: u64,
+    copied: [u64; 4],
+    received: u64,
+    duplicate: u64,
+    held_peak: u64,
+}
+
+/// One end of a session over any number of paths.
+///
+/// See the crate's documentation for the order of calls. A session holds no
+/// resource besides memory: dropping it ends it without a word to the peer.
+#[derive(Debug)]
+pub struct Session {
+    role: Role,
+    config: Config,
+    paths: Vec<PathState>,
+    why_idle: Vec<WhyIdle>,
+    streams: BTreeMap<StreamId, Stream>,
+    /// Streams with bytes that are unsent, lost or unacknowledged.
+    busy: BTreeSet<StreamId>,
+    counts: StreamCounts,
+    credit: SessionCredit,
+    totals: Totals,
+    peer_limits: Limits,
+    scheduler: Box<dyn Scheduler>,
+    control_input: Vec<u8>,
+    events: VecDeque<Event>,
+    close: Option<CloseReason>,
+    next_subflow: u32,
+    all_down_since: Option<Instant>,
+    last_buffer_check: Instant,
+    last_overdue_check: Instant,
+    tick: Instant,
+}
+
+impl Session {
+    /// A session without paths, that may send what the peer's `peer_limits`
+    /// allow.
+    ///
+    /// # Errors
+    /// A configuration that can't work, field by field.
+    pub fn new(
+        now: Instant,
+        role: Role,
+        config: Config,
+        peer_limits: Limits,
+    ) -> Result<Self, ConfigError> {
+        config.validate()?;
+        peer_limits.validate()?;
+        let scheduler = scheduler(config.placement);
+        let mut session = Self {
+            role,
+            paths: Vec::new(),
+            why_idle: Vec::new(),
+            streams: BTreeMap::new(),
+            busy: BTreeSet::new(),
+            counts: StreamCounts {
+                local: 0,
+                local_limit: u64::from(peer_limits.max_streams),
+                peer_limit: u64::from(config.limits.max_streams),
+                peer: 0,
+                peer_seen: RangeSet::new(),
+                peer_closed: 0,
+            },
+            credit: SessionCredit {
+                send_limit: peer_limits.session_window,
+                receive_limit: config.limits.session_window,
+                ..SessionCredit::default()
+            },
+            totals: Totals::default(),
+            peer_limits,
+            scheduler,
+            control_input: Vec::new(),
+            events: VecDeque::new(),
+            close: None,
+            next_subflow: 0,
+            all_down_since: Some(now),
+            last_buffer_check: now,
+            last_overdue_check: now,
+            tick: now,
+            config,
+        };
+        let control = session.new_stream(StreamId::CONTROL, crate::Class::Conversational);
+        session.streams.insert(StreamId::CONTROL, control);
+        Ok(session)
+    }
+
+    /// Which end this is.
+    #[must_use]
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// What the session was configured with.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Changes how this end sends; what is on its way stays as it is.
+    pub fn set_sending_policy(
+        &mut self,
+        placement: crate::Placement,
+        window_mode: crate::WindowMode,
+        redundancy: crate::Redundancy,
+    ) {
+        if placement != self.config.placement {
+            self.scheduler = scheduler(placement);
+        }
+        self.config.placement = placement;
+        self.config.window_mode = window_mode;
+        self.config.redundancy = redundancy;
+    }
+
+    /// The next thing that the driver or the application should know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Ends the session; the peer is told on every path.
+    pub fn close(&mut self, _now: Instant, code: u32, reason: &str) {
+        self.end(CloseReason::Local { code, reason: reason.into() });
+    }
+
+    /// Whether the session is over.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.close.is_some()
+    }
+
+    /// Why the session is over.
+    #[must_use]
+    pub const fn close_reason(&self) -> Option<&CloseReason> {
+        self.close.as_ref()
+    }
+
+    /// Whether every subflow has been given the close frame.
+    #[must_use]
+    pub fn close_flushed(&self) -> bool {
+        self.close.is_some()
+            && self.paths.iter().filter_map(|p| p.subflow.as_ref()).all(|s| s.close_sent)
+    }
+
+    fn end(&mut self, reason: CloseReason) {
+        if self.close.is_some() {
+            return;
+        }
+        for (&id, stream) in &mut self.streams {
+            stream.receive.discard();
+            if id != StreamId::CONTROL {
+                self.events.push_back(Event::Readable(id));
+                self.events.push_back(Event::Writable(id));
+            }
+        }
+        self.busy.clear();
+        self.events.push_back(Event::Closed(reason.clone()));
+        self.close = Some(reason);
+    }
+}

@@ -1,0 +1,93 @@
+//! What people and metrics see.
+
+use super::{Session, Stream};
+use crate::path::{CopyReason, PathState};
+use crate::stats::{PathStats, SessionStats, StreamStats, WhyIdle};
+use crate::units::StreamId;
+
+impl Session {
+    /// Everything there is to see, now.
+    #[must_use]
+    pub fn stats(&self) -> SessionStats {
+        let streams = self.streams.iter().filter(|(id, _)| **id != StreamId::CONTROL);
+        SessionStats {
+            paths: self.paths.iter().zip(&self.why_idle).map(|(p, w)| self.path(p, *w)).collect(),
+            streams: streams.map(|(id, s)| stream_stats(*id, s)).collect(),
+            opened: (self.counts.local, self.counts.peer),
+            new_bytes: self.totals.new_bytes,
+            redundant_bytes: self.totals.copied.iter().sum(),
+            received_bytes: self.totals.received,
+            duplicate_bytes: self.totals.duplicate,
+            receive_memory: self.receive_memory(),
+            receive_buffer_peak: self.totals.held_peak,
+            placement: self.scheduler.name(),
+        }
+    }
+
+    /// Memory held for receiving by all streams together, in bytes.
+    #[must_use]
+    pub fn receive_memory(&self) -> u64 {
+        self.streams.values().map(|s| s.receive.assembler().memory()).sum()
+    }
+
+    /// Stream bytes sent for the first time, and copies of overdue ones (F6).
+    #[must_use]
+    pub const fn overdue_copies(&self) -> (u64, u64) {
+        (self.totals.new_bytes, self.totals.copied[CopyReason::Overdue as usize])
+    }
+
+    /// One stream.
+    #[must_use]
+    pub fn stream_stats(&self, id: StreamId) -> Option<StreamStats> {
+        self.streams.get(&id).map(|s| stream_stats(id, s))
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn path(&self, path: &PathState, why_idle: WhyIdle) -> PathStats {
+        let sample = path.subflow.as_ref().map(|s| s.sample).unwrap_or_default();
+        let counters = &path.counters;
+        let sent = counters.past_sent + sample.sent_total;
+        let again = counters.past_retransmitted + sample.retransmitted_total;
+        let copied = |reason: CopyReason| counters.copied[reason as usize];
+        PathStats {
+            id: path.id,
+            name: path.name.clone(),
+            health: path.health,
+            direction: self.scheduler.direction(path.id),
+            why_idle: if path.subflow.is_none() { WhyIdle::NoSubflow } else { why_idle },
+            rate: path.rate.link(path.base_rtt),
+            srtt: sample.srtt,
+            min_rtt: path.base_rtt,
+            commit: path.outstanding(),
+            commit_limit: path.commit_limit(),
+            new_bytes: counters.new_bytes,
+            resent_lost: copied(CopyReason::Lost),
+            copied_suspect: copied(CopyReason::Suspect),
+            copied_overdue: copied(CopyReason::Overdue),
+            copied_idle: copied(CopyReason::Idle),
+            received: counters.received,
+            duplicate: counters.duplicate,
+            retransmitted_share: if sent == 0 { 0.0 } else { again as f64 / sent as f64 },
+            subflows: counters.subflows,
+            suspected: counters.suspected,
+        }
+    }
+}
+
+fn stream_stats(id: StreamId, stream: &Stream) -> StreamStats {
+    let assembler = stream.receive.assembler();
+    let delay = assembler.in_order_delay();
+    StreamStats {
+        id,
+        class: stream.send.class,
+        written: stream.send.written(),
+        acknowledged: stream.send.cumulative().min(stream.send.written()),
+        received: assembler.cumulative(),
+        receive_memory: assembler.memory(),
+        receive_buffer_peak: assembler.held_peak(),
+        in_order_delay: [delay.quantile(0.5), delay.quantile(0.99), delay.max()],
+        longest_stall: assembler.longest_stall(),
+        send_limit: stream.send.limit(),
+        open_windows: stream.send.windows.open().len(),
+    }
+}

@@ -1,0 +1,228 @@
+//! Subflows come, go, fall silent and come back (F9, F9b).
+
+use core::time::Duration;
+
+use super::Session;
+use crate::error::CloseReason;
+use crate::event::Event;
+use crate::path::{Health, PathState, SubflowSample};
+use crate::stats::WhyIdle;
+use crate::time::Instant;
+use crate::units::{PathId, Role, StreamId, SubflowId};
+use crate::wire::ControlMessage;
+
+/// A path is given a fresh subflow at most this often (F9b): a merely lossy
+/// one must not get fresh windows for ever.
+const REDIAL_PAUSE: Duration = Duration::from_millis(500);
+/// While bytes are on their way, something is looked at this often.
+const TICK: Duration = Duration::from_millis(2);
+
+impl Session {
+    /// A subflow of `path` is up. It replaces an older one, which the driver
+    /// is told to reset (F9b).
+    pub fn subflow_up(&mut self, now: Instant, path: PathId, name: &str) -> SubflowId {
+        let id = SubflowId(self.next_subflow);
+        self.next_subflow += 1;
+        let index = self.paths.iter().position(|p| p.id == path).unwrap_or_else(|| {
+            self.paths.push(PathState::new(path, name));
+            self.why_idle.push(WhyIdle::default());
+            self.paths.len() - 1
+        });
+        self.paths[index].name = name.into();
+        self.drop_subflow(now, index, true);
+        self.paths[index].attach(now, id, self.config.suspect_floor);
+        self.all_down_since = None;
+        self.set_health(index, Health::Active);
+        // What the lost subflow carried of acknowledgements and limits is
+        // said again.
+        self.announce_all();
+        id
+    }
+
+    /// The socket of `subflow` failed or was closed.
+    pub fn subflow_down(&mut self, now: Instant, subflow: SubflowId) {
+        let Some(index) = self.path_of(subflow) else {
+            return;
+        };
+        self.drop_subflow(now, index, false);
+        self.scheduler.path_failed(self.paths[index].id);
+        self.set_health(index, Health::Dead);
+        self.announce_all();
+        if self.paths.iter().all(|p| p.subflow.is_none()) {
+            self.all_down_since = Some(now);
+        }
+    }
+
+    /// The path's interface is gone; its subflow is given up.
+    pub fn path_removed(&mut self, now: Instant, path: PathId) {
+        let subflow = self.paths.iter().find(|p| p.id == path).and_then(|p| p.subflow.as_ref());
+        if let Some(id) = subflow.map(|s| s.id) {
+            self.subflow_down(now, id);
+            self.events.push_back(Event::SubflowRetired(id));
+        }
+    }
+
+    /// What TCP says about `subflow`. Must be called at least every 5 ms
+    /// while [`Session::needs_sample`], and with fresh values.
+    pub fn handle_sample(&mut self, now: Instant, subflow: SubflowId, sample: &SubflowSample) {
+        let Some(index) = self.path_of(subflow) else {
+            return;
+        };
+        let config = &self.config;
+        let path = &mut self.paths[index];
+        let progress = path.update(now, sample, config);
+        let idle = sample.outstanding() == 0;
+        match path.health {
+            Health::Suspect if progress || idle => self.revive(now, index),
+            Health::Suspect => self.ask_redial(now, index),
+            Health::Active if !idle => {
+                let overdue = path.subflow.as_ref().is_some_and(|s| now >= s.progress.deadline());
+                if overdue {
+                    self.suspect(now, index);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether `subflow` holds bytes, so that silence on it means something.
+    #[must_use]
+    pub fn needs_sample(&self, subflow: SubflowId) -> bool {
+        self.path_of(subflow).is_some_and(|i| self.paths[i].outstanding() > 0)
+    }
+
+    pub(super) fn path_of(&self, subflow: SubflowId) -> Option<usize> {
+        self.paths.iter().position(|p| p.subflow.as_ref().is_some_and(|s| s.id == subflow))
+    }
+
+    /// Takes the subflow off the path; what it owed and nobody else carries
+    /// is lost.
+    fn drop_subflow(&mut self, _now: Instant, index: usize, retire: bool) {
+        let path = &mut self.paths[index];
+        let Some(old) = path.detach() else { return };
+        for chunk in path.in_flight.take() {
+            let Some(stream) = self.streams.get_mut(&chunk.stream) else {
+                continue;
+            };
+            let mut at = chunk.copied.max(chunk.range.start);
+            while let Some(gap) = stream.send.unacknowledged(at..chunk.range.end) {
+                at = gap.end;
+                stream.send.lost.insert(gap);
+            }
+        }
+        if retire {
+            self.events.push_back(Event::SubflowRetired(old.id));
+        }
+    }
+
+    fn set_health(&mut self, index: usize, health: Health) {
+        let path = &mut self.paths[index];
+        path.health = health;
+        self.events.push_back(Event::PathHealth { path: path.id, health });
+    }
+
+    fn suspect(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        path.counters.suspected += 1;
+        path.reliability.failed(now);
+        path.redial_asked = path.redial_asked.filter(|at| now.saturating_since(*at) < REDIAL_PAUSE);
+        self.scheduler.path_failed(path.id);
+        self.set_health(index, Health::Suspect);
+        self.ask_redial(now, index);
+    }
+
+    /// F9b: a fresh subflow comes back sooner than TCP's next timer.
+    fn ask_redial(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        let asked = path.redial_asked.is_some_and(|at| now.saturating_since(at) < REDIAL_PAUSE * 2);
+        let young =
+            path.subflow.as_ref().is_some_and(|s| s.progress.silence(now) < REDIAL_PAUSE / 10);
+        if asked || young {
+            return;
+        }
+        path.redial_asked = Some(now);
+        let path = path.id;
+        match self.role {
+            Role::Client => self.events.push_back(Event::Redial { path }),
+            Role::Server => self.send_control(ControlMessage::Redial { path }),
+        }
+    }
+
+    fn revive(&mut self, _now: Instant, index: usize) {
+        let asked = self.paths[index].redial_asked.is_some();
+        let path = self.paths[index].id;
+        self.set_health(index, Health::Active);
+        if asked {
+            match self.role {
+                Role::Client => self.events.push_back(Event::RedialCancelled { path }),
+                Role::Server => self.send_control(ControlMessage::RedialCancel { path }),
+            }
+        }
+    }
+
+    /// Says all acknowledgements and limits again on every subflow.
+    fn announce_all(&mut self) {
+        let ids: alloc::vec::Vec<StreamId> = self.streams.keys().copied().collect();
+        for path in &mut self.paths {
+            if let Some(subflow) = &mut path.subflow {
+                subflow.session_limit_due = true;
+                subflow.ack_streams.extend(ids.iter().copied());
+            }
+        }
+    }
+
+    /// When [`Session::handle_timeout`] should be called if nothing happens.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.close.is_some() {
+            return None;
+        }
+        if let Some(since) = self.all_down_since {
+            return Some(since + self.config.linger);
+        }
+        let moving = !self.busy.is_empty() || self.paths.iter().any(|p| !p.in_flight.is_empty());
+        let tick = moving.then_some(self.tick + TICK);
+        let acks = self
+            .paths
+            .iter()
+            .filter_map(|p| p.subflow.as_ref())
+            .filter(|&s| !s.ack_streams.is_empty())
+            .map(|s| s.last_ack + self.config.ack_interval);
+        let silence = self.keepalive_silence();
+        let probes = self
+            .paths
+            .iter()
+            .filter_map(|p| p.subflow.as_ref())
+            .map(|s| s.last_input.max(s.last_ping) + silence);
+        tick.into_iter().chain(acks).chain(probes).min()
+    }
+
+    /// Silence after which a probe is sent.
+    fn keepalive_silence(&self) -> Duration {
+        // The control stream is always there.
+        if self.streams.len() > 1 { self.config.keepalive.0 } else { self.config.keepalive.1 }
+    }
+
+    /// Time has passed: probes, and the end of a session without paths.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.tick = now;
+        if let Some(since) = self.all_down_since
+            && now.saturating_since(since) >= self.config.linger
+        {
+            self.end(CloseReason::Linger(self.config.linger));
+        }
+        let silence = self.keepalive_silence();
+        for path in &mut self.paths {
+            let Some(subflow) = &mut path.subflow else {
+                continue;
+            };
+            let heard = subflow.last_input.max(subflow.last_ping);
+            if path.health == Health::Active && now.saturating_since(heard) >= silence {
+                subflow.ping_due = true;
+                subflow.last_ping = now;
+            } else if path.health != Health::Active && now.saturating_since(heard) >= silence {
+                subflow.last_ping = now;
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Streams come and go.
+
+use super::{Session, Stream};
+use crate::error::SessionError;
+use crate::event::Event;
+use crate::receive::{ReceiveStream, ReceiveWindow};
+use crate::stream::SendStream;
+use crate::time::Instant;
+use crate::units::{Class, StreamId};
+use crate::wire::ControlMessage;
+
+/// Bytes that a new stream's writer may leave here.
+const FIRST_CAPACITY: u64 = 4 << 20;
+
+impl Session {
+    pub(super) fn new_stream(&self, id: StreamId, class: Class) -> Stream {
+        let limits = &self.config.limits;
+        let window = ReceiveWindow::new(limits.stream_window, self.config.max_stream_window);
+        let capacity = FIRST_CAPACITY.min(self.config.max_stream_window);
+        Stream {
+            send: SendStream::new(id, class, self.peer_limits.stream_window, capacity),
+            receive: ReceiveStream::new(id, window),
+            released: false,
+            reader_blocked: true,
+            want: None,
+            want_sent: Instant::ZERO,
+        }
+    }
+
+    /// Makes sure that the stream of an arriving frame exists. `Ok(false)`:
+    /// it did, and is over.
+    pub(super) fn admit_stream(&mut self, id: StreamId) -> Result<bool, SessionError> {
+        if self.streams.contains_key(&id) {
+            return Ok(true);
+        }
+        if id.opener() == Some(self.role) {
+            // Opened here and over, unless it was never opened.
+            return if id.index() < self.counts.local {
+                Ok(false)
+            } else {
+                Err(SessionError::StreamNumber(id))
+            };
+        }
+        let index = id.index();
+        if self.counts.peer_seen.covers(index..index + 1) {
+            return Ok(false);
+        }
+        if index >= self.counts.peer_limit {
+            return Err(SessionError::StreamNumber(id));
+        }
+        self.counts.peer_seen.insert(index..index + 1);
+        self.counts.peer += 1;
+        let stream = self.new_stream(id, Class::default());
+        self.streams.insert(id, stream);
+        self.events.push_back(Event::StreamOpened(id));
+        Ok(true)
+    }
+
+    /// Notes that a stream has something to send or to be acknowledged.
+    pub(super) fn mark_busy(&mut self, id: StreamId) {
+        if self.busy.insert(id) {
+            let least = self
+                .busy
+                .iter()
+                .filter(|other| **other != id)
+                .filter_map(|other| self.streams.get(other))
+                .map(|s| s.send.served)
+                .min();
+            if let (Some(stream), Some(least)) = (self.streams.get_mut(&id), least) {
+                // A stream that was silent has no claim to the time before.
+                stream.send.served = stream.send.served.max(least);
+            }
+        }
+    }
+
+    /// Forgets the stream if both halves are over and nobody holds it.
+    pub(super) fn reap(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get(&id) else {
+            return;
+        };
+        if stream.send.is_over() {
+            self.busy.remove(&id);
+        }
+        let over = stream.send.is_over() && stream.receive.is_finished() && stream.released;
+        if !over || id == StreamId::CONTROL {
+            return;
+        }
+        if let Some(mut stream) = self.streams.remove(&id) {
+            let taken = stream.receive.window().consumed();
+            self.consume_credit(stream.receive.highest().saturating_sub(taken));
+        }
+        if id.opener() == Some(self.role.peer()) {
+            self.counts.peer_closed += 1;
+            self.raise_stream_limit();
+        }
+    }
+
+    /// Lets the peer open as many streams as have ended, in steps.
+    fn raise_stream_limit(&mut self) {
+        let max = u64::from(self.config.limits.max_streams);
+        let limit = self.counts.peer_closed + max;
+        if limit >= self.counts.peer_limit + (max / 4).max(1) {
+            self.counts.peer_limit = limit;
+            self.send_control(ControlMessage::MaxStreams { count: limit });
+        }
+    }
+
+    /// Bytes that no longer count against the session's receive limit.
+    pub(super) fn consume_credit(&mut self, bytes: u64) {
+        self.credit.consumed += bytes;
+        let window = self.config.limits.session_window;
+        let limit = self.credit.consumed + window;
+        if limit >= self.credit.receive_limit + window / 8 {
+            self.credit.receive_limit = limit;
+            for path in &mut self.paths {
+                if let Some(subflow) = &mut path.subflow {
+                    subflow.session_limit_due = true;
+                }
+            }
+        }
+    }
+
+    /// The stream's acknowledgement is owed on every live subflow.
+    pub(super) fn announce(&mut self, id: StreamId) {
+        for path in &mut self.paths {
+            if let Some(subflow) = &mut path.subflow {
+                subflow.ack_streams.insert(id);
+            }
+        }
+    }
+}

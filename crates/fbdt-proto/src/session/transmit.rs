@@ -1,0 +1,355 @@
+//! What leaves on a subflow next.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::time::Duration;
+
+use super::Session;
+use crate::config::{Redundancy, WindowMode};
+use crate::path::{Chunk, CopyReason, Health, PathView};
+use crate::ranges::RangeSet;
+use crate::schedule::PlacementRequest;
+use crate::stats::WhyIdle;
+use crate::stream::SendState;
+use crate::time::Instant;
+use crate::units::{StreamId, SubflowId};
+use crate::window::{WindowSize, wanted_buffer};
+use crate::wire::{DATA_OVERHEAD, Frame, encode_data_header};
+
+/// Acknowledgements that leave together.
+const ACK_BATCH: usize = 32;
+/// How often buffers are sized anew.
+const BUFFER_CHECK: Duration = Duration::from_millis(10);
+/// How often a larger window is asked for while it is missing.
+const WANT_PAUSE: Duration = Duration::from_millis(50);
+/// Added to the expected arrival of a chunk before it counts as overdue.
+const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
+
+impl Session {
+    /// Appends the next frame for `subflow` to `out`; `false` if there is
+    /// nothing for it now. Call it while the socket takes bytes.
+    pub fn poll_transmit(&mut self, now: Instant, subflow: SubflowId, out: &mut Vec<u8>) -> bool {
+        let Some(path) = self.path_of(subflow) else {
+            return false;
+        };
+        let before = out.len();
+        if self.close.is_some() {
+            return self.transmit_close(path, out);
+        }
+        self.transmit_service(now, path, out);
+        if out.len() == before {
+            self.transmit_data(now, path, out);
+        }
+        let sent = (out.len() - before) as u64;
+        if sent > 0
+            && let Some(subflow) = &mut self.paths[path].subflow
+        {
+            // Nothing was owed until now: silence counts from here.
+            if subflow.sample.outstanding() + subflow.since_sample == 0 {
+                subflow.progress.mark(now);
+            }
+            subflow.since_sample += sent;
+        }
+        sent > 0
+    }
+
+    /// A cheap guess whether [`Session::poll_transmit`] would do anything.
+    #[must_use]
+    pub fn can_transmit(&self, now: Instant, subflow: SubflowId) -> bool {
+        let Some(path) = self.path_of(subflow) else {
+            return false;
+        };
+        let path = &self.paths[path];
+        let Some(subflow) = &path.subflow else {
+            return false;
+        };
+        if self.close.is_some() {
+            return !subflow.close_sent;
+        }
+        let acks = !subflow.ack_streams.is_empty()
+            && now.saturating_since(subflow.last_ack) >= self.config.ack_interval;
+        let service =
+            acks || subflow.session_limit_due || subflow.pong_due.is_some() || subflow.ping_due;
+        service || (path.health == Health::Active && !self.busy.is_empty() && path.has_room())
+    }
+
+    fn transmit_close(&mut self, path: usize, out: &mut Vec<u8>) -> bool {
+        use crate::error::{CloseReason, close_code};
+        use alloc::string::ToString;
+        let Some(subflow) = &mut self.paths[path].subflow else {
+            return false;
+        };
+        if core::mem::replace(&mut subflow.close_sent, true) {
+            return false;
+        }
+        let (code, reason) = match &self.close {
+            Some(CloseReason::Local { code, reason }) => (*code, reason.clone()),
+            Some(CloseReason::Protocol(error)) => (error.code(), error.to_string()),
+            _ => (close_code::NONE, "closed".into()),
+        };
+        Frame::Close { code, reason }.encode(out);
+        true
+    }
+
+    /// Acknowledgements, limits and probes (F8).
+    fn transmit_service(&mut self, now: Instant, path: usize, out: &mut Vec<u8>) {
+        let Some(subflow) = &mut self.paths[path].subflow else {
+            return;
+        };
+        if core::mem::take(&mut subflow.session_limit_due) {
+            Frame::SessionLimit { limit: self.credit.receive_limit }.encode(out);
+        }
+        if let Some(token) = subflow.pong_due.take() {
+            Frame::Pong { token }.encode(out);
+        }
+        if core::mem::take(&mut subflow.ping_due) {
+            Frame::Ping { token: now.as_nanos() }.encode(out);
+        }
+        if subflow.ack_streams.is_empty()
+            || now.saturating_since(subflow.last_ack) < self.config.ack_interval
+        {
+            return;
+        }
+        subflow.last_ack = now;
+        for _ in 0..ACK_BATCH {
+            let Some(id) = subflow.ack_streams.pop_first() else {
+                break;
+            };
+            let ack = match self.streams.get(&id) {
+                Some(stream) => stream.receive.acknowledgement(),
+                None => over(id),
+            };
+            Frame::Ack(ack).encode(out);
+        }
+    }
+
+    fn transmit_data(&mut self, now: Instant, path: usize, out: &mut Vec<u8>) {
+        self.why_idle[path] = match self.paths[path].health {
+            Health::Dead => WhyIdle::NoSubflow,
+            Health::Suspect => WhyIdle::Suspect,
+            Health::Active if !self.paths[path].has_room() => WhyIdle::CommitLimit,
+            Health::Active => WhyIdle::Sending,
+        };
+        if self.why_idle[path] != WhyIdle::Sending {
+            return;
+        }
+        let views = self.views(now);
+        if now.saturating_since(self.last_buffer_check) >= BUFFER_CHECK {
+            self.last_buffer_check = now;
+            self.size_buffers(now, &views);
+        }
+        self.ask_for_windows(now, out);
+        let done = self.transmit_lost(now, path, &views, out)
+            || self.transmit_copy(now, path, &views, CopyReason::Suspect, out)
+            || self.transmit_copy(now, path, &views, CopyReason::Overdue, out)
+            || self.transmit_new(now, path, &views, out);
+        if done {
+            self.paths[path].idle_since = None;
+            return;
+        }
+        self.paths[path].idle_since.get_or_insert(now);
+        self.transmit_copy(now, path, &views, CopyReason::Idle, out);
+    }
+
+    /// What schedulers see of the paths now.
+    pub(super) fn views(&self, now: Instant) -> Vec<PathView> {
+        let pinned = self.config.forward.as_deref();
+        self.paths.iter().map(|p| p.view(now, pinned == Some(p.name.as_str()))).collect()
+    }
+
+    /// Busy streams by class, then by what they have been served (F12); the
+    /// control stream first.
+    fn streams_in_turn(&self) -> Vec<StreamId> {
+        let mut order: Vec<_> = self
+            .busy
+            .iter()
+            .filter_map(|id| self.streams.get(id).map(|s| (*id, s)))
+            .map(|(id, s)| (id != StreamId::CONTROL, s.send.class, s.send.served, id))
+            .collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, _, _, id)| id).collect()
+    }
+
+    fn transmit_lost(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let frame = self.paths[path].frame();
+        for id in self.streams_in_turn() {
+            let Some(stream) = self.streams.get_mut(&id) else {
+                continue;
+            };
+            while let Some(piece) = stream.send.lost.first() {
+                let Some(gap) = stream.send.unacknowledged(piece.clone()) else {
+                    stream.send.lost.remove(piece);
+                    continue;
+                };
+                let range = gap.start..gap.end.min(gap.start + frame);
+                stream.send.lost.remove(piece.start..range.end);
+                self.emit(now, path, &views[path], id, range, Some(CopyReason::Lost), out);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn transmit_new(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        self.why_idle[path] = WhyIdle::NothingToSend;
+        let frame = self.paths[path].frame();
+        let size = WindowSize::of(&self.config, views, frame);
+        let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
+        for id in self.streams_in_turn() {
+            let copied = self.copied_ranges(id);
+            let Some(stream) = self.streams.get_mut(&id) else {
+                continue;
+            };
+            if stream.send.windows.unsent().is_empty() {
+                continue;
+            }
+            if !copied.is_empty() {
+                stream.send.close_windows(&copied);
+            }
+            let credit = if id == StreamId::CONTROL { u64::MAX } else { credit };
+            let bound = stream.send.bound(credit);
+            let front = stream.send.windows.unsent().first().map_or(0, |r| r.start);
+            if front >= bound {
+                self.why_idle[path] = WhyIdle::FlowControl;
+                continue;
+            }
+            let acked = stream.send.cumulative();
+            let request = PlacementRequest {
+                paths: views,
+                path,
+                windows: &mut stream.send.windows,
+                bound,
+                acked,
+                frame,
+                size,
+            };
+            let Some(range) = self.scheduler.place(request) else {
+                let late = crate::path::lead(views, path) > 0;
+                self.why_idle[path] = if late { WhyIdle::TooLate } else { WhyIdle::WindowsFull };
+                continue;
+            };
+            stream.send.windows.take(range.clone());
+            self.why_idle[path] = WhyIdle::Sending;
+            self.emit(now, path, &views[path], id, range, None, out);
+            return true;
+        }
+        false
+    }
+
+    /// Bytes of the stream that were handed over twice: in the paper's mode
+    /// the window is then done with (R11).
+    fn copied_ranges(&self, id: StreamId) -> RangeSet {
+        let mut copied = RangeSet::new();
+        if self.config.window_mode == WindowMode::Thesis
+            && self.config.redundancy == Redundancy::RttWait
+        {
+            for chunk in self.paths.iter().flat_map(|p| p.in_flight.iter()) {
+                if chunk.stream == id {
+                    copied.insert(chunk.range.start..chunk.copied);
+                }
+            }
+        }
+        copied
+    }
+
+    /// Makes the frame and enters it on the path's account.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn emit(
+        &mut self,
+        now: Instant,
+        path: usize,
+        view: &PathView,
+        id: StreamId,
+        range: Range<u64>,
+        copy: Option<CopyReason>,
+        out: &mut Vec<u8>,
+    ) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let fin = stream.send.includes_end(&range);
+        let data = range.end - range.start - u64::from(fin);
+        let highest = stream.send.highest_sent();
+        out.reserve(DATA_OVERHEAD + usize::try_from(data).unwrap_or(0));
+        encode_data_header(out, id, range.start, fin, u32::try_from(data).unwrap_or(0));
+        stream.send.emit(range.clone(), out);
+        let state = &mut self.paths[path];
+        match copy {
+            Some(reason) => {
+                state.counters.copied[reason as usize] += data;
+                self.totals.copied[reason as usize] += data;
+            }
+            None => {
+                stream.send.served += data;
+                state.counters.new_bytes += data;
+                self.totals.new_bytes += data;
+            }
+        }
+        if id != StreamId::CONTROL {
+            self.credit.sent += stream.send.highest_sent() - highest;
+        }
+        state.in_flight.push(Chunk {
+            stream: id,
+            copied: range.start,
+            range,
+            sent: now,
+            expected: now + view.arrival + ARRIVAL_SLACK,
+        });
+    }
+
+    /// Sizes writers' buffers and wishes for the peer's windows (F2).
+    fn size_buffers(&mut self, now: Instant, views: &[PathView]) {
+        let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
+        let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
+        let max = self.config.max_stream_window;
+        for id in &self.busy {
+            let Some(stream) = self.streams.get_mut(id) else {
+                continue;
+            };
+            let send = &mut stream.send;
+            send.capacity = send.capacity.max(wanted.min(max));
+            if send.writer_blocked && send.backlog() < send.capacity {
+                send.writer_blocked = false;
+                self.events.push_back(crate::Event::Writable(*id));
+            }
+            let window = send.limit().saturating_sub(send.cumulative());
+            let near = send.limit().saturating_sub(send.highest_sent()) < wanted / 2;
+            let open = matches!(send.state(), SendState::Open | SendState::Finished);
+            if open
+                && near
+                && wanted > window
+                && now.saturating_since(stream.want_sent) >= WANT_PAUSE
+            {
+                stream.want = Some(wanted);
+                stream.want_sent = now;
+            }
+        }
+    }
+
+    fn ask_for_windows(&mut self, _now: Instant, out: &mut Vec<u8>) {
+        for id in &self.busy {
+            if let Some(stream) = self.streams.get_mut(id)
+                && let Some(window) = stream.want.take()
+            {
+                Frame::Want { stream: *id, window }.encode(out);
+            }
+        }
+    }
+}
+
+/// The acknowledgement of a stream that is over and forgotten.
+fn over(stream: StreamId) -> crate::wire::AckFrame {
+    crate::wire::AckFrame { stream, cumulative: u64::MAX, limit: 0, ranges: Vec::new() }
+}

@@ -1,0 +1,361 @@
+//! The sending half of a stream.
+
+use core::ops::Range;
+
+use super::SendBuffer;
+use crate::error::{SessionError, StreamError};
+use crate::ranges::RangeSet;
+use crate::units::{Class, StreamId};
+use crate::window::Windows;
+use crate::wire::AckFrame;
+
+/// Where the sending half is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendState {
+    /// The application may write.
+    Open,
+    /// It has said that no more comes.
+    Finished,
+    /// The peer has everything.
+    Acknowledged,
+    /// Given up here.
+    Reset,
+    /// The peer does not want it.
+    Stopped(u32),
+}
+
+/// Bytes going out on one stream. The end of the stream counts as one more
+/// byte behind the last, so that its acknowledgement is like any other.
+#[derive(Debug)]
+pub struct SendStream {
+    id: StreamId,
+    /// Traffic class (F11).
+    pub class: Class,
+    buffer: SendBuffer,
+    /// Unsent bytes and open windows.
+    pub windows: Windows,
+    /// Sent on a subflow that is gone: to be sent again first.
+    pub lost: RangeSet,
+    acked: RangeSet,
+    cumulative: u64,
+    highest_sent: u64,
+    limit: u64,
+    state: SendState,
+    /// Whether a writer waits for room.
+    pub writer_blocked: bool,
+    /// Most bytes that may wait here.
+    pub capacity: u64,
+    /// New bytes given to paths, for fairness among streams (F12).
+    pub served: u64,
+    /// Window last asked of the peer.
+    pub asked_window: u64,
+}
+
+impl SendStream {
+    /// A stream that may be sent up to `limit`.
+    #[must_use]
+    pub fn new(id: StreamId, class: Class, limit: u64, capacity: u64) -> Self {
+        Self {
+            id,
+            class,
+            buffer: SendBuffer::default(),
+            windows: Windows::default(),
+            lost: RangeSet::new(),
+            acked: RangeSet::new(),
+            cumulative: 0,
+            highest_sent: 0,
+            limit,
+            state: SendState::Open,
+            writer_blocked: false,
+            capacity,
+            served: 0,
+            asked_window: 0,
+        }
+    }
+
+    /// Where this half is.
+    #[must_use]
+    pub const fn state(&self) -> SendState {
+        self.state
+    }
+
+    /// Everything below this was acknowledged.
+    #[must_use]
+    pub const fn cumulative(&self) -> u64 {
+        self.cumulative
+    }
+
+    /// Highest offset ever sent, for the session's limit; without the end.
+    #[must_use]
+    pub fn highest_sent(&self) -> u64 {
+        self.highest_sent.min(self.buffer.end())
+    }
+
+    /// Bytes written and not acknowledged in order.
+    #[must_use]
+    pub const fn backlog(&self) -> u64 {
+        self.buffer.end().saturating_sub(self.cumulative)
+    }
+
+    /// Offset up to which the peer allows data.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub const fn written(&self) -> u64 {
+        self.buffer.end()
+    }
+
+    /// Offset up to which frames may be made now: the peer's limit, the
+    /// session's credit, and the end.
+    #[must_use]
+    pub fn bound(&self, session_credit: u64) -> u64 {
+        let credit = self.highest_sent().saturating_add(session_credit);
+        let data = self.limit.min(credit);
+        // The end costs no credit: it may go out when all data may.
+        let end = u64::from(self.state == SendState::Finished && data >= self.buffer.end());
+        data.min(self.buffer.end()) + end
+    }
+
+    /// Takes what fits of `data`; says how much.
+    ///
+    /// # Errors
+    /// [`StreamError::Blocked`] when nothing fits, or that the stream is over.
+    pub fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
+        match self.state {
+            SendState::Open => {}
+            SendState::Stopped(code) => {
+                return Err(StreamError::Stopped { stream: self.id, code });
+            }
+            _ => return Err(StreamError::Finished(self.id)),
+        }
+        let room = usize::try_from(self.capacity.saturating_sub(self.backlog())).unwrap_or(0);
+        let size = data.len().min(room);
+        if size == 0 && !data.is_empty() {
+            self.writer_blocked = true;
+            return Err(StreamError::Blocked);
+        }
+        let start = self.buffer.end();
+        self.buffer.push(&data[..size]);
+        self.windows.written(start..self.buffer.end());
+        Ok(size)
+    }
+
+    /// No more will be written.
+    pub fn finish(&mut self) {
+        if self.state == SendState::Open {
+            self.state = SendState::Finished;
+            let end = self.buffer.end();
+            self.windows.written(end..end + 1);
+        }
+    }
+
+    /// Gives up sending; returns whether that is news to the peer.
+    pub fn reset(&mut self, state: SendState) -> bool {
+        if !matches!(self.state, SendState::Open | SendState::Finished) {
+            return false;
+        }
+        self.state = state;
+        self.buffer.clear();
+        self.windows = Windows::default();
+        self.lost = RangeSet::new();
+        true
+    }
+
+    /// A path takes `range`: appends its bytes to `out` and says whether it
+    /// includes the end. The caller has chosen from unsent, lost or owed
+    /// bytes.
+    pub fn emit(&mut self, range: Range<u64>, out: &mut alloc::vec::Vec<u8>) {
+        self.buffer.copy_to(range.start..range.end.min(self.buffer.end()), out);
+        self.highest_sent = self.highest_sent.max(range.end);
+    }
+
+    /// Whether `range` includes the end of the stream.
+    #[must_use]
+    pub fn includes_end(&self, range: &Range<u64>) -> bool {
+        self.state == SendState::Finished && range.end > self.buffer.end()
+    }
+
+    /// The lowest part of `range` that is not acknowledged.
+    #[must_use]
+    pub fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
+        if !matches!(self.state, SendState::Open | SendState::Finished) {
+            return None;
+        }
+        self.acked.first_gap(range.start.max(self.cumulative)..range.end)
+    }
+
+    /// The peer's acknowledgement; says whether anything new was in it.
+    ///
+    /// # Errors
+    /// An acknowledgement of what was never sent.
+    pub fn acknowledge(&mut self, ack: &AckFrame) -> Result<bool, SessionError> {
+        let old_limit = self.limit;
+        self.limit = self.limit.max(ack.limit);
+        if !matches!(self.state, SendState::Open | SendState::Finished) {
+            return Ok(false);
+        }
+        let all = self.buffer.end() + 1;
+        let cumulative = if ack.cumulative == u64::MAX { all } else { ack.cumulative };
+        let highest = ack.ranges.last().map_or(0, |r| r.end).max(ack.cumulative);
+        let over = ack.cumulative == u64::MAX && self.state != SendState::Finished;
+        if over || (ack.cumulative != u64::MAX && highest > self.highest_sent) {
+            return Err(SessionError::Acknowledgement {
+                stream: self.id,
+                offset: highest,
+                sent: self.highest_sent,
+            });
+        }
+        let before = (self.cumulative, self.acked.total());
+        for range in &ack.ranges {
+            self.acked.insert(range.start.max(self.cumulative)..range.end.max(self.cumulative));
+        }
+        self.advance(cumulative);
+        if self.state == SendState::Finished && self.cumulative == all {
+            self.state = SendState::Acknowledged;
+            self.buffer.clear();
+        }
+        Ok(before != (self.cumulative, self.acked.total()) || self.limit > old_limit)
+    }
+
+    fn advance(&mut self, cumulative: u64) {
+        self.cumulative = self.cumulative.max(cumulative);
+        if let Some(first) = self.acked.first()
+            && first.start <= self.cumulative
+        {
+            self.cumulative = self.cumulative.max(first.end);
+        }
+        self.acked.remove_below(self.cumulative);
+        self.lost.remove_below(self.cumulative);
+        self.windows.forget_below(self.cumulative);
+        self.buffer.release_below(self.cumulative);
+    }
+
+    /// Closes windows that are acknowledged, or handed over twice as in the
+    /// paper (R11).
+    pub fn close_windows(&mut self, copied: &RangeSet) {
+        let (cumulative, acked) = (self.cumulative, &self.acked);
+        let end = self.buffer.end();
+        self.windows.close(|window| {
+            let mut at = window.range.start.max(cumulative);
+            let stop = window.range.end.min(end);
+            if window.range.end > end {
+                return false;
+            }
+            while let Some(gap) = acked.first_gap(at..stop) {
+                if !copied.covers(gap.clone()) {
+                    return false;
+                }
+                at = gap.end;
+            }
+            true
+        });
+    }
+
+    /// Whether everything written has been given to a path at least once and
+    /// what is unacknowledged is at most `bytes` (F10).
+    #[must_use]
+    pub fn is_short_tail(&self, bytes: u64) -> bool {
+        self.windows.unsent().is_empty() && self.backlog() <= bytes
+    }
+
+    /// Whether everything written so far was acknowledged.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.windows.unsent().is_empty()
+            && self.cumulative >= self.highest_sent
+            && self.backlog() == 0
+    }
+
+    /// Whether the peer needs nothing more of this half.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        !matches!(self.state, SendState::Open | SendState::Finished)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    fn stream() -> SendStream {
+        SendStream::new(StreamId(1), Class::Background, 1000, 500)
+    }
+
+    fn ack(cumulative: u64, ranges: Vec<Range<u64>>) -> AckFrame {
+        AckFrame { stream: StreamId(1), cumulative, limit: 1000, ranges }
+    }
+
+    #[test]
+    fn writes_are_taken_up_to_the_capacity_and_come_back_with_acknowledgements() {
+        let mut s = stream();
+        assert_eq!(s.write(&[1; 600]), Ok(500));
+        assert_eq!(s.write(&[1; 1]), Err(StreamError::Blocked));
+        assert!(s.writer_blocked);
+        let mut out = Vec::new();
+        s.windows.take(0..500);
+        s.emit(0..500, &mut out);
+        assert_eq!(out.len(), 500);
+        assert_eq!(s.acknowledge(&ack(100, vec![200..300])), Ok(true));
+        assert_eq!(s.unacknowledged(0..500), Some(100..200));
+        assert_eq!(s.acknowledge(&ack(200, vec![])), Ok(true));
+        assert_eq!(s.cumulative(), 300, "ranges above join the prefix");
+        assert_eq!(s.write(&[1; 600]), Ok(300));
+    }
+
+    #[test]
+    fn acknowledging_what_was_never_sent_is_refused() {
+        let mut s = stream();
+        s.write(&[1; 100]).unwrap();
+        s.emit(0..50, &mut Vec::new());
+        for bad in [ack(51, vec![]), ack(0, vec![10..51]), ack(u64::MAX, vec![])] {
+            assert!(matches!(s.acknowledge(&bad), Err(SessionError::Acknowledgement { .. })));
+        }
+    }
+
+    #[test]
+    fn the_end_is_one_more_byte() {
+        let mut s = stream();
+        s.write(&[1; 10]).unwrap();
+        s.finish();
+        assert_eq!(s.bound(1 << 20), 11);
+        assert!(s.includes_end(&(0..11)));
+        assert!(!s.includes_end(&(0..10)));
+        s.emit(0..11, &mut Vec::new());
+        assert_eq!(s.highest_sent(), 10, "the end costs no credit");
+        assert_eq!(s.acknowledge(&ack(u64::MAX, vec![])), Ok(true));
+        assert_eq!(s.state(), SendState::Acknowledged);
+    }
+
+    #[test]
+    fn f2_limits_bound_what_is_sent() {
+        let mut s = SendStream::new(StreamId(1), Class::Background, 40, 500);
+        s.write(&[1; 100]).unwrap();
+        s.finish();
+        assert_eq!(s.bound(1 << 20), 40, "the stream's limit");
+        assert_eq!(s.bound(30), 30, "the session's credit");
+    }
+
+    #[test]
+    fn r11_a_window_that_was_handed_over_twice_is_closed() {
+        let mut s = stream();
+        s.write(&[1; 200]).unwrap();
+        s.windows.load(100);
+        s.windows.load(100);
+        s.emit(0..200, &mut Vec::new());
+        s.windows.take(0..200);
+        s.acknowledge(&ack(60, vec![])).unwrap();
+        s.close_windows(&RangeSet::new());
+        assert_eq!(s.windows.open().len(), 2);
+        let mut copied = RangeSet::new();
+        copied.insert(60..100);
+        s.close_windows(&copied);
+        assert_eq!(s.windows.open().len(), 1);
+    }
+}

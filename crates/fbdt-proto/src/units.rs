@@ -1,0 +1,207 @@
+//! Names of paths, subflows and streams, and rates.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::time::nanos;
+
+/// One local interface or address to one server address. The client numbers
+/// its paths; both ends use the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u8);
+
+/// One TCP connection on a path. Never reused within a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubflowId(pub u32);
+
+/// One ordered byte stream of a session. 0 is the session's own control
+/// stream; the client opens odd numbers, the server even ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
+
+impl StreamId {
+    /// The stream on which the two sessions talk to each other.
+    pub const CONTROL: Self = Self(0);
+
+    /// How many streams of the same opener come before this one.
+    #[must_use]
+    pub const fn index(self) -> u64 {
+        (self.0.saturating_sub(1) / 2) as u64
+    }
+
+    /// The `index`-th stream that `role` opens, if the number space has it.
+    #[must_use]
+    pub fn nth(role: Role, index: u64) -> Option<Self> {
+        let first: u64 = match role {
+            Role::Client => 1,
+            Role::Server => 2,
+        };
+        u32::try_from(index.checked_mul(2)?.checked_add(first)?).ok().map(Self)
+    }
+
+    /// Who opens a stream with this number; `None` for the control stream.
+    #[must_use]
+    pub const fn opener(self) -> Option<Role> {
+        match self.0 {
+            0 => None,
+            n if n % 2 == 1 => Some(Role::Client),
+            _ => Some(Role::Server),
+        }
+    }
+}
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for PathId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Which end of the session this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Dials the paths.
+    Client,
+    /// Accepts them.
+    Server,
+}
+
+impl Role {
+    /// The other end.
+    #[must_use]
+    pub const fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// Traffic class of a stream (the four 3GPP classes, F11).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Two-way, delay above all: calls, games.
+    Conversational,
+    /// Small and bursty: pages, shells.
+    #[default]
+    Interactive,
+    /// A steady flow that is played while it arrives.
+    Streaming,
+    /// Large transfers.
+    Background,
+}
+
+impl Class {
+    /// Every class, by falling priority.
+    pub const ALL: [Self; 4] =
+        [Self::Conversational, Self::Interactive, Self::Streaming, Self::Background];
+
+    /// The class's number on the wire.
+    #[must_use]
+    pub const fn to_wire(self) -> u8 {
+        match self {
+            Self::Conversational => 0,
+            Self::Interactive => 1,
+            Self::Streaming => 2,
+            Self::Background => 3,
+        }
+    }
+
+    /// The class that has this number on the wire.
+    #[must_use]
+    pub const fn from_wire(value: u8) -> Option<Self> {
+        match value {
+            0 => Some(Self::Conversational),
+            1 => Some(Self::Interactive),
+            2 => Some(Self::Streaming),
+            3 => Some(Self::Background),
+            _ => None,
+        }
+    }
+}
+
+/// From which end of a window a path sends (F3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From the window's start upward.
+    Forward,
+    /// From the top of its segment downward.
+    Backward,
+    /// Where its bytes arrive when delivery reaches them.
+    JustInTime,
+}
+
+impl Direction {
+    /// The name used in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::JustInTime => "just-in-time",
+        }
+    }
+}
+
+/// Bytes that a rate of `bytes_per_second` moves in `time`.
+#[must_use]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+pub fn bytes_in(bytes_per_second: f64, time: Duration) -> u64 {
+    let bytes = bytes_per_second * time.as_secs_f64();
+    if bytes >= 0.0 { bytes as u64 } else { 0 }
+}
+
+/// Time that `bytes` take at `bytes_per_second`; an hour if it does not move.
+#[must_use]
+#[allow(clippy::cast_precision_loss)]
+pub fn time_for(bytes: u64, bytes_per_second: f64) -> Duration {
+    const NEVER: Duration = Duration::from_secs(3600);
+    if bytes_per_second <= 0.0 {
+        return NEVER;
+    }
+    Duration::try_from_secs_f64(bytes as f64 / bytes_per_second).unwrap_or(NEVER).min(NEVER)
+}
+
+/// `bytes` moved in `time`, as bytes per second; 0 for no time.
+#[must_use]
+#[allow(clippy::cast_precision_loss)]
+pub fn rate_of(bytes: u64, time: Duration) -> f64 {
+    match nanos(time) {
+        0 => 0.0,
+        ns => bytes as f64 * 1e9 / ns as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stream_numbers_alternate() {
+        assert_eq!(StreamId::nth(Role::Client, 0), Some(StreamId(1)));
+        assert_eq!(StreamId::nth(Role::Server, 3), Some(StreamId(8)));
+        for index in [0, 1, 77] {
+            for role in [Role::Client, Role::Server] {
+                let id = StreamId::nth(role, index).unwrap();
+                assert_eq!(id.index(), index);
+                assert_eq!(id.opener(), Some(role));
+            }
+        }
+        assert_eq!(StreamId::nth(Role::Client, u64::from(u32::MAX)), None);
+        assert_eq!(StreamId::CONTROL.opener(), None);
+    }
+
+    #[test]
+    fn rates_and_times_invert() {
+        let rate = 1e6;
+        assert_eq!(bytes_in(rate, Duration::from_millis(5)), 5000);
+        assert_eq!(time_for(5000, rate), Duration::from_millis(5));
+        assert_eq!(time_for(1, 0.0), Duration::from_secs(3600));
+        assert!((rate_of(5000, Duration::from_millis(5)) - rate).abs() < 1.0);
+    }
+}

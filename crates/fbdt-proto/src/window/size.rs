@@ -1,0 +1,84 @@
+//! How large windows and buffers are (F2).
+
+use core::time::Duration;
+
+use crate::config::{Config, WindowMode};
+use crate::path::PathView;
+use crate::units::bytes_in;
+
+/// Multiple of sum of rate x RTT in one window.
+const WINDOW_GAIN: f64 = 1.0;
+/// Room beyond what differing arrival delays need.
+const BUFFER_GAIN: f64 = 1.3;
+
+/// Size of the next window and how many may be open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSize {
+    /// Bytes.
+    pub bytes: u64,
+    /// Open windows.
+    pub depth: usize,
+}
+
+impl WindowSize {
+    /// W = clamp(k x sum of `rate_i` x `rtt_i`, `W_min`, `W_max`), with W_min
+    /// at least (1 + ceil(max rate ratio)) frames; the thesis's fixed window,
+    /// one at a time, in that mode.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub fn of(config: &Config, paths: &[PathView], frame: u64) -> Self {
+        if config.window_mode == WindowMode::Thesis {
+            return Self { bytes: config.thesis_window, depth: 1 };
+        }
+        let (low, high) = config.window;
+        let usable = || paths.iter().filter(|p| p.usable);
+        let bdp: u64 = usable().map(|p| bytes_in(p.rate, p.srtt.mul_f64(WINDOW_GAIN))).sum();
+        let fastest = usable().map(|p| p.rate).fold(0.0, f64::max);
+        let slowest = usable().map(|p| p.rate).fold(f64::MAX, f64::min);
+        let ratio = (fastest / slowest.max(1.0)).min(1e4);
+        let low = low.max(frame * (2 + ratio as u64)).min(high);
+        Self { bytes: bdp.clamp(low, high), depth: config.window_depth }
+    }
+}
+
+/// Bytes of one stream that must be on their way at once so that no path
+/// idles: 1.3 x sum of rates x largest difference of arrival delays, and the
+/// open windows.
+#[must_use]
+pub fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
+    let usable = || paths.iter().filter(|p| p.usable);
+    let slowest = usable().map(|p| p.arrival + p.base_rtt / 2).max().unwrap_or(Duration::ZERO);
+    let rates: f64 = usable().map(|p| p.delivered_rate).sum();
+    bytes_in(rates * BUFFER_GAIN, slowest) + size.bytes * size.depth as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::tests::view;
+
+    #[test]
+    fn f2_the_window_follows_rate_times_rtt_within_bounds() {
+        let config = Config::default();
+        let fast = WindowSize::of(&config, &[view(0, 2e8, 0.0), view(1, 7e7, 0.0)], 65536);
+        assert_eq!(fast, WindowSize { bytes: 1_080_000, depth: 4 }, "270 MB/s x 4 ms");
+        let slow = WindowSize::of(&config, &[view(0, 1e3, 0.0)], 4096);
+        assert_eq!(slow.bytes, 256 << 10);
+        let uneven = WindowSize::of(&config, &[view(0, 1e3, 0.0), view(1, 1e5, 0.0)], 4096);
+        assert_eq!(uneven.bytes, 4096 * 102, "the slow side gets a frame too");
+        let thesis = Config { window_mode: WindowMode::Thesis, ..config };
+        assert_eq!(
+            WindowSize::of(&thesis, &[view(0, 2e8, 0.0)], 65536),
+            WindowSize { bytes: 65536, depth: 1 }
+        );
+    }
+
+    #[test]
+    fn f2_the_buffer_covers_the_latest_path() {
+        let mut late = view(1, 1e6, 0.0);
+        late.arrival = Duration::from_millis(500);
+        let size = WindowSize { bytes: 1 << 20, depth: 4 };
+        let wanted = wanted_buffer(&[view(0, 8e7, 0.0), late], size);
+        assert!(wanted > 50_000_000, "{wanted}");
+    }
+}

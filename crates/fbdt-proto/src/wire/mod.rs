@@ -1,0 +1,40 @@
+//! What travels on a subflow: frames, and the handshake before them.
+//!
+//! `docs/protocol.md` is the normative description.
+
+mod control;
+mod cursor;
+mod decoder;
+mod frame;
+pub mod handshake;
+
+pub use control::ControlMessage;
+pub use decoder::FrameDecoder;
+pub use frame::{AckFrame, DATA_OVERHEAD, Frame, HEADER_LEN, MAX_ACK_RANGES, encode_data_header};
+
+/// Version of the wire format.
+pub const VERSION: u16 = 1;
+
+/// Bytes that are no frame, handshake or control message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// An unknown frame or message type.
+    #[error("unknown type {0}")]
+    Type(u8),
+    /// A length that this type can't have.
+    #[error("type {kind} with a length of {length} bytes")]
+    Length {
+        /// The frame or message type.
+        kind: u8,
+        /// The length in its header.
+        length: u32,
+    },
+    /// A field holds what it must not.
+    #[error("type {kind}: bad {field}")]
+    Field {
+        /// The frame or message type.
+        kind: u8,
+        /// The field.
+        field: &'static str,
+    },
+}

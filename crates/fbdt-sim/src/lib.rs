@@ -1,0 +1,17 @@
+//! FBDT in virtual time: two [`fbdt_proto::Session`]s in one thread, over
+//! emulated TCP subflows whose links have a rate, a delay, a queue, loss,
+//! blackouts and traces.
+//!
+//! The same seed and the same commands give the same event log, byte for
+//! byte. After every event the invariants of the protocol are checked
+//! ([`Violation`]).
+
+mod application;
+mod link;
+mod simulation;
+mod subflow;
+mod violation;
+
+pub use link::{LinkChange, LinkParameters};
+pub use simulation::{Scenario, Simulation};
+pub use violation::Violation;

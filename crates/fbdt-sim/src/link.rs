@@ -1,0 +1,123 @@
+//! One direction of a link: rate, delay, queue, loss, blackout, trace.
+
+use std::time::Duration;
+
+use fbdt_proto::Instant;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+/// What a link does to bytes, in each direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkParameters {
+    /// Bytes per second.
+    pub rate: f64,
+    /// One-way delay.
+    pub delay: Duration,
+    /// Longest wait in the bottleneck's queue.
+    pub queue: Duration,
+    /// Probability that a segment of 1448 bytes is lost.
+    pub loss: f64,
+    /// Whether nothing gets through.
+    pub blackout: bool,
+    /// Rates that repeat, each for its time; they replace `rate` if any.
+    pub trace: Vec<(Duration, f64)>,
+}
+
+impl LinkParameters {
+    /// A clean link of `mbps` Mbit/s with a base RTT of `rtt_ms`.
+    #[must_use]
+    pub fn new(mbps: f64, rtt_ms: f64) -> Self {
+        Self {
+            rate: mbps * 1e6 / 8.0,
+            delay: Duration::from_secs_f64(rtt_ms / 2e3),
+            queue: Duration::from_millis(20),
+            loss: 0.0,
+            blackout: false,
+            trace: Vec::new(),
+        }
+    }
+
+    fn rate_at(&self, now: Instant) -> f64 {
+        let period: Duration = self.trace.iter().map(|(time, _)| *time).sum();
+        if period.is_zero() {
+            return self.rate;
+        }
+        let mut at = Duration::from_nanos(now.as_nanos() % period.as_nanos().max(1) as u64);
+        for (time, rate) in &self.trace {
+            if at < *time {
+                return *rate;
+            }
+            at -= *time;
+        }
+        self.rate
+    }
+}
+
+/// A change of a link while the simulation runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LinkChange {
+    /// New rate, bytes per second.
+    Rate(f64),
+    /// New one-way delay.
+    Delay(Duration),
+    /// New loss probability.
+    Loss(f64),
+    /// Begin or end of a blackout.
+    Blackout(bool),
+}
+
+impl LinkChange {
+    pub(crate) fn apply(&self, parameters: &mut LinkParameters) {
+        match self {
+            Self::Rate(rate) => parameters.rate = *rate,
+            Self::Delay(delay) => parameters.delay = *delay,
+            Self::Loss(loss) => parameters.loss = *loss,
+            Self::Blackout(blackout) => parameters.blackout = *blackout,
+        }
+    }
+}
+
+/// What became of a burst of segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It arrives then.
+    Arrives(Instant),
+    /// The first transmission was lost; the link itself works.
+    Lost,
+    /// Nothing gets through now.
+    Dark,
+}
+
+/// One direction, shared by all subflows that a path ever has.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) parameters: LinkParameters,
+    free_at: Instant,
+    rng: ChaCha8Rng,
+}
+
+impl Link {
+    pub(crate) const fn new(parameters: LinkParameters, rng: ChaCha8Rng) -> Self {
+        Self { parameters, free_at: Instant::ZERO, rng }
+    }
+
+    /// Puts `size` bytes on the link now.
+    pub(crate) fn carry(&mut self, now: Instant, size: usize) -> Fate {
+        let p = &self.parameters;
+        let rate = p.rate_at(now);
+        if p.blackout || rate <= 0.0 {
+            return Fate::Dark;
+        }
+        let start = self.free_at.max(now);
+        if start.saturating_since(now) > p.queue {
+            return Fate::Lost;
+        }
+        self.free_at = start + Duration::from_secs_f64(size as f64 / rate);
+        let segments = size.div_ceil(1448) as i32;
+        let kept = (1.0 - p.loss).powi(segments);
+        if p.loss > 0.0 && self.rng.random::<f64>() >= kept {
+            return Fate::Lost;
+        }
+        Fate::Arrives(self.free_at + p.delay)
+    }
+}

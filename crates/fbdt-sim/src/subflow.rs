@@ -1,0 +1,230 @@
+//! One direction of an emulated TCP connection: reliable, in order, with a
+//! congestion window, fast retransmission and a doubling timer.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use fbdt_proto::{Instant, SubflowSample};
+
+use crate::link::{Fate, Link};
+
+const MSS: usize = 1448;
+/// Bytes that are put on the link together.
+const BURST: usize = 8 * MSS;
+/// Unsent bytes that the socket takes (TCP_NOTSENT_LOWAT).
+const UNSENT: usize = 128 << 10;
+const INITIAL_WINDOW: f64 = 10.0 * MSS as f64;
+const MIN_RTO: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+struct Burst {
+    bytes: Vec<u8>,
+    sent: Instant,
+    /// When it reaches the peer; `None` while lost.
+    arrives: Option<Instant>,
+    delivered: bool,
+    again: bool,
+}
+
+/// Sender state of one direction.
+#[derive(Debug)]
+pub(crate) struct TcpDirection {
+    unsent: VecDeque<u8>,
+    flight: VecDeque<Burst>,
+    in_flight: usize,
+    cwnd: f64,
+    threshold: f64,
+    srtt: Duration,
+    rttvar: Duration,
+    min_rtt: Duration,
+    rto: Option<(Instant, u32)>,
+    recover_until: Instant,
+    acked: u64,
+    sent: u64,
+    retransmitted: u64,
+    rate_mark: (Instant, u64),
+    rate: f64,
+    last_arrival: Instant,
+}
+
+impl TcpDirection {
+    pub(crate) fn new(now: Instant, rtt: Duration) -> Self {
+        Self {
+            unsent: VecDeque::new(),
+            flight: VecDeque::new(),
+            in_flight: 0,
+            cwnd: INITIAL_WINDOW,
+            threshold: f64::MAX,
+            srtt: rtt,
+            rttvar: rtt / 2,
+            min_rtt: rtt,
+            rto: None,
+            recover_until: Instant::ZERO,
+            acked: 0,
+            sent: 0,
+            retransmitted: 0,
+            rate_mark: (now, 0),
+            rate: 0.0,
+            last_arrival: Instant::ZERO,
+        }
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.unsent.len() < UNSENT
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.unsent.extend(bytes);
+    }
+
+    /// Sends what the congestion window allows.
+    pub(crate) fn pump(&mut self, now: Instant, link: &mut Link) {
+        while !self.unsent.is_empty() && (self.in_flight as f64) < self.cwnd {
+            let size = self.unsent.len().min(BURST);
+            let bytes: Vec<u8> = self.unsent.drain(..size).collect();
+            self.in_flight += size;
+            let mut burst =
+                Burst { bytes, sent: now, arrives: None, delivered: false, again: false };
+            self.carry(now, link, &mut burst);
+            self.flight.push_back(burst);
+        }
+    }
+
+    fn carry(&mut self, now: Instant, link: &mut Link, burst: &mut Burst) {
+        self.sent += burst.bytes.len() as u64;
+        match link.carry(now, burst.bytes.len()) {
+            Fate::Arrives(at) => {
+                let at = at.max(self.last_arrival);
+                self.last_arrival = at;
+                burst.arrives = Some(at);
+            }
+            Fate::Lost => {
+                // Fast retransmission: one RTT later, and the window halves
+                // once per round.
+                let at = (now + self.srtt + link.parameters.delay).max(self.last_arrival);
+                self.last_arrival = at;
+                burst.arrives = Some(at);
+                self.sent += MSS as u64;
+                self.retransmitted += MSS as u64;
+                if now >= self.recover_until {
+                    self.threshold = (self.cwnd * 0.7).max(2.0 * MSS as f64);
+                    self.cwnd = self.threshold;
+                    self.recover_until = now + self.srtt;
+                }
+            }
+            Fate::Dark => {
+                burst.arrives = None;
+                if self.rto.is_none() {
+                    let rto = MIN_RTO.max(self.srtt + self.rttvar * 4);
+                    self.rto = Some((now + rto, 0));
+                }
+            }
+        }
+    }
+
+    /// Bytes that reach the peer by now, in order.
+    pub(crate) fn deliver(&mut self, now: Instant, out: &mut Vec<u8>) {
+        for burst in &mut self.flight {
+            match burst.arrives {
+                Some(at) if at <= now => {
+                    if !burst.delivered {
+                        burst.delivered = true;
+                        out.extend_from_slice(&burst.bytes);
+                    }
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// Acknowledgements and the retransmission timer.
+    pub(crate) fn advance(&mut self, now: Instant, link: &mut Link, back: &Link) {
+        while let Some(front) = self.flight.front()
+            && front.delivered
+            && front.arrives.is_some_and(|at| at + back.parameters.delay <= now)
+            && !back.parameters.blackout
+        {
+            let Some(burst) = self.flight.pop_front() else { break };
+            let size = burst.bytes.len();
+            self.in_flight -= size;
+            self.acked += size as u64;
+            if !burst.again {
+                self.measure(now.saturating_since(burst.sent));
+            }
+            self.rto = None;
+            self.cwnd += if self.cwnd < self.threshold {
+                size as f64
+            } else {
+                // About cubic's growth at these rates: fast enough to fill.
+                size as f64 * 8.0 * MSS as f64 / self.cwnd
+            };
+        }
+        let span = now.saturating_since(self.rate_mark.0);
+        if span >= self.srtt.max(Duration::from_millis(5)) {
+            self.rate = (self.acked - self.rate_mark.1) as f64 / span.as_secs_f64();
+            self.rate_mark = (now, self.acked);
+        }
+        if let Some((at, count)) = self.rto
+            && at <= now
+        {
+            self.timeout(now, count, link);
+        }
+    }
+
+    fn measure(&mut self, rtt: Duration) {
+        self.min_rtt = self.min_rtt.min(rtt);
+        let gap = rtt.abs_diff(self.srtt);
+        self.rttvar = (self.rttvar * 3 + gap) / 4;
+        self.srtt = (self.srtt * 7 + rtt) / 8;
+    }
+
+    /// The timer fires: the lost bursts go out again, oldest first.
+    fn timeout(&mut self, now: Instant, count: u32, link: &mut Link) {
+        self.rto = None;
+        self.threshold = (self.cwnd / 2.0).max(2.0 * MSS as f64);
+        self.cwnd = INITIAL_WINDOW;
+        let mut flight = std::mem::take(&mut self.flight);
+        for burst in flight.iter_mut().filter(|b| b.arrives.is_none()) {
+            burst.again = true;
+            self.retransmitted += burst.bytes.len() as u64;
+            self.carry(now, link, burst);
+            if burst.arrives.is_none() {
+                break;
+            }
+        }
+        self.flight = flight;
+        if self.rto.is_some() || self.flight.iter().any(|b| b.arrives.is_none()) {
+            let base = MIN_RTO.max(self.srtt + self.rttvar * 4);
+            self.rto = Some((now + base * 2u32.pow((count + 1).min(8)), count + 1));
+        }
+    }
+
+    /// When something happens here next.
+    pub(crate) fn next_event(&self, back: &Link) -> Option<Instant> {
+        let arrival = self.flight.iter().find(|b| !b.delivered).and_then(|b| b.arrives);
+        let ack = self
+            .flight
+            .front()
+            .filter(|b| b.delivered && !back.parameters.blackout)
+            .and_then(|b| b.arrives.map(|at| at + back.parameters.delay));
+        [arrival, ack, self.rto.map(|(at, _)| at)].into_iter().flatten().min()
+    }
+
+    pub(crate) fn sample(&self) -> SubflowSample {
+        SubflowSample {
+            srtt: self.srtt,
+            rttvar: self.rttvar,
+            min_rtt: self.min_rtt,
+            cwnd: self.cwnd as u64,
+            mss: MSS as u32,
+            in_flight: self.in_flight as u64,
+            sacked: 0,
+            unsent: self.unsent.len() as u64,
+            acked_total: self.acked,
+            delivery_rate: self.rate as u64,
+            app_limited: self.unsent.is_empty(),
+            sent_total: self.sent,
+            retransmitted_total: self.retransmitted,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Whole transfers in virtual time, one per condition that users meet.
+
+use std::time::Duration;
+
+use fbdt_proto::{Class, Config, Placement, Redundancy, WindowMode};
+use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
+
+const MIB: u64 = 1 << 20;
+
+fn wifi() -> LinkParameters {
+    LinkParameters::new(63.0, 3.0)
+}
+
+fn wigig() -> LinkParameters {
+    LinkParameters::new(180.0, 2.0)
+}
+
+fn configured(config: &Config, links: Vec<LinkParameters>) -> Simulation {
+    let mut scenario = Scenario::new(7, links);
+    scenario.config = (config.clone(), config.clone());
+    Simulation::new(scenario).unwrap()
+}
+
+/// The server sends `bytes`; goodput in Mbit/s.
+fn download(simulation: &mut Simulation, bytes: u64) -> f64 {
+    let stream = simulation.open(false, Class::Background).unwrap();
+    simulation.write(false, stream, bytes);
+    simulation.finish(false, stream);
+    let start = simulation.elapsed();
+    assert!(simulation.run_until_done(Duration::from_secs(120)).unwrap(), "not done in time");
+    bytes as f64 * 8.0 / (simulation.elapsed() - start).as_secs_f64() / 1e6
+}
+
+fn both_placements(test: impl Fn(Config)) {
+    for placement in [Placement::TwoEnded, Placement::JustInTime] {
+        test(Config { placement, ..Config::default() });
+    }
+}
+
+#[test]
+fn two_paths_add_up() {
+    both_placements(|config| {
+        let mut simulation = configured(&config, vec![wifi(), wigig()]);
+        let goodput = download(&mut simulation, 64 * MIB);
+        assert!(goodput > 0.93 * 243.0, "{:?}: {goodput} of 243 Mbit/s", config.placement);
+    });
+}
+
+#[test]
+fn one_to_eight_paths_deliver_and_every_one_carries() {
+    both_placements(|config| {
+        for paths in 1..=8 {
+            let mut simulation = configured(&config, vec![wigig(); paths]);
+            download(&mut simulation, 32 * MIB);
+            let stats = simulation.stats();
+            for path in &stats[1].paths {
+                assert!(path.new_bytes > MIB, "{paths} paths: {} idles", path.name);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_path_that_goes_dark_costs_nothing_but_its_share() {
+    both_placements(|config| {
+        let mut simulation = configured(&config, vec![wifi(), wigig()]);
+        let stream = simulation.open(false, Class::Background).unwrap();
+        simulation.write(false, stream, 64 * MIB);
+        simulation.finish(false, stream);
+        simulation.run(Duration::from_millis(500)).unwrap();
+        let before = simulation.delivered()[0];
+        simulation.change(1, &LinkChange::Blackout(true), true, true);
+        simulation.run(Duration::from_secs(1)).unwrap();
+        let during = (simulation.delivered()[0] - before) as f64 * 8e-6;
+        assert!(during > 0.85 * 63.0, "{:?}: {during} Mbit in 1 s", config.placement);
+        simulation.change(1, &LinkChange::Blackout(false), true, true);
+        assert!(simulation.run_until_done(Duration::from_secs(30)).unwrap());
+        let stats = simulation.stats();
+        assert!(stats[1].paths[1].suspected > 0);
+        assert!(stats[1].paths[1].subflows > 1, "F9b: a fresh subflow, not TCP's timer");
+    });
+}
+
+#[test]
+fn a_path_half_a_second_late_is_still_used_or_left_out() {
+    both_placements(|config| {
+        let mut late = wigig();
+        late.delay += Duration::from_millis(500);
+        let mut simulation = configured(&config, vec![wifi(), late]);
+        let goodput = download(&mut simulation, 64 * MIB);
+        assert!(goodput > 0.93 * 63.0, "{:?}: {goodput} Mbit/s", config.placement);
+    });
+}
+
+#[test]
+fn loss_on_one_path_does_not_hurt_the_other() {
+    both_placements(|config| {
+        let mut lossy = wigig();
+        lossy.loss = 0.05;
+        let mut simulation = configured(&config, vec![wifi(), lossy]);
+        let goodput = download(&mut simulation, 32 * MIB);
+        assert!(goodput > 0.95 * 63.0, "{:?}: {goodput} Mbit/s", config.placement);
+    });
+}
+
+#[test]
+fn only_one_of_two_paths_ever_works() {
+    both_placements(|config| {
+        let mut dead = wigig();
+        dead.blackout = true;
+        let mut simulation = configured(&config, vec![dead, wifi()]);
+        let goodput = download(&mut simulation, 16 * MIB);
+        assert!(goodput > 0.9 * 63.0, "{:?}: {goodput} Mbit/s", config.placement);
+    });
+}
+
+#[test]
+fn f5_the_papers_windows_idle_where_pipelined_ones_do_not() {
+    let thesis = Config {
+        placement: Placement::TwoEnded,
+        window_mode: WindowMode::Thesis,
+        redundancy: Redundancy::RttWait,
+        ..Config::default()
+    };
+    let pipelined = Config { placement: Placement::TwoEnded, ..Config::default() };
+    let slow = download(&mut configured(&thesis, vec![wifi(), wigig()]), 8 * MIB);
+    let fast = download(&mut configured(&pipelined, vec![wifi(), wigig()]), 8 * MIB);
+    assert!(slow * 1.3 < fast, "thesis {slow}, pipelined {fast} Mbit/s");
+}
+
+#[test]
+fn f10_a_short_flow_takes_both_paths() {
+    let mut simulation = configured(&Config::default(), vec![wifi(), wigig()]);
+    simulation.run(Duration::from_millis(100)).unwrap();
+    let stream = simulation.open(false, Class::Interactive).unwrap();
+    simulation.write(false, stream, 10_000);
+    simulation.finish(false, stream);
+    assert!(simulation.run_until_done(Duration::from_secs(2)).unwrap());
+    let stats = &simulation.stats()[1];
+    let copied: u64 = stats.paths.iter().map(|p| p.copied_idle).sum();
+    assert!(copied >= 9_000, "only {copied} bytes were sent on both paths");
+}
+
+#[test]
+fn f11_f12_a_conversation_is_not_held_up_by_a_download() {
+    let mut simulation = configured(&Config::default(), vec![wifi(), wigig()]);
+    let bulk = simulation.open(false, Class::Background).unwrap();
+    simulation.write(false, bulk, 256 * MIB);
+    simulation.run(Duration::from_secs(1)).unwrap();
+    let call = simulation.open(false, Class::Conversational).unwrap();
+    simulation.write(false, call, 200);
+    simulation.finish(false, call);
+    simulation.run(Duration::from_millis(60)).unwrap();
+    let stats = &simulation.stats()[1];
+    let call = stats.streams.iter().find(|s| s.id == call);
+    assert!(call.is_none_or(|s| s.acknowledged == 200), "it waits behind the download");
+}
+
+#[test]
+fn f12_streams_of_one_class_share_alike() {
+    let mut simulation = configured(&Config::default(), vec![wifi(), wigig()]);
+    let streams: Vec<_> =
+        (0..4).map(|_| simulation.open(false, Class::Background).unwrap()).collect();
+    for &stream in &streams {
+        simulation.write(false, stream, 256 * MIB);
+    }
+    simulation.run(Duration::from_secs(2)).unwrap();
+    let stats = &simulation.stats()[1];
+    let shares: Vec<u64> = stats.streams.iter().map(|s| s.acknowledged).collect();
+    let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+    assert!(*least as f64 > 0.8 * *most as f64, "{shares:?}");
+}
+
+#[test]
+fn f2_a_reader_that_never_reads_costs_one_window() {
+    let mut simulation = configured(&Config::default(), vec![wigig()]);
+    simulation.set_reading(true, false);
+    let stream = simulation.open(false, Class::Background).unwrap();
+    simulation.write(false, stream, 64 * MIB);
+    simulation.run(Duration::from_secs(5)).unwrap();
+    let held = simulation.stats()[0].receive_memory;
+    assert!(held <= 5 * MIB, "{held} bytes are held for a reader that does not read");
+    simulation.set_reading(true, true);
+    simulation.finish(false, stream);
+    assert!(simulation.run_until_done(Duration::from_secs(60)).unwrap());
+}
+
+#[test]
+fn f7_the_commit_limit_keeps_the_queue_short() {
+    let mut link = wigig();
+    link.queue = Duration::from_millis(200);
+    let mut simulation = configured(&Config::default(), vec![link]);
+    let stream = simulation.open(false, Class::Background).unwrap();
+    simulation.write(false, stream, 64 * MIB);
+    simulation.run(Duration::from_secs(2)).unwrap();
+    let srtt = simulation.stats()[1].paths[0].srtt;
+    assert!(srtt < Duration::from_millis(20), "the queue has grown to {srtt:?}");
+}
+
+#[test]
+fn a_session_outlives_all_paths_for_the_linger_time_only() {
+    let mut simulation = configured(&Config::default(), vec![wigig()]);
+    simulation.run(Duration::from_millis(50)).unwrap();
+    simulation.remove_path(0);
+    simulation.run(Duration::from_secs(59)).unwrap();
+    let error = simulation.run(Duration::from_secs(2)).unwrap_err();
+    assert!(error.to_string().contains("all paths were down"), "{error}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_log_byte_for_byte() {
+    let run = |seed| {
+        let mut lossy = wigig();
+        lossy.loss = 0.02;
+        let mut simulation = Simulation::new(Scenario::new(seed, vec![wifi(), lossy])).unwrap();
+        download(&mut simulation, 4 * MIB);
+        simulation.log().to_owned()
+    };
+    let first = run(1);
+    assert!(first.len() > 1000);
+    assert!(first == run(1), "the same seed differs");
+    assert!(first != run(2), "the seed changes nothing");
+}

@@ -1,0 +1,124 @@
+//! What a client and a server can be told.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::identity::{Link, ServerState};
+use crate::socket::{CongestionControl, LocalBinding};
+
+/// One path of a client.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PathSpec {
+    /// Name in statistics, at most 32 bytes; usually the interface's or the radio's.
+    pub name: String,
+    /// Where its sockets leave this machine.
+    pub local: LocalBinding,
+    /// The server address to use on this path, and its port if not the link's first one; absent:
+    /// the link's addresses in turn.
+    pub server: Option<(IpAddr, Option<u16>)>,
+}
+
+/// A client's configuration. Build it with [`ClientConfig::new`] and change fields.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// The server's join link.
+    pub link: Link,
+    /// The paths. Empty: every usable interface, followed as interfaces come and go.
+    pub paths: Vec<PathSpec>,
+    /// Interfaces that are left alone when `paths` is empty (a tunnel's own, for example).
+    pub excluded_interfaces: Vec<String>,
+    /// Congestion control of every socket.
+    pub congestion_control: CongestionControl,
+    /// SO_MARK of every socket (needs CAP_NET_ADMIN), so that routing rules can exempt them.
+    pub socket_mark: Option<u32>,
+    /// The protocol's parameters.
+    pub proto: fbdt_proto::Config,
+    /// Lab only: no TLS, no protection from anybody on the way. The link must say so too.
+    pub insecure_plaintext: bool,
+    /// How long [`connect`](crate::connect) waits for a first path.
+    pub connect_timeout: Duration,
+}
+
+impl ClientConfig {
+    /// The defaults for a link: every usable interface, cubic, TLS unless the link says otherwise
+    /// (then [`connect`](crate::connect) refuses until `insecure_plaintext` is set), 15 s.
+    pub fn new(link: Link) -> Self {
+        Self {
+            link,
+            paths: Vec::new(),
+            excluded_interfaces: Vec::new(),
+            congestion_control: CongestionControl::default(),
+            socket_mark: None,
+            proto: fbdt_proto::Config::default(),
+            insecure_plaintext: false,
+            connect_timeout: Duration::from_secs(15),
+        }
+    }
+}
+
+/// What strangers and clients may use of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptLimits {
+    /// Time for a connection to authenticate itself.
+    pub handshake_timeout: Duration,
+    /// Connections that may be authenticating at once; more are reset.
+    pub max_pending: usize,
+    /// The same for one source address (an IPv6 /64 counts as one).
+    pub max_pending_per_source: usize,
+    /// Bytes that a connection may send before it is authenticated.
+    pub max_handshake_bytes: usize,
+    /// Sessions at once.
+    pub max_sessions: usize,
+    /// Paths of one session.
+    pub max_paths: usize,
+}
+
+impl Default for AcceptLimits {
+    fn default() -> Self {
+        Self {
+            handshake_timeout: Duration::from_secs(5),
+            max_pending: 1024,
+            max_pending_per_source: 256,
+            max_handshake_bytes: 16 * 1024,
+            max_sessions: 1024,
+            max_paths: 16,
+        }
+    }
+}
+
+/// A server's configuration. Build it with [`ServerConfig::new`] and change fields.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Addresses to listen on; port 0 takes a free one.
+    pub listen: Vec<SocketAddr>,
+    /// Addresses to print in links; empty: those listened on.
+    pub advertise: Vec<SocketAddr>,
+    /// Congestion control of every socket.
+    pub congestion_control: CongestionControl,
+    /// SO_MARK of every socket (needs CAP_NET_ADMIN).
+    pub socket_mark: Option<u32>,
+    /// The protocol's parameters.
+    pub proto: fbdt_proto::Config,
+    /// What strangers and clients may use.
+    pub limits: AcceptLimits,
+    /// Lab only: no TLS, no protection from anybody on the way.
+    pub insecure_plaintext: bool,
+    /// Key and credentials.
+    pub state: ServerState,
+}
+
+impl ServerConfig {
+    /// The defaults for a state directory and addresses to listen on.
+    pub fn new(state: ServerState, listen: Vec<SocketAddr>) -> Self {
+        Self {
+            listen,
+            advertise: Vec::new(),
+            congestion_control: CongestionControl::default(),
+            socket_mark: None,
+            proto: fbdt_proto::Config::default(),
+            limits: AcceptLimits::default(),
+            insecure_plaintext: false,
+            state,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! From a connected socket to a subflow of the session: TLS, then Hello or Join.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fbdt_proto::wire::VERSION;
+use fbdt_proto::wire::handshake::{HandshakeMessage, Hello, Join, SessionId};
+use fbdt_proto::{PathId, Role, Session as Protocol};
+use tokio::sync::{OnceCell, oneshot, watch};
+use tokio::time::timeout;
+
+use super::error::DialError;
+use crate::auth::{self, Exporter, ProofKey};
+use crate::clock::Clock;
+use crate::config::{ClientConfig, PathSpec};
+use crate::session::{Session, Shared};
+use crate::socket::{self, CongestionControl, SocketOptions};
+use crate::subflow::{
+    Connection, ConnectionError, Established, HandshakeError, Incoming, exchange, secure,
+};
+use crate::tls::RecordLayer;
+
+/// Bytes that a server may send before it is known to be one.
+const MAX_HANDSHAKE_BYTES: usize = 64 * 1024;
+
+/// How long one path may hold up the others with its Hello.
+const HELLO_TIME: Duration = Duration::from_secs(2);
+
+/// The session that paths join, once one of them has opened it.
+#[derive(Clone)]
+pub(super) struct Membership {
+    pub(super) shared: Arc<Shared>,
+    id: SessionId,
+    key: ProofKey,
+}
+
+/// Brings connections into one session; whoever comes first opens it.
+pub(super) struct Enrolment {
+    config: ClientConfig,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    options: SocketOptions,
+    membership: OnceCell<Membership>,
+    formed: watch::Sender<bool>,
+    opened: Mutex<Option<oneshot::Sender<Session>>>,
+}
+
+/// A connection on which TLS is done.
+pub(super) struct Ready {
+    connection: Connection,
+    incoming: Incoming,
+    exporter: Exporter,
+    pub(super) remote: SocketAddr,
+}
+
+impl Enrolment {
+    pub(super) fn new(
+        config: ClientConfig,
+        tls: Option<Arc<rustls::ClientConfig>>,
+        opened: oneshot::Sender<Session>,
+    ) -> Self {
+        let options = SocketOptions {
+            congestion_control: config.congestion_control.clone(),
+            mark: config.socket_mark,
+        };
+        Self {
+            config,
+            tls,
+            options,
+            membership: OnceCell::new(),
+            formed: watch::Sender::new(false),
+            opened: Mutex::new(Some(opened)),
+        }
+    }
+
+    /// The session, if there is one yet.
+    pub(super) fn membership(&self) -> Option<&Membership> {
+        self.membership.get()
+    }
+
+    /// Waits until there is a session.
+    pub(super) async fn formed(&self) {
+        let mut formed = self.formed.subscribe();
+        // The sender lives as long as `self`: no error.
+        let _ = formed.wait_for(|formed| *formed).await;
+    }
+
+    /// Waits until there is a session and it is over.
+    pub(super) async fn session_over(&self) {
+        self.formed().await;
+        if let Some(membership) = self.membership.get() {
+            membership.shared.closed().await;
+        }
+    }
+
+    /// Connects a socket and runs TLS on it.
+    pub(super) async fn connect(
+        &self,
+        spec: &PathSpec,
+        remote: SocketAddr,
+    ) -> Result<Ready, DialError> {
+        let socket = socket::connect(&spec.local, remote, &self.options).await?;
+        let records = match &self.tls {
+            Some(config) => RecordLayer::client(config).map_err(ConnectionError::Record)?,
+            None => RecordLayer::plain(),
+        };
+        let mut connection = Connection::new(socket, records);
+        let incoming = secure(&mut connection, MAX_HANDSHAKE_BYTES).await?;
+        let exporter = connection.exporter()?;
+        Ok(Ready { connection, incoming, exporter, remote })
+    }
+
+    /// Makes the connection the path's subflow. If there is no session yet, this path opens it,
+    /// and others that come meanwhile wait for its answer: there is one Hello at a time.
+    pub(super) async fn enrol(
+        &self,
+        ready: Ready,
+        path: PathId,
+        name: &str,
+        patience: Duration,
+    ) -> Result<(), DialError> {
+        let mut unused = Some(ready);
+        let membership = self
+            .membership
+            .get_or_try_init(async || {
+                let ready = unused.take().ok_or(HandshakeError::Closed)?;
+                limited(HELLO_TIME, self.hello(ready, path, name)).await
+            })
+            .await?;
+        let Some(ready) = unused else {
+            self.formed.send_replace(true);
+            return Ok(()); // it opened the session
+        };
+        let joined = limited(patience, join(membership, ready, path, name)).await?;
+        match membership.shared.add_subflow(path, name, joined) {
+            Some(_) => Ok(()),
+            None => Err(HandshakeError::Closed.into()),
+        }
+    }
+
+    async fn hello(
+        &self,
+        mut ready: Ready,
+        path: PathId,
+        name: &str,
+    ) -> Result<Membership, HandshakeError> {
+        let key = ProofKey::of_credential(self.config.link.secret());
+        let limits = self.config.proto.limits;
+        let hello = HandshakeMessage::Hello(Hello {
+            version: VERSION,
+            credential: self.config.link.credential_id().0,
+            path,
+            path_name: name.to_owned(),
+            limits,
+            proof: key.hello(&ready.exporter, path, &limits),
+        });
+        let welcome = exchange(&mut ready.connection, &mut ready.incoming, &hello).await?;
+        let expected = key.welcome(&ready.exporter, &welcome.session);
+        auth::check(&expected, &welcome.proof).map_err(|_| HandshakeError::Proof)?;
+        let clock = Clock::start();
+        let proto = self.config.proto.clone();
+        let protocol = Protocol::new(clock.now(), Role::Client, proto, welcome.limits)
+            .map_err(|_| HandshakeError::Unexpected("Welcome"))?;
+        let automatic = self.config.congestion_control == CongestionControl::Auto;
+        let shared = Arc::new(Shared::new(clock, protocol, limits.max_frame, automatic));
+        tokio::spawn(shared.clone().drive());
+        let session = Session::new(shared.clone(), Role::Client, welcome.session, None);
+        shared.add_subflow(path, name, ready.incoming.establish(ready.connection));
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // If nobody waits any more, the session is dropped here and closes.
+        let _ = opened.map(|opened| opened.send(session));
+        Ok(Membership {
+            shared,
+            id: welcome.session,
+            key: key.of_session(&welcome.session, &ready.exporter),
+        })
+    }
+}
+
+async fn join(
+    membership: &Membership,
+    mut ready: Ready,
+    path: PathId,
+    name: &str,
+) -> Result<Established, HandshakeError> {
+    let join = HandshakeMessage::Join(Join {
+        session: membership.id,
+        path,
+        path_name: name.to_owned(),
+        proof: membership.key.join(&ready.exporter, path),
+    });
+    let welcome = exchange(&mut ready.connection, &mut ready.incoming, &join).await?;
+    let expected = membership.key.welcome(&ready.exporter, &membership.id);
+    auth::check(&expected, &welcome.proof).map_err(|_| HandshakeError::Proof)?;
+    Ok(ready.incoming.establish(ready.connection))
+}
+
+async fn limited<T>(
+    limit: Duration,
+    future: impl Future<Output = Result<T, HandshakeError>>,
+) -> Result<T, HandshakeError> {
+    timeout(limit, future).await.unwrap_or(Err(HandshakeError::Timeout(limit)))
+}

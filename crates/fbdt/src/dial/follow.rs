@@ -1,0 +1,139 @@
+//! Keeps one dialler per path, as interfaces come and go.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fbdt_proto::PathId;
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::plan::{PathPlan, Plan};
+use super::race::{Outcome, Pace, race};
+use super::{CLOSE_FORGOTTEN, Dialler};
+use crate::interfaces::InterfaceWatch;
+
+/// A path's running dialler.
+struct Running {
+    name: String,
+    kick: Arc<Notify>,
+    task: AbortHandle,
+    /// Whether its interface was there when last looked at.
+    present: bool,
+}
+
+/// All diallers of a client.
+struct Diallers {
+    dialler: Arc<Dialler>,
+    tasks: JoinSet<()>,
+    running: BTreeMap<PathId, Running>,
+}
+
+/// Dials the plan's paths until the session is over or this future is dropped.
+pub(super) async fn follow(dialler: Arc<Dialler>, mut plan: Plan) {
+    let mut watch = InterfaceWatch::start();
+    let mut diallers =
+        Diallers { dialler: dialler.clone(), tasks: JoinSet::new(), running: BTreeMap::new() };
+    for path in plan.initial() {
+        diallers.start(path, false);
+    }
+    diallers.mark_present(&plan.present());
+    let mut registered = false;
+    loop {
+        tokio::select! {
+            () = dialler.enrolment.formed(), if !registered => {
+                registered = true;
+                diallers.register();
+            }
+            () = watch.changed() => diallers.adapt(plan.present()),
+            Some(_) = diallers.tasks.join_next() => {}
+            () = dialler.enrolment.session_over() => return,
+        }
+    }
+}
+
+impl Diallers {
+    fn start(&mut self, plan: PathPlan, present: bool) {
+        let kick = Arc::new(Notify::new());
+        let (id, name) = (plan.id, plan.spec.name.clone());
+        tracing::debug!(path = %plan.spec.name, "dialling");
+        let task = self.tasks.spawn(run(self.dialler.clone(), Arc::new(plan), kick.clone()));
+        let running = Running { name, kick, task, present };
+        self.running.insert(id, running);
+        self.register();
+        self.dialler.notes().dialling = self.running.len();
+    }
+
+    /// Shows every path in the session's list, if there is a session yet.
+    fn register(&self) {
+        if let Some(membership) = self.dialler.enrolment.membership() {
+            membership.shared.update(|inner, _| {
+                for (id, running) in &self.running {
+                    inner.paths.register(*id, &running.name);
+                }
+            });
+        }
+    }
+
+    fn mark_present(&mut self, present: &[PathPlan]) {
+        for (id, running) in &mut self.running {
+            running.present = present.iter().any(|plan| plan.id == *id);
+        }
+    }
+
+    /// Interfaces may have changed: ends what lost its interface, starts what has one now, and
+    /// has everything else try at once.
+    fn adapt(&mut self, present: Vec<PathPlan>) {
+        let gone: Vec<PathId> = self
+            .running
+            .iter()
+            .filter(|(id, running)| running.present && !present.iter().any(|plan| plan.id == **id))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in gone {
+            self.stop(id);
+        }
+        for plan in present {
+            match self.running.get_mut(&plan.id) {
+                Some(running) => {
+                    running.present = true;
+                    running.kick.notify_one();
+                }
+                None => self.start(plan, true),
+            }
+        }
+    }
+
+    fn stop(&mut self, id: PathId) {
+        if let Some(running) = self.running.remove(&id) {
+            running.task.abort();
+        }
+        {
+            let mut notes = self.dialler.notes();
+            notes.dialling = self.running.len();
+            notes.failures.remove(&id);
+        }
+        if let Some(membership) = self.dialler.enrolment.membership() {
+            membership.shared.update(|inner, now| inner.remove_path(now, id));
+        }
+    }
+}
+
+/// Brings one path up, and up again whenever the session wants it.
+async fn run(dialler: Arc<Dialler>, plan: Arc<PathPlan>, kick: Arc<Notify>) {
+    let mut outcome = race(&dialler, &plan, Pace::First, None, &kick).await;
+    let Some(membership) = dialler.enrolment.membership() else {
+        return;
+    };
+    let shared = &membership.shared;
+    let mut wanted = shared.update(|inner, _| inner.dial_signal(plan.id, &plan.spec.name));
+    loop {
+        if matches!(outcome, Outcome::Refused) {
+            shared.close(CLOSE_FORGOTTEN, "the server no longer knows the session");
+            return;
+        }
+        if wanted.wait_for(|wanted| *wanted).await.is_err() {
+            return;
+        }
+        outcome = race(&dialler, &plan, Pace::Revival, Some(&mut wanted), &kick).await;
+    }
+}

@@ -1,0 +1,140 @@
+//! Which server address a path tries, and in which order.
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::net::lookup_host;
+use tokio::time::timeout;
+
+use super::error::ConnectError;
+use crate::config::PathSpec;
+use crate::identity::ServerAddress;
+use crate::interfaces;
+use crate::socket::LocalBinding;
+
+/// Time for one look-up of a name.
+const LOOKUP_TIME: Duration = Duration::from_secs(4);
+
+/// The link's servers, resolved.
+pub(super) struct Servers {
+    named: Vec<ServerAddress>,
+    resolved: Mutex<Vec<SocketAddr>>,
+}
+
+impl Servers {
+    /// Resolves the names of a link.
+    ///
+    /// # Errors
+    /// [`ConnectError::Resolve`] if none of them has an address.
+    pub(super) async fn resolve(named: &[ServerAddress]) -> Result<Self, ConnectError> {
+        let (resolved, failure) = look_up(named).await;
+        if let (true, Some(failure)) = (resolved.is_empty(), failure) {
+            return Err(failure);
+        }
+        Ok(Self { named: named.to_vec(), resolved: Mutex::new(resolved) })
+    }
+
+    /// Looks the names up again; what was known stays if that brings nothing.
+    pub(super) async fn refresh(&self) {
+        if self.named.iter().all(|server| server.ip().is_some()) {
+            return;
+        }
+        let (resolved, _) = look_up(&self.named).await;
+        if !resolved.is_empty() {
+            *self.resolved.lock().unwrap_or_else(PoisonError::into_inner) = resolved;
+        }
+    }
+
+    /// The addresses for the `index`-th path, most preferred first: its own server, or the link's
+    /// from the `index`-th on, those of its address family.
+    pub(super) fn candidates(&self, index: usize, spec: &PathSpec) -> Vec<SocketAddr> {
+        if let Some((ip, port)) = spec.server {
+            let port = port.or_else(|| self.named.first().map(|server| server.port));
+            return port.map(|port| SocketAddr::new(ip, port)).into_iter().collect();
+        }
+        let mut all = self.resolved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if !all.is_empty() {
+            let count = all.len();
+            all.rotate_left(index % count);
+        }
+        keep_reachable(&mut all, &spec.local);
+        all
+    }
+}
+
+fn keep_reachable(all: &mut Vec<SocketAddr>, local: &LocalBinding) {
+    match local {
+        LocalBinding::Any => {}
+        LocalBinding::Address(own) => all.retain(|server| server.is_ipv4() == own.is_ipv4()),
+        LocalBinding::Interface(name) => {
+            let interface =
+                interfaces::usable().into_iter().find(|interface| interface.name == *name);
+            if let Some(interface) = interface {
+                all.retain(|server| interface.can_reach(server.ip()));
+            }
+        }
+    }
+}
+
+async fn look_up(named: &[ServerAddress]) -> (Vec<SocketAddr>, Option<ConnectError>) {
+    let (mut found, mut failure) = (Vec::new(), None);
+    for server in named {
+        if let Some(ip) = server.ip() {
+            found.push(SocketAddr::new(ip, server.port));
+            continue;
+        }
+        let lookup = lookup_host((server.host.as_str(), server.port));
+        let result = match timeout(LOOKUP_TIME, lookup).await {
+            Ok(result) => result,
+            Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
+        };
+        match result {
+            Ok(addresses) => {
+                for address in addresses.filter(|a| !found.contains(a)).collect::<Vec<_>>() {
+                    found.push(address);
+                }
+            }
+            Err(source) => {
+                let host = server.host.clone();
+                failure = Some(ConnectError::Resolve { host, source });
+            }
+        }
+    }
+    (found, failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn servers() -> Servers {
+        let named = ["10.1.1.2:1", "10.2.1.2:2", "[fd00::1]:3"].map(|text| text.parse().unwrap());
+        Servers::resolve(&named).await.unwrap()
+    }
+
+    fn ports(candidates: &[SocketAddr]) -> Vec<u16> {
+        candidates.iter().map(SocketAddr::port).collect()
+    }
+
+    #[tokio::test]
+    async fn each_path_starts_with_another_server() {
+        let servers = servers().await;
+        let any = PathSpec::default();
+        assert_eq!(ports(&servers.candidates(0, &any)), [1, 2, 3]);
+        assert_eq!(ports(&servers.candidates(1, &any)), [2, 3, 1]);
+        assert_eq!(ports(&servers.candidates(4, &any)), [2, 3, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_path_uses_servers_of_its_family_or_its_own() {
+        let servers = servers().await;
+        let mut spec = PathSpec {
+            local: LocalBinding::Address("10.9.9.9".parse().unwrap()),
+            ..PathSpec::default()
+        };
+        assert_eq!(ports(&servers.candidates(2, &spec)), [1, 2]);
+        spec.server = Some(("192.0.2.1".parse().unwrap(), None));
+        assert_eq!(servers.candidates(2, &spec), ["192.0.2.1:1".parse().unwrap()]);
+    }
+}

@@ -1,0 +1,19 @@
+//! Who is who: the server's key, the clients' credentials, and the link that joins them.
+
+mod credential;
+mod link;
+mod private_file;
+mod secret;
+mod server_key;
+mod state;
+
+pub use credential::{
+    Credential, CredentialId, CredentialInfo, CredentialLimits, ParseCredentialIdError,
+};
+pub use link::{Link, LinkError, ServerAddress};
+pub use private_file::PrivateFileError;
+pub use secret::{RandomError, Secret};
+pub use server_key::{KeyFingerprint, ServerKey, ServerKeyError};
+pub use state::{ServerState, StateError};
+
+pub(crate) use secret::fill_random;

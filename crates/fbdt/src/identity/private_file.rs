@@ -1,0 +1,155 @@
+//! Files that only their owner may read, in directories that only their owner may enter.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A private file or directory could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivateFileError {
+    /// Others than the owner have access.
+    #[error(
+        "{path} has mode {mode:03o}, others than its owner have access; run `chmod {wanted} {path}` and make new credentials if it was shared"
+    )]
+    Exposed {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+        /// What they should be.
+        wanted: &'static str,
+    },
+    /// The path is not a regular file.
+    #[error("{path} is not a regular file; remove it or choose another state directory")]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+impl PrivateFileError {
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+fn io_error<'a>(
+    action: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> PrivateFileError + 'a {
+    move |source| PrivateFileError::Io { action, path: path.to_owned(), source }
+}
+
+/// Largest file this module reads, in bytes.
+const LARGEST: u64 = 64 * 1024;
+
+/// Creates the directory with mode 0700, or checks that the existing one is that private.
+pub(crate) fn ensure_directory(path: &Path) -> Result<(), PrivateFileError> {
+    match fs::metadata(path) {
+        Ok(found) => refuse_exposed(path, found.permissions().mode(), "700"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(io_error("create directory", path)),
+        Err(error) => Err(io_error("inspect", path)(error)),
+    }
+}
+
+/// Reads a file, having checked on the open descriptor that nobody else may read it.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, PrivateFileError> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(path)
+        .map_err(io_error("open", path))?;
+    let found = file.metadata().map_err(io_error("inspect", path))?;
+    if !found.is_file() {
+        return Err(PrivateFileError::NotAFile { path: path.to_owned() });
+    }
+    refuse_exposed(path, found.permissions().mode(), "600")?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST).read_to_end(&mut bytes).map_err(io_error("read", path))?;
+    Ok(bytes)
+}
+
+/// Writes a file of mode 0600 so that a reader sees the old content or the new, never a part.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PrivateFileError> {
+    let partial = path.with_extension("partial");
+    match fs::remove_file(&partial) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(io_error("remove", &partial)(error));
+        }
+        _ => {}
+    }
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&partial)
+        .map_err(io_error("create", &partial))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io_error("write", &partial))?;
+    fs::rename(&partial, path).map_err(io_error("rename into place", path))
+}
+
+/// Removes a file.
+pub(crate) fn remove(path: &Path) -> Result<(), PrivateFileError> {
+    fs::remove_file(path).map_err(io_error("remove", path))
+}
+
+fn refuse_exposed(path: &Path, mode: u32, wanted: &'static str) -> Result<(), PrivateFileError> {
+    let mode = mode & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(PrivateFileError::Exposed { path: path.to_owned(), mode, wanted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_others_can_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("secret");
+        write(&path, b"x").unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(read(&path).unwrap(), b"x");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = read(&path).unwrap_err();
+        assert!(matches!(error, PrivateFileError::Exposed { mode: 0o644, .. }));
+    }
+
+    #[test]
+    fn refuses_a_link_to_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("secret");
+        write(&path, b"x").unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(matches!(read(&link), Err(PrivateFileError::Io { .. })));
+    }
+
+    #[test]
+    fn creates_a_private_directory_and_refuses_a_shared_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state/credentials");
+        ensure_directory(&path).unwrap();
+        ensure_directory(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(ensure_directory(&path).is_err());
+    }
+}

@@ -1,0 +1,265 @@
+//! The server's state directory: its key, its certificate, one file per credential.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::credential::{
+    Credential, CredentialFile, CredentialId, CredentialInfo, CredentialLimits,
+};
+use super::private_file::{self, PrivateFileError};
+use super::secret::RandomError;
+use super::server_key::{KeyFingerprint, ServerKey, ServerKeyError};
+
+/// Longest name of a credential, in bytes.
+const LONGEST_NAME: usize = 64;
+
+/// A server's identity and the clients it knows, kept in one directory.
+///
+/// The directory has mode 0700, its files 0600; anything more open is refused. Credentials are
+/// read from disk when they are used, so that a revocation by another process counts at once.
+#[derive(Debug, Clone)]
+pub struct ServerState {
+    directory: PathBuf,
+    key: ServerKey,
+}
+
+/// The state directory could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// A file is missing, unreadable, or readable by others.
+    #[error(transparent)]
+    File(#[from] PrivateFileError),
+    /// The key could not be made or read.
+    #[error("server state in {directory}: {source}")]
+    Key {
+        /// The state directory.
+        directory: PathBuf,
+        /// The reason.
+        source: ServerKeyError,
+    },
+    /// A credential file does not hold a credential.
+    #[error(
+        "{path} is not a credential: {reason}; remove it, or restore it from where it was made"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Which field, and what is wrong with it.
+        reason: String,
+    },
+    /// No credential has this id.
+    #[error("there is no credential {0}; list them to see the ids")]
+    Unknown(CredentialId),
+    /// The name cannot be used.
+    #[error("`{0}` cannot name a credential; use 1 to 64 bytes without control characters")]
+    Name(String),
+    /// No randomness.
+    #[error(transparent)]
+    Random(#[from] RandomError),
+}
+
+impl ServerState {
+    /// Opens the directory, and makes it, the key and the certificate if they are not there.
+    ///
+    /// # Errors
+    /// [`StateError`] if anything in it cannot be used or is open to others.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, StateError> {
+        let directory = directory.as_ref().to_owned();
+        private_file::ensure_directory(&directory)?;
+        private_file::ensure_directory(&directory.join("credentials"))?;
+        let key = load_or_make_key(&directory)?;
+        Ok(Self { directory, key })
+    }
+
+    /// What clients pin.
+    pub fn fingerprint(&self) -> KeyFingerprint {
+        self.key.fingerprint()
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn key(&self) -> &ServerKey {
+        &self.key
+    }
+
+    /// Makes and stores a credential.
+    ///
+    /// # Errors
+    /// [`StateError::Name`] for an unusable name; else what prevented the file.
+    pub fn new_credential(
+        &self,
+        name: &str,
+        limits: CredentialLimits,
+    ) -> Result<Credential, StateError> {
+        if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+            return Err(StateError::Name(name.to_owned()));
+        }
+        let created =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let credential = Credential::generate(name, created, limits)?;
+        let path = self.credential_path(credential.id);
+        let json = serde_json::to_vec_pretty(&CredentialFile::from(&credential))
+            .map_err(|error| damaged(&path, error))?;
+        private_file::write(&path, &json)?;
+        Ok(credential)
+    }
+
+    /// The credential of this id, with its secret.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] if there is none or it was revoked.
+    pub fn credential(&self, id: CredentialId) -> Result<Credential, StateError> {
+        let path = self.credential_path(id);
+        let bytes = private_file::read(&path).map_err(|error| {
+            if error.is_not_found() { StateError::Unknown(id) } else { error.into() }
+        })?;
+        let credential = parse_credential(&path, &bytes)?;
+        if credential.id != id {
+            return Err(damaged(&path, "its id is not its file's name"));
+        }
+        Ok(credential)
+    }
+
+    /// All credentials, oldest first, without secrets.
+    ///
+    /// # Errors
+    /// [`StateError`] if a file of the directory cannot be used.
+    pub fn list(&self) -> Result<Vec<CredentialInfo>, StateError> {
+        let directory = self.directory.join("credentials");
+        let entries = fs::read_dir(&directory).map_err(|source| PrivateFileError::Io {
+            action: "list",
+            path: directory,
+            source,
+        })?;
+        let mut found = BTreeMap::new();
+        for id in entries.filter_map(Result::ok).filter_map(|entry| credential_id_of(&entry.path()))
+        {
+            match self.credential(id) {
+                Ok(credential) => found.insert((credential.created, id), credential.info()),
+                Err(StateError::Unknown(_)) => continue,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(found.into_values().collect())
+    }
+
+    /// Removes a credential: it opens no session from now on, and its live sessions are closed.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`] if there is none of this id.
+    pub fn revoke(&self, id: CredentialId) -> Result<(), StateError> {
+        private_file::remove(&self.credential_path(id)).map_err(|error| {
+            if error.is_not_found() { StateError::Unknown(id) } else { error.into() }
+        })
+    }
+
+    /// Whether the credential's file is still there.
+    pub(crate) fn knows(&self, id: CredentialId) -> bool {
+        self.credential_path(id).exists()
+    }
+
+    fn credential_path(&self, id: CredentialId) -> PathBuf {
+        self.directory.join("credentials").join(format!("{id}.json"))
+    }
+}
+
+fn credential_id_of(path: &Path) -> Option<CredentialId> {
+    if path.extension()? != "json" {
+        return None;
+    }
+    path.file_stem()?.to_str()?.parse().ok()
+}
+
+fn damaged(path: &Path, reason: impl ToString) -> StateError {
+    StateError::Damaged { path: path.to_owned(), reason: reason.to_string() }
+}
+
+fn parse_credential(path: &Path, bytes: &[u8]) -> Result<Credential, StateError> {
+    // serde_json's messages may quote the text, which holds the secret: say only where.
+    let file: CredentialFile = serde_json::from_slice(bytes).map_err(|error| {
+        damaged(path, format!("JSON error in line {}, column {}", error.line(), error.column()))
+    })?;
+    file.into_credential().map_err(|reason| damaged(path, reason))
+}
+
+fn load_or_make_key(directory: &Path) -> Result<ServerKey, StateError> {
+    let (key_path, certificate_path) = (directory.join("server.key"), directory.join("server.crt"));
+    let failed = |source| StateError::Key { directory: directory.to_owned(), source };
+    match private_file::read(&key_path) {
+        Ok(pkcs8) => {
+            let certificate = private_file::read(&certificate_path)?;
+            ServerKey::from_parts(pkcs8, certificate).map_err(failed)
+        }
+        Err(error) if error.is_not_found() => {
+            let key = ServerKey::generate().map_err(failed)?;
+            // The key is written last: a directory with a key always has its certificate.
+            private_file::write(&certificate_path, key.certificate())?;
+            private_file::write(&key_path, key.pkcs8())?;
+            Ok(key)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn state() -> (tempfile::TempDir, ServerState) {
+        let dir = tempfile::tempdir().unwrap();
+        let state = ServerState::open(dir.path().join("state")).unwrap();
+        (dir, state)
+    }
+
+    #[test]
+    fn the_key_is_made_once() {
+        let (dir, state) = state();
+        let again = ServerState::open(dir.path().join("state")).unwrap();
+        assert_eq!(state.fingerprint(), again.fingerprint());
+    }
+
+    #[test]
+    fn credentials_are_kept_listed_and_revoked() {
+        let (_dir, state) = state();
+        let limits = CredentialLimits { quota: Some(1 << 30), ..CredentialLimits::default() };
+        let laptop = state.new_credential("laptop", limits).unwrap();
+        assert_eq!(state.credential(laptop.id).unwrap(), laptop);
+        assert_eq!(state.list().unwrap(), [laptop.info()]);
+        state.revoke(laptop.id).unwrap();
+        assert!(matches!(
+            state.credential(laptop.id),
+            Err(StateError::Unknown(id)) if id == laptop.id
+        ));
+        assert!(state.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_readable_credential_is_refused() {
+        let (_dir, state) = state();
+        let made = state.new_credential("a", CredentialLimits::default()).unwrap();
+        let path = state.credential_path(made.id);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(
+            state.credential(made.id),
+            Err(StateError::File(PrivateFileError::Exposed { .. }))
+        ));
+    }
+
+    #[test]
+    fn damage_is_reported_without_the_secret() {
+        let (_dir, state) = state();
+        let made = state.new_credential("a", CredentialLimits::default()).unwrap();
+        let path = state.credential_path(made.id);
+        private_file::write(&path, br#"{"version":1,"secret":"TOPSECRET""#).unwrap();
+        let message = state.credential(made.id).unwrap_err().to_string();
+        assert!(message.contains("JSON error"), "{message}");
+        assert!(!message.contains("TOPSECRET"), "{message}");
+    }
+}

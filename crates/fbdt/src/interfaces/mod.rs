@@ -1,0 +1,92 @@
+//! The machine's network interfaces: which could carry a path, and when that changes.
+
+mod watch;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::SockaddrStorage;
+
+pub(crate) use watch::InterfaceWatch;
+
+/// An interface that is up and has addresses of more than its own link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+impl Interface {
+    /// Whether it has an address of the same family.
+    pub(crate) fn can_reach(&self, address: IpAddr) -> bool {
+        self.addresses.iter().any(|own| own.is_ipv4() == address.is_ipv4())
+    }
+}
+
+/// Every interface that could carry a path, by name: up, running, not loopback, and with a global
+/// or private unicast address. An empty list if the system does not tell.
+pub(crate) fn usable() -> Vec<Interface> {
+    list(|interface, address| {
+        !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK) && is_routable(address)
+    })
+}
+
+/// Every interface that is up, loopback and link-local addresses included.
+pub(crate) fn up() -> Vec<Interface> {
+    list(|_, _| true)
+}
+
+fn list(keep: impl Fn(&InterfaceAddress, IpAddr) -> bool) -> Vec<Interface> {
+    let running = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
+    let mut found: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
+    for interface in getifaddrs().into_iter().flatten() {
+        let Some(address) = interface.address.as_ref().and_then(ip_of) else {
+            continue;
+        };
+        if interface.flags.contains(running) && keep(&interface, address) {
+            found.entry(interface.interface_name).or_default().push(address);
+        }
+    }
+    found.into_iter().map(|(name, addresses)| Interface { name, addresses }).collect()
+}
+
+fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = || address.as_sockaddr_in().map(|a| IpAddr::V4(a.ip()));
+    let v6 = || address.as_sockaddr_in6().map(|a| IpAddr::V6(a.ip()));
+    v4().or_else(v6)
+}
+
+/// Whether packets from this address get beyond the link.
+fn is_routable(address: IpAddr) -> bool {
+    if address.is_loopback() || address.is_unspecified() || address.is_multicast() {
+        return false;
+    }
+    match address {
+        IpAddr::V4(v4) => !v4.is_link_local() && !v4.is_broadcast(),
+        IpAddr::V6(v6) => !is_link_local(v6),
+    }
+}
+
+fn is_link_local(address: Ipv6Addr) -> bool {
+    address.segments()[0] & 0xffc0 == 0xfe80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_local_and_loopback_carry_no_path() {
+        let routable = |text: &str| is_routable(text.parse().unwrap());
+        assert!(["10.0.0.1", "192.0.2.1", "fd00::1", "2001:db8::1"].map(routable) == [true; 4]);
+        assert!(["127.0.0.1", "169.254.1.1", "fe80::1", "::1"].map(routable) == [false; 4]);
+    }
+
+    #[test]
+    fn loopback_is_up_and_not_usable() {
+        assert!(up().iter().any(|i| i.name == "lo"));
+        assert!(usable().iter().all(|i| i.name != "lo"));
+    }
+}

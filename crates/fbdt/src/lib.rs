@@ -1,0 +1,60 @@
+//! FBDT: reliable streams over several TCP/TLS paths at once.
+//!
+//! A client [`connect`]s to a server over every network interface, a server [`Listener`] gathers
+//! the connections into [`Session`]s, and both open [`Stream`]s, which are tokio's `AsyncRead` and
+//! `AsyncWrite`. What goes where is decided by the crate `fbdt-proto`, which knows neither sockets
+//! nor clocks; this crate gives it both and decides nothing of the protocol itself.
+//!
+//! In the order in which a connection meets them: [`identity`] says who is who, `interfaces` and
+//! `dial` or `listen` make connections, `socket` tunes and measures them, `tls` protects them,
+//! `auth` proves that they belong to a session, `subflow` runs each of them, and `session` is what
+//! the application holds.
+//!
+//! ```no_run
+//! use fbdt::{ClientConfig, Class, connect};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # async fn example(link: fbdt::Link) -> Result<(), Box<dyn std::error::Error>> {
+//! let session = connect(ClientConfig::new(link)).await?;
+//! let mut stream = session.open_stream(Class::Interactive).await?;
+//! stream.write_all(b"hello").await?;
+//! stream.shutdown().await?;
+//! let mut answer = Vec::new();
+//! stream.read_to_end(&mut answer).await?;
+//! # Ok(()) }
+//! ```
+
+pub mod identity;
+
+mod interfaces;
+
+mod dial;
+mod listen;
+
+mod socket;
+mod tls;
+
+mod auth;
+
+mod subflow;
+
+mod session;
+
+mod clock;
+mod config;
+
+pub use config::{AcceptLimits, ClientConfig, PathSpec, ServerConfig};
+pub use dial::{CLOSE_FORGOTTEN, ConnectError, PathFailure, connect};
+pub use identity::{
+    Credential, CredentialId, CredentialInfo, CredentialLimits, Link, LinkError, ServerAddress,
+    ServerState, StateError,
+};
+pub use listen::{AcceptError, BindError, CLOSE_REVOKED, Listener};
+pub use session::{PathInfo, Session, Stream};
+pub use socket::{CongestionControl, LocalBinding, ParseCongestionControlError, SocketError};
+pub use tls::TlsConfigError;
+
+pub use fbdt_proto::{
+    Class, CloseReason, Config, Health, Limits, OpenError, PathId, Role, SessionStats, StreamError,
+    StreamId, StreamStats,
+};

@@ -1,0 +1,191 @@
+//! The server's side of the handshake on one connection.
+
+use std::sync::Arc;
+
+use fbdt_proto::wire::VERSION;
+use fbdt_proto::wire::handshake::{
+    HandshakeMessage, Hello, Join, RefuseCode, Refused, SessionId, Welcome,
+};
+use fbdt_proto::{Role, Session as Protocol};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::registry::{Member, Registry};
+use crate::auth::{self, Exporter, ProofKey};
+use crate::clock::Clock;
+use crate::config::ServerConfig;
+use crate::identity::{CredentialId, CredentialInfo};
+use crate::session::{Session, Shared};
+use crate::socket::CongestionControl;
+use crate::subflow::{
+    Connection, ConnectionError, HandshakeError, Incoming, receive_request, secure, send,
+};
+use crate::tls::RecordLayer;
+
+/// What every accepted connection needs to know.
+pub(super) struct Greeter {
+    pub(super) config: ServerConfig,
+    pub(super) tls: Option<Arc<rustls::ServerConfig>>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) sessions: UnboundedSender<Session>,
+}
+
+/// Why the server says no.
+struct Refusal {
+    code: RefuseCode,
+    reason: &'static str,
+}
+
+const STRANGER: Refusal = Refusal {
+    code: RefuseCode::Authentication,
+    reason: "unknown credential or session, or wrong proof",
+};
+const BUSY: Refusal =
+    Refusal { code: RefuseCode::Busy, reason: "a limit of the server is reached; try again later" };
+const FAULT: Refusal = Refusal {
+    code: RefuseCode::Busy,
+    reason: "the server cannot open a session now; its log says why",
+};
+
+/// A new session that waits for its Welcome to be sent.
+struct Opening {
+    id: SessionId,
+    member: Member,
+    welcome: Welcome,
+    credential: CredentialInfo,
+}
+
+impl Greeter {
+    /// Makes the connection part of a session, or refuses it.
+    pub(super) async fn greet(self: Arc<Self>, socket: TcpStream) -> Result<(), HandshakeError> {
+        let records = match &self.tls {
+            Some(config) => RecordLayer::server(config).map_err(ConnectionError::Record)?,
+            None => RecordLayer::plain(),
+        };
+        let mut connection = Connection::new(socket, records);
+        let mut incoming = secure(&mut connection, self.config.limits.max_handshake_bytes).await?;
+        let exporter = connection.exporter()?;
+        let request = receive_request(&mut connection, &mut incoming).await?;
+        match request {
+            HandshakeMessage::Hello(hello) => {
+                self.hello(connection, incoming, exporter, hello).await
+            }
+            HandshakeMessage::Join(join) => self.join(connection, incoming, exporter, join).await,
+            HandshakeMessage::Welcome(_) => Err(HandshakeError::Unexpected("Welcome")),
+            HandshakeMessage::Refused(_) => Err(HandshakeError::Unexpected("Refused")),
+        }
+    }
+
+    async fn hello(
+        &self,
+        mut connection: Connection,
+        incoming: Incoming,
+        exporter: Exporter,
+        hello: Hello,
+    ) -> Result<(), HandshakeError> {
+        let opening = match self.open(&hello, &exporter) {
+            Ok(opening) => opening,
+            Err(refusal) => return refuse(connection, refusal).await,
+        };
+        let Opening { id, member, welcome, credential } = opening;
+        let shared = member.shared;
+        // From here on the session ends itself when nobody holds it.
+        let session = Session::new(shared.clone(), Role::Server, id, Some(credential));
+        tokio::spawn(shared.clone().drive());
+        let (registry, watched) = (self.registry.clone(), shared.clone());
+        tokio::spawn(async move {
+            watched.closed().await;
+            registry.remove(&id);
+        });
+        send(&mut connection, &HandshakeMessage::Welcome(welcome)).await?;
+        shared.add_subflow(hello.path, &hello.path_name, incoming.establish(connection));
+        // Nobody accepts any more: dropping the session closes it.
+        let _ = self.sessions.send(session);
+        Ok(())
+    }
+
+    /// Checks a Hello and makes its session.
+    fn open(&self, hello: &Hello, exporter: &Exporter) -> Result<Opening, Refusal> {
+        if hello.version != VERSION {
+            return Err(Refusal {
+                code: RefuseCode::Version,
+                reason: "this server speaks version 1; update the older side",
+            });
+        }
+        let credential =
+            self.config.state.credential(CredentialId(hello.credential)).map_err(|error| {
+                tracing::info!(%error, "a client is refused");
+                STRANGER
+            })?;
+        let key = ProofKey::of_credential(&credential.secret);
+        let expected = key.hello(exporter, hello.path, &hello.limits);
+        auth::check(&expected, &hello.proof).map_err(|_| STRANGER)?;
+        let fault = |error: &dyn std::fmt::Display| {
+            tracing::error!(%error, "cannot open a session");
+            FAULT
+        };
+        let id = auth::new_session_id().map_err(|error| fault(&error))?;
+        let clock = Clock::start();
+        let proto = &self.config.proto;
+        let protocol = Protocol::new(clock.now(), Role::Server, proto.clone(), hello.limits)
+            .map_err(|error| fault(&error))?;
+        let automatic = self.config.congestion_control == CongestionControl::Auto;
+        let shared = Shared::new(clock, protocol, proto.limits.max_frame, automatic);
+        let member = Member {
+            shared: Arc::new(shared),
+            key: key.of_session(&id, exporter),
+            credential: credential.id,
+        };
+        if !self.registry.insert(id, member.clone()) {
+            return Err(BUSY);
+        }
+        let welcome =
+            Welcome { session: id, limits: proto.limits, proof: key.welcome(exporter, &id) };
+        Ok(Opening { id, member, welcome, credential: credential.info() })
+    }
+
+    async fn join(
+        &self,
+        mut connection: Connection,
+        incoming: Incoming,
+        exporter: Exporter,
+        join: Join,
+    ) -> Result<(), HandshakeError> {
+        let member = match self.admit(&join, &exporter) {
+            Ok(member) => member,
+            Err(refusal) => return refuse(connection, refusal).await,
+        };
+        let welcome = Welcome {
+            session: join.session,
+            limits: self.config.proto.limits,
+            proof: member.key.welcome(&exporter, &join.session),
+        };
+        send(&mut connection, &HandshakeMessage::Welcome(welcome)).await?;
+        let established = incoming.establish(connection);
+        match member.shared.add_subflow(join.path, &join.path_name, established) {
+            Some(_) => Ok(()),
+            None => Err(HandshakeError::Closed),
+        }
+    }
+
+    /// Checks a Join.
+    fn admit(&self, join: &Join, exporter: &Exporter) -> Result<Member, Refusal> {
+        let member = self.registry.get(&join.session).ok_or(STRANGER)?;
+        auth::check(&member.key.join(exporter, join.path), &join.proof).map_err(|_| STRANGER)?;
+        if !self.config.state.knows(member.credential) {
+            return Err(STRANGER);
+        }
+        let most = self.config.limits.max_paths;
+        let fits = member
+            .shared
+            .inspect(|inner| inner.paths.contains(join.path) || inner.paths.len() < most);
+        if fits { Ok(member) } else { Err(BUSY) }
+    }
+}
+
+async fn refuse(mut connection: Connection, refusal: Refusal) -> Result<(), HandshakeError> {
+    let refused = Refused { code: refusal.code, reason: refusal.reason.to_owned() };
+    send(&mut connection, &HandshakeMessage::Refused(refused)).await?;
+    connection.finish()?;
+    Err(HandshakeError::Refused { code: refusal.code, reason: refusal.reason.to_owned() })
+}

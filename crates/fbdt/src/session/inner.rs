@@ -1,0 +1,288 @@
+//! What the session's lock guards: the protocol, and who waits for what.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use fbdt_proto::{CloseReason, Event, Instant, PathId, Session as Protocol, StreamId, SubflowId};
+use socket2::SockRef;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, watch};
+
+use super::paths::{Addresses, PathTable};
+use crate::socket::{TcpInfo, reset_on_close, set_congestion_control};
+
+/// TCP_INFO is asked for at most once in this time.
+const SAMPLE_INTERVAL: Duration = Duration::from_micros(200);
+
+/// What a subflow's task and the lock's holders share.
+pub(crate) struct SubflowIo {
+    pub(crate) socket: Arc<TcpStream>,
+    /// Bytes taken from the protocol that the kernel does not have yet.
+    pub(crate) held: AtomicUsize,
+    /// There may be something to send, or the subflow is over.
+    pub(crate) notify: Notify,
+}
+
+struct SubflowEntry {
+    path: PathId,
+    io: Arc<SubflowIo>,
+    sampled: Option<Instant>,
+    /// Outstanding bytes at the last sample.
+    outstanding: u64,
+}
+
+#[derive(Default)]
+struct StreamWakers {
+    read: Option<Waker>,
+    write: Option<Waker>,
+}
+
+/// Whom to wake once the lock is free.
+#[derive(Default)]
+pub(crate) struct Wakes {
+    pub(crate) deadline: bool,
+    pub(crate) accepts: bool,
+    pub(crate) subflows: Vec<Arc<SubflowIo>>,
+    pub(crate) streams: Vec<Waker>,
+    pub(crate) closed: Option<CloseReason>,
+}
+
+/// Whether a stream's reader or writer waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Read,
+    Write,
+}
+
+/// The guarded state.
+pub(crate) struct Inner {
+    pub(crate) protocol: Protocol,
+    pub(crate) paths: PathTable,
+    subflows: BTreeMap<SubflowId, SubflowEntry>,
+    streams: HashMap<StreamId, StreamWakers>,
+    opened: VecDeque<StreamId>,
+    armed: Option<Instant>,
+    closed: Option<CloseReason>,
+    automatic_congestion_control: bool,
+}
+
+impl Inner {
+    pub(super) fn new(protocol: Protocol, automatic_congestion_control: bool) -> Self {
+        Self {
+            protocol,
+            paths: PathTable::default(),
+            subflows: BTreeMap::new(),
+            streams: HashMap::new(),
+            opened: VecDeque::new(),
+            armed: None,
+            closed: None,
+            automatic_congestion_control,
+        }
+    }
+
+    pub(crate) fn closed(&self) -> Option<&CloseReason> {
+        self.closed.as_ref()
+    }
+
+    pub(super) fn next_opened(&mut self) -> Option<StreamId> {
+        self.opened.pop_front()
+    }
+
+    /// A stream's task waits for an event of it.
+    pub(crate) fn wait(&mut self, id: StreamId, side: Side, waker: &Waker) {
+        let wakers = self.streams.entry(id).or_default();
+        let slot = match side {
+            Side::Read => &mut wakers.read,
+            Side::Write => &mut wakers.write,
+        };
+        match slot {
+            Some(known) => known.clone_from(waker),
+            None => *slot = Some(waker.clone()),
+        }
+    }
+
+    /// The application dropped its handle.
+    pub(crate) fn forget(&mut self, id: StreamId) {
+        self.streams.remove(&id);
+    }
+
+    pub(super) fn add_subflow(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        name: &str,
+        addresses: Addresses,
+        socket: Arc<TcpStream>,
+    ) -> Option<(SubflowId, Arc<SubflowIo>)> {
+        if self.closed.is_some() {
+            return None;
+        }
+        let id = self.protocol.subflow_up(now, path, name);
+        let io = Arc::new(SubflowIo { socket, held: AtomicUsize::new(0), notify: Notify::new() });
+        let entry = SubflowEntry { path, io: io.clone(), sampled: None, outstanding: 0 };
+        self.subflows.insert(id, entry);
+        self.paths.up(path, name, id, addresses);
+        Some((id, io))
+    }
+
+    /// The subflow's socket failed or was closed.
+    pub(crate) fn remove_subflow(&mut self, now: Instant, id: SubflowId) {
+        if let Some(entry) = self.subflows.remove(&id) {
+            self.protocol.subflow_down(now, id);
+            self.paths.down(entry.path, id);
+        }
+    }
+
+    /// The path's interface is gone: its subflow is reset, nobody dials it until it is back.
+    pub(crate) fn remove_path(&mut self, now: Instant, path: PathId) {
+        self.protocol.path_removed(now, path);
+        let ids: Vec<SubflowId> = self.subflows_of(path).collect();
+        for id in ids {
+            self.retire(id);
+        }
+        self.paths.set_wanted(path, false);
+    }
+
+    fn subflows_of(&self, path: PathId) -> impl Iterator<Item = SubflowId> {
+        self.subflows.iter().filter(move |(_, entry)| entry.path == path).map(|(id, _)| *id)
+    }
+
+    /// Ends a subflow by reset; its task sees that it is gone.
+    fn retire(&mut self, id: SubflowId) {
+        if let Some(entry) = self.subflows.remove(&id) {
+            reset_on_close(&entry.io.socket);
+            entry.io.notify.notify_one();
+            self.paths.down(entry.path, id);
+        }
+    }
+
+    pub(crate) fn has_subflow(&self, id: SubflowId) -> bool {
+        self.subflows.contains_key(&id)
+    }
+
+    /// Gives the protocol a fresh TCP_INFO of the subflow if the last one is old enough.
+    pub(crate) fn sample(&mut self, now: Instant, id: SubflowId) -> u64 {
+        let Some(entry) = self.subflows.get_mut(&id) else {
+            return 0;
+        };
+        let fresh = |at: Instant| now.saturating_since(at) < SAMPLE_INTERVAL;
+        if entry.sampled.is_some_and(fresh) {
+            return entry.outstanding;
+        }
+        entry.sampled = Some(now);
+        // A socket that cannot be asked has failed; its task finds out by reading or writing.
+        if let Ok(info) = TcpInfo::of(&*entry.io.socket) {
+            let sample = info.sample(entry.io.held.load(Ordering::Relaxed));
+            entry.outstanding = sample.outstanding();
+            self.protocol.handle_sample(now, id, &sample);
+        }
+        self.subflows.get(&id).map_or(0, |entry| entry.outstanding)
+    }
+
+    /// Tells the path's dialler whether to dial: level, not edge.
+    pub(crate) fn dial_signal(&mut self, path: PathId, name: &str) -> watch::Receiver<bool> {
+        self.paths.dial_signal(path, name)
+    }
+
+    /// The deadline that the session's timer task sleeps for.
+    pub(super) fn arm(&mut self) -> Option<Instant> {
+        self.armed = self.protocol.poll_timeout();
+        self.armed
+    }
+
+    /// Does what is due, hands out events, and says whom to wake.
+    pub(super) fn settle(&mut self, now: Instant, caller: Option<SubflowId>) -> Wakes {
+        let mut wakes = Wakes::default();
+        if self.protocol.poll_timeout().is_some_and(|at| at <= now) {
+            self.handle_timeout(now);
+        }
+        while let Some(event) = self.protocol.poll_event() {
+            self.handle_event(event, &mut wakes);
+        }
+        let next = self.protocol.poll_timeout();
+        if next.is_some_and(|next| self.armed.is_none_or(|armed| next < armed)) {
+            self.armed = next;
+            wakes.deadline = true;
+        }
+        for (id, entry) in &self.subflows {
+            let idle = entry.io.held.load(Ordering::Relaxed) == 0;
+            let other = caller != Some(*id);
+            if wakes.closed.is_some() || (other && idle && self.protocol.can_transmit(now, *id)) {
+                wakes.subflows.push(entry.io.clone());
+            }
+        }
+        wakes
+    }
+
+    /// Timers judge paths by their samples: after a stall of this process an old one would accuse
+    /// a path that is well.
+    fn handle_timeout(&mut self, now: Instant) {
+        let ids: Vec<SubflowId> = self.subflows.keys().copied().collect();
+        for id in ids {
+            self.sample(now, id);
+        }
+        self.protocol.handle_timeout(now);
+    }
+
+    fn handle_event(&mut self, event: Event, wakes: &mut Wakes) {
+        match event {
+            Event::StreamOpened(id) => {
+                self.opened.push_back(id);
+                wakes.accepts = true;
+            }
+            Event::Readable(stream) | Event::StreamReset { stream, .. } => {
+                self.wake_stream(stream, Side::Read, wakes);
+            }
+            Event::Writable(stream) | Event::StreamStopped { stream, .. } => {
+                self.wake_stream(stream, Side::Write, wakes);
+            }
+            Event::Redial { path } => self.paths.set_wanted(path, true),
+            Event::RedialCancelled { path } => {
+                let missing = !self.paths.is_up(path);
+                self.paths.set_wanted(path, missing);
+            }
+            Event::SubflowRetired(id) => self.retire(id),
+            Event::PathHealth { path, health } => self.paths.set_health(path, health),
+            Event::CongestionControl { subflow, algorithm } => {
+                self.change_congestion_control(subflow, algorithm);
+            }
+            Event::Closed(reason) => self.handle_closed(reason, wakes),
+        }
+    }
+
+    fn wake_stream(&mut self, id: StreamId, side: Side, wakes: &mut Wakes) {
+        if let Some(wakers) = self.streams.get_mut(&id) {
+            let waker = match side {
+                Side::Read => wakers.read.take(),
+                Side::Write => wakers.write.take(),
+            };
+            wakes.streams.extend(waker);
+        }
+    }
+
+    fn handle_closed(&mut self, reason: CloseReason, wakes: &mut Wakes) {
+        for wakers in std::mem::take(&mut self.streams).into_values() {
+            wakes.streams.extend(wakers.read);
+            wakes.streams.extend(wakers.write);
+        }
+        self.paths.close();
+        self.closed = Some(reason.clone());
+        wakes.closed = Some(reason);
+    }
+
+    fn change_congestion_control(&self, id: SubflowId, algorithm: &str) {
+        let Some(entry) = self.subflows.get(&id) else {
+            return;
+        };
+        if !self.automatic_congestion_control {
+            return;
+        }
+        let socket = SockRef::from(&*entry.io.socket);
+        if let Err(error) = set_congestion_control(&socket, algorithm) {
+            tracing::debug!(path = entry.path.0, %error, "congestion control stays as it is");
+        }
+    }
+}

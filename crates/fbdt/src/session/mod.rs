@@ -1,0 +1,124 @@
+//! Sessions and streams for applications, and the state behind them.
+
+mod inner;
+mod paths;
+mod shared;
+mod stream;
+
+use std::fmt;
+use std::sync::Arc;
+
+use fbdt_proto::{Class, CloseReason, OpenError, Role, SessionStats};
+use tokio::time::timeout;
+
+use crate::identity::CredentialInfo;
+
+pub use paths::PathInfo;
+pub use stream::Stream;
+
+pub(crate) use inner::SubflowIo;
+pub(crate) use shared::{CLOSE_TIME, Shared};
+
+/// An authenticated association of a client and a server over one or more paths.
+///
+/// Clones are handles to the same session. It closes when it is told to, when the peer closes it,
+/// when all paths have been down for the linger time, or when the last handle and the last
+/// [`Stream`] are gone.
+#[derive(Clone)]
+pub struct Session {
+    shared: Arc<Shared>,
+    anchor: Arc<Anchor>,
+    role: Role,
+    id: [u8; 16],
+    credential: Option<Arc<CredentialInfo>>,
+}
+
+/// Closes the session when nobody can use it any more.
+pub(crate) struct Anchor(Arc<Shared>);
+
+impl Drop for Anchor {
+    fn drop(&mut self) {
+        self.0.close(0, "no longer used");
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("role", &self.role)
+            .field("credential", &self.credential.as_ref().map(|c| c.id))
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        role: Role,
+        id: [u8; 16],
+        credential: Option<CredentialInfo>,
+    ) -> Self {
+        Self {
+            anchor: Arc::new(Anchor(shared.clone())),
+            shared,
+            role,
+            id,
+            credential: credential.map(Arc::new),
+        }
+    }
+
+    /// Opens a stream of a class. Nothing is sent before the first byte is written.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the session is closed or the peer allows no more streams now.
+    #[allow(clippy::unused_async)]
+    pub async fn open_stream(&self, class: Class) -> Result<Stream, OpenError> {
+        let id = self.shared.update(|inner, now| inner.protocol.open_stream(now, class))?;
+        Ok(Stream::new(self.shared.clone(), self.anchor.clone(), id))
+    }
+
+    /// The next stream that the peer opened; `None` when the session is over.
+    pub async fn accept_stream(&self) -> Option<Stream> {
+        let id = self.shared.accept().await?;
+        Some(Stream::new(self.shared.clone(), self.anchor.clone(), id))
+    }
+
+    /// Counters and measurements of the session and its paths.
+    pub fn stats(&self) -> SessionStats {
+        self.shared.inspect(|inner| inner.protocol.stats())
+    }
+
+    /// Every path that the session has or had.
+    pub fn paths(&self) -> Vec<PathInfo> {
+        self.shared.inspect(|inner| inner.paths.list())
+    }
+
+    /// Closes the session: streams end with an error on both sides. Returns when the peer has been
+    /// told, or after about a second.
+    pub async fn close(&self, code: u32, reason: &str) {
+        self.shared.close(code, reason);
+        // Each subflow bounds its own close; the margin covers their start.
+        let _ = timeout(CLOSE_TIME * 3 / 2, self.shared.drained()).await;
+    }
+
+    /// Waits until the session is over.
+    pub async fn closed(&self) -> CloseReason {
+        self.shared.closed().await
+    }
+
+    /// Which end this is.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The session's id, the same on both ends; not a secret.
+    pub fn id(&self) -> [u8; 16] {
+        self.id
+    }
+
+    /// On a server: the credential that opened the session, and its limits. This crate does not
+    /// enforce them; whoever serves the streams does.
+    pub fn credential(&self) -> Option<&CredentialInfo> {
+        self.credential.as_deref()
+    }
+}

@@ -1,0 +1,185 @@
+//! A stream as an application holds it.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use fbdt_proto::{StreamError, StreamId, StreamStats};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::Anchor;
+use super::inner::Side;
+use super::shared::Shared;
+
+/// Bytes taken from the session at once, whatever the caller's buffer: fewer turns at the lock.
+const READ_AHEAD: usize = 64 * 1024;
+/// Bytes copied into the session in one turn at the lock.
+const WRITE_AT_ONCE: usize = 256 * 1024;
+
+/// One ordered byte stream of a session, in both directions.
+///
+/// Shutting down ends the sending direction; what was written is delivered. Dropping a stream
+/// that was not shut down resets it.
+pub struct Stream {
+    shared: Arc<Shared>,
+    _anchor: Arc<Anchor>,
+    id: StreamId,
+    /// Taken from the session and not yet by the application.
+    ahead: Bytes,
+    finished: bool,
+    ended: bool,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({})", self.id)
+    }
+}
+
+impl Stream {
+    pub(super) fn new(shared: Arc<Shared>, anchor: Arc<Anchor>, id: StreamId) -> Self {
+        Self { shared, _anchor: anchor, id, ahead: Bytes::new(), finished: false, ended: false }
+    }
+
+    /// The stream's number in its session.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Counters of the stream; `None` once the session has forgotten it.
+    pub fn stats(&self) -> Option<StreamStats> {
+        self.shared.inspect(|inner| inner.protocol.stream_stats(self.id))
+    }
+
+    /// Gives up sending: the peer's reader gets an error with this code, unsent bytes are dropped.
+    pub fn reset(&mut self, code: u32) {
+        self.finished = true;
+        self.shared.update(|inner, now| inner.protocol.reset(now, self.id, code));
+    }
+
+    /// Tells the peer that nothing more will be read; its writer gets an error with this code.
+    pub fn stop_sending(&mut self, code: u32) {
+        self.ended = true;
+        self.ahead.clear();
+        self.shared.update(|inner, now| inner.protocol.stop_sending(now, self.id, code));
+    }
+
+    /// Reads the next piece, up to `max` bytes, without copying it; `None` at the end.
+    ///
+    /// # Errors
+    /// What [`StreamError`] says, as an [`io::Error`].
+    pub async fn read_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
+        std::future::poll_fn(|cx| self.poll_chunk(cx, max)).await
+    }
+
+    fn poll_chunk(&mut self, cx: &mut Context<'_>, max: usize) -> Poll<io::Result<Option<Bytes>>> {
+        if self.ahead.is_empty() && !ready!(self.poll_fill(cx))? {
+            return Poll::Ready(Ok(None));
+        }
+        let count = self.ahead.len().min(max);
+        Poll::Ready(Ok(Some(self.ahead.split_to(count))))
+    }
+
+    /// Takes the next piece from the session; `false` at the end of the stream.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        if self.ended {
+            return Poll::Ready(Ok(false));
+        }
+        let id = self.id;
+        let result = self.shared.update(|inner, now| {
+            let result = inner.protocol.read(now, id, READ_AHEAD);
+            if result == Err(StreamError::Blocked) {
+                inner.wait(id, Side::Read, cx.waker());
+            }
+            result
+        });
+        match result {
+            Ok(Some(bytes)) => {
+                self.ahead = bytes;
+                Poll::Ready(Ok(true))
+            }
+            Ok(None) => {
+                self.ended = true;
+                Poll::Ready(Ok(false))
+            }
+            Err(StreamError::Blocked) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(io_error(error))),
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.ahead.is_empty() && !ready!(self.poll_fill(cx))? {
+            return Poll::Ready(Ok(()));
+        }
+        let count = self.ahead.len().min(buf.remaining());
+        buf.put_slice(&self.ahead[..count]);
+        self.ahead.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let (id, buf) = (self.id, &buf[..buf.len().min(WRITE_AT_ONCE)]);
+        let result = self.shared.update(|inner, now| {
+            let result = inner.protocol.write(now, id, buf);
+            if result == Err(StreamError::Blocked) {
+                inner.wait(id, Side::Write, cx.waker());
+            }
+            result
+        });
+        match result {
+            Ok(count) => Poll::Ready(Ok(count)),
+            Err(StreamError::Blocked) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(io_error(error))),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.finished {
+            self.finished = true;
+            let id = self.id;
+            self.shared.update(|inner, now| inner.protocol.finish(now, id));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.shared.update(|inner, now| {
+            // Resets what is not finished, stops what is not read to its end.
+            inner.protocol.release_stream(now, id);
+            inner.forget(id);
+        });
+    }
+}
+
+fn io_error(error: StreamError) -> io::Error {
+    let kind = match &error {
+        StreamError::Reset { .. } => io::ErrorKind::ConnectionReset,
+        StreamError::Stopped { .. } | StreamError::Finished(_) => io::ErrorKind::BrokenPipe,
+        StreamError::Unknown(_) => io::ErrorKind::NotFound,
+        StreamError::Blocked => io::ErrorKind::WouldBlock,
+        StreamError::Closed(_) => io::ErrorKind::ConnectionAborted,
+    };
+    io::Error::new(kind, error)
+}

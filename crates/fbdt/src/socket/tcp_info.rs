@@ -1,0 +1,131 @@
+//! TCP_INFO: what the kernel knows about a connection.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use fbdt_proto::SubflowSample;
+use nix::libc;
+
+/// Bytes asked for; `struct tcp_info` of Linux 6.x has about 250.
+const SIZE: usize = 280;
+
+/// `struct tcp_info` of linux/tcp.h as the kernel filled it in. Fields that an older kernel does
+/// not have read as zero.
+pub(crate) struct TcpInfo {
+    bytes: [u8; SIZE],
+}
+
+/// Offsets of the fields in linux/tcp.h, in bytes.
+mod offset {
+    pub(super) const APP_LIMITED: usize = 7;
+    pub(super) const SND_MSS: usize = 16;
+    pub(super) const SACKED: usize = 28;
+    pub(super) const RTT: usize = 68;
+    pub(super) const RTTVAR: usize = 72;
+    pub(super) const SND_CWND: usize = 80;
+    pub(super) const BYTES_ACKED: usize = 120;
+    pub(super) const NOTSENT_BYTES: usize = 144;
+    pub(super) const MIN_RTT: usize = 148;
+    pub(super) const DELIVERY_RATE: usize = 160;
+    pub(super) const BYTES_SENT: usize = 200;
+    pub(super) const BYTES_RETRANS: usize = 208;
+}
+
+impl TcpInfo {
+    /// Asks the kernel.
+    pub(crate) fn of(socket: &impl AsRawFd) -> io::Result<Self> {
+        let mut bytes = [0u8; SIZE];
+        let mut length = SIZE as libc::socklen_t;
+        // SAFETY: the pointer and length describe `bytes`, which outlives the call; the kernel
+        // writes at most `length` bytes and any byte pattern is a valid [u8].
+        let result = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                bytes.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if result == 0 { Ok(Self { bytes }) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn u32_at(&self, offset: usize) -> u32 {
+        let mut field = [0; 4];
+        field.copy_from_slice(&self.bytes[offset..offset + 4]);
+        u32::from_ne_bytes(field)
+    }
+
+    fn u64_at(&self, offset: usize) -> u64 {
+        let mut field = [0; 8];
+        field.copy_from_slice(&self.bytes[offset..offset + 8]);
+        u64::from_ne_bytes(field)
+    }
+
+    /// Bytes that were sent for the first time.
+    fn first_sent(&self) -> u64 {
+        let (sent, again) = (self.u64_at(offset::BYTES_SENT), self.u64_at(offset::BYTES_RETRANS));
+        sent.saturating_sub(again)
+    }
+
+    /// The measurements that the protocol wants (F7), with `held` bytes in user space that the
+    /// kernel does not know of.
+    pub(crate) fn sample(&self, held: usize) -> SubflowSample {
+        let mss = self.u32_at(offset::SND_MSS);
+        let packets = |offset| u64::from(self.u32_at(offset)) * u64::from(mss);
+        let micros = |offset| Duration::from_micros(u64::from(self.u32_at(offset)));
+        let acked_total = self.u64_at(offset::BYTES_ACKED);
+        SubflowSample {
+            srtt: micros(offset::RTT),
+            rttvar: micros(offset::RTTVAR),
+            min_rtt: self.min_rtt(),
+            cwnd: packets(offset::SND_CWND),
+            mss,
+            in_flight: self.first_sent().saturating_sub(acked_total),
+            sacked: packets(offset::SACKED),
+            unsent: u64::from(self.u32_at(offset::NOTSENT_BYTES)) + held as u64,
+            acked_total,
+            delivery_rate: self.u64_at(offset::DELIVERY_RATE),
+            app_limited: self.bytes[offset::APP_LIMITED] & 1 != 0,
+            sent_total: self.u64_at(offset::BYTES_SENT),
+            retransmitted_total: self.u64_at(offset::BYTES_RETRANS),
+        }
+    }
+
+    /// The smallest RTT; the smoothed one where the kernel has no minimum yet.
+    fn min_rtt(&self) -> Duration {
+        match self.u32_at(offset::MIN_RTT) {
+            0 | u32::MAX => Duration::from_micros(u64::from(self.u32_at(offset::RTT))),
+            micros => Duration::from_micros(u64::from(micros)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn counts_what_was_sent_and_acknowledged() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(&[7; 10_000]).unwrap();
+        server.read_exact(&mut [0; 10_000]).unwrap();
+        // An answer carries the acknowledgement of everything before it.
+        server.write_all(b"x").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+        let sample = TcpInfo::of(&client).unwrap().sample(5);
+        assert!((10_000..=10_001).contains(&sample.acked_total));
+        assert_eq!(sample.in_flight, 0);
+        assert_eq!(sample.unsent, 5);
+        assert!(sample.mss > 500 && sample.cwnd >= u64::from(sample.mss));
+        assert!(sample.srtt > Duration::ZERO && sample.min_rtt > Duration::ZERO);
+        assert!(sample.min_rtt < Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,163 @@
+//! A socket with its record layer and buffers.
+
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use socket2::SockRef;
+use tokio::io::{Interest, Ready};
+use tokio::net::TcpStream;
+
+use crate::auth::Exporter;
+use crate::tls::{RecordError, RecordLayer, SocketWriter};
+
+/// Bytes asked for in one system call: while it authenticates, and afterwards.
+const HANDSHAKE_BUFFER: usize = 4 * 1024;
+const BUFFER: usize = 256 * 1024;
+
+/// The connection cannot be used any further.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectionError {
+    /// The peer closed it.
+    #[error("the peer closed the connection")]
+    Closed,
+    /// The socket failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The records cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// What one read brought.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Received<B> {
+    /// This many bytes from the socket.
+    Bytes(usize),
+    /// Nothing now.
+    Nothing,
+    /// The sink wanted no more.
+    Stopped(B),
+}
+
+/// A non-blocking TCP connection that carries records.
+pub(crate) struct Connection {
+    socket: Arc<TcpStream>,
+    records: RecordLayer,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: TcpStream, records: RecordLayer) -> Self {
+        Self { socket: Arc::new(socket), records, buffer: vec![0; HANDSHAKE_BUFFER] }
+    }
+
+    /// Reads with large buffers from now on: the peer is known.
+    pub(crate) fn grow(&mut self) {
+        self.buffer = vec![0; BUFFER];
+    }
+
+    pub(crate) fn socket(&self) -> &Arc<TcpStream> {
+        &self.socket
+    }
+
+    pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()
+    }
+
+    pub(crate) fn peer_addr(&self) -> Option<SocketAddr> {
+        self.socket.peer_addr().ok()
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.records.is_handshaking()
+    }
+
+    pub(crate) fn exporter(&self) -> Result<Exporter, ConnectionError> {
+        Ok(self.records.exporter()?)
+    }
+
+    /// One system call's worth of bytes, decrypted and handed to `sink`.
+    pub(crate) fn read<B>(
+        &mut self,
+        sink: impl FnMut(&[u8]) -> ControlFlow<B>,
+    ) -> Result<Received<B>, ConnectionError> {
+        let count = match self.socket.try_read(&mut self.buffer) {
+            Ok(0) => return Err(ConnectionError::Closed),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Ok(Received::Nothing);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(match self.records.receive(&self.buffer[..count], sink)? {
+            ControlFlow::Continue(()) => Received::Bytes(count),
+            ControlFlow::Break(value) => Received::Stopped(value),
+        })
+    }
+
+    /// Reads and forgets; for a connection that is being closed.
+    pub(crate) fn discard(&mut self) -> io::Result<usize> {
+        self.socket.try_read(&mut self.buffer)
+    }
+
+    /// Encrypts `bytes` (one frame or a few small ones) and writes what the socket takes.
+    pub(crate) fn send(&mut self, bytes: &mut Vec<u8>) -> Result<(), ConnectionError> {
+        self.records.send(bytes)?;
+        self.flush()
+    }
+
+    /// Writes what waits, as far as the socket takes it.
+    pub(crate) fn flush(&mut self) -> Result<(), ConnectionError> {
+        while self.records.wants_write() {
+            match self.records.write_to(&mut SocketWriter(&self.socket)) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes in user space that the socket has not taken.
+    pub(crate) fn pending(&self) -> usize {
+        self.records.pending()
+    }
+
+    /// Waits until the socket can be read, or written if something waits for that.
+    pub(crate) async fn ready(&self) -> io::Result<Ready> {
+        let interest = if self.records.wants_write() {
+            Interest::READABLE | Interest::WRITABLE
+        } else {
+            Interest::READABLE
+        };
+        self.socket.ready(interest).await
+    }
+
+    /// Waits until the socket can be read.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.socket.readable().await
+    }
+
+    /// Waits until the socket can be written.
+    pub(crate) async fn writable(&self) -> io::Result<()> {
+        self.socket.writable().await
+    }
+
+    /// Sends the end: nothing follows from this side.
+    pub(crate) fn finish(&mut self) -> Result<(), ConnectionError> {
+        self.records.send_close();
+        self.flush()?;
+        if !self.records.wants_write() {
+            SockRef::from(&*self.socket).shutdown(Shutdown::Write)?;
+        }
+        Ok(())
+    }
+
+    /// Makes closing a reset: what the socket still holds is never sent (F9b).
+    pub(crate) fn reset_on_close(&self) {
+        crate::socket::reset_on_close(&self.socket);
+    }
+}

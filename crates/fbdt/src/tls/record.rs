@@ -1,0 +1,235 @@
+//! Records on one connection: TLS, or nothing at all in the plaintext lab mode.
+//!
+//! Both kinds share one interface, so that the lab mode runs the same code. A record layer owns
+//! what has been encrypted and not yet been taken by the kernel; callers hand it one frame at a
+//! time and only when nothing is pending, so that little is beyond recall (F7).
+
+use std::io::{self, BufRead, IoSlice, Read, Write};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
+
+use super::pinned::is_key_mismatch;
+use super::{ALPN, KEY_MISMATCH, SERVER_NAME};
+use crate::auth::{EXPORTER_LABEL, Exporter};
+
+/// Largest plaintext of a TLS record, and what encryption adds to each (RFC 8446, section 5.2).
+const RECORD_PLAINTEXT: usize = 16 * 1024;
+const RECORD_OVERHEAD: usize = 22;
+
+/// The peer's records cannot be read, or the connection cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum RecordError {
+    /// The server has another key than the pinned one.
+    #[error("{KEY_MISMATCH}")]
+    KeyMismatch,
+    /// The peer chose another application protocol, or none.
+    #[error("the peer does not speak fbdt/1; check the server's address and port")]
+    WrongProtocol,
+    /// Any other fault of TLS.
+    #[error("TLS: {0}")]
+    Tls(rustls::Error),
+}
+
+impl From<rustls::Error> for RecordError {
+    fn from(error: rustls::Error) -> Self {
+        if is_key_mismatch(&error) { Self::KeyMismatch } else { Self::Tls(error) }
+    }
+}
+
+/// TLS or plaintext records.
+pub(crate) enum RecordLayer {
+    /// TLS 1.3.
+    Tls(Box<TlsRecords>),
+    /// The plaintext lab mode.
+    Plain(PlainRecords),
+}
+
+/// A TLS connection with a count of what it holds for the socket.
+pub(crate) struct TlsRecords {
+    connection: Connection,
+    pending: usize,
+}
+
+/// One buffer that waits for the socket.
+#[derive(Default)]
+pub(crate) struct PlainRecords {
+    outgoing: Vec<u8>,
+    written: usize,
+}
+
+impl RecordLayer {
+    pub(crate) fn client(config: &Arc<ClientConfig>) -> Result<Self, RecordError> {
+        let name = ServerName::try_from(SERVER_NAME)
+            .map_err(|_| rustls::Error::General("server name".into()))?;
+        let connection = ClientConnection::new(config.clone(), name)?;
+        Ok(Self::tls(Connection::Client(connection)))
+    }
+
+    pub(crate) fn server(config: &Arc<ServerConfig>) -> Result<Self, RecordError> {
+        let connection = ServerConnection::new(config.clone())?;
+        Ok(Self::tls(Connection::Server(connection)))
+    }
+
+    pub(crate) fn plain() -> Self {
+        Self::Plain(PlainRecords::default())
+    }
+
+    fn tls(mut connection: Connection) -> Self {
+        connection.set_buffer_limit(None);
+        Self::Tls(Box::new(TlsRecords { connection, pending: 0 }))
+    }
+
+    /// Whether the TLS handshake goes on.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        match self {
+            Self::Tls(tls) => tls.connection.is_handshaking(),
+            Self::Plain(_) => false,
+        }
+    }
+
+    /// Keying material that only the two ends of this connection know; zeros in plaintext.
+    pub(crate) fn exporter(&self) -> Result<Exporter, RecordError> {
+        let Self::Tls(tls) = self else {
+            return Ok([0; 32]);
+        };
+        if tls.connection.alpn_protocol() != Some(ALPN) {
+            return Err(RecordError::WrongProtocol);
+        }
+        Ok(tls.connection.export_keying_material([0; 32], EXPORTER_LABEL, Some(&[]))?)
+    }
+
+    /// Decrypts `input` and hands the plaintext to `sink` in pieces, until the input is used up
+    /// or the sink breaks. Returns the sink's break value.
+    pub(crate) fn receive<B>(
+        &mut self,
+        mut input: &[u8],
+        mut sink: impl FnMut(&[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>, RecordError> {
+        match self {
+            Self::Plain(_) => Ok(sink(input)),
+            Self::Tls(tls) => {
+                while !input.is_empty() {
+                    if tls.feed(&mut input)? == 0 {
+                        break; // close_notify: what follows is not part of the connection
+                    }
+                    if let ControlFlow::Break(value) = tls.drain(&mut sink) {
+                        return Ok(ControlFlow::Break(value));
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            }
+        }
+    }
+
+    /// Encrypts `frame`, or takes it over in plaintext; it is empty afterwards.
+    pub(crate) fn send(&mut self, frame: &mut Vec<u8>) -> Result<(), RecordError> {
+        match self {
+            Self::Tls(tls) => {
+                let records = frame.len().div_ceil(RECORD_PLAINTEXT);
+                tls.connection
+                    .writer()
+                    .write_all(frame)
+                    .map_err(|error| rustls::Error::General(error.to_string()))?;
+                tls.pending += frame.len() + records * RECORD_OVERHEAD;
+                frame.clear();
+            }
+            Self::Plain(plain) if plain.outgoing.len() == plain.written => {
+                plain.outgoing.clear();
+                plain.written = 0;
+                std::mem::swap(&mut plain.outgoing, frame);
+            }
+            Self::Plain(plain) => plain.outgoing.append(frame),
+        }
+        Ok(())
+    }
+
+    /// Tells the peer that nothing follows (TLS close_notify).
+    pub(crate) fn send_close(&mut self) {
+        if let Self::Tls(tls) = self {
+            tls.connection.send_close_notify();
+        }
+    }
+
+    /// Whether bytes wait for the socket.
+    pub(crate) fn wants_write(&self) -> bool {
+        match self {
+            Self::Tls(tls) => tls.connection.wants_write(),
+            Self::Plain(plain) => plain.written < plain.outgoing.len(),
+        }
+    }
+
+    /// Bytes that wait for the socket.
+    pub(crate) fn pending(&self) -> usize {
+        match self {
+            Self::Tls(tls) if tls.connection.wants_write() => tls.pending.max(1),
+            Self::Tls(_) => 0,
+            Self::Plain(plain) => plain.outgoing.len() - plain.written,
+        }
+    }
+
+    /// Writes what waits, until the socket takes no more.
+    pub(crate) fn write_to(&mut self, socket: &mut dyn Write) -> io::Result<usize> {
+        match self {
+            Self::Tls(tls) => {
+                let count = tls.connection.write_tls(socket)?;
+                tls.pending = tls.pending.saturating_sub(count);
+                if !tls.connection.wants_write() {
+                    tls.pending = 0;
+                }
+                Ok(count)
+            }
+            Self::Plain(plain) => {
+                let count = socket.write(&plain.outgoing[plain.written..])?;
+                plain.written += count;
+                Ok(count)
+            }
+        }
+    }
+}
+
+impl TlsRecords {
+    /// Gives some of the input to TLS; returns how much.
+    fn feed(&mut self, input: &mut &[u8]) -> Result<usize, RecordError> {
+        let mut source: &mut dyn Read = input;
+        let count = self
+            .connection
+            .read_tls(&mut source)
+            .map_err(|error| rustls::Error::General(error.to_string()))?;
+        self.connection.process_new_packets()?;
+        Ok(count)
+    }
+
+    fn drain<B>(&mut self, sink: &mut impl FnMut(&[u8]) -> ControlFlow<B>) -> ControlFlow<B> {
+        loop {
+            let mut reader = self.connection.reader();
+            let count = match reader.fill_buf() {
+                Ok([]) | Err(_) => return ControlFlow::Continue(()),
+                Ok(piece) => {
+                    sink(piece)?;
+                    piece.len()
+                }
+            };
+            reader.consume(count);
+        }
+    }
+}
+
+/// Adapts a non-blocking socket's `try_write` calls to [`Write`].
+pub(crate) struct SocketWriter<'a>(pub(crate) &'a tokio::net::TcpStream);
+
+impl Write for SocketWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write_vectored(slices)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Paths die and come back; sessions do not notice more than they must.
+
+use fbdt::{Class, ConnectError, Session, connect};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::relay::{Pass, Relay};
+use crate::world::{
+    Mode, PATIENCE, World, eventually, path_from, path_to, round_trip, up, wait_for_paths, within,
+    world,
+};
+
+/// An address where nobody listens.
+async fn closed_port() -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_path_that_is_refused_holds_up_nobody() {
+    let world = world(Mode::Tls).await;
+    let paths = vec![path_to("refused", closed_port().await), path_from(crate::world::loopback(2))];
+    let session = connect(world.config(paths)).await.unwrap();
+    round_trip(&session, 1 << 20, 1).await;
+    let infos = session.paths();
+    assert_eq!(up(&session), 1);
+    assert!(infos.iter().any(|path| path.name == "127.0.0.2"));
+}
+
+#[tokio::test]
+async fn no_path_at_all_is_reported_path_by_path() {
+    let world = world(Mode::Tls).await;
+    let mut config = world
+        .config(vec![path_to("one", closed_port().await), path_to("two", closed_port().await)]);
+    config.connect_timeout = std::time::Duration::from_millis(500);
+    let error = connect(config).await.unwrap_err();
+    let ConnectError::NoPath { failures, .. } = error else {
+        panic!("{error}");
+    };
+    let names: Vec<&str> = failures.iter().map(|f| f.path.as_str()).collect();
+    assert_eq!(names, ["one", "two"]);
+    assert!(failures[0].reason.contains("refused"), "{}", failures[0].reason);
+}
+
+/// A session over a relay and a direct path.
+async fn relayed(world: &World) -> (Relay, Session) {
+    let relay = Relay::start(world.addresses[0]).await;
+    let paths = vec![path_to("relayed", relay.address), path_from(crate::world::loopback(2))];
+    let session = world.connect(paths).await;
+    (relay, session)
+}
+
+fn subflows(session: &Session, name: &str) -> u64 {
+    let stats = session.stats();
+    stats.paths.iter().find(|path| path.name == name).map_or(0, |path| path.subflows)
+}
+
+/// Sends without end through an echo until `done` is told; what comes back is checked.
+async fn traffic(session: Session, done: tokio::sync::oneshot::Receiver<()>) -> usize {
+    let stream = session.open_stream(Class::Background).await.unwrap();
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let write = async {
+        let piece: Vec<u8> = (0..=250).cycle().take(251 * 400).collect();
+        let mut done = std::pin::pin!(done);
+        let mut sent = 0;
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut done => break,
+                result = writer.write_all(&piece) => result.unwrap(),
+            }
+            sent += piece.len();
+        }
+        writer.shutdown().await.unwrap();
+        sent
+    };
+    let read = async {
+        let (mut received, mut buffer) = (0usize, vec![0; 100_000]);
+        loop {
+            let count = reader.read(&mut buffer).await.unwrap();
+            if count == 0 {
+                return received;
+            }
+            for (index, byte) in buffer[..count].iter().enumerate() {
+                assert_eq!(usize::from(*byte), (received + index) % 251);
+            }
+            received += count;
+        }
+    };
+    let (sent, received) = tokio::join!(write, read);
+    // The write that was cut short may have put in a part.
+    assert!(received >= sent);
+    received
+}
+
+async fn path_dies_and_comes_back(how: Pass, mode: Mode) {
+    let world = world(mode).await;
+    let (mut relay, session) = relayed(&world).await;
+    let (stop, done) = tokio::sync::oneshot::channel();
+    let traffic = tokio::spawn(traffic(session.clone(), done));
+    let received = || session.stats().received_bytes;
+    eventually(|| received() > 4 << 20).await;
+    relay.set(how).await;
+    let before = received();
+    eventually(|| received() > before + (16 << 20)).await;
+    relay.set(Pass::Open).await;
+    eventually(|| subflows(&session, "relayed") >= 2).await;
+    let carried = || {
+        let stats = session.stats();
+        stats.paths.iter().find(|p| p.name == "relayed").map_or(0, |p| p.new_bytes)
+    };
+    let before = carried();
+    eventually(|| carried() > before + (1 << 20)).await;
+    stop.send(()).unwrap();
+    within(traffic).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_is_cut_and_comes_back() {
+    path_dies_and_comes_back(Pass::Cut, Mode::Tls).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_is_cut_and_comes_back_in_plaintext() {
+    path_dies_and_comes_back(Pass::Cut, Mode::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_falls_silent_and_is_redialled() {
+    path_dies_and_comes_back(Pass::Frozen, Mode::Tls).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_lives_through_all_paths_being_down() {
+    let world = world(Mode::Tls).await;
+    let mut relay = Relay::start(world.addresses[0]).await;
+    let session = world.connect(vec![path_to("only", relay.address)]).await;
+    round_trip(&session, 1 << 20, 1).await;
+    relay.set(Pass::Cut).await;
+    eventually(|| up(&session) == 0).await;
+    // Written while nobody carries it.
+    let stream = session.open_stream(Class::Interactive).await.unwrap();
+    let exchange = tokio::spawn(crate::world::exchange(stream, 1 << 20, 2));
+    relay.set(Pass::Open).await;
+    wait_for_paths(&session, 1).await;
+    within(exchange).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_forgotten_session_is_closed() {
+    let mut world = world(Mode::Tls).await;
+    let mut relay = Relay::start(world.addresses[0]).await;
+    let session = world.connect(vec![path_to("only", relay.address)]).await;
+    let server = world.sessions.recv().await.unwrap();
+    relay.set(Pass::Cut).await;
+    eventually(|| up(&session) == 0 && up(&server) == 0).await;
+    server.close(0, "gone while you were away").await;
+    relay.set(Pass::Open).await;
+    let reason = tokio::time::timeout(PATIENCE, session.closed()).await.unwrap();
+    assert!(
+        matches!(reason, fbdt::CloseReason::Local { code: fbdt::CLOSE_FORGOTTEN, .. }),
+        "{reason}"
+    );
+}

@@ -1,0 +1,11 @@
+//! FBDT over real sockets on the loopback interface.
+//!
+//! 127.0.0.1, 127.0.0.2, ... are the paths; relays between the ends cut, freeze and record them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod faults;
+mod hostile;
+mod relay;
+mod streams;
+mod transfer;
+mod world;

@@ -1,0 +1,130 @@
+//! A TCP relay that can freeze, cut, refuse and remember.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// What the relay does with connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pass {
+    /// Passes bytes on.
+    Open,
+    /// Holds them back; new connections are accepted and hear nothing.
+    Frozen,
+    /// Resets connections, and refuses new ones.
+    Cut,
+}
+
+pub(crate) struct Relay {
+    pub(crate) address: SocketAddr,
+    target: SocketAddr,
+    mode: watch::Sender<Pass>,
+    /// What clients sent, by connection.
+    recorded: Arc<Mutex<Vec<Vec<u8>>>>,
+    listening: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Relay {
+    pub(crate) async fn start(target: SocketAddr) -> Self {
+        let mut relay = Self {
+            address: "127.0.0.1:0".parse().unwrap(),
+            target,
+            mode: watch::Sender::new(Pass::Open),
+            recorded: Arc::default(),
+            listening: None,
+        };
+        relay.listen().await;
+        relay
+    }
+
+    async fn listen(&mut self) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(self.address).unwrap();
+        let listener = socket.listen(64).unwrap();
+        self.address = listener.local_addr().unwrap();
+        let (mode, recorded) = (self.mode.subscribe(), self.recorded.clone());
+        self.listening = Some(tokio::spawn(accept(listener, self.target, mode, recorded)));
+    }
+
+    pub(crate) async fn set(&mut self, pass: Pass) {
+        self.mode.send_replace(pass);
+        if pass == Pass::Cut {
+            if let Some(listening) = self.listening.take() {
+                listening.abort();
+                let _ = listening.await;
+            }
+        } else if self.listening.is_none() {
+            self.listen().await;
+        }
+    }
+
+    pub(crate) fn recorded(&self) -> Vec<Vec<u8>> {
+        self.recorded.lock().unwrap().clone()
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    target: SocketAddr,
+    mode: watch::Receiver<Pass>,
+    recorded: Arc<Mutex<Vec<Vec<u8>>>>,
+) {
+    let mut connections = JoinSet::new();
+    while let Ok((client, _)) = listener.accept().await {
+        let index = {
+            let mut recorded = recorded.lock().unwrap();
+            recorded.push(Vec::new());
+            recorded.len() - 1
+        };
+        connections.spawn(connection(client, target, mode.clone(), recorded.clone(), index));
+    }
+}
+
+async fn connection(
+    client: TcpStream,
+    target: SocketAddr,
+    mut mode: watch::Receiver<Pass>,
+    recorded: Arc<Mutex<Vec<Vec<u8>>>>,
+    index: usize,
+) {
+    if mode.wait_for(|mode| *mode != Pass::Frozen).await.is_err() {
+        return;
+    }
+    let Ok(server) = TcpStream::connect(target).await else {
+        return;
+    };
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let upward = async {
+        let mut buffer = vec![0; 64 * 1024];
+        let mut mode = mode.clone();
+        while let Ok(count @ 1..) = from_client.read(&mut buffer).await {
+            let _ = mode.wait_for(|mode| *mode == Pass::Open).await;
+            recorded.lock().unwrap()[index].extend_from_slice(&buffer[..count]);
+            if to_server.write_all(&buffer[..count]).await.is_err() {
+                return;
+            }
+        }
+    };
+    let downward = async {
+        let mut buffer = vec![0; 64 * 1024];
+        let mut mode = mode.clone();
+        while let Ok(count @ 1..) = from_server.read(&mut buffer).await {
+            let _ = mode.wait_for(|mode| *mode == Pass::Open).await;
+            if to_client.write_all(&buffer[..count]).await.is_err() {
+                return;
+            }
+        }
+    };
+    let mut watched = mode.clone();
+    tokio::select! {
+        () = upward => {}
+        () = downward => {}
+        _ = watched.wait_for(|mode| *mode == Pass::Cut) => {}
+    }
+}

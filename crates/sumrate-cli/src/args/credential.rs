@@ -1,0 +1,55 @@
+//! Flags of `sumrate credential`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+const EXAMPLE: &str = "\
+Examples:
+  sumrate credential list
+  sumrate credential add --advertise 203.0.113.9:7443
+  sumrate credential revoke 3f9c01d2a77b4e10";
+
+/// Arguments of `sumrate credential`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub struct CredentialArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: CredentialAction,
+    /// Directory of the server's key and credentials [default: $XDG_STATE_HOME/sumrate]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub state: Option<PathBuf>,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do with credentials.
+#[derive(Debug, Subcommand)]
+pub enum CredentialAction {
+    /// List the credentials by id; secrets are not shown
+    #[command(after_help = "Example:\n  sumrate credential list --state /var/lib/sumrate --json")]
+    List,
+    /// Make a new credential and print its join link
+    #[command(after_help = "Example:\n  sumrate credential add --advertise 203.0.113.9:7443")]
+    Add {
+        /// Address that the link names; repeat it for several
+        #[arg(long, value_name = "ADDR:PORT", required = true)]
+        advertise: Vec<SocketAddr>,
+        /// What you call it
+        #[arg(long, value_name = "NAME", default_value = "client")]
+        name: String,
+        /// The link is for a server with --insecure-plaintext
+        #[arg(long)]
+        insecure_plaintext: bool,
+    },
+    /// Stop accepting a credential
+    #[command(after_help = "Example:\n  sumrate credential revoke 3f9c01d2a77b4e10")]
+    Revoke {
+        /// Id of the credential, as `list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}

@@ -1,0 +1,138 @@
+//! Addresses and passwords of the local proxies.
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use nix::errno::Errno;
+
+/// Where a proxy listens, or `off`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyAddress {
+    /// Listen here.
+    At(SocketAddr),
+    /// Do not run this proxy.
+    Off,
+}
+
+impl ProxyAddress {
+    /// The address, if the proxy is to run.
+    pub fn address(self) -> Option<SocketAddr> {
+        match self {
+            Self::At(address) => Some(address),
+            Self::Off => None,
+        }
+    }
+}
+
+impl FromStr for ProxyAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        text.parse().map(Self::At).map_err(|_| {
+            format!("`{text}` is not ADDR:PORT; write for example 127.0.0.1:1080, or off")
+        })
+    }
+}
+
+/// User name and password of the local proxies.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProxyAuth {
+    user: String,
+    password: String,
+}
+
+impl std::fmt::Debug for ProxyAuth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ProxyAuth({}:<redacted>)", self.user)
+    }
+}
+
+/// Why `--socks-auth` was refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProxyAuthError {
+    /// No colon, or a part that is empty or longer than 255 bytes.
+    #[error("the proxy password must be USER:PASSWORD, each 1 to 255 bytes, or @FILE that holds it")]
+    Malformed,
+    /// The file could not be read.
+    #[error("cannot read the proxy password from {path}: {errno}; check the path and its mode")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system said.
+        errno: Errno,
+    },
+}
+
+impl FromStr for ProxyAuth {
+    type Err = ProxyAuthError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(path) = text.strip_prefix('@') {
+            let content = std::fs::read_to_string(path).map_err(|error| {
+                ProxyAuthError::Unreadable {
+                    path: path.to_owned(),
+                    errno: Errno::from_raw(error.raw_os_error().unwrap_or(0)),
+                }
+            })?;
+            return Self::split(content.trim_end_matches(['\r', '\n']));
+        }
+        Self::split(text)
+    }
+}
+
+impl ProxyAuth {
+    fn split(text: &str) -> Result<Self, ProxyAuthError> {
+        let (user, password) = text.split_once(':').ok_or(ProxyAuthError::Malformed)?;
+        let fits = |part: &str| (1..=255).contains(&part.len());
+        if !fits(user) || !fits(password) {
+            return Err(ProxyAuthError::Malformed);
+        }
+        Ok(Self { user: user.to_owned(), password: password.to_owned() })
+    }
+
+    /// Whether user and password are right; the time does not depend on where they differ.
+    pub fn matches(&self, user: &[u8], password: &[u8]) -> bool {
+        same(self.user.as_bytes(), user) & same(self.password.as_bytes(), password)
+    }
+}
+
+fn same(expected: &[u8], given: &[u8]) -> bool {
+    let mut difference = expected.len() ^ given.len();
+    for (index, byte) in expected.iter().enumerate() {
+        difference |= usize::from(byte ^ given.get(index).copied().unwrap_or(!*byte));
+    }
+    difference == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn password_is_checked_whole() {
+        let auth: ProxyAuth = "me:pass:word".parse().unwrap();
+        assert!(auth.matches(b"me", b"pass:word"));
+        assert!(!auth.matches(b"me", b"pass:wor"));
+        assert!(!auth.matches(b"me", b"pass:words"));
+        assert!(!auth.matches(b"m", b"pass:word"));
+        assert!(!auth.matches(b"", b""));
+        assert!(!format!("{auth:?}").contains("word"));
+    }
+
+    #[test]
+    fn malformed_passwords_are_refused() {
+        for bad in ["", "user", ":x", "x:"] {
+            assert_eq!(bad.parse::<ProxyAuth>(), Err(ProxyAuthError::Malformed), "{bad}");
+        }
+        assert!(matches!("@/nonexistent".parse::<ProxyAuth>(), Err(ProxyAuthError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn proxy_address_may_be_off() {
+        assert_eq!("off".parse(), Ok(ProxyAddress::Off));
+        assert!("localhost".parse::<ProxyAddress>().is_err());
+    }
+}

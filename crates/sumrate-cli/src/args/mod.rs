@@ -1,0 +1,68 @@
+//! Command line: every command and flag is defined here once; help, errors and defaults come from it.
+
+mod bench;
+mod credential;
+mod listen;
+mod path;
+mod protocol;
+mod serve;
+mod status;
+mod up;
+
+pub use bench::BenchArgs;
+pub use credential::{CredentialAction, CredentialArgs};
+pub use listen::{ProxyAddress, ProxyAuth, ProxyAuthError};
+pub use path::{PathArg, PathArgError, PathBinding};
+pub use protocol::{
+    CongestionArg, PlacementArg, ProtocolArgs, RedundancyArg, SecondsError, WindowModeArg, seconds,
+};
+pub use serve::ServeArgs;
+pub use status::StatusArgs;
+pub use up::UpArgs;
+
+use clap::{ArgAction, Parser, Subcommand};
+
+const EXAMPLE: &str = "\
+Examples:
+  sumrate serve --listen 0.0.0.0:7443            on a host that has a public address
+  sumrate up 'sumrate://...'                     on your machine; then use socks5h://127.0.0.1:1080
+  curl -x socks5h://127.0.0.1:1080 -O https://example.org/file
+
+Exit codes: 0 done, 1 the operation failed, 2 wrong usage or configuration,
+3 a privilege is missing, 130 stopped by Ctrl-C.";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "sumrate",
+    version,
+    about = "Every radio you have, added up, and never worse than the best one",
+    after_help = EXAMPLE,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// Say more on stderr: -v progress, -vv debugging (SUMRATE_LOG sets it finer)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Be the far end: accept clients and reach the network for them
+    Serve(ServeArgs),
+    /// Add up this machine's paths to a server and offer them as a proxy
+    Up(UpArgs),
+    /// Measure goodput, delay and redundancy over the paths to a server
+    Bench(BenchArgs),
+    /// Show what a running `sumrate up` or `sumrate serve` is doing
+    Status(StatusArgs),
+    /// List, add or revoke the credentials that a server accepts
+    Credential(CredentialArgs),
+    /// Emulate links: rate, delay, loss, blackouts
+    #[command(subcommand)]
+    Link(sumrate_link::LinkCommand),
+}

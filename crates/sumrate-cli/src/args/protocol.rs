@@ -1,0 +1,117 @@
+//! Flags of the protocol, common to `serve`, `up` and `bench`.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+/// How this end sends. Each end's flags govern what that end sends.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Protocol")]
+pub struct ProtocolArgs {
+    /// Congestion control of every TCP connection: cubic, bbr, auto (by measured loss) or another
+    /// algorithm of this kernel
+    #[arg(long = "cc", value_name = "ALGORITHM", default_value = "cubic")]
+    pub congestion_control: CongestionArg,
+    /// Which bytes a path sends next
+    #[arg(long, value_enum)]
+    pub placement: Option<PlacementArg>,
+    /// Windows overlap, or one fixed 64 KB window at a time as in the thesis
+    #[arg(long, value_enum)]
+    pub window_mode: Option<WindowModeArg>,
+    /// When bytes that one path has not had acknowledged are sent on another
+    #[arg(long, value_enum)]
+    pub redundancy: Option<RedundancyArg>,
+    /// Pin the forward path instead of taking the most reliable one
+    #[arg(long, value_name = "PATHNAME")]
+    pub forward: Option<String>,
+    /// How long a session outlives the loss of all its paths, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub linger: Option<Duration>,
+    /// No encryption and no authentication of data: for a laboratory only, on both ends
+    #[arg(long)]
+    pub insecure_plaintext: bool,
+}
+
+/// Placement of new bytes on paths (rule F3b).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlacementArg {
+    /// The forward path from the window's front, the others downward from the top of their segments
+    TwoEnded,
+    /// Every path at the offset that is needed when its bytes arrive
+    JustInTime,
+}
+
+/// Window mode (rule F5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WindowModeArg {
+    /// A path that finds nothing unsent goes on into the next window
+    Pipelined,
+    /// One fixed 64 KB window at a time
+    Thesis,
+}
+
+/// Redundancy rule (rule F6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RedundancyArg {
+    /// Resend only what would arrive earlier by the other path
+    ExpectedArrival,
+    /// Resend after one RTT of the other side
+    RttWait,
+    /// Never
+    Off,
+}
+
+/// Congestion control as given on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CongestionArg(pub String);
+
+impl CongestionArg {
+    /// The algorithm for sockets that are no subflow (`auto` has no meaning there: cubic).
+    pub fn for_plain_sockets(&self) -> &str {
+        if self.0 == "auto" { "cubic" } else { &self.0 }
+    }
+}
+
+impl FromStr for CongestionArg {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_ascii_lowercase()))
+    }
+}
+
+/// Why a number of seconds was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum SecondsError {
+    /// Not a number.
+    #[error("`{0}` is not a number of seconds; write for example 10 or 0.5")]
+    NotANumber(String),
+    /// Not within 0..=86400.
+    #[error("{0} seconds is out of range; give 0 to 86400")]
+    OutOfRange(f64),
+}
+
+/// Parses seconds with a fraction, 0 to 86400.
+pub fn seconds(text: &str) -> Result<Duration, SecondsError> {
+    let value: f64 =
+        text.trim().parse().map_err(|_| SecondsError::NotANumber(text.to_owned()))?;
+    if !(0.0..=86_400.0).contains(&value) {
+        return Err(SecondsError::OutOfRange(value));
+    }
+    Ok(Duration::from_secs_f64(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_accepts_fractions_and_refuses_the_rest() {
+        assert_eq!(seconds("0.5").unwrap(), Duration::from_millis(500));
+        for bad in ["", "x", "-1", "NaN", "inf", "90000"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+}

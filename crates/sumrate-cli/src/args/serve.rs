@@ -1,0 +1,48 @@
+//! Flags of `sumrate serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::ProtocolArgs;
+use crate::exit::AllowRule;
+
+const EXAMPLE: &str = "\
+Examples:
+  sumrate serve --listen 0.0.0.0:7443
+  sumrate serve --listen '[::]:7443' --advertise 203.0.113.9:7443 --link-file link.txt
+  sumrate serve --listen 10.0.0.1:7443 --allow 192.168.7.0/24 --allow '[fd00::5]:443'
+
+The join link holds a secret: whoever has it can use this server. Revoke it with
+`sumrate credential revoke`.";
+
+/// Arguments of `sumrate serve`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub struct ServeArgs {
+    /// Address and port to accept clients on
+    #[arg(long, value_name = "ADDR:PORT", required = true)]
+    pub listen: Vec<SocketAddr>,
+    /// Address that clients are told to use, where it differs from --listen (NAT, several radios)
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub advertise: Vec<SocketAddr>,
+    /// Directory of the server's key and credentials [default: $XDG_STATE_HOME/sumrate]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Write the join link to this file once clients are accepted
+    #[arg(long, value_name = "FILE")]
+    pub link_file: Option<PathBuf>,
+    /// Let clients reach this network, address or address and port though it is private or local
+    #[arg(long, value_name = "NET")]
+    pub allow: Vec<AllowRule>,
+    /// Answer `sumrate status` on this socket [default: one in $XDG_RUNTIME_DIR/sumrate]
+    #[arg(long, value_name = "PATH")]
+    pub status_socket: Option<PathBuf>,
+    /// How this end sends.
+    #[command(flatten)]
+    pub protocol: ProtocolArgs,
+    /// Print events as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}

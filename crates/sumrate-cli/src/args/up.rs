@@ -1,0 +1,55 @@
+//! Flags of `sumrate up`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{PathArg, ProtocolArgs, ProxyAddress, ProxyAuth};
+
+const EXAMPLE: &str = "\
+Examples:
+  sumrate up 'sumrate://203.0.113.9:7443?v=1#k=...&c=...'
+  sumrate up @link.txt --path wifi=wlan0 --path lte=wwan0 --http 127.0.0.1:8080
+  sumrate up @link.txt --path a=192.168.1.7 --path b=10.0.0.2@203.0.113.10:7443
+
+Then: curl -x socks5h://127.0.0.1:1080 https://example.org/
+Other users of this machine can read a link given as an argument; @FILE hides it.";
+
+/// Arguments of `sumrate up`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub struct UpArgs {
+    /// The join link that `sumrate serve` printed, or @FILE that holds it (@- is stdin)
+    #[arg(value_name = "LINK|@FILE")]
+    pub link: String,
+    /// A path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]]; without one, every usable interface
+    #[arg(long, value_name = "NAME=LOCAL")]
+    pub path: Vec<PathArg>,
+    /// Address of the SOCKS5 proxy, or off
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1080")]
+    pub socks: ProxyAddress,
+    /// Address of the HTTP CONNECT proxy
+    #[arg(long, value_name = "ADDR:PORT", default_value = "off")]
+    pub http: ProxyAddress,
+    /// Password of both proxies: USER:PASSWORD or @FILE that holds it
+    #[arg(long, value_name = "USER:PASSWORD|@FILE")]
+    pub socks_auth: Option<ProxyAuth>,
+    /// Let a proxy without password listen beyond this machine
+    #[arg(long)]
+    pub socks_open: bool,
+    /// Most connections that each proxy carries at a time
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub max_connections: u32,
+    /// Answer `sumrate status` on this socket [default: one in $XDG_RUNTIME_DIR/sumrate]
+    #[arg(long, value_name = "PATH")]
+    pub status_socket: Option<PathBuf>,
+    /// Write the addresses in use to this file, as JSON, once the proxies serve
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// How this end sends.
+    #[command(flatten)]
+    pub protocol: ProtocolArgs,
+    /// Print events as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,18 @@
+//! The measurement of `sumrate bench`, on both ends. Goodput is counted where the bytes arrive; each
+//! end observes its own session, and the server reports what it saw over the control stream.
+
+mod client;
+mod host;
+mod meter;
+mod observer;
+mod pattern;
+mod report;
+mod run;
+mod transfer;
+
+pub use client::{BenchError, measure};
+pub use host::BenchHost;
+pub use report::{
+    BENCH_SCHEMA, BenchPath, BenchReport, CpuReport, EndReport, IntervalReport, SendingReport,
+};
+pub use run::{Plan, PlanError};

@@ -1,0 +1,130 @@
+//! Watches one end's session and this process's CPU time during the counted time.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use serde::{Deserialize, Serialize};
+
+use super::run::Run;
+use crate::status::{PathReport, SessionReport};
+use crate::tunnel::ReportSource;
+
+/// Time between two samples of RTT.
+const SAMPLE: Duration = Duration::from_millis(50);
+
+/// What one end saw during the counted time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// User and system time of this process, in seconds.
+    pub cpu_s: f64,
+    /// Each path.
+    pub paths: Vec<PathObservation>,
+    /// Most bytes of the session that ever waited for earlier ones.
+    pub receive_buffer_peak_bytes: u64,
+    /// Placement of the session's sender at this end.
+    pub placement: String,
+}
+
+/// What one end saw of a path during the counted time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PathObservation {
+    /// The path's name.
+    pub name: String,
+    /// Bytes received first on this path.
+    pub received_bytes: u64,
+    /// Bytes sent a second time on it.
+    pub redundant_bytes: u64,
+    /// Median of the smoothed RTT.
+    pub rtt_ms: f64,
+    /// Share of TCP's bytes that TCP sent again, since the path came up.
+    pub retransmitted_share: f64,
+    /// How it sends.
+    pub direction: String,
+}
+
+/// Observes until the counted time is over or the measurement done.
+pub(super) async fn observe(run: &Run, source: &ReportSource) -> Observation {
+    let begin = run.started().await + run.plan.warmup;
+    tokio::select! {
+        () = sleep_until(begin) => {}
+        () = run.done() => {}
+    }
+    let (first, cpu) = (source(), cpu_seconds());
+    let end = run.plan.length.map(|length| begin + length);
+    let mut rtts: Vec<SessionReport> = Vec::new();
+    loop {
+        let next = Instant::now() + SAMPLE;
+        let next = end.map_or(next, |end| next.min(end));
+        let over = tokio::select! {
+            () = sleep_until(next) => end.is_some_and(|end| next >= end),
+            () = run.done() => true,
+        };
+        if over {
+            break;
+        }
+        rtts.extend(source());
+    }
+    summarise(first, source(), &rtts, cpu_seconds() - cpu)
+}
+
+async fn sleep_until(instant: Instant) {
+    tokio::time::sleep_until(instant.into()).await;
+}
+
+fn summarise(
+    first: Option<SessionReport>,
+    last: Option<SessionReport>,
+    samples: &[SessionReport],
+    cpu_s: f64,
+) -> Observation {
+    let find = |report: Option<&SessionReport>, name: &str| {
+        report.and_then(|report| report.paths.iter().find(|path| path.name == name)).cloned()
+    };
+    let path = |path: &PathReport| {
+        let before = find(first.as_ref(), &path.name);
+        let since = |count: fn(&PathReport) -> u64| {
+            count(path).saturating_sub(before.as_ref().map_or(0, count))
+        };
+        let rtts = samples.iter().filter_map(|sample| find(Some(sample), &path.name));
+        PathObservation {
+            name: path.name.clone(),
+            received_bytes: since(|path| path.received_bytes),
+            redundant_bytes: since(|path| path.redundant_bytes),
+            rtt_ms: median(rtts.map(|path| path.rtt_ms).collect()).unwrap_or(path.rtt_ms),
+            retransmitted_share: path.retransmitted_share,
+            direction: path.direction.clone(),
+        }
+    };
+    Observation {
+        cpu_s,
+        paths: last.iter().flat_map(|last| &last.paths).map(path).collect(),
+        receive_buffer_peak_bytes: last.as_ref().map_or(0, |last| last.receive_buffer_peak_bytes),
+        placement: last.map(|last| last.placement).unwrap_or_default(),
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// User and system time of this process.
+fn cpu_seconds() -> f64 {
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0.0, |usage| {
+        let total = usage.user_time() + usage.system_time();
+        total.num_microseconds() as f64 * 1e-6
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_cpu() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert!(cpu_seconds() >= 0.0);
+    }
+}

@@ -1,0 +1,255 @@
+//! The result, and what the server contributes to it.
+
+use serde::{Deserialize, Serialize};
+
+use super::meter::Received;
+use super::observer::{Observation, PathObservation};
+use super::run::Run;
+use crate::service::BenchDirection;
+use crate::status::DelayReport;
+
+/// Name and version of the result's JSON form.
+pub const BENCH_SCHEMA: &str = "sumrate.bench.v1";
+
+/// How an end sends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendingReport {
+    /// Congestion control.
+    pub congestion_control: String,
+    /// Placement.
+    pub placement: String,
+    /// Window mode.
+    pub window_mode: String,
+    /// Redundancy rule.
+    pub redundancy: String,
+}
+
+/// What one end knows at the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EndReport {
+    /// Version of the program there.
+    pub version: String,
+    /// How it sends.
+    pub sending: SendingReport,
+    /// What it saw.
+    pub observation: Observation,
+    /// What it received, if it was the receiver.
+    pub received: Option<Received>,
+    /// Worst in-order delay of the streams received.
+    pub in_order_delay_ms: DelayReport,
+    /// First offset of a stream whose byte was wrong.
+    pub damaged_at: Option<u64>,
+}
+
+impl EndReport {
+    /// The report of this end.
+    pub(super) fn new(
+        run: &Run,
+        observation: Observation,
+        receiver: bool,
+        sending: &SendingReport,
+    ) -> Self {
+        let (in_order_delay_ms, buffer_peak, damaged_at) = run.found();
+        let mut observation = observation;
+        let peak = observation.receive_buffer_peak_bytes.max(buffer_peak);
+        observation.receive_buffer_peak_bytes = peak;
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            sending: sending.clone(),
+            observation,
+            received: receiver.then(|| run.meter.finish()),
+            in_order_delay_ms,
+            damaged_at,
+        }
+    }
+}
+
+/// The result of `sumrate bench`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchReport {
+    /// [`BENCH_SCHEMA`].
+    pub schema: String,
+    /// Version of the program.
+    pub version: String,
+    /// Command line, without the link's secret.
+    pub command: Vec<String>,
+    /// Who sent.
+    pub direction: BenchDirection,
+    /// Congestion control of the sender.
+    pub congestion_control: String,
+    /// Placement of the sender.
+    pub placement: String,
+    /// Window mode of the sender.
+    pub window_mode: String,
+    /// Redundancy rule of the sender.
+    pub redundancy: String,
+    /// Number of streams.
+    pub streams: u16,
+    /// Seconds sent first and not counted.
+    pub warmup_s: f64,
+    /// Seconds counted.
+    pub duration_s: f64,
+    /// Seconds from the client's start to the last byte, with warm-up and what was under way.
+    pub elapsed_s: f64,
+    /// Bytes that the receiving application got, once, per time.
+    pub goodput_mbps: f64,
+    /// Those bytes.
+    pub bytes: u64,
+    /// Bytes that the sender sent a second time.
+    pub redundant_bytes: u64,
+    /// Whether every byte was compared with what was sent (a wrong byte fails the command).
+    pub verified: bool,
+    /// Each path.
+    pub paths: Vec<BenchPath>,
+    /// Time from a byte's arrival to its delivery, worst stream.
+    pub in_order_delay_ms: DelayReport,
+    /// Longest time in which the application received nothing.
+    pub longest_stall_ms: f64,
+    /// Most bytes that ever waited for earlier ones.
+    pub receive_buffer_peak_bytes: u64,
+    /// CPU time of both processes during the counted time.
+    pub cpu_seconds: CpuReport,
+    /// Goodput over time.
+    pub intervals: Vec<IntervalReport>,
+}
+
+/// One path in the result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchPath {
+    /// Its name.
+    pub name: String,
+    /// Bytes that arrived first on this path, per time.
+    pub goodput_mbps: f64,
+    /// Those bytes.
+    pub bytes: u64,
+    /// Bytes sent a second time on it.
+    pub redundant_bytes: u64,
+    /// Median of the smoothed RTT.
+    pub rtt_ms: f64,
+    /// Share of TCP's bytes that TCP sent again.
+    pub retransmitted_share: f64,
+    /// How the sender used it last.
+    pub direction: String,
+}
+
+/// CPU time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CpuReport {
+    /// Of this process.
+    pub client: f64,
+    /// Of the server's process, whatever else it did.
+    pub server: f64,
+}
+
+/// Goodput of an interval; times count from the end of the warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct IntervalReport {
+    /// Start.
+    pub start_s: f64,
+    /// End.
+    pub end_s: f64,
+    /// Goodput.
+    pub goodput_mbps: f64,
+}
+
+/// What the client adds.
+pub(super) struct Frame {
+    pub(super) command: Vec<String>,
+    pub(super) direction: BenchDirection,
+    pub(super) elapsed_s: f64,
+}
+
+/// Puts the two ends' reports together; `None` if the receiver's one lacks what it received.
+pub(super) fn compose(
+    frame: Frame,
+    run: &Run,
+    client: &EndReport,
+    server: &EndReport,
+) -> Option<BenchReport> {
+    let (sender, receiver) = match frame.direction {
+        BenchDirection::ClientToServer => (client, server),
+        BenchDirection::ServerToClient => (server, client),
+    };
+    let received = receiver.received.as_ref()?;
+    let paths = compose_paths(&sender.observation, &receiver.observation, received.duration_s);
+    let sending = sender.sending.clone();
+    Some(BenchReport {
+        schema: BENCH_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: frame.command,
+        direction: frame.direction,
+        congestion_control: sending.congestion_control,
+        placement: sending.placement,
+        window_mode: sending.window_mode,
+        redundancy: sending.redundancy,
+        streams: run.plan.streams,
+        warmup_s: run.plan.warmup.as_secs_f64(),
+        duration_s: received.duration_s,
+        elapsed_s: frame.elapsed_s,
+        goodput_mbps: mbps(received.bytes, received.duration_s),
+        bytes: received.bytes,
+        redundant_bytes: paths.iter().map(|path| path.redundant_bytes).sum(),
+        verified: run.plan.verify,
+        paths,
+        in_order_delay_ms: receiver.in_order_delay_ms,
+        longest_stall_ms: received.longest_stall_ms,
+        receive_buffer_peak_bytes: receiver.observation.receive_buffer_peak_bytes,
+        cpu_seconds: CpuReport {
+            client: client.observation.cpu_s,
+            server: server.observation.cpu_s,
+        },
+        intervals: intervals(received),
+    })
+}
+
+fn compose_paths(sender: &Observation, receiver: &Observation, seconds: f64) -> Vec<BenchPath> {
+    let path = |path: &PathObservation| {
+        let there = receiver.paths.iter().find(|there| there.name == path.name);
+        let bytes = there.map_or(0, |there| there.received_bytes);
+        BenchPath {
+            name: path.name.clone(),
+            goodput_mbps: mbps(bytes, seconds),
+            bytes,
+            redundant_bytes: path.redundant_bytes,
+            rtt_ms: path.rtt_ms,
+            retransmitted_share: path.retransmitted_share,
+            direction: path.direction.clone(),
+        }
+    };
+    sender.paths.iter().map(path).collect()
+}
+
+fn intervals(received: &Received) -> Vec<IntervalReport> {
+    let interval = |(index, bytes): (usize, &u64)| {
+        let start_s = index as f64 * received.interval_s;
+        let end_s = (start_s + received.interval_s).min(received.duration_s.max(start_s));
+        IntervalReport { start_s, end_s, goodput_mbps: mbps(*bytes, end_s - start_s) }
+    };
+    received.bins.iter().enumerate().map(interval).collect()
+}
+
+/// Megabits per second; 0 for no time.
+fn mbps(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 * 8e-6 / seconds } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_last_interval_keeps_its_rate() {
+        let received = Received {
+            bytes: 1500,
+            total_bytes: 1500,
+            duration_s: 1.5,
+            interval_s: 1.0,
+            bins: vec![1000, 500],
+            longest_stall_ms: 0.0,
+        };
+        let intervals = intervals(&received);
+        assert!((intervals[0].goodput_mbps - 0.008).abs() < 1e-12);
+        assert!((intervals[1].goodput_mbps - 0.008).abs() < 1e-12);
+        assert!((intervals[1].end_s - 1.5).abs() < 1e-12);
+    }
+}

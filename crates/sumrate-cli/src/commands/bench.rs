@@ -1,0 +1,186 @@
+//! `sumrate bench`.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use fbdt::{ClientConfig, Health, Session, connect};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{CommandError, SetupError, setup};
+use crate::args::BenchArgs;
+use crate::bench::{BenchReport, Plan, measure};
+use crate::interrupt::Interrupts;
+use crate::output;
+use crate::service::{BenchDirection, BenchLimit, BenchRequest};
+use crate::session::SessionTunnel;
+
+/// Length of a measurement for which none is given.
+const DEFAULT_TIME: Duration = Duration::from_secs(10);
+/// Longest wait for the paths beyond the first.
+const PATHS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Connects, measures, prints.
+///
+/// # Errors
+/// [`CommandError`]
+pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
+    let mut interrupts = Interrupts::new()?;
+    let config = configure(&args)?;
+    let request = request(&args);
+    Plan::try_from(&request).map_err(|error| CommandError::Bench(error.into()))?;
+    let wanted = wanted_paths(&args)?;
+    let sending = setup::sending(&config.congestion_control, &config.proto);
+    let work = async {
+        let session = connect(config).await?;
+        wait_for_paths(&session, wanted).await;
+        let tunnel = SessionTunnel::fixed(session.clone());
+        let progress = progress(&args);
+        let measured = measure(&tunnel, request, &sending, command(), |bytes| {
+            progress.set_position(bytes);
+        })
+        .await;
+        progress.finish_and_clear();
+        session.close(0, "measured").await;
+        Ok::<BenchReport, CommandError>(measured?)
+    };
+    let report = tokio::select! {
+        report = work => report?,
+        interrupt = interrupts.next() => return Err(CommandError::Interrupted(interrupt)),
+    };
+    if args.json {
+        output::pretty_json(&report)?;
+    } else {
+        print(&report)?;
+    }
+    Ok(())
+}
+
+fn configure(args: &BenchArgs) -> Result<ClientConfig, CommandError> {
+    let link = setup::link(&args.link, args.protocol.insecure_plaintext)?;
+    let mut config = ClientConfig::new(link);
+    setup::check_forward(&args.protocol, &args.path)?;
+    config.paths = setup::paths(&args.path)?;
+    config.congestion_control = setup::congestion_control(&args.protocol.congestion_control)?;
+    config.proto = setup::protocol(&args.protocol)?;
+    config.insecure_plaintext = args.protocol.insecure_plaintext;
+    Ok(config)
+}
+
+fn request(args: &BenchArgs) -> BenchRequest {
+    let limit = match args.bytes {
+        Some(bytes) => BenchLimit::Bytes(bytes),
+        None => BenchLimit::Seconds(args.time.unwrap_or(DEFAULT_TIME).as_secs_f64()),
+    };
+    BenchRequest {
+        id: 1,
+        direction: match args.reverse {
+            true => BenchDirection::ServerToClient,
+            false => BenchDirection::ClientToServer,
+        },
+        streams: args.streams,
+        limit,
+        warmup_s: args.warmup.as_secs_f64(),
+        interval_s: args.interval.as_secs_f64(),
+        verify: !args.no_verify,
+    }
+}
+
+fn wanted_paths(args: &BenchArgs) -> Result<usize, SetupError> {
+    let given = args.path.len();
+    match args.wait_paths {
+        Some(wanted) if given > 0 && usize::from(wanted) > given => {
+            Err(SetupError::WaitPaths { wanted, given })
+        }
+        Some(wanted) => Ok(usize::from(wanted)),
+        None => Ok(given.max(1)),
+    }
+}
+
+/// Waits for the paths; those that do not come in time are left out, with a warning.
+async fn wait_for_paths(session: &Session, wanted: usize) {
+    let begun = Instant::now();
+    loop {
+        let paths = session.paths();
+        let up = paths.iter().filter(|path| path.health == Health::Active).count();
+        if up >= wanted {
+            return;
+        }
+        if begun.elapsed() > PATHS_TIMEOUT {
+            tracing::warn!(up, wanted, "measuring without the paths that are not up after 10 s");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn progress(args: &BenchArgs) -> ProgressBar {
+    if args.json || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let template = "{spinner} {elapsed} {binary_bytes} {binary_bytes_per_sec}";
+    let style = ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::new_spinner().with_style(style)
+}
+
+/// The command line, without the secret part of a link.
+fn command() -> Vec<String> {
+    std::env::args().map(|arg| redact(&arg)).collect()
+}
+
+fn redact(arg: &str) -> String {
+    match arg.split_once('#') {
+        Some((public, _)) if arg.contains("sumrate://") => format!("{public}#<redacted>"),
+        _ => arg.to_owned(),
+    }
+}
+
+fn print(report: &BenchReport) -> std::io::Result<()> {
+    output::line(&format!(
+        "goodput {:.1} Mbit/s: {} bytes in {:.2} s, {} redundant bytes{}",
+        report.goodput_mbps,
+        report.bytes,
+        report.duration_s,
+        report.redundant_bytes,
+        if report.verified { ", every byte verified" } else { "" }
+    ))?;
+    for path in &report.paths {
+        output::line(&format!(
+            "  {}: {:.1} Mbit/s, {}, rtt {:.1} ms, {:.2} % retransmitted by TCP, {} redundant bytes",
+            path.name,
+            path.goodput_mbps,
+            path.direction,
+            path.rtt_ms,
+            path.retransmitted_share * 100.0,
+            path.redundant_bytes
+        ))?;
+    }
+    let delay = report.in_order_delay_ms;
+    output::line(&format!(
+        "in-order delay p50 {:.1}, p99 {:.1}, max {:.1} ms; longest stall {:.1} ms; \
+         receive buffer peak {} bytes",
+        delay.p50, delay.p99, delay.max, report.longest_stall_ms, report.receive_buffer_peak_bytes
+    ))?;
+    output::line(&format!(
+        "CPU {:.2} s client, {:.2} s server; {} sends with {}, {}",
+        report.cpu_seconds.client,
+        report.cpu_seconds.server,
+        match report.direction {
+            BenchDirection::ClientToServer => "client",
+            BenchDirection::ServerToClient => "server",
+        },
+        report.congestion_control,
+        report.placement
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redact;
+
+    #[test]
+    fn secrets_stay_out_of_results() {
+        assert_eq!(redact("sumrate://h:1?v=1#k=a&c=b"), "sumrate://h:1?v=1#<redacted>");
+        assert_eq!(redact("--json"), "--json");
+    }
+}

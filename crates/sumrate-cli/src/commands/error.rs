@@ -1,0 +1,133 @@
+//! How a command fails, and with which exit code.
+
+use std::io;
+
+use fbdt::{AcceptError, BindError, ConnectError, SocketError as TransportSocketError, StateError};
+use serde::{Deserialize, Serialize};
+
+use super::SetupError;
+use crate::bench::BenchError;
+use crate::interrupt::Interrupt;
+use crate::status::SocketError;
+
+/// Name and version of the JSON form of an error.
+pub const ERROR_SCHEMA: &str = "sumrate.error.v1";
+
+/// Exit code: the operation failed.
+pub const EXIT_FAILED: u8 = 1;
+/// Exit code: wrong usage or configuration.
+pub const EXIT_USAGE: u8 = 2;
+/// Exit code: a privilege is missing.
+pub const EXIT_PRIVILEGE: u8 = 3;
+/// Exit code: stopped by Ctrl-C.
+pub const EXIT_INTERRUPTED: u8 = 130;
+/// Exit code: stopped by SIGTERM before the result was there.
+pub const EXIT_TERMINATED: u8 = 143;
+
+/// Why a command ended without success.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The configuration cannot work.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The server cannot listen.
+    #[error("{0}{}", bind_advice(.0))]
+    Bind(#[from] BindError),
+    /// The server's state cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// No session.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The server takes no more sessions.
+    #[error(transparent)]
+    Accept(#[from] AcceptError),
+    /// The measurement failed.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// The status could not be had.
+    #[error(transparent)]
+    Status(#[from] SocketError),
+    /// Several processes could be meant.
+    #[error("{} processes run here; name one with --socket: {}", .0.len(), .0.join(", "))]
+    Ambiguous(Vec<String>),
+    /// Output or the system failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// A signal.
+    #[error("stopped by {}", match .0 { Interrupt::Interrupted => "Ctrl-C", Interrupt::Terminated => "SIGTERM" })]
+    Interrupted(Interrupt),
+}
+
+fn bind_advice(error: &BindError) -> &'static str {
+    match bind_kind(error) {
+        Some(io::ErrorKind::AddrInUse) => {
+            ". Another process has the port (`ss -ltnp` shows which): stop it or choose another"
+        }
+        Some(io::ErrorKind::AddrNotAvailable) => {
+            ". Choose an address of this machine (`ip address`), 0.0.0.0 or [::]"
+        }
+        Some(io::ErrorKind::PermissionDenied) => {
+            ". Ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one or `setcap`"
+        }
+        _ => "",
+    }
+}
+
+fn bind_kind(error: &BindError) -> Option<io::ErrorKind> {
+    match error {
+        BindError::Listen { source: TransportSocketError::Address { source, .. }, .. } => {
+            Some(source.kind())
+        }
+        _ => None,
+    }
+}
+
+impl CommandError {
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Setup(error) if error.is_privilege() => EXIT_PRIVILEGE,
+            Self::Bind(error) if bind_kind(error) == Some(io::ErrorKind::PermissionDenied) => {
+                EXIT_PRIVILEGE
+            }
+            Self::Setup(_) | Self::Bind(_) | Self::State(_) | Self::Ambiguous(_) => EXIT_USAGE,
+            Self::Connect(
+                ConnectError::Insecure { .. }
+                | ConnectError::Config(_)
+                | ConnectError::TooManyPaths(_),
+            ) => EXIT_USAGE,
+            Self::Status(
+                SocketError::InUse(_) | SocketError::NotASocket(_) | SocketError::Directory(_),
+            ) => EXIT_USAGE,
+            Self::Bench(BenchError::Plan(_)) => EXIT_USAGE,
+            Self::Connect(_)
+            | Self::Accept(_)
+            | Self::Bench(_)
+            | Self::Status(_)
+            | Self::Io(_) => EXIT_FAILED,
+            Self::Interrupted(Interrupt::Interrupted) => EXIT_INTERRUPTED,
+            Self::Interrupted(Interrupt::Terminated) => EXIT_TERMINATED,
+        }
+    }
+
+    /// The error as values.
+    pub fn report(&self) -> ErrorReport {
+        ErrorReport {
+            schema: ERROR_SCHEMA.to_owned(),
+            exit_code: self.exit_code(),
+            message: self.to_string(),
+        }
+    }
+}
+
+/// The JSON form of an error, printed with `--json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorReport {
+    /// [`ERROR_SCHEMA`].
+    pub schema: String,
+    /// The process's exit code.
+    pub exit_code: u8,
+    /// What failed and what to do.
+    pub message: String,
+}

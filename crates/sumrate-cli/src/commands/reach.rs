@@ -1,0 +1,105 @@
+//! What the server does with the streams of a session.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fbdt::{Session, Stream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::bench::{BenchHost, SendingReport};
+use crate::exit::Dialer;
+use crate::relay::relay;
+use crate::service::{
+    Answer, ConnectRequest, FailureCode, Request, ServiceError, read_request, write_answer,
+};
+use crate::session::report;
+use crate::tunnel::ReportSource;
+
+/// Longest time for a client to say what a stream is for.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What all sessions share.
+pub(super) struct Exit {
+    /// Reaches targets.
+    pub(super) dialer: Dialer,
+    /// Bounds the connections that are being made.
+    pub(super) dials: Semaphore,
+    /// How this end sends.
+    pub(super) sending: SendingReport,
+}
+
+/// Serves a session's streams until the session is over.
+pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
+    let source: ReportSource = {
+        let session = session.clone();
+        Arc::new(move || Some(report(&session)))
+    };
+    let bench = Arc::new(BenchHost::new(source, exit.sending.clone()));
+    let mut streams = JoinSet::new();
+    while let Some(stream) = session.accept_stream().await {
+        let (exit, bench) = (Arc::clone(&exit), Arc::clone(&bench));
+        streams.spawn(async move {
+            if let Err(error) = serve_stream(stream, &exit, &bench).await {
+                tracing::debug!(%error, "a stream ended early");
+            }
+        });
+        while streams.try_join_next().is_some() {}
+    }
+}
+
+async fn serve_stream(
+    mut stream: Stream,
+    exit: &Exit,
+    bench: &BenchHost,
+) -> Result<(), ServiceError> {
+    let request = match tokio::time::timeout(REQUEST_TIMEOUT, read_request(&mut stream)).await {
+        Ok(Ok(request)) => request,
+        Ok(Err(error)) => return refuse_malformed(stream, error).await,
+        Err(_) => return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+    };
+    match request {
+        Request::Connect(request) => connect(stream, exit, &request).await,
+        Request::Bench(request) => bench.control(stream, request).await,
+        Request::BenchStream(request) => bench.data(stream, request).await,
+    }
+}
+
+async fn refuse_malformed(mut stream: Stream, error: ServiceError) -> Result<(), ServiceError> {
+    let code = match error {
+        ServiceError::UnknownKind(_) => FailureCode::Unsupported,
+        ServiceError::TooLong { .. } | ServiceError::Malformed(_) => FailureCode::BadRequest,
+        ServiceError::Io(_) => return Err(error),
+    };
+    refuse(&mut stream, code, error.to_string()).await
+}
+
+async fn refuse(
+    stream: &mut Stream,
+    code: FailureCode,
+    message: String,
+) -> Result<(), ServiceError> {
+    use tokio::io::AsyncWriteExt;
+    write_answer(stream, &Answer::Refused { code, message }).await?;
+    Ok(stream.shutdown().await?)
+}
+
+async fn connect(
+    mut stream: Stream,
+    exit: &Exit,
+    request: &ConnectRequest,
+) -> Result<(), ServiceError> {
+    let dialled = match exit.dials.acquire().await {
+        Ok(_permit) => exit.dialer.dial(&request.host, request.port).await,
+        Err(_) => return Ok(()),
+    };
+    let connection = match dialled {
+        Ok(connection) => connection,
+        Err(error) => return refuse(&mut stream, error.code(), error.to_string()).await,
+    };
+    let reached = connection.peer_addr().as_ref().map(SocketAddr::to_string).unwrap_or_default();
+    write_answer(&mut stream, &Answer::Ready(reached)).await?;
+    relay(stream, connection, &[]).await?;
+    Ok(())
+}

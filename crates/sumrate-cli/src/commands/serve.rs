@@ -1,0 +1,206 @@
+//! `sumrate serve`.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use fbdt::{Credential, Listener, ServerConfig, ServerState, Session};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::event::{ServeEvent, session_id};
+use super::reach::{Exit, serve_session};
+use super::{CommandError, setup};
+use crate::args::ServeArgs;
+use crate::exit::{Dialer, Policy};
+use crate::interrupt::{Interrupt, Interrupts};
+use crate::session::report;
+use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
+use crate::output;
+
+/// Most connections that the exit makes at a time.
+const DIALS_MAX: usize = 512;
+/// Streams that a client may have open at a time.
+const STREAMS_MAX: u32 = 4096;
+
+type Sessions = Arc<Mutex<HashMap<String, Session>>>;
+
+/// Runs until a signal.
+///
+/// # Errors
+/// [`CommandError`]
+pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
+    let mut interrupts = Interrupts::new()?;
+    let started = Instant::now();
+    setup::clear_file("--link-file", args.link_file.as_deref())?;
+    let config = configure(&args)?;
+    let credential = first_credential(&config.state)?;
+    let exit = Arc::new(exit(&args, &config));
+    let status = status_socket(args.status_socket.as_deref())?;
+    let mut listener = Listener::bind(config).await?;
+    announce(&args, &listener, &credential, status.as_ref())?;
+    let sessions = Sessions::default();
+    let answering = async {
+        match &status {
+            Some(socket) => socket.serve(|| status_report(&sessions, started)).await,
+            None => std::future::pending().await,
+        }
+    };
+    let accepting = accept(&mut listener, &sessions, &exit, args.json);
+    let outcome = tokio::select! {
+        error = accepting => Err(error),
+        () = answering => Ok(()),
+        interrupt = interrupts.next() => match interrupt {
+            Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
+            Interrupt::Terminated => Ok(()),
+        },
+    };
+    close_all(&sessions).await;
+    if args.json {
+        output::json(&ServeEvent::Stopped.into_line())?;
+    }
+    outcome
+}
+
+fn configure(args: &ServeArgs) -> Result<ServerConfig, CommandError> {
+    let mut proto = setup::protocol(&args.protocol)?;
+    proto.limits.max_streams = STREAMS_MAX;
+    let congestion_control = setup::congestion_control(&args.protocol.congestion_control)?;
+    let state = ServerState::open(setup::state_directory(args.state.as_deref())?)?;
+    let mut config = ServerConfig::new(state, args.listen.clone());
+    config.advertise.clone_from(&args.advertise);
+    config.congestion_control = congestion_control;
+    config.proto = proto;
+    config.insecure_plaintext = args.protocol.insecure_plaintext;
+    Ok(config)
+}
+
+fn exit(args: &ServeArgs, config: &ServerConfig) -> Exit {
+    let advertised: Vec<IpAddr> = args.advertise.iter().map(|address| address.ip()).collect();
+    let policy = Policy::new(args.allow.clone(), advertised);
+    Exit {
+        dialer: Dialer::new(policy, args.protocol.congestion_control.for_plain_sockets()),
+        dials: Semaphore::new(DIALS_MAX),
+        sending: setup::sending(&config.congestion_control, &config.proto),
+    }
+}
+
+/// The credential that the printed link carries: the oldest one, made if there is none.
+fn first_credential(state: &ServerState) -> Result<Credential, CommandError> {
+    match state.list()?.first() {
+        Some(oldest) => Ok(state.credential(oldest.id)?),
+        None => Ok(state.new_credential("first", Default::default())?),
+    }
+}
+
+/// The status socket; only one that was asked for must work.
+pub(super) fn status_socket(path: Option<&Path>) -> Result<Option<StatusSocket>, CommandError> {
+    let command = if path.is_some() { "" } else { "serve" };
+    optional(path, StatusSocket::bind(path, command))
+}
+
+pub(super) fn optional(
+    asked: Option<&Path>,
+    bound: Result<StatusSocket, crate::status::SocketError>,
+) -> Result<Option<StatusSocket>, CommandError> {
+    match bound {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error) if asked.is_some() => Err(error.into()),
+        Err(error) => {
+            tracing::warn!(%error, "`sumrate status` will not find this process");
+            Ok(None)
+        }
+    }
+}
+
+fn announce(
+    args: &ServeArgs,
+    listener: &Listener,
+    credential: &Credential,
+    status: Option<&StatusSocket>,
+) -> io::Result<()> {
+    let link = listener.link(credential).to_string_with_secret();
+    if let Some(path) = &args.link_file {
+        output::write_private(path, &format!("{link}\n"))?;
+    }
+    if args.protocol.insecure_plaintext {
+        tracing::warn!("--insecure-plaintext: everybody on the way can read and change the data");
+    }
+    let listen = listener.local_addrs().iter().map(ToString::to_string).collect();
+    tracing::info!(?listen, "accepting clients");
+    if !args.json {
+        return output::line(&link);
+    }
+    let event = ServeEvent::Listening {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        link,
+        listen,
+        status_socket: status.map(|socket| socket.path().display().to_string()),
+    };
+    output::json(&event.into_line())
+}
+
+async fn accept(
+    listener: &mut Listener,
+    sessions: &Sessions,
+    exit: &Arc<Exit>,
+    json: bool,
+) -> CommandError {
+    let mut tasks = JoinSet::new();
+    loop {
+        let session = match listener.accept().await {
+            Ok(session) => session,
+            Err(error) => return error.into(),
+        };
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(follow(session, Arc::clone(sessions), Arc::clone(exit), json));
+    }
+}
+
+/// One session from its start to its end.
+async fn follow(session: Session, sessions: Sessions, exit: Arc<Exit>, json: bool) {
+    let id = session_id(&session);
+    let credential = session.credential().map(|credential| credential.id.to_string());
+    tracing::info!(session = id, credential, "session opened");
+    print(json, ServeEvent::SessionOpened { session: id.clone(), credential });
+    lock(&sessions).insert(id.clone(), session.clone());
+    serve_session(session.clone(), exit).await;
+    let reason = session.closed().await.to_string();
+    lock(&sessions).remove(&id);
+    tracing::info!(session = id, reason, "session closed");
+    print(json, ServeEvent::SessionClosed { session: id, reason });
+}
+
+fn print(json: bool, event: ServeEvent) {
+    if json && let Err(error) = output::json(&event.into_line()) {
+        tracing::warn!(%error, "cannot print an event");
+    }
+}
+
+fn lock(sessions: &Sessions) -> std::sync::MutexGuard<'_, HashMap<String, Session>> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn close_all(sessions: &Sessions) {
+    let open: Vec<Session> = lock(sessions).values().cloned().collect();
+    let mut closing = JoinSet::new();
+    for session in open {
+        closing.spawn(async move { session.close(0, "the server stops").await });
+    }
+    closing.join_all().await;
+}
+
+fn status_report(sessions: &Sessions, started: Instant) -> StatusReport {
+    StatusReport {
+        schema: STATUS_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        role: "server".to_owned(),
+        pid: std::process::id(),
+        uptime_s: started.elapsed().as_secs_f64(),
+        proxies: ProxyReport::default(),
+        sessions: lock(sessions).values().map(report).collect(),
+    }
+}

@@ -1,0 +1,346 @@
+//! From flags to configurations. Whatever can be known to be wrong is refused here, before anything
+//! starts, with what to do.
+
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use fbdt::{Config, ConfigError, CongestionControl, Link, LinkError, LocalBinding, PathSpec};
+use fbdt::{Placement, Redundancy, WindowMode};
+use tokio::net::TcpListener;
+
+use crate::args::{
+    CongestionArg, PathArg, PathBinding, PlacementArg, ProtocolArgs, RedundancyArg, WindowModeArg,
+};
+use crate::bench::SendingReport;
+use crate::{interfaces, socket};
+
+/// Longest link file, in bytes.
+const LINK_FILE_MAX: u64 = 64 << 10;
+
+/// A configuration that cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The join link is malformed.
+    #[error("the join link is malformed: {0}")]
+    Link(#[from] LinkError),
+    /// The file with the link cannot be read.
+    #[error("cannot read the join link from {path}: {error}; `sumrate serve --link-file` writes one")]
+    LinkFile {
+        /// The file.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Link and flag disagree.
+    #[error("{}", if *.link_is_insecure {
+        "the link is for the plaintext lab mode: pass --insecure-plaintext if this is a lab, else get a link of a server without it"
+    } else {
+        "the link is for an encrypted server: leave --insecure-plaintext out"
+    })]
+    Plaintext {
+        /// Whether it is the link that wants plaintext.
+        link_is_insecure: bool,
+    },
+    /// Two paths of one name.
+    #[error("two paths are called {0}; give each a name of its own")]
+    DuplicatePath(String),
+    /// No such interface.
+    #[error("path {path}: there is no interface {interface}; this machine has: {known}")]
+    UnknownInterface {
+        /// The path.
+        path: String,
+        /// The interface.
+        interface: String,
+        /// Those that exist.
+        known: String,
+    },
+    /// No such address.
+    #[error("path {path}: no interface of this machine has the address {address}; `ip address` shows them")]
+    UnknownAddress {
+        /// The path.
+        path: String,
+        /// The address.
+        address: IpAddr,
+    },
+    /// The forward path is none of the paths.
+    #[error("--forward {forward}: no --path has this name; the names are: {known}")]
+    UnknownForward {
+        /// The name.
+        forward: String,
+        /// Those that exist.
+        known: String,
+    },
+    /// The kernel lacks the congestion control.
+    #[error("--cc {name}: this kernel does not offer it; it offers: {known} (and auto)")]
+    CongestionControl {
+        /// The name.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
+    /// A protocol parameter is wrong.
+    #[error(transparent)]
+    Protocol(#[from] ConfigError),
+    /// A proxy would be open to others.
+    #[error("the proxy on {0} could be used by others: listen on 127.0.0.1, set --socks-auth, or pass --socks-open")]
+    OpenProxy(SocketAddr),
+    /// No proxy at all.
+    #[error("both proxies are off; give --socks or --http an address")]
+    NoProxy,
+    /// A proxy cannot listen.
+    #[error("the {proxy} proxy cannot listen on {address}: {error}; {}", listen_advice(.error, .proxy))]
+    Listen {
+        /// `SOCKS5` or `HTTP`.
+        proxy: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{flag} {path}: {error}; name a file in a directory that exists and is yours")]
+    File {
+        /// The flag.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// No place for the state.
+    #[error("neither XDG_STATE_HOME nor HOME is set; name the state directory with --state")]
+    NoStateDirectory,
+    /// Not a credential id.
+    #[error("`{0}` is no credential id; `sumrate credential list` shows them")]
+    CredentialId(String),
+    /// More paths awaited than there can be.
+    #[error("--wait-paths {wanted}: only {given} paths are named with --path")]
+    WaitPaths {
+        /// Awaited.
+        wanted: u16,
+        /// Named.
+        given: usize,
+    },
+}
+
+fn listen_advice(error: &io::Error, proxy: &str) -> String {
+    let flag = if proxy == "HTTP" { "--http" } else { "--socks" };
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!("another process has the port: stop it or choose another with {flag}")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one with {flag}")
+        }
+        _ => format!("choose an address of this machine with {flag}"),
+    }
+}
+
+impl SetupError {
+    /// Whether a privilege would cure it.
+    pub fn is_privilege(&self) -> bool {
+        match self {
+            Self::Listen { error, .. } => error.kind() == io::ErrorKind::PermissionDenied,
+            _ => false,
+        }
+    }
+}
+
+/// Reads a link given as text, `@FILE` or `@-`, and checks it against the plaintext flag.
+pub(super) fn link(text: &str, insecure: bool) -> Result<Link, SetupError> {
+    let link: Link = match text.strip_prefix('@') {
+        Some(file) => read_link(file)
+            .map_err(|error| SetupError::LinkFile { path: file.to_owned(), error })?
+            .trim()
+            .parse()?,
+        None => text.trim().parse()?,
+    };
+    if link.is_insecure() != insecure {
+        return Err(SetupError::Plaintext { link_is_insecure: link.is_insecure() });
+    }
+    Ok(link)
+}
+
+fn read_link(file: &str) -> io::Result<String> {
+    let mut text = String::new();
+    let source: Box<dyn Read> = match file {
+        "-" => Box::new(io::stdin()),
+        path => Box::new(std::fs::File::open(path)?),
+    };
+    source.take(LINK_FILE_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The paths, after checking that their names differ and that what they are bound to exists.
+pub(super) fn paths(args: &[PathArg]) -> Result<Vec<PathSpec>, SetupError> {
+    let addresses = interfaces::addresses();
+    let names = interfaces::names();
+    for (index, path) in args.iter().enumerate() {
+        if args[..index].iter().any(|earlier| earlier.name == path.name) {
+            return Err(SetupError::DuplicatePath(path.name.clone()));
+        }
+        match &path.binding {
+            PathBinding::Interface(interface) if !names.contains(interface) => {
+                return Err(SetupError::UnknownInterface {
+                    path: path.name.clone(),
+                    interface: interface.clone(),
+                    known: names.join(", "),
+                });
+            }
+            // Any address of 127.0.0.0/8 is this machine's.
+            PathBinding::Address(address)
+                if !address.is_loopback() && !addresses.iter().any(|(_, own)| own == address) =>
+            {
+                let path = path.name.clone();
+                return Err(SetupError::UnknownAddress { path, address: *address });
+            }
+            _ => {}
+        }
+    }
+    Ok(args.iter().map(path_spec).collect())
+}
+
+fn path_spec(path: &PathArg) -> PathSpec {
+    PathSpec {
+        name: path.name.clone(),
+        local: match &path.binding {
+            PathBinding::Interface(name) => LocalBinding::Interface(name.clone()),
+            PathBinding::Address(address) => LocalBinding::Address(*address),
+        },
+        server: path.server,
+    }
+}
+
+/// The protocol's configuration.
+pub(super) fn protocol(args: &ProtocolArgs) -> Result<Config, SetupError> {
+    let mut config = Config::default();
+    if let Some(placement) = args.placement {
+        config.placement = match placement {
+            PlacementArg::TwoEnded => Placement::TwoEnded,
+            PlacementArg::JustInTime => Placement::JustInTime,
+        };
+    }
+    if let Some(mode) = args.window_mode {
+        config.window_mode = match mode {
+            WindowModeArg::Pipelined => WindowMode::Pipelined,
+            WindowModeArg::Thesis => WindowMode::Thesis,
+        };
+    }
+    if let Some(redundancy) = args.redundancy {
+        config.redundancy = match redundancy {
+            RedundancyArg::ExpectedArrival => Redundancy::ExpectedArrival,
+            RedundancyArg::RttWait => Redundancy::RttWait,
+            RedundancyArg::Off => Redundancy::Off,
+        };
+    }
+    config.forward.clone_from(&args.forward);
+    if let Some(linger) = args.linger {
+        config.linger = linger;
+    }
+    config.validate()?;
+    Ok(config)
+}
+
+/// Refuses a forward path that cannot exist.
+pub(super) fn check_forward(args: &ProtocolArgs, paths: &[PathArg]) -> Result<(), SetupError> {
+    match &args.forward {
+        Some(forward) if !paths.is_empty() && !paths.iter().any(|path| path.name == *forward) => {
+            let names: Vec<&str> = paths.iter().map(|path| path.name.as_str()).collect();
+            Err(SetupError::UnknownForward { forward: forward.clone(), known: names.join(", ") })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The congestion control, after asking the kernel for it.
+pub(super) fn congestion_control(arg: &CongestionArg) -> Result<CongestionControl, SetupError> {
+    let refused = |known| SetupError::CongestionControl { name: arg.0.clone(), known };
+    socket::check_congestion_control(arg.for_plain_sockets()).map_err(refused)?;
+    arg.0.parse().map_err(|_| refused(String::new()))
+}
+
+/// How this end sends, for reports.
+pub(super) fn sending(cc: &CongestionControl, config: &Config) -> SendingReport {
+    SendingReport {
+        congestion_control: cc.to_string(),
+        placement: config.placement.name().to_owned(),
+        window_mode: config.window_mode.name().to_owned(),
+        redundancy: config.redundancy.name().to_owned(),
+    }
+}
+
+/// Listens for a proxy.
+pub(super) fn listen(
+    proxy: &'static str,
+    address: SocketAddr,
+    cc: &CongestionArg,
+) -> Result<TcpListener, SetupError> {
+    socket::listen(address, cc.for_plain_sockets())
+        .map_err(|error| SetupError::Listen { proxy, address, error })
+}
+
+/// Removes a file that an earlier run left, so that its presence means what it says, and finds out
+/// whether it can be written.
+pub(super) fn clear_file(flag: &'static str, path: Option<&Path>) -> Result<(), SetupError> {
+    let Some(path) = path else { return Ok(()) };
+    let failed = |error| SetupError::File { flag, path: path.to_owned(), error };
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
+        Ok(found) if found.is_file() => std::fs::remove_file(path).map_err(failed)?,
+        _ => {}
+    }
+    let probe = path.with_extension(format!("{}.probe", std::process::id()));
+    std::fs::write(&probe, b"").map_err(failed)?;
+    std::fs::remove_file(&probe).map_err(failed)
+}
+
+/// The state directory: the flag's, or the default.
+pub(super) fn state_directory(flag: Option<&Path>) -> Result<PathBuf, SetupError> {
+    let from = |name: &str| {
+        std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    };
+    flag.map(Path::to_owned)
+        .or_else(|| from("XDG_STATE_HOME").map(|home| home.join("sumrate")))
+        .or_else(|| from("HOME").map(|home| home.join(".local/state/sumrate")))
+        .ok_or(SetupError::NoStateDirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path_args(texts: &[&str]) -> Vec<PathArg> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn paths_are_checked_before_anything_starts() {
+        assert_eq!(paths(&path_args(&["a=lo", "b=127.0.0.2"])).unwrap().len(), 2);
+        assert!(matches!(paths(&path_args(&["a=lo", "a=lo"])), Err(SetupError::DuplicatePath(_))));
+        let unknown = paths(&path_args(&["a=nosuch0"])).unwrap_err();
+        assert!(unknown.to_string().contains("lo"), "{unknown}");
+        assert!(matches!(
+            paths(&path_args(&["a=192.0.2.77"])),
+            Err(SetupError::UnknownAddress { .. })
+        ));
+    }
+
+    #[test]
+    fn links_and_files() {
+        assert!(matches!(link("sumrate:/x", false), Err(SetupError::Link(_))));
+        assert!(matches!(link("@/nonexistent", false), Err(SetupError::LinkFile { .. })));
+    }
+
+    #[test]
+    fn a_left_over_file_is_removed_and_a_bad_place_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("ready");
+        std::fs::write(&file, "old").unwrap();
+        clear_file("--ready-file", Some(&file)).unwrap();
+        assert!(!file.exists());
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
+        assert!(clear_file("--ready-file", Some(&directory.path().join("no/such"))).is_err());
+        assert!(clear_file("--ready-file", Some(directory.path())).is_err());
+    }
+}

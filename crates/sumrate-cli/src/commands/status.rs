@@ -1,0 +1,78 @@
+//! `sumrate status`.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::CommandError;
+use crate::args::StatusArgs;
+use crate::interrupt::{Interrupt, Interrupts};
+use crate::output;
+use crate::status::{SocketError, StatusReport, ask, default_directory, find_sockets, write_table};
+
+/// Time between two questions of `--watch`.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// Asks once, or until a signal.
+///
+/// # Errors
+/// [`CommandError`]
+pub async fn status(args: StatusArgs) -> Result<(), CommandError> {
+    let mut interrupts = Interrupts::new()?;
+    let socket = match &args.socket {
+        Some(socket) => socket.clone(),
+        None => only_socket().await?,
+    };
+    loop {
+        let report = ask(&socket).await?;
+        print(&report, &args)?;
+        if !args.watch {
+            return Ok(());
+        }
+        tokio::select! {
+            () = tokio::time::sleep(WATCH) => {}
+            interrupt = interrupts.next() => return match interrupt {
+                Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
+                Interrupt::Terminated => Ok(()),
+            },
+        }
+    }
+}
+
+/// The socket of the only process that answers.
+async fn only_socket() -> Result<PathBuf, CommandError> {
+    let directory = default_directory();
+    let mut answering = Vec::new();
+    for socket in find_sockets(&directory) {
+        if ask(&socket).await.is_ok() {
+            answering.push(socket);
+        }
+    }
+    match answering.len() {
+        0 => Err(SocketError::Silent {
+            path: directory,
+            error: std::io::ErrorKind::NotFound.into(),
+        }
+        .into()),
+        1 => Ok(answering.swap_remove(0)),
+        _ => Err(CommandError::Ambiguous(
+            answering.iter().map(|socket| socket.display().to_string()).collect(),
+        )),
+    }
+}
+
+fn print(report: &StatusReport, args: &StatusArgs) -> std::io::Result<()> {
+    match (args.json, args.watch) {
+        (true, true) => return output::json(report),
+        (true, false) => return output::pretty_json(report),
+        (false, _) => {}
+    }
+    let mut text = Vec::new();
+    if args.watch && std::io::stdout().is_terminal() {
+        // Home and clear.
+        text.extend_from_slice(b"\x1b[H\x1b[J");
+    }
+    write_table(&mut text, report)?;
+    let mut out = std::io::stdout().lock();
+    output::forgive_broken_pipe(out.write_all(&text).and_then(|()| out.flush()))
+}

@@ -1,0 +1,203 @@
+//! `sumrate up`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fbdt::{ClientConfig, ConnectError, Session, connect};
+use tokio::sync::watch;
+
+use super::event::{UpEvent, UpLine, path_summaries, session_id};
+use super::serve::optional;
+use super::{CommandError, SetupError, setup};
+use crate::args::{ProxyAddress, UpArgs};
+use crate::interrupt::{Interrupt, Interrupts};
+use crate::output;
+use crate::proxy::{Proxy, ProxyKind};
+use crate::session::{SessionTunnel, report};
+use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
+
+/// Pauses between attempts to open a new session.
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+
+/// Runs until a signal.
+///
+/// # Errors
+/// [`CommandError`]
+pub async fn up(args: UpArgs) -> Result<(), CommandError> {
+    let mut interrupts = Interrupts::new()?;
+    let started = Instant::now();
+    let config = configure(&args)?;
+    setup::clear_file("--ready-file", args.ready_file.as_deref())?;
+    let socks = proxy(&args, ProxyKind::Socks5)?;
+    let http = proxy(&args, ProxyKind::Http)?;
+    let bound = StatusSocket::bind(args.status_socket.as_deref(), "up");
+    let status = optional(args.status_socket.as_deref(), bound)?;
+    let session = tokio::select! {
+        session = connect(config.clone()) => session?,
+        interrupt = interrupts.next() => return Err(CommandError::Interrupted(interrupt)),
+    };
+    let addresses = ProxyReport { socks: address(socks.as_ref())?, http: address(http.as_ref())? };
+    announce(&args, &addresses, status.as_ref(), &session)?;
+    let (sender, receiver) = watch::channel(Some(session));
+    let tunnel = SessionTunnel::new(receiver.clone());
+    let answering = async {
+        match &status {
+            Some(socket) => socket.serve(|| status_report(&receiver, &addresses, started)).await,
+            None => std::future::pending().await,
+        }
+    };
+    let outcome = tokio::select! {
+        error = keep_session(&config, &sender, args.json) => Err(error),
+        () = run_proxy(socks, tunnel.clone()) => Ok(()),
+        () = run_proxy(http, tunnel) => Ok(()),
+        () = answering => Ok(()),
+        interrupt = interrupts.next() => match interrupt {
+            Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
+            Interrupt::Terminated => Ok(()),
+        },
+    };
+    let last = sender.send_replace(None);
+    if let Some(session) = last {
+        session.close(0, "the client stops").await;
+    }
+    if let Some(path) = &args.ready_file {
+        let _ = std::fs::remove_file(path);
+    }
+    if args.json {
+        output::json(&UpEvent::Stopped.into_line())?;
+    }
+    outcome
+}
+
+fn configure(args: &UpArgs) -> Result<ClientConfig, CommandError> {
+    let link = setup::link(&args.link, args.protocol.insecure_plaintext)?;
+    let mut config = ClientConfig::new(link);
+    setup::check_forward(&args.protocol, &args.path)?;
+    config.paths = setup::paths(&args.path)?;
+    config.congestion_control = setup::congestion_control(&args.protocol.congestion_control)?;
+    config.proto = setup::protocol(&args.protocol)?;
+    config.insecure_plaintext = args.protocol.insecure_plaintext;
+    if (args.socks, args.http) == (ProxyAddress::Off, ProxyAddress::Off) {
+        return Err(SetupError::NoProxy.into());
+    }
+    Ok(config)
+}
+
+fn proxy(args: &UpArgs, kind: ProxyKind) -> Result<Option<Proxy>, CommandError> {
+    let (address, name) = match kind {
+        ProxyKind::Socks5 => (args.socks.address(), "SOCKS5"),
+        ProxyKind::Http => (args.http.address(), "HTTP"),
+    };
+    let Some(address) = address else { return Ok(None) };
+    if !address.ip().is_loopback() && args.socks_auth.is_none() && !args.socks_open {
+        return Err(SetupError::OpenProxy(address).into());
+    }
+    let listener = setup::listen(name, address, &args.protocol.congestion_control)?;
+    let auth = args.socks_auth.clone().map(Arc::new);
+    Ok(Some(Proxy::new(kind, listener, auth, args.max_connections)))
+}
+
+fn address(proxy: Option<&Proxy>) -> std::io::Result<Option<String>> {
+    proxy.map(|proxy| proxy.address().map(|address| address.to_string())).transpose()
+}
+
+async fn run_proxy(proxy: Option<Proxy>, tunnel: SessionTunnel) {
+    match proxy {
+        Some(proxy) => proxy.run(tunnel).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn announce(
+    args: &UpArgs,
+    addresses: &ProxyReport,
+    status: Option<&StatusSocket>,
+    session: &Session,
+) -> std::io::Result<()> {
+    let line = UpEvent::Ready {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        socks: addresses.socks.clone(),
+        http: addresses.http.clone(),
+        status_socket: status.map(|socket| socket.path().display().to_string()),
+        session: session_id(session),
+        paths: path_summaries(session),
+    }
+    .into_line();
+    if let Some(path) = &args.ready_file {
+        output::write_private(path, &format!("{}\n", serde_json::to_string(&line)?))?;
+    }
+    if args.json {
+        return output::json(&line);
+    }
+    let proxies = [("SOCKS5", &addresses.socks), ("HTTP CONNECT", &addresses.http)];
+    for (name, address) in proxies {
+        if let Some(address) = address {
+            output::line(&format!("{name} proxy on {address}"))?;
+        }
+    }
+    let names: Vec<String> = path_summaries(session).into_iter().map(|path| path.name).collect();
+    output::line(&format!("paths: {}", names.join(", ")))
+}
+
+/// Opens a new session whenever one is over; ends when the server wants no more.
+async fn keep_session(
+    config: &ClientConfig,
+    sessions: &watch::Sender<Option<Session>>,
+    json: bool,
+) -> CommandError {
+    loop {
+        let Some(session) = sessions.borrow().clone() else { return ConnectError::WrongProof.into() };
+        let reason = session.closed().await.to_string();
+        tracing::warn!(reason, "the session is over; opening a new one");
+        print(json, UpEvent::SessionLost { session: session_id(&session), reason }.into_line());
+        sessions.send_replace(None);
+        drop(session);
+        match reconnect(config).await {
+            Ok(session) => {
+                tracing::info!("there is a session again");
+                let (id, paths) = (session_id(&session), path_summaries(&session));
+                print(json, UpEvent::SessionRestored { session: id, paths }.into_line());
+                sessions.send_replace(Some(session));
+            }
+            Err(error) => return error.into(),
+        }
+    }
+}
+
+/// Tries until there is a session, or the server says that there will be none.
+async fn reconnect(config: &ClientConfig) -> Result<Session, ConnectError> {
+    let mut pause = RETRY.0;
+    loop {
+        match connect(config.clone()).await {
+            Ok(session) => return Ok(session),
+            Err(error @ (ConnectError::Refused { .. } | ConnectError::WrongKey)) => {
+                return Err(error);
+            }
+            Err(error) => tracing::info!(%error, "no session yet"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(RETRY.1);
+    }
+}
+
+fn print(json: bool, line: UpLine) {
+    if json && let Err(error) = output::json(&line) {
+        tracing::warn!(%error, "cannot print an event");
+    }
+}
+
+fn status_report(
+    sessions: &watch::Receiver<Option<Session>>,
+    proxies: &ProxyReport,
+    started: Instant,
+) -> StatusReport {
+    StatusReport {
+        schema: STATUS_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        role: "client".to_owned(),
+        pid: std::process::id(),
+        uptime_s: started.elapsed().as_secs_f64(),
+        proxies: proxies.clone(),
+        sessions: sessions.borrow().iter().map(report).collect(),
+    }
+}

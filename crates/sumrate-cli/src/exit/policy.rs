@@ -1,0 +1,321 @@
+//! Which addresses the exit may reach. The public Internet is open; everything that could reach into
+//! the server's own machine or network is closed unless a rule opens it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use ipnet::IpNet;
+
+/// One `--allow`: a network and, if named, one port of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllowRule {
+    net: IpNet,
+    port: Option<u16>,
+}
+
+/// Why an `--allow` was refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no network; write ADDRESS, ADDRESS/BITS, ADDRESS:PORT or [IPV6/BITS]:PORT")]
+pub struct AllowRuleError(String);
+
+impl FromStr for AllowRule {
+    type Err = AllowRuleError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || AllowRuleError(text.to_owned());
+        if let Some(net) = parse_net(text) {
+            return Ok(Self { net, port: None });
+        }
+        let (net, port) = text.rsplit_once(':').ok_or_else(bad)?;
+        let net = match net.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some(six) => parse_net(six).filter(|net| matches!(net, IpNet::V6(_))),
+            None => parse_net(net).filter(|net| matches!(net, IpNet::V4(_))),
+        };
+        let port: u16 = port.parse().map_err(|_| bad())?;
+        match (net, port) {
+            (Some(net), 1..) => Ok(Self { net, port: Some(port) }),
+            _ => Err(bad()),
+        }
+    }
+}
+
+fn parse_net(text: &str) -> Option<IpNet> {
+    text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+}
+
+impl AllowRule {
+    fn opens(&self, address: IpAddr, port: u16) -> bool {
+        self.net.contains(&address) && self.port.is_none_or(|only| only == port)
+    }
+}
+
+/// Why the exit does not reach an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RefusedReason {
+    /// 127.0.0.0/8, ::1.
+    #[error("it is a loopback address")]
+    Loopback,
+    /// 0.0.0.0/8, ::.
+    #[error("it is not an address of a host")]
+    Unspecified,
+    /// 169.254.0.0/16, fe80::/10.
+    #[error("it is a link-local address")]
+    LinkLocal,
+    /// RFC 1918, fc00::/7, fec0::/10.
+    #[error("it is in a private network")]
+    Private,
+    /// 100.64.0.0/10.
+    #[error("it is in a carrier's shared address space")]
+    Shared,
+    /// 224.0.0.0/4, ff00::/8, broadcast.
+    #[error("it is a multicast or broadcast address")]
+    Multicast,
+    /// A cloud's metadata service.
+    #[error("it is a cloud metadata service")]
+    Metadata,
+    /// Documentation, benchmarking and reserved ranges.
+    #[error("it is in a reserved range")]
+    Reserved,
+    /// IPv6 that leads to an IPv4 address that is refused, or may.
+    #[error("it is a tunnel to an IPv4 address that is not allowed")]
+    Tunnel,
+    /// An address of this server.
+    #[error("it is the server's own address")]
+    OwnAddress,
+    /// Port 0.
+    #[error("port 0 cannot be connected to")]
+    PortZero,
+}
+
+/// What the exit may reach.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    allow: Vec<AllowRule>,
+    advertised: Vec<IpAddr>,
+}
+
+impl Policy {
+    /// A policy with these rules; `advertised` are addresses of this server that its interfaces do
+    /// not have (behind NAT).
+    pub fn new(allow: Vec<AllowRule>, advertised: Vec<IpAddr>) -> Self {
+        Self { allow, advertised }
+    }
+
+    /// Whether the exit may connect to `target`. `own` are the addresses of this machine.
+    pub fn check(&self, target: SocketAddr, own: &[IpAddr]) -> Result<(), RefusedReason> {
+        if target.port() == 0 {
+            return Err(RefusedReason::PortZero);
+        }
+        let address = target.ip().to_canonical();
+        if self.allow.iter().any(|rule| rule.opens(address, target.port())) {
+            return Ok(());
+        }
+        if let Some(reason) = refused_range(address) {
+            return Err(reason);
+        }
+        let is_own = |own: &IpAddr| own.to_canonical() == address;
+        if own.iter().any(is_own) || self.advertised.iter().any(is_own) {
+            return Err(RefusedReason::OwnAddress);
+        }
+        Ok(())
+    }
+}
+
+/// Metadata services outside the link-local range; 169.254.169.254 is named for its message.
+const METADATA_V4: [Ipv4Addr; 4] = [
+    Ipv4Addr::new(169, 254, 169, 254),
+    Ipv4Addr::new(168, 63, 129, 16),
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(192, 0, 0, 192),
+];
+const METADATA_V6: [Ipv6Addr; 2] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+];
+
+fn refused_range(address: IpAddr) -> Option<RefusedReason> {
+    match address {
+        IpAddr::V4(v4) => refused_v4(v4),
+        IpAddr::V6(v6) => refused_v6(v6),
+    }
+}
+
+fn refused_v4(address: Ipv4Addr) -> Option<RefusedReason> {
+    let [a, b, c, _] = address.octets();
+    Some(match (a, b, c) {
+        _ if METADATA_V4.contains(&address) => RefusedReason::Metadata,
+        (0, ..) => RefusedReason::Unspecified,
+        (127, ..) => RefusedReason::Loopback,
+        (10, ..) | (192, 168, _) => RefusedReason::Private,
+        (172, 16..=31, _) => RefusedReason::Private,
+        (100, 64..=127, _) => RefusedReason::Shared,
+        (169, 254, _) => RefusedReason::LinkLocal,
+        (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) => RefusedReason::Reserved,
+        (198, 18..=19, _) => RefusedReason::Reserved,
+        _ if address.is_broadcast() => RefusedReason::Multicast,
+        (224..=239, ..) => RefusedReason::Multicast,
+        (240.., ..) => RefusedReason::Reserved,
+        _ => return None,
+    })
+}
+
+fn refused_v6(address: Ipv6Addr) -> Option<RefusedReason> {
+    let s = address.segments();
+    let low = || Ipv4Addr::from((u32::from(s[6]) << 16) | u32::from(s[7]));
+    let through = |inner: Ipv4Addr| refused_v4(inner).map(|_| RefusedReason::Tunnel);
+    Some(match s {
+        _ if METADATA_V6.contains(&address) => RefusedReason::Metadata,
+        [0, 0, 0, 0, 0, 0, 0, 0] => RefusedReason::Unspecified,
+        [0, 0, 0, 0, 0, 0, 0, 1] => RefusedReason::Loopback,
+        // IPv4-compatible, IPv4-mapped and IPv4-translated.
+        [0, 0, 0, 0, 0, 0, _, _] | [0, 0, 0, 0, 0, 0xffff, _, _] | [0, 0, 0, 0, 0xffff, 0, _, _] => {
+            return through(low()).or(Some(RefusedReason::Tunnel).filter(|_| s[5] != 0xffff));
+        }
+        [0x64, 0xff9b, 0, 0, 0, 0, _, _] => return through(low()),
+        [0x64, 0xff9b, 1, ..] => RefusedReason::Tunnel,
+        [0x2002, high, low, ..] => {
+            return through(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+        }
+        [0x2001, 0, ..] => RefusedReason::Tunnel,
+        [0x100, 0, 0, 0, ..] | [0x2001, 0xdb8, ..] | [0x2001, 2, 0, ..] => RefusedReason::Reserved,
+        [0x3fff, 0..=0xfff, ..] | [0x5f00, ..] => RefusedReason::Reserved,
+        [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => RefusedReason::Private,
+        [0xfe80..=0xfebf, ..] => RefusedReason::LinkLocal,
+        [0xff00.., ..] => RefusedReason::Multicast,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(policy: &Policy, target: &str) -> Result<(), RefusedReason> {
+        let own = ["8.8.4.4".parse().unwrap(), "2a00::77".parse().unwrap()];
+        policy.check(target.parse().unwrap(), &own)
+    }
+
+    #[test]
+    fn table_of_refused_addresses() {
+        use RefusedReason as R;
+        let table = [
+            ("127.0.0.1:80", R::Loopback),
+            ("127.255.1.2:80", R::Loopback),
+            ("[::1]:80", R::Loopback),
+            ("0.0.0.0:80", R::Unspecified),
+            ("0.1.2.3:80", R::Unspecified),
+            ("[::]:80", R::Unspecified),
+            ("10.0.0.1:80", R::Private),
+            ("172.16.0.1:80", R::Private),
+            ("172.31.255.255:80", R::Private),
+            ("192.168.1.1:80", R::Private),
+            ("[fd00::1]:80", R::Private),
+            ("[fc00::1]:80", R::Private),
+            ("[fec0::1]:80", R::Private),
+            ("100.64.0.1:80", R::Shared),
+            ("100.127.255.255:80", R::Shared),
+            ("169.254.1.1:80", R::LinkLocal),
+            ("[fe80::1]:80", R::LinkLocal),
+            ("[febf::1]:80", R::LinkLocal),
+            ("169.254.169.254:80", R::Metadata),
+            ("168.63.129.16:80", R::Metadata),
+            ("100.100.100.200:80", R::Metadata),
+            ("192.0.0.192:80", R::Metadata),
+            ("[fd00:ec2::254]:80", R::Metadata),
+            ("[fd20:ce::254]:80", R::Metadata),
+            ("224.0.0.1:80", R::Multicast),
+            ("239.255.255.255:80", R::Multicast),
+            ("255.255.255.255:80", R::Multicast),
+            ("[ff02::1]:80", R::Multicast),
+            ("240.0.0.1:80", R::Reserved),
+            ("192.0.2.1:80", R::Reserved),
+            ("198.19.0.1:80", R::Reserved),
+            ("203.0.113.1:80", R::Reserved),
+            ("[2001:db8::1]:80", R::Reserved),
+            ("[::ffff:127.0.0.1]:80", R::Loopback),
+            ("[::ffff:10.0.0.1]:80", R::Private),
+            ("[::ffff:169.254.169.254]:80", R::Metadata),
+            ("[::127.0.0.1]:80", R::Tunnel),
+            ("[::8.8.8.8]:80", R::Tunnel),
+            ("[::ffff:0:10.0.0.1]:80", R::Tunnel),
+            ("[64:ff9b::10.0.0.1]:80", R::Tunnel),
+            ("[64:ff9b:1::1]:80", R::Tunnel),
+            ("[2002:7f00:1::]:80", R::Tunnel),
+            ("[2001:0:1::1]:80", R::Tunnel),
+            ("8.8.4.4:80", R::OwnAddress),
+            ("[2a00::77]:80", R::OwnAddress),
+            ("[::ffff:8.8.4.4]:80", R::OwnAddress),
+            ("9.9.9.9:80", R::OwnAddress),
+            ("1.1.1.1:0", R::PortZero),
+        ];
+        let policy = Policy::new(Vec::new(), vec!["9.9.9.9".parse().unwrap()]);
+        for (target, reason) in table {
+            assert_eq!(check(&policy, target), Err(reason), "{target}");
+        }
+    }
+
+    #[test]
+    fn table_of_open_addresses() {
+        let policy = Policy::default();
+        for target in [
+            "1.1.1.1:443",
+            "8.8.8.8:53",
+            "172.15.0.1:80",
+            "172.32.0.1:80",
+            "100.63.0.1:80",
+            "100.128.0.1:80",
+            "223.255.255.255:80",
+            "[2606:4700::1111]:443",
+            "[::ffff:1.1.1.1]:443",
+            "[64:ff9b::1.1.1.1]:443",
+            "[2002:101:101::1]:443",
+        ] {
+            assert_eq!(check(&policy, target), Ok(()), "{target}");
+        }
+    }
+
+    #[test]
+    fn allow_opens_exactly_what_it_names() {
+        let rules = ["10.1.0.0/16", "127.0.0.1:8080", "[fd00::/8]:443", "8.8.4.4"];
+        let allow = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+        let policy = Policy::new(allow, Vec::new());
+        for open in [
+            "10.1.2.3:22",
+            "[::ffff:10.1.2.3]:22",
+            "127.0.0.1:8080",
+            "[fd12::1]:443",
+            "8.8.4.4:1",
+        ] {
+            assert_eq!(check(&policy, open), Ok(()), "{open}");
+        }
+        for shut in ["10.2.0.1:22", "127.0.0.1:8081", "127.0.0.2:8080", "[fd12::1]:444", "10.1.1.1:0"]
+        {
+            assert!(check(&policy, shut).is_err(), "{shut}");
+        }
+    }
+
+    #[test]
+    fn malformed_rules_are_refused() {
+        for bad in ["", "x", "10.0.0.0/33", "10.0.0.1:0", "10.0.0.1:x", "fd00::/8:443:x", "[10.0.0.1]:5"]
+        {
+            assert!(bad.parse::<AllowRule>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_mapped_address_is_judged_as_the_ipv4_one(bits: u32, port in 1_u16..) {
+            let v4 = Ipv4Addr::from(bits);
+            let policy = Policy::default();
+            let plain = policy.check(SocketAddr::new(IpAddr::V4(v4), port), &[]);
+            let mapped = policy.check(SocketAddr::new(IpAddr::V6(v4.to_ipv6_mapped()), port), &[]);
+            prop_assert_eq!(plain, mapped);
+        }
+
+        #[test]
+        fn rules_never_panic(text in "\\PC{0,40}") {
+            let _ = text.parse::<AllowRule>();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The `sumrate` command: every radio you have, added up, and never worse than the best one.
+//!
+//! In the order in which data meets them: `args` is what the user wrote, `commands` what is done with
+//! it; a connection comes in through `proxy`, travels on a stream of a `tunnel` (behind which
+//! `session` puts the transport) after a word of the `service` protocol, and leaves through `exit`;
+//! `relay` copies its bytes on both ends. `bench` measures, `status` tells.
+
+pub mod args;
+pub mod bench;
+pub mod commands;
+pub mod exit;
+pub mod proxy;
+pub mod relay;
+pub mod service;
+pub mod session;
+pub mod status;
+pub mod tunnel;
+
+pub mod interfaces;
+pub mod interrupt;
+pub mod output;
+pub mod socket;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use args::{Cli, Command};
+use commands::CommandError;
+
+/// Parses a command line, carries it out, and gives the exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to stdout and are no failure.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    if let Command::Link(command) = cli.command {
+        return sumrate_link::run(command);
+    }
+    start_logging(cli.verbose);
+    let json = wants_json(&cli.command);
+    match execute(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report_error(&error, json);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn execute(command: Command) -> Result<(), CommandError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        match command {
+            Command::Serve(args) => commands::serve(args).await,
+            Command::Up(args) => commands::up(args).await,
+            Command::Bench(args) => commands::bench(args).await,
+            Command::Status(args) => commands::status(args).await,
+            Command::Credential(args) => commands::credential(&args),
+            Command::Link(_) => Ok(()),
+        }
+    });
+    // A name that is being looked up must not hold the process up.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn wants_json(command: &Command) -> bool {
+    match command {
+        Command::Serve(args) => args.json,
+        Command::Up(args) => args.json,
+        Command::Bench(args) => args.json,
+        Command::Status(args) => args.json,
+        Command::Credential(args) => args.json,
+        Command::Link(_) => false,
+    }
+}
+
+fn report_error(error: &CommandError, json: bool) {
+    if matches!(error, CommandError::Interrupted(_)) {
+        return;
+    }
+    let _ = writeln!(std::io::stderr(), "sumrate: {error}");
+    if json {
+        let _ = output::json(&error.report());
+    }
+}
+
+/// Logs to stderr: SUMRATE_LOG decides, else the number of `-v`.
+fn start_logging(verbose: u8) {
+    let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
+    let filter = EnvFilter::try_from_env("SUMRATE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init();
+}

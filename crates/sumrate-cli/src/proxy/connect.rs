@@ -1,0 +1,56 @@
+//! Asks the exit for a connection over a new stream.
+
+use std::time::Duration;
+
+use crate::service::{Answer, ConnectRequest, FailureCode, Request, read_answer, write_request};
+use crate::tunnel::{Tunnel, Use};
+
+/// Longest time for the exit's answer: its own limits and a slow path.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// Why a connection was not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ConnectFailure {
+    /// Why, for programs.
+    pub code: FailureCode,
+    /// Why, for people.
+    pub message: String,
+}
+
+impl ConnectFailure {
+    fn general(message: String) -> Self {
+        Self { code: FailureCode::General, message }
+    }
+}
+
+/// A stream whose other end is connected to `host`:`port`.
+pub async fn connect_through<T: Tunnel>(
+    tunnel: &T,
+    host: &str,
+    port: u16,
+) -> Result<T::Stream, ConnectFailure> {
+    let exchange = async {
+        let mut stream = tunnel.open(Use::Interactive).await.map_err(|error| ConnectFailure {
+            code: FailureCode::NetworkUnreachable,
+            message: error.to_string(),
+        })?;
+        let request = Request::Connect(ConnectRequest { host: host.to_owned(), port });
+        write_request(&mut stream, &request)
+            .await
+            .map_err(|error| ConnectFailure::general(error.to_string()))?;
+        let answer = read_answer(&mut stream)
+            .await
+            .map_err(|error| ConnectFailure::general(error.to_string()))?;
+        match answer {
+            Answer::Ready(_) => Ok(stream),
+            Answer::Refused { code, message } => Err(ConnectFailure { code, message }),
+        }
+    };
+    tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.unwrap_or_else(|_| {
+        Err(ConnectFailure {
+            code: FailureCode::TimedOut,
+            message: format!("the server said nothing about {host}:{port} within 25 s"),
+        })
+    })
+}

@@ -1,0 +1,9 @@
+//! The local proxies of `sumrate up`: SOCKS5 and HTTP CONNECT, each connection on a stream of its own.
+
+mod connect;
+mod http;
+mod server;
+mod socks5;
+
+pub use connect::{ConnectFailure, connect_through};
+pub use server::{Proxy, ProxyKind};

@@ -1,0 +1,127 @@
+//! Copies bytes both ways between a stream of a session and a TCP connection. An end of data in one
+//! direction is passed on and the other direction goes on; a failure is passed on as a reset.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::socket;
+use crate::tunnel::{ABORT_RELAY_FAILED, TunnelStream};
+
+/// First size of a copy buffer: thousands of idle connections must fit into memory.
+const BUFFER_MIN: usize = 16 << 10;
+/// Size that a busy connection's buffer grows to.
+const BUFFER_MAX: usize = 256 << 10;
+
+/// Bytes copied in each direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relayed {
+    /// From the stream to the connection.
+    pub to_connection: u64,
+    /// From the connection to the stream.
+    pub to_stream: u64,
+}
+
+/// Relays until both directions have ended. `early` goes to the stream first: what a proxy had read
+/// of the connection beyond its own protocol.
+///
+/// # Errors
+/// The first failure of either side; both sides were then reset.
+pub async fn relay<S: TunnelStream>(
+    stream: S,
+    mut connection: TcpStream,
+    early: &[u8],
+) -> io::Result<Relayed> {
+    let (mut stream_in, mut stream_out) = tokio::io::split(stream);
+    let (mut connection_in, mut connection_out) = connection.split();
+    let outward = async {
+        if !early.is_empty() {
+            stream_out.write_all(early).await?;
+        }
+        copy(&mut connection_in, &mut stream_out).await
+    };
+    let result = tokio::try_join!(copy(&mut stream_in, &mut connection_out), outward);
+    match result {
+        Ok((to_connection, to_stream)) => Ok(Relayed { to_connection, to_stream }),
+        Err(error) => {
+            stream_in.unsplit(stream_out).abort(ABORT_RELAY_FAILED);
+            socket::reset_on_close(&connection);
+            Err(error)
+        }
+    }
+}
+
+/// Copies to the end of data and passes the end on.
+async fn copy<R, W>(reader: &mut R, writer: &mut W) -> io::Result<u64>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut buffer = vec![0; BUFFER_MIN];
+    let mut total = 0;
+    loop {
+        let count = reader.read(&mut buffer).await?;
+        if count == 0 {
+            writer.shutdown().await?;
+            return Ok(total);
+        }
+        writer.write_all(&buffer[..count]).await?;
+        writer.flush().await?;
+        total += count as u64;
+        if count == buffer.len() && count < BUFFER_MAX {
+            buffer.resize((count * 4).min(BUFFER_MAX), 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    async fn connection_pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (dialled.unwrap(), accepted.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn both_directions_and_half_close() {
+        let (mut application, inner) = connection_pair().await;
+        let (stream, mut far) = tokio::io::duplex(1 << 20);
+        let task = tokio::spawn(async move { relay(stream, inner, b"early ").await });
+        application.write_all(b"request").await.unwrap();
+        application.shutdown().await.unwrap();
+        let mut request = Vec::new();
+        far.read_to_end(&mut request).await.unwrap();
+        assert_eq!(request, b"early request");
+        let body = vec![7; 3 << 20];
+        let writer = tokio::spawn(async move {
+            far.write_all(&body).await.unwrap();
+            far.shutdown().await.unwrap();
+        });
+        let mut answer = Vec::new();
+        application.read_to_end(&mut answer).await.unwrap();
+        writer.await.unwrap();
+        assert_eq!(answer.len(), 3 << 20);
+        let relayed = task.await.unwrap().unwrap();
+        assert_eq!(relayed, Relayed { to_connection: 3 << 20, to_stream: 7 });
+    }
+
+    #[tokio::test]
+    async fn a_failure_reaches_the_application_as_a_reset() {
+        let (mut application, inner) = connection_pair().await;
+        let (stream, far) = tokio::io::duplex(1024);
+        let task = tokio::spawn(async move { relay(stream, inner, b"").await });
+        drop(far);
+        // Writing into the closed pipe fails, which must not look like a clean end.
+        let mut buffer = [0; 1];
+        let _ = application.write_all(b"x").await;
+        let end = application.read(&mut buffer).await;
+        let outcome = task.await.unwrap();
+        assert!(outcome.is_err());
+        assert!(matches!(end, Ok(0) | Err(_)));
+    }
+}

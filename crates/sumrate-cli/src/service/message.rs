@@ -1,0 +1,132 @@
+//! Requests and answers as values.
+
+use serde::{Deserialize, Serialize};
+
+/// What a client asks of the server on a new stream.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// Kind 1: connect to a host and relay bytes.
+    Connect(ConnectRequest),
+    /// Kind 2: take part in a measurement; this stream controls it.
+    Bench(BenchRequest),
+    /// Kind 3: this stream carries the bytes of a measurement.
+    BenchStream(BenchStreamRequest),
+}
+
+/// Body of kind 1.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectRequest {
+    /// Domain name (resolved by the server) or address without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+/// Body of kind 2.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchRequest {
+    /// Number that the streams of this measurement carry, unique in the session.
+    pub id: u64,
+    /// Who sends.
+    pub direction: BenchDirection,
+    /// Number of streams that will follow.
+    pub streams: u16,
+    /// When the sender stops.
+    pub limit: BenchLimit,
+    /// Seconds sent first and not counted.
+    pub warmup_s: f64,
+    /// Length of a reported interval in seconds.
+    pub interval_s: f64,
+    /// Whether the receiver compares the bytes with the pattern.
+    pub verify: bool,
+}
+
+/// Who sends in a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BenchDirection {
+    /// The client sends to the server.
+    ClientToServer,
+    /// The server sends to the client.
+    ServerToClient,
+}
+
+/// When the sender of a measurement stops.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BenchLimit {
+    /// After the warm-up and this many seconds.
+    Seconds(f64),
+    /// After this many bytes, over all streams.
+    Bytes(u64),
+}
+
+/// Body of kind 3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BenchStreamRequest {
+    /// The measurement's number.
+    pub id: u64,
+    /// Which of its streams this is, from 0.
+    pub index: u16,
+}
+
+/// What the server says to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Status 0: go on. The text describes what was reached, such as the address.
+    Ready(String),
+    /// Any other status: the stream ends here.
+    Refused {
+        /// Why, for programs.
+        code: FailureCode,
+        /// Why, for people.
+        message: String,
+    },
+}
+
+/// Why the server did not do what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FailureCode {
+    /// Anything that has no code of its own.
+    General = 1,
+    /// The exit's policy does not permit this target.
+    NotAllowed = 2,
+    /// No route to the target's network.
+    NetworkUnreachable = 3,
+    /// The target does not answer.
+    HostUnreachable = 4,
+    /// The target refused the connection.
+    Refused = 5,
+    /// The target did not answer in time.
+    TimedOut = 6,
+    /// The server does not know this kind of request.
+    Unsupported = 7,
+    /// The name could not be resolved.
+    NameFailure = 8,
+    /// The request makes no sense.
+    BadRequest = 9,
+    /// The server is at a limit.
+    Busy = 10,
+}
+
+impl FailureCode {
+    /// Every code.
+    pub const ALL: [Self; 10] = [
+        Self::General,
+        Self::NotAllowed,
+        Self::NetworkUnreachable,
+        Self::HostUnreachable,
+        Self::Refused,
+        Self::TimedOut,
+        Self::Unsupported,
+        Self::NameFailure,
+        Self::BadRequest,
+        Self::Busy,
+    ];
+
+    /// The code for a status byte; an unknown one counts as general.
+    pub fn from_status(status: u8) -> Self {
+        Self::ALL.into_iter().find(|code| *code as u8 == status).unwrap_or(Self::General)
+    }
+}

@@ -1,0 +1,76 @@
+//! The transport behind the seam of [`tunnel`](crate::tunnel).
+
+use std::io;
+
+use bytes::Bytes;
+use fbdt::{Class, Session, Stream};
+use tokio::sync::watch;
+
+use crate::status::SessionReport;
+use crate::tunnel::{Delivery, Tunnel, TunnelError, TunnelStream, Use};
+
+impl TunnelStream for Stream {
+    fn abort(&mut self, code: u32) {
+        self.reset(code);
+        self.stop_sending(code);
+    }
+
+    async fn read_piece(&mut self, max: usize) -> io::Result<Option<Bytes>> {
+        self.read_chunk(max).await
+    }
+
+    fn delivery(&self) -> Option<Delivery> {
+        self.stats().as_ref().map(Delivery::from)
+    }
+}
+
+/// The client's session of the moment: it is replaced when it is lost.
+#[derive(Clone)]
+pub struct SessionTunnel(watch::Receiver<Option<Session>>);
+
+impl SessionTunnel {
+    /// A tunnel over whatever session the channel holds.
+    pub fn new(sessions: watch::Receiver<Option<Session>>) -> Self {
+        Self(sessions)
+    }
+
+    /// A tunnel over one session for good.
+    pub fn fixed(session: Session) -> Self {
+        Self(watch::Sender::new(Some(session)).subscribe())
+    }
+
+    fn current(&self) -> Option<Session> {
+        self.0.borrow().clone()
+    }
+}
+
+impl Tunnel for SessionTunnel {
+    type Stream = Stream;
+
+    async fn open(&self, purpose: Use) -> Result<Stream, TunnelError> {
+        let session = self.current().ok_or(TunnelError::NoSession)?;
+        let class = match purpose {
+            Use::Interactive => Class::Interactive,
+            Use::Bulk => Class::Background,
+        };
+        session
+            .open_stream(class)
+            .await
+            .map_err(|error| TunnelError::Refused(error.to_string()))
+    }
+
+    fn report(&self) -> Option<SessionReport> {
+        self.current().as_ref().map(report)
+    }
+}
+
+/// What a session is doing now.
+pub fn report(session: &Session) -> SessionReport {
+    let text = |address: Option<std::net::SocketAddr>| address.map(|address| address.to_string());
+    let endpoints = session
+        .paths()
+        .into_iter()
+        .map(|path| (path.name, (text(path.local), text(path.remote))))
+        .collect();
+    SessionReport::new(session.id(), session.stats(), endpoints)
+}

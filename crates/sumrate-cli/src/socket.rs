@@ -1,0 +1,91 @@
+//! Socket options that every socket of this program gets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+/// A silent peer is probed after this time, so that a vanished one does not hold a stream for ever.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// Connects with the options set before the handshake.
+///
+/// # Errors
+/// What the system says, among it that the kernel lacks the congestion control.
+pub async fn connect(target: SocketAddr, congestion_control: &str) -> io::Result<TcpStream> {
+    let socket = if target.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    set_options(&SockRef::from(&socket), congestion_control)?;
+    socket.connect(target).await
+}
+
+/// Listens; accepted sockets inherit the options.
+///
+/// # Errors
+/// What the system says: address in use, not this machine's, port below 1024 without privilege.
+pub fn listen(address: SocketAddr, congestion_control: &str) -> io::Result<TcpListener> {
+    let socket =
+        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    set_options(&SockRef::from(&socket), congestion_control)?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(1024)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Sets the options again on an accepted socket: not every kernel passes all of them on.
+pub fn tune_accepted(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+}
+
+fn set_options(socket: &SockRef<'_>, congestion_control: &str) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_congestion(congestion_control.as_bytes())?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))
+}
+
+/// Makes the socket's close a reset, so that the peer sees a failure and no end of data.
+pub fn reset_on_close(stream: &TcpStream) {
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}
+
+/// Whether this kernel offers the congestion control to this process.
+///
+/// # Errors
+/// The names that it does offer.
+pub fn check_congestion_control(name: &str) -> Result<(), String> {
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default();
+    let probe = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
+        .and_then(|socket| socket.set_tcp_congestion(name.as_bytes()));
+    probe.map_err(|_| known.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn congestion_control_and_nodelay_are_set_on_both_ends() {
+        let listener = listen("127.0.0.1:0".parse().unwrap(), "cubic").unwrap();
+        let dialled = connect(listener.local_addr().unwrap(), "cubic").await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        tune_accepted(&accepted);
+        for stream in [&dialled, &accepted] {
+            assert!(stream.nodelay().unwrap());
+            let name = SockRef::from(stream).tcp_congestion().unwrap();
+            assert!(name.starts_with(b"cubic"));
+        }
+    }
+
+    #[test]
+    fn unknown_algorithms_are_told_apart() {
+        assert!(check_congestion_control("cubic").is_ok());
+        assert!(check_congestion_control("nonsense").unwrap_err().contains("cubic"));
+    }
+}

@@ -1,0 +1,12 @@
+//! What a running process says about itself: as values, over a socket, and as a table.
+
+mod report;
+mod socket;
+mod table;
+
+pub use report::{
+    DelayReport, PathReport, ProxyReport, RedundantReport, STATUS_SCHEMA, SessionReport,
+    StatusReport, StreamReport,
+};
+pub use socket::{SocketError, StatusSocket, ask, default_directory, find_sockets};
+pub use table::write_table;

@@ -1,0 +1,227 @@
+//! The status over a Unix socket: whoever connects is sent the report as one JSON object.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+
+use super::StatusReport;
+
+/// Longest time for one exchange.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest answer, in bytes.
+const ANSWER_MAX: u64 = 64 << 20;
+
+/// Why the status socket could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Another process answers there.
+    #[error("another process serves {0}; stop it or name another --status-socket")]
+    InUse(PathBuf),
+    /// A file that is no socket is in the way.
+    #[error("{0} exists and is no socket; name another path")]
+    NotASocket(PathBuf),
+    /// The directory for sockets belongs to somebody else or is open to others.
+    #[error("{0} is not a directory of yours alone; remove it or set XDG_RUNTIME_DIR")]
+    Directory(PathBuf),
+    /// The system refused.
+    #[error("cannot use the status socket {path}: {error}")]
+    Io {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Nobody serves it.
+    #[error("nothing answers on {path}: {error}; is `sumrate up` or `sumrate serve` running?")]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The answer is no status report.
+    #[error("{path} gave no status report: {error}")]
+    Malformed {
+        /// The socket.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+}
+
+/// A listening status socket; its file goes when this is dropped.
+#[derive(Debug)]
+pub struct StatusSocket {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+impl StatusSocket {
+    /// Listens on `path`, or on a name of this process's own in the default directory. A socket that
+    /// nobody serves any more is replaced.
+    ///
+    /// # Errors
+    /// [`SocketError`] when the path is taken or cannot be made.
+    pub fn bind(path: Option<&Path>, command: &str) -> Result<Self, SocketError> {
+        let path = match path {
+            Some(path) => path.to_owned(),
+            None => {
+                let directory = default_directory();
+                make_private(&directory)?;
+                directory.join(format!("{command}-{}.sock", std::process::id()))
+            }
+        };
+        let failed = |error| SocketError::Io { path: path.clone(), error };
+        remove_stale(&path)?;
+        // Bound under a mask, so that the socket is never open to others, not even briefly.
+        let mask = nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o177));
+        let bound = UnixListener::bind(&path);
+        nix::sys::stat::umask(mask);
+        Ok(Self { listener: bound.map_err(failed)?, path })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Answers until the future is dropped.
+    pub async fn serve(&self, report: impl Fn() -> StatusReport) {
+        loop {
+            let Ok((mut stream, _)) = self.listener.accept().await else {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            let Ok(mut answer) = serde_json::to_vec(&report()) else { continue };
+            answer.push(b'\n');
+            tokio::spawn(async move {
+                let _ = tokio::time::timeout(EXCHANGE_TIMEOUT, stream.write_all(&answer)).await;
+            });
+        }
+    }
+}
+
+impl Drop for StatusSocket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Asks the process behind a socket.
+///
+/// # Errors
+/// [`SocketError::Silent`] when nobody is there.
+pub async fn ask(path: &Path) -> Result<StatusReport, SocketError> {
+    let silent = |error| SocketError::Silent { path: path.to_owned(), error };
+    let exchange = async {
+        let stream = UnixStream::connect(path).await?;
+        let mut answer = Vec::new();
+        stream.take(ANSWER_MAX).read_to_end(&mut answer).await?;
+        Ok(answer)
+    };
+    let answer = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        .map_err(silent)?;
+    serde_json::from_slice(&answer)
+        .map_err(|error| SocketError::Malformed { path: path.to_owned(), error })
+}
+
+/// `$XDG_RUNTIME_DIR/sumrate`, or a private directory in `/tmp` where that is not set.
+pub fn default_directory() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()) {
+        Some(runtime) => PathBuf::from(runtime).join("sumrate"),
+        None => PathBuf::from(format!("/tmp/sumrate-{}", nix::unistd::geteuid())),
+    }
+}
+
+/// The sockets in a directory, in order.
+pub fn find_sockets(directory: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(directory)
+        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+        .unwrap_or_default();
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
+    found.sort();
+    found
+}
+
+fn make_private(directory: &Path) -> Result<(), SocketError> {
+    let failed = |error| SocketError::Io { path: directory.to_owned(), error };
+    match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        _ => {}
+    }
+    let found = std::fs::symlink_metadata(directory).map_err(failed)?;
+    let private = found.is_dir()
+        && found.uid() == nix::unistd::geteuid().as_raw()
+        && found.permissions().mode() & 0o022 == 0;
+    if private { Ok(()) } else { Err(SocketError::Directory(directory.to_owned())) }
+}
+
+fn remove_stale(path: &Path) -> Result<(), SocketError> {
+    use std::os::unix::fs::FileTypeExt;
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        return Err(SocketError::NotASocket(path.to_owned()));
+    }
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(SocketError::InUse(path.to_owned()));
+    }
+    std::fs::remove_file(path)
+        .map_err(|error| SocketError::Io { path: path.to_owned(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{ProxyReport, STATUS_SCHEMA};
+
+    fn report() -> StatusReport {
+        StatusReport {
+            schema: STATUS_SCHEMA.to_owned(),
+            version: "0".to_owned(),
+            role: "client".to_owned(),
+            pid: 1,
+            uptime_s: 0.5,
+            proxies: ProxyReport::default(),
+            sessions: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn asked_and_answered_and_gone_afterwards() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("up-1.sock");
+        let socket = StatusSocket::bind(Some(&path), "up").unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(matches!(StatusSocket::bind(Some(&path), "up"), Err(SocketError::InUse(_))));
+        let answer = tokio::select! {
+            answer = ask(&path) => answer.unwrap(),
+            () = socket.serve(report) => unreachable!(),
+        };
+        assert_eq!(answer, report());
+        assert_eq!(find_sockets(directory.path()), [path.clone()]);
+        drop(socket);
+        assert!(matches!(ask(&path).await, Err(SocketError::Silent { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_a_file_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s.sock");
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(StatusSocket::bind(Some(&path), "up").is_ok());
+        let file = directory.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        assert!(matches!(
+            StatusSocket::bind(Some(&file), "up"),
+            Err(SocketError::NotASocket(_))
+        ));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
+    }
+}

@@ -1,0 +1,125 @@
+//! The status for people.
+
+use std::io::{self, Write};
+
+use super::{PathReport, SessionReport, StatusReport, StreamReport};
+
+/// Writes the report as text.
+///
+/// # Errors
+/// What the writer says.
+pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()> {
+    writeln!(
+        out,
+        "{} {}, process {}, up for {:.0} s",
+        report.role, report.version, report.pid, report.uptime_s
+    )?;
+    if let Some(socks) = &report.proxies.socks {
+        writeln!(out, "SOCKS5 proxy on {socks}")?;
+    }
+    if let Some(http) = &report.proxies.http {
+        writeln!(out, "HTTP CONNECT proxy on {http}")?;
+    }
+    if report.sessions.is_empty() {
+        writeln!(out, "no session")?;
+    }
+    for session in &report.sessions {
+        write_session(out, session)?;
+    }
+    Ok(())
+}
+
+fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nsession {}, {}: sent {}, redundant {}, received {}, {} open streams",
+        session.id.get(..8).unwrap_or(&session.id),
+        session.placement,
+        bytes(session.sent_bytes),
+        bytes(session.redundant_bytes),
+        bytes(session.received_bytes),
+        session.streams.len()
+    )?;
+    let head = ["path", "health", "direction", "rate", "rtt", "commit", "sent", "redundant", "received", "now"];
+    let rows: Vec<_> = session.paths.iter().map(path_row).collect();
+    write_columns(out, &head, &rows)?;
+    for path in &session.paths {
+        if let (Some(local), Some(remote)) = (&path.local, &path.remote) {
+            writeln!(out, "  {}: {local} -> {remote}", path.name)?;
+        }
+    }
+    if !session.streams.is_empty() {
+        let head = ["stream", "class", "written", "received", "in-order delay p50/p99/max", "longest stall"];
+        let rows: Vec<_> = session.streams.iter().map(stream_row).collect();
+        write_columns(out, &head, &rows)?;
+    }
+    Ok(())
+}
+
+fn path_row(path: &PathReport) -> Vec<String> {
+    vec![
+        path.name.clone(),
+        path.health.clone(),
+        path.direction.clone(),
+        format!("{:.1} Mbit/s", path.rate_mbps),
+        format!("{:.1} ms", path.rtt_ms),
+        bytes(path.commit_bytes),
+        bytes(path.sent_bytes),
+        bytes(path.redundant_bytes),
+        bytes(path.received_bytes),
+        path.why_idle.clone(),
+    ]
+}
+
+fn stream_row(stream: &StreamReport) -> Vec<String> {
+    let delay = stream.in_order_delay_ms;
+    vec![
+        stream.id.to_string(),
+        stream.class.clone(),
+        bytes(stream.written_bytes),
+        bytes(stream.received_bytes),
+        format!("{:.1} / {:.1} / {:.1} ms", delay.p50, delay.p99, delay.max),
+        format!("{:.0} ms", stream.longest_stall_ms),
+    ]
+}
+
+fn write_columns(out: &mut impl Write, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain(head.get(column).map(|cell| cell.len())).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |cells: &[String]| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+    writeln!(out, "{}", line(&head))?;
+    rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))
+}
+
+/// Bytes with a decimal unit.
+fn bytes(count: u64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let count = count as f64;
+    match units.iter().find(|(size, _)| count >= *size) {
+        Some((size, unit)) => format!("{:.1} {unit}", count / size),
+        None => format!("{count} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_and_columns() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1_500), "1.5 kB");
+        assert_eq!(bytes(2_400_000_000), "2.4 GB");
+        let mut out = Vec::new();
+        let rows = [vec!["wifi".to_owned(), "active".to_owned()], vec!["é".to_owned(), "x".to_owned()]];
+        write_columns(&mut out, &["path", "health"], &rows).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "path  health\nwifi  active\né     x\n");
+    }
+}

@@ -1,0 +1,127 @@
+//! The seam between this program and the transport: all that the proxies, the exit and the benchmark
+//! need of a session. Tests put in-memory pipes behind it.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use crate::status::SessionReport;
+
+/// Code with which a stream is reset because its other side failed.
+pub const ABORT_RELAY_FAILED: u32 = 0x100;
+
+/// A two-way byte stream of a session.
+pub trait TunnelStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Gives the stream up in both directions, so that the peer sees a failure and no end of data.
+    fn abort(&mut self, code: u32);
+
+    /// The next piece of data, at most `max` bytes, or `None` at the end; without a copy where the
+    /// transport can.
+    fn read_piece(
+        &mut self,
+        max: usize,
+    ) -> impl Future<Output = io::Result<Option<Bytes>>> + Send {
+        async move {
+            let mut piece = BytesMut::with_capacity(max);
+            let count = self.read_buf(&mut piece).await?;
+            Ok((count > 0).then(|| piece.freeze()))
+        }
+    }
+
+    /// Delay and stalls of what this end received on the stream, if they are known.
+    fn delivery(&self) -> Option<Delivery> {
+        None
+    }
+}
+
+/// What a receiver knows about one stream.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Delivery {
+    /// Median time from a byte's arrival to its delivery, in milliseconds.
+    pub p50_ms: f64,
+    /// The 99th percentile of it.
+    pub p99_ms: f64,
+    /// Its maximum.
+    pub max_ms: f64,
+    /// Most bytes that ever waited for earlier ones.
+    pub buffer_peak: u64,
+}
+
+/// What a stream is used for; the transport derives windows and priority from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// A proxied connection, a request, a report.
+    Interactive,
+    /// A measurement's data.
+    Bulk,
+}
+
+/// Why no stream could be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum TunnelError {
+    /// There is no session at the moment.
+    #[error("no path to the server is up; `sumrate status` shows why")]
+    NoSession,
+    /// The session did not open a stream.
+    #[error("the session opened no stream: {0}")]
+    Refused(String),
+}
+
+impl From<TunnelError> for io::Error {
+    fn from(error: TunnelError) -> Self {
+        Self::new(io::ErrorKind::NotConnected, error)
+    }
+}
+
+/// A session, or something that behaves like one.
+pub trait Tunnel: Clone + Send + Sync + 'static {
+    /// Its streams.
+    type Stream: TunnelStream;
+
+    /// Opens a stream to the other end.
+    fn open(&self, purpose: Use) -> impl Future<Output = Result<Self::Stream, TunnelError>> + Send;
+
+    /// What the session is doing now.
+    fn report(&self) -> Option<SessionReport>;
+}
+
+/// Where a measurement gets the state of its session from.
+pub type ReportSource = std::sync::Arc<dyn Fn() -> Option<SessionReport> + Send + Sync>;
+
+#[cfg(test)]
+pub(crate) mod in_memory {
+    //! A tunnel of in-memory pipes; whoever holds the other end plays the server.
+
+    use tokio::io::DuplexStream;
+    use tokio::sync::mpsc;
+
+    use super::{SessionReport, Tunnel, TunnelError, TunnelStream, Use};
+
+    impl TunnelStream for DuplexStream {
+        fn abort(&mut self, _code: u32) {}
+    }
+
+    #[derive(Clone)]
+    pub(crate) struct PipeTunnel(mpsc::UnboundedSender<DuplexStream>);
+
+    /// A tunnel and the streams that it opens, as the server sees them.
+    pub(crate) fn pipe_tunnel() -> (PipeTunnel, mpsc::UnboundedReceiver<DuplexStream>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (PipeTunnel(sender), receiver)
+    }
+
+    impl Tunnel for PipeTunnel {
+        type Stream = DuplexStream;
+
+        async fn open(&self, _purpose: Use) -> Result<DuplexStream, TunnelError> {
+            let (here, there) = tokio::io::duplex(64 << 10);
+            self.0.send(there).map_err(|_| TunnelError::NoSession)?;
+            Ok(here)
+        }
+
+        fn report(&self) -> Option<SessionReport> {
+            None
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Commands to a running emulator: JSON lines over a unix socket.
+
+pub mod client;
+pub mod protocol;
+pub mod server;

@@ -1,0 +1,246 @@
+//! The pipeline of one direction, wired together.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rand_chacha::ChaCha8Rng;
+
+use super::counters::Counters;
+use super::delay::DelayLine;
+use super::loss::Loss;
+use super::queue::{Queue, bits_of};
+use super::rate::Rate;
+use crate::config::parameters::{Parameters, RateSetting, Update};
+use crate::packet::{Frame, Packet};
+use crate::time::Nanos;
+
+/// Most segments that are sent as one part of a super-packet when the rate is limited.
+const MAX_PART: usize = 16;
+/// A part takes no longer than this to send, unless it is a single segment.
+const MAX_PART_TIME: Nanos = 500_000;
+
+/// What the transmitter is sending: a part of the packet at the queue's head, or one segment that will be lost.
+#[derive(Clone, Debug)]
+struct InService {
+    segments: Range<usize>,
+    lost: bool,
+    bits: u64,
+    /// Bits left at time `since`.
+    left: u64,
+    since: Nanos,
+    finish: Option<Nanos>,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub struct Pipeline {
+    parameters: Parameters,
+    rate: Rate,
+    trace_origin: Nanos,
+    queue: Queue,
+    service: Option<InService>,
+    /// When the transmitter finished its last part.
+    idle_since: Nanos,
+    /// The next segment was already drawn as lost.
+    loses_next: bool,
+    loss: Loss,
+    line: DelayLine<Frame>,
+    random: ChaCha8Rng,
+    counters: Counters,
+}
+
+impl Pipeline {
+    /// A direction with these parameters; a trace in them begins at `now`.
+    pub fn new(now: Nanos, parameters: Parameters, random: ChaCha8Rng) -> Pipeline {
+        Pipeline {
+            rate: effective_rate(&parameters, now),
+            loss: Loss::new(parameters.loss, parameters.loss_burst),
+            parameters,
+            trace_origin: now,
+            queue: Queue::default(),
+            service: None,
+            idle_since: now,
+            loses_next: false,
+            line: DelayLine::default(),
+            random,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The parameters in force.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The rate in force.
+    pub fn rate(&self) -> &Rate {
+        &self.rate
+    }
+
+    /// Counts so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Bytes that wait for the transmitter.
+    pub fn queue_bytes(&self, now: Nanos) -> u64 {
+        self.queue.bits().saturating_sub(self.served(now)) / 8
+    }
+
+    /// Takes in a packet.
+    pub fn arrive(&mut self, now: Nanos, packet: Packet) {
+        self.advance(now);
+        let segments = packet.segments();
+        self.counters.packets_in += 1;
+        self.counters.segments_in += segments as u64;
+        self.counters.bytes_in += packet.wire_bytes(&(0..segments)) as u64;
+        let served = self.served(now);
+        let dropped = self
+            .queue
+            .admit(now, packet, self.parameters.queue, &self.rate, served);
+        self.counters.queue_drops += dropped as u64;
+        self.advance(now);
+        let waiting = self.queue_bytes(now);
+        self.counters.queue_peak_bytes = self.counters.queue_peak_bytes.max(waiting);
+    }
+
+    /// Changes parameters. What is in flight stays in flight; what is being sent goes on at the new rate.
+    pub fn apply(&mut self, now: Nanos, update: &Update) {
+        self.advance(now);
+        if let Some(service) = &mut self.service {
+            let sent = self.rate.bits_between(service.since, now);
+            service.left = service.left.saturating_sub(sent);
+            service.since = service.since.max(now);
+        }
+        self.parameters.apply(update);
+        if update.rate.is_some() {
+            self.trace_origin = now;
+        }
+        self.rate = effective_rate(&self.parameters, self.trace_origin);
+        if update.loss.is_some() || update.loss_burst.is_some() {
+            self.loss = Loss::new(self.parameters.loss, self.parameters.loss_burst);
+            self.loses_next = false;
+        }
+        if let Some(service) = &mut self.service {
+            service.finish = self.rate.finish(service.since, service.left);
+        }
+        self.advance(now);
+    }
+
+    /// Does what the transmitter has done by `now`.
+    pub fn advance(&mut self, now: Nanos) {
+        loop {
+            if self.service.is_none() {
+                self.service = self.start_next();
+            }
+            match self.service.as_ref().and_then(|service| service.finish) {
+                Some(finish) if finish <= now => self.complete(finish),
+                _ => return,
+            }
+        }
+    }
+
+    /// When `advance` and `pop_due` have something to do next.
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        let sent = self.service.as_ref().and_then(|service| service.finish);
+        // A part that is through needs nothing before it has crossed the link.
+        let crossed = sent.map(|finish| finish.saturating_add(self.parameters.delay));
+        match (crossed, self.line.next_due()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The next frame that is due at `now`, with the time at which it was.
+    pub fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, Frame)> {
+        self.line.pop_due(now)
+    }
+
+    /// Counts a frame that the device took, or refused.
+    pub fn sent(&mut self, frame: &Frame, taken: bool) {
+        if taken {
+            self.counters.packets_out += 1;
+            self.counters.segments_out += frame.segments() as u64;
+            self.counters.bytes_out += frame.wire_bytes() as u64;
+        } else {
+            self.counters.device_drops += frame.segments() as u64;
+        }
+    }
+
+    /// Bits of the part in service that have left by `now`.
+    fn served(&self, now: Nanos) -> u64 {
+        self.service.as_ref().map_or(0, |service| {
+            let sent = self.rate.bits_between(service.since, now).min(service.left);
+            service.bits - (service.left - sent)
+        })
+    }
+
+    fn start_next(&mut self) -> Option<InService> {
+        let head = self.queue.head()?;
+        let start = self.idle_since.max(head.arrived);
+        let first = head.next;
+        let (mut end, lost) = if std::mem::take(&mut self.loses_next) {
+            (first + 1, true)
+        } else {
+            let limit = head.end.min(first.saturating_add(part_limit(&self.rate, start, head.packet.wire_bytes(&(first..first + 1)))));
+            let mut end = first;
+            while end < limit && !self.loses_next {
+                self.loses_next = self.loss.is_lost(&mut self.random);
+                end += usize::from(!self.loses_next);
+            }
+            let lost = end == first && std::mem::take(&mut self.loses_next);
+            (end, lost)
+        };
+        end = end.max(first + 1);
+        let bits = bits_of(&head.packet, first..end);
+        Some(InService {
+            segments: first..end,
+            lost,
+            bits,
+            left: bits,
+            since: start,
+            finish: self.rate.finish(start, bits),
+        })
+    }
+
+    fn complete(&mut self, finish: Nanos) {
+        let Some(service) = self.service.take() else {
+            return;
+        };
+        let count = service.segments.len() as u64;
+        if self.parameters.blackout {
+            self.counters.blackout_drops += count;
+        } else if service.lost {
+            self.counters.lost += count;
+        } else if let Some(head) = self.queue.head() {
+            let frame = head.packet.frame(service.segments.clone());
+            let (delay, jitter) = (self.parameters.delay, self.parameters.jitter);
+            self.line.push(finish, delay, jitter, &mut self.random, frame);
+        }
+        self.queue.advance(service.segments.len());
+        self.idle_since = finish;
+    }
+}
+
+/// The rate that parameters ask for.
+fn effective_rate(parameters: &Parameters, trace_origin: Nanos) -> Rate {
+    match (&parameters.rate, parameters.hold) {
+        (_, true) => Rate::Stopped,
+        (RateSetting::Unlimited, _) => Rate::Unlimited,
+        (RateSetting::Constant(rate), _) => Rate::Constant(*rate),
+        (RateSetting::Trace(trace), _) => Rate::Trace {
+            trace: Arc::clone(trace),
+            origin: trace_origin,
+        },
+    }
+}
+
+/// Segments of `wire_bytes` that are sent as one part.
+fn part_limit(rate: &Rate, now: Nanos, wire_bytes: usize) -> usize {
+    if *rate == Rate::Unlimited {
+        return usize::MAX;
+    }
+    let possible = rate.bits_between(now, now.saturating_add(MAX_PART_TIME)) / 8;
+    let segments = possible / (wire_bytes as u64).max(1);
+    usize::try_from(segments).map_or(MAX_PART, |segments| segments.clamp(1, MAX_PART))
+}

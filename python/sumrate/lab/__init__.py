@@ -1,0 +1,1 @@
+"""Experiments on real stacks: private namespaces, emulated links, one endpoint per scheme."""

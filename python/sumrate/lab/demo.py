@@ -1,0 +1,397 @@
+"""The demo: one real file by plain curl over WiFi, WiGig, kernel MPTCP and Sumrate.
+
+WiGig is blocked between seconds 2 and 4 of every transfer, counted from its first byte.
+
+How the sum ratio outside the blockage is defined. The goodput of Sumrate is taken over fixed clock
+intervals: 0.5 s to 2.0 s, and 4.5 s (half a second after the blockage) to the end of its transfer.
+It is divided by the sum of the links, each measured alone in the same run over its own undisturbed
+time: 0.5 s to 2.0 s, and from half a second after its first byte that came after the blockage to
+its end. So the time that a lone TCP needs to wake up after a blockage is not counted against the
+sum of the links, which makes the ratio lower, not higher. The same ratio without any margin (0 to
+2.0 s, 4.0 s to the end; links alone 0 to 2.0 s, and from their first byte after the blockage) is
+reported beside it.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Sumrate, Unavailable
+from sumrate.lab.lateness import LATE_MS, is_late, worst_lateness_ms
+from sumrate.lab.links import Blackout
+from sumrate.lab.measure import Curve, Interval, watch
+from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
+from sumrate.lab.payload import NoRoomError, Payload, make_payload, sha256_of, storage
+from sumrate.lab.priority import granted, raise_own
+from sumrate.lab.process import Process, ProcessFailedError
+from sumrate.lab.programs import REPOSITORY, MissingProgramError, program, require
+from sumrate.lab.results import Progress, provenance, rounded, write_json
+from sumrate.lab.scene import Scene, radio, scene
+from sumrate.lab.traffic import Probe
+from sumrate.report.demo_page import demo_page
+
+SCHEMA = "sumrate-demo-result/1"
+BLOCKAGE = Blackout(2.0, 4.0)
+MARGIN_S = 0.5
+WIFI = radio("wifi", 1, 630.0, 3.0, *())
+WIGIG = radio("wigig", 2, 1800.0, 2.0, BLOCKAGE)
+LINKS = (WIFI, WIGIG)
+SCHEMES: tuple[Scheme, ...] = (
+    SinglePath(WIFI, "WiFi alone"),
+    SinglePath(WIGIG, "WiGig alone"),
+    KernelMptcp(),
+    Sumrate(),
+)
+EXPECTED_MBPS = {"wifi": 600.0, "wigig": 1350.0, "mptcp": 1750.0, "sumrate": 1950.0}
+TIMEOUT_FACTOR = 6.0
+PROBE_S = 1.0
+"""When the connections are looked at, seconds after the first byte."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for."""
+
+    size: int
+    seed: int
+    output: Path
+    only: tuple[str, ...]
+    json: bool
+    keep: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One scheme's entry in the result, and its curve if it finished."""
+
+    entry: dict[str, Any]
+    curve: Curve | None
+
+
+def undisturbed(curve: Curve, *, blocked: bool, margin_s: float) -> list[Interval]:
+    """The time of a transfer that the blockage does not touch.
+
+    Args:
+        curve: the transfer.
+        blocked: whether the blockage hits this scheme's only link, so that its own recovery
+            is left out as well.
+        margin_s: seconds left out at the start and after the blockage (or the recovery).
+
+    """
+    end = curve.duration_s
+    restart = BLOCKAGE.end_s
+    if blocked and end > restart:
+        restart = max(restart, curve.resumed_after(restart))
+    intervals = [(margin_s, BLOCKAGE.start_s), (restart + margin_s, end)]
+    return [(start, min(stop, end)) for start, stop in intervals if start < min(stop, end)]
+
+
+def sum_ratio(curves: dict[str, Curve], margin_s: float) -> float | None:
+    """Sumrate's goodput over the sum of the links alone, outside the blockage; None without all."""
+    if not {"wifi", "wigig", "sumrate"} <= curves.keys():
+        return None
+    goodput = {
+        name: curves[name].goodput_mbps(
+            *undisturbed(curves[name], blocked=name == "wigig", margin_s=margin_s)
+        )
+        for name in ("wifi", "wigig", "sumrate")
+    }
+    total = goodput["wifi"] + goodput["wigig"]
+    return rounded(goodput["sumrate"] / total, 4) if total else None
+
+
+def describe(curve: Curve, name: str) -> dict[str, Any]:
+    """The measured part of a scheme's entry."""
+    stall = curve.longest_stall()
+    after = (BLOCKAGE.start_s, BLOCKAGE.end_s + MARGIN_S)
+    during = curve.longest_stall(after)
+    outside = undisturbed(curve, blocked=name == "wigig", margin_s=MARGIN_S)
+    return {
+        "goodput_mbps": rounded(curve.goodput_mbps()),
+        "goodput_during_blockage_mbps": rounded(
+            curve.goodput_mbps((BLOCKAGE.start_s, min(BLOCKAGE.end_s, curve.duration_s)))
+            if curve.duration_s > BLOCKAGE.start_s
+            else 0.0
+        ),
+        "goodput_outside_blockage_mbps": rounded(curve.goodput_mbps(*outside)),
+        "longest_stall_ms": rounded(stall.length_s * 1e3, 1),
+        "longest_stall_at_s": rounded(stall.at_s),
+        "longest_stall_around_blockage_ms": rounded(during.length_s * 1e3, 1),
+        "duration_s": rounded(curve.duration_s),
+        "worst_sampling_gap_ms": rounded(curve.worst_gap_s * 1e3, 1),
+        "series": [[rounded(t), rounded(g, 1)] for t, g in curve.series()],
+    }
+
+
+class Transfer:
+    """One download by one scheme, with everything that is recorded beside it."""
+
+    def __init__(self, scheme: Scheme, payload: Payload, built: Scene, progress: Progress) -> None:
+        """Prepares the transfer in a scene."""
+        self.scheme = scheme
+        self.payload = payload
+        self.scene = built
+        self.progress = progress
+        self.probe = Probe(built.server)
+        self._shown_s = -1.0
+
+    def run(self, output: Path) -> Outcome:
+        """Downloads into `output` and verifies the checksum after the clock has stopped."""
+        expected_s = self.payload.size * 8e-6 / EXPECTED_MBPS[self.scheme.name]
+        with self.scheme.download(self.scene, self.payload, output) as ready:
+            log = self.scene.folder / "curl.log"
+            with Process(ready.curl, log=log, host=self.scene.client) as curl:
+                curve = watch(
+                    curl,
+                    output,
+                    timeout_s=30 + TIMEOUT_FACTOR * expected_s,
+                    on_first_byte=self.scene.emulator.trigger,
+                    on_sample=lambda at, size: self._sampled(at, size, expected_s),
+                )
+            stats = self.scene.emulator.stats()
+            settings = self.scene.settings()
+        self.progress.show(f"{self.scheme.title}: verifying the checksum")
+        same = output.stat().st_size == self.payload.size
+        same = same and sha256_of(output) == self.payload.sha256
+        emulator = self.scene.emulator.process
+        emulator.stop()
+        cpu = {"curl": curl.cpu_seconds, "sumrate-link": emulator.cpu_seconds}
+        cpu.update({name: process.cpu_seconds for name, process in ready.processes.items()})
+        entry = {
+            **describe(curve, self.scheme.name),
+            "sha256_ok": same,
+            "command": curl.command_line,
+            "other_commands": ready.commands,
+            "cpu_seconds": cpu,
+            "connections": self.probe.connections(),
+            "tcp_settings": settings,
+            "emulator": {"worst_lateness_ms": worst_lateness_ms(stats), "stats": stats},
+            "void": is_late(stats),
+        }
+        return Outcome(entry, curve)
+
+    def _sampled(self, at_s: float, size: int, expected_s: float) -> None:
+        if at_s >= PROBE_S:
+            self.probe.fire()
+        if at_s - self._shown_s >= 0.5 or self._shown_s < 0:
+            self._shown_s = at_s
+            done = size / self.payload.size
+            self.progress.show(
+                f"{self.scheme.title}: {done:4.0%}", max(0.0, expected_s * (1 - done))
+            )
+
+
+def one_scheme(
+    scheme: Scheme, payload: Payload, options: Options, work: Path, progress: Progress
+) -> Outcome:
+    """Runs one scheme in a scene of its own; a failure becomes its entry, never silence."""
+    try:
+        scheme.check()
+    except Unavailable as reason:
+        return Outcome({"missing": str(reason)}, None)
+    output = payload.path.with_name("received.bin")
+    output.unlink(missing_ok=True)
+    try:
+        with scene(LINKS, seed=options.seed, folder=work / scheme.name) as built:
+            return Transfer(scheme, payload, built, progress).run(output)
+    except (ProcessFailedError, RuntimeError) as error:
+        return Outcome({"error": str(error)}, None)
+    finally:
+        output.unlink(missing_ok=True)
+
+
+def summary(document: dict[str, Any]) -> str:
+    """The table that is printed."""
+    lines = [
+        f"{'':14}{'goodput':>10}{'outside':>10}{'blocked':>10}{'longest':>10}{'sha256':>8}",
+        f"{'':14}{'Mbit/s':>10}{'Mbit/s':>10}{'Mbit/s':>10}{'stall ms':>10}",
+    ]
+    titles = {scheme.name: scheme.title for scheme in SCHEMES}
+    for name, entry in document["schemes"].items():
+        problem = entry.get("missing") or entry.get("error")
+        if problem:
+            lines.append(f"{titles[name]:14}{'missing' if 'missing' in entry else 'failed':>10}")
+            lines.append(f"    {problem}")
+            continue
+        lines.append(
+            f"{titles[name]:14}{entry['goodput_mbps']:10.0f}"
+            f"{entry['goodput_outside_blockage_mbps']:10.0f}"
+            f"{entry['goodput_during_blockage_mbps']:10.0f}{entry['longest_stall_ms']:10.0f}"
+            f"{'ok' if entry['sha256_ok'] else 'WRONG':>8}{'  VOID' if entry['void'] else ''}"
+        )
+    ratio, bare = document["sum_ratio"], document["sum_ratio_without_margin"]
+    lines.append("")
+    if ratio is None:
+        lines.append("sum ratio: unknown, because a scheme is missing")
+    else:
+        lines.append(
+            f"sum ratio outside the blockage: {ratio:.3f} (without any margin: {bare:.3f})"
+        )
+    if any(entry.get("void") for entry in document["schemes"].values()):
+        lines.append(f"VOID: the emulator was more than {LATE_MS:g} ms late; run it again alone.")
+    return "\n".join(lines)
+
+
+def failures(document: dict[str, Any]) -> list[str]:
+    """What keeps the run from counting as a success: failed schemes and wrong checksums."""
+    found = []
+    for name, entry in document["schemes"].items():
+        if "error" in entry:
+            found.append(f"{name}: {entry['error']}")
+        elif entry.get("missing"):
+            if name != "mptcp":
+                found.append(f"{name}: {entry['missing']}")
+        elif not entry["sha256_ok"]:
+            found.append(f"{name}: the received file differs from the one that was sent")
+    return found
+
+
+def measure_all(options: Options, work: Path) -> dict[str, Any]:
+    """Runs the schemes one after the other and gives the whole result."""
+    chosen = [s for s in SCHEMES if not options.only or s.name in options.only]
+    megabits = options.size * 8e-6
+    cost = {s.name: megabits / EXPECTED_MBPS[s.name] + 3 + megabits / 12e3 for s in chosen}
+    generation_s = options.size / 300e6
+    progress = Progress(sum(cost.values()) + generation_s, quiet=options.json)
+    folder, kind = storage(work / "files", options.size, options.output / "files")
+    progress.show(f"making a file of {options.size / 2**20:.0f} MiB")
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        **provenance(sys.argv),
+        "sampler_real_time": granted(),
+    }
+    outcomes: dict[str, Outcome] = {}
+    try:
+        payload = make_payload(folder / "file.bin", options.size, options.seed)
+        progress.left_s -= generation_s
+        for scheme in chosen:
+            progress.left_s -= cost[scheme.name]
+            outcomes[scheme.name] = one_scheme(scheme, payload, options, work, progress)
+    finally:
+        progress.clear()
+        if kind == "disk":
+            shutil.rmtree(folder, ignore_errors=True)
+    curves = {name: outcome.curve for name, outcome in outcomes.items() if outcome.curve}
+    document |= {
+        "file": {"bytes": payload.size, "sha256": payload.sha256, "kept_in": kind},
+        "seed": options.seed,
+        "blockage": {"link": WIGIG.name, "start_s": BLOCKAGE.start_s, "end_s": BLOCKAGE.end_s},
+        "links": [
+            {
+                "name": link.name,
+                "rate_mbps": link.down.rate_mbps,
+                "rtt_ms": link.down.delay_ms + link.up.delay_ms,
+                "queue_ms": link.down.queue_ms,
+            }
+            for link in LINKS
+        ],
+        "congestion_control": "cubic",
+        "tcp_settings": next(
+            (o.entry["tcp_settings"] for o in outcomes.values() if "tcp_settings" in o.entry), {}
+        ),
+        "sum_ratio": sum_ratio(curves, MARGIN_S),
+        "sum_ratio_without_margin": sum_ratio(curves, 0.0),
+        "sum_ratio_definition": " ".join((__doc__ or "").split("\n\n", 2)[2].split()),
+        "late_limit_ms": LATE_MS,
+        "schemes": {name: outcome.entry for name, outcome in outcomes.items()},
+    }
+    return document
+
+
+def body(options: Options) -> int:
+    """Everything that happens inside the private namespaces."""
+    raise_own()
+    with ExitStack() as stack:
+        if options.keep:
+            work = options.output / "work"
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True)
+        else:
+            work = Path("/run/sumrate-lab")  # on the private tmpfs: gone with the processes
+            work.mkdir()
+            stack.callback(shutil.rmtree, work, ignore_errors=True)
+        try:
+            document = measure_all(options, work)
+        except (NoRoomError, MissingProgramError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+    write_json(options.output / "result.json", document)
+    page = options.output / "report.html"
+    page.write_text(demo_page(document), encoding="utf-8")
+    if options.json:
+        print((options.output / "result.json").read_text(encoding="utf-8"), end="")
+    else:
+        print(summary(document))
+        print(f"\nresult: {options.output / 'result.json'}\nreport: {page}")
+    problems = failures(document)
+    for problem in problems:
+        print(f"FAILED {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def size_in_bytes(text: str) -> int:
+    """Reads a size such as 2G, 512M or 1048576."""
+    units = {"K": 10, "M": 20, "G": 30}
+    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    if unit and unit not in units:
+        raise argparse.ArgumentTypeError(f"{text}: use a number with K, M or G, such as 2G")
+    try:
+        size = int(float(number) * (1 << units.get(unit, 0)))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text}: use a number with K, M or G") from None
+    if size < 1 << 20:
+        raise argparse.ArgumentTypeError(f"{text}: at least 1M, or there is nothing to measure")
+    return size
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the demo's flags."""
+    parser.add_argument("--size", type=size_in_bytes, default=2 << 30, help="file size (2G)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the file and of the emulator")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "out" / "demo")
+    parser.add_argument(
+        "--scheme",
+        action="append",
+        default=[],
+        choices=[s.name for s in SCHEMES],
+        help="only this scheme (repeatable)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result instead of a table")
+    parser.add_argument("--keep", action="store_true", help="keep logs and configurations")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the demo in private namespaces."""
+    options = Options(
+        size=args.size,
+        seed=args.seed,
+        output=args.output.resolve(),
+        only=tuple(args.scheme),
+        json=args.json,
+        keep=args.keep,
+    )
+    try:
+        require("ip", "ss", "nsenter", "sysctl", "curl")
+        program("sumrate-link")
+        options.output.mkdir(parents=True, exist_ok=True)
+        return run_isolated(lambda: body(options))
+    except (MissingProgramError, IsolationUnavailableError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def main() -> int:
+    """Entry point of `python -m sumrate.lab.demo`."""
+    parser = argparse.ArgumentParser(prog="sumrate-lab demo", description=__doc__)
+    add_arguments(parser)
+    return run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""Sumrate over all links: `serve` on the server, `up` on the client, programs through SOCKS5."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.endpoints.base import (
+    FILE_NAME,
+    HTTP_PORT,
+    Download,
+    Measurement,
+    Unavailable,
+    curl,
+    file_server,
+)
+from sumrate.lab.links import Link
+from sumrate.lab.payload import Payload
+from sumrate.lab.process import Process, ProcessFailedError
+from sumrate.lab.programs import have, program
+from sumrate.lab.scene import SERVICE_IP, Site
+
+SERVER_PORT = 4433
+SOCKS_PORT = 1080
+
+
+def path_options(links: Sequence[Link]) -> list[str]:
+    """One `--path` per link, bound to the client's and the server's address on it."""
+    options = []
+    for link in links:
+        options += ["--path", f"{link.name}={link.client_ip}@{link.server_ip}:{SERVER_PORT}"]
+    return options
+
+
+def serve(site: Site, *options: str) -> Process:
+    """Starts `sumrate serve` and waits until it has written the join link."""
+    link_file = link_file_of(site)
+    link_file.unlink(missing_ok=True)
+    advertised: list[str] = []
+    for link in site.links:
+        advertised += ["--advertise", f"{link.server_ip}:{SERVER_PORT}"]
+    process = Process(
+        [
+            *(str(program("sumrate")), "serve", "--listen", f"0.0.0.0:{SERVER_PORT}"),
+            *(*advertised, "--state", str(site.folder / "server-state")),
+            *("--link-file", str(link_file), "--allow", f"{SERVICE_IP}/32"),
+            *("--status-socket", str(status_socket(site, "serve"))),
+            *("--cc", site.congestion_control, *options),
+        ],
+        log=site.folder / "serve.log",
+        host=site.server,
+    )
+    process.wait_until(link_file.exists, "the join link is written")
+    return process
+
+
+def link_file_of(site: Site) -> Path:
+    """Where `sumrate serve` writes its join link (a secret: it is given to programs as a file)."""
+    return site.folder / "sumrate.link"
+
+
+def status_socket(site: Site, role: str) -> Path:
+    """Where `serve` or `up` answers `sumrate status`."""
+    return site.folder / f"{role}.sock"
+
+
+def status(site: Site, role: str) -> dict[str, Any]:
+    """The answer of `sumrate status --json` for `serve` or `up`."""
+    host = site.server if role == "serve" else site.client
+    argv = [str(program("sumrate")), "status", "--socket", str(status_socket(site, role))]
+    answer: dict[str, Any] = json.loads(host.run([*argv, "--json"]))
+    return answer
+
+
+def up(site: Site, *options: str) -> Process:
+    """Starts `sumrate up` over all links and waits until its proxy serves."""
+    ready = site.folder / "up.ready"
+    ready.unlink(missing_ok=True)
+    process = Process(
+        [
+            *(str(program("sumrate")), "up", f"@{link_file_of(site)}"),
+            *path_options(site.links),
+            *("--socks", f"127.0.0.1:{SOCKS_PORT}", "--cc", site.congestion_control),
+            *("--status-socket", str(status_socket(site, "up"))),
+            *("--ready-file", str(ready), *options),
+        ],
+        log=site.folder / "up.log",
+        host=site.client,
+    )
+    process.wait_until(ready.exists, "the proxy serves")
+    return process
+
+
+@dataclass(frozen=True)
+class Sumrate:
+    """Our own transport, encrypted and authenticated as a user runs it."""
+
+    name: str = "sumrate"
+    title: str = "Sumrate"
+
+    def check(self) -> None:
+        """Needs the built `sumrate` binary."""
+        if not have("sumrate"):
+            raise Unavailable("the binary `sumrate` is not built (make build)")
+
+    @contextmanager
+    def download(self, site: Site, payload: Payload, output: Path) -> Iterator[Download]:
+        """The file server on an address behind the exit, and a curl through SOCKS5."""
+        with (
+            file_server(site, payload, address=SERVICE_IP) as files,
+            serve(site) as server,
+            up(site) as daemon,
+        ):
+            url = f"http://{SERVICE_IP}:{HTTP_PORT}/{FILE_NAME}"
+            proxy = ("--proxy", f"socks5h://127.0.0.1:{SOCKS_PORT}")
+            yield Download(
+                curl(output, url, *proxy),
+                [files.command_line, server.command_line, daemon.command_line],
+                {"file server": files, "sumrate serve": server, "sumrate up": daemon},
+            )
+
+    def bench(self, site: Site, seconds: float, warmup_s: float) -> Measurement:
+        """One stream of `sumrate bench --reverse` over all links."""
+        answer = site.folder / "bench.json"
+        answer.unlink(missing_ok=True)
+        with (
+            serve(site) as server,
+            Process(
+                [
+                    *(str(program("sumrate")), "bench", f"@{link_file_of(site)}"),
+                    *path_options(site.links),
+                    *("--reverse", "--time", f"{seconds:g}", "--warmup", f"{warmup_s:g}"),
+                    *("--cc", site.congestion_control, "--json"),
+                ],
+                log=site.folder / "bench.log",
+                host=site.client,
+                stdout=answer,
+            ) as client,
+        ):
+            status = client.wait(seconds + warmup_s + 60)
+            text = answer.read_text(encoding="utf-8")
+            if status != 0 or not text:
+                raise ProcessFailedError(f"`{client.command_line}`: {client.tail()}")
+            result = json.loads(text)
+            return Measurement(
+                goodput_mbps=float(result["goodput_mbps"]),
+                command=client.command_line,
+                details={**result, "server_command": server.command_line},
+            )

@@ -1,0 +1,193 @@
+"""Emulated links: what they are, the emulator's configuration, and the emulator while it runs."""
+
+import json
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sumrate.lab.namespaces import run
+from sumrate.lab.process import Process
+from sumrate.lab.programs import program
+
+CLIENT = "client"
+SERVER = "server"
+
+
+@dataclass(frozen=True)
+class Impairment:
+    """What one direction of a link does to packets."""
+
+    rate_mbps: float
+    delay_ms: float
+    """One-way delay."""
+    queue_ms: float = 20.0
+    loss: float = 0.0
+    """Independent loss probability of each MTU segment."""
+
+    def toml(self) -> str:
+        """The keys of this direction in the emulator's configuration."""
+        lines = [
+            f"rate_mbps = {float(self.rate_mbps)}",
+            f"delay_ms = {float(self.delay_ms)}",
+            f"queue_ms = {float(self.queue_ms)}",
+        ]
+        if self.loss > 0:
+            lines.append(f"loss = {self.loss}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Blackout:
+    """An interval in which a link carries nothing, in seconds after the schedule's start."""
+
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Link:
+    """A point-to-point link between the client and the server, alike in both directions."""
+
+    name: str
+    subnet: int
+    """Third octet of its addresses: 10.1.SUBNET.1 is the client, .2 the server."""
+    down: Impairment
+    up: Impairment
+    blackouts: tuple[Blackout, ...] = field(default=())
+
+    @property
+    def interface(self) -> str:
+        """Name of the network interface on both hosts."""
+        return f"{self.name}0"
+
+    @property
+    def client_ip(self) -> str:
+        """The client's address on this link."""
+        return f"10.1.{self.subnet}.1"
+
+    @property
+    def server_ip(self) -> str:
+        """The server's address on this link."""
+        return f"10.1.{self.subnet}.2"
+
+    @property
+    def network(self) -> str:
+        """The link's IPv4 network."""
+        return f"10.1.{self.subnet}.0/24"
+
+    def with_loss(self, loss: float) -> "Link":
+        """The same link, losing segments from the server to the client."""
+        return replace(self, down=replace(self.down, loss=loss))
+
+    def with_extra_rtt(self, extra_ms: float) -> "Link":
+        """The same link with a longer round trip, half of it in each direction."""
+        half = extra_ms / 2
+        return replace(
+            self,
+            down=replace(self.down, delay_ms=self.down.delay_ms + half),
+            up=replace(self.up, delay_ms=self.up.delay_ms + half),
+        )
+
+    def toml(self) -> str:
+        """The link in the emulator's configuration; `a` is the client."""
+        parts = [f'[[link]]\nname = "{self.name}"']
+        if self.blackouts:
+            parts[0] += '\nschedule_start = "trigger"'
+        for end, host, address in (("a", CLIENT, self.client_ip), ("b", SERVER, self.server_ip)):
+            parts.append(
+                f'[link.{end}]\nnetns = "{host}"\ninterface = "{self.interface}"\n'
+                f'address = ["{address}/24"]'
+            )
+        parts.append(f"[link.a_to_b]\n{self.up.toml()}")
+        parts.append(f"[link.b_to_a]\n{self.down.toml()}")
+        for blackout in self.blackouts:
+            for at, dark in ((blackout.start_s, "true"), (blackout.end_s, "false")):
+                parts.append(
+                    f'[[link.schedule]]\nat_s = {float(at)}\ndirection = "both"\nblackout = {dark}'
+                )
+        return "\n".join(parts)
+
+
+def configuration(links: Sequence[Link], seed: int) -> str:
+    """The emulator's whole configuration file."""
+    return f"version = 1\nseed = {seed}\n\n" + "\n\n".join(link.toml() for link in links) + "\n"
+
+
+class Emulator:
+    """A running `sumrate-link`; its interfaces exist while it does."""
+
+    def __init__(self, links: Sequence[Link], *, seed: int, folder: Path) -> None:
+        """Starts the emulator and waits until the links carry packets."""
+        self.links = tuple(links)
+        self.folder = folder
+        self.control = folder / "link.sock"
+        self.stats_file = folder / "link-stats.json"
+        config = folder / "links.toml"
+        config.write_text(configuration(links, seed), encoding="utf-8")
+        ready = folder / "link.ready"
+        ready.unlink(missing_ok=True)
+        argv = [
+            *(str(program("sumrate-link")), "run", str(config)),
+            *("--control", str(self.control), "--stats", str(self.stats_file)),
+            *("--ready", str(ready)),
+        ]
+        self.process = Process(
+            argv,
+            log=folder / "link.log",
+        )
+        try:
+            self.process.wait_until(ready.exists, "the links are up")
+        except BaseException:
+            self.process.stop()
+            raise
+
+    def __enter__(self) -> Self:
+        """The emulator itself; it is stopped on leaving."""
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        """Stops the emulator; its interfaces go with it."""
+        self.process.stop()
+
+    def _argv(self, *words: str) -> list[str]:
+        command, *rest = words
+        return [str(program("sumrate-link")), command, "--control", str(self.control), *rest]
+
+    def trigger(self) -> None:
+        """Starts the schedules now.
+
+        Straight through the control socket: starting a program would hold up the sampling.
+
+        Raises:
+            RuntimeError: the emulator refused.
+        """
+        with socket.socket(socket.AF_UNIX) as control:
+            control.settimeout(5)
+            control.connect(str(self.control))
+            control.sendall(b'{"command":"trigger"}\n')
+            answer = control.makefile("r", encoding="utf-8").readline()
+        if "error" in json.loads(answer or '{"error": "no answer"}'):
+            raise RuntimeError(f"the emulator refused to start the schedule: {answer}")
+
+    def set(self, link: str, direction: str, **values: object) -> None:
+        """Changes parameters of one link while it runs; direction is a_to_b, b_to_a or both."""
+        run(self._argv("set", link, direction, *(f"{k}={_toml(v)}" for k, v in values.items())))
+
+    def stats(self, *, reset: bool = False) -> dict[str, Any]:
+        """The emulator's counters now; `reset` starts its lateness afresh."""
+        loaded: dict[str, Any] = json.loads(
+            run(self._argv("stats", *(["--reset"] if reset else [])))
+        )
+        return loaded
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,68 @@
+"""Which programs the lab needs, where they are, and which Debian packages bring them."""
+
+import os
+import shutil
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+BIN_DIR_VARIABLE = "SUMRATE_BIN_DIR"
+"""Environment variable: the folder of `sumrate` and `sumrate-link` (default target/release)."""
+
+PACKAGES = {
+    "ip": "iproute2",
+    "ss": "iproute2",
+    "nsenter": "util-linux",
+    "sysctl": "procps",
+    "curl": "curl",
+    "mptcpize": "mptcpize",
+    "iperf3": "iperf3",
+}
+"""Debian package of each system program."""
+
+
+class MissingProgramError(RuntimeError):
+    """A program is not installed or not built; the message says what brings it."""
+
+
+def binary_folder() -> Path:
+    """Folder of this project's own binaries."""
+    override = os.environ.get(BIN_DIR_VARIABLE)
+    if override:
+        return Path(override)
+    target = os.environ.get("CARGO_TARGET_DIR")
+    return (Path(target) if target else REPOSITORY / "target") / "release"
+
+
+def program(name: str) -> Path:
+    """Path of one of this project's own binaries.
+
+    Raises:
+        MissingProgramError: it has not been built.
+
+    """
+    path = binary_folder() / name
+    if not os.access(path, os.X_OK):
+        raise MissingProgramError(
+            f"{path} does not exist: run `make build`, or set {BIN_DIR_VARIABLE} to its folder"
+        )
+    return path
+
+
+def have(name: str) -> bool:
+    """Whether this project's binary `name` is built."""
+    return os.access(binary_folder() / name, os.X_OK)
+
+
+def require(*names: str) -> None:
+    """Checks that system programs are installed.
+
+    Raises:
+        MissingProgramError: at least one is not; the message names the packages.
+
+    """
+    missing = [name for name in names if shutil.which(name) is None]
+    if missing:
+        packages = " ".join(sorted({PACKAGES.get(name, name) for name in missing}))
+        raise MissingProgramError(
+            f"{', '.join(missing)} not found: run `apt-get install {packages}` as root"
+        )

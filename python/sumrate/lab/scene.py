@@ -1,0 +1,105 @@
+"""The two machines of an experiment, with explicit and equal TCP settings on both."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sumrate.lab.links import CLIENT, SERVER, Blackout, Emulator, Impairment, Link
+from sumrate.lab.namespaces import Host
+
+SERVICE_IP = "192.168.77.1"
+"""A private address of the server machine that no link leads to: only the exit reaches it."""
+
+TCP_SETTINGS = {"net.ipv4.tcp_no_metrics_save": "1"}
+"""Set on both hosts: without it a scheme would inherit the RTT and ssthresh of the one before."""
+
+RECORDED_SETTINGS = (
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_slow_start_after_idle",
+)
+
+
+def radio(name: str, subnet: int, rate_mbps: float, rtt_ms: float, *dark: Blackout) -> Link:
+    """A symmetric link of this rate and round-trip time with a queue of 20 ms."""
+    direction = Impairment(rate_mbps=rate_mbps, delay_ms=rtt_ms / 2)
+    return Link(name, subnet, down=direction, up=direction, blackouts=tuple(dark))
+
+
+class Site(Protocol):
+    """What the programs under test need to know about where they run."""
+
+    client: Host
+    server: Host
+    links: tuple[Link, ...]
+    folder: Path
+    """Where logs, keys and answers are left."""
+    congestion_control: str
+
+
+@dataclass
+class Scene:
+    """Two hosts joined by emulated links, made afresh for every scheme and repetition."""
+
+    client: Host
+    server: Host
+    links: tuple[Link, ...]
+    emulator: Emulator
+    folder: Path
+    congestion_control: str
+
+    def settings(self) -> dict[str, str]:
+        """The recorded TCP settings of the client, and that the server's are the same."""
+        values = {key: self.client.sysctl(key) for key in RECORDED_SETTINGS}
+        if values != {key: self.server.sysctl(key) for key in RECORDED_SETTINGS}:
+            raise RuntimeError("the TCP settings of the two hosts differ")
+        return {**values, "congestion control": self.congestion_control}
+
+    def pin_congestion_control(self, link: Link) -> None:
+        """Has every connection over this link use the scene's congestion control, on both ends.
+
+        The default of new namespaces cannot be changed everywhere, a route's can.
+        """
+        for host, source in ((self.client, link.client_ip), (self.server, link.server_ip)):
+            host.run(
+                [
+                    *("ip", "route", "replace", link.network, "dev", link.interface),
+                    *("proto", "kernel", "scope", "link", "src", source),
+                    *("congctl", self.congestion_control),
+                ]
+            )
+
+
+@contextmanager
+def scene(
+    links: Sequence[Link], *, seed: int, folder: Path, congestion_control: str = "cubic"
+) -> Iterator[Scene]:
+    """Builds the hosts and links; everything is removed on leaving.
+
+    Args:
+        links: the links between the two hosts.
+        seed: seed of the emulator's random choices.
+        folder: where configuration, logs and statistics are left.
+        congestion_control: name of the kernel's congestion control for every connection.
+
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        hosts = []
+        for name in (CLIENT, SERVER):
+            host = Host(name)
+            stack.callback(host.delete)
+            for key, value in TCP_SETTINGS.items():
+                host.sysctl(key, value)
+            hosts.append(host)
+        client, server = hosts
+        server.run(["ip", "address", "add", f"{SERVICE_IP}/32", "dev", "lo"])
+        emulator = stack.enter_context(Emulator(links, seed=seed, folder=folder))
+        built = Scene(client, server, tuple(links), emulator, folder, congestion_control)
+        for link in links:
+            built.pin_congestion_control(link)
+        emulator.stats(reset=True)  # lateness while the links were being made is no matter
+        yield built

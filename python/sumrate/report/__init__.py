@@ -1,0 +1,1 @@
+"""Self-contained report pages. The only place that may import a plotting library."""

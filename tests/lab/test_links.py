@@ -1,0 +1,68 @@
+"""The emulator's configuration, the payload, and how sockets are read from `ss`."""
+
+import hashlib
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sumrate.lab.conditions import conditions
+from sumrate.lab.demo import LINKS, size_in_bytes
+from sumrate.lab.links import configuration
+from sumrate.lab.payload import make_payload, sha256_of
+from sumrate.lab.traffic import parse
+
+
+def test_demo_configuration_has_the_blockage() -> None:
+    config = tomllib.loads(configuration(LINKS, seed=7))
+    assert (config["version"], config["seed"]) == (1, 7)
+    wifi, wigig = config["link"]
+    assert "schedule" not in wifi
+    assert wigig["schedule_start"] == "trigger"
+    assert [(s["at_s"], s["blackout"]) for s in wigig["schedule"]] == [(2.0, True), (4.0, False)]
+    assert wigig["b_to_a"] == {"rate_mbps": 1800.0, "delay_ms": 1.0, "queue_ms": 20.0}
+    assert wigig["a"]["address"] == ["10.1.2.1/24"]
+
+
+def test_conditions_change_only_what_they_name() -> None:
+    found = {c.name: c for c in conditions(10, 30)}
+    assert list(found) == ["normal", "loss-wigig", "loss-wifi", "delay-wigig", "delay-wifi"]
+    wifi, wigig = found["loss-wigig"].links
+    assert (wifi.down.loss, wigig.down.loss, wigig.up.loss) == (0.0, 0.05, 0.0)
+    wifi, wigig = found["delay-wifi"].links
+    assert wifi.down.delay_ms + wifi.up.delay_ms == 503.0
+    assert wigig.down.delay_ms + wigig.up.delay_ms == 2.0
+    assert found["delay-wifi"].seconds == 30
+
+
+def test_payload_is_seeded_and_its_checksum_right(tmp_path: Path) -> None:
+    first = make_payload(tmp_path / "a", (16 << 20) + 5, seed=3)
+    again = make_payload(tmp_path / "b", (16 << 20) + 5, seed=3)
+    other = make_payload(tmp_path / "c", 100, seed=4)
+    assert first.sha256 == again.sha256 == sha256_of(first.path)
+    assert first.sha256 == hashlib.sha256(first.path.read_bytes()).hexdigest()
+    assert first.path.stat().st_size == (16 << 20) + 5
+    assert other.sha256 != first.sha256
+
+
+@pytest.mark.parametrize(("text", "size"), [("2G", 2 << 30), ("64m", 64 << 20), ("1.5M", 3 << 19)])
+def test_sizes(text: str, size: int) -> None:
+    assert size_in_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "G", "10T", "1000", "-2G", "2 GB"])
+def test_bad_sizes_are_refused(text: str) -> None:
+    with pytest.raises(Exception, match="M"):
+        size_in_bytes(text)
+
+
+def test_connections_are_read_from_ss() -> None:
+    text = (
+        "ESTAB 0 0 10.1.1.2:8080 10.1.1.1:40000\n"
+        "\t cubic wscale:9,9 rto:204 rtt:3/1 bytes_acked:5000000 tcp-ulp-mptcp flags:Mm\n"
+        "ESTAB 0 0 10.1.2.2:8080 10.1.2.1:40002\n"
+        "\t bbr wscale:9,9 rto:204 bytes_acked:1200\n"
+    )
+    (only,) = parse(text)
+    assert only["remote"] == "10.1.1.1:40000"
+    assert (only["congestion_control"], only["mptcp"]) == ("cubic", True)

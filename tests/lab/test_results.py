@@ -1,0 +1,97 @@
+"""Results follow their schemas, and reports say what the results say."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from sumrate.report.bench_page import bench_page
+from sumrate.report.demo_page import demo_page
+from tests.samples import bench_result, demo_result
+
+SCHEMAS = Path("python/sumrate/lab/schemas")
+
+
+def validate(repository: Path, name: str, document: dict[str, Any]) -> None:
+    schema = json.loads((repository / SCHEMAS / name).read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema)
+
+
+def test_sample_results_follow_the_schemas(repository: Path) -> None:
+    validate(repository, "demo-result-1.json", demo_result())
+    validate(repository, "bench-result-1.json", bench_result())
+
+
+def test_schema_refuses_a_scheme_without_checksum(repository: Path) -> None:
+    broken = demo_result()
+    del broken["schemes"]["wifi"]["sha256_ok"]
+    with pytest.raises(jsonschema.ValidationError):
+        validate(repository, "demo-result-1.json", broken)
+
+
+def test_pages_refer_to_nothing_outside_and_escape_text() -> None:
+    for page in (demo_page(demo_result()), bench_page(bench_result())):
+        assert "<script" not in page
+        assert "<link" not in page
+        assert "src=" not in page
+    assert "b=&lt;2&gt;" in demo_page(demo_result())
+
+
+def test_missing_and_failed_schemes_are_shown() -> None:
+    result = demo_result()
+    result["schemes"]["mptcp"] = {"missing": "this kernel has no MPTCP"}
+    result["schemes"]["wigig"] = {"error": "curl ended with 56"}
+    result["sum_ratio"] = result["sum_ratio_without_margin"] = None
+    page = demo_page(result)
+    assert "not available: this kernel has no MPTCP" in page
+    assert "failed: curl ended with 56" in page
+    assert 'id="plot-mptcp"' not in page
+
+
+def test_void_runs_are_shown() -> None:
+    result = demo_result()
+    result["schemes"]["mptcp"]["void"] = True
+    assert "Void:" in demo_page(result)
+    assert "Void:" not in demo_page(demo_result())
+
+
+def dump_dom(page: Path, profile: Path) -> str:
+    """The document as a real browser has built it."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("chromium is not installed (apt-get install chromium)")
+    done = subprocess.run(
+        [
+            *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-extensions"),
+            *("--disable-background-networking", "--disable-dev-shm-usage"),
+            *(f"--user-data-dir={profile}", "--dump-dom", page.as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_demo_page_opens_in_a_real_browser(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(demo_page(demo_result()), encoding="utf-8")
+    dom = dump_dom(page, tmp_path / "profile")
+    for scheme in ("wifi", "wigig", "mptcp", "sumrate"):
+        assert f'id="plot-{scheme}"' in dom
+        assert dom.count(f'data-scheme="{scheme}"') == 2  # in the common plot and in its own
+
+
+def test_bench_page_opens_in_a_real_browser(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(bench_page(bench_result()), encoding="utf-8")
+    dom = dump_dom(page, tmp_path / "profile")
+    assert 'id="plot-ratio"' in dom
+    assert dom.count('class="bar"') == 2

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Installs what is missing for the named purposes: build, demo, bench, test, venv.
+# As root it installs Debian packages and says which; otherwise it says the command to run. It asks nothing.
+set -euo pipefail
+
+declare -A package_of=(
+  [cc]=build-essential [make]=make [ip]=iproute2 [ss]=iproute2 [tc]=iproute2 [nsenter]=util-linux
+  [sysctl]=procps [curl]=curl [mptcpize]=mptcpize [iperf3]=iperf3 [nft]=nftables [chromium]=chromium
+  [git]=git [setpriv]=util-linux
+)
+# mptcpize is wanted and not needed: without it the results say that kernel MPTCP is missing.
+declare -A needs=(
+  [build]="cc"
+  [demo]="ip ss nsenter sysctl curl mptcpize"
+  [bench]="ip ss nsenter sysctl iperf3 mptcpize"
+  [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv"
+  [venv]=""
+)
+optional=" mptcpize "
+PATH="$PATH:/usr/sbin:/sbin"
+
+missing=()
+lacking=()
+for purpose in "$@"; do
+  for program in ${needs[$purpose]}; do
+    if ! command -v "$program" >/dev/null; then
+      missing+=("${package_of[$program]}")
+      lacking+=("$program")
+    fi
+  done
+  if [[ $purpose == venv ]] && ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    missing+=(python3-venv)
+    lacking+=("python3 -m venv")
+  fi
+  if [[ $purpose == build ]] && ! command -v cargo >/dev/null; then
+    echo "cargo is missing: install Rust (https://rustup.rs), the version is in rust-toolchain.toml" >&2
+    exit 1
+  fi
+done
+if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  echo "Python 3.11 or newer is missing (python3 is $(python3 --version 2>&1 || true))" >&2
+  exit 1
+fi
+if ((${#missing[@]} == 0)); then
+  exit 0
+fi
+
+mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
+echo "missing: ${lacking[*]}"
+if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
+  echo "as root: apt-get update && apt-get install -y --no-install-recommends ${packages[*]}"
+  for program in "${lacking[@]}"; do
+    [[ $optional == *" $program "* ]] || exit 1
+  done
+  exit 0
+fi
+export DEBIAN_FRONTEND=noninteractive
+echo "installing: ${packages[*]}"
+apt-get update -qq
+for package in "${packages[@]}"; do
+  if ! apt-get install -y -qq --no-install-recommends "$package" >/dev/null; then
+    [[ $optional == *" $package "* ]] || exit 1
+    echo "$package cannot be installed here; going on without it"
+  fi
+done
