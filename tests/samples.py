@@ -27,7 +27,7 @@ def measured(rate_mbps: float, *, blocked: bool) -> dict[str, Any]:
 
 def demo_result() -> dict[str, Any]:
     return {
-        "schema": "sumrate-demo-result/1",
+        "schema": "sumrate.lab.demo.v1",
         "commit": "0" * 40,
         "kernel": "6.12.0",
         "started": "2026-01-01T00:00:00+00:00",
@@ -85,7 +85,7 @@ def bench_result() -> dict[str, Any]:
         ],
     }
     return {
-        "schema": "sumrate-bench-result/1",
+        "schema": "sumrate.lab.bench.v1",
         "commit": "0" * 40,
         "kernel": "6.12.0",
         "started": "2026-01-01T00:00:00+00:00",

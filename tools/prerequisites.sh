@@ -46,6 +46,7 @@ if ((${#missing[@]} == 0)); then
 fi
 
 mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
+mapfile -t lacking < <(printf '%s\n' "${lacking[@]}" | sort -u)
 echo "missing: ${lacking[*]}"
 if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
   echo "as root: apt-get update && apt-get install -y --no-install-recommends ${packages[*]}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sumrate.lab.demo import describe, sum_ratio, undisturbed
+from sumrate.lab.blockage import describe, sum_ratio, undisturbed
 from sumrate.lab.measure import Curve, Stall
 
 SAMPLE_S = 0.005
@@ -82,3 +82,8 @@ def test_sum_ratio_of_perfect_addition_is_one() -> None:
 def test_short_transfers_have_only_the_time_before_the_blockage() -> None:
     (only,) = undisturbed(curve(600.0, 1.2), blocked=True, margin_s=0.5)
     assert only == pytest.approx((0.5, 1.2))
+
+
+def test_transfers_that_end_at_once_have_no_ratio() -> None:
+    curves = {name: curve(600.0, 0.3) for name in ("wifi", "wigig", "sumrate")}
+    assert sum_ratio(curves, 0.5) is None

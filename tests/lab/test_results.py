@@ -23,15 +23,15 @@ def validate(repository: Path, name: str, document: dict[str, Any]) -> None:
 
 
 def test_sample_results_follow_the_schemas(repository: Path) -> None:
-    validate(repository, "demo-result-1.json", demo_result())
-    validate(repository, "bench-result-1.json", bench_result())
+    validate(repository, "lab-demo.v1.json", demo_result())
+    validate(repository, "lab-bench.v1.json", bench_result())
 
 
 def test_schema_refuses_a_scheme_without_checksum(repository: Path) -> None:
     broken = demo_result()
     del broken["schemes"]["wifi"]["sha256_ok"]
     with pytest.raises(jsonschema.ValidationError):
-        validate(repository, "demo-result-1.json", broken)
+        validate(repository, "lab-demo.v1.json", broken)
 
 
 def test_pages_refer_to_nothing_outside_and_escape_text() -> None:

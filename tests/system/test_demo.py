@@ -32,7 +32,7 @@ def test_demo_downloads_the_same_file_by_every_scheme(repository: Path, tmp_path
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
     assert result == json.loads(done.stdout)
-    validate(repository, "demo-result-1.json", result)
+    validate(repository, "lab-demo.v1.json", result)
     finished = {name for name, entry in result["schemes"].items() if "goodput_mbps" in entry}
     assert finished >= {"wifi", "wigig", "sumrate"}
     for name in finished:
@@ -53,7 +53,7 @@ def test_bench_gives_a_ratio_for_its_condition(repository: Path, tmp_path: Path)
     )
     assert done.returncode == 0, done.stdout + done.stderr
     result: dict[str, Any] = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    validate(repository, "bench-result-1.json", result)
+    validate(repository, "lab-bench.v1.json", result)
     (entry,) = result["conditions"].values()
     (repetition,) = entry["repetitions"]
     assert repetition["runs"]["sumrate"]["goodput_mbps"] > 0

@@ -37,10 +37,10 @@ def wait_for_paths(running: Transfer, wanted: set[str]) -> None:
 
 
 def carried_bytes(running: Transfer, name: str) -> int:
-    """Bytes that a path of the server's session has carried to the client."""
-    sessions = status(running.bench, "serve")["sessions"]
+    """Bytes of the stream that the client received by this path, each once."""
+    sessions = status(running.bench, "up")["sessions"]
     return sum(
-        int(path["bytes_sent"])
+        int(path["received_bytes"])
         for session in sessions
         for path in session["paths"]
         if path["name"] == name

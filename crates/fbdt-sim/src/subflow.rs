@@ -151,7 +151,9 @@ impl TcpDirection {
             if !burst.again {
                 self.measure(now.saturating_since(burst.sent));
             }
-            self.rto = None;
+            // An acknowledgement restarts the timer for what is still lost.
+            let lost = self.flight.iter().any(|b| b.arrives.is_none());
+            self.rto = lost.then(|| (now + MIN_RTO.max(self.srtt + self.rttvar * 4), 0));
             self.cwnd += if self.cwnd < self.threshold {
                 size as f64
             } else {

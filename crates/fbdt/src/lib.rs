@@ -54,7 +54,10 @@ pub use session::{PathInfo, Session, Stream};
 pub use socket::{CongestionControl, LocalBinding, ParseCongestionControlError, SocketError};
 pub use tls::TlsConfigError;
 
+pub use fbdt_proto::stats::WhyIdle;
+pub use fbdt_proto::wire::handshake::RefuseCode;
 pub use fbdt_proto::{
-    Class, CloseReason, Config, Health, Limits, OpenError, PathId, Role, SessionStats, StreamError,
-    StreamId, StreamStats,
+    Class, CloseReason, Config, ConfigError, Direction, Health, Limits, OpenError, PathId,
+    PathStats, Placement, Redundancy, Role, SessionStats, StreamError, StreamId, StreamStats,
+    WindowMode,
 };

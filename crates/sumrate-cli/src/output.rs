@@ -53,7 +53,8 @@ pub fn write_private(path: &Path, content: &str) -> io::Result<()> {
     let temporary = path.with_file_name(temporary_name);
     let write = || {
         let mut options = std::fs::OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(content.as_bytes())?;
         std::fs::rename(&temporary, path)
     };

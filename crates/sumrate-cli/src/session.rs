@@ -53,10 +53,7 @@ impl Tunnel for SessionTunnel {
             Use::Interactive => Class::Interactive,
             Use::Bulk => Class::Background,
         };
-        session
-            .open_stream(class)
-            .await
-            .map_err(|error| TunnelError::Refused(error.to_string()))
+        session.open_stream(class).await.map_err(|error| TunnelError::Refused(error.to_string()))
     }
 
     fn report(&self) -> Option<SessionReport> {

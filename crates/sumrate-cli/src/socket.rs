@@ -25,8 +25,7 @@ pub async fn connect(target: SocketAddr, congestion_control: &str) -> io::Result
 /// # Errors
 /// What the system says: address in use, not this machine's, port below 1024 without privilege.
 pub fn listen(address: SocketAddr, congestion_control: &str) -> io::Result<TcpListener> {
-    let socket =
-        Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     set_options(&SockRef::from(&socket), congestion_control)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {

@@ -18,10 +18,7 @@ pub trait TunnelStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
 
     /// The next piece of data, at most `max` bytes, or `None` at the end; without a copy where the
     /// transport can.
-    fn read_piece(
-        &mut self,
-        max: usize,
-    ) -> impl Future<Output = io::Result<Option<Bytes>>> + Send {
+    fn read_piece(&mut self, max: usize) -> impl Future<Output = io::Result<Option<Bytes>>> + Send {
         async move {
             let mut piece = BytesMut::with_capacity(max);
             let count = self.read_buf(&mut piece).await?;

@@ -28,7 +28,7 @@ from sumrate.lab.results import Progress, provenance, rounded, write_json
 from sumrate.lab.scene import scene
 from sumrate.report.bench_page import bench_page
 
-SCHEMA = "sumrate-bench-result/1"
+SCHEMA = "sumrate.lab.bench.v1"
 MAX_RETRIES = 2
 """How often a run whose emulator was late is repeated."""
 SET_UP_S = 1.5

@@ -1,15 +1,6 @@
 """The demo: one real file by plain curl over WiFi, WiGig, kernel MPTCP and Sumrate.
 
 WiGig is blocked between seconds 2 and 4 of every transfer, counted from its first byte.
-
-How the sum ratio outside the blockage is defined. The goodput of Sumrate is taken over fixed clock
-intervals: 0.5 s to 2.0 s, and 4.5 s (half a second after the blockage) to the end of its transfer.
-It is divided by the sum of the links, each measured alone in the same run over its own undisturbed
-time: 0.5 s to 2.0 s, and from half a second after its first byte that came after the blockage to
-its end. So the time that a lone TCP needs to wake up after a blockage is not counted against the
-sum of the links, which makes the ratio lower, not higher. The same ratio without any margin (0 to
-2.0 s, 4.0 s to the end; links alone 0 to 2.0 s, and from their first byte after the blockage) is
-reported beside it.
 """
 
 import argparse
@@ -21,23 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sumrate.lab.blockage import BLOCKAGE, DEFINITION, MARGIN_S, describe, sum_ratio
 from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Sumrate, Unavailable
 from sumrate.lab.lateness import LATE_MS, is_late, worst_lateness_ms
-from sumrate.lab.links import Blackout
-from sumrate.lab.measure import Curve, Interval, watch
+from sumrate.lab.measure import Curve, watch
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.payload import NoRoomError, Payload, make_payload, sha256_of, storage
 from sumrate.lab.priority import granted, raise_own
 from sumrate.lab.process import Process, ProcessFailedError
 from sumrate.lab.programs import REPOSITORY, MissingProgramError, program, require
-from sumrate.lab.results import Progress, provenance, rounded, write_json
+from sumrate.lab.results import Progress, provenance, write_json
 from sumrate.lab.scene import Scene, radio, scene
 from sumrate.lab.traffic import Probe
 from sumrate.report.demo_page import demo_page
 
-SCHEMA = "sumrate-demo-result/1"
-BLOCKAGE = Blackout(2.0, 4.0)
-MARGIN_S = 0.5
+SCHEMA = "sumrate.lab.demo.v1"
 WIFI = radio("wifi", 1, 630.0, 3.0, *())
 WIGIG = radio("wigig", 2, 1800.0, 2.0, BLOCKAGE)
 LINKS = (WIFI, WIGIG)
@@ -71,61 +60,6 @@ class Outcome:
 
     entry: dict[str, Any]
     curve: Curve | None
-
-
-def undisturbed(curve: Curve, *, blocked: bool, margin_s: float) -> list[Interval]:
-    """The time of a transfer that the blockage does not touch.
-
-    Args:
-        curve: the transfer.
-        blocked: whether the blockage hits this scheme's only link, so that its own recovery
-            is left out as well.
-        margin_s: seconds left out at the start and after the blockage (or the recovery).
-
-    """
-    end = curve.duration_s
-    restart = BLOCKAGE.end_s
-    if blocked and end > restart:
-        restart = max(restart, curve.resumed_after(restart))
-    intervals = [(margin_s, BLOCKAGE.start_s), (restart + margin_s, end)]
-    return [(start, min(stop, end)) for start, stop in intervals if start < min(stop, end)]
-
-
-def sum_ratio(curves: dict[str, Curve], margin_s: float) -> float | None:
-    """Sumrate's goodput over the sum of the links alone, outside the blockage; None without all."""
-    if not {"wifi", "wigig", "sumrate"} <= curves.keys():
-        return None
-    goodput = {
-        name: curves[name].goodput_mbps(
-            *undisturbed(curves[name], blocked=name == "wigig", margin_s=margin_s)
-        )
-        for name in ("wifi", "wigig", "sumrate")
-    }
-    total = goodput["wifi"] + goodput["wigig"]
-    return rounded(goodput["sumrate"] / total, 4) if total else None
-
-
-def describe(curve: Curve, name: str) -> dict[str, Any]:
-    """The measured part of a scheme's entry."""
-    stall = curve.longest_stall()
-    after = (BLOCKAGE.start_s, BLOCKAGE.end_s + MARGIN_S)
-    during = curve.longest_stall(after)
-    outside = undisturbed(curve, blocked=name == "wigig", margin_s=MARGIN_S)
-    return {
-        "goodput_mbps": rounded(curve.goodput_mbps()),
-        "goodput_during_blockage_mbps": rounded(
-            curve.goodput_mbps((BLOCKAGE.start_s, min(BLOCKAGE.end_s, curve.duration_s)))
-            if curve.duration_s > BLOCKAGE.start_s
-            else 0.0
-        ),
-        "goodput_outside_blockage_mbps": rounded(curve.goodput_mbps(*outside)),
-        "longest_stall_ms": rounded(stall.length_s * 1e3, 1),
-        "longest_stall_at_s": rounded(stall.at_s),
-        "longest_stall_around_blockage_ms": rounded(during.length_s * 1e3, 1),
-        "duration_s": rounded(curve.duration_s),
-        "worst_sampling_gap_ms": rounded(curve.worst_gap_s * 1e3, 1),
-        "series": [[rounded(t), rounded(g, 1)] for t, g in curve.series()],
-    }
 
 
 class Transfer:
@@ -205,6 +139,11 @@ def one_scheme(
         output.unlink(missing_ok=True)
 
 
+def whole(value: float | None) -> str:
+    """A number without decimals; a dash for what was not measured."""
+    return "-" if value is None else f"{value:.0f}"
+
+
 def summary(document: dict[str, Any]) -> str:
     """The table that is printed."""
     lines = [
@@ -219,9 +158,10 @@ def summary(document: dict[str, Any]) -> str:
             lines.append(f"    {problem}")
             continue
         lines.append(
-            f"{titles[name]:14}{entry['goodput_mbps']:10.0f}"
-            f"{entry['goodput_outside_blockage_mbps']:10.0f}"
-            f"{entry['goodput_during_blockage_mbps']:10.0f}{entry['longest_stall_ms']:10.0f}"
+            f"{titles[name]:14}{whole(entry['goodput_mbps']):>10}"
+            f"{whole(entry['goodput_outside_blockage_mbps']):>10}"
+            f"{whole(entry['goodput_during_blockage_mbps']):>10}"
+            f"{whole(entry['longest_stall_ms']):>10}"
             f"{'ok' if entry['sha256_ok'] else 'WRONG':>8}{'  VOID' if entry['void'] else ''}"
         )
     ratio, bare = document["sum_ratio"], document["sum_ratio_without_margin"]
@@ -296,7 +236,7 @@ def measure_all(options: Options, work: Path) -> dict[str, Any]:
         ),
         "sum_ratio": sum_ratio(curves, MARGIN_S),
         "sum_ratio_without_margin": sum_ratio(curves, 0.0),
-        "sum_ratio_definition": " ".join((__doc__ or "").split("\n\n", 2)[2].split()),
+        "sum_ratio_definition": DEFINITION,
         "late_limit_ms": LATE_MS,
         "schemes": {name: outcome.entry for name, outcome in outcomes.items()},
     }

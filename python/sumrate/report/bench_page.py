@@ -83,7 +83,7 @@ def _commands(document: Entry) -> str:
 
 
 def bench_page(document: Entry) -> str:
-    """The whole page for a result of the benchmark (schema sumrate-bench-result/1)."""
+    """The whole page for a result of the benchmark (schema sumrate.lab.bench.v1)."""
     facts = {
         **_settings(document),
         "warm-up left out": f"{document['warmup_s']:g} s",

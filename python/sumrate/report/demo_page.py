@@ -54,6 +54,10 @@ def _charts(document: Entry) -> str:
     return "\n".join(parts)
 
 
+def _whole(value: float | None) -> str:
+    return "not reached" if value is None else f"{value:.0f}"
+
+
 def _table(document: Entry) -> str:
     head = [
         "",
@@ -74,10 +78,10 @@ def _table(document: Entry) -> str:
         file = "checksum right" if entry["sha256_ok"] else "DIFFERS"
         cells = [
             TITLES[name] + (" (void)" if entry["void"] else ""),
-            f"{entry['goodput_mbps']:.0f}",
-            f"{entry['goodput_outside_blockage_mbps']:.0f}",
-            f"{entry['goodput_during_blockage_mbps']:.0f}",
-            f"{entry['longest_stall_ms']:.0f}",
+            _whole(entry["goodput_mbps"]),
+            _whole(entry["goodput_outside_blockage_mbps"]),
+            _whole(entry["goodput_during_blockage_mbps"]),
+            _whole(entry["longest_stall_ms"]),
             file,
         ]
         rows.append((kind, cells))
@@ -134,7 +138,7 @@ def _conditions(document: Entry) -> str:
 
 
 def demo_page(document: Entry) -> str:
-    """The whole page for a result of the demo (schema sumrate-demo-result/1)."""
+    """The whole page for a result of the demo (schema sumrate.lab.demo.v1)."""
     blockage = document["blockage"]
     ratio = document["sum_ratio_without_margin"]
     bare = "" if ratio is None else f"<p>Without any margin the ratio is {ratio:.3f}.</p>"

@@ -57,7 +57,7 @@ impl Session {
 
     #[allow(clippy::cast_precision_loss)]
     fn may_copy(&mut self, now: Instant, reason: CopyReason) -> bool {
-        if self.config.redundancy == Redundancy::Off || self.paths.len() < 2 {
+        if self.paths.len() < 2 {
             return false;
         }
         match reason {
@@ -92,10 +92,16 @@ impl Session {
         let mut best: Option<Candidate> = None;
         for (owner, state) in self.paths.iter().enumerate() {
             let suspect = state.health == Health::Suspect;
+            let off = self.config.redundancy == Redundancy::Off;
             if owner == path || (reason == CopyReason::Suspect) != suspect {
                 continue;
             }
             for (index, chunk) in state.in_flight.iter().enumerate() {
+                // The sessions' own words must get through in every mode: a
+                // redial that waits behind what it should replace helps nobody.
+                if off && chunk.stream != StreamId::CONTROL {
+                    continue;
+                }
                 if reason == CopyReason::Overdue && !is_overdue(now, chunk, &views[owner]) {
                     break;
                 }

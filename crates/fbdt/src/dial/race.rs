@@ -106,7 +106,7 @@ pub(super) async fn race(
                 }
             }
             () = sleep_until(race.next_attempt), if race.attempts.len() < MOST_PENDING => {
-                race.attempt().await;
+                race.attempt();
             }
             () = kick.notified() => {
                 race.backoff.reset();
@@ -139,9 +139,11 @@ impl Race<'_> {
     }
 
     /// Starts one more attempt and decides when the next one is due.
-    async fn attempt(&mut self) {
+    fn attempt(&mut self) {
         if !self.is_quick() {
-            self.dialler.servers.refresh().await;
+            // The server may have moved; later attempts see what this brings.
+            let dialler = self.dialler.clone();
+            tokio::spawn(async move { dialler.servers.refresh().await });
         }
         let delay = match self.is_quick() {
             true => self.pace.interval(),

@@ -93,8 +93,9 @@ impl Session {
         self.shared.inspect(|inner| inner.paths.list())
     }
 
-    /// Closes the session: streams end with an error on both sides. Returns when the peer has been
-    /// told, or after about a second.
+    /// Closes the session: streams end with an error on both sides, and what was not delivered yet
+    /// is dropped (to know that everything arrived, let the peer answer). Returns when the peer has
+    /// been told, or after about a second. Codes from 0x100 on are the application's.
     pub async fn close(&self, code: u32, reason: &str) {
         self.shared.close(code, reason);
         // Each subflow bounds its own close; the margin covers their start.

@@ -10,8 +10,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use fbdt::{
-    Class, ClientConfig, CredentialLimits, Link, Listener, ServerConfig, ServerState, Session,
-    connect,
+    Class, ClientConfig, CredentialLimits, Health, Link, Listener, ServerConfig, ServerState,
+    Session, connect,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -145,6 +145,23 @@ async fn come_and_go(server: &Server) {
     wait_for(&session, &["a1", "a2"]).await;
     round_trip(&session).await;
     assert_eq!(session.paths().len(), 2, "an interface keeps its number");
+
+    // A radio that falls silent: its packets vanish, and nobody says so.
+    server.run("address del 10.2.1.2/24 dev b2".to_owned());
+    while health(&session, "a2") == Health::Active {
+        round_trip(&session).await;
+    }
+    round_trip(&session).await;
+    server.run("address add 10.2.1.2/24 dev b2".to_owned());
+    while health(&session, "a2") != Health::Active {
+        round_trip(&session).await;
+    }
+}
+
+fn health(session: &Session, name: &str) -> Health {
+    let paths = session.paths();
+    let path = paths.iter().find(|path| path.name == name).unwrap();
+    path.health
 }
 
 /// Waits until exactly these paths have a subflow, each to the server address of its own network.

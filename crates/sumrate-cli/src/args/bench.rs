@@ -66,7 +66,8 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 fn byte_count(text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is not a number of bytes; write for example 1000000, 512M or 2G");
+    let bad =
+        || format!("`{text}` is not a number of bytes; write for example 1000000, 512M or 2G");
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
         Some(b'M' | b'm') => (&text[..text.len() - 1], 20),

@@ -54,7 +54,9 @@ impl std::fmt::Debug for ProxyAuth {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyAuthError {
     /// No colon, or a part that is empty or longer than 255 bytes.
-    #[error("the proxy password must be USER:PASSWORD, each 1 to 255 bytes, or @FILE that holds it")]
+    #[error(
+        "the proxy password must be USER:PASSWORD, each 1 to 255 bytes, or @FILE that holds it"
+    )]
     Malformed,
     /// The file could not be read.
     #[error("cannot read the proxy password from {path}: {errno}; check the path and its mode")]
@@ -71,12 +73,11 @@ impl FromStr for ProxyAuth {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some(path) = text.strip_prefix('@') {
-            let content = std::fs::read_to_string(path).map_err(|error| {
-                ProxyAuthError::Unreadable {
+            let content =
+                std::fs::read_to_string(path).map_err(|error| ProxyAuthError::Unreadable {
                     path: path.to_owned(),
                     errno: Errno::from_raw(error.raw_os_error().unwrap_or(0)),
-                }
-            })?;
+                })?;
             return Self::split(content.trim_end_matches(['\r', '\n']));
         }
         Self::split(text)
@@ -127,7 +128,10 @@ mod tests {
         for bad in ["", "user", ":x", "x:"] {
             assert_eq!(bad.parse::<ProxyAuth>(), Err(ProxyAuthError::Malformed), "{bad}");
         }
-        assert!(matches!("@/nonexistent".parse::<ProxyAuth>(), Err(ProxyAuthError::Unreadable { .. })));
+        assert!(matches!(
+            "@/nonexistent".parse::<ProxyAuth>(),
+            Err(ProxyAuthError::Unreadable { .. })
+        ));
     }
 
     #[test]

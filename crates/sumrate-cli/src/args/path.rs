@@ -38,7 +38,9 @@ pub enum PathArgError {
     #[error("`{0}` cannot be a path's name; use 1 to 32 letters, digits, `-`, `_` or `.`")]
     BadName(String),
     /// Neither address nor a possible interface name.
-    #[error("`{0}` is neither an address nor an interface name; write for example wlan0 or 192.168.1.7")]
+    #[error(
+        "`{0}` is neither an address nor an interface name; write for example wlan0 or 192.168.1.7"
+    )]
     BadLocal(String),
     /// The server part is no address.
     #[error("`{0}` is not a server address; write IP, IP:PORT or [IPV6]:PORT")]

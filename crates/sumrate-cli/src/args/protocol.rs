@@ -95,8 +95,7 @@ pub enum SecondsError {
 
 /// Parses seconds with a fraction, 0 to 86400.
 pub fn seconds(text: &str) -> Result<Duration, SecondsError> {
-    let value: f64 =
-        text.trim().parse().map_err(|_| SecondsError::NotANumber(text.to_owned()))?;
+    let value: f64 = text.trim().parse().map_err(|_| SecondsError::NotANumber(text.to_owned()))?;
     if !(0.0..=86_400.0).contains(&value) {
         return Err(SecondsError::OutOfRange(value));
     }

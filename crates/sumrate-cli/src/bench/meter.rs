@@ -114,7 +114,8 @@ mod tests {
     fn warmup_and_tail_are_not_counted() {
         let meter = Meter::new(100 * MS, Some(300 * MS), 100 * MS);
         let start = Instant::now();
-        for (at, bytes) in [(0, 1), (99, 2), (100, 10), (199, 20), (350, 40), (400, 80), (900, 160)] {
+        for (at, bytes) in [(0, 1), (99, 2), (100, 10), (199, 20), (350, 40), (400, 80), (900, 160)]
+        {
             meter.record(start + at * MS, bytes);
         }
         let received = meter.finish();

@@ -118,8 +118,8 @@ fn progress(args: &BenchArgs) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let template = "{spinner} {elapsed} {binary_bytes} {binary_bytes_per_sec}";
-    let style = ProgressStyle::with_template(template)
-        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
 }
 

@@ -65,8 +65,7 @@ pub fn credential(args: &CredentialArgs) -> Result<(), CommandError> {
             report.link = Some(link(&state, servers, &credential, *insecure_plaintext));
         }
         CredentialAction::Revoke { id } => {
-            let id: CredentialId =
-                id.parse().map_err(|_| SetupError::CredentialId(id.clone()))?;
+            let id: CredentialId = id.parse().map_err(|_| SetupError::CredentialId(id.clone()))?;
             state.revoke(id)?;
             report.revoked = Some(id.to_string());
         }

@@ -14,15 +14,15 @@ use crate::status::SocketError;
 pub const ERROR_SCHEMA: &str = "sumrate.error.v1";
 
 /// Exit code: the operation failed.
-pub const EXIT_FAILED: u8 = 1;
+const EXIT_FAILED: u8 = 1;
 /// Exit code: wrong usage or configuration.
-pub const EXIT_USAGE: u8 = 2;
+const EXIT_USAGE: u8 = 2;
 /// Exit code: a privilege is missing.
-pub const EXIT_PRIVILEGE: u8 = 3;
+const EXIT_PRIVILEGE: u8 = 3;
 /// Exit code: stopped by Ctrl-C.
-pub const EXIT_INTERRUPTED: u8 = 130;
+const EXIT_INTERRUPTED: u8 = 130;
 /// Exit code: stopped by SIGTERM before the result was there.
-pub const EXIT_TERMINATED: u8 = 143;
+const EXIT_TERMINATED: u8 = 143;
 
 /// Why a command ended without success.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum CommandError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// The server cannot listen.
-    #[error("{0}{}", bind_advice(.0))]
+    #[error("{source}{advice}", source = .0, advice = bind_advice(.0))]
     Bind(#[from] BindError),
     /// The server's state cannot be used.
     #[error(transparent)]
@@ -101,11 +101,9 @@ impl CommandError {
                 SocketError::InUse(_) | SocketError::NotASocket(_) | SocketError::Directory(_),
             ) => EXIT_USAGE,
             Self::Bench(BenchError::Plan(_)) => EXIT_USAGE,
-            Self::Connect(_)
-            | Self::Accept(_)
-            | Self::Bench(_)
-            | Self::Status(_)
-            | Self::Io(_) => EXIT_FAILED,
+            Self::Connect(_) | Self::Accept(_) | Self::Bench(_) | Self::Status(_) | Self::Io(_) => {
+                EXIT_FAILED
+            }
             Self::Interrupted(Interrupt::Interrupted) => EXIT_INTERRUPTED,
             Self::Interrupted(Interrupt::Terminated) => EXIT_TERMINATED,
         }

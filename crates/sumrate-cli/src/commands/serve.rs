@@ -17,9 +17,9 @@ use super::{CommandError, setup};
 use crate::args::ServeArgs;
 use crate::exit::{Dialer, Policy};
 use crate::interrupt::{Interrupt, Interrupts};
+use crate::output;
 use crate::session::report;
 use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
-use crate::output;
 
 /// Most connections that the exit makes at a time.
 const DIALS_MAX: usize = 512;

@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use fbdt::{Config, ConfigError, CongestionControl, Link, LinkError, LocalBinding, PathSpec};
-use fbdt::{Placement, Redundancy, WindowMode};
+use fbdt::{CongestionControl, Link, LinkError, LocalBinding, PathSpec};
+use fbdt_proto::{Config, ConfigError, Placement, Redundancy, WindowMode};
 use tokio::net::TcpListener;
 
 use crate::args::{
@@ -25,7 +25,9 @@ pub enum SetupError {
     #[error("the join link is malformed: {0}")]
     Link(#[from] LinkError),
     /// The file with the link cannot be read.
-    #[error("cannot read the join link from {path}: {error}; `sumrate serve --link-file` writes one")]
+    #[error(
+        "cannot read the join link from {path}: {error}; `sumrate serve --link-file` writes one"
+    )]
     LinkFile {
         /// The file.
         path: String,
@@ -56,7 +58,9 @@ pub enum SetupError {
         known: String,
     },
     /// No such address.
-    #[error("path {path}: no interface of this machine has the address {address}; `ip address` shows them")]
+    #[error(
+        "path {path}: no interface of this machine has the address {address}; `ip address` shows them"
+    )]
     UnknownAddress {
         /// The path.
         path: String,
@@ -83,7 +87,9 @@ pub enum SetupError {
     #[error(transparent)]
     Protocol(#[from] ConfigError),
     /// A proxy would be open to others.
-    #[error("the proxy on {0} could be used by others: listen on 127.0.0.1, set --socks-auth, or pass --socks-open")]
+    #[error(
+        "the proxy on {0} could be used by others: listen on 127.0.0.1, set --socks-auth, or pass --socks-open"
+    )]
     OpenProxy(SocketAddr),
     /// No proxy at all.
     #[error("both proxies are off; give --socks or --http an address")]
@@ -276,8 +282,11 @@ pub(super) fn listen(
     address: SocketAddr,
     cc: &CongestionArg,
 ) -> Result<TcpListener, SetupError> {
-    socket::listen(address, cc.for_plain_sockets())
-        .map_err(|error| SetupError::Listen { proxy, address, error })
+    socket::listen(address, cc.for_plain_sockets()).map_err(|error| SetupError::Listen {
+        proxy,
+        address,
+        error,
+    })
 }
 
 /// Removes a file that an earlier run left, so that its presence means what it says, and finds out
@@ -297,9 +306,8 @@ pub(super) fn clear_file(flag: &'static str, path: Option<&Path>) -> Result<(), 
 
 /// The state directory: the flag's, or the default.
 pub(super) fn state_directory(flag: Option<&Path>) -> Result<PathBuf, SetupError> {
-    let from = |name: &str| {
-        std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
-    };
+    let from =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     flag.map(Path::to_owned)
         .or_else(|| from("XDG_STATE_HOME").map(|home| home.join("sumrate")))
         .or_else(|| from("HOME").map(|home| home.join(".local/state/sumrate")))

@@ -49,11 +49,10 @@ async fn only_socket() -> Result<PathBuf, CommandError> {
         }
     }
     match answering.len() {
-        0 => Err(SocketError::Silent {
-            path: directory,
-            error: std::io::ErrorKind::NotFound.into(),
+        0 => {
+            Err(SocketError::Silent { path: directory, error: std::io::ErrorKind::NotFound.into() }
+                .into())
         }
-        .into()),
         1 => Ok(answering.swap_remove(0)),
         _ => Err(CommandError::Ambiguous(
             answering.iter().map(|socket| socket.display().to_string()).collect(),

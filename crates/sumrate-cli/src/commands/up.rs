@@ -146,7 +146,9 @@ async fn keep_session(
     json: bool,
 ) -> CommandError {
     loop {
-        let Some(session) = sessions.borrow().clone() else { return ConnectError::WrongProof.into() };
+        let Some(session) = sessions.borrow().clone() else {
+            return ConnectError::WrongProof.into();
+        };
         let reason = session.closed().await.to_string();
         tracing::warn!(reason, "the session is over; opening a new one");
         print(json, UpEvent::SessionLost { session: session_id(&session), reason }.into_line());

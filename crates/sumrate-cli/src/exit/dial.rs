@@ -149,7 +149,8 @@ mod tests {
     async fn forbidden_targets_are_not_dialled() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        for host in ["127.0.0.1", "::ffff:127.0.0.1", "localhost", "0x7f.1", "2130706433", "127.1"] {
+        for host in ["127.0.0.1", "::ffff:127.0.0.1", "localhost", "0x7f.1", "2130706433", "127.1"]
+        {
             let error = dialer(&[]).dial(host, port).await.unwrap_err();
             let code = error.code();
             assert!(

@@ -168,7 +168,9 @@ fn refused_v6(address: Ipv6Addr) -> Option<RefusedReason> {
         [0, 0, 0, 0, 0, 0, 0, 0] => RefusedReason::Unspecified,
         [0, 0, 0, 0, 0, 0, 0, 1] => RefusedReason::Loopback,
         // IPv4-compatible, IPv4-mapped and IPv4-translated.
-        [0, 0, 0, 0, 0, 0, _, _] | [0, 0, 0, 0, 0, 0xffff, _, _] | [0, 0, 0, 0, 0xffff, 0, _, _] => {
+        [0, 0, 0, 0, 0, 0, _, _]
+        | [0, 0, 0, 0, 0, 0xffff, _, _]
+        | [0, 0, 0, 0, 0xffff, 0, _, _] => {
             return through(low()).or(Some(RefusedReason::Tunnel).filter(|_| s[5] != 0xffff));
         }
         [0x64, 0xff9b, 0, 0, 0, 0, _, _] => return through(low()),
@@ -181,7 +183,7 @@ fn refused_v6(address: Ipv6Addr) -> Option<RefusedReason> {
         [0x3fff, 0..=0xfff, ..] | [0x5f00, ..] => RefusedReason::Reserved,
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => RefusedReason::Private,
         [0xfe80..=0xfebf, ..] => RefusedReason::LinkLocal,
-        [0xff00.., ..] => RefusedReason::Multicast,
+        [0xff00..=0xffff, ..] => RefusedReason::Multicast,
         _ => return None,
     })
 }
@@ -280,16 +282,13 @@ mod tests {
         let rules = ["10.1.0.0/16", "127.0.0.1:8080", "[fd00::/8]:443", "8.8.4.4"];
         let allow = rules.iter().map(|rule| rule.parse().unwrap()).collect();
         let policy = Policy::new(allow, Vec::new());
-        for open in [
-            "10.1.2.3:22",
-            "[::ffff:10.1.2.3]:22",
-            "127.0.0.1:8080",
-            "[fd12::1]:443",
-            "8.8.4.4:1",
-        ] {
+        for open in
+            ["10.1.2.3:22", "[::ffff:10.1.2.3]:22", "127.0.0.1:8080", "[fd12::1]:443", "8.8.4.4:1"]
+        {
             assert_eq!(check(&policy, open), Ok(()), "{open}");
         }
-        for shut in ["10.2.0.1:22", "127.0.0.1:8081", "127.0.0.2:8080", "[fd12::1]:444", "10.1.1.1:0"]
+        for shut in
+            ["10.2.0.1:22", "127.0.0.1:8081", "127.0.0.2:8080", "[fd12::1]:444", "10.1.1.1:0"]
         {
             assert!(check(&policy, shut).is_err(), "{shut}");
         }
@@ -297,7 +296,8 @@ mod tests {
 
     #[test]
     fn malformed_rules_are_refused() {
-        for bad in ["", "x", "10.0.0.0/33", "10.0.0.1:0", "10.0.0.1:x", "fd00::/8:443:x", "[10.0.0.1]:5"]
+        for bad in
+            ["", "x", "10.0.0.0/33", "10.0.0.1:0", "10.0.0.1:x", "fd00::/8:443:x", "[10.0.0.1]:5"]
         {
             assert!(bad.parse::<AllowRule>().is_err(), "{bad}");
         }

@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn families_alternate_from_the_preferred_one() {
-        let found = addresses(&["[::2]:1", "[::3]:1", "1.0.0.1:1", "[::2]:1", "1.0.0.2:1", "1.0.0.3:1"]);
+        let found =
+            addresses(&["[::2]:1", "[::3]:1", "1.0.0.1:1", "[::2]:1", "1.0.0.2:1", "1.0.0.3:1"]);
         let expected = addresses(&["[::2]:1", "1.0.0.1:1", "[::3]:1", "1.0.0.2:1", "1.0.0.3:1"]);
         assert_eq!(interleave(found), expected);
     }

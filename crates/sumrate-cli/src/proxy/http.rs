@@ -106,10 +106,9 @@ fn refusal(error: &HttpError) -> (&'static str, &'static str) {
     match error {
         HttpError::TooLong => ("431 Request Header Fields Too Large", ""),
         HttpError::Method => ("501 Not Implemented", "Allow: CONNECT\r\n"),
-        HttpError::Unauthorised => (
-            "407 Proxy Authentication Required",
-            "Proxy-Authenticate: Basic realm=\"sumrate\"\r\n",
-        ),
+        HttpError::Unauthorised => {
+            ("407 Proxy Authentication Required", "Proxy-Authenticate: Basic realm=\"sumrate\"\r\n")
+        }
         HttpError::Io(_) | HttpError::Malformed(_) | HttpError::Target => ("400 Bad Request", ""),
     }
 }

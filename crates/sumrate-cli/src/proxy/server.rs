@@ -100,9 +100,7 @@ async fn serve<T: Tunnel>(
     let told = match (&connected, kind) {
         (Ok(_), ProxyKind::Socks5) => socks5::reply(&mut client, socks5::Reply::Succeeded).await,
         (Ok(_), ProxyKind::Http) => http::established(&mut client).await,
-        (Err(failure), ProxyKind::Socks5) => {
-            socks5::reply(&mut client, failure.code.into()).await
-        }
+        (Err(failure), ProxyKind::Socks5) => socks5::reply(&mut client, failure.code.into()).await,
         (Err(failure), ProxyKind::Http) => {
             http::failed(&mut client, failure.code, &failure.message).await
         }
@@ -148,7 +146,9 @@ mod tests {
         let (tunnel, mut streams) = pipe_tunnel();
         tokio::spawn(async move {
             while let Some(mut stream) = streams.recv().await {
-                let Ok(Request::Connect(request)) = read_request(&mut stream).await else { continue };
+                let Ok(Request::Connect(request)) = read_request(&mut stream).await else {
+                    continue;
+                };
                 let answer = match request.port {
                     1 => Answer::Refused {
                         code: FailureCode::Refused,

@@ -84,7 +84,8 @@ fn other_commands_versions_and_types_get_their_reply() {
         (b"\x05\x01\x00\x09\x01\x02\x03\x04\x00\x50", Reply::AddressTypeNotSupported),
         (b"\x05\x01\x00\x03\x00\x02\x03\x04\x00\x50", Reply::GeneralFailure),
     ] {
-        let (outcome, answered, _) = run(&[b"\x05\x01\x00".as_slice(), request].concat(), None, 4096);
+        let (outcome, answered, _) =
+            run(&[b"\x05\x01\x00".as_slice(), request].concat(), None, 4096);
         assert!(outcome.is_err());
         assert_eq!(answered[2..4], [5, code as u8]);
     }

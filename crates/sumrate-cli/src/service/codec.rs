@@ -108,9 +108,7 @@ async fn write_framed<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-async fn read_framed<R: AsyncRead + Unpin>(
-    reader: &mut R,
-) -> Result<(u8, Vec<u8>), ServiceError> {
+async fn read_framed<R: AsyncRead + Unpin>(reader: &mut R) -> Result<(u8, Vec<u8>), ServiceError> {
     let mut head = [0; 3];
     reader.read_exact(&mut head).await?;
     let length = usize::from(u16::from_be_bytes([head[1], head[2]]));

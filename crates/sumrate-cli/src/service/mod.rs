@@ -7,7 +7,9 @@
 mod codec;
 mod message;
 
-pub use codec::{ServiceError, read_answer, read_report, read_request, write_answer, write_report, write_request};
+pub use codec::{
+    ServiceError, read_answer, read_report, read_request, write_answer, write_report, write_request,
+};
 pub use message::{
     Answer, BenchDirection, BenchLimit, BenchRequest, BenchStreamRequest, ConnectRequest,
     FailureCode, Request,

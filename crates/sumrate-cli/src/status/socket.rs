@@ -171,8 +171,7 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
         return Err(SocketError::InUse(path.to_owned()));
     }
-    std::fs::remove_file(path)
-        .map_err(|error| SocketError::Io { path: path.to_owned(), error })
+    std::fs::remove_file(path).map_err(|error| SocketError::Io { path: path.to_owned(), error })
 }
 
 #[cfg(test)]
@@ -218,10 +217,7 @@ mod tests {
         assert!(StatusSocket::bind(Some(&path), "up").is_ok());
         let file = directory.path().join("file");
         std::fs::write(&file, "x").unwrap();
-        assert!(matches!(
-            StatusSocket::bind(Some(&file), "up"),
-            Err(SocketError::NotASocket(_))
-        ));
+        assert!(matches!(StatusSocket::bind(Some(&file), "up"), Err(SocketError::NotASocket(_))));
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
     }
 }

@@ -40,7 +40,18 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
         bytes(session.received_bytes),
         session.streams.len()
     )?;
-    let head = ["path", "health", "direction", "rate", "rtt", "commit", "sent", "redundant", "received", "now"];
+    let head = [
+        "path",
+        "health",
+        "direction",
+        "rate",
+        "rtt",
+        "commit",
+        "sent",
+        "redundant",
+        "received",
+        "now",
+    ];
     let rows: Vec<_> = session.paths.iter().map(path_row).collect();
     write_columns(out, &head, &rows)?;
     for path in &session.paths {
@@ -49,7 +60,14 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
         }
     }
     if !session.streams.is_empty() {
-        let head = ["stream", "class", "written", "received", "in-order delay p50/p99/max", "longest stall"];
+        let head = [
+            "stream",
+            "class",
+            "written",
+            "received",
+            "in-order delay p50/p99/max",
+            "longest stall",
+        ];
         let rows: Vec<_> = session.streams.iter().map(stream_row).collect();
         write_columns(out, &head, &rows)?;
     }
@@ -118,7 +136,8 @@ mod tests {
         assert_eq!(bytes(1_500), "1.5 kB");
         assert_eq!(bytes(2_400_000_000), "2.4 GB");
         let mut out = Vec::new();
-        let rows = [vec!["wifi".to_owned(), "active".to_owned()], vec!["é".to_owned(), "x".to_owned()]];
+        let rows =
+            [vec!["wifi".to_owned(), "active".to_owned()], vec!["é".to_owned(), "x".to_owned()]];
         write_columns(&mut out, &["path", "health"], &rows).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "path  health\nwifi  active\né     x\n");
     }

@@ -106,7 +106,10 @@ pub fn calibrate(config: &Config, duration: Duration) -> Result<Calibration, Cal
     })?;
     let (ready, is_ready) = mpsc::channel();
     thread::scope(|scope| {
-        let emulator = scope.spawn(|| run_emulator(plain.clone(), &stopped, &ready));
+        let emulator = {
+            let config = plain.clone();
+            scope.spawn(move || run_emulator(config, &stopped, &ready))
+        };
         let measured = match is_ready.recv() {
             Ok(()) => plain.links.iter().map(|link| calibrate_link(link, duration)).collect(),
             Err(_) => Ok(Vec::new()),

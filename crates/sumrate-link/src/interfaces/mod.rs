@@ -12,6 +12,9 @@ pub use ip::IpError;
 /// Mark of our interfaces; the process that made them follows.
 const ALIAS: &str = "sumrate-link process ";
 
+/// Packets that wait for the emulator in a TUN interface while it has not been brought on.
+const TX_QUEUE: &str = "10000";
+
 /// Why the links could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
@@ -127,7 +130,7 @@ fn bring_up(link: &LinkConfig, end: &Endpoint) -> Result<(), SetupError> {
         }
         ip::run(netns, &arguments)?;
     }
-    Ok(ip::run(netns, &["link", "set", "dev", &end.interface, "mtu", &mtu, "up"])?)
+    Ok(ip::run(netns, &["link", "set", "dev", &end.interface, "mtu", &mtu, "txqueuelen", TX_QUEUE, "up"])?)
 }
 
 fn add_neighbours(link: &LinkConfig) -> Result<(), SetupError> {
@@ -157,8 +160,14 @@ fn remove_stale(interface: &str) -> Result<(), SetupError> {
     let Some(process) = alias.strip_prefix(ALIAS) else {
         return Err(exists("is not sumrate-link's".to_owned()));
     };
-    if std::path::Path::new("/proc").join(process).exists() {
+    if is_emulator(process) {
         return Err(exists(format!("belongs to the running process {process}")));
     }
     Ok(ip::run(None, &["link", "del", "dev", interface])?)
+}
+
+/// Whether `process` runs and can be an emulator; its number may long be another's.
+fn is_emulator(process: &str) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
+    name.is_ok_and(|name| name.starts_with("sumrate"))
 }
