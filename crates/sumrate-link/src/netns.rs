@@ -16,7 +16,7 @@ pub enum NetnsError {
         name: String,
     },
     /// The kernel refused.
-    #[error("cannot enter network namespace {name:?}: {source}")]
+    #[error("cannot enter network namespace {name:?}: {source}; run inside the `unshare -Urnm` in which it was made, or as root")]
     Enter {
         /// Its name.
         name: String,

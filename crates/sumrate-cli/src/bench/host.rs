@@ -105,7 +105,8 @@ impl BenchHost {
         let receiver = hosted.direction == BenchDirection::ClientToServer;
         let report = EndReport::new(run, observation, receiver, &self.sending);
         write_report(stream, &report).await?;
-        stream.read(&mut nothing).await?;
+        // The client closes when it has the report.
+        let _ = stream.read(&mut nothing).await?;
         Ok(())
     }
 

@@ -43,7 +43,7 @@ pub(super) async fn send<S: TunnelStream>(
     }
     stream.shutdown().await?;
     let mut nothing = [0; 1];
-    stream.read(&mut nothing).await?;
+    let _ = stream.read(&mut nothing).await?;
     Ok(sent)
 }
 

@@ -2,6 +2,8 @@
 
 mod ip;
 
+use std::io::ErrorKind;
+
 use crate::config::{Backend, Config, Endpoint, LinkConfig, Side};
 use crate::device::{self, Device, DeviceError};
 use crate::names;
@@ -40,10 +42,11 @@ pub enum SetupError {
 impl SetupError {
     /// Whether a missing privilege is the reason.
     pub fn is_privilege(&self) -> bool {
-        matches!(
-            self,
-            SetupError::Ip(IpError::Privilege { .. }) | SetupError::Device(DeviceError::Privilege { .. })
-        )
+        match self {
+            SetupError::Ip(IpError::Privilege { .. }) | SetupError::Device(DeviceError::Privilege { .. }) => true,
+            SetupError::Netns(NetnsError::Enter { source, .. }) => source.kind() == ErrorKind::PermissionDenied,
+            _ => false,
+        }
     }
 }
 
