@@ -1,6 +1,7 @@
 """The emulator's configuration, the payload, and how sockets are read from `ss`."""
 
 import hashlib
+import os
 import tomllib
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from sumrate.lab.conditions import conditions
 from sumrate.lab.demo import LINKS, size_in_bytes
 from sumrate.lab.links import configuration
-from sumrate.lab.payload import make_payload, sha256_of
+from sumrate.lab.payload import Sink, make_payload
 from sumrate.lab.traffic import parse
 
 
@@ -39,7 +40,7 @@ def test_payload_is_seeded_and_its_checksum_right(tmp_path: Path) -> None:
     first = make_payload(tmp_path / "a", (16 << 20) + 5, seed=3)
     again = make_payload(tmp_path / "b", (16 << 20) + 5, seed=3)
     other = make_payload(tmp_path / "c", 100, seed=4)
-    assert first.sha256 == again.sha256 == sha256_of(first.path)
+    assert first.sha256 == again.sha256
     assert first.sha256 == hashlib.sha256(first.path.read_bytes()).hexdigest()
     assert first.path.stat().st_size == (16 << 20) + 5
     assert other.sha256 != first.sha256
@@ -66,3 +67,24 @@ def test_connections_are_read_from_ss() -> None:
     (only,) = parse(text)
     assert only["remote"] == "10.1.1.1:40000"
     assert (only["congestion_control"], only["mptcp"]) == ("cubic", True)
+
+
+def test_sink_accepts_the_payload_and_nothing_else(tmp_path: Path) -> None:
+    payload = make_payload(tmp_path / "sent", 3 << 20, seed=3)
+    sent = payload.path.read_bytes()
+    sink = Sink(tmp_path / "received", payload.size)
+    for written, right in (
+        (sent, True),
+        (sent[:-1], False),
+        (sent + b"x", False),
+        (bytes([sent[0] ^ 1]) + sent[1:], False),
+        (b"", False),
+        (sent, True),
+    ):
+        sink.clear()
+        assert sink.received() == 0
+        os.write(sink.file, written)
+        assert sink.received() == len(written)
+        assert sink.matches(payload) is right
+    sink.close()
+    assert not sink.path.exists()

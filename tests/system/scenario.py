@@ -22,7 +22,7 @@ from sumrate.lab.endpoints.sumrate import SOCKS_PORT, serve, up
 from sumrate.lab.links import CLIENT, SERVER, Impairment, Link
 from sumrate.lab.measure import Curve, watch
 from sumrate.lab.namespaces import Host, IsolationUnavailableError, run, run_isolated
-from sumrate.lab.payload import Payload, make_payload, sha256_of
+from sumrate.lab.payload import Payload, Sink, make_payload
 from sumrate.lab.process import Process
 from sumrate.lab.programs import have
 from sumrate.lab.scene import SERVICE_IP
@@ -172,9 +172,9 @@ class Transfer:
 
     def run(self) -> Curve:
         """Downloads, runs the actions on their way, and checks the file."""
-        output = self.bench.folder / "received.bin"
+        sink = Sink(self.bench.folder / "received.bin", self.payload.size)
         url = f"http://{SERVICE_IP}:{HTTP_PORT}/{FILE_NAME}"
-        argv = curl(output, url, "--proxy", f"socks5h://127.0.0.1:{SOCKS_PORT}")
+        argv = curl(url, "--proxy", f"socks5h://127.0.0.1:{SOCKS_PORT}")
         log = self.bench.folder / "curl.log"
         pending = sorted(self.actions, key=lambda item: item[0])
 
@@ -182,15 +182,15 @@ class Transfer:
             while pending and size >= pending[0][0] * self.payload.size:
                 pending.pop(0)[1]()
 
-        with Process(argv, log=log, host=self.bench.client) as client:
+        with Process(argv, log=log, host=self.bench.client, stdout=sink.file) as client:
             try:
-                curve = watch(client, output, timeout_s=120, on_sample=sampled)
+                curve = watch(client, sink.received, timeout_s=120, on_sample=sampled)
             except BaseException:
                 print(f"serve: {self.server.tail()}\nup: {self.daemon.tail()}", file=sys.stderr)
                 raise
         assert not pending, "the transfer ended before every fault was made"
-        assert output.stat().st_size == self.payload.size
-        assert sha256_of(output) == self.payload.sha256
+        assert sink.matches(self.payload), "the received file differs from the one that was sent"
+        sink.close()
         assert self.server.poll() is None, self.server.tail()
         assert self.daemon.poll() is None, self.daemon.tail()
         return curve

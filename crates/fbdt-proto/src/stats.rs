@@ -17,6 +17,8 @@ pub enum WhyIdle {
     NoSubflow,
     /// It is suspect: only probes go out.
     Suspect,
+    /// TCP has not said anything of it yet.
+    Unmeasured,
     /// It holds as much as it may (F7).
     CommitLimit,
     /// No stream has unsent bytes.
@@ -38,6 +40,7 @@ impl WhyIdle {
             Self::Sending => "sending",
             Self::NoSubflow => "no subflow",
             Self::Suspect => "suspect: silent for too long, only probes go out",
+            Self::Unmeasured => "just connected: TCP has not measured it yet",
             Self::CommitLimit => "holds as much as it may",
             Self::NothingToSend => "nothing to send",
             Self::FlowControl => "the receiver's limit is reached",

@@ -1,5 +1,7 @@
 //! Whole transfers in virtual time, one per condition that users meet.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::Duration;
 
 use fbdt_proto::{Class, Config, Placement, Redundancy, WindowMode};

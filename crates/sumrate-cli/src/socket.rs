@@ -53,16 +53,37 @@ pub fn reset_on_close(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
-/// Whether this kernel offers the congestion control to this process.
+/// Why a congestion control cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CongestionRefusal {
+    /// The kernel does not have it; these it has.
+    Unknown(String),
+    /// The kernel has it, but not for this process; these it may use.
+    NotPermitted(String),
+}
+
+/// Whether this process can have the congestion control.
 ///
 /// # Errors
-/// The names that it does offer.
-pub fn check_congestion_control(name: &str) -> Result<(), String> {
-    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
-        .unwrap_or_default();
-    let probe = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
-        .and_then(|socket| socket.set_tcp_congestion(name.as_bytes()));
-    probe.map_err(|_| known.trim().to_owned())
+/// Why not.
+pub fn check_congestion_control(name: &str) -> Result<(), CongestionRefusal> {
+    let setting = |key: &str| {
+        let path = format!("/proc/sys/net/ipv4/tcp_{key}_congestion_control");
+        std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    };
+    Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
+        .and_then(|socket| socket.set_tcp_congestion(name.as_bytes()))
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => CongestionRefusal::NotPermitted(setting("allowed")),
+            _ => CongestionRefusal::Unknown(setting("available")),
+        })
+}
+
+/// The kernel's own choice, which every process may use.
+pub fn default_congestion_control() -> String {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
+        .map(|name| name.trim().to_owned())
+        .unwrap_or_else(|_| "reno".to_owned())
 }
 
 #[cfg(test)]
@@ -84,7 +105,8 @@ mod tests {
 
     #[test]
     fn unknown_algorithms_are_told_apart() {
-        assert!(check_congestion_control("cubic").is_ok());
-        assert!(check_congestion_control("nonsense").unwrap_err().contains("cubic"));
+        assert!(check_congestion_control(&default_congestion_control()).is_ok());
+        let refusal = check_congestion_control("nonsense").unwrap_err();
+        assert!(matches!(refusal, CongestionRefusal::Unknown(known) if known.contains("reno")));
     }
 }

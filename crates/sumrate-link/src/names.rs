@@ -49,7 +49,8 @@ mod tests {
 
     #[test]
     fn addresses_differ_by_link_and_side() {
-        let all = ["wifi", "wigig"].map(|link| [Side::A, Side::B].map(|side| mac_address(link, side)));
+        let all =
+            ["wifi", "wigig"].map(|link| [Side::A, Side::B].map(|side| mac_address(link, side)));
         let mut flat = all.concat();
         flat.sort();
         flat.dedup();

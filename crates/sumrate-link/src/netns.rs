@@ -16,7 +16,9 @@ pub enum NetnsError {
         name: String,
     },
     /// The kernel refused.
-    #[error("cannot enter network namespace {name:?}: {source}; run inside the `unshare -Urnm` in which it was made, or as root")]
+    #[error(
+        "cannot enter network namespace {name:?}: {source}; run inside the `unshare -Urnm` in which it was made, or as root"
+    )]
     Enter {
         /// Its name.
         name: String,
@@ -34,7 +36,10 @@ pub fn open(name: &str) -> Result<File, NetnsError> {
 }
 
 /// Runs `work` on a thread of its own inside namespace `name` (`None`: where the caller is) and waits for it.
-pub fn run_in<T: Send>(name: Option<&str>, work: impl FnOnce() -> T + Send) -> Result<T, NetnsError> {
+pub fn run_in<T: Send>(
+    name: Option<&str>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, NetnsError> {
     let Some(name) = name else {
         return Ok(work());
     };

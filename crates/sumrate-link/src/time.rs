@@ -32,9 +32,7 @@ pub struct Clock {
 impl Clock {
     /// A clock that reads 0 now.
     pub fn start() -> Clock {
-        Clock {
-            origin: Instant::now(),
-        }
+        Clock { origin: Instant::now() }
     }
 
     /// Nanoseconds since `start`.

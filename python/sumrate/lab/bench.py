@@ -19,7 +19,7 @@ from typing import Any
 
 from sumrate.lab.conditions import Condition, conditions
 from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Sumrate, Unavailable
-from sumrate.lab.lateness import is_late, worst_lateness_ms
+from sumrate.lab.lateness import LATE_MS, is_late, worst_lateness_ms
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.priority import granted, raise_own
 from sumrate.lab.process import ProcessFailedError
@@ -225,7 +225,22 @@ def summary(document: dict[str, Any]) -> str:
             f"{cell(entry['sum_ratio']['mptcp'], '{:.2f}'):>20}"
             f"{cell(entry['sum_ratio']['sumrate'], '{:.3f}'):>20}{void}"
         )
-    return "\n".join(lines + problems(document))
+    return "\n".join([*lines, *late_runs(document), *problems(document)])
+
+
+def late_runs(document: dict[str, Any]) -> list[str]:
+    """The void runs, in words."""
+    found = []
+    for name, entry in document["conditions"].items():
+        for number, done in enumerate(entry["repetitions"]):
+            for scheme, run in done["runs"].items():
+                if run.get("void"):
+                    late = run["emulator"]["worst_lateness_ms"]
+                    found.append(
+                        f"VOID {name}, repetition {number + 1}, {scheme}: the emulator was {late} "
+                        f"ms late (limit {LATE_MS:g} ms); run it on an idle machine"
+                    )
+    return found
 
 
 def problems(document: dict[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Sumrate, Unav
 from sumrate.lab.lateness import LATE_MS, is_late, worst_lateness_ms
 from sumrate.lab.measure import Curve, watch
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
-from sumrate.lab.payload import NoRoomError, Payload, make_payload, sha256_of, storage
+from sumrate.lab.payload import NoRoomError, Payload, Sink, make_payload, storage
 from sumrate.lab.priority import granted, raise_own
 from sumrate.lab.process import Process, ProcessFailedError
 from sumrate.lab.programs import REPOSITORY, MissingProgramError, program, require
@@ -74,15 +74,15 @@ class Transfer:
         self.probe = Probe(built.server)
         self._shown_s = -1.0
 
-    def run(self, output: Path) -> Outcome:
-        """Downloads into `output` and verifies the checksum after the clock has stopped."""
+    def run(self, sink: Sink) -> Outcome:
+        """Downloads into `sink` and verifies the checksum after the clock has stopped."""
         expected_s = self.payload.size * 8e-6 / EXPECTED_MBPS[self.scheme.name]
-        with self.scheme.download(self.scene, self.payload, output) as ready:
+        with self.scheme.download(self.scene, self.payload) as ready:
             log = self.scene.folder / "curl.log"
-            with Process(ready.curl, log=log, host=self.scene.client) as curl:
+            with Process(ready.curl, log=log, host=self.scene.client, stdout=sink.file) as curl:
                 curve = watch(
                     curl,
-                    output,
+                    sink.received,
                     timeout_s=30 + TIMEOUT_FACTOR * expected_s,
                     on_first_byte=self.scene.emulator.trigger,
                     on_sample=lambda at, size: self._sampled(at, size, expected_s),
@@ -90,8 +90,7 @@ class Transfer:
             stats = self.scene.emulator.stats()
             settings = self.scene.settings()
         self.progress.show(f"{self.scheme.title}: verifying the checksum")
-        same = output.stat().st_size == self.payload.size
-        same = same and sha256_of(output) == self.payload.sha256
+        same = sink.matches(self.payload)
         emulator = self.scene.emulator.process
         emulator.stop()
         cpu = {"curl": curl.cpu_seconds, "sumrate-link": emulator.cpu_seconds}
@@ -99,7 +98,7 @@ class Transfer:
         entry = {
             **describe(curve, self.scheme.name),
             "sha256_ok": same,
-            "command": curl.command_line,
+            "command": f"{curl.command_line} 1<> {sink.path.name}",
             "other_commands": ready.commands,
             "cpu_seconds": cpu,
             "connections": self.probe.connections(),
@@ -120,23 +119,28 @@ class Transfer:
             )
 
 
+@dataclass(frozen=True)
+class Files:
+    """What is sent, and where it is received, in every scheme."""
+
+    payload: Payload
+    sink: Sink
+
+
 def one_scheme(
-    scheme: Scheme, payload: Payload, options: Options, work: Path, progress: Progress
+    scheme: Scheme, files: Files, options: Options, work: Path, progress: Progress
 ) -> Outcome:
     """Runs one scheme in a scene of its own; a failure becomes its entry, never silence."""
     try:
         scheme.check()
     except Unavailable as reason:
         return Outcome({"missing": str(reason)}, None)
-    output = payload.path.with_name("received.bin")
-    output.unlink(missing_ok=True)
+    files.sink.clear()
     try:
         with scene(LINKS, seed=options.seed, folder=work / scheme.name) as built:
-            return Transfer(scheme, payload, built, progress).run(output)
+            return Transfer(scheme, files.payload, built, progress).run(files.sink)
     except (ProcessFailedError, RuntimeError) as error:
         return Outcome({"error": str(error)}, None)
-    finally:
-        output.unlink(missing_ok=True)
 
 
 def whole(value: float | None) -> str:
@@ -196,7 +200,7 @@ def measure_all(options: Options, work: Path) -> dict[str, Any]:
     chosen = [s for s in SCHEMES if not options.only or s.name in options.only]
     megabits = options.size * 8e-6
     cost = {s.name: megabits / EXPECTED_MBPS[s.name] + 3 + megabits / 12e3 for s in chosen}
-    generation_s = options.size / 300e6
+    generation_s = options.size / 200e6
     progress = Progress(sum(cost.values()) + generation_s, quiet=options.json)
     folder, kind = storage(work / "files", options.size, options.output / "files")
     progress.show(f"making a file of {options.size / 2**20:.0f} MiB")
@@ -208,10 +212,11 @@ def measure_all(options: Options, work: Path) -> dict[str, Any]:
     outcomes: dict[str, Outcome] = {}
     try:
         payload = make_payload(folder / "file.bin", options.size, options.seed)
+        files = Files(payload, Sink(folder / "received.bin", options.size))
         progress.left_s -= generation_s
         for scheme in chosen:
             progress.left_s -= cost[scheme.name]
-            outcomes[scheme.name] = one_scheme(scheme, payload, options, work, progress)
+            outcomes[scheme.name] = one_scheme(scheme, files, options, work, progress)
     finally:
         progress.clear()
         if kind == "disk":

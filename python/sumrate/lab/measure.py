@@ -1,16 +1,16 @@
 """Goodput and stalls as the application sees them: the growth of the file that it writes.
 
-The size of the receiver's output file is sampled every 5 ms from outside. That costs the transfer
-nothing (no pipe, no copy, no tracing), is the same for every scheme, and shows exactly the bytes
-that the application was given, in order. Times are known to one sampling interval, so a stall is
-known to about 5 ms (more when the machine was busy: the worst sampling gap is reported).
+How far the receiver has written (the offset of its standard output, which the driver shares) is
+read every 5 ms from outside. That costs the transfer nothing (no pipe, no copy, no tracing), is the
+same for every scheme, and shows exactly the bytes that the application was given, in order. Times
+are known to one sampling interval, so a stall is known to about 5 ms (more when the machine was
+busy: the worst sampling gap is reported).
 """
 
 import bisect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from sumrate.lab.process import Process, ProcessFailedError
 
@@ -99,17 +99,17 @@ class Curve:
 
 def watch(
     process: Process,
-    output: Path,
+    received: Callable[[], int],
     *,
     timeout_s: float,
     on_first_byte: Callable[[], object] = lambda: None,
     on_sample: Callable[[float, int], object] = lambda _elapsed, _size: None,
 ) -> Curve:
-    """Samples the size of `output` until `process` ends.
+    """Samples what was received until `process` ends.
 
     Args:
         process: the receiver.
-        output: the file that it writes.
+        received: gives the bytes that it has written so far.
         timeout_s: longest time to wait for the end, in seconds.
         on_first_byte: called once, right after the first growth was seen.
         on_sample: called after each sample with seconds since the first byte and the size.
@@ -125,7 +125,7 @@ def watch(
     ended = False
     while not ended:
         ended = process.poll() is not None
-        size = output.stat().st_size if output.exists() else 0
+        size = received()
         now = time.monotonic()
         if times:
             worst_gap = max(worst_gap, now - previous)

@@ -6,9 +6,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 from sumrate.lab.namespaces import Host
 
@@ -30,14 +31,23 @@ class Process:
         log: Path,
         host: Host | None = None,
         env: dict[str, str] | None = None,
-        stdout: Path | None = None,
+        stdout: Path | int | None = None,
     ) -> None:
-        """Starts `argv` (on `host` if given); both outputs go to `log`, or stdout to `stdout`."""
+        """Starts `argv` (on `host` if given).
+
+        Both outputs go to `log`, or standard output to the file or descriptor `stdout`.
+        """
         self.argv = list(argv)
         self.log = log
         self.cpu_seconds: float | None = None
         full = host.command(argv) if host else list(argv)
-        with log.open("ab") as errors, (stdout or log).open("ab") as out:
+        with ExitStack() as stack:
+            errors = stack.enter_context(log.open("ab"))
+            out: int | IO[bytes] = errors
+            if isinstance(stdout, Path):
+                out = stack.enter_context(stdout.open("ab"))
+            elif stdout is not None:
+                out = stdout
             self._popen = subprocess.Popen(
                 full,
                 stdin=subprocess.DEVNULL,

@@ -150,7 +150,7 @@ def demo_page(document: Entry) -> str:
 {_charts(document)}
 <h2>Numbers</h2>
 {_table(document)}
-<p>A stall is an interval in which curl's output file did not grow, sampled every 5 ms.</p>
+<p>A stall is an interval in which curl wrote nothing to its file, sampled every 5 ms.</p>
 <h2>How the ratio is counted</h2>
 <p>{escape(document["sum_ratio_definition"])}</p>
 {bare}

@@ -4,6 +4,7 @@
 mod commit;
 mod health;
 mod inflight;
+mod one_way;
 mod rate;
 mod reliability;
 mod state;
@@ -11,6 +12,7 @@ mod view;
 
 pub use health::{Health, Progress};
 pub use inflight::{Chunk, InFlight};
+pub use one_way::{OneWay, forward_delay};
 pub use rate::RateEstimate;
 pub use reliability::Reliability;
 pub use state::{CopyReason, PathCounters, PathState, Subflow};

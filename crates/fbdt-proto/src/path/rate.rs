@@ -8,6 +8,8 @@ use crate::time::Instant;
 use crate::units::rate_of;
 
 const BUCKETS: usize = 8;
+/// A rate that grows by this factor within a few RTTs is not known yet.
+const GROWTH: f64 = 1.25;
 
 /// The rate that a path can deliver, in bytes per second.
 ///
@@ -21,6 +23,8 @@ pub struct RateEstimate {
     link: f64,
     acked: f64,
     acked_mark: Option<(Instant, u64)>,
+    grown: Option<(Instant, f64)>,
+    saturated: bool,
 }
 
 impl RateEstimate {
@@ -42,6 +46,10 @@ impl RateEstimate {
                 self.buckets.pop_front();
             }
             self.link = self.buckets.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+            self.saturated |= !sample.app_limited;
+            if self.grown.is_none_or(|(_, from)| self.link > from * GROWTH) {
+                self.grown = Some((now, self.link));
+            }
         }
         self.update_acked(now, sample);
     }
@@ -75,6 +83,14 @@ impl RateEstimate {
     pub fn delivered(&self, base_rtt: Duration) -> f64 {
         let link = self.link(base_rtt);
         if self.acked > 0.0 { self.acked.min(link) } else { link }
+    }
+
+    /// Whether the rate was found to be larger lately, or was never tried:
+    /// slow start goes on.
+    #[must_use]
+    pub fn is_ramping(&self, now: Instant, base_rtt: Duration) -> bool {
+        let span = base_rtt * 8 + Duration::from_millis(20);
+        !self.saturated || self.grown.is_none_or(|(at, _)| now.saturating_since(at) < span)
     }
 
     /// A new subflow starts to count acknowledgements anew; the link is the

@@ -5,7 +5,9 @@ use alloc::string::String;
 use core::time::Duration;
 
 use super::commit::Commit;
-use super::{Health, InFlight, PathView, Progress, RateEstimate, Reliability, SubflowSample};
+use super::{
+    Health, InFlight, OneWay, PathView, Progress, RateEstimate, Reliability, SubflowSample,
+};
 use crate::config::Config;
 use crate::time::Instant;
 use crate::units::{PathId, StreamId, SubflowId, time_for};
@@ -50,7 +52,7 @@ pub struct Subflow {
     /// Whether the session's limit is owed on this subflow.
     pub session_limit_due: bool,
     /// A probe to answer.
-    pub pong_due: Option<u64>,
+    pub pong_due: Option<(u64, Instant)>,
     /// Whether a probe should leave.
     pub ping_due: bool,
     /// Whether the close frame has left.
@@ -78,6 +80,10 @@ pub struct PathState {
     pub health: Health,
     /// Last known base RTT.
     pub base_rtt: Duration,
+    /// One-way delay, comparable between paths.
+    pub one_way: OneWay,
+    /// Queue-free delay to the peer; half the base RTT until compared.
+    pub forward_delay: Option<Duration>,
     commit: Commit,
     last_reliability: Instant,
     /// When a subflow beside this one was last asked for.
@@ -122,6 +128,8 @@ impl PathState {
             reliability: Reliability::default(),
             health: Health::Dead,
             base_rtt: Duration::from_millis(100),
+            one_way: OneWay::default(),
+            forward_delay: None,
             commit: Commit::initial(),
             last_reliability: Instant::ZERO,
             redial_asked: None,
@@ -143,7 +151,7 @@ impl PathState {
             ack_streams: BTreeSet::new(),
             session_limit_due: true,
             pong_due: None,
-            ping_due: false,
+            ping_due: true,
             close_sent: false,
             sampled: false,
         });
@@ -219,11 +227,11 @@ impl PathState {
     /// Whether new bytes may be given to it.
     #[must_use]
     pub fn is_usable(&self) -> bool {
-        self.subflow.is_some() && self.health == Health::Active
+        self.subflow.as_ref().is_some_and(|s| s.sampled) && self.health == Health::Active
     }
 
-    /// Time until a byte handed over now arrives: half of the queue-free RTT
-    /// is the way back, and what is unsent goes out at the pace of the TCP
+    /// Time until a byte handed over now arrives: the queue-free delay there,
+    /// the queue that the RTT shows, and what is unsent at the pace of the TCP
     /// window. Outstanding bytes over the rate would starve a path that is
     /// still in slow start.
     #[must_use]
@@ -242,7 +250,8 @@ impl PathState {
         let pace = pace.max(1e4).min(rate.max(pace * 0.5));
         let unsent = sample.unsent + subflow.since_sample;
         let wait = time_for(unsent, pace).min(srtt / 4 + Duration::from_millis(20));
-        srtt.saturating_sub(self.base_rtt / 2) + wait
+        let there = self.forward_delay.unwrap_or(self.base_rtt / 2).min(self.base_rtt);
+        there + srtt.saturating_sub(self.base_rtt) + wait
     }
 
     /// What schedulers see.
@@ -258,6 +267,7 @@ impl PathState {
             rate: self.rate.link(self.base_rtt),
             delivered_rate: self.rate.delivered(self.base_rtt),
             arrival: self.arrival(),
+            ramping: self.rate.is_ramping(now, self.base_rtt),
             srtt,
             rttvar,
             base_rtt: self.base_rtt,

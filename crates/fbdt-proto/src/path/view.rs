@@ -18,6 +18,8 @@ pub struct PathView {
     pub delivered_rate: f64,
     /// Time until a byte handed over now arrives.
     pub arrival: Duration,
+    /// Whether its rate is still being found out.
+    pub ramping: bool,
     /// Smoothed RTT.
     pub srtt: Duration,
     /// RTT variation.
@@ -30,19 +32,30 @@ pub struct PathView {
     pub pinned: bool,
 }
 
+/// Difference of arrival delays at which a wrong guess does little harm.
+const GUESSABLE: Duration = Duration::from_millis(20);
+
 /// New bytes of path `path` arrive this many bytes behind those that the
 /// faster paths deliver meanwhile (F3b): the sum over the others of
-/// rate x (arrival of `path` - arrival of the other).
+/// rate x (arrival of `path` - arrival of the other). Without bound while a
+/// much faster path does not know its rate yet: any place would be a guess,
+/// and a wrong one holds up delivery for the difference.
 #[must_use]
 pub fn lead(paths: &[PathView], path: usize) -> u64 {
     let Some(own) = paths.get(path) else { return 0 };
+    let unknown = |other: &PathView| {
+        other.usable && other.ramping && own.arrival > other.arrival * 4 + GUESSABLE
+    };
+    if paths.iter().any(unknown) {
+        return u64::MAX;
+    }
     paths
         .iter()
         .enumerate()
         .filter(|(index, other)| *index != path && other.usable)
         .map(|(_, other)| {
             let ahead = own.arrival.saturating_sub(other.arrival);
-            crate::units::bytes_in(other.delivered_rate, ahead)
+            crate::units::bytes_in(other.rate, ahead)
         })
         .sum()
 }

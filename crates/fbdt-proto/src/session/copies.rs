@@ -13,7 +13,7 @@ use crate::units::{Class, StreamId, bytes_in};
 
 /// A short flow: at most this much is on its way and all of it was sent.
 const SHORT_FLOW: u64 = 64 << 10;
-/// Overdue bytes are looked for at most this often.
+/// After none were found, overdue bytes are looked for again this much later.
 const OVERDUE_PAUSE: Duration = Duration::from_micros(500);
 /// Overdue bytes this far above the hole are copied with it.
 const OVERDUE_BATCH: Duration = Duration::from_millis(100);
@@ -44,6 +44,9 @@ impl Session {
             return false;
         }
         let Some(found) = self.find_copy(now, path, views, reason) else {
+            if reason == CopyReason::Overdue {
+                self.last_overdue_check = now;
+            }
             return false;
         };
         let frame = self.paths[path].frame();
@@ -56,7 +59,7 @@ impl Session {
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn may_copy(&mut self, now: Instant, reason: CopyReason) -> bool {
+    fn may_copy(&self, now: Instant, reason: CopyReason) -> bool {
         if self.paths.len() < 2 {
             return false;
         }
@@ -70,12 +73,7 @@ impl Session {
                 let budget = self.config.overdue_budget * self.totals.new_bytes as f64
                     + self.config.overdue_allowance as f64;
                 let pause = now.saturating_since(self.last_overdue_check) < OVERDUE_PAUSE;
-                if self.config.redundancy != Redundancy::ExpectedArrival || pause || spent >= budget
-                {
-                    return false;
-                }
-                self.last_overdue_check = now;
-                true
+                self.config.redundancy == Redundancy::ExpectedArrival && !pause && spent < budget
             }
             CopyReason::Idle => !self.busy.is_empty(),
         }

@@ -65,11 +65,16 @@ impl Session {
             }
             Frame::Ping { token } => {
                 if let Some(subflow) = path.and_then(|p| self.paths[p].subflow.as_mut()) {
-                    subflow.pong_due = Some(token);
+                    subflow.pong_due = Some((token, now));
                 }
                 Ok(())
             }
-            Frame::Pong { .. } => Ok(()),
+            Frame::Pong { token, received } => {
+                if let Some(path) = path {
+                    self.handle_pong(now, path, token, received);
+                }
+                Ok(())
+            }
             Frame::Close { code, reason } => {
                 self.end(CloseReason::Peer { code, reason });
                 Ok(())

@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::Session;
 use crate::error::CloseReason;
 use crate::event::Event;
-use crate::path::{Health, PathState, SubflowSample};
+use crate::path::{Health, PathState, SubflowSample, forward_delay};
 use crate::stats::WhyIdle;
 use crate::time::Instant;
 use crate::units::{PathId, Role, StreamId, SubflowId};
@@ -16,6 +16,9 @@ use crate::wire::ControlMessage;
 const REDIAL_PAUSE: Duration = Duration::from_millis(500);
 /// While bytes are on their way, something is looked at this often.
 const TICK: Duration = Duration::from_millis(2);
+/// While a session has something to send, one-way delays are compared this
+/// often.
+const PROBE: Duration = Duration::from_millis(500);
 
 impl Session {
     /// A subflow of `path` is up. It replaces an older one, which the driver
@@ -85,10 +88,14 @@ impl Session {
         }
     }
 
-    /// Whether `subflow` holds bytes, so that silence on it means something.
+    /// Whether `subflow` holds bytes, so that silence on it means something,
+    /// or nothing is known of it yet.
     #[must_use]
     pub fn needs_sample(&self, subflow: SubflowId) -> bool {
-        self.path_of(subflow).is_some_and(|i| self.paths[i].outstanding() > 0)
+        self.path_of(subflow).is_some_and(|i| {
+            let new = self.paths[i].subflow.as_ref().is_some_and(|s| !s.sampled);
+            new || self.paths[i].outstanding() > 0
+        })
     }
 
     pub(super) fn path_of(&self, subflow: SubflowId) -> Option<usize> {
@@ -160,6 +167,27 @@ impl Session {
         }
     }
 
+    /// A probe of `path`, sent at `sent`, reached the peer when its clock
+    /// showed `received`. All paths are compared anew.
+    pub(super) fn handle_pong(&mut self, now: Instant, path: usize, sent: u64, received: u64) {
+        // Only what this end sent on its own clock says anything.
+        if sent > now.as_nanos() {
+            return;
+        }
+        self.paths[path].one_way.update(now, sent, received);
+        let anchor = self
+            .paths
+            .iter()
+            .filter(|p| p.subflow.is_some())
+            .filter_map(|p| p.one_way.least().map(|least| (least, p.base_rtt)))
+            .min();
+        let Some(anchor) = anchor else { return };
+        for path in &mut self.paths {
+            path.forward_delay =
+                path.one_way.least().map(|least| forward_delay(least, anchor, path.base_rtt));
+        }
+    }
+
     /// Says all acknowledgements and limits again on every subflow.
     fn announce_all(&mut self) {
         let ids: alloc::vec::Vec<StreamId> = self.streams.keys().copied().collect();
@@ -212,16 +240,16 @@ impl Session {
             self.end(CloseReason::Linger(self.config.linger));
         }
         let silence = self.keepalive_silence();
+        let sending = !self.busy.is_empty();
         for path in &mut self.paths {
-            let Some(subflow) = &mut path.subflow else {
-                continue;
-            };
+            let Some(subflow) = &mut path.subflow else { continue };
             let heard = subflow.last_input.max(subflow.last_ping);
-            if path.health == Health::Active && now.saturating_since(heard) >= silence {
-                subflow.ping_due = true;
+            let quiet = now.saturating_since(heard) >= silence;
+            let compare = sending && now.saturating_since(subflow.last_ping) >= PROBE;
+            if quiet || compare {
                 subflow.last_ping = now;
-            } else if path.health != Health::Active && now.saturating_since(heard) >= silence {
-                subflow.last_ping = now;
+                // A suspect path holds enough that TCP probes with by itself.
+                subflow.ping_due = path.health == Health::Active;
             }
         }
     }

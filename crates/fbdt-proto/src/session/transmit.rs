@@ -99,8 +99,8 @@ impl Session {
         if core::mem::take(&mut subflow.session_limit_due) {
             Frame::SessionLimit { limit: self.credit.receive_limit }.encode(out);
         }
-        if let Some(token) = subflow.pong_due.take() {
-            Frame::Pong { token }.encode(out);
+        if let Some((token, at)) = subflow.pong_due.take() {
+            Frame::Pong { token, received: at.as_nanos() }.encode(out);
         }
         if core::mem::take(&mut subflow.ping_due) {
             Frame::Ping { token: now.as_nanos() }.encode(out);
@@ -127,6 +127,8 @@ impl Session {
         self.why_idle[path] = match self.paths[path].health {
             Health::Dead => WhyIdle::NoSubflow,
             Health::Suspect => WhyIdle::Suspect,
+            // Nothing is placed on a path of which nothing is known.
+            Health::Active if !self.paths[path].is_usable() => WhyIdle::Unmeasured,
             Health::Active if !self.paths[path].has_room() => WhyIdle::CommitLimit,
             Health::Active => WhyIdle::Sending,
         };

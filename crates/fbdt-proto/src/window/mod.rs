@@ -133,6 +133,7 @@ pub(crate) mod tests {
             rate,
             delivered_rate: rate,
             arrival: Duration::from_millis(2),
+            ramping: false,
             srtt: Duration::from_millis(4),
             rttvar: Duration::ZERO,
             base_rtt: Duration::from_millis(4),

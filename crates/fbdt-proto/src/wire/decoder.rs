@@ -131,7 +131,7 @@ mod tests {
                 }),
             any::<u64>().prop_map(|limit| Frame::SessionLimit { limit }),
             any::<u64>().prop_map(|token| Frame::Ping { token }),
-            any::<u64>().prop_map(|token| Frame::Pong { token }),
+            any::<(u64, u64)>().prop_map(|(token, received)| Frame::Pong { token, received }),
             (any::<u32>(), "[a-zä]{0,40}").prop_map(|(code, reason)| Frame::Close { code, reason }),
             (any::<u32>(), any::<u64>())
                 .prop_map(|(s, window)| Frame::Want { stream: StreamId(s), window }),

@@ -61,6 +61,9 @@ pub enum Frame {
     Pong {
         /// From the ping.
         token: u64,
+        /// When the ping arrived, by the answering end's clock, in
+        /// nanoseconds. Differences between paths need no common epoch.
+        received: u64,
     },
     /// The session is over.
     Close {
@@ -117,7 +120,11 @@ impl Frame {
             Self::Ack(ack) => ack.encode(out),
             Self::SessionLimit { limit } => put_u64(out, kind::SESSION_LIMIT, *limit),
             Self::Ping { token } => put_u64(out, kind::PING, *token),
-            Self::Pong { token } => put_u64(out, kind::PONG, *token),
+            Self::Pong { token, received } => {
+                put_header(out, kind::PONG, 16);
+                out.extend_from_slice(&token.to_be_bytes());
+                out.extend_from_slice(&received.to_be_bytes());
+            }
             Self::Close { code, reason } => {
                 let mut end = reason.len().min(MAX_REASON);
                 while !reason.is_char_boundary(end) {
@@ -142,7 +149,7 @@ impl Frame {
             kind::ACK => Self::Ack(AckFrame::decode(&mut cursor)?),
             kind::SESSION_LIMIT => Self::SessionLimit { limit: cursor.u64()? },
             kind::PING => Self::Ping { token: cursor.u64()? },
-            kind::PONG => Self::Pong { token: cursor.u64()? },
+            kind::PONG => Self::Pong { token: cursor.u64()?, received: cursor.u64()? },
             kind::CLOSE => {
                 let code = cursor.u32()?;
                 let reason = core::str::from_utf8(cursor.rest())
@@ -165,7 +172,8 @@ impl Frame {
                 (20..=20 + 16 * MAX_ACK_RANGES as u32).contains(&length)
                     && (length - 20).is_multiple_of(16)
             }
-            kind::SESSION_LIMIT | kind::PING | kind::PONG => length == 8,
+            kind::SESSION_LIMIT | kind::PING => length == 8,
+            kind::PONG => length == 16,
             kind::CLOSE => (4..=4 + MAX_REASON as u32).contains(&length),
             kind::WANT => length == 12,
             other => return Err(WireError::Type(other)),

@@ -11,9 +11,9 @@ use clap::{Args, ValueEnum};
 #[command(next_help_heading = "Protocol")]
 pub struct ProtocolArgs {
     /// Congestion control of every TCP connection: cubic, bbr, auto (by measured loss) or another
-    /// algorithm of this kernel
-    #[arg(long = "cc", value_name = "ALGORITHM", default_value = "cubic")]
-    pub congestion_control: CongestionArg,
+    /// algorithm of this kernel [default: cubic]
+    #[arg(long = "cc", value_name = "ALGORITHM")]
+    pub congestion_control: Option<CongestionArg>,
     /// Which bytes a path sends next
     #[arg(long, value_enum)]
     pub placement: Option<PlacementArg>,
@@ -66,13 +66,6 @@ pub enum RedundancyArg {
 /// Congestion control as given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CongestionArg(pub String);
-
-impl CongestionArg {
-    /// The algorithm for sockets that are no subflow (`auto` has no meaning there: cubic).
-    pub fn for_plain_sockets(&self) -> &str {
-        if self.0 == "auto" { "cubic" } else { &self.0 }
-    }
-}
 
 impl FromStr for CongestionArg {
     type Err = Infallible;

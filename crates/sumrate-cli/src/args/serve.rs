@@ -39,10 +39,10 @@ pub struct ServeArgs {
     /// Answer `sumrate status` on this socket [default: one in $XDG_RUNTIME_DIR/sumrate]
     #[arg(long, value_name = "PATH")]
     pub status_socket: Option<PathBuf>,
-    /// How this end sends.
-    #[command(flatten)]
-    pub protocol: ProtocolArgs,
     /// Print events as JSON, one object a line
     #[arg(long)]
     pub json: bool,
+    /// How this end sends.
+    #[command(flatten)]
+    pub protocol: ProtocolArgs,
 }

@@ -46,10 +46,10 @@ pub struct UpArgs {
     /// Write the addresses in use to this file, as JSON, once the proxies serve
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
-    /// How this end sends.
-    #[command(flatten)]
-    pub protocol: ProtocolArgs,
     /// Print events as JSON, one object a line
     #[arg(long)]
     pub json: bool,
+    /// How this end sends.
+    #[command(flatten)]
+    pub protocol: ProtocolArgs,
 }

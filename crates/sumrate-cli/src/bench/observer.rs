@@ -7,7 +7,7 @@ use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
 
 use super::run::Run;
-use crate::status::{PathReport, SessionReport};
+use crate::status::{PathReport, RedundantReport, SessionReport};
 use crate::tunnel::ReportSource;
 
 /// Time between two samples of RTT.
@@ -35,6 +35,8 @@ pub struct PathObservation {
     pub received_bytes: u64,
     /// Bytes sent a second time on it.
     pub redundant_bytes: u64,
+    /// Why those were sent.
+    pub redundant: RedundantReport,
     /// Median of the smoothed RTT.
     pub rtt_ms: f64,
     /// Share of TCP's bytes that TCP sent again, since the path came up.
@@ -45,12 +47,17 @@ pub struct PathObservation {
 
 /// Observes until the counted time is over or the measurement done.
 pub(super) async fn observe(run: &Run, source: &ReportSource) -> Observation {
+    let mut first = source();
     let begin = run.started().await + run.plan.warmup;
     tokio::select! {
         () = sleep_until(begin) => {}
         () = run.done() => {}
     }
-    let (first, cpu) = (source(), cpu_seconds());
+    // Without a warm-up the first bytes count, which were there before the clock started.
+    if run.plan.warmup > Duration::ZERO {
+        first = source();
+    }
+    let cpu = cpu_seconds();
     let end = run.plan.length.map(|length| begin + length);
     let mut rtts: Vec<SessionReport> = Vec::new();
     loop {
@@ -91,6 +98,12 @@ fn summarise(
             name: path.name.clone(),
             received_bytes: since(|path| path.received_bytes),
             redundant_bytes: since(|path| path.redundant_bytes),
+            redundant: RedundantReport {
+                lost: since(|path| path.redundant.lost),
+                suspect: since(|path| path.redundant.suspect),
+                overdue: since(|path| path.redundant.overdue),
+                idle: since(|path| path.redundant.idle),
+            },
             rtt_ms: median(rtts.map(|path| path.rtt_ms).collect()).unwrap_or(path.rtt_ms),
             retransmitted_share: path.retransmitted_share,
             direction: path.direction.clone(),

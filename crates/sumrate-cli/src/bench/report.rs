@@ -6,7 +6,7 @@ use super::meter::Received;
 use super::observer::{Observation, PathObservation};
 use super::run::Run;
 use crate::service::BenchDirection;
-use crate::status::DelayReport;
+use crate::status::{DelayReport, RedundantReport};
 
 /// Name and version of the result's JSON form.
 pub const BENCH_SCHEMA: &str = "sumrate.bench.v1";
@@ -124,6 +124,8 @@ pub struct BenchPath {
     pub bytes: u64,
     /// Bytes sent a second time on it.
     pub redundant_bytes: u64,
+    /// Why those were sent.
+    pub redundant: RedundantReport,
     /// Median of the smoothed RTT.
     pub rtt_ms: f64,
     /// Share of TCP's bytes that TCP sent again.
@@ -211,6 +213,7 @@ fn compose_paths(sender: &Observation, receiver: &Observation, seconds: f64) -> 
             goodput_mbps: mbps(bytes, seconds),
             bytes,
             redundant_bytes: path.redundant_bytes,
+            redundant: path.redundant,
             rtt_ms: path.rtt_ms,
             retransmitted_share: path.retransmitted_share,
             direction: path.direction.clone(),

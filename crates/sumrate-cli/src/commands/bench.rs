@@ -30,23 +30,24 @@ pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     Plan::try_from(&request).map_err(|error| CommandError::Bench(error.into()))?;
     let wanted = wanted_paths(&args)?;
     let sending = setup::sending(&config.congestion_control, &config.proto);
-    let work = async {
-        let session = connect(config).await?;
-        wait_for_paths(&session, wanted).await;
-        let tunnel = SessionTunnel::fixed(session.clone());
-        let progress = progress(&args);
-        let measured = measure(&tunnel, request, &sending, command(), |bytes| {
-            progress.set_position(bytes);
-        })
-        .await;
-        progress.finish_and_clear();
-        session.close(0, "measured").await;
-        Ok::<BenchReport, CommandError>(measured?)
-    };
-    let report = tokio::select! {
-        report = work => report?,
+    let session = tokio::select! {
+        session = connect(config) => session?,
         interrupt = interrupts.next() => return Err(CommandError::Interrupted(interrupt)),
     };
+    let progress = progress(&args);
+    let work = async {
+        wait_for_paths(&session, wanted).await;
+        let tunnel = SessionTunnel::fixed(session.clone());
+        let tell = |bytes| progress.set_position(bytes);
+        measure(&tunnel, request, &sending, command(), tell).await
+    };
+    let measured = tokio::select! {
+        measured = work => measured.map_err(CommandError::from),
+        interrupt = interrupts.next() => Err(CommandError::Interrupted(interrupt)),
+    };
+    progress.finish_and_clear();
+    session.close(0, "measured").await;
+    let report = measured?;
     if args.json {
         output::pretty_json(&report)?;
     } else {
@@ -57,10 +58,12 @@ pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
 
 fn configure(args: &BenchArgs) -> Result<ClientConfig, CommandError> {
     let link = setup::link(&args.link, args.protocol.insecure_plaintext)?;
-    let mut config = ClientConfig::new(link);
     setup::check_forward(&args.protocol, &args.path)?;
-    config.paths = setup::paths(&args.path)?;
-    config.congestion_control = setup::congestion_control(&args.protocol.congestion_control)?;
+    let paths = setup::client_paths(&args.path, &link)?;
+    let mut config = ClientConfig::new(link);
+    config.paths = paths;
+    config.congestion_control =
+        setup::congestion_control(args.protocol.congestion_control.as_ref())?;
     config.proto = setup::protocol(&args.protocol)?;
     config.insecure_plaintext = args.protocol.insecure_plaintext;
     Ok(config)
@@ -81,7 +84,7 @@ fn request(args: &BenchArgs) -> BenchRequest {
         limit,
         warmup_s: args.warmup.as_secs_f64(),
         interval_s: args.interval.as_secs_f64(),
-        verify: !args.no_verify,
+        verify: args.verify,
     }
 }
 

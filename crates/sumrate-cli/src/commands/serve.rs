@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fbdt::{Credential, Listener, ServerConfig, ServerState, Session};
 use tokio::sync::Semaphore;
@@ -58,6 +58,10 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
             Interrupt::Terminated => Ok(()),
         },
     };
+    // Those that were opened a moment ago must be told too.
+    while let Ok(Ok(session)) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
+        lock(&sessions).insert(session_id(&session), session);
+    }
     close_all(&sessions).await;
     if args.json {
         output::json(&ServeEvent::Stopped.into_line())?;
@@ -68,7 +72,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
 fn configure(args: &ServeArgs) -> Result<ServerConfig, CommandError> {
     let mut proto = setup::protocol(&args.protocol)?;
     proto.limits.max_streams = STREAMS_MAX;
-    let congestion_control = setup::congestion_control(&args.protocol.congestion_control)?;
+    let congestion_control = setup::congestion_control(args.protocol.congestion_control.as_ref())?;
     let state = ServerState::open(setup::state_directory(args.state.as_deref())?)?;
     let mut config = ServerConfig::new(state, args.listen.clone());
     config.advertise.clone_from(&args.advertise);
@@ -82,7 +86,7 @@ fn exit(args: &ServeArgs, config: &ServerConfig) -> Exit {
     let advertised: Vec<IpAddr> = args.advertise.iter().map(|address| address.ip()).collect();
     let policy = Policy::new(args.allow.clone(), advertised);
     Exit {
-        dialer: Dialer::new(policy, args.protocol.congestion_control.for_plain_sockets()),
+        dialer: Dialer::new(policy, config.congestion_control.algorithm()),
         dials: Semaphore::new(DIALS_MAX),
         sending: setup::sending(&config.congestion_control, &config.proto),
     }
@@ -156,6 +160,7 @@ async fn accept(
             Err(error) => return error.into(),
         };
         while tasks.try_join_next().is_some() {}
+        lock(sessions).insert(session_id(&session), session.clone());
         tasks.spawn(follow(session, Arc::clone(sessions), Arc::clone(exit), json));
     }
 }
@@ -166,7 +171,6 @@ async fn follow(session: Session, sessions: Sessions, exit: Arc<Exit>, json: boo
     let credential = session.credential().map(|credential| credential.id.to_string());
     tracing::info!(session = id, credential, "session opened");
     print(json, ServeEvent::SessionOpened { session: id.clone(), credential });
-    lock(&sessions).insert(id.clone(), session.clone());
     serve_session(session.clone(), exit).await;
     let reason = session.closed().await.to_string();
     lock(&sessions).remove(&id);

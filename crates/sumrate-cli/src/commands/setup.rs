@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use fbdt::{CongestionControl, Link, LinkError, LocalBinding, PathSpec};
+use fbdt::{CongestionControl, Link, LinkError, LocalBinding, PathSpec, ServerAddress};
 use fbdt_proto::{Config, ConfigError, Placement, Redundancy, WindowMode};
 use tokio::net::TcpListener;
 
@@ -13,6 +13,7 @@ use crate::args::{
     CongestionArg, PathArg, PathBinding, PlacementArg, ProtocolArgs, RedundancyArg, WindowModeArg,
 };
 use crate::bench::SendingReport;
+use crate::socket::CongestionRefusal;
 use crate::{interfaces, socket};
 
 /// Longest link file, in bytes.
@@ -75,13 +76,13 @@ pub enum SetupError {
         /// Those that exist.
         known: String,
     },
-    /// The kernel lacks the congestion control.
-    #[error("--cc {name}: this kernel does not offer it; it offers: {known} (and auto)")]
+    /// The congestion control cannot be had.
+    #[error("--cc {name}: {}", congestion_advice(.refusal))]
     CongestionControl {
         /// The name.
         name: String,
-        /// Those that exist.
-        known: String,
+        /// Why not.
+        refusal: CongestionRefusal,
     },
     /// A protocol parameter is wrong.
     #[error(transparent)]
@@ -143,11 +144,26 @@ fn listen_advice(error: &io::Error, proxy: &str) -> String {
     }
 }
 
+fn congestion_advice(refusal: &CongestionRefusal) -> String {
+    match refusal {
+        CongestionRefusal::Unknown(known) => {
+            format!("this kernel does not offer it; choose one of: {known} (or auto)")
+        }
+        CongestionRefusal::NotPermitted(allowed) => format!(
+            "it needs CAP_NET_ADMIN here; choose one of: {allowed}, or let root add it to \
+             net.ipv4.tcp_allowed_congestion_control"
+        ),
+    }
+}
+
 impl SetupError {
     /// Whether a privilege would cure it.
     pub fn is_privilege(&self) -> bool {
         match self {
             Self::Listen { error, .. } => error.kind() == io::ErrorKind::PermissionDenied,
+            Self::CongestionControl { refusal, .. } => {
+                matches!(refusal, CongestionRefusal::NotPermitted(_))
+            }
             _ => false,
         }
     }
@@ -178,8 +194,18 @@ fn read_link(file: &str) -> io::Result<String> {
     Ok(text)
 }
 
+/// The paths of a client: those named, or, where the server is on this very machine, one over
+/// loopback, or none, which means every usable interface.
+pub(super) fn client_paths(args: &[PathArg], link: &Link) -> Result<Vec<PathSpec>, SetupError> {
+    let is_loopback = |server: &ServerAddress| server.ip().is_some_and(|ip| ip.is_loopback());
+    if args.is_empty() && link.servers().iter().all(is_loopback) {
+        return Ok(vec![PathSpec { name: "loopback".to_owned(), ..PathSpec::default() }]);
+    }
+    paths(args)
+}
+
 /// The paths, after checking that their names differ and that what they are bound to exists.
-pub(super) fn paths(args: &[PathArg]) -> Result<Vec<PathSpec>, SetupError> {
+fn paths(args: &[PathArg]) -> Result<Vec<PathSpec>, SetupError> {
     let addresses = interfaces::addresses();
     let names = interfaces::names();
     for (index, path) in args.iter().enumerate() {
@@ -259,11 +285,32 @@ pub(super) fn check_forward(args: &ProtocolArgs, paths: &[PathArg]) -> Result<()
     }
 }
 
-/// The congestion control, after asking the kernel for it.
-pub(super) fn congestion_control(arg: &CongestionArg) -> Result<CongestionControl, SetupError> {
-    let refused = |known| SetupError::CongestionControl { name: arg.0.clone(), known };
-    socket::check_congestion_control(arg.for_plain_sockets()).map_err(refused)?;
-    arg.0.parse().map_err(|_| refused(String::new()))
+/// The congestion control, after asking the kernel for it. Without a wish it is cubic, or the kernel's
+/// own choice where this process may not have cubic.
+pub(super) fn congestion_control(
+    wish: Option<&CongestionArg>,
+) -> Result<CongestionControl, SetupError> {
+    let Some(CongestionArg(name)) = wish else {
+        return Ok(default_congestion_control());
+    };
+    let unknown = || SetupError::CongestionControl {
+        name: name.clone(),
+        refusal: CongestionRefusal::Unknown(String::new()),
+    };
+    let wanted: CongestionControl = name.parse().map_err(|_| unknown())?;
+    socket::check_congestion_control(wanted.algorithm())
+        .map_err(|refusal| SetupError::CongestionControl { name: name.clone(), refusal })?;
+    Ok(wanted)
+}
+
+fn default_congestion_control() -> CongestionControl {
+    let cubic = CongestionControl::default();
+    if socket::check_congestion_control(cubic.algorithm()).is_ok() {
+        return cubic;
+    }
+    let name = socket::default_congestion_control();
+    tracing::warn!("this process may not use cubic here and uses {name}; --cc chooses");
+    name.parse().unwrap_or(cubic)
 }
 
 /// How this end sends, for reports.
@@ -280,9 +327,9 @@ pub(super) fn sending(cc: &CongestionControl, config: &Config) -> SendingReport 
 pub(super) fn listen(
     proxy: &'static str,
     address: SocketAddr,
-    cc: &CongestionArg,
+    cc: &CongestionControl,
 ) -> Result<TcpListener, SetupError> {
-    socket::listen(address, cc.for_plain_sockets()).map_err(|error| SetupError::Listen {
+    socket::listen(address, cc.algorithm()).map_err(|error| SetupError::Listen {
         proxy,
         address,
         error,

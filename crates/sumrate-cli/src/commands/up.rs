@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fbdt::{ClientConfig, ConnectError, Session, connect};
+use fbdt::{ClientConfig, CongestionControl, ConnectError, Session, connect};
 use tokio::sync::watch;
 
 use super::event::{UpEvent, UpLine, path_summaries, session_id};
@@ -28,8 +28,8 @@ pub async fn up(args: UpArgs) -> Result<(), CommandError> {
     let started = Instant::now();
     let config = configure(&args)?;
     setup::clear_file("--ready-file", args.ready_file.as_deref())?;
-    let socks = proxy(&args, ProxyKind::Socks5)?;
-    let http = proxy(&args, ProxyKind::Http)?;
+    let socks = proxy(&args, ProxyKind::Socks5, &config.congestion_control)?;
+    let http = proxy(&args, ProxyKind::Http, &config.congestion_control)?;
     let bound = StatusSocket::bind(args.status_socket.as_deref(), "up");
     let status = optional(args.status_socket.as_deref(), bound)?;
     let session = tokio::select! {
@@ -71,10 +71,12 @@ pub async fn up(args: UpArgs) -> Result<(), CommandError> {
 
 fn configure(args: &UpArgs) -> Result<ClientConfig, CommandError> {
     let link = setup::link(&args.link, args.protocol.insecure_plaintext)?;
-    let mut config = ClientConfig::new(link);
     setup::check_forward(&args.protocol, &args.path)?;
-    config.paths = setup::paths(&args.path)?;
-    config.congestion_control = setup::congestion_control(&args.protocol.congestion_control)?;
+    let paths = setup::client_paths(&args.path, &link)?;
+    let mut config = ClientConfig::new(link);
+    config.paths = paths;
+    config.congestion_control =
+        setup::congestion_control(args.protocol.congestion_control.as_ref())?;
     config.proto = setup::protocol(&args.protocol)?;
     config.insecure_plaintext = args.protocol.insecure_plaintext;
     if (args.socks, args.http) == (ProxyAddress::Off, ProxyAddress::Off) {
@@ -83,7 +85,11 @@ fn configure(args: &UpArgs) -> Result<ClientConfig, CommandError> {
     Ok(config)
 }
 
-fn proxy(args: &UpArgs, kind: ProxyKind) -> Result<Option<Proxy>, CommandError> {
+fn proxy(
+    args: &UpArgs,
+    kind: ProxyKind,
+    congestion_control: &CongestionControl,
+) -> Result<Option<Proxy>, CommandError> {
     let (address, name) = match kind {
         ProxyKind::Socks5 => (args.socks.address(), "SOCKS5"),
         ProxyKind::Http => (args.http.address(), "HTTP"),
@@ -92,7 +98,7 @@ fn proxy(args: &UpArgs, kind: ProxyKind) -> Result<Option<Proxy>, CommandError> 
     if !address.ip().is_loopback() && args.socks_auth.is_none() && !args.socks_open {
         return Err(SetupError::OpenProxy(address).into());
     }
-    let listener = setup::listen(name, address, &args.protocol.congestion_control)?;
+    let listener = setup::listen(name, address, congestion_control)?;
     let auth = args.socks_auth.clone().map(Arc::new);
     Ok(Some(Proxy::new(kind, listener, auth, args.max_connections)))
 }

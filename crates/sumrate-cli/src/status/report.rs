@@ -163,7 +163,9 @@ pub(crate) type Endpoints = HashMap<String, (Option<String>, Option<String>)>;
 
 impl SessionReport {
     /// The report of a session. `endpoints` are by path name.
-    pub(crate) fn new(id: [u8; 16], stats: SessionStats, mut endpoints: Endpoints) -> Self {
+    pub(crate) fn new(id: [u8; 16], mut stats: SessionStats, mut endpoints: Endpoints) -> Self {
+        // In the order in which the user named them, not in which they came up.
+        stats.paths.sort_by_key(|path| path.id);
         let path = |path: PathStats| {
             let (local, remote) = endpoints.remove(&path.name).unwrap_or_default();
             PathReport::new(path, local, remote)

@@ -204,7 +204,7 @@ mod tests {
             () = socket.serve(report) => unreachable!(),
         };
         assert_eq!(answer, report());
-        assert_eq!(find_sockets(directory.path()), [path.clone()]);
+        assert_eq!(find_sockets(directory.path()), std::slice::from_ref(&path));
         drop(socket);
         assert!(matches!(ask(&path).await, Err(SocketError::Silent { .. })));
     }

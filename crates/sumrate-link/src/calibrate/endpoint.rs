@@ -30,9 +30,8 @@ impl Endpoints {
             let other = b.iter().find(|other| other.is_ipv4() == one.is_ipv4())?;
             Some([*one, *other])
         });
-        let addresses = pair.ok_or_else(|| CalibrateError::NoAddress {
-            link: link.name.clone(),
-        })?;
+        let addresses =
+            pair.ok_or_else(|| CalibrateError::NoAddress { link: link.name.clone() })?;
         Ok(Endpoints { addresses })
     }
 
@@ -42,13 +41,13 @@ impl Endpoints {
     }
 
     /// A socket at `from` that sends to a socket at the other side.
-    pub(super) fn pair(&self, link: &LinkConfig, from: Side) -> Result<[UdpSocket; 2], CalibrateError> {
+    pub(super) fn pair(
+        &self,
+        link: &LinkConfig,
+        from: Side,
+    ) -> Result<[UdpSocket; 2], CalibrateError> {
         let fail = |operation| {
-            move |source| CalibrateError::Socket {
-                link: link.name.clone(),
-                operation,
-                source,
-            }
+            move |source| CalibrateError::Socket { link: link.name.clone(), operation, source }
         };
         let (here, there) = match from {
             Side::A => (0, 1),
@@ -79,7 +78,10 @@ fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 /// Sends packets from one end to the other until one arrives: addresses are then resolved.
-pub(super) fn resolve(link: &LinkConfig, [sender, receiver]: [&UdpSocket; 2]) -> Result<(), CalibrateError> {
+pub(super) fn resolve(
+    link: &LinkConfig,
+    [sender, receiver]: [&UdpSocket; 2],
+) -> Result<(), CalibrateError> {
     const SECONDS: u64 = 10;
     let fail = |source| CalibrateError::Socket {
         link: link.name.clone(),
@@ -95,10 +97,7 @@ pub(super) fn resolve(link: &LinkConfig, [sender, receiver]: [&UdpSocket; 2]) ->
             return drain(receiver).map_err(fail);
         }
     }
-    Err(CalibrateError::Silent {
-        link: link.name.clone(),
-        seconds: SECONDS,
-    })
+    Err(CalibrateError::Silent { link: link.name.clone(), seconds: SECONDS })
 }
 
 /// Reads away what is still on its way.

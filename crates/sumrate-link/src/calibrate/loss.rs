@@ -10,9 +10,9 @@ use super::endpoint::{Endpoints, is_timeout, resolve};
 use super::verdict::{Measurement, loss_tolerance, packets_for};
 use crate::config::parameters::Parameters;
 use crate::config::{LinkConfig, Side};
+use crate::direction::Direction;
 use crate::direction::queue::QueueLimit;
 use crate::direction::rate::Rate;
-use crate::direction::Direction;
 use crate::time::to_millis;
 
 const PAYLOAD: usize = 32;
@@ -23,7 +23,12 @@ const LOAD: f64 = 0.4;
 const TICK: Duration = Duration::from_millis(1);
 
 /// Measures the loss in `direction`; takes up to four times `duration`.
-pub(super) fn measure(link: &LinkConfig, ends: &Endpoints, direction: Direction, duration: Duration) -> Result<Measurement, CalibrateError> {
+pub(super) fn measure(
+    link: &LinkConfig,
+    ends: &Endpoints,
+    direction: Direction,
+    duration: Duration,
+) -> Result<Measurement, CalibrateError> {
     let fail = |source| CalibrateError::Socket {
         link: link.name.clone(),
         operation: "measuring the loss",
@@ -36,10 +41,12 @@ pub(super) fn measure(link: &LinkConfig, ends: &Endpoints, direction: Direction,
     }
     let bits = ((PAYLOAD + ends.header_bytes()) * 8) as f64;
     let nominal = Rate::nominal_of(&parameters.rate);
-    let per_second = nominal.map_or(MOST_PER_SECOND, |rate| (rate as f64 * LOAD / bits).min(MOST_PER_SECOND));
+    let per_second =
+        nominal.map_or(MOST_PER_SECOND, |rate| (rate as f64 * LOAD / bits).min(MOST_PER_SECOND));
     let possible = per_second * duration.as_secs_f64() * 4.0;
     let count = packets_for(parameters.loss, parameters.loss_burst).min(possible as u64).max(10);
-    let silence = Duration::from_secs_f64((to_millis(parameters.delay + parameters.jitter) + 500.0) / 1e3);
+    let silence =
+        Duration::from_secs_f64((to_millis(parameters.delay + parameters.jitter) + 500.0) / 1e3);
     receiver.set_read_timeout(Some(silence)).map_err(fail)?;
     let burst = burst_limit(parameters, nominal, bits);
     let received = thread::scope(|scope| {
@@ -57,7 +64,9 @@ pub(super) fn measure(link: &LinkConfig, ends: &Endpoints, direction: Direction,
 fn burst_limit(parameters: &Parameters, nominal: Option<u64>, bits: f64) -> u64 {
     let room = match (parameters.queue, nominal) {
         (QueueLimit::Packets(packets), _) => packets / 4,
-        (QueueLimit::Time(time), Some(rate)) => (rate as f64 * time as f64 / 1e9 / bits / 4.0) as u64,
+        (QueueLimit::Time(time), Some(rate)) => {
+            (rate as f64 * time as f64 / 1e9 / bits / 4.0) as u64
+        }
         (QueueLimit::Time(_), None) => u64::MAX,
     };
     room.clamp(1, 200)

@@ -39,7 +39,9 @@ pub enum CalibrateError {
     #[error(transparent)]
     Netns(#[from] NetnsError),
     /// The ends have no addresses of the same family.
-    #[error("link {link:?}: calibration needs an IPv4 or IPv6 address at both ends; add `address` to [link.a] and [link.b]")]
+    #[error(
+        "link {link:?}: calibration needs an IPv4 or IPv6 address at both ends; add `address` to [link.a] and [link.b]"
+    )]
     NoAddress {
         /// The link.
         link: String,
@@ -55,7 +57,9 @@ pub enum CalibrateError {
         source: io::Error,
     },
     /// Nothing came through.
-    #[error("link {link:?}: no packet came from one end to the other within {seconds} s; is a firewall in the namespaces?")]
+    #[error(
+        "link {link:?}: no packet came from one end to the other within {seconds} s; is a firewall in the namespaces?"
+    )]
     Silent {
         /// The link.
         link: String,
@@ -119,21 +123,31 @@ pub fn calibrate(config: &Config, duration: Duration) -> Result<Calibration, Cal
         let links: Vec<LinkCalibration> = measured?;
         Ok(Calibration {
             version: 1,
-            passed: links.iter().flat_map(|link| &link.measurements).all(|measurement| measurement.ok),
+            passed: links
+                .iter()
+                .flat_map(|link| &link.measurements)
+                .all(|measurement| measurement.ok),
             links,
             emulator: report,
         })
     })
 }
 
-fn run_emulator(config: Config, stopped: &UnixStream, ready: &mpsc::Sender<()>) -> Result<Report, CalibrateError> {
+fn run_emulator(
+    config: Config,
+    stopped: &UnixStream,
+    ready: &mpsc::Sender<()>,
+) -> Result<Report, CalibrateError> {
     let mut emulator = Emulator::start(config)?;
     ready.send(()).map_err(|_| CalibrateError::Gone)?;
     emulator.run(stopped.as_fd(), None)?;
     Ok(emulator.report())
 }
 
-fn calibrate_link(link: &LinkConfig, duration: Duration) -> Result<LinkCalibration, CalibrateError> {
+fn calibrate_link(
+    link: &LinkConfig,
+    duration: Duration,
+) -> Result<LinkCalibration, CalibrateError> {
     let ends = Endpoints::new(link)?;
     let mut measurements = Vec::new();
     for side in Side::ALL {
@@ -145,8 +159,5 @@ fn calibrate_link(link: &LinkConfig, duration: Duration) -> Result<LinkCalibrati
     for direction in Direction::ALL {
         measurements.push(rate::measure(link, &ends, direction, duration)?);
     }
-    Ok(LinkCalibration {
-        name: link.name.clone(),
-        measurements,
-    })
+    Ok(LinkCalibration { name: link.name.clone(), measurements })
 }

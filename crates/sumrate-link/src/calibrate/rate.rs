@@ -27,7 +27,12 @@ const MOST_SEGMENTS: usize = 64;
 const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Measures the rate in `direction` for `duration`.
-pub(super) fn measure(link: &LinkConfig, ends: &Endpoints, direction: Direction, duration: Duration) -> Result<Measurement, CalibrateError> {
+pub(super) fn measure(
+    link: &LinkConfig,
+    ends: &Endpoints,
+    direction: Direction,
+    duration: Duration,
+) -> Result<Measurement, CalibrateError> {
     let fail = |source| CalibrateError::Socket {
         link: link.name.clone(),
         operation: "measuring the rate",
@@ -71,11 +76,18 @@ fn prepare(sender: &UdpSocket, receiver: &UdpSocket, payload: usize) -> io::Resu
 }
 
 /// A super-packet no larger than a quarter of the queue.
-fn segments_at_once(parameters: &Parameters, nominal: Option<u64>, mtu: usize, payload: usize) -> usize {
+fn segments_at_once(
+    parameters: &Parameters,
+    nominal: Option<u64>,
+    mtu: usize,
+    payload: usize,
+) -> usize {
     let most = (MOST_PAYLOAD / payload).clamp(1, MOST_SEGMENTS);
     let room = match (parameters.queue, nominal) {
         (QueueLimit::Packets(packets), _) => usize::try_from(packets / 4).unwrap_or(most),
-        (QueueLimit::Time(time), Some(rate)) => (rate as f64 * time as f64 / 1e9 / 32.0) as usize / mtu,
+        (QueueLimit::Time(time), Some(rate)) => {
+            (rate as f64 * time as f64 / 1e9 / 32.0) as usize / mtu
+        }
         (QueueLimit::Time(_), None) => most,
     };
     room.clamp(1, most)

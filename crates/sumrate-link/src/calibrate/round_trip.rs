@@ -22,7 +22,11 @@ const MOST_TIME_MS: f64 = 3_000.0;
 const FEWEST: usize = 5;
 
 /// Measures the round trip that begins at `side`.
-pub(super) fn measure(link: &LinkConfig, ends: &Endpoints, side: Side) -> Result<Measurement, CalibrateError> {
+pub(super) fn measure(
+    link: &LinkConfig,
+    ends: &Endpoints,
+    side: Side,
+) -> Result<Measurement, CalibrateError> {
     let fail = |source| CalibrateError::Socket {
         link: link.name.clone(),
         operation: "measuring the round trip",

@@ -30,7 +30,13 @@ pub struct Measurement {
 
 impl Measurement {
     /// A quantity with an expectation and a tolerance.
-    pub fn checked(quantity: &'static str, direction: impl ToString, expected: f64, measured: f64, tolerance: f64) -> Measurement {
+    pub fn checked(
+        quantity: &'static str,
+        direction: impl ToString,
+        expected: f64,
+        measured: f64,
+        tolerance: f64,
+    ) -> Measurement {
         Measurement {
             quantity,
             direction: direction.to_string(),
@@ -42,7 +48,11 @@ impl Measurement {
     }
 
     /// A quantity that is only reported.
-    pub fn reported(quantity: &'static str, direction: impl ToString, measured: f64) -> Measurement {
+    pub fn reported(
+        quantity: &'static str,
+        direction: impl ToString,
+        measured: f64,
+    ) -> Measurement {
         Measurement {
             quantity,
             direction: direction.to_string(),

@@ -13,7 +13,12 @@ pub(super) fn run(arguments: &CalibrateArgs) -> Result<ExitCode, Failure> {
     let duration = Duration::try_from_secs_f64(arguments.duration)
         .ok()
         .filter(|duration| (0.1..=600.0).contains(&duration.as_secs_f64()))
-        .ok_or_else(|| Failure::usage(format!("--duration must be 0.1 to 600 seconds, not {}", arguments.duration)))?;
+        .ok_or_else(|| {
+            Failure::usage(format!(
+                "--duration must be 0.1 to 600 seconds, not {}",
+                arguments.duration
+            ))
+        })?;
     let calibration = calibrate(&config, duration).map_err(failure)?;
     if arguments.json {
         print(&serde_json::to_string_pretty(&calibration).map_err(Failure::usage)?);
@@ -45,15 +50,37 @@ fn failure(error: CalibrateError) -> Failure {
 fn table(calibration: &Calibration) -> String {
     let mut lines = vec![row("link", "direction", "quantity", "set", "measured", "tolerance", "")];
     for link in &calibration.links {
-        for Measurement { quantity, direction, expected, measured, tolerance, ok } in &link.measurements {
-            let text = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
+        for Measurement { quantity, direction, expected, measured, tolerance, ok } in
+            &link.measurements
+        {
+            let text = |value: &Option<f64>| {
+                value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"))
+            };
             let verdict = if *ok { "ok" } else { "OFF" };
-            lines.push(row(&link.name, direction, quantity, &text(expected), &format!("{measured:.4}"), &text(tolerance), verdict));
+            lines.push(row(
+                &link.name,
+                direction,
+                quantity,
+                &text(expected),
+                &format!("{measured:.4}"),
+                &text(tolerance),
+                verdict,
+            ));
         }
     }
     lines.join("\n")
 }
 
-fn row(link: &str, direction: &str, quantity: &str, set: &str, measured: &str, tolerance: &str, verdict: &str) -> String {
-    format!("{link:<12} {direction:<9} {quantity:<14} {set:>11} {measured:>11} {tolerance:>10} {verdict}")
+fn row(
+    link: &str,
+    direction: &str,
+    quantity: &str,
+    set: &str,
+    measured: &str,
+    tolerance: &str,
+    verdict: &str,
+) -> String {
+    format!(
+        "{link:<12} {direction:<9} {quantity:<14} {set:>11} {measured:>11} {tolerance:>10} {verdict}"
+    )
 }

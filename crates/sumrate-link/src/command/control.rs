@@ -9,11 +9,8 @@ use crate::control::protocol::Request;
 
 pub(super) fn set(arguments: &SetArgs) -> Result<ExitCode, Failure> {
     let parameters = parse(&arguments.parameters).map_err(Failure::usage)?;
-    let request = Request::Set {
-        link: arguments.link.clone(),
-        direction: arguments.direction,
-        parameters,
-    };
+    let request =
+        Request::Set { link: arguments.link.clone(), direction: arguments.direction, parameters };
     send(&arguments.control, &request, arguments.control.json)
 }
 
@@ -60,9 +57,13 @@ mod tests {
 
     #[test]
     fn keys_and_values() {
-        let update = words("rate_mbps=unlimited loss=0.05 queue_packets=100 blackout=true").unwrap();
+        let update =
+            words("rate_mbps=unlimited loss=0.05 queue_packets=100 blackout=true").unwrap();
         assert_eq!(update.rate_mbps, Some(WrittenRate::Word("unlimited".into())));
-        assert_eq!((update.loss, update.queue_packets, update.blackout), (Some(0.05), Some(100), Some(true)));
+        assert_eq!(
+            (update.loss, update.queue_packets, update.blackout),
+            (Some(0.05), Some(100), Some(true))
+        );
     }
 
     #[test]

@@ -23,10 +23,14 @@ pub const PRIVILEGE: u8 = 3;
 #[derive(Debug, Subcommand)]
 pub enum LinkCommand {
     /// Bring links up and run them until SIGINT or SIGTERM.
-    #[command(after_help = "Example:\n  unshare -Urnm sh -c 'mount -t tmpfs none /run && mkdir /run/netns && ip netns add client && \\\n    ip netns add server && exec sumrate-link run links.toml --control /tmp/link.sock'")]
+    #[command(
+        after_help = "Example:\n  unshare -Urnm sh -c 'mount -t tmpfs none /run && mkdir /run/netns && ip netns add client && \\\n    ip netns add server && exec sumrate-link run links.toml --control /tmp/link.sock'"
+    )]
     Run(RunArgs),
     /// Change parameters of a running emulator.
-    #[command(after_help = "Example:\n  sumrate-link set --control /tmp/link.sock wifi both rate_mbps=300 loss=0.05 blackout=false")]
+    #[command(
+        after_help = "Example:\n  sumrate-link set --control /tmp/link.sock wifi both rate_mbps=300 loss=0.05 blackout=false"
+    )]
     Set(SetArgs),
     /// Begin the schedules that wait for a trigger, now.
     #[command(after_help = "Example:\n  sumrate-link trigger --control /tmp/link.sock")]
@@ -35,10 +39,14 @@ pub enum LinkCommand {
     #[command(after_help = "Example:\n  sumrate-link stats --control /tmp/link.sock --reset")]
     Stats(StatsArgs),
     /// Bring links up, measure them in both directions and compare with what is set.
-    #[command(after_help = "Example (inside `unshare -Urnm` with the namespaces made):\n  sumrate-link calibrate links.toml --json")]
+    #[command(
+        after_help = "Example (inside `unshare -Urnm` with the namespaces made):\n  sumrate-link calibrate links.toml --json"
+    )]
     Calibrate(CalibrateArgs),
     /// Convert a trace of another tool; prints the native format.
-    #[command(after_help = "Example:\n  sumrate-link import mahimahi Verizon-LTE-driving.down > lte.trace")]
+    #[command(
+        after_help = "Example:\n  sumrate-link import mahimahi Verizon-LTE-driving.down > lte.trace"
+    )]
     Import(ImportArgs),
 }
 
@@ -162,10 +170,7 @@ struct Failure {
 
 impl Failure {
     fn new(code: u8, error: impl std::fmt::Display) -> Failure {
-        Failure {
-            message: error.to_string(),
-            code,
-        }
+        Failure { message: error.to_string(), code }
     }
 
     fn usage(error: impl std::fmt::Display) -> Failure {

@@ -30,7 +30,8 @@ pub(super) fn run(arguments: &RunArgs) -> Result<ExitCode, Failure> {
         print("ready");
     }
     let result = emulator.run(signals.as_fd(), control.as_mut());
-    let report = serde_json::to_string_pretty(&emulator.report()).map_err(|error| Failure::new(1, error))?;
+    let report =
+        serde_json::to_string_pretty(&emulator.report()).map_err(|error| Failure::new(1, error))?;
     drop(emulator);
     if let Some(file) = &arguments.ready {
         // It says that the links are up, and they no longer are.

@@ -7,7 +7,9 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::parameters::{ParameterError, Parameters, WrittenUpdate, check_together};
-use super::{Backend, Config, ConfigError, Endpoint, LinkConfig, Schedule, ScheduleEntry, ScheduleStart};
+use super::{
+    Backend, Config, ConfigError, Endpoint, LinkConfig, Schedule, ScheduleEntry, ScheduleStart,
+};
 use crate::direction::Directions;
 use crate::names::MAX_INTERFACE;
 use crate::time::{SECOND, from_millis};
@@ -67,7 +69,11 @@ impl Place<'_> {
         })
     }
 
-    fn parameter<T>(&self, table: &str, result: Result<T, ParameterError>) -> Result<T, ConfigError> {
+    fn parameter<T>(
+        &self,
+        table: &str,
+        result: Result<T, ParameterError>,
+    ) -> Result<T, ConfigError> {
         match result {
             Ok(value) => Ok(value),
             Err(error) => self.refuse(&format!("{table}.{}", error.key), error.problem),
@@ -82,11 +88,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
         source: Box::new(source),
     })?;
     let refuse = |key: &str, problem: String| {
-        Err(ConfigError::Value {
-            path: path.to_owned(),
-            key: key.to_owned(),
-            problem,
-        })
+        Err(ConfigError::Value { path: path.to_owned(), key: key.to_owned(), problem })
     };
     if file.version != 1 {
         return refuse("version", format!("must be 1, not {}", file.version));
@@ -102,21 +104,17 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
             return refuse("link", format!("two links are named {:?}", link.name));
         }
         let name = link.name.clone();
-        let place = Place {
-            path,
-            directory: &directory,
-            link: &name,
-        };
+        let place = Place { path, directory: &directory, link: &name };
         links.push(check_link(&place, link, file.schedule_start)?);
     }
-    Ok(Config {
-        seed: file.seed,
-        links,
-        directory,
-    })
+    Ok(Config { seed: file.seed, links, directory })
 }
 
-fn check_link(place: &Place<'_>, link: Link, start: ScheduleStart) -> Result<LinkConfig, ConfigError> {
+fn check_link(
+    place: &Place<'_>,
+    link: Link,
+    start: ScheduleStart,
+) -> Result<LinkConfig, ConfigError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if link.name.is_empty() || link.name.len() > MAX_NAME || !link.name.chars().all(plain) {
         return place.refuse("name", "must be 1 to 32 letters, digits, '-' or '_'");
@@ -129,10 +127,13 @@ fn check_link(place: &Place<'_>, link: Link, start: ScheduleStart) -> Result<Lin
         check_endpoint(place, side, end, mtu)?;
     }
     if (&link.a.netns, &link.a.interface) == (&link.b.netns, &link.b.interface) {
-        return place.refuse("b.interface", "both ends have the same interface in the same namespace");
+        return place
+            .refuse("b.interface", "both ends have the same interface in the same namespace");
     }
     let mut parameters = [Parameters::default(), Parameters::default()];
-    for (index, (table, written)) in [("a_to_b", &link.a_to_b), ("b_to_a", &link.b_to_a)].into_iter().enumerate() {
+    for (index, (table, written)) in
+        [("a_to_b", &link.a_to_b), ("b_to_a", &link.b_to_a)].into_iter().enumerate()
+    {
         let merged = link.both.overlaid(written);
         let update = place.parameter(table, merged.check(place.directory))?;
         parameters[index].apply(&update);
@@ -150,21 +151,35 @@ fn check_link(place: &Place<'_>, link: Link, start: ScheduleStart) -> Result<Lin
     })
 }
 
-fn check_endpoint(place: &Place<'_>, side: &str, end: &Endpoint, mtu: u32) -> Result<(), ConfigError> {
+fn check_endpoint(
+    place: &Place<'_>,
+    side: &str,
+    end: &Endpoint,
+    mtu: u32,
+) -> Result<(), ConfigError> {
     let interface = &end.interface;
     let plain = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
     if interface.is_empty() || interface.len() > MAX_INTERFACE || !interface.chars().all(plain) {
-        return place.refuse(&format!("{side}.interface"), format!("must be 1 to 15 characters without '/' and ':', not {interface:?}"));
+        return place.refuse(
+            &format!("{side}.interface"),
+            format!("must be 1 to 15 characters without '/' and ':', not {interface:?}"),
+        );
     }
     if let Some(netns) = &end.netns
         && (netns.is_empty() || netns.contains('/') || netns.starts_with('-'))
     {
-        return place.refuse(&format!("{side}.netns"), format!("must be a name as in `ip netns list`, not {netns:?}"));
+        return place.refuse(
+            &format!("{side}.netns"),
+            format!("must be a name as in `ip netns list`, not {netns:?}"),
+        );
     }
     for address in &end.address {
         let key = format!("{side}.address");
         let Some((ip, prefix)) = address.split_once('/') else {
-            return place.refuse(&key, format!("{address:?} has no prefix length; write for example \"10.1.1.1/24\""));
+            return place.refuse(
+                &key,
+                format!("{address:?} has no prefix length; write for example \"10.1.1.1/24\""),
+            );
         };
         let most = match ip.parse::<IpAddr>() {
             Ok(IpAddr::V4(_)) => 32,
@@ -172,7 +187,10 @@ fn check_endpoint(place: &Place<'_>, side: &str, end: &Endpoint, mtu: u32) -> Re
                 return place.refuse("mtu", format!("IPv6 needs at least {MTU_V6}, not {mtu}"));
             }
             Ok(IpAddr::V6(_)) => 128,
-            Err(_) => return place.refuse(&key, format!("{address:?} is not an IP address with prefix length")),
+            Err(_) => {
+                return place
+                    .refuse(&key, format!("{address:?} is not an IP address with prefix length"));
+            }
         };
         if !prefix.parse::<u8>().is_ok_and(|prefix| prefix <= most) {
             return place.refuse(&key, format!("prefix length of {address:?} must be 0 to {most}"));
@@ -181,7 +199,11 @@ fn check_endpoint(place: &Place<'_>, side: &str, end: &Endpoint, mtu: u32) -> Re
     Ok(())
 }
 
-fn check_schedule(place: &Place<'_>, link: &Link, start: ScheduleStart) -> Result<Schedule, ConfigError> {
+fn check_schedule(
+    place: &Place<'_>,
+    link: &Link,
+    start: ScheduleStart,
+) -> Result<Schedule, ConfigError> {
     let mut entries = Vec::new();
     for (index, table) in link.schedule.iter().enumerate() {
         entries.push(check_entry(place, &format!("schedule[{index}]"), table.clone())?);
@@ -191,7 +213,10 @@ fn check_schedule(place: &Place<'_>, link: &Link, start: ScheduleStart) -> Resul
     let every = match link.schedule_every_s {
         None => None,
         Some(seconds) if seconds.is_finite() && seconds >= 1e-3 => Some(from_millis(seconds * 1e3)),
-        Some(seconds) => return place.refuse("schedule_every_s", format!("must be at least 0.001, not {seconds}")),
+        Some(seconds) => {
+            return place
+                .refuse("schedule_every_s", format!("must be at least 0.001, not {seconds}"));
+        }
     };
     if every.is_some_and(|every| every <= last) {
         return place.refuse(
@@ -199,18 +224,23 @@ fn check_schedule(place: &Place<'_>, link: &Link, start: ScheduleStart) -> Resul
             format!("must be later than the last entry at {} s", last as f64 / SECOND as f64),
         );
     }
-    Ok(Schedule {
-        start: link.schedule_start.unwrap_or(start),
-        every,
-        entries,
-    })
+    Ok(Schedule { start: link.schedule_start.unwrap_or(start), every, entries })
 }
 
-fn check_entry(place: &Place<'_>, key: &str, mut table: toml::Table) -> Result<ScheduleEntry, ConfigError> {
+fn check_entry(
+    place: &Place<'_>,
+    key: &str,
+    mut table: toml::Table,
+) -> Result<ScheduleEntry, ConfigError> {
     let at = match table.remove("at_s") {
         Some(toml::Value::Float(at)) if (0.0..1e9).contains(&at) => at,
         Some(toml::Value::Integer(at)) if (0..1_000_000_000).contains(&at) => at as f64,
-        other => return place.refuse(&format!("{key}.at_s"), format!("must be seconds of at least 0, not {other:?}")),
+        other => {
+            return place.refuse(
+                &format!("{key}.at_s"),
+                format!("must be seconds of at least 0, not {other:?}"),
+            );
+        }
     };
     let directions = match table.remove("direction") {
         None => Directions::default(),
@@ -227,9 +257,5 @@ fn check_entry(place: &Place<'_>, key: &str, mut table: toml::Table) -> Result<S
         return place.refuse(key, "changes nothing");
     }
     let update = place.parameter(key, written.check(place.directory))?;
-    Ok(ScheduleEntry {
-        at: from_millis(at * 1e3),
-        directions,
-        update,
-    })
+    Ok(ScheduleEntry { at: from_millis(at * 1e3), directions, update })
 }

@@ -247,21 +247,23 @@ impl WrittenUpdate {
             return refuse("trace", "a direction has rate_mbps or a trace, not both".into());
         }
         if let Some(file) = &self.trace {
-            let trace = trace::load(&directory.join(file)).map_err(|error| ParameterError {
-                key: "trace",
-                problem: error.to_string(),
-            })?;
+            let trace = trace::load(&directory.join(file))
+                .map_err(|error| ParameterError { key: "trace", problem: error.to_string() })?;
             return Ok(Some(RateSetting::Trace(Arc::new(trace))));
         }
         match &self.rate_mbps {
             None => Ok(None),
-            Some(WrittenRate::Word(word)) if word == "unlimited" => Ok(Some(RateSetting::Unlimited)),
+            Some(WrittenRate::Word(word)) if word == "unlimited" => {
+                Ok(Some(RateSetting::Unlimited))
+            }
             Some(WrittenRate::Mbps(rate)) if rate.is_finite() && (1e-3..=1e6).contains(rate) => {
                 Ok(Some(RateSetting::Constant(trace::bits_per_second(*rate))))
             }
             Some(other) => refuse(
                 "rate_mbps",
-                format!("must be 0.001 to 1000000 or \"unlimited\", not {other:?}; to stop a link use blackout or hold"),
+                format!(
+                    "must be 0.001 to 1000000 or \"unlimited\", not {other:?}; to stop a link use blackout or hold"
+                ),
             ),
         }
     }
@@ -269,7 +271,9 @@ impl WrittenUpdate {
     fn check_queue(&self) -> Result<Option<QueueLimit>, ParameterError> {
         match (self.queue_ms, self.queue_packets) {
             (None, None) => Ok(None),
-            (Some(_), Some(_)) => refuse("queue_packets", "a queue has queue_ms or queue_packets, not both".into()),
+            (Some(_), Some(_)) => {
+                refuse("queue_packets", "a queue has queue_ms or queue_packets, not both".into())
+            }
             (Some(_), None) => Ok(milliseconds("queue_ms", self.queue_ms)?.map(QueueLimit::Time)),
             (None, Some(0)) => refuse("queue_packets", "must be at least 1".into()),
             (None, Some(packets)) => Ok(Some(QueueLimit::Packets(packets))),
@@ -283,7 +287,10 @@ pub fn check_together(parameters: &Parameters) -> Result<(), ParameterError> {
     if burst > 1.0 && loss < 1.0 && loss / (1.0 - loss) > burst {
         return refuse(
             "loss_burst",
-            format!("a loss of {loss} needs a mean burst of at least {:.2}, not {burst}", loss / (1.0 - loss)),
+            format!(
+                "a loss of {loss} needs a mean burst of at least {:.2}, not {burst}",
+                loss / (1.0 - loss)
+            ),
         );
     }
     Ok(())
@@ -297,7 +304,12 @@ fn milliseconds(key: &'static str, value: Option<f64>) -> Result<Option<Nanos>, 
     Ok(within(key, value, 0.0, 3.6e6)?.map(from_millis))
 }
 
-fn within(key: &'static str, value: Option<f64>, low: f64, high: f64) -> Result<Option<f64>, ParameterError> {
+fn within(
+    key: &'static str,
+    value: Option<f64>,
+    low: f64,
+    high: f64,
+) -> Result<Option<f64>, ParameterError> {
     match value {
         Some(value) if !(low..=high).contains(&value) => {
             refuse(key, format!("must be {low} to {high}, not {value}"))

@@ -14,7 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// Nobody answers.
-    #[error("cannot reach an emulator at {path}: {source}; is `sumrate-link run --control {path}` running?")]
+    #[error(
+        "cannot reach an emulator at {path}: {source}; is `sumrate-link run --control {path}` running?"
+    )]
     Connect {
         /// The socket.
         path: PathBuf,
@@ -41,10 +43,7 @@ pub fn ask(path: &Path, request: &Request) -> Result<serde_json::Value, AskError
         BufReader::new(stream).read_line(&mut line)?;
         Ok(line)
     };
-    let line = exchange().map_err(|source| AskError::Connect {
-        path: path.to_owned(),
-        source,
-    })?;
+    let line = exchange().map_err(|source| AskError::Connect { path: path.to_owned(), source })?;
     match serde_json::from_str(&line)? {
         Answer::Done { result } => Ok(result),
         Answer::Refused { error } => Err(AskError::Refused(error)),

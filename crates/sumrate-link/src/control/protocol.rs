@@ -65,12 +65,16 @@ mod tests {
     #[test]
     fn requests_are_plain_json() {
         let line = r#"{"command":"set","link":"wifi","direction":"a_to_b","parameters":{"rate_mbps":5,"blackout":true}}"#;
-        let Request::Set { link, direction, parameters } = serde_json::from_str(line).unwrap() else {
+        let Request::Set { link, direction, parameters } = serde_json::from_str(line).unwrap()
+        else {
             panic!("another command");
         };
         assert_eq!((link.as_str(), direction), ("wifi", Directions::AToB));
         assert_eq!(parameters.blackout, Some(true));
-        assert_eq!(serde_json::from_str::<Request>(r#"{"command":"trigger"}"#).unwrap(), Request::Trigger);
+        assert_eq!(
+            serde_json::from_str::<Request>(r#"{"command":"trigger"}"#).unwrap(),
+            Request::Trigger
+        );
         assert_eq!(
             serde_json::from_str::<Request>(r#"{"command":"stats"}"#).unwrap(),
             Request::Stats { reset: false }

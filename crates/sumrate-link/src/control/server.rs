@@ -60,11 +60,7 @@ impl Server {
             Ok(listener)
         };
         match bind() {
-            Ok(listener) => Ok(Server {
-                listener,
-                path,
-                clients: Vec::new(),
-            }),
+            Ok(listener) => Ok(Server { listener, path, clients: Vec::new() }),
             Err(source) => Err(ControlError::Bind { path, source }),
         }
     }
@@ -79,10 +75,7 @@ impl Server {
     pub fn serve(&mut self, answer: &mut dyn FnMut(Request) -> Answer) {
         while let Ok((stream, _)) = self.listener.accept() {
             if self.clients.len() < MAX_CLIENTS && stream.set_nonblocking(true).is_ok() {
-                self.clients.push(Client {
-                    stream,
-                    input: Vec::new(),
-                });
+                self.clients.push(Client { stream, input: Vec::new() });
             }
         }
         self.clients.retain_mut(|client| client.serve(answer).unwrap_or(false));
@@ -115,9 +108,7 @@ impl Client {
             let line: Vec<u8> = self.input.drain(..=end).collect();
             let reply = match serde_json::from_slice(&line) {
                 Ok(request) => answer(request),
-                Err(error) => Answer::Refused {
-                    error: format!("not a command: {error}"),
-                },
+                Err(error) => Answer::Refused { error: format!("not a command: {error}") },
             };
             let mut text = serde_json::to_vec(&reply)?;
             text.push(b'\n');

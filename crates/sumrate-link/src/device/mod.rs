@@ -22,7 +22,9 @@ const ETHERNET_HEADER: usize = 14;
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The kernel refused for lack of privilege.
-    #[error("{operation} on {interface:?} needs CAP_NET_RAW and CAP_NET_ADMIN; run inside `unshare -Urnm`, or as root")]
+    #[error(
+        "{operation} on {interface:?} needs CAP_NET_RAW and CAP_NET_ADMIN; run inside `unshare -Urnm`, or as root"
+    )]
     Privilege {
         /// What was tried.
         operation: &'static str,
@@ -40,7 +42,9 @@ pub enum DeviceError {
         source: io::Error,
     },
     /// /dev/net/tun cannot be used.
-    #[error("cannot open /dev/net/tun: {source}; use backend = \"af-packet\", which does not need it")]
+    #[error(
+        "cannot open /dev/net/tun: {source}; use backend = \"af-packet\", which does not need it"
+    )]
     Tun {
         /// The kernel's answer.
         source: io::Error,
@@ -91,10 +95,7 @@ pub struct Device {
 
 impl Device {
     fn new(descriptor: OwnedFd, kind: Kind) -> Device {
-        Device {
-            file: File::from(descriptor),
-            kind,
-        }
+        Device { file: File::from(descriptor), kind }
     }
 
     /// Bytes before IP in each frame.
@@ -111,10 +112,8 @@ impl Device {
     pub fn receive(&self, buffer: &mut [u8], wall: Duration) -> io::Result<Option<Received>> {
         let result = match self.kind {
             Kind::Packet => sys::receive_with_time(self.file.as_fd(), buffer, wall),
-            Kind::Tun => io::Read::read(&mut &self.file, buffer).map(|length| Received {
-                length,
-                age: Duration::ZERO,
-            }),
+            Kind::Tun => io::Read::read(&mut &self.file, buffer)
+                .map(|length| Received { length, age: Duration::ZERO }),
         };
         match result {
             Ok(received) => Ok(Some(received)),
@@ -129,8 +128,9 @@ impl Device {
         let parts = [IoSlice::new(head), IoSlice::new(body)];
         let used = if head.is_empty() { &parts[1..] } else { &parts[..] };
         match (&self.file).write_vectored(used) {
-            Ok(_) => Sent::Taken,
-            Err(_) => Sent::Refused,
+            // A frame is taken whole or not at all.
+            Ok(written) if written == head.len() + body.len() => Sent::Taken,
+            _ => Sent::Refused,
         }
     }
 }

@@ -18,11 +18,7 @@ const TUN_F_USO4: c_uint = 0x20;
 const TUN_F_USO6: c_uint = 0x40;
 
 fn check(result: c_int) -> io::Result<c_int> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// An unbound, non-blocking packet socket.
@@ -35,17 +31,16 @@ pub(super) fn packet_socket() -> io::Result<OwnedFd> {
 }
 
 /// Sets an option that is an int.
-pub(super) fn set_option(socket: &OwnedFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+pub(super) fn set_option(
+    socket: &OwnedFd,
+    level: c_int,
+    name: c_int,
+    value: c_int,
+) -> io::Result<()> {
     let size = size_of::<c_int>() as libc::socklen_t;
     // SAFETY: `value` lives through the call and `size` is its size.
     check(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast::<c_void>(),
-            size,
-        )
+        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast::<c_void>(), size)
     })
     .map(drop)
 }
@@ -73,12 +68,13 @@ pub(super) fn bind_packet_socket(socket: &OwnedFd, interface: &str) -> io::Resul
 struct Control([u8; 64]);
 
 /// Reads one packet and the kernel's time of receipt.
-pub(super) fn receive_with_time(socket: BorrowedFd<'_>, buffer: &mut [u8], wall: Duration) -> io::Result<Received> {
+pub(super) fn receive_with_time(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    wall: Duration,
+) -> io::Result<Received> {
     let mut control = Control([0; 64]);
-    let mut part = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: all zeroes is a valid msghdr.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &raw mut part;
@@ -104,11 +100,9 @@ fn timestamp(message: &libc::msghdr) -> Option<Duration> {
         return None;
     }
     // SAFETY: a message of this type carries one timespec; the read tolerates any alignment.
-    let time: libc::timespec = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
-    Some(Duration::new(
-        u64::try_from(time.tv_sec).ok()?,
-        u32::try_from(time.tv_nsec).ok()?,
-    ))
+    let time: libc::timespec =
+        unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
 }
 
 /// Makes the TUN interface `interface` and attaches the descriptor to it.
@@ -132,7 +126,11 @@ pub(super) fn enable_tun_offload(tun: &OwnedFd) -> io::Result<()> {
     let tcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
     let all = tcp | TUN_F_USO4 | TUN_F_USO6;
     // SAFETY: TUNSETOFFLOAD takes its argument by value.
-    let set = |flags: c_uint| check(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(flags)) });
+    let set = |flags: c_uint| {
+        check(unsafe {
+            libc::ioctl(tun.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(flags))
+        })
+    };
     set(all).or_else(|_| set(tcp)).map(drop)
 }
 
@@ -170,10 +168,15 @@ impl SchedulerAttributes {
 /// Real-time priority 1 where that is allowed (root, or `ulimit -r 1` before entering the user namespace); otherwise
 /// turns of 0.1 ms, which need no privilege and which a kernel before 6.12 ignores.
 pub fn request_prompt_scheduling() {
-    let round_robin = SchedulerAttributes { policy: libc::SCHED_RR as u32, priority: 1, ..SchedulerAttributes::NEW };
+    let round_robin = SchedulerAttributes {
+        policy: libc::SCHED_RR as u32,
+        priority: 1,
+        ..SchedulerAttributes::NEW
+    };
     if set_scheduler(&round_robin).is_err() {
         // Refused: nothing is lost but promptness, which is measured.
-        let _ = set_scheduler(&SchedulerAttributes { runtime: 100_000, ..SchedulerAttributes::NEW });
+        let _ =
+            set_scheduler(&SchedulerAttributes { runtime: 100_000, ..SchedulerAttributes::NEW });
     }
 }
 

@@ -16,10 +16,7 @@ pub struct DelayLine<T> {
 
 impl<T> Default for DelayLine<T> {
     fn default() -> Self {
-        DelayLine {
-            items: VecDeque::new(),
-            last_due: 0,
-        }
+        DelayLine { items: VecDeque::new(), last_due: 0 }
     }
 }
 
@@ -33,11 +30,7 @@ impl<T> DelayLine<T> {
         random: &mut impl RngCore,
         item: T,
     ) {
-        let extra = if jitter == 0 {
-            0
-        } else {
-            (uniform(random) * jitter as f64) as Nanos
-        };
+        let extra = if jitter == 0 { 0 } else { (uniform(random) * jitter as f64) as Nanos };
         let due = departure.saturating_add(delay).saturating_add(extra);
         self.last_due = self.last_due.max(due);
         self.items.push_back((self.last_due, item));

@@ -17,12 +17,7 @@ impl Loss {
     /// With bursts the chain has two states; every segment in the bad one is lost. It is left with probability
     /// 1 / burst and entered with share / (1 - share) / burst (Gilbert 1960).
     pub fn new(share: f64, burst: f64) -> Loss {
-        Loss {
-            share,
-            burst,
-            bad: false,
-            until_next: None,
-        }
+        Loss { share, burst, bad: false, until_next: None }
     }
 
     /// Decides about the next segment.
@@ -33,11 +28,7 @@ impl Loss {
         if self.share >= 1.0 {
             return true;
         }
-        if self.burst > 1.0 {
-            self.bursty(random)
-        } else {
-            self.independent(random)
-        }
+        if self.burst > 1.0 { self.bursty(random) } else { self.independent(random) }
     }
 
     fn bursty(&mut self, random: &mut impl RngCore) -> bool {

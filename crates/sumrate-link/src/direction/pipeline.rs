@@ -95,9 +95,7 @@ impl Pipeline {
         self.counters.segments_in += segments as u64;
         self.counters.bytes_in += packet.wire_bytes(&(0..segments)) as u64;
         let served = self.served(now);
-        let dropped = self
-            .queue
-            .admit(now, packet, self.parameters.queue, &self.rate, served);
+        let dropped = self.queue.admit(now, packet, self.parameters.queue, &self.rate, served);
         self.counters.queue_drops += dropped as u64;
         self.advance(now);
         let waiting = self.queue_bytes(now);
@@ -107,7 +105,8 @@ impl Pipeline {
     /// Changes parameters. What is in flight stays in flight; what is being sent goes on at the new rate.
     pub fn apply(&mut self, now: Nanos, update: &Update) {
         self.advance(now);
-        if let Some(service) = &mut self.service {
+        let rate_changes = update.rate.is_some() || update.hold.is_some();
+        if let Some(service) = self.service.as_mut().filter(|_| rate_changes) {
             let sent = self.rate.bits_between(service.since, now);
             service.left = service.left.saturating_sub(sent);
             service.since = service.since.max(now);
@@ -121,7 +120,7 @@ impl Pipeline {
             self.loss = Loss::new(self.parameters.loss, self.parameters.loss_burst);
             self.loses_next = false;
         }
-        if let Some(service) = &mut self.service {
+        if let Some(service) = self.service.as_mut().filter(|_| rate_changes) {
             service.finish = self.rate.finish(service.since, service.left);
         }
         self.advance(now);
@@ -182,7 +181,11 @@ impl Pipeline {
         let (mut end, lost) = if std::mem::take(&mut self.loses_next) {
             (first + 1, true)
         } else {
-            let limit = head.end.min(first.saturating_add(part_limit(&self.rate, start, head.packet.wire_bytes(&(first..first + 1)))));
+            let limit = head.end.min(first.saturating_add(part_limit(
+                &self.rate,
+                start,
+                head.packet.wire_bytes(&(first..first + 1)),
+            )));
             let mut end = first;
             while end < limit && !self.loses_next {
                 self.loses_next = self.loss.is_lost(&mut self.random);
@@ -228,10 +231,9 @@ fn effective_rate(parameters: &Parameters, trace_origin: Nanos) -> Rate {
         (_, true) => Rate::Stopped,
         (RateSetting::Unlimited, _) => Rate::Unlimited,
         (RateSetting::Constant(rate), _) => Rate::Constant(*rate),
-        (RateSetting::Trace(trace), _) => Rate::Trace {
-            trace: Arc::clone(trace),
-            origin: trace_origin,
-        },
+        (RateSetting::Trace(trace), _) => {
+            Rate::Trace { trace: Arc::clone(trace), origin: trace_origin }
+        }
     }
 }
 

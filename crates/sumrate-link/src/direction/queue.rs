@@ -94,12 +94,7 @@ impl Queue {
             end += 1;
         }
         if end > 0 {
-            self.packets.push_back(Waiting {
-                packet,
-                next: 0,
-                end,
-                arrived: now,
-            });
+            self.packets.push_back(Waiting { packet, next: 0, end, arrived: now });
         }
         segments - end
     }

@@ -1,0 +1,303 @@
+//! The pipeline in virtual time: no socket, no clock.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::queue::QueueLimit;
+use super::{Direction, Pipeline, generator};
+use crate::config::parameters::{Parameters, RateSetting, Update};
+use crate::packet::Packet;
+use crate::packet::buffer::Pool;
+use crate::packet::vnet::VNET_HEADER;
+use crate::time::{Nanos, SECOND};
+use crate::trace::{Step, Trace};
+
+const MS: Nanos = 1_000_000;
+/// 1500 bytes in 1 ms.
+const RATE: u64 = 12_000_000;
+
+fn packet(bytes: usize) -> Packet {
+    let pool = Pool::default();
+    let mut scratch = pool.scratch();
+    scratch[..VNET_HEADER].fill(0);
+    Packet::new(pool.keep(&mut scratch, VNET_HEADER + bytes), 0)
+}
+
+/// A TCP super-packet over IPv4: 40 bytes of headers, full segments of 1460.
+fn super_packet(segments: usize) -> Packet {
+    let pool = Pool::default();
+    let mut scratch = pool.scratch();
+    let length = VNET_HEADER + 40 + 1460 * segments;
+    scratch[..length].fill(0);
+    scratch[1] = 1;
+    scratch[4..6].copy_from_slice(&1460_u16.to_ne_bytes());
+    scratch[VNET_HEADER] = 0x45;
+    scratch[VNET_HEADER + 9] = 6;
+    scratch[VNET_HEADER + 32] = 5 << 4;
+    let packet = Packet::new(pool.keep(&mut scratch, length), 0);
+    assert_eq!(packet.segments(), segments);
+    packet
+}
+
+fn pipeline(parameters: Parameters) -> Pipeline {
+    Pipeline::new(0, parameters, generator(1, "test", Direction::AToB))
+}
+
+fn limited() -> Parameters {
+    Parameters { rate: RateSetting::Constant(RATE), ..Parameters::default() }
+}
+
+/// Everything due until `end`, as (time, segments, bytes), run as the run loop would.
+fn collect(pipeline: &mut Pipeline, end: Nanos) -> Vec<(Nanos, usize, usize)> {
+    let mut out = Vec::new();
+    let mut now = 0;
+    loop {
+        pipeline.advance(now);
+        while let Some((due, frame)) = pipeline.pop_due(now) {
+            pipeline.sent(&frame, true);
+            out.push((due, frame.segments(), frame.wire_bytes()));
+        }
+        match pipeline.next_deadline() {
+            Some(next) if next.max(now + 1) <= end => now = next.max(now + 1),
+            _ => break,
+        }
+    }
+    pipeline.advance(end);
+    while let Some((due, frame)) = pipeline.pop_due(end) {
+        pipeline.sent(&frame, true);
+        out.push((due, frame.segments(), frame.wire_bytes()));
+    }
+    out
+}
+
+#[test]
+fn an_unlimited_link_is_only_as_late_as_its_delay() {
+    let mut pipeline = pipeline(Parameters { delay: 3 * MS, ..Parameters::default() });
+    pipeline.arrive(5, super_packet(40));
+    assert_eq!(collect(&mut pipeline, SECOND), [(3 * MS + 5, 40, 60_000)]);
+}
+
+#[test]
+fn packets_are_spaced_by_the_rate() {
+    let mut pipeline = pipeline(Parameters { delay: 10 * MS, ..limited() });
+    for _ in 0..3 {
+        pipeline.arrive(0, packet(1500));
+    }
+    let times: Vec<Nanos> = collect(&mut pipeline, SECOND).iter().map(|(time, ..)| *time).collect();
+    assert_eq!(times, [11 * MS, 12 * MS, 13 * MS]);
+}
+
+#[test]
+fn a_super_packet_leaves_in_parts_no_longer_than_its_rate_allows() {
+    let mut pipeline = pipeline(Parameters {
+        rate: RateSetting::Constant(1_200_000_000),
+        ..Parameters::default()
+    });
+    pipeline.arrive(0, super_packet(40));
+    // 10 us a segment, 16 at once.
+    assert_eq!(
+        collect(&mut pipeline, SECOND),
+        [(160_000, 16, 24_000), (320_000, 16, 24_000), (400_000, 8, 12_000)]
+    );
+}
+
+#[test]
+fn a_full_queue_drops_the_tail_segment_by_segment() {
+    let mut pipeline = pipeline(Parameters { queue: QueueLimit::Packets(5), ..limited() });
+    pipeline.arrive(0, super_packet(8));
+    assert_eq!(pipeline.counters().queue_drops, 3);
+    let got: usize = collect(&mut pipeline, SECOND).iter().map(|(_, segments, _)| segments).sum();
+    assert_eq!(got, 5);
+}
+
+#[test]
+fn a_queue_in_time_bounds_the_wait() {
+    let mut pipeline = pipeline(Parameters { queue: QueueLimit::Time(20 * MS), ..limited() });
+    for _ in 0..100 {
+        pipeline.arrive(0, packet(1500));
+    }
+    let last = collect(&mut pipeline, SECOND).last().unwrap().0;
+    assert_eq!(last, 21 * MS, "20 ms of waiting and 1 ms of sending");
+    assert_eq!(pipeline.counters().queue_drops, 79);
+    assert_eq!(pipeline.counters().queue_peak_bytes, 21 * 1500);
+}
+
+#[test]
+fn loss_splits_a_super_packet_and_is_counted() {
+    let mut pipeline = pipeline(Parameters { loss: 0.2, ..Parameters::default() });
+    for _ in 0..50 {
+        pipeline.arrive(0, super_packet(20));
+    }
+    let got = collect(&mut pipeline, SECOND);
+    let segments: usize = got.iter().map(|(_, segments, _)| segments).sum();
+    let counters = pipeline.counters();
+    assert_eq!(segments as u64 + counters.lost, 1_000);
+    assert!((150..250).contains(&counters.lost), "{}", counters.lost);
+    assert!(got.len() > 100, "{} parts", got.len());
+}
+
+#[test]
+fn a_blackout_drops_what_leaves_the_queue_and_keeps_what_is_in_flight() {
+    let mut pipeline = pipeline(Parameters { delay: 10 * MS, ..limited() });
+    for _ in 0..4 {
+        pipeline.arrive(0, packet(1500));
+    }
+    let blackout = |on| Update { blackout: Some(on), ..Update::default() };
+    pipeline.apply(2 * MS, &blackout(true));
+    pipeline.apply(3 * MS + 1, &blackout(false));
+    let times: Vec<Nanos> = collect(&mut pipeline, SECOND).iter().map(|(time, ..)| *time).collect();
+    assert_eq!(times, [11 * MS, 12 * MS, 14 * MS]);
+    assert_eq!(pipeline.counters().blackout_drops, 1);
+}
+
+#[test]
+fn held_packets_wait_and_then_leave_at_the_rate() {
+    let mut pipeline = pipeline(limited());
+    let hold = |on| Update { hold: Some(on), ..Update::default() };
+    pipeline.apply(0, &hold(true));
+    pipeline.arrive(MS, packet(1500));
+    pipeline.arrive(2 * MS, packet(1500));
+    assert!(collect(&mut pipeline, 50 * MS).is_empty());
+    pipeline.apply(50 * MS, &hold(false));
+    let times: Vec<Nanos> = collect(&mut pipeline, SECOND).iter().map(|(time, ..)| *time).collect();
+    assert_eq!(times, [51 * MS, 52 * MS]);
+}
+
+#[test]
+fn a_new_rate_holds_for_the_rest_of_the_packet_being_sent() {
+    let mut pipeline = pipeline(limited());
+    pipeline.arrive(0, packet(1500));
+    let faster = Update { rate: Some(RateSetting::Constant(2 * RATE)), ..Update::default() };
+    pipeline.apply(MS / 2, &faster);
+    let times: Vec<Nanos> = collect(&mut pipeline, SECOND).iter().map(|(time, ..)| *time).collect();
+    assert_eq!(times, [MS / 2 + MS / 4]);
+}
+
+#[test]
+fn a_trace_without_rate_is_waited_out() {
+    let steps = vec![Step { duration: MS, rate: RATE }, Step { duration: 9 * MS, rate: 0 }];
+    let trace = Arc::new(Trace::new(steps).unwrap());
+    let mut pipeline = pipeline(Parameters {
+        rate: RateSetting::Trace(trace),
+        queue: QueueLimit::Packets(100),
+        ..Parameters::default()
+    });
+    for _ in 0..3 {
+        pipeline.arrive(0, packet(1500));
+    }
+    let times: Vec<Nanos> = collect(&mut pipeline, SECOND).iter().map(|(time, ..)| *time).collect();
+    assert_eq!(times, [MS, 11 * MS, 21 * MS]);
+}
+
+#[test]
+fn each_direction_of_each_link_has_its_own_losses_and_a_seed_repeats_them() {
+    let pattern = |seed, link: &str, direction| {
+        let parameters = Parameters { loss: 0.5, ..Parameters::default() };
+        let mut pipeline = Pipeline::new(0, parameters, generator(seed, link, direction));
+        pipeline.arrive(0, super_packet(40));
+        collect(&mut pipeline, SECOND).iter().map(|(_, segments, _)| *segments).collect::<Vec<_>>()
+    };
+    let one = pattern(1, "wifi", Direction::AToB);
+    assert_eq!(one, pattern(1, "wifi", Direction::AToB));
+    for other in
+        [(1, "wifi", Direction::BToA), (1, "wigig", Direction::AToB), (2, "wifi", Direction::AToB)]
+    {
+        assert_ne!(one, pattern(other.0, other.1, other.2));
+    }
+}
+
+/// An operation on a pipeline.
+#[derive(Clone, Debug)]
+enum Operation {
+    Plain(usize),
+    Super(usize),
+    Set(Update),
+}
+
+fn operations() -> impl Strategy<Value = Vec<(Nanos, Operation)>> {
+    let rate = prop_oneof![
+        Just(RateSetting::Unlimited),
+        (100_000_u64..3_000_000_000).prop_map(RateSetting::Constant)
+    ];
+    let queue = prop_oneof![
+        (0..50 * MS).prop_map(QueueLimit::Time),
+        (1_u64..200).prop_map(QueueLimit::Packets)
+    ];
+    let update =
+        (
+            proptest::option::of(rate),
+            proptest::option::of(0..30 * MS),
+            proptest::option::of(0..5 * MS),
+            proptest::option::of(queue),
+            proptest::option::of(0.0..0.5),
+            proptest::option::of(1.0..8.0),
+            any::<Option<bool>>(),
+            any::<Option<bool>>(),
+        )
+            .prop_map(|(rate, delay, jitter, queue, loss, loss_burst, blackout, hold)| {
+                Update { rate, delay, jitter, queue, loss, loss_burst, blackout, hold }
+            });
+    let operation = prop_oneof![
+        3 => (40_usize..1500).prop_map(Operation::Plain),
+        3 => (2_usize..44).prop_map(Operation::Super),
+        1 => update.prop_map(Operation::Set),
+    ];
+    proptest::collection::vec((0..3 * MS, operation), 1..60)
+}
+
+proptest! {
+    /// Every segment that came in is delivered, counted as dropped, or still there; deliveries keep their order.
+    #[test]
+    fn every_segment_is_accounted_for(operations in operations()) {
+        let mut pipeline = pipeline(limited());
+        let (mut now, mut last) = (0, 0);
+        for (gap, operation) in operations {
+            now += gap;
+            match operation {
+                Operation::Plain(bytes) => pipeline.arrive(now, packet(bytes)),
+                Operation::Super(segments) => pipeline.arrive(now, super_packet(segments)),
+                Operation::Set(update) => pipeline.apply(now, &update),
+            }
+            pipeline.advance(now);
+            while let Some((due, frame)) = pipeline.pop_due(now) {
+                prop_assert!(due >= last && due <= now);
+                last = due;
+                pipeline.sent(&frame, true);
+            }
+        }
+        let release = Update { hold: Some(false), rate: Some(RateSetting::Unlimited), ..Update::default() };
+        pipeline.apply(now, &release);
+        collect(&mut pipeline, now + SECOND);
+        prop_assert_eq!(pipeline.queue_bytes(now + SECOND), 0);
+        let counters = pipeline.counters();
+        let gone = counters.segments_out + counters.lost + counters.queue_drops + counters.blackout_drops;
+        prop_assert_eq!(counters.segments_in, gone);
+        prop_assert!(counters.bytes_out <= counters.bytes_in);
+    }
+
+    /// No window of deliveries carries more than the rate allows, give or take one part.
+    #[test]
+    fn the_rate_is_never_exceeded(rate in 1_000_000_u64..2_000_000_000, sizes in proptest::collection::vec(2_usize..44, 1..20)) {
+        let mut pipeline = pipeline(Parameters {
+            rate: RateSetting::Constant(rate),
+            queue: QueueLimit::Packets(10_000),
+            ..Parameters::default()
+        });
+        let mut sent = 0;
+        for segments in sizes {
+            pipeline.arrive(0, super_packet(segments));
+            sent += segments * 1500;
+        }
+        let got = collect(&mut pipeline, 100 * SECOND);
+        let mut bits = 0_u128;
+        for (time, _, bytes) in &got {
+            bits += *bytes as u128 * 8;
+            prop_assert!(bits * u128::from(SECOND) <= u128::from(rate) * u128::from(*time + got.len() as u64));
+        }
+        prop_assert_eq!(bits, sent as u128 * 8);
+        let ideal = bits * u128::from(SECOND) / u128::from(rate);
+        let last = u128::from(got.last().unwrap().0);
+        prop_assert!(last <= ideal && ideal - last <= got.len() as u128, "{} for {}", last, ideal);
+    }
+}

@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeSpec;
 
-use crate::config::parameters::{check_together, WrittenUpdate};
+use crate::config::parameters::{WrittenUpdate, check_together};
 use crate::config::{Config, ScheduleEntry};
 use crate::control::protocol::{Answer, Request};
 use crate::control::server::Server;
@@ -88,7 +88,11 @@ impl Emulator {
     }
 
     /// Runs until `stop` becomes readable or is closed at its other end.
-    pub fn run(&mut self, stop: BorrowedFd<'_>, mut control: Option<&mut Server>) -> Result<(), RunError> {
+    pub fn run(
+        &mut self,
+        stop: BorrowedFd<'_>,
+        mut control: Option<&mut Server>,
+    ) -> Result<(), RunError> {
         // Best effort: without it timers are up to 50 us later.
         let _ = nix::sys::prctl::set_timerslack(1);
         device::request_prompt_scheduling();
@@ -117,7 +121,8 @@ impl Emulator {
     pub fn report(&self) -> Report {
         let now = self.clock.now();
         let usage = getrusage(UsageWho::RUSAGE_SELF).ok();
-        let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+        let seconds =
+            |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
         Report {
             version: 1,
             uptime_s: now as f64 / 1e9,
@@ -161,7 +166,13 @@ impl Emulator {
     }
 
     /// Waits for packets, a command or the deadline; true: told to stop. `ready` has the devices in order, then control.
-    fn wait(&self, stop: BorrowedFd<'_>, control: Option<&Server>, deadline: Option<Nanos>, ready: &mut Vec<bool>) -> Result<bool, RunError> {
+    fn wait(
+        &self,
+        stop: BorrowedFd<'_>,
+        control: Option<&Server>,
+        deadline: Option<Nanos>,
+        ready: &mut Vec<bool>,
+    ) -> Result<bool, RunError> {
         let devices = self.interfaces.devices.iter().flatten();
         let mut descriptors: Vec<PollFd<'_>> = std::iter::once(stop)
             .chain(devices.map(Device::as_fd))
@@ -220,19 +231,32 @@ impl Emulator {
             Request::Trigger => {
                 let now = self.clock.now();
                 self.triggers += 1;
-                let begun = self.links.iter_mut().map(|link| usize::from(link.timeline.trigger(now)));
+                let begun =
+                    self.links.iter_mut().map(|link| usize::from(link.timeline.trigger(now)));
                 let schedules: usize = begun.sum();
-                Answer::result(&serde_json::json!({ "at_s": now as f64 / 1e9, "schedules": schedules }))
+                Answer::result(
+                    &serde_json::json!({ "at_s": now as f64 / 1e9, "schedules": schedules }),
+                )
             }
-            Request::Set { link, direction, parameters } => match self.set(&link, direction, &parameters) {
-                Ok(()) => Answer::result(&serde_json::json!({ "at_s": self.clock.now() as f64 / 1e9 })),
-                Err(error) => Answer::Refused { error },
-            },
+            Request::Set { link, direction, parameters } => {
+                match self.set(&link, direction, &parameters) {
+                    Ok(()) => Answer::result(
+                        &serde_json::json!({ "at_s": self.clock.now() as f64 / 1e9 }),
+                    ),
+                    Err(error) => Answer::Refused { error },
+                }
+            }
         }
     }
 
-    fn set(&mut self, name: &str, directions: Directions, written: &WrittenUpdate) -> Result<(), String> {
-        let known = || self.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
+    fn set(
+        &mut self,
+        name: &str,
+        directions: Directions,
+        written: &WrittenUpdate,
+    ) -> Result<(), String> {
+        let known =
+            || self.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
         let Some(index) = self.links.iter().position(|link| link.name == name) else {
             return Err(format!("no link is named {name:?}; there are: {}", known()));
         };
@@ -252,7 +276,12 @@ impl Emulator {
 }
 
 /// Writes what is due in one direction; returns when something will be next.
-fn deliver(pipeline: &mut Pipeline, target: &Device, clock: &Clock, lateness: &mut [Lateness; 2]) -> Option<Nanos> {
+fn deliver(
+    pipeline: &mut Pipeline,
+    target: &Device,
+    clock: &Clock,
+    lateness: &mut [Lateness; 2],
+) -> Option<Nanos> {
     let mut now = clock.now();
     pipeline.advance(now);
     while let Some((due, frame)) = pipeline.pop_due(now) {

@@ -15,11 +15,7 @@ impl Timeline {
     /// A schedule that begins at `now`, or waits for `trigger`.
     pub fn new(schedule: Schedule, now: Nanos) -> Timeline {
         let origin = (schedule.start == ScheduleStart::Start).then_some(now);
-        Timeline {
-            schedule,
-            origin,
-            next: 0,
-        }
+        Timeline { schedule, origin, next: 0 }
     }
 
     /// Begins a triggered schedule (anew) at `now`; returns whether it is one.
@@ -65,11 +61,7 @@ mod tests {
             directions: Directions::Both,
             update: Update::default(),
         });
-        Schedule {
-            start,
-            every,
-            entries: entries.collect(),
-        }
+        Schedule { start, every, entries: entries.collect() }
     }
 
     fn times_until(timeline: &mut Timeline, now: Nanos) -> Vec<Nanos> {
@@ -95,7 +87,7 @@ mod tests {
     #[test]
     fn a_trigger_begins_it_anew() {
         let mut timeline = Timeline::new(schedule(ScheduleStart::Trigger, None, &[1, 4]), 0);
-        assert_eq!(times_until(&mut timeline, 50), []);
+        assert!(times_until(&mut timeline, 50).is_empty());
         assert!(timeline.trigger(50));
         assert_eq!(times_until(&mut timeline, 52), [51]);
         assert!(timeline.trigger(52));

@@ -30,7 +30,9 @@ pub enum SetupError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// An interface of that name is not ours to remove.
-    #[error("interface {interface:?} exists already and {owner}; remove it with `ip link del {interface}` or rename the link")]
+    #[error(
+        "interface {interface:?} exists already and {owner}; remove it with `ip link del {interface}` or rename the link"
+    )]
     Exists {
         /// Its name.
         interface: String,
@@ -43,8 +45,11 @@ impl SetupError {
     /// Whether a missing privilege is the reason.
     pub fn is_privilege(&self) -> bool {
         match self {
-            SetupError::Ip(IpError::Privilege { .. }) | SetupError::Device(DeviceError::Privilege { .. }) => true,
-            SetupError::Netns(NetnsError::Enter { source, .. }) => source.kind() == ErrorKind::PermissionDenied,
+            SetupError::Ip(IpError::Privilege { .. })
+            | SetupError::Device(DeviceError::Privilege { .. }) => true,
+            SetupError::Netns(NetnsError::Enter { source, .. }) => {
+                source.kind() == ErrorKind::PermissionDenied
+            }
             _ => false,
         }
     }
@@ -61,10 +66,7 @@ pub struct Interfaces {
 impl Interfaces {
     /// Makes everything that the configuration asks for. What was made before an error is removed.
     pub fn set_up(config: &Config) -> Result<Interfaces, SetupError> {
-        let mut interfaces = Interfaces {
-            made: Vec::new(),
-            devices: Vec::new(),
-        };
+        let mut interfaces = Interfaces { made: Vec::new(), devices: Vec::new() };
         for link in &config.links {
             for end in &link.ends {
                 if let Some(netns) = &end.netns {
@@ -84,12 +86,24 @@ impl Interfaces {
     fn set_up_side(&mut self, link: &LinkConfig, side: Side) -> Result<Device, SetupError> {
         let end = link.end(side);
         let device = match link.backend {
-            Backend::Tun => netns::run_in(end.netns.as_deref(), || device::open_tun(&end.interface))??,
+            Backend::Tun => {
+                netns::run_in(end.netns.as_deref(), || device::open_tun(&end.interface))??
+            }
             Backend::AfPacket => {
                 let own = names::emulator_interface(&link.name, side);
                 make_veth(link, side, &own)?;
                 self.made.push(own.clone());
-                ip::run(None, &["link", "set", "dev", &own, "alias", &format!("{ALIAS}{}", std::process::id())])?;
+                ip::run(
+                    None,
+                    &[
+                        "link",
+                        "set",
+                        "dev",
+                        &own,
+                        "alias",
+                        &format!("{ALIAS}{}", std::process::id()),
+                    ],
+                )?;
                 // The emulator's own IP stack stays out of it: no addresses, no ARP.
                 ip::run(None, &["link", "set", "dev", &own, "arp", "off", "addrgenmode", "none"])?;
                 ip::run(None, &["link", "set", "dev", &own, "up"])?;
@@ -115,7 +129,22 @@ fn make_veth(link: &LinkConfig, side: Side, own: &str) -> Result<(), SetupError>
     let end = link.end(side);
     let mtu = link.mtu.to_string();
     let mac = names::mac_address(&link.name, side);
-    let mut arguments = vec!["link", "add", own, "mtu", &mtu, "type", "veth", "peer", "name", &end.interface, "mtu", &mtu, "address", &mac];
+    let mut arguments = vec![
+        "link",
+        "add",
+        own,
+        "mtu",
+        &mtu,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        &end.interface,
+        "mtu",
+        &mtu,
+        "address",
+        &mac,
+    ];
     if let Some(netns) = &end.netns {
         arguments.extend(["netns", netns]);
     }
@@ -133,7 +162,10 @@ fn bring_up(link: &LinkConfig, end: &Endpoint) -> Result<(), SetupError> {
         }
         ip::run(netns, &arguments)?;
     }
-    Ok(ip::run(netns, &["link", "set", "dev", &end.interface, "mtu", &mtu, "txqueuelen", TX_QUEUE, "up"])?)
+    Ok(ip::run(
+        netns,
+        &["link", "set", "dev", &end.interface, "mtu", &mtu, "txqueuelen", TX_QUEUE, "up"],
+    )?)
 }
 
 fn add_neighbours(link: &LinkConfig) -> Result<(), SetupError> {
@@ -144,7 +176,17 @@ fn add_neighbours(link: &LinkConfig) -> Result<(), SetupError> {
             let end = link.end(side);
             ip::run(
                 end.netns.as_deref(),
-                &["neighbour", "replace", bare, "lladdr", &mac, "dev", &end.interface, "nud", "permanent"],
+                &[
+                    "neighbour",
+                    "replace",
+                    bare,
+                    "lladdr",
+                    &mac,
+                    "dev",
+                    &end.interface,
+                    "nud",
+                    "permanent",
+                ],
             )?;
         }
     }
@@ -156,10 +198,7 @@ fn remove_stale(interface: &str) -> Result<(), SetupError> {
     let Some(alias) = ip::alias(interface) else {
         return Ok(());
     };
-    let exists = |owner: String| SetupError::Exists {
-        interface: interface.to_owned(),
-        owner,
-    };
+    let exists = |owner: String| SetupError::Exists { interface: interface.to_owned(), owner };
     let Some(process) = alias.strip_prefix(ALIAS) else {
         return Err(exists("is not sumrate-link's".to_owned()));
     };

@@ -42,20 +42,12 @@ impl Pool {
         } else {
             std::mem::replace(scratch, self.scratch())
         };
-        Rc::new(Buffer {
-            bytes,
-            length,
-            pool: self.clone(),
-        })
+        Rc::new(Buffer { bytes, length, pool: self.clone() })
     }
 
     fn take_back(&self, bytes: Vec<u8>) {
         let mut free = self.free.borrow_mut();
-        let list = if bytes.capacity() < MAX_PACKET {
-            &mut free.small
-        } else {
-            &mut free.large
-        };
+        let list = if bytes.capacity() < MAX_PACKET { &mut free.small } else { &mut free.large };
         if list.len() < KEPT {
             list.push(bytes);
         }

@@ -127,8 +127,11 @@ fn network_layer(bytes: &[u8], l3: usize, vnet: VnetHeader) -> Option<(IpVersion
             // Extension headers: the kernel says where layer 4 starts.
             let l4 = VNET_HEADER + usize::from(vnet.csum_start);
             let protocol = if vnet.gso() == Gso::Udp { UDP } else { TCP };
-            (vnet.flags & super::vnet::NEEDS_CSUM != 0 && l4 >= l3 + IPV6_HEADER)
-                .then_some((IpVersion::V6, protocol, l4))
+            (vnet.flags & super::vnet::NEEDS_CSUM != 0 && l4 >= l3 + IPV6_HEADER).then_some((
+                IpVersion::V6,
+                protocol,
+                l4,
+            ))
         }
         _ => None,
     }

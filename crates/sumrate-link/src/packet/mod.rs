@@ -30,11 +30,7 @@ impl Packet {
     pub fn new(buffer: Rc<Buffer>, link_header: usize) -> Packet {
         let layout = Layout::parse(buffer.as_slice(), link_header);
         let wire = buffer.as_slice().len().saturating_sub(VNET_HEADER + link_header);
-        Packet {
-            buffer,
-            layout,
-            wire,
-        }
+        Packet { buffer, layout, wire }
     }
 
     /// Segments that this packet is on the wire: 1 unless it is a super-packet.

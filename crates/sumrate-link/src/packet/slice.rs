@@ -35,17 +35,16 @@ impl Head {
 /// IP length, id and checksum; IPv6 payload length; TCP sequence and flags; UDP length; the pseudo-header checksum.
 /// TCP options, MPTCP's among them, are repeated unchanged.
 pub fn head(bytes: &[u8], layout: &Layout, first: usize, end: usize) -> Head {
-    let mut head = Head {
-        bytes: [0; MAX_HEAD],
-        length: layout.payload,
-    };
+    let mut head = Head { bytes: [0; MAX_HEAD], length: layout.payload };
     head.bytes[..layout.payload].copy_from_slice(&bytes[..layout.payload]);
     let payload = layout.payload_range(first, end);
     let offset = payload.start - layout.payload;
     rewrite_network(&mut head, layout, first, payload.len());
     match layout.transport {
         Transport::Tcp => rewrite_tcp(&mut head, layout, first, end, offset),
-        Transport::Udp => head.put16(layout.l4 + 4, to16(layout.payload - layout.l4 + payload.len())),
+        Transport::Udp => {
+            head.put16(layout.l4 + 4, to16(layout.payload - layout.l4 + payload.len()))
+        }
     }
     rewrite_checksum(&mut head, layout, payload.len());
     rewrite_vnet(&mut head, layout, first, end);
@@ -91,10 +90,7 @@ fn rewrite_checksum(head: &mut Head, layout: &Layout, payload: usize) {
     };
     let length = u32::try_from(layout.payload - layout.l4 + payload).unwrap_or(0);
     let sum = checksum::pseudo_header(&head.bytes[addresses], layout.transport.number(), length);
-    head.put16(
-        layout.l4 + usize::from(layout.transport.checksum_offset()),
-        sum,
-    );
+    head.put16(layout.l4 + usize::from(layout.transport.checksum_offset()), sum);
 }
 
 fn rewrite_vnet(head: &mut Head, layout: &Layout, first: usize, end: usize) {

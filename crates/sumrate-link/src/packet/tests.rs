@@ -13,7 +13,8 @@ const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 const CWR: u8 = 0x80;
 /// An MPTCP DSS option with data acknowledgement and mapping, padded to 4 bytes.
-const MPTCP_DSS: [u8; 20] = [30, 20, 0x20, 0x05, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0, 0];
+const MPTCP_DSS: [u8; 20] =
+    [30, 20, 0x20, 0x05, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0, 0];
 
 /// A super-packet to be made.
 #[derive(Clone, Debug)]
@@ -104,21 +105,36 @@ impl Recipe {
 }
 
 fn recipes() -> impl Strategy<Value = Recipe> {
-    let options = prop_oneof![Just(Vec::new()), Just(MPTCP_DSS.to_vec()), Just(vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2])];
+    let options = prop_oneof![
+        Just(Vec::new()),
+        Just(MPTCP_DSS.to_vec()),
+        Just(vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2])
+    ];
     let flags = prop_oneof![Just(ACK), Just(ACK | PSH), Just(ACK | PSH | FIN), Just(ACK | CWR)];
-    (any::<[bool; 3]>(), options, 536_u16..1460, 2_usize..44, any::<(u32, u16)>(), flags, 1_usize..536).prop_map(
-        |([v4, tcp, ethernet], options, segment, segments, (sequence, id), flags, last)| Recipe {
-            ip: if v4 { IpVersion::V4 } else { IpVersion::V6 },
-            transport: if tcp { Transport::Tcp } else { Transport::Udp },
-            options,
-            payload: usize::from(segment) * (segments - 1) + last,
-            segment,
-            sequence,
-            id,
-            flags: if tcp { flags } else { 0 },
-            link_header: if ethernet { ETHERNET } else { 0 },
-        },
+    (
+        any::<[bool; 3]>(),
+        options,
+        536_u16..1460,
+        2_usize..44,
+        any::<(u32, u16)>(),
+        flags,
+        1_usize..536,
     )
+        .prop_map(
+            |([v4, tcp, ethernet], options, segment, segments, (sequence, id), flags, last)| {
+                Recipe {
+                    ip: if v4 { IpVersion::V4 } else { IpVersion::V6 },
+                    transport: if tcp { Transport::Tcp } else { Transport::Udp },
+                    options,
+                    payload: usize::from(segment) * (segments - 1) + last,
+                    segment,
+                    sequence,
+                    id,
+                    flags: if tcp { flags } else { 0 },
+                    link_header: if ethernet { ETHERNET } else { 0 },
+                }
+            },
+        )
 }
 
 fn joined(frame: &Frame) -> Vec<u8> {
@@ -148,7 +164,11 @@ fn transmit(frame: &[u8], link_header: usize) -> Vec<Vec<u8>> {
     let tcp = if v4 { ip[9] } else { ip[6] } == 6;
     let headers = l4 + if tcp { usize::from(ip[l4 + 12] >> 4) * 4 } else { 8 };
     let payload = &ip[headers..];
-    let length = if v4 { u16::from_be_bytes([ip[2], ip[3]]) } else { 40 + u16::from_be_bytes([ip[4], ip[5]]) };
+    let length = if v4 {
+        u16::from_be_bytes([ip[2], ip[3]])
+    } else {
+        40 + u16::from_be_bytes([ip[4], ip[5]])
+    };
     assert_eq!(usize::from(length), ip.len(), "IP length");
     if v4 {
         assert_eq!(independent_sum(&[&ip[..l4]]), 0xffff, "IP header checksum");
@@ -163,7 +183,13 @@ fn transmit(frame: &[u8], link_header: usize) -> Vec<Vec<u8>> {
         // The partial checksum covers the frame's own length; a card adjusts it to the segment's.
         let addresses = if v4 { 12..20 } else { 8..40 };
         let whole = (ip.len() - l4) as u16;
-        let pseudo = |length: u16| independent_sum(&[&ip[addresses.clone()], &[0, if tcp { 6 } else { 17 }], &length.to_be_bytes()]);
+        let pseudo = |length: u16| {
+            independent_sum(&[
+                &ip[addresses.clone()],
+                &[0, if tcp { 6 } else { 17 }],
+                &length.to_be_bytes(),
+            ])
+        };
         let partial = u16::from_be_bytes([ip[field], ip[field + 1]]);
         assert_eq!(partial, pseudo(whole), "partial checksum");
         if v4 {
@@ -175,7 +201,8 @@ fn transmit(frame: &[u8], link_header: usize) -> Vec<Vec<u8>> {
         }
         if tcp {
             let sequence = u32::from_be_bytes(head[l4 + 4..l4 + 8].try_into().unwrap());
-            head[l4 + 4..l4 + 8].copy_from_slice(&sequence.wrapping_add((index * size) as u32).to_be_bytes());
+            head[l4 + 4..l4 + 8]
+                .copy_from_slice(&sequence.wrapping_add((index * size) as u32).to_be_bytes());
             if index + 1 < chunks.len() {
                 head[l4 + 13] &= !(FIN | PSH);
             }
@@ -190,7 +217,12 @@ fn transmit(frame: &[u8], link_header: usize) -> Vec<Vec<u8>> {
         head[field..field + 2].copy_from_slice(&sum.to_be_bytes());
         let full = [&head[l4..], chunk].concat();
         let pseudo_length = (l4_length as u16).to_be_bytes();
-        let check = independent_sum(&[&ip[addresses], &[0, if tcp { 6 } else { 17 }], &pseudo_length, &full]);
+        let check = independent_sum(&[
+            &ip[addresses],
+            &[0, if tcp { 6 } else { 17 }],
+            &pseudo_length,
+            &full,
+        ]);
         assert_eq!(check, 0xffff, "layer 4 checksum");
         if v4 {
             head[10..12].fill(0);
@@ -209,7 +241,11 @@ fn reference(recipe: &Recipe) -> Vec<Vec<u8>> {
     let l4 = l3 + recipe.layer3();
     let addresses = if recipe.ip == IpVersion::V4 { l3 + 12..l3 + 20 } else { l3 + 8..l3 + 40 };
     let length = (bytes.len() - l4) as u16;
-    let pseudo = independent_sum(&[&bytes[addresses], &[0, recipe.transport.number()], &length.to_be_bytes()]);
+    let pseudo = independent_sum(&[
+        &bytes[addresses],
+        &[0, recipe.transport.number()],
+        &length.to_be_bytes(),
+    ]);
     let field = l4 + usize::from(recipe.transport.checksum_offset());
     bytes[field..field + 2].copy_from_slice(&pseudo.to_be_bytes());
     if recipe.ip == IpVersion::V4 {

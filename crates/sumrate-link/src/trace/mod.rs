@@ -11,7 +11,9 @@ use crate::time::Nanos;
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be read.
-    #[error("cannot read the trace {path}: {source}; check the path (it is relative to the configuration file)")]
+    #[error(
+        "cannot read the trace {path}: {source}; check the path (it is relative to the configuration file)"
+    )]
     Read {
         /// The file.
         path: PathBuf,
@@ -108,11 +110,7 @@ impl Trace {
 
     /// Like `work_until`, for a `position` within the first round, its end included.
     pub(crate) fn work_until_end(&self, position: Nanos) -> u128 {
-        if position >= self.duration() {
-            self.round()
-        } else {
-            self.work_until(position)
-        }
+        if position >= self.duration() { self.round() } else { self.work_until(position) }
     }
 
     /// The earliest position at which `work` (bits x 10^9) has become possible.
@@ -154,10 +152,8 @@ pub(crate) fn bits_per_second(megabits: f64) -> u64 {
 
 /// Reads a native trace file.
 pub fn load(path: &std::path::Path) -> Result<Trace, TraceError> {
-    let text = std::fs::read_to_string(path).map_err(|source| TraceError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| TraceError::Read { path: path.to_owned(), source })?;
     native::parse(&text)
 }
 
@@ -168,7 +164,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let step = (1..5 * SECOND, 0..5_000_000_000_u64).prop_map(|(duration, rate)| Step { duration, rate });
+        let step = (1..5 * SECOND, 0..5_000_000_000_u64)
+            .prop_map(|(duration, rate)| Step { duration, rate });
         proptest::collection::vec(step, 1..20)
             .prop_filter("some rate", |steps| steps.iter().any(|step| step.rate > 0))
     }

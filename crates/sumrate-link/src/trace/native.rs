@@ -15,17 +15,18 @@ pub fn parse(text: &str) -> Result<Trace, TraceError> {
     if header != HEADER {
         return Err(TraceError::Line {
             line: 1,
-            problem: format!("expected {HEADER:?}, found {header:?}; convert other formats with `sumrate-link import`"),
+            problem: format!(
+                "expected {HEADER:?}, found {header:?}; convert other formats with `sumrate-link import`"
+            ),
         });
     }
     let mut steps = Vec::new();
     for (index, line) in lines {
         let content = line.split('#').next().unwrap_or("").trim();
         if !content.is_empty() {
-            steps.push(step(content).map_err(|problem| TraceError::Line {
-                line: index + 1,
-                problem,
-            })?);
+            steps.push(
+                step(content).map_err(|problem| TraceError::Line { line: index + 1, problem })?,
+            );
         }
     }
     Trace::new(steps)

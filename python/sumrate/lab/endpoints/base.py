@@ -5,7 +5,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from sumrate.lab.payload import Payload
@@ -54,9 +53,7 @@ class Scheme(Protocol):
     def check(self) -> None:
         """Raises Unavailable if it cannot run on this machine."""
 
-    def download(
-        self, site: Site, payload: Payload, output: Path
-    ) -> AbstractContextManager[Download]:
+    def download(self, site: Site, payload: Payload) -> AbstractContextManager[Download]:
         """Starts what the scheme needs and gives the curl command."""
 
     def bench(self, site: Site, seconds: float, warmup_s: float) -> Measurement:
@@ -82,9 +79,9 @@ def file_server(site: Site, payload: Payload, *, address: str, mptcp: bool = Fal
     return process
 
 
-def curl(output: Path, url: str, *options: str) -> list[str]:
-    """A plain curl that downloads into a file."""
-    return ["curl", "--silent", "--show-error", "--fail", *options, "--output", str(output), url]
+def curl(url: str, *options: str) -> list[str]:
+    """A plain curl that downloads to its standard output."""
+    return ["curl", "--silent", "--show-error", "--fail", *options, url]
 
 
 def iperf(

@@ -51,14 +51,14 @@ class KernelMptcp:
             raise Unavailable("mptcpize is not installed (apt-get install mptcpize)")
 
     @contextmanager
-    def download(self, site: Site, payload: Payload, output: Path) -> Iterator[Download]:
+    def download(self, site: Site, payload: Payload) -> Iterator[Download]:
         """The file server with an MPTCP socket and an mptcpized curl."""
         commands = configure(site)
         address = site.links[0].server_ip
         with file_server(site, payload, address="0.0.0.0", mptcp=True) as server:  # noqa: S104
             url = f"http://{address}:{HTTP_PORT}/{FILE_NAME}"
             yield Download(
-                ["mptcpize", "run", *curl(output, url)],
+                ["mptcpize", "run", *curl(url)],
                 [*commands, server.command_line],
                 {"file server": server},
             )

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from sumrate.lab.endpoints.base import (
     FILE_NAME,
@@ -35,11 +34,11 @@ class SinglePath:
         """Plain TCP is always there."""
 
     @contextmanager
-    def download(self, site: Site, payload: Payload, output: Path) -> Iterator[Download]:
+    def download(self, site: Site, payload: Payload) -> Iterator[Download]:
         """The file server on the link's server address and a curl to it."""
         with file_server(site, payload, address=self.link.server_ip) as server:
             url = f"http://{self.link.server_ip}:{HTTP_PORT}/{FILE_NAME}"
-            yield Download(curl(output, url), [server.command_line], {"file server": server})
+            yield Download(curl(url), [server.command_line], {"file server": server})
 
     def bench(self, site: Site, seconds: float, warmup_s: float) -> Measurement:
         """One iperf3 stream over the link."""

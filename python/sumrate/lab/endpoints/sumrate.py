@@ -106,7 +106,7 @@ class Sumrate:
             raise Unavailable("the binary `sumrate` is not built (make build)")
 
     @contextmanager
-    def download(self, site: Site, payload: Payload, output: Path) -> Iterator[Download]:
+    def download(self, site: Site, payload: Payload) -> Iterator[Download]:
         """The file server on an address behind the exit, and a curl through SOCKS5."""
         with (
             file_server(site, payload, address=SERVICE_IP) as files,
@@ -116,7 +116,7 @@ class Sumrate:
             url = f"http://{SERVICE_IP}:{HTTP_PORT}/{FILE_NAME}"
             proxy = ("--proxy", f"socks5h://127.0.0.1:{SOCKS_PORT}")
             yield Download(
-                curl(output, url, *proxy),
+                curl(url, *proxy),
                 [files.command_line, server.command_line, daemon.command_line],
                 {"file server": files, "sumrate serve": server, "sumrate up": daemon},
             )

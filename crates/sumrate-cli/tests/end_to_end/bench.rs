@@ -1,0 +1,79 @@
+//! Measurements in both directions.
+
+use serde_json::Value;
+
+use crate::harness::{Server, json, run, stderr};
+use crate::schemas::conforms;
+
+const PATHS: [&str; 4] = ["--path", "a=127.0.0.1", "--path", "b=127.0.0.2"];
+
+fn bench(server: &Server, more: &[&str]) -> Value {
+    let link = server.link();
+    let output = run(server.runtime(), &[&["bench", &link, "--json"][..], &PATHS, more].concat());
+    assert!(output.status.success(), "{more:?}: {}", stderr(&output));
+    let report = json(&output);
+    conforms("bench", &report);
+    assert!(!output.stdout.windows(3).any(|bytes| bytes == b"&c="), "a secret in the result");
+    report
+}
+
+fn sum(report: &Value, list: &str, key: &str) -> f64 {
+    report[list].as_array().unwrap().iter().map(|entry| entry[key].as_f64().unwrap()).sum()
+}
+
+#[test]
+fn a_number_of_bytes_in_both_directions_and_modes() {
+    let server = Server::start(&["--placement", "two-ended"]);
+    for more in [
+        vec!["--bytes", "30M", "--verify"],
+        vec!["--bytes", "30M", "--reverse", "--verify"],
+        vec!["--bytes", "30M", "--streams", "3"],
+        vec!["--bytes", "30M", "--placement", "two-ended"],
+        vec!["--bytes", "2M", "--window-mode", "thesis", "--redundancy", "rtt-wait"],
+        vec!["--bytes", "30M", "--redundancy", "off", "--forward", "b", "--cc", "reno"],
+    ] {
+        let report = bench(&server, &more);
+        let bytes = if more[1] == "2M" { 2 << 20 } else { 30 << 20 };
+        assert_eq!(report["bytes"], bytes, "{more:?}");
+        assert_eq!(report["paths"][1]["name"], "b");
+        // Every byte came by some path; the control stream's few come on top.
+        assert!(sum(&report, "paths", "bytes") >= f64::from(bytes) * 0.99, "{report}");
+        assert_eq!(report["verified"], more.contains(&"--verify"));
+        let reverse = more.contains(&"--reverse");
+        assert_eq!(report["direction"] == "server_to_client", reverse);
+        let two_ended = reverse || more.contains(&"two-ended");
+        assert_eq!(report["placement"] == "two-ended", two_ended, "{more:?}");
+    }
+}
+
+#[test]
+fn a_time_in_both_directions_with_intervals_and_warmup() {
+    let server = Server::start(&[]);
+    for direction in [&[][..], &["--reverse"]] {
+        let arguments = ["--time", "0.5", "--warmup", "0.2", "--interval", "0.05"];
+        let report = bench(&server, &[&arguments, direction].concat());
+        assert_eq!(report["duration_s"], 0.5);
+        assert_eq!(report["intervals"].as_array().unwrap().len(), 10);
+        let mean = sum(&report, "intervals", "goodput_mbps") / 10.0;
+        let goodput = report["goodput_mbps"].as_f64().unwrap();
+        assert!((mean - goodput).abs() < 1e-6 * goodput, "{mean} {goodput}");
+    }
+}
+
+#[test]
+fn the_laboratory_mode_without_encryption() {
+    let server = Server::start(&["--insecure-plaintext"]);
+    let report = bench(&server, &["--bytes", "5M", "--insecure-plaintext"]);
+    assert_eq!(report["bytes"], 5 << 20);
+    let output = run(server.runtime(), &["bench", &server.link(), "--bytes", "1K"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("if this is a lab"), "{}", stderr(&output));
+}
+
+#[test]
+fn people_get_words() {
+    let server = Server::start(&[]);
+    let output = run(server.runtime(), &["bench", &server.link(), "--bytes", "1M", "--verify"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("goodput") && said.contains("every byte verified"), "{said}");
+}

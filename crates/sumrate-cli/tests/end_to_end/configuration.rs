@@ -1,0 +1,138 @@
+//! Bad configuration is refused at once, with what to do.
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use crate::harness::{Server, json, run, stderr};
+
+/// Fails with this code and says all of these.
+fn refused(arguments: &[&str], code: i32, words: &[&str]) {
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(directory.path(), arguments);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{arguments:?} did not say `{word}`: {said}");
+    }
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn malformed_links() {
+    let link = Server::start(&[]).link();
+    let cut = link.split('#').next().unwrap();
+    refused(&["up", "http://x"], 2, &["sumrate://", "whole line"]);
+    refused(&["up", cut], 2, &["#", "quote the link"]);
+    refused(&["up", &link.replace("v=1", "v=9")], 2, &["version"]);
+    refused(&["up", &link.replace("&c=", "&c=!")], 2, &["credential"]);
+    refused(&["up", &link, "--insecure-plaintext"], 2, &["leave --insecure-plaintext out"]);
+    refused(&["bench", "@/nonexistent/link"], 2, &["/nonexistent/link", "--link-file"]);
+    refused(&["up"], 2, &["LINK"]);
+}
+
+#[test]
+fn paths_and_protocol() {
+    let server = Server::start(&[]);
+    let link = server.link();
+    let up = |more: &[&'static str], words: &[&str]| {
+        refused(&[&["up", &link], more].concat(), 2, words);
+    };
+    up(&["--path", "a=nosuch0"], &["no interface nosuch0", "lo"]);
+    up(&["--path", "a=192.0.2.55"], &["192.0.2.55", "ip address"]);
+    up(&["--path", "lo"], &["NAME=IFACE"]);
+    up(&["--path", "a=lo", "--path", "a=lo"], &["two paths are called a"]);
+    up(&["--path", "a=lo", "--forward", "b"], &["--forward b", "a"]);
+    up(&["--cc", "nonsense"], &["--cc nonsense", "cubic"]);
+    up(&["--placement", "x"], &["two-ended", "just-in-time"]);
+    up(&["--linger", "x"], &["seconds"]);
+    up(&["--socks", "off"], &["both proxies are off"]);
+    up(&["--socks", "0.0.0.0:0"], &["--socks-auth", "--socks-open"]);
+    up(&["--socks", "1080"], &["ADDR:PORT"]);
+    up(&["--ready-file", "/nonexistent/x"], &["--ready-file /nonexistent/x"]);
+    up(&["--status-socket", "/etc/passwd"], &["/etc/passwd", "no socket"]);
+}
+
+#[test]
+fn ports_in_use_and_addresses_of_others() {
+    let server = Server::start(&[]);
+    let (link, listen) = (server.link(), server.listen());
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    refused(&["up", &link, "--socks", &taken], 2, &[&taken, "another process", "--socks"]);
+    refused(&["up", &link, "--http", &taken, "--socks", "off"], 2, &["HTTP", "--http"]);
+    refused(&["serve", "--listen", &listen], 2, &[&listen, "Another process", "ss -ltnp"]);
+    refused(&["serve", "--listen", "192.0.2.1:7443"], 2, &["192.0.2.1", "ip address"]);
+    refused(&["serve"], 2, &["--listen"]);
+    refused(&["serve", "--listen", "7443"], 2, &["--listen"]);
+    refused(&["serve", "--listen", &listen, "--allow", "x/y"], 2, &["ADDRESS/BITS"]);
+}
+
+#[test]
+fn missing_privilege_has_its_own_code() {
+    let first_open = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    if first_open.is_ok_and(|port| port.trim() == "0") {
+        println!("every port is open to everybody here: nothing to refuse");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&directory, mode).unwrap();
+    // Where everybody can read it.
+    let program = directory.path().join("sumrate");
+    std::fs::copy(env!("CARGO_BIN_EXE_sumrate"), &program).unwrap();
+    let output = Command::new("setpriv")
+        .args(match nix::unistd::geteuid().is_root() {
+            true => &["--reuid", "65534", "--clear-groups", "--bounding-set", "-all"][..],
+            false => &["--no-new-privs"],
+        })
+        .arg(&program)
+        .args(["serve", "--listen", "127.0.0.1:1"])
+        .env("XDG_STATE_HOME", directory.path().join("state"))
+        .env("XDG_RUNTIME_DIR", directory.path().join("runtime"))
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("CAP_NET_BIND_SERVICE"), "{said}");
+}
+
+#[test]
+fn state_that_cannot_be_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let file = file.to_str().unwrap();
+    refused(&["serve", "--listen", "127.0.0.1:0", "--state", file], 2, &[file]);
+    let open = directory.path().join("open");
+    std::fs::create_dir(&open).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&open, mode).unwrap();
+    let open = open.to_str().unwrap();
+    refused(&["serve", "--listen", "127.0.0.1:0", "--state", open], 2, &[open]);
+    refused(&["credential", "revoke", "xyz", "--state", file], 2, &[file]);
+}
+
+#[test]
+fn bench_limits() {
+    let server = Server::start(&[]);
+    let link = server.link();
+    let bench = |more: &[&'static str], words: &[&str]| {
+        refused(&[&["bench", &link], more].concat(), 2, words);
+    };
+    bench(&["--bytes", "0"], &["--bytes"]);
+    bench(&["--bytes", "1M", "--time", "1"], &["--time"]);
+    bench(&["--time", "0"], &["0 s is not possible"]);
+    bench(&["--streams", "0"], &["--streams"]);
+    bench(&["--interval", "0"], &["too short"]);
+    bench(&["--time", "86400", "--interval", "0.001"], &["longer --interval"]);
+    bench(&["--path", "a=lo", "--wait-paths", "2"], &["--wait-paths 2"]);
+}
+
+#[test]
+fn failures_in_operation_have_code_one_and_are_json_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(directory.path(), &["status", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(json(&output)["exit_code"], 1);
+    assert!(stderr(&output).contains("is `sumrate up` or `sumrate serve` running?"));
+}

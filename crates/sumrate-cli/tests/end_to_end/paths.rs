@@ -1,0 +1,93 @@
+//! Several paths, and a session that outlives its server.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::harness::{Server, json, run, stderr};
+use crate::web;
+
+#[test]
+fn status_names_every_path_and_the_session_of_both_ends() {
+    let server = Server::start(&[]);
+    let client = server.client(&["--path", "wifi=127.0.0.1", "--path", "wigig=127.0.0.2"]);
+    let socket = client.status_socket();
+    let ask = |extra: &[&str]| {
+        let socket = socket.to_str().unwrap();
+        run(server.runtime(), &[&["status", "--socket", socket], extra].concat())
+    };
+    loop {
+        let report = json(&ask(&["--json"]));
+        let paths = report["sessions"][0]["paths"].as_array().unwrap().clone();
+        if paths.len() == 2 && paths.iter().all(|path| path["health"] == "active") {
+            assert_eq!(paths[0]["name"], "wifi");
+            assert!(paths[1]["local"].as_str().unwrap().starts_with("127.0.0.2:"));
+            assert_eq!(paths[1]["remote"], server.listen());
+            break;
+        }
+    }
+    let table = String::from_utf8(ask(&[]).stdout).unwrap();
+    assert!(table.contains("wifi") && table.contains("127.0.0.2:"), "{table}");
+    let both = run(server.runtime(), &["status"]);
+    assert_eq!(both.status.code(), Some(2), "two processes run: {}", stderr(&both));
+    assert!(stderr(&both).contains("--socket"));
+    let there = server.daemon.first["status_socket"].as_str().unwrap();
+    let there = json(&run(server.runtime(), &["status", "--json", "--socket", there]));
+    assert_eq!(there["sessions"][0]["id"], client.daemon.first["session"]);
+}
+
+#[test]
+fn a_restarted_server_gets_a_new_session_and_the_proxy_goes_on() {
+    let web = web::start("127.0.0.1");
+    let mut server = Server::start(&["--allow", "127.0.0.1"]);
+    let client = server.client(&["--path", "a=127.0.0.1", "--path", "b=127.0.0.2"]);
+    let url = format!("http://{web}/1000");
+    assert!(client.curl_socks(&[&url]).status.success());
+    server.restart(&["--allow", "127.0.0.1"]);
+    client.daemon.wait_for("session_lost");
+    client.daemon.wait_for("session_restored");
+    let output = client.curl_socks(&[&url]);
+    assert_eq!(output.stdout, web::body(1000), "{}", stderr(&output));
+}
+
+#[test]
+fn a_lost_session_looks_like_a_failure_to_applications_and_not_like_an_end() {
+    let web = web::start("127.0.0.1");
+    let mut server = Server::start(&["--allow", "127.0.0.1"]);
+    let client = server.client(&[]);
+    let mut connection = TcpStream::connect(client.http()).unwrap();
+    let request = format!("CONNECT {web} HTTP/1.1\r\n\r\nGET /1000000000 HTTP/1.1\r\n\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
+    connection.read_exact(&mut [0; 100_000]).unwrap();
+    server.restart(&[]);
+    let end = std::io::copy(&mut connection, &mut std::io::sink());
+    assert!(end.is_err(), "{end:?}");
+}
+
+#[test]
+fn a_revoked_credential_ends_the_client_with_its_reason() {
+    let server = Server::start(&[]);
+    let mut client = server.client(&[]);
+    let state = server.runtime().join("state");
+    let state = state.to_str().unwrap();
+    let listed = json(&run(server.runtime(), &["credential", "list", "--state", state, "--json"]));
+    let id = listed["credentials"][0]["id"].as_str().unwrap();
+    assert!(
+        run(server.runtime(), &["credential", "revoke", id, "--state", state]).status.success()
+    );
+    assert_eq!(client.daemon.wait().code(), Some(1));
+}
+
+#[test]
+fn an_added_credential_opens_a_session() {
+    let server = Server::start(&[]);
+    let state = server.runtime().join("state");
+    let listen = server.listen();
+    let arguments = ["credential", "add", "--advertise", &listen, "--name", "laptop", "--state"];
+    let added = run(server.runtime(), &[&arguments[..], &[state.to_str().unwrap()]].concat());
+    let link = String::from_utf8(added.stdout).unwrap();
+    let file = server.runtime().join("link");
+    std::fs::write(&file, &link).unwrap();
+    let file = format!("@{}", file.display());
+    let bench = run(server.runtime(), &["bench", &file, "--bytes", "100K", "--json"]);
+    assert_eq!(json(&bench)["bytes"], 102_400, "{}", stderr(&bench));
+}

@@ -1,0 +1,116 @@
+//! Unmodified programs over both proxies.
+
+use std::net::TcpListener;
+
+use crate::harness::{Server, curl, stderr};
+use crate::web;
+
+const LARGE: usize = 40_000_000;
+
+#[test]
+fn a_large_download_and_upload_over_both_proxies() {
+    let web = web::start("127.0.0.1");
+    let server = Server::start(&["--allow", "127.0.0.0/8"]);
+    let client = server.client(&["--path", "a=127.0.0.1", "--path", "b=127.0.0.2"]);
+    let url = format!("http://{web}/{LARGE}");
+    for output in [client.curl_socks(&[&url]), client.curl_http(&[&url])] {
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(output.stdout == web::body(LARGE), "{} bytes", output.stdout.len());
+    }
+    let upload = web::body(5_000_000);
+    let sum: u64 = upload.iter().map(|byte| u64::from(*byte)).sum();
+    let file = server.runtime().join("upload");
+    std::fs::write(&file, &upload).unwrap();
+    let data = format!("@{}", file.display());
+    let output = client.curl_socks(&["--data-binary", &data, &format!("http://{web}/")]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("5000000 {sum}"));
+}
+
+#[test]
+fn names_are_resolved_at_the_exit_and_ipv6_is_reached() {
+    let server = Server::start(&["--allow", "127.0.0.0/8", "--allow", "::1"]);
+    let client = server.client(&[]);
+    let web = web::start("127.0.0.1");
+    let url = format!("http://localhost:{}/1000", web.port());
+    for output in [client.curl_socks(&[&url]), client.curl_http(&[&url])] {
+        assert_eq!(output.stdout, web::body(1000), "{}", stderr(&output));
+    }
+    let web = web::start("::1");
+    let url = format!("http://{web}/1000");
+    for output in [client.curl_socks(&["-g", &url]), client.curl_http(&["-g", &url])] {
+        assert_eq!(output.stdout, web::body(1000), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn one_address_and_port_can_be_allowed_and_an_interface_be_a_path() {
+    let web = web::start("127.0.0.1");
+    let server = Server::start(&["--allow", &web.to_string()]);
+    let client = server.client(&["--path", "only=lo"]);
+    let output = client.curl_socks(&[&format!("http://{web}/5")]);
+    assert_eq!(output.stdout, web::body(5), "{}", stderr(&output));
+}
+
+#[test]
+fn what_the_exit_may_not_reach_is_refused_with_its_reason() {
+    let web = web::start("127.0.0.1");
+    let server = Server::start(&[]);
+    let client = server.client(&[]);
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
+        let url = format!("http://{host}:{}/10", web.port());
+        let output = client.curl_socks(&["-g", &url]);
+        // curl's 97 is a proxy's refusal; (2) is 'not allowed by ruleset'.
+        assert_eq!(output.status.code(), Some(97), "{}", stderr(&output));
+        assert!(stderr(&output).contains("(2)"), "{}", stderr(&output));
+        let output = client.curl_http(&["-g", &url]);
+        assert!(stderr(&output).contains("403"), "{}", stderr(&output));
+    }
+    let own = server.listen();
+    assert_eq!(client.curl_socks(&[&format!("http://{own}/")]).status.code(), Some(97));
+}
+
+#[test]
+fn a_refused_connection_is_told_as_such() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = closed.local_addr().unwrap().port();
+    drop(closed);
+    let server = Server::start(&["--allow", "127.0.0.0/8"]);
+    let client = server.client(&[]);
+    let url = format!("http://127.0.0.1:{port}/");
+    let output = client.curl_socks(&[&url]);
+    assert!(stderr(&output).contains("(5)"), "{}", stderr(&output));
+    let output = client.curl_http(&[&url]);
+    assert!(stderr(&output).contains("502"), "{}", stderr(&output));
+    let output = client.curl_socks(&["http://no-such-name.invalid/"]);
+    assert!(stderr(&output).contains("(4)"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_password_is_demanded_on_both_proxies() {
+    let web = web::start("127.0.0.1");
+    let server = Server::start(&["--allow", "127.0.0.1"]);
+    let client = server.client(&["--socks-auth", "me:secret word"]);
+    let url = format!("http://{web}/100");
+    for (user, right) in [("me:secret word", true), ("me:other", false), ("", false)] {
+        let credentials: Vec<&str> = match user {
+            "" => Vec::new(),
+            user => vec!["--proxy-user", user],
+        };
+        let arguments = [credentials.as_slice(), &[&url]].concat();
+        let socks = client.curl_socks(&arguments);
+        assert_eq!(socks.status.success(), right, "{user}: {}", stderr(&socks));
+        let http = client.curl_http(&arguments);
+        assert_eq!(http.status.success(), right, "{user}: {}", stderr(&http));
+        assert_eq!(stderr(&http).contains("407"), !right);
+    }
+}
+
+#[test]
+fn plain_http_through_the_http_proxy_is_turned_away_with_advice() {
+    let server = Server::start(&[]);
+    let client = server.client(&[]);
+    let proxy = format!("http://{}", client.http());
+    let output = curl(&["--proxy", &proxy, "--include", "http://example.org/"]);
+    let answer = String::from_utf8_lossy(&output.stdout);
+    assert!(answer.starts_with("HTTP/1.1 501 ") && answer.contains("SOCKS5"), "{answer}");
+}

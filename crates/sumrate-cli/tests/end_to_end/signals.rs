@@ -1,0 +1,47 @@
+//! Orderly ends.
+
+use nix::sys::signal::Signal;
+
+use crate::harness::Server;
+
+#[test]
+fn ctrl_c_and_term_end_both_commands_cleanly() {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 0)] {
+        let mut server = Server::start(&[]);
+        let ready = server.runtime().join("ready");
+        let mut client = server.client(&["--ready-file", ready.to_str().unwrap()]);
+        let socket = client.status_socket();
+        assert!(ready.exists() && socket.exists());
+        client.daemon.signal(signal);
+        assert_eq!(client.daemon.wait().code(), Some(code));
+        assert_eq!(client.daemon.wait_for("stopped")["event"], "stopped");
+        assert!(!ready.exists() && !socket.exists());
+        server.daemon.wait_for("session_closed");
+        server.daemon.signal(signal);
+        assert_eq!(server.daemon.wait().code(), Some(code));
+        server.daemon.wait_for("stopped");
+    }
+}
+
+#[test]
+fn a_stopping_server_tells_its_clients() {
+    let server = Server::start(&[]);
+    let client = server.client(&[]);
+    server.daemon.wait_for("session_opened");
+    server.daemon.signal(Signal::SIGTERM);
+    let lost = client.daemon.wait_for("session_lost");
+    assert!(lost["reason"].as_str().unwrap().contains("the server stops"), "{lost}");
+}
+
+#[test]
+fn ctrl_c_ends_a_measurement() {
+    let server = Server::start(&[]);
+    let mut command = crate::harness::sumrate(server.runtime());
+    command.args(["bench", &server.link(), "--time", "600"]);
+    let mut bench = command.spawn().unwrap();
+    server.daemon.wait_for("session_opened");
+    let pid = nix::unistd::Pid::from_raw(bench.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, Signal::SIGINT).unwrap();
+    assert_eq!(bench.wait().unwrap().code(), Some(130));
+    server.daemon.wait_for("session_closed");
+}
