@@ -68,9 +68,10 @@ pub async fn measure<T: Tunnel>(
         let tunnel = tunnel.clone();
         Arc::new(move || tunnel.report())
     };
+    let first = source();
     let begun = Instant::now();
     let transfer = transfer(tunnel, &run, &request);
-    let observation = observe(&run, &source);
+    let observation = observe(&run, &source, first);
     let both = async { tokio::join!(transfer, observation) };
     let (outcome, observation) = with_progress(&run, progress, within_time(&plan, both)).await?;
     outcome?;

@@ -85,10 +85,11 @@ impl BenchHost {
         stream: &mut S,
         hosted: &Hosted,
     ) -> Result<(), ServiceError> {
+        let first = (self.source)();
         write_answer(stream, &Answer::Ready(String::new())).await?;
         let run = &hosted.run;
         let finished = async {
-            let observation = observe(run, &self.source).await;
+            let observation = observe(run, &self.source, first).await;
             let waited = tokio::time::timeout(DRAIN, run.done());
             match run.plan.length {
                 Some(_) => drop(waited.await),

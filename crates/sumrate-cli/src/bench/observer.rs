@@ -45,9 +45,13 @@ pub struct PathObservation {
     pub direction: String,
 }
 
-/// Observes until the counted time is over or the measurement done.
-pub(super) async fn observe(run: &Run, source: &ReportSource) -> Observation {
-    let mut first = source();
+/// Observes until the counted time is over or the measurement done. `first` is the session's state
+/// before the measurement, taken before any byte of it can have moved.
+pub(super) async fn observe(
+    run: &Run,
+    source: &ReportSource,
+    mut first: Option<SessionReport>,
+) -> Observation {
     let begin = run.started().await + run.plan.warmup;
     tokio::select! {
         () = sleep_until(begin) => {}

@@ -88,7 +88,7 @@ fn an_application_that_never_reads_does_not_stop_the_others() {
     let server = Server::start(&["--allow", "127.0.0.1"]);
     let client = server.client(&[]);
     let mut idle = TcpStream::connect(client.http()).unwrap();
-    let request = format!("CONNECT {web} HTTP/1.1\r\n\r\nGET /1000000000 HTTP/1.1\r\n\r\n");
+    let request = format!("CONNECT {web} HTTP/1.1\r\n\r\nGET /60000000 HTTP/1.1\r\n\r\n");
     idle.write_all(request.as_bytes()).unwrap();
     let mut first = [0; 12];
     idle.read_exact(&mut first).unwrap();

@@ -55,7 +55,7 @@ fn a_lost_session_looks_like_a_failure_to_applications_and_not_like_an_end() {
     let mut server = Server::start(&["--allow", "127.0.0.1"]);
     let client = server.client(&[]);
     let mut connection = TcpStream::connect(client.http()).unwrap();
-    let request = format!("CONNECT {web} HTTP/1.1\r\n\r\nGET /1000000000 HTTP/1.1\r\n\r\n");
+    let request = format!("CONNECT {web} HTTP/1.1\r\n\r\nGET /60000000 HTTP/1.1\r\n\r\n");
     connection.write_all(request.as_bytes()).unwrap();
     connection.read_exact(&mut [0; 100_000]).unwrap();
     server.restart(&[]);
