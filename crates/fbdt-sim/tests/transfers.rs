@@ -63,7 +63,7 @@ fn one_to_eight_paths_deliver_and_every_one_carries() {
 }
 
 #[test]
-fn a_path_that_goes_dark_costs_nothing_but_its_share() {
+fn f9b_a_path_that_goes_dark_costs_nothing_but_its_share() {
     both_placements(|config| {
         let mut simulation = configured(&config, vec![wifi(), wigig()]);
         let stream = simulation.open(false, Class::Background).unwrap();

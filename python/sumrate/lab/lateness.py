@@ -2,8 +2,9 @@
 
 from typing import Any
 
-LATE_MS = 5.0
-"""An emulator that sent a packet later than this makes a run void."""
+LATE_MS = 10.0
+"""An emulator that sent a packet later than this makes a run void: half of a link's queue of 20 ms,
+so that what was late was jitter and never an empty link."""
 
 
 def worst_lateness_ms(stats: dict[str, Any]) -> float | None:

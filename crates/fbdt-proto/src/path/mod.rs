@@ -2,6 +2,7 @@
 //! it may hold (F7, F9).
 
 mod commit;
+mod congestion;
 mod health;
 mod inflight;
 mod one_way;
@@ -10,6 +11,7 @@ mod reliability;
 mod state;
 mod view;
 
+pub use congestion::suggested_congestion_control;
 pub use health::{Health, Progress};
 pub use inflight::{Chunk, InFlight};
 pub use one_way::{OneWay, forward_delay};

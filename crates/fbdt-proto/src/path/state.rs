@@ -59,6 +59,8 @@ pub struct Subflow {
     pub close_sent: bool,
     /// Whether the socket reported a sample yet.
     pub sampled: bool,
+    /// Congestion control that the path's loss suggests (F14).
+    pub congestion_control: &'static str,
 }
 
 /// One path: its subflow if it has one, what it owes and what is known of it.
@@ -154,6 +156,7 @@ impl PathState {
             ping_due: true,
             close_sent: false,
             sampled: false,
+            congestion_control: "cubic",
         });
         self.rate.restart();
         self.reliability.restart();

@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::Session;
 use crate::error::CloseReason;
 use crate::event::Event;
-use crate::path::{Health, PathState, SubflowSample, forward_delay};
+use crate::path::{Health, PathState, SubflowSample, forward_delay, suggested_congestion_control};
 use crate::stats::WhyIdle;
 use crate::time::Instant;
 use crate::units::{PathId, Role, StreamId, SubflowId};
@@ -74,6 +74,14 @@ impl Session {
         let config = &self.config;
         let path = &mut self.paths[index];
         let progress = path.update(now, sample, config);
+        let loss = path.reliability.loss();
+        if let Some(state) = &mut path.subflow {
+            let algorithm = suggested_congestion_control(loss, state.congestion_control);
+            if algorithm != state.congestion_control {
+                state.congestion_control = algorithm;
+                self.events.push_back(Event::CongestionControl { subflow, algorithm });
+            }
+        }
         let idle = sample.outstanding() == 0;
         match path.health {
             Health::Suspect if progress || idle => self.revive(now, index),

@@ -77,9 +77,11 @@ fn missing_privilege_has_its_own_code() {
     let directory = tempfile::tempdir().unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(&directory, mode).unwrap();
-    // Where everybody can read it.
+    // Where everybody can read it; by a process of its own, so that no test running beside this one
+    // hands the file, open for writing, to a child ('text file busy').
     let program = directory.path().join("sumrate");
-    std::fs::copy(env!("CARGO_BIN_EXE_sumrate"), &program).unwrap();
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_sumrate")).arg(&program).status();
+    assert!(copied.unwrap().success());
     let output = Command::new("setpriv")
         .args(match nix::unistd::geteuid().is_root() {
             true => &["--reuid", "65534", "--clear-groups", "--bounding-set", "-all"][..],
