@@ -8,6 +8,7 @@ use super::Session;
 use crate::config::Redundancy;
 use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::schedule::redundancy::{copy_wins, is_overdue, waited_an_rtt};
+use crate::stream::SendState;
 use crate::time::Instant;
 use crate::units::{Class, StreamId, bytes_in};
 
@@ -58,7 +59,6 @@ impl Session {
         true
     }
 
-    #[allow(clippy::cast_precision_loss)]
     fn may_copy(&self, now: Instant, reason: CopyReason) -> bool {
         if self.paths.len() < 2 {
             return false;
@@ -69,14 +69,21 @@ impl Session {
                 self.paths.iter().any(|p| p.health == Health::Suspect && !p.in_flight.is_empty())
             }
             CopyReason::Overdue => {
-                let spent = self.totals.copied[CopyReason::Overdue as usize] as f64;
-                let budget = self.config.overdue_budget * self.totals.new_bytes as f64
-                    + self.config.overdue_allowance as f64;
                 let pause = now.saturating_since(self.last_overdue_check) < OVERDUE_PAUSE;
-                self.config.redundancy == Redundancy::ExpectedArrival && !pause && spent < budget
+                self.config.redundancy == Redundancy::ExpectedArrival
+                    && !pause
+                    && self.in_budget(self.totals.copied[CopyReason::Overdue as usize])
             }
             CopyReason::Idle => !self.busy.is_empty(),
         }
+    }
+
+    /// Whether `spent` bytes of copies leave room for more (F6).
+    #[allow(clippy::cast_precision_loss)]
+    fn in_budget(&self, spent: u64) -> bool {
+        let budget = self.config.overdue_budget * self.totals.new_bytes as f64
+            + self.config.overdue_allowance as f64;
+        (spent as f64) < budget
     }
 
     /// The most urgent chunk of another path that `path` should copy.
@@ -168,14 +175,14 @@ impl Session {
                 state.in_flight.is_empty() && waited_an_rtt(now, idle, owner)
             }
             Redundancy::ExpectedArrival => {
-                let short = self
-                    .streams
-                    .get(&chunk.stream)
-                    .is_some_and(|s| s.send.is_short_tail(SHORT_FLOW));
-                let crossing = short
+                let Some(stream) = self.streams.get(&chunk.stream) else { return false };
+                let crossing = stream.send.is_short_tail(SHORT_FLOW)
                     && state.outstanding() <= SHORT_FLOW
                     && helper.arrival <= owner.arrival * 2 + CROSSING_SLACK;
-                crossing || copy_wins(&self.config, now, chunk, owner, helper)
+                // A writer that only pauses is no reason to send all twice.
+                let last = stream.send.state() == SendState::Finished
+                    || self.in_budget(self.totals.copied[CopyReason::Idle as usize]);
+                crossing || (last && copy_wins(&self.config, now, chunk, owner, helper))
             }
         }
     }
