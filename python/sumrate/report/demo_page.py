@@ -41,11 +41,17 @@ def _line(name: str, entry: Entry) -> Line:
     return Line(name, TITLES[name], COLOURS[name], points, 2.5 if own else 1.5)
 
 
-def _charts(document: Entry) -> str:
+def demo_chart(document: Entry) -> str:
+    """The chart of all schemes together, as SVG."""
     lines = [_line(name, entry) for name, entry in _finished(document).items()]
-    together = line_chart(
+    return line_chart(
         "plot-all", "Goodput against time, all schemes", lines, _axes(document, height=400)
     )
+
+
+def _charts(document: Entry) -> str:
+    lines = [_line(name, entry) for name, entry in _finished(document).items()]
+    together = demo_chart(document)
     parts = [f"<figure>{together}</figure>", "<h2>Each scheme by itself</h2>"]
     for line in lines:
         title = f"Goodput against time, {line.label}"
