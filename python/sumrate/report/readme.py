@@ -1,7 +1,7 @@
 """The README's numbers and picture, written from results that its commands left in `out/`.
 
-    python -m sumrate.report.readme          # out/demo, out/bench -> docs/results -> README.md
-    python -m sumrate.report.readme --check  # README.md says what docs/results says
+python -m sumrate.report.readme          # out/demo, out/bench -> docs/results -> README.md
+python -m sumrate.report.readme --check  # README.md says what docs/results says
 """
 
 import argparse
