@@ -1,4 +1,4 @@
-"""Real-time priority for the sampler, where the machine grants it (the emulator sees to its own).
+"""Real-time priority for the sampler, where the machine grants it (the emulator asks for none).
 
 The instruments stand for hardware that does not compete for the processor with the hosts under
 test. Without the privilege they run at normal priority, and a run in which they were late says so.
