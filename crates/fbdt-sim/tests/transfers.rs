@@ -223,3 +223,19 @@ fn the_same_seed_gives_the_same_log_byte_for_byte() {
     assert!(first == run(1), "the same seed differs");
     assert!(first != run(2), "the seed changes nothing");
 }
+
+#[test]
+fn late_copies_of_a_finished_stream_count_as_received_and_as_duplicate() {
+    let mut simulation = configured(&Config::default(), vec![wifi(), wigig()]);
+    for _ in 0..20 {
+        let stream = simulation.open(false, Class::Interactive).unwrap();
+        simulation.write(false, stream, 30_000);
+        simulation.finish(false, stream);
+        assert!(simulation.run_until_done(Duration::from_secs(2)).unwrap());
+    }
+    simulation.run(Duration::from_millis(100)).unwrap();
+    let stats = &simulation.stats()[0];
+    assert!(stats.duplicate_bytes > 0, "short flows are sent on both paths");
+    let first: u64 = stats.paths.iter().map(|p| p.received - p.duplicate).sum();
+    assert!(first >= 600_000, "{first} of 600000 bytes came first by some path");
+}

@@ -104,6 +104,9 @@ impl Session {
             None => self.announce(id),
         }
         let size = payload.len() as u64;
+        if let Some(path) = path {
+            self.paths[path].counters.received += size;
+        }
         if !self.admit_stream(id)? {
             self.count_duplicate(path, size);
             return Ok(());
@@ -123,9 +126,6 @@ impl Session {
         if inserted.new > 0 && !inserted.delivered {
             let held = self.streams.values().map(|s| s.receive.assembler().held()).sum();
             self.totals.held_peak = self.totals.held_peak.max(held);
-        }
-        if let Some(path) = path {
-            self.paths[path].counters.received += size;
         }
         self.count_duplicate(path, inserted.duplicate);
         if id == StreamId::CONTROL {
