@@ -111,7 +111,8 @@ def _void(document: Entry) -> str:
         return ""
     return (
         f"<p class='void'>Void: the link emulator was more than {document['late_limit_ms']:g} ms "
-        f"late, or late too often, during {escape(', '.join(late))}. Run it again on an idle machine.</p>"
+        f"late, or late too often, during {escape(', '.join(late))}. "
+        "Run it again on an idle machine.</p>"
     )
 
 
