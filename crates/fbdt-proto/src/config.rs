@@ -77,7 +77,7 @@ pub struct Limits {
     /// Receive window of a new stream, in bytes.
     pub stream_window: u64,
     /// Receive window of the whole session, in bytes; no more than this is
-    /// ever held for streams together.
+    /// ever held for streams together. This end's writers share as much.
     pub session_window: u64,
     /// Streams that the peer may have open at once.
     pub max_streams: u32,
@@ -87,7 +87,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_frame: 64 << 10,
-            stream_window: 4 << 20,
+            stream_window: 256 << 10,
             session_window: 256 << 20,
             max_streams: 1024,
         }

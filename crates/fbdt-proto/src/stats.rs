@@ -149,7 +149,7 @@ pub struct SessionStats {
     pub duplicate_bytes: u64,
     /// Memory held for receiving, in bytes.
     pub receive_memory: u64,
-    /// Most bytes ever held out of order by all streams together.
+    /// Most bytes that any stream ever held out of order.
     pub receive_buffer_peak: u64,
     /// Name of the placement.
     pub placement: &'static str,

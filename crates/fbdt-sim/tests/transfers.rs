@@ -239,3 +239,86 @@ fn late_copies_of_a_finished_stream_count_as_received_and_as_duplicate() {
     let first: u64 = stats.paths.iter().map(|p| p.received - p.duplicate).sum();
     assert!(first >= 600_000, "{first} of 600000 bytes came first by some path");
 }
+
+#[test]
+fn f2_readers_that_pause_leave_room_for_one_that_reads() {
+    use fbdt_proto::wire::{Frame, FrameDecoder};
+    use fbdt_proto::{Instant, PathId, Role, Session, SubflowSample};
+    // Two sessions wired directly: bytes arrive at once, nobody reads but one.
+    let config = Config::default();
+    let mut now = Instant::from_nanos(1);
+    let mut ends = [
+        Session::new(now, Role::Client, config.clone(), config.limits).unwrap(),
+        Session::new(now, Role::Server, config.clone(), config.limits).unwrap(),
+    ];
+    let sample = SubflowSample {
+        srtt: Duration::from_millis(2),
+        min_rtt: Duration::from_millis(1),
+        cwnd: 1 << 24,
+        mss: 1448,
+        delivery_rate: 1 << 30,
+        ..SubflowSample::default()
+    };
+    let ids = [0, 1].map(|end: usize| ends[end].subflow_up(now, PathId(0), "only"));
+    let streams: Vec<_> =
+        (0..400).map(|_| ends[1].open_stream(now, Class::Background).unwrap()).collect();
+    let last = *streams.last().unwrap();
+    let mut read = 0;
+    let mut decoders = [FrameDecoder::new(65536), FrameDecoder::new(65536)];
+    for _ in 0..4000 {
+        now = now + Duration::from_millis(1);
+        for &stream in &streams {
+            let _ = ends[1].write(now, stream, &[7; 65536]);
+        }
+        for from in [0, 1] {
+            ends[from].handle_timeout(now);
+            ends[from].handle_sample(now, ids[from], &sample);
+            let mut out = Vec::new();
+            while out.len() < 1 << 22 && ends[from].poll_transmit(now, ids[from], &mut out) {}
+            let mut input = &out[..];
+            while let Some(frame) = decoders[1 - from].push(&mut input).unwrap() {
+                let is_data = matches!(frame, Frame::Data { .. });
+                ends[1 - from].handle_frame(now, ids[1 - from], frame).unwrap();
+                assert!(!is_data || ends[1 - from].receive_memory() < 320 << 20);
+            }
+        }
+        while let Ok(Some(bytes)) = ends[0].read(now, last, usize::MAX) {
+            read += bytes.len() as u64;
+        }
+        if read > 8 * MIB {
+            return;
+        }
+    }
+    panic!("399 readers that pause have stopped the one that reads at {read} bytes");
+}
+
+#[test]
+fn a_close_never_looks_like_an_end_of_what_was_not_read() {
+    use fbdt_proto::wire::Frame;
+    use fbdt_proto::{Instant, PathId, Role, Session, StreamError, StreamId};
+    for whole in [true, false] {
+        let (now, config) = (Instant::from_nanos(1), Config::default());
+        let limits = config.limits;
+        let mut client = Session::new(now, Role::Client, config, limits).unwrap();
+        let subflow = client.subflow_up(now, PathId(0), "only");
+        let stream = StreamId(2);
+        let data = |offset, fin| Frame::Data { stream, offset, fin, payload: vec![7; 4000].into() };
+        client.handle_frame(now, subflow, data(0, false)).unwrap();
+        client.handle_frame(now, subflow, data(if whole { 4000 } else { 8000 }, true)).unwrap();
+        assert_eq!(client.read(now, stream, 1000).unwrap().unwrap().len(), 1000);
+        let close = Frame::Close { code: 0, reason: String::new() };
+        client.handle_frame(now, subflow, close).unwrap();
+        let mut rest = 0;
+        let end = loop {
+            match client.read(now, stream, 9999) {
+                Ok(Some(bytes)) => rest += bytes.len(),
+                end => break end,
+            }
+        };
+        if whole {
+            assert_eq!((rest, end), (7000, Ok(None)), "what had arrived whole is read to its end");
+        } else {
+            assert!(matches!(end, Err(StreamError::Closed(_))), "{end:?} after {rest} bytes");
+        }
+    }
+}

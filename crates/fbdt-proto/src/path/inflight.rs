@@ -22,11 +22,16 @@ pub struct Chunk {
     pub copied: u64,
 }
 
+/// Chunks from which on acknowledged ones are taken out of the middle too: a
+/// peer may leave the first one unacknowledged for ever.
+const PRUNE: usize = 4096;
+
 /// A path's chunks in the order in which it sends them; a subflow delivers in
 /// order, so they are acknowledged in about that order too.
 #[derive(Clone, Debug, Default)]
 pub struct InFlight {
     chunks: VecDeque<Chunk>,
+    prune_at: usize,
 }
 
 impl InFlight {
@@ -41,6 +46,10 @@ impl InFlight {
         let before = self.chunks.len();
         while self.chunks.front().is_some_and(&mut done) {
             self.chunks.pop_front();
+        }
+        if self.chunks.len() > self.prune_at.max(PRUNE) {
+            self.chunks.retain(|chunk| !done(chunk));
+            self.prune_at = self.chunks.len() * 2;
         }
         before - self.chunks.len()
     }

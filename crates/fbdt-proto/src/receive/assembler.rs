@@ -1,6 +1,7 @@
 //! One stream's bytes, from any order into theirs.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use bytes::Bytes;
@@ -11,6 +12,9 @@ use crate::time::Instant;
 
 /// Memory that a piece costs beside its bytes: map node, handle, allocation.
 const PIECE_OVERHEAD: u64 = 128;
+
+/// Pieces below this size share memory while they wait to be read.
+const SMALL: usize = 1024;
 
 /// Bytes that arrived above a hole.
 #[derive(Clone, Debug)]
@@ -39,6 +43,8 @@ pub struct Assembler {
     held: u64,
     held_peak: u64,
     ready: VecDeque<Bytes>,
+    /// Small pieces behind `ready`.
+    tail: Vec<u8>,
     ready_bytes: u64,
     in_order_delay: DelayHistogram,
     last_delivery: Option<Instant>,
@@ -145,7 +151,7 @@ impl Assembler {
             self.in_order_delay.record(now.saturating_since(piece.arrived), size);
             self.held -= size;
             self.ready_bytes += size;
-            self.ready.push_back(piece.bytes);
+            self.queue(piece.bytes);
         }
         self.received.remove_below(prefix.end);
         self.cumulative = prefix.end;
@@ -156,8 +162,31 @@ impl Assembler {
         true
     }
 
+    /// Puts bytes on the application's queue; small ones share memory, so that
+    /// a peer's tiny frames cost no more than their bytes.
+    fn queue(&mut self, bytes: Bytes) {
+        if bytes.len() >= SMALL {
+            self.close_tail();
+            self.ready.push_back(bytes);
+            return;
+        }
+        self.tail.extend_from_slice(&bytes);
+        if self.tail.len() >= 4 * SMALL {
+            self.close_tail();
+        }
+    }
+
+    fn close_tail(&mut self) {
+        if !self.tail.is_empty() {
+            self.ready.push_back(Bytes::from(core::mem::take(&mut self.tail)));
+        }
+    }
+
     /// Up to `max` in-order bytes; `None` if there are none.
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
+        if self.ready.is_empty() {
+            self.close_tail();
+        }
         let front = self.ready.front_mut()?;
         let bytes = if front.len() > max { front.split_to(max) } else { self.ready.pop_front()? };
         self.ready_bytes -= bytes.len() as u64;
@@ -168,6 +197,7 @@ impl Assembler {
     pub fn discard(&mut self) {
         self.pieces.clear();
         self.ready.clear();
+        self.tail = Vec::new();
         self.held = 0;
         self.ready_bytes = 0;
     }
@@ -194,8 +224,7 @@ mod tests {
         assert_eq!(second, Inserted { new: 4, duplicate: 2, delivered: true });
         assert_eq!(assembler.cumulative(), 10);
         assert_eq!(assembler.read(3).unwrap(), "012");
-        assert_eq!(assembler.read(99).unwrap(), "3");
-        assert_eq!(assembler.read(99).unwrap(), "456789");
+        assert_eq!(assembler.read(99).unwrap(), "3456789", "small pieces share memory");
         assert_eq!(assembler.in_order_delay().max().as_millis(), 7);
         assert_eq!(assembler.held_peak(), 6);
         assert_eq!(assembler.memory(), 0);

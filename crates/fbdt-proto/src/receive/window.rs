@@ -40,13 +40,23 @@ impl ReceiveWindow {
     }
 
     /// The sender could use `wanted` bytes and `unread` bytes wait for the
-    /// application; says whether the limit moved.
-    pub fn want(&mut self, wanted: u64, unread: u64) -> bool {
+    /// application; grows by at most `pool` bytes and says by how many, and
+    /// whether the limit moved.
+    pub fn want(&mut self, wanted: u64, unread: u64, pool: u64) -> (u64, bool) {
         let keeps_up = unread <= self.window / 4;
+        let mut grown = 0;
         if keeps_up && wanted > self.window {
-            self.window = wanted.min(self.max_window).max(self.window);
+            let room = self.max_window.saturating_sub(self.window);
+            grown = (wanted - self.window).min(room).min(pool);
+            self.window += grown;
         }
-        self.raise()
+        (grown, self.raise())
+    }
+
+    /// The window now, in bytes.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.window
     }
 
     fn raise(&mut self) -> bool {
@@ -77,11 +87,11 @@ mod tests {
     #[test]
     fn the_window_grows_only_for_a_reader_that_keeps_up() {
         let mut window = ReceiveWindow::new(1000, 4000);
-        assert!(!window.want(9000, 600), "600 unread bytes: not keeping up");
-        assert_eq!(window.limit(), 1000);
-        assert!(window.want(9000, 0));
+        assert_eq!(window.want(9000, 600, 9000), (0, false), "600 unread bytes: not keeping up");
+        assert_eq!(window.want(9000, 0, 500), (500, true), "no more than the pool has");
+        assert_eq!(window.want(9000, 0, 9000), (2500, true));
         assert_eq!(window.limit(), 4000, "never beyond the maximum");
-        assert!(!window.want(10, 0), "never smaller again");
+        assert_eq!(window.want(10, 0, 9000), (0, false), "never smaller again");
         assert_eq!(window.limit(), 4000);
     }
 }

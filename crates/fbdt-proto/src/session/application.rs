@@ -60,6 +60,12 @@ impl Session {
     ) -> Result<Option<Bytes>, StreamError> {
         let closed = self.check_open();
         let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown(id))?;
+        // Part of it was thrown away: never a clean end.
+        if let Err(error) = &closed
+            && !stream.receive.is_complete()
+        {
+            return Err(error.clone());
+        }
         let bytes = match stream.receive.read(max) {
             Ok(Some(bytes)) => bytes,
             Err(StreamError::Blocked) => {

@@ -3,12 +3,16 @@
 use alloc::vec::Vec;
 
 use super::Session;
-use crate::error::SessionError;
+use crate::error::{CloseReason, SessionError};
 use crate::event::Event;
 use crate::stream::SendState;
 use crate::time::Instant;
 use crate::units::{PathId, Role, StreamId};
 use crate::wire::ControlMessage;
+
+/// Control messages are few and small: a peer that leaves this much of them
+/// unacknowledged is not honest.
+const MAX_BACKLOG: u64 = 1 << 20;
 
 impl Session {
     /// Puts a message on the control stream.
@@ -16,11 +20,13 @@ impl Session {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
         if let Some(control) = self.streams.get_mut(&StreamId::CONTROL) {
-            // Control messages are few and small; their stream never fills
-            // while the peer reads, and a peer that does not is closed by
-            // the linger time.
             control.send.capacity = u64::MAX;
             let _ = control.send.write(&bytes);
+            if control.send.backlog() > MAX_BACKLOG {
+                let reason = SessionError::Control("control messages are not acknowledged");
+                self.end(CloseReason::Protocol(reason));
+                return;
+            }
         }
         self.mark_busy(StreamId::CONTROL);
     }

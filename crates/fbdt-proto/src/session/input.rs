@@ -117,6 +117,7 @@ impl Session {
         let before = stream.receive.highest();
         let inserted = stream.receive.insert(now, offset, fin, payload)?;
         let grown = stream.receive.highest() - before;
+        let held = stream.receive.assembler().held();
         let wake = stream.reader_blocked && stream.receive.is_readable();
         let discarded = stream.receive.is_discarding();
         if wake {
@@ -124,7 +125,6 @@ impl Session {
         }
         self.totals.received += inserted.new;
         if inserted.new > 0 && !inserted.delivered {
-            let held = self.streams.values().map(|s| s.receive.assembler().held()).sum();
             self.totals.held_peak = self.totals.held_peak.max(held);
         }
         self.count_duplicate(path, inserted.duplicate);
@@ -199,15 +199,17 @@ impl Session {
         }
     }
 
+    /// Grants a larger window out of half of the session's: the other half
+    /// belongs to the first windows of all streams, so that readers that
+    /// pause leave room for the others (F2).
     fn handle_want(&mut self, id: StreamId, window: u64) {
-        let memory = self.receive_memory();
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
+        let pool = self.config.limits.session_window / 2;
+        let free = pool.saturating_sub(self.credit.grown);
+        let Some(stream) = self.streams.get_mut(&id) else { return };
         let unread = stream.receive.assembler().ready_bytes();
-        // What others hold already is not promised twice.
-        let free = self.config.limits.session_window.saturating_sub(memory);
-        if stream.receive.window().want(window.min(free), unread) {
+        let (grown, moved) = stream.receive.window().want(window, unread, free);
+        self.credit.grown += grown;
+        if moved {
             self.announce(id);
         }
     }

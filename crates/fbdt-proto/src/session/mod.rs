@@ -72,6 +72,8 @@ struct SessionCredit {
     consumed: u64,
     /// What this end allows.
     receive_limit: u64,
+    /// Sum of what streams' windows have grown by.
+    grown: u64,
 }
 
 /// What was counted over all streams.
@@ -225,7 +227,10 @@ impl Session {
             return;
         }
         for (&id, stream) in &mut self.streams {
-            stream.receive.discard();
+            // What has arrived whole can still be read to its true end.
+            if !stream.receive.is_complete() {
+                stream.receive.discard();
+            }
             if id != StreamId::CONTROL {
                 self.events.push_back(Event::Readable(id));
                 self.events.push_back(Event::Writable(id));

@@ -9,14 +9,16 @@ use crate::time::Instant;
 use crate::units::{Class, StreamId};
 use crate::wire::ControlMessage;
 
-/// Bytes that a new stream's writer may leave here.
-const FIRST_CAPACITY: u64 = 4 << 20;
+/// Bytes that a new stream's writer may leave here, if there is room.
+const FIRST_CAPACITY: u64 = 1 << 20;
+/// Bytes that any stream's writer may leave here.
+pub(super) const LEAST_CAPACITY: u64 = 256 << 10;
 
 impl Session {
     pub(super) fn new_stream(&self, id: StreamId, class: Class) -> Stream {
         let limits = &self.config.limits;
         let window = ReceiveWindow::new(limits.stream_window, self.config.max_stream_window);
-        let capacity = FIRST_CAPACITY.min(self.config.max_stream_window);
+        let capacity = FIRST_CAPACITY.min(self.send_share()).max(LEAST_CAPACITY);
         Stream {
             send: SendStream::new(id, class, self.peer_limits.stream_window, capacity),
             receive: ReceiveStream::new(id, window),
@@ -25,6 +27,13 @@ impl Session {
             want: None,
             want_sent: Instant::ZERO,
         }
+    }
+
+    /// Bytes that the writers of each busy stream may leave here: all together
+    /// no more than this end would hold for reading, beyond the least that
+    /// each may.
+    pub(super) fn send_share(&self) -> u64 {
+        self.config.limits.session_window / (self.busy.len() as u64).max(1)
     }
 
     /// Makes sure that the stream of an arriving frame exists. `Ok(false)`:
@@ -87,6 +96,9 @@ impl Session {
         }
         if let Some(mut stream) = self.streams.remove(&id) {
             let taken = stream.receive.window().consumed();
+            let first = self.config.limits.stream_window;
+            let grown = stream.receive.window().size().saturating_sub(first);
+            self.credit.grown = self.credit.grown.saturating_sub(grown);
             self.consume_credit(stream.receive.highest().saturating_sub(taken));
         }
         if id.opener() == Some(self.role.peer()) {

@@ -5,6 +5,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use super::Session;
+use super::streams::LEAST_CAPACITY;
 use crate::config::{Redundancy, WindowMode};
 use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::ranges::RangeSet;
@@ -21,7 +22,7 @@ const ACK_BATCH: usize = 32;
 /// How often buffers are sized anew.
 const BUFFER_CHECK: Duration = Duration::from_millis(10);
 /// How often a larger window is asked for while it is missing.
-const WANT_PAUSE: Duration = Duration::from_millis(50);
+const WANT_PAUSE: Duration = Duration::from_millis(10);
 /// Added to the expected arrival of a chunk before it counts as overdue.
 const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
 
@@ -225,6 +226,8 @@ impl Session {
             let front = stream.send.windows.unsent().first().map_or(0, |r| r.start);
             if front >= bound {
                 self.why_idle[path] = WhyIdle::FlowControl;
+                // Sized again at once: the first window is small.
+                self.last_buffer_check = Instant::ZERO;
                 continue;
             }
             let acked = stream.send.cumulative();
@@ -315,13 +318,13 @@ impl Session {
     fn size_buffers(&mut self, now: Instant, views: &[PathView]) {
         let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
         let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
-        let max = self.config.max_stream_window;
+        let max = self.config.max_stream_window.min(self.send_share());
         for id in &self.busy {
             let Some(stream) = self.streams.get_mut(id) else {
                 continue;
             };
             let send = &mut stream.send;
-            send.capacity = send.capacity.max(wanted.min(max));
+            send.capacity = wanted.min(max).max(LEAST_CAPACITY);
             if send.writer_blocked && send.backlog() < send.capacity {
                 send.writer_blocked = false;
                 self.events.push_back(crate::Event::Writable(*id));

@@ -47,8 +47,6 @@ pub struct SendStream {
     pub capacity: u64,
     /// New bytes given to paths, for fairness among streams (F12).
     pub served: u64,
-    /// Window last asked of the peer.
-    pub asked_window: u64,
 }
 
 impl SendStream {
@@ -69,7 +67,6 @@ impl SendStream {
             writer_blocked: false,
             capacity,
             served: 0,
-            asked_window: 0,
         }
     }
 

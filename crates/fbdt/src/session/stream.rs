@@ -117,9 +117,12 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Many busy streams must leave the runtime to the subflows' tasks now and then.
+        let turn = ready!(tokio::task::coop::poll_proceed(cx));
         if self.ahead.is_empty() && !ready!(self.poll_fill(cx))? {
             return Poll::Ready(Ok(()));
         }
+        turn.made_progress();
         let count = self.ahead.len().min(buf.remaining());
         buf.put_slice(&self.ahead[..count]);
         self.ahead.advance(count);
@@ -133,6 +136,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        let turn = ready!(tokio::task::coop::poll_proceed(cx));
         let (id, buf) = (self.id, &buf[..buf.len().min(WRITE_AT_ONCE)]);
         let result = self.shared.update(|inner, now| {
             let result = inner.protocol.write(now, id, buf);
@@ -142,7 +146,10 @@ impl AsyncWrite for Stream {
             result
         });
         match result {
-            Ok(count) => Poll::Ready(Ok(count)),
+            Ok(count) => {
+                turn.made_progress();
+                Poll::Ready(Ok(count))
+            }
             Err(StreamError::Blocked) => Poll::Pending,
             Err(error) => Poll::Ready(Err(io_error(error))),
         }

@@ -133,6 +133,7 @@ impl BenchHost {
             match hosted.direction {
                 BenchDirection::ClientToServer => receive(&hosted.run, &mut stream).await?,
                 BenchDirection::ServerToClient => {
+                    hosted.run.stream_arrived().await;
                     send(&hosted.run, &mut stream, request.index).await?
                 }
             };

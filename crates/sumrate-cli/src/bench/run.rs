@@ -100,6 +100,8 @@ pub(super) struct Run {
     /// Bytes sent or received so far, for a progress display.
     pub(super) moved: AtomicU64,
     open: AtomicU16,
+    /// Data streams that the client has opened.
+    arrived: watch::Sender<u16>,
     started: watch::Sender<Option<Instant>>,
     done: watch::Sender<bool>,
     found: Mutex<Found>,
@@ -120,6 +122,7 @@ impl Run {
             meter: Meter::new(plan.warmup, plan.length, plan.interval),
             moved: AtomicU64::new(0),
             open: AtomicU16::new(plan.streams),
+            arrived: watch::Sender::new(0),
             started: watch::Sender::new(None),
             done: watch::Sender::new(false),
             found: Mutex::default(),
@@ -141,6 +144,17 @@ impl Run {
         match receiver.wait_for(Option::is_some).await.map(|value| *value) {
             Ok(Some(instant)) => instant,
             _ => Instant::now(),
+        }
+    }
+
+    /// One more data stream is there; waits for all of them or the end, so that none is measured
+    /// while others are still being opened.
+    pub(super) async fn stream_arrived(&self) {
+        self.arrived.send_modify(|count| *count += 1);
+        let mut arrived = self.arrived.subscribe();
+        tokio::select! {
+            _ = arrived.wait_for(|count| *count >= self.plan.streams) => {}
+            () = self.done() => {}
         }
     }
 
