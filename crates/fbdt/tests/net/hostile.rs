@@ -252,7 +252,8 @@ async fn a_peer_that_never_reads_its_socket_holds_up_nobody() {
     round_trip(&bystander, 4 << 20, 1).await;
     assert!(!writing.is_finished());
     let stats = server.stats();
-    assert!(stats.new_bytes <= Limits::default().stream_window, "{stats:?}");
+    // The control stream's few bytes come on top.
+    assert!(stats.new_bytes <= Limits::default().stream_window + 1024, "{stats:?}");
     server.close(0, "enough").await;
     within(writing).await.unwrap();
 }

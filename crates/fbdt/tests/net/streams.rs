@@ -85,7 +85,8 @@ async fn a_stopped_stream_fails_its_writer() {
 #[tokio::test]
 async fn a_writer_waits_for_its_reader_and_memory_stays_bounded() {
     let (world, session, server) = pair(Mode::Plain).await;
-    let window = world.config(Vec::new()).proto.max_stream_window;
+    let config = world.config(Vec::new()).proto;
+    let (window, first_window) = (config.max_stream_window, config.limits.stream_window);
     let size = 2 * usize::try_from(window).unwrap() + (64 << 20);
     let mut writer = session.open_stream(Class::Background).await.unwrap();
     let writing = tokio::spawn(async move {
@@ -103,7 +104,7 @@ async fn a_writer_waits_for_its_reader_and_memory_stays_bounded() {
         let stats = session.stats();
         let idle = stats.paths.iter().all(|path| path.commit == 0);
         let same = std::mem::replace(&mut seen, stats.new_bytes) == stats.new_bytes;
-        idle && same && stats.new_bytes >= 4 << 20
+        idle && same && stats.new_bytes >= first_window
     })
     .await;
     let held = server.stats().receive_memory;
