@@ -19,6 +19,8 @@ pub struct LinkParameters {
     pub loss: f64,
     /// Whether nothing gets through.
     pub blackout: bool,
+    /// Whether a proxy on the way acknowledges bytes and keeps them.
+    pub held: bool,
     /// Rates that repeat, each for its time; they replace `rate` if any.
     pub trace: Vec<(Duration, f64)>,
 }
@@ -33,6 +35,7 @@ impl LinkParameters {
             queue: Duration::from_millis(20),
             loss: 0.0,
             blackout: false,
+            held: false,
             trace: Vec::new(),
         }
     }
@@ -64,6 +67,8 @@ pub enum LinkChange {
     Loss(f64),
     /// Begin or end of a blackout.
     Blackout(bool),
+    /// Begin or end of a proxy's keeping what it acknowledges.
+    Held(bool),
 }
 
 impl LinkChange {
@@ -73,6 +78,7 @@ impl LinkChange {
             Self::Delay(delay) => parameters.delay = *delay,
             Self::Loss(loss) => parameters.loss = *loss,
             Self::Blackout(blackout) => parameters.blackout = *blackout,
+            Self::Held(held) => parameters.held = *held,
         }
     }
 }

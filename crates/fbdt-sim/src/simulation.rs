@@ -309,7 +309,7 @@ impl Simulation {
             if path.removed || path.dial_at.is_none_or(|at| at > self.now) {
                 continue;
             }
-            if path.links.iter().any(|l| l.parameters.blackout) {
+            if path.links.iter().any(|l| l.parameters.blackout || l.parameters.held) {
                 path.dial_at = Some(self.now + REDIAL);
                 continue;
             }
@@ -339,7 +339,8 @@ impl Simulation {
         connection.directions[1].advance(self.now, down, up);
         for from in 0..2 {
             let mut bytes = Vec::new();
-            connection.directions[from].deliver(self.now, &mut bytes);
+            let link = if from == 0 { &*up } else { &*down };
+            connection.directions[from].deliver(self.now, link, &mut bytes);
             let to = 1 - from;
             let mut input = &bytes[..];
             while !input.is_empty() {

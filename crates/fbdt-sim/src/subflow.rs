@@ -45,6 +45,8 @@ pub(crate) struct TcpDirection {
     rate_mark: (Instant, u64),
     rate: f64,
     last_arrival: Instant,
+    /// Bytes that a proxy has acknowledged and keeps.
+    held: Vec<u8>,
 }
 
 impl TcpDirection {
@@ -66,6 +68,7 @@ impl TcpDirection {
             rate_mark: (now, 0),
             rate: 0.0,
             last_arrival: Instant::ZERO,
+            held: Vec::new(),
         }
     }
 
@@ -123,7 +126,13 @@ impl TcpDirection {
     }
 
     /// Bytes that reach the peer by now, in order.
-    pub(crate) fn deliver(&mut self, now: Instant, out: &mut Vec<u8>) {
+    pub(crate) fn deliver(&mut self, now: Instant, link: &Link, out: &mut Vec<u8>) {
+        let out = if link.parameters.held {
+            &mut self.held
+        } else {
+            out.append(&mut self.held);
+            out
+        };
         for burst in &mut self.flight {
             match burst.arrives {
                 Some(at) if at <= now => {

@@ -16,6 +16,7 @@ enum Operation {
     Advance { ms: u64 },
     Blackout { path: usize, up: bool, down: bool },
     Light { path: usize },
+    Held { path: usize, up: bool, down: bool },
     Loss { path: usize, loss: f64 },
     Rate { path: usize, mbps: f64 },
     Delay { path: usize, ms: u64 },
@@ -38,6 +39,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (path.clone(), any::<bool>(), any::<bool>())
             .prop_map(|(path, up, down)| Operation::Blackout { path, up, down }),
         2 => path.clone().prop_map(|path| Operation::Light { path }),
+        1 => (path.clone(), any::<bool>(), any::<bool>())
+            .prop_map(|(path, up, down)| Operation::Held { path, up, down }),
         1 => (path.clone(), 0.0..0.1f64).prop_map(|(path, loss)| Operation::Loss { path, loss }),
         1 => (path.clone(), 1.0..300.0f64).prop_map(|(path, mbps)| Operation::Rate { path, mbps }),
         1 => (path.clone(), 1..600u64).prop_map(|(path, ms)| Operation::Delay { path, ms }),
@@ -104,6 +107,10 @@ fn apply(
         }
         Operation::Light { path } => {
             simulation.change(path % *paths, &LinkChange::Blackout(false), true, true);
+            simulation.change(path % *paths, &LinkChange::Held(false), true, true);
+        }
+        Operation::Held { path, up, down } => {
+            simulation.change(path % *paths, &LinkChange::Held(true), up, down);
         }
         Operation::Loss { path, loss } => {
             simulation.change(path % *paths, &LinkChange::Loss(loss), true, true);
@@ -139,6 +146,7 @@ fn settle(simulation: &mut Simulation, paths: usize) -> Result<(), TestCaseError
     for path in 0..paths {
         for change in [
             LinkChange::Blackout(false),
+            LinkChange::Held(false),
             LinkChange::Loss(0.0),
             LinkChange::Rate(2.5e7),
             LinkChange::Delay(Duration::from_millis(5)),

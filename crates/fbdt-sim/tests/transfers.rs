@@ -84,6 +84,27 @@ fn f9b_a_path_that_goes_dark_costs_nothing_but_its_share() {
 }
 
 #[test]
+fn f9_a_proxy_that_acknowledges_and_keeps_bytes_holds_nobody_up() {
+    both_placements(|config| {
+        let mut simulation = configured(&config, vec![wifi(), wigig()]);
+        let stream = simulation.open(false, Class::Background).unwrap();
+        simulation.write(false, stream, 64 * MIB);
+        simulation.run(Duration::from_millis(500)).unwrap();
+        simulation.change(1, &LinkChange::Held(true), true, true);
+        // What it keeps is missed after the answers' time.
+        simulation.run(Duration::from_secs(1)).unwrap();
+        assert!(simulation.stats()[1].paths[1].suspected > 0);
+        let before = simulation.delivered()[0];
+        simulation.run(Duration::from_secs(1)).unwrap();
+        let during = (simulation.delivered()[0] - before) as f64 * 8e-6;
+        assert!(during > 0.85 * 63.0, "{:?}: {during} Mbit in 1 s", config.placement);
+        simulation.change(1, &LinkChange::Held(false), true, true);
+        assert!(simulation.run_until_done(Duration::from_secs(30)).unwrap());
+        assert!(simulation.stats()[1].paths[1].new_bytes > 16 * MIB, "it works again");
+    });
+}
+
+#[test]
 fn a_path_half_a_second_late_is_still_used_or_left_out() {
     both_placements(|config| {
         let mut late = wigig();

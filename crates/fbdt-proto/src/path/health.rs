@@ -73,9 +73,58 @@ impl Progress {
     }
 }
 
+/// Added to what TCP may take before an answer of the peer itself is missed:
+/// its process may be busy.
+const ANSWER_SLACK: Duration = Duration::from_millis(500);
+
+/// Watches whether the peer itself answers: a proxy on the way may acknowledge
+/// TCP segments whose bytes the peer never sees.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    owed: Option<Instant>,
+}
+
+impl Answers {
+    /// Data or a probe leaves.
+    pub fn ask(&mut self, now: Instant) {
+        self.owed.get_or_insert(now);
+    }
+
+    /// A frame arrived.
+    pub const fn heard(&mut self) {
+        self.owed = None;
+    }
+
+    /// When the subflow becomes suspect if nothing is heard.
+    #[must_use]
+    pub fn deadline(&self, progress: &Progress) -> Option<Instant> {
+        self.owed.map(|at| at + progress.timeout + ANSWER_SLACK)
+    }
+
+    /// How long an answer has been owed.
+    #[must_use]
+    pub fn silence(&self, now: Instant) -> Duration {
+        self.owed.map_or(Duration::ZERO, |at| now.saturating_since(at))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn f9_an_answer_is_missed_half_a_second_after_tcp_would_be() {
+        let floor = Duration::from_millis(50);
+        let progress = Progress::new(Instant::ZERO, floor);
+        let mut answers = Answers::default();
+        assert_eq!(answers.deadline(&progress), None, "nothing was asked");
+        let asked = Instant::from_nanos(7);
+        answers.ask(asked);
+        answers.ask(asked + Duration::from_secs(1));
+        assert_eq!(answers.deadline(&progress), Some(asked + floor + ANSWER_SLACK));
+        answers.heard();
+        assert_eq!(answers.deadline(&progress), None);
+    }
 
     #[test]
     fn f9_suspect_after_two_srtt_and_four_rttvar_but_not_before_the_floor() {

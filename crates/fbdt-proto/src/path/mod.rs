@@ -12,7 +12,7 @@ mod state;
 mod view;
 
 pub use congestion::suggested_congestion_control;
-pub use health::{Health, Progress};
+pub use health::{Answers, Health, Progress};
 pub use inflight::{Chunk, InFlight};
 pub use one_way::{OneWay, forward_delay};
 pub use rate::RateEstimate;

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::commit::Commit;
 use super::{
-    Health, InFlight, OneWay, PathView, Progress, RateEstimate, Reliability, SubflowSample,
+    Answers, Health, InFlight, OneWay, PathView, Progress, RateEstimate, Reliability, SubflowSample,
 };
 use crate::config::Config;
 use crate::time::Instant;
@@ -41,6 +41,8 @@ pub struct Subflow {
     pub since_sample: u64,
     /// Whether what it holds is acknowledged.
     pub progress: Progress,
+    /// Whether the peer answers what it asks.
+    pub answers: Answers,
     /// When the last acknowledgement frame left.
     pub last_ack: Instant,
     /// When the last frame arrived.
@@ -117,6 +119,20 @@ pub struct PathCounters {
     pub past_retransmitted: u64,
 }
 
+impl Subflow {
+    /// Whether the peer owes an answer for too long (F9).
+    #[must_use]
+    pub fn is_unanswered(&self, now: Instant) -> bool {
+        self.answers.deadline(&self.progress).is_some_and(|at| at <= now)
+    }
+
+    /// How long TCP or the peer itself has been silent.
+    #[must_use]
+    pub fn silence(&self, now: Instant) -> Duration {
+        self.progress.silence(now).max(self.answers.silence(now))
+    }
+}
+
 impl PathState {
     /// A path without a subflow.
     #[must_use]
@@ -147,6 +163,7 @@ impl PathState {
             sample: SubflowSample::default(),
             since_sample: 0,
             progress: Progress::new(now, floor),
+            answers: Answers::default(),
             last_ack: Instant::ZERO,
             last_input: now,
             last_ping: now,

@@ -51,8 +51,8 @@ impl Session {
             return Err(SessionError::UnknownSubflow(subflow));
         }
         let path = self.path_of(subflow);
-        if let Some(subflow) = path.and_then(|p| self.paths[p].subflow.as_mut()) {
-            subflow.last_input = now;
+        if let Some(path) = path {
+            self.heard(now, path);
         }
         match frame {
             Frame::Data { stream, offset, fin, payload } => {

@@ -83,8 +83,9 @@ impl Session {
             }
         }
         let idle = sample.outstanding() == 0;
+        let answered = path.subflow.as_ref().is_some_and(|s| !s.is_unanswered(now));
         match path.health {
-            Health::Suspect if progress || idle => self.revive(now, index),
+            Health::Suspect if answered && (progress || idle) => self.revive(now, index),
             Health::Suspect => self.ask_redial(now, index),
             Health::Active if !idle => {
                 let overdue = path.subflow.as_ref().is_some_and(|s| now >= s.progress.deadline());
@@ -150,8 +151,7 @@ impl Session {
     fn ask_redial(&mut self, now: Instant, index: usize) {
         let path = &mut self.paths[index];
         let asked = path.redial_asked.is_some_and(|at| now.saturating_since(at) < REDIAL_PAUSE * 2);
-        let young =
-            path.subflow.as_ref().is_some_and(|s| s.progress.silence(now) < REDIAL_PAUSE / 10);
+        let young = path.subflow.as_ref().is_some_and(|s| s.silence(now) < REDIAL_PAUSE / 10);
         if asked || young {
             return;
         }
@@ -230,13 +230,46 @@ impl Session {
             .iter()
             .filter_map(|p| p.subflow.as_ref())
             .map(|s| s.last_input.max(s.last_ping) + silence);
-        tick.into_iter().chain(acks).chain(probes).min()
+        let answers = self
+            .paths
+            .iter()
+            .filter(|p| p.health == Health::Active)
+            .filter_map(|p| p.subflow.as_ref())
+            .filter_map(|s| s.answers.deadline(&s.progress));
+        tick.into_iter().chain(acks).chain(probes).chain(answers).min()
     }
 
     /// Silence after which a probe is sent.
     fn keepalive_silence(&self) -> Duration {
         // The control stream is always there.
         if self.streams.len() > 1 { self.config.keepalive.0 } else { self.config.keepalive.1 }
+    }
+
+    /// A frame arrived: the peer lives, and so does a subflow on which TCP
+    /// owes nothing.
+    pub(super) fn heard(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        if let Some(subflow) = &mut path.subflow {
+            subflow.last_input = now;
+            subflow.answers.heard();
+        }
+        if path.health == Health::Suspect && path.outstanding() == 0 {
+            self.revive(now, index);
+        }
+    }
+
+    /// Suspects subflows whose peer does not answer (F9).
+    fn check_answers(&mut self, now: Instant) {
+        for index in 0..self.paths.len() {
+            let path = &self.paths[index];
+            if path.subflow.as_ref().is_some_and(|s| s.is_unanswered(now)) {
+                match path.health {
+                    Health::Active => self.suspect(now, index),
+                    Health::Suspect => self.ask_redial(now, index),
+                    Health::Dead => {}
+                }
+            }
+        }
     }
 
     /// Time has passed: probes, and the end of a session without paths.
@@ -247,6 +280,7 @@ impl Session {
         {
             self.end(CloseReason::Linger(self.config.linger));
         }
+        self.check_answers(now);
         let silence = self.keepalive_silence();
         let sending = !self.busy.is_empty();
         for path in &mut self.paths {

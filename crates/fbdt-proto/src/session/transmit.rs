@@ -105,6 +105,7 @@ impl Session {
         }
         if core::mem::take(&mut subflow.ping_due) {
             Frame::Ping { token: now.as_nanos() }.encode(out);
+            subflow.answers.ask(now);
         }
         if subflow.ack_streams.is_empty()
             || now.saturating_since(subflow.last_ack) < self.config.ack_interval
@@ -304,6 +305,9 @@ impl Session {
         }
         if id != StreamId::CONTROL {
             self.credit.sent += stream.send.highest_sent() - highest;
+        }
+        if let Some(subflow) = &mut state.subflow {
+            subflow.answers.ask(now);
         }
         state.in_flight.push(Chunk {
             stream: id,
