@@ -1,6 +1,7 @@
 """The README's numbers and picture, written from results that its commands left in `out/`.
 
-python -m sumrate.report.readme          # out/demo, out/bench -> docs/results -> README.md
+python -m sumrate.report.readme          # out/demo, out/bench -> docs/results -> README.md;
+                                         # refused: uncommitted files, void or too few runs
 python -m sumrate.report.readme --check  # README.md says what docs/results says
 """
 
@@ -16,6 +17,8 @@ from sumrate.report.demo_page import TITLES, demo_chart
 from sumrate.report.style import light_colours
 
 Entry = Mapping[str, Any]
+LEAST_REPETITIONS = 5
+"""Of each condition, not counting void ones, before a benchmark stands in the README."""
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
@@ -115,6 +118,28 @@ def block(demo: Entry, bench: Entry) -> str:
     return "\n".join(lines)
 
 
+def objections(name: str, document: Entry) -> list[str]:
+    """Why a result must not stand in the README; empty if it may."""
+    found = []
+    commit = str(document["commit"])
+    if commit.endswith("-dirty") or commit == "unknown":
+        found.append(f"{name}: made from uncommitted files ({commit})")
+    if name == "demo":
+        found += [
+            f"demo: {TITLES[scheme]}: {reason}"
+            for scheme, entry in document["schemes"].items()
+            for reason in ("void", "error")
+            if entry.get(reason)
+        ]
+        return found
+    for condition, entry in document["conditions"].items():
+        counted = len(entry["repetitions"]) - entry["void_repetitions"]
+        if counted < LEAST_REPETITIONS:
+            found.append(f"bench: {condition}: {counted} repetitions that are not void, "
+                         f"at least {LEAST_REPETITIONS} are needed")  # fmt: skip
+    return found
+
+
 def inserted(readme: str, text: str) -> str:
     """The README with its block replaced."""
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
@@ -133,7 +158,11 @@ def main(argv: list[str] | None = None) -> int:
         for name, kept in (("demo", kept_of_demo), ("bench", kept_of_bench)):
             source = args.root / "out" / name / "result.json"
             if source.exists():
-                document = kept(json.loads(source.read_text()))
+                whole = json.loads(source.read_text())
+                if refused := objections(name, whole):
+                    print("\n".join(["not taken over:", *refused]), file=sys.stderr)
+                    return 1
+                document = kept(whole)
                 (results / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
     demo, bench = (json.loads((results / f"{n}.json").read_text()) for n in ("demo", "bench"))
     picture = light_colours(demo_chart(demo)) + "\n"
