@@ -11,6 +11,7 @@ from typing import Any, Self
 from sumrate.lab.namespaces import run
 from sumrate.lab.process import Process
 from sumrate.lab.programs import program
+from sumrate.traces import Trace, read
 
 CLIENT = "client"
 SERVER = "server"
@@ -21,16 +22,19 @@ class Impairment:
     """What one direction of a link does to packets."""
 
     rate_mbps: float
+    """Mbit/s of IP bytes; with a trace its mean, for those who read it."""
     delay_ms: float
     """One-way delay."""
     queue_ms: float = 20.0
     loss: float = 0.0
     """Independent loss probability of each MTU segment."""
+    trace: Path | None = None
+    """File with a rate over time, which the link follows instead of `rate_mbps`."""
 
     def toml(self) -> str:
         """The keys of this direction in the emulator's configuration."""
         lines = [
-            f"rate_mbps = {float(self.rate_mbps)}",
+            _trace_key(self.trace) if self.trace else f"rate_mbps = {float(self.rate_mbps)}",
             f"delay_ms = {float(self.delay_ms)}",
             f"queue_ms = {float(self.queue_ms)}",
         ]
@@ -45,6 +49,8 @@ class Blackout:
 
     start_s: float
     end_s: float
+    direction: str = "both"
+    """`both`, or `a_to_b` (towards the server) or `b_to_a` only."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +97,37 @@ class Link:
             up=replace(self.up, delay_ms=self.up.delay_ms + half),
         )
 
+    def with_trace(self, path: Path, direction: str = "both") -> "Link":
+        """The same link with a rate that follows a trace, from each trigger on anew.
+
+        Until the first trigger it follows the trace from the emulator's start.
+
+        Args:
+            path: a file in the emulator's native format (docs/traces.md).
+            direction: `both`, or `a_to_b` (towards the server) or `b_to_a` only.
+
+        Raises:
+            ValueError: the file is no trace, or there is no such direction.
+
+        """
+        if direction not in ("both", "a_to_b", "b_to_a"):
+            raise ValueError(f"a direction is both, a_to_b or b_to_a, not {direction!r}")
+        trace = read(path)
+        return replace(
+            self,
+            up=self.up if direction == "b_to_a" else _following(self.up, path, trace),
+            down=self.down if direction == "a_to_b" else _following(self.down, path, trace),
+        )
+
     def toml(self) -> str:
         """The link in the emulator's configuration; `a` is the client."""
         parts = [f'[[link]]\nname = "{self.name}"']
-        if self.blackouts:
+        traces = [
+            (direction, impairment.trace)
+            for direction, impairment in (("a_to_b", self.up), ("b_to_a", self.down))
+            if impairment.trace
+        ]
+        if self.blackouts or traces:
             parts[0] += '\nschedule_start = "trigger"'
         for end, host, address in (("a", CLIENT, self.client_ip), ("b", SERVER, self.server_ip)):
             parts.append(
@@ -103,12 +136,25 @@ class Link:
             )
         parts.append(f"[link.a_to_b]\n{self.up.toml()}")
         parts.append(f"[link.b_to_a]\n{self.down.toml()}")
+        for direction, path in traces:
+            parts.append(
+                f'[[link.schedule]]\nat_s = 0.0\ndirection = "{direction}"\n{_trace_key(path)}'
+            )
         for blackout in self.blackouts:
             for at, dark in ((blackout.start_s, "true"), (blackout.end_s, "false")):
                 parts.append(
-                    f'[[link.schedule]]\nat_s = {float(at)}\ndirection = "both"\nblackout = {dark}'
+                    f"[[link.schedule]]\nat_s = {float(at)}\n"
+                    f'direction = "{blackout.direction}"\nblackout = {dark}'
                 )
         return "\n".join(parts)
+
+
+def _following(impairment: Impairment, path: Path, trace: Trace) -> Impairment:
+    return replace(impairment, trace=path, rate_mbps=trace.mean_rate_mbps)
+
+
+def _trace_key(path: Path) -> str:
+    return f"trace = {json.dumps(str(path.resolve()), ensure_ascii=False)}"
 
 
 def configuration(links: Sequence[Link], seed: int) -> str:
