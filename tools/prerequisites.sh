@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing for the named purposes: build, demo, bench, test, venv.
+# Installs what is missing for the named purposes: build, demo, bench, test, peers, venv.
 # As root it installs Debian packages and says which; otherwise it says the command to run. It asks nothing.
 set -euo pipefail
 
 declare -A package_of=(
   [cc]=build-essential [make]=make [ip]=iproute2 [ss]=iproute2 [tc]=iproute2 [nsenter]=util-linux
   [sysctl]=procps [curl]=curl [mptcpize]=mptcpize [iperf3]=iperf3 [nft]=nftables [chromium]=chromium
-  [git]=git [setpriv]=util-linux
+  [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
 )
 # mptcpize is wanted and not needed: without it the results say that kernel MPTCP is missing.
 declare -A needs=(
@@ -14,6 +14,7 @@ declare -A needs=(
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
   [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv"
+  [peers]="cc c++ cmake openssl"
   [venv]=""
 )
 optional=" mptcpize "
@@ -32,7 +33,7 @@ for purpose in "$@"; do
     missing+=(python3-venv)
     lacking+=("python3 -m venv")
   fi
-  if [[ $purpose == build ]] && ! command -v cargo >/dev/null; then
+  if [[ $purpose == @(build|peers) ]] && ! command -v cargo >/dev/null; then
     echo "cargo is missing: install Rust (https://rustup.rs), the version is in rust-toolchain.toml" >&2
     exit 1
   fi

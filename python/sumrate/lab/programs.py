@@ -16,6 +16,7 @@ PACKAGES = {
     "curl": "curl",
     "mptcpize": "mptcpize",
     "iperf3": "iperf3",
+    "openssl": "openssl",
 }
 """Debian package of each system program."""
 
@@ -24,13 +25,29 @@ class MissingProgramError(RuntimeError):
     """A program is not installed or not built; the message says what brings it."""
 
 
+def target_folder() -> Path:
+    """Folder of everything that Cargo builds."""
+    target = os.environ.get("CARGO_TARGET_DIR")
+    return Path(target) if target else REPOSITORY / "target"
+
+
 def binary_folder() -> Path:
     """Folder of this project's own binaries."""
     override = os.environ.get(BIN_DIR_VARIABLE)
-    if override:
-        return Path(override)
-    target = os.environ.get("CARGO_TARGET_DIR")
-    return (Path(target) if target else REPOSITORY / "target") / "release"
+    return Path(override) if override else target_folder() / "release"
+
+
+def peer(name: str) -> Path:
+    """Path of a program of another transport.
+
+    Raises:
+        MissingProgramError: it has not been installed.
+
+    """
+    path = target_folder() / "peers" / "bin" / name
+    if not os.access(path, os.X_OK):
+        raise MissingProgramError(f"{path} does not exist: run `make peers`")
+    return path
 
 
 def program(name: str) -> Path:

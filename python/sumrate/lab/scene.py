@@ -1,6 +1,6 @@
 """The two machines of an experiment, with explicit and equal TCP settings on both."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +75,12 @@ class Scene:
 
 @contextmanager
 def scene(
-    links: Sequence[Link], *, seed: int, folder: Path, congestion_control: str = "cubic"
+    links: Sequence[Link],
+    *,
+    seed: int,
+    folder: Path,
+    congestion_control: str = "cubic",
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Scene]:
     """Builds the hosts and links; everything is removed on leaving.
 
@@ -84,6 +89,7 @@ def scene(
         seed: seed of the emulator's random choices.
         folder: where configuration, logs and statistics are left.
         congestion_control: name of the kernel's congestion control for every connection.
+        settings: further sysctls of both hosts.
 
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +98,7 @@ def scene(
         for name in (CLIENT, SERVER):
             host = Host(name)
             stack.callback(host.delete)
-            for key, value in TCP_SETTINGS.items():
+            for key, value in {**TCP_SETTINGS, **(settings or {})}.items():
                 host.sysctl(key, value)
             hosts.append(host)
         client, server = hosts

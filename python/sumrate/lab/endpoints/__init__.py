@@ -1,8 +1,22 @@
-"""One file per transport under test, all with the same two abilities: download and bench."""
+"""One file per transport under test, all with the same abilities: download, bench and stream."""
 
-from sumrate.lab.endpoints.base import Download, Scheme, Unavailable
-from sumrate.lab.endpoints.mptcp import KernelMptcp
+from sumrate.lab.endpoints.aggligator import Aggligator
+from sumrate.lab.endpoints.base import Download, Measurement, Reach, Scheme, Unavailable
+from sumrate.lab.endpoints.mptcp import KernelMptcp, KernelMptcpBackup
 from sumrate.lab.endpoints.single_path import SinglePath
 from sumrate.lab.endpoints.sumrate import Sumrate
+from sumrate.lab.endpoints.tquic import Tquic
 
-__all__ = ["Download", "KernelMptcp", "Scheme", "SinglePath", "Sumrate", "Unavailable"]
+__all__ = [
+    "Aggligator",
+    "Download",
+    "KernelMptcp",
+    "KernelMptcpBackup",
+    "Measurement",
+    "Reach",
+    "Scheme",
+    "SinglePath",
+    "Sumrate",
+    "Tquic",
+    "Unavailable",
+]

@@ -14,6 +14,7 @@ from sumrate.lab.scene import Site
 
 HTTP_PORT = 8080
 IPERF_PORT = 5201
+STREAM_PORT = 5202
 FILE_NAME = "file.bin"
 
 
@@ -27,6 +28,27 @@ class Download:
 
     curl: list[str]
     commands: list[str]
+    processes: dict[str, Process] = field(default_factory=dict)
+
+
+@dataclass
+class Reach:
+    """How a plain program on the client reaches a TCP server on the server machine.
+
+    `processes` are the scheme's own programs, which run while this is valid.
+    """
+
+    address: str
+    """Where the client connects to (through `socks`, if that is given)."""
+    listen_address: str
+    """Where the server listens."""
+    port: int = STREAM_PORT
+    listen_port: int = STREAM_PORT
+    socks: tuple[str, int] | None = None
+    """Host and port of a SOCKS5 proxy on the client."""
+    mptcp: bool = False
+    """Both ends open an MPTCP socket."""
+    commands: list[str] = field(default_factory=list)
     processes: dict[str, Process] = field(default_factory=dict)
 
 
@@ -58,6 +80,12 @@ class Scheme(Protocol):
 
     def bench(self, site: Site, seconds: float, warmup_s: float) -> Measurement:
         """Sends from the server to the client for some seconds and gives the goodput."""
+
+    def stream(self, site: Site) -> AbstractContextManager[Reach]:
+        """Starts what the scheme needs for one plain TCP connection from client to server.
+
+        Raises Unavailable if the scheme carries no TCP connection of other programs.
+        """
 
 
 def file_server(site: Site, payload: Payload, *, address: str, mptcp: bool = False) -> Process:

@@ -11,37 +11,63 @@ from sumrate.lab.endpoints.base import (
     HTTP_PORT,
     Download,
     Measurement,
+    Reach,
     Unavailable,
     curl,
     file_server,
     iperf,
 )
+from sumrate.lab.links import Link
 from sumrate.lab.payload import Payload
 from sumrate.lab.scene import Site
 
 ENABLED = Path("/proc/sys/net/mptcp/enabled")
 
 
-def configure(site: Site) -> list[str]:
-    """Announces the server's other addresses; returns the commands, as they were run."""
+def configure(site: Site, first: Link, backup: Link | None = None) -> list[str]:
+    """Announces the server's other addresses; returns the commands, as they were run.
+
+    Args:
+        site: the two hosts.
+        first: the link of the first subflow.
+        backup: the link that is used only while no other works.
+
+    """
     limits = ["ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"]
     shown = []
     for host in (site.client, site.server):
         host.run(limits)
         shown.append(f"{host.name}: {' '.join(limits)}")
-    for link in site.links[1:]:
-        endpoint = ["ip", "mptcp", "endpoint", "add", link.server_ip, "signal"]
-        site.server.run(endpoint)
-        shown.append(f"server: {' '.join(endpoint)}")
+    for link in site.links:
+        if link != first:
+            endpoint = ["ip", "mptcp", "endpoint", "add", link.server_ip, "signal"]
+            endpoint += ["backup"] if link == backup else []
+            site.server.run(endpoint)
+            shown.append(f"server: {' '.join(endpoint)}")
     return shown
+
+
+def link_named(site: Site, name: str) -> Link:
+    """One of the links, by its name.
+
+    Raises:
+        Unavailable: there is none of this name.
+
+    """
+    for link in site.links:
+        if link.name == name:
+            return link
+    raise Unavailable(f"there is no link {name!r} here")
 
 
 @dataclass(frozen=True)
 class KernelMptcp:
-    """The kernel's multipath TCP, first subflow on the first link, default scheduler."""
+    """The kernel's multipath TCP over all links at once, default scheduler."""
 
     name: str = "mptcp"
     title: str = "Kernel MPTCP"
+    first: str = ""
+    """Name of the link that the connection begins on; the first one if empty."""
 
     def check(self) -> None:
         """Needs a kernel with MPTCP switched on, and mptcpize."""
@@ -50,11 +76,23 @@ class KernelMptcp:
         if shutil.which("mptcpize") is None:
             raise Unavailable("mptcpize is not installed (apt-get install mptcpize)")
 
+    def first_link(self, site: Site) -> Link:
+        """The link that the connection begins on."""
+        return link_named(site, self.first) if self.first else site.links[0]
+
+    def backup_link(self, site: Site) -> Link | None:
+        """The link that is a backup, if one is."""
+        return None
+
+    def prepare(self, site: Site) -> tuple[str, list[str]]:
+        """Configures both hosts; the server's address to connect to, and the commands."""
+        first = self.first_link(site)
+        return first.server_ip, configure(site, first, self.backup_link(site))
+
     @contextmanager
     def download(self, site: Site, payload: Payload) -> Iterator[Download]:
         """The file server with an MPTCP socket and an mptcpized curl."""
-        commands = configure(site)
-        address = site.links[0].server_ip
+        address, commands = self.prepare(site)
         with file_server(site, payload, address="0.0.0.0", mptcp=True) as server:  # noqa: S104
             url = f"http://{address}:{HTTP_PORT}/{FILE_NAME}"
             yield Download(
@@ -65,11 +103,33 @@ class KernelMptcp:
 
     def bench(self, site: Site, seconds: float, warmup_s: float) -> Measurement:
         """One mptcpized iperf3 stream over all links."""
-        configure(site)
-        return iperf(
-            site,
-            site.links[0].server_ip,
-            seconds=seconds,
-            warmup_s=warmup_s,
-            prefix=("mptcpize", "run"),
-        )
+        address, _ = self.prepare(site)
+        return iperf(site, address, seconds=seconds, warmup_s=warmup_s, prefix=("mptcpize", "run"))
+
+    @contextmanager
+    def stream(self, site: Site) -> Iterator[Reach]:
+        """An MPTCP socket at both ends."""
+        address, commands = self.prepare(site)
+        yield Reach(address, "0.0.0.0", mptcp=True, commands=commands)  # noqa: S104
+
+
+@dataclass(frozen=True)
+class KernelMptcpBackup(KernelMptcp):
+    """Kernel MPTCP with one link that carries data only while the others do not work."""
+
+    name: str = "mptcp-backup"
+    title: str = "Kernel MPTCP, one link as backup"
+    backup: str = ""
+    """Name of the link that is the backup; the last one if empty."""
+
+    def backup_link(self, site: Site) -> Link | None:
+        """The backup; none where there is only one link."""
+        if len(site.links) == 1:
+            return None
+        return link_named(site, self.backup) if self.backup else site.links[-1]
+
+    def first_link(self, site: Site) -> Link:
+        """The connection cannot begin on the backup."""
+        if self.first:
+            return super().first_link(site)
+        return next(link for link in site.links if link != self.backup_link(site))

@@ -9,6 +9,7 @@ from sumrate.lab.endpoints.base import (
     HTTP_PORT,
     Download,
     Measurement,
+    Reach,
     curl,
     file_server,
     iperf,
@@ -43,3 +44,8 @@ class SinglePath:
     def bench(self, site: Site, seconds: float, warmup_s: float) -> Measurement:
         """One iperf3 stream over the link."""
         return iperf(site, self.link.server_ip, seconds=seconds, warmup_s=warmup_s)
+
+    @contextmanager
+    def stream(self, site: Site) -> Iterator[Reach]:
+        """A plain connection to the link's server address."""
+        yield Reach(self.link.server_ip, self.link.server_ip)

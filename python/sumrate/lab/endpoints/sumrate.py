@@ -12,6 +12,7 @@ from sumrate.lab.endpoints.base import (
     HTTP_PORT,
     Download,
     Measurement,
+    Reach,
     Unavailable,
     curl,
     file_server,
@@ -99,6 +100,8 @@ class Sumrate:
 
     name: str = "sumrate"
     title: str = "Sumrate"
+    options: tuple[str, ...] = ()
+    """Protocol flags, such as `--window-mode thesis`, for both ends: each sender follows it."""
 
     def check(self) -> None:
         """Needs the built `sumrate` binary."""
@@ -110,8 +113,8 @@ class Sumrate:
         """The file server on an address behind the exit, and a curl through SOCKS5."""
         with (
             file_server(site, payload, address=SERVICE_IP) as files,
-            serve(site) as server,
-            up(site) as daemon,
+            serve(site, *self.options) as server,
+            up(site, *self.options) as daemon,
         ):
             url = f"http://{SERVICE_IP}:{HTTP_PORT}/{FILE_NAME}"
             proxy = ("--proxy", f"socks5h://127.0.0.1:{SOCKS_PORT}")
@@ -126,13 +129,13 @@ class Sumrate:
         answer = site.folder / "bench.json"
         answer.unlink(missing_ok=True)
         with (
-            serve(site) as server,
+            serve(site, *self.options) as server,
             Process(
                 [
                     *(str(program("sumrate")), "bench", f"@{link_file_of(site)}"),
                     *path_options(site.links),
                     *("--reverse", "--time", f"{seconds:g}", "--warmup", f"{warmup_s:g}"),
-                    *("--cc", site.congestion_control, "--json"),
+                    *("--cc", site.congestion_control, "--json", *self.options),
                 ],
                 log=site.folder / "bench.log",
                 host=site.client,
@@ -148,4 +151,16 @@ class Sumrate:
                 goodput_mbps=float(result["goodput_mbps"]),
                 command=client.command_line,
                 details={**result, "server_command": server.command_line},
+            )
+
+    @contextmanager
+    def stream(self, site: Site) -> Iterator[Reach]:
+        """Through the SOCKS5 proxy to an address behind the exit."""
+        with serve(site, *self.options) as server, up(site, *self.options) as daemon:
+            yield Reach(
+                SERVICE_IP,
+                SERVICE_IP,
+                socks=("127.0.0.1", SOCKS_PORT),
+                commands=[server.command_line, daemon.command_line],
+                processes={"sumrate serve": server, "sumrate up": daemon},
             )

@@ -1,0 +1,282 @@
+"""The sender and the receiver themselves, and their command line.
+
+`source` sends without end to whoever connects: as fast as it is taken, or `--paced` in blocks that
+begin with the time at which they were due. `sink` connects (plain, MPTCP, through SOCKS5), or reads
+a FIFO, and writes what it got as JSON: goodput, bytes in 5 ms bins, the exact longest gap between
+two reads, and the delay of every paced block. Both run on one machine, so both have one clock.
+
+Neither limits a socket buffer: autotuning works as in any program. A block that could not be sent
+in time because the connection took no more keeps the stamp of when it was due; one that is only
+late because this process woke up late gets the stamp of the moment.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import gc
+import json
+import os
+import select
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.stream.record import HEADER, Blocks, Recorder
+from sumrate.lab.stream.socks import SocksError, connect_through
+
+SCHEMA = "sumrate.lab.stream.v1"
+IPPROTO_MPTCP = 262
+SEND_BYTES = 1 << 20
+READ_BYTES = 1 << 20
+WAKE_S = 0.05
+"""How often a silent sink looks at the clock."""
+CONNECT_TIMEOUT_S = 15.0
+FIRST_BYTE = "first-byte"
+
+Read = Callable[[memoryview], int | None]
+"""Reads into a buffer; None when nothing came for WAKE_S."""
+
+
+def _socket(address: str, *, mptcp: bool) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else 0)
+
+
+def listen(address: str, port: int, congestion_control: str, *, mptcp: bool) -> socket.socket:
+    """A listening socket whose connections inherit the congestion control."""
+    listener = _socket(address, mptcp=mptcp)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
+    listener.bind((address, port))
+    listener.listen(64)
+    return listener
+
+
+def send_endlessly(connection: socket.socket) -> None:
+    """Sends until the peer leaves."""
+    data = memoryview(bytearray(SEND_BYTES))
+    with connection, contextlib.suppress(OSError):
+        while True:
+            connection.sendall(data)
+
+
+def send_paced(connection: socket.socket, mbps: float, block_bytes: int) -> None:
+    """Sends blocks at `mbps` (Mbit/s) until the peer leaves."""
+    block = bytearray(block_bytes)
+    every_ns = round(block_bytes * 8e3 / mbps)
+    with connection, contextlib.suppress(OSError):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        due = time.monotonic_ns()
+        while True:
+            stamp = due
+            if (ahead := due - time.monotonic_ns()) > 0:
+                time.sleep(ahead / 1e9)
+                stamp = time.monotonic_ns()
+            HEADER.pack_into(block, 0, stamp, block_bytes)
+            connection.sendall(block)
+            due += every_ns
+
+
+def source(args: argparse.Namespace) -> int:
+    """Serves until it is told to stop."""
+    listener = listen(args.listen, args.port, args.cc, mptcp=args.mptcp)
+    if args.ready:
+        args.ready.write_text("ready\n", encoding="ascii")
+    while True:
+        connection, _ = listener.accept()
+        if args.paced:
+            work: tuple[Any, ...] = (send_paced, (connection, args.paced, args.block))
+        else:
+            work = (send_endlessly, (connection,))
+        threading.Thread(target=work[0], args=work[1], daemon=True).start()
+
+
+def connect(args: argparse.Namespace) -> socket.socket:
+    """The sink's connection, ready for data.
+
+    Raises:
+        OSError: nobody answered.
+        SocksError: the proxy refused.
+
+    """
+    host, port = args.socks or (args.address, args.port)
+    connection = _socket(host, mptcp=args.mptcp)
+    connection.settimeout(CONNECT_TIMEOUT_S)
+    if args.bind:
+        connection.bind((args.bind, 0))
+    connection.connect((host, port))
+    if args.socks:
+        connect_through(connection, args.address, args.port)
+    return connection
+
+
+def socket_reader(connection: socket.socket) -> Read:
+    """Blocking reads that wake up now and then, at one system call per read."""
+    connection.setblocking(True)
+    limit = struct.pack("ll", 0, int(WAKE_S * 1e6))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+
+    def read(view: memoryview) -> int | None:
+        try:
+            return connection.recv_into(view)
+        except BlockingIOError:
+            return None
+
+    return read
+
+
+def fifo_reader(path: Path) -> Read:
+    """Reads a FIFO that another program writes; waits until it opens it."""
+    file = os.open(path, os.O_RDONLY)
+    os.set_blocking(file, False)
+    fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, READ_BYTES)
+    ready = select.poll()
+    ready.register(file, select.POLLIN)
+
+    def read(view: memoryview) -> int | None:
+        if not ready.poll(WAKE_S * 1e3):
+            return None
+        return os.readv(file, [view])
+
+    return read
+
+
+def receive(
+    read: Read,
+    recorder: Recorder,
+    blocks: Blocks | None,
+    *,
+    patience_s: float,
+    on_first_byte: Callable[[], object],
+) -> int | None:
+    """Reads until the measured time is over.
+
+    Returns when the sender ended, if it ended before that (ns).
+
+    Raises:
+        TimeoutError: no first byte within `patience_s` seconds.
+
+    """
+    buffer = memoryview(bytearray(READ_BYTES))
+    clock = time.monotonic_ns
+    end = clock() + round(patience_s * 1e9)
+    while True:
+        count = read(buffer)
+        now = clock()
+        if now >= end:
+            break
+        if count is None:
+            continue
+        if count == 0:
+            return now
+        if not recorder.started:
+            on_first_byte()
+            recorder.start(now)
+            end = recorder.end_ns
+        recorder.add(now, count)
+        if blocks is not None:
+            blocks.feed(buffer[:count], now, count=now >= recorder.counted_from_ns)
+    if not recorder.started:
+        raise TimeoutError(f"no byte came within {patience_s:g} s")
+    return None
+
+
+def measure(args: argparse.Namespace) -> dict[str, Any]:
+    """Connects, reads, and gives the result."""
+    used = 0.0
+
+    def first_byte() -> None:
+        nonlocal used
+        used = time.process_time()
+        print(FIRST_BYTE, flush=True)
+        if args.ready:
+            args.ready.touch()
+
+    recorder = Recorder(warmup_ns=round(args.warmup * 1e9), time_ns=round(args.time * 1e9))
+    blocks = Blocks() if args.paced else None
+    gc.disable()  # a collection would be measured as a stall
+    began = time.monotonic_ns()
+    read = fifo_reader(args.fifo) if args.fifo else socket_reader(connect(args))
+    ended = receive(read, recorder, blocks, patience_s=args.patience, on_first_byte=first_byte)
+    if not recorder.started:
+        raise ConnectionError("the sender closed the connection before the first byte")
+    used = time.process_time() - used
+    early = ended is not None and not args.fifo
+    return {
+        "schema": SCHEMA,
+        **recorder.finish(ended),
+        "first_byte_after_s": round((recorder.first_ns - began) / 1e9, 6),
+        "cpu_s": round(used, 4),
+        "delay": blocks.finish() if blocks else None,
+        "error": "the connection ended before the time was over" if early else None,
+    }
+
+
+def sink(args: argparse.Namespace) -> int:
+    """Measures and writes the result; the exit status is 1 if the transfer broke."""
+    try:
+        document = measure(args)
+    except (OSError, ValueError, SocksError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    text = json.dumps(document)
+    if args.output:
+        args.output.write_text(text + "\n", encoding="utf-8")
+    else:
+        print(text)
+    if document["error"]:
+        print(f"error: {document['error']}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """HOST:PORT as a pair."""
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The two commands."""
+    top = argparse.ArgumentParser(prog="sumrate.lab.stream", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True)
+    sender = commands.add_parser("source", help="send to whoever connects")
+    sender.add_argument("--listen", default="0.0.0.0")  # noqa: S104  (in a private namespace)
+    sender.add_argument("--port", type=int, required=True)
+    sender.add_argument("--cc", default="cubic", help="congestion control (cubic)")
+    sender.add_argument("--paced", type=float, metavar="MBPS", help="send blocks at this rate")
+    sender.add_argument("--block", type=int, default=16384, metavar="BYTES", help="of a block")
+    sender.set_defaults(run=source)
+    receiver = commands.add_parser("sink", help="receive and measure")
+    receiver.add_argument("--address", help="of the source")
+    receiver.add_argument("--port", type=int)
+    receiver.add_argument("--socks", type=host_and_port, metavar="HOST:PORT", help="SOCKS5 proxy")
+    receiver.add_argument("--bind", metavar="ADDRESS", help="local address")
+    receiver.add_argument("--fifo", type=Path, help="read this FIFO instead of connecting")
+    receiver.add_argument("--time", type=float, default=10.0, help="seconds that count (10)")
+    receiver.add_argument("--warmup", type=float, default=0.0, help="seconds before them (0)")
+    receiver.add_argument("--patience", type=float, default=30.0, help="seconds for a first byte")
+    receiver.add_argument("--paced", action="store_true", help="the source is paced")
+    receiver.add_argument("--output", type=Path, metavar="FILE", help="of the JSON (stdout)")
+    receiver.set_defaults(run=sink)
+    for command in (sender, receiver):
+        command.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
+        command.add_argument("--ready", type=Path, help="file that is made when it is ready")
+    return top
+
+
+def main() -> int:
+    """Runs one end."""
+    top = parser()
+    args = top.parse_args()
+    if args.command == "source" and args.paced and args.block <= HEADER.size:
+        top.error(f"--block must be more than {HEADER.size}")
+    if args.command == "sink" and not args.fifo and not (args.address and args.port):
+        top.error("sink needs --address and --port, or --fifo")
+    status: int = args.run(args)
+    return status

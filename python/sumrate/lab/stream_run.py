@@ -1,0 +1,123 @@
+"""One stream over one scheme: a source on the server machine, a sink on the client, one result."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.process import Process
+from sumrate.lab.scene import Site
+from sumrate.lab.stream.driver import ENVIRONMENT, PROGRAM, cpu_now, run_sink, timing
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A source that sends blocks of this size at this rate."""
+
+    mbps: float
+    block_bytes: int = 16384
+
+
+@dataclass(frozen=True)
+class StreamResult:
+    """What the sink wrote, the commands, and the CPU seconds of every program meanwhile."""
+
+    document: dict[str, Any]
+    """The sink's JSON, schema sumrate.lab.stream.v1."""
+    commands: list[str]
+    """The scheme's, the source's, and last the sink's."""
+    cpu_seconds: dict[str, float]
+
+    @property
+    def goodput_mbps(self) -> float:
+        """What the client received in the measured time, in Mbit/s."""
+        return float(self.document["goodput_mbps"])
+
+    @property
+    def cpu_s_per_gb(self) -> float:
+        """CPU seconds of all programs at both ends for each GB (1e9 bytes) received."""
+        return sum(self.cpu_seconds.values()) / (float(self.document["total_bytes"]) / 1e9)
+
+
+def source_command(site: Site, reach: Reach, pace: Pace | None, ready: Path) -> list[str]:
+    """The command of the sender."""
+    argv = [
+        *(*PROGRAM, "source", "--listen", reach.listen_address, "--port", str(reach.listen_port)),
+        *("--cc", site.congestion_control, "--ready", str(ready)),
+    ]
+    if reach.mptcp:
+        argv.append("--mptcp")
+    if pace:
+        argv += ["--paced", f"{pace.mbps:g}", "--block", str(pace.block_bytes)]
+    return argv
+
+
+def sink_command(
+    reach: Reach, *, seconds: float, warmup_s: float, pace: Pace | None, output: Path
+) -> list[str]:
+    """The command of the receiver."""
+    argv = [*PROGRAM, "sink", "--address", reach.address, "--port", str(reach.port)]
+    argv += timing(seconds, warmup_s, output)
+    if reach.socks:
+        argv += ["--socks", f"{reach.socks[0]}:{reach.socks[1]}"]
+    if reach.mptcp:
+        argv.append("--mptcp")
+    if pace:
+        argv.append("--paced")
+    return argv
+
+
+@contextmanager
+def running_source(site: Site, reach: Reach, pace: Pace | None) -> Iterator[Process]:
+    """A source that accepts connections."""
+    ready = site.folder / "source.ready"
+    ready.unlink(missing_ok=True)
+    with Process(
+        source_command(site, reach, pace, ready),
+        log=site.folder / "source.log",
+        host=site.server,
+        env=ENVIRONMENT,
+    ) as source:
+        source.wait_until(ready.exists, "the source accepts connections")
+        yield source
+
+
+def run_stream(
+    site: Site,
+    reach: Reach,
+    *,
+    seconds: float,
+    warmup_s: float = 0.0,
+    pace: Pace | None = None,
+    on_first_byte: Callable[[], object] = lambda: None,
+) -> StreamResult:
+    """Sends from the server machine to the client over what `Scheme.stream` gave.
+
+    Args:
+        site: the two hosts.
+        reach: how the client reaches the server's programs.
+        seconds: what is measured, after the warm-up, from the first byte on.
+        warmup_s: seconds after the first byte that do not count.
+        pace: None sends as fast as it is taken.
+        on_first_byte: called at once when the first byte is there.
+
+    Raises:
+        ProcessFailedError: an end failed, nothing came, or the connection broke.
+
+    """
+    output = site.folder / "stream.json"
+    argv = sink_command(reach, seconds=seconds, warmup_s=warmup_s, pace=pace, output=output)
+    with running_source(site, reach, pace) as source:
+        programs = {**reach.processes, "source": source}
+        before = {name: cpu_now(process) for name, process in programs.items()}
+        document, command = run_sink(
+            site, argv, output, measured_s=seconds + warmup_s, on_first_byte=on_first_byte
+        )
+        spent = {name: round(cpu_now(p) - before[name], 3) for name, p in programs.items()}
+    return StreamResult(
+        document=document,
+        commands=[*reach.commands, source.command_line, command],
+        cpu_seconds={**spent, "sink": document["cpu_s"]},
+    )
