@@ -59,12 +59,12 @@ def light_colours(svg: str) -> str:
     return svg.replace("</title>", "</title>" + style, 1)
 
 
-def page(title: str, body: str) -> str:
-    """A whole HTML document without any reference to the outside."""
+def page(title: str, body: str, css: str = "") -> str:
+    """A whole HTML document without any reference to the outside; `css` adds to the style."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>{CSS}{css}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
 

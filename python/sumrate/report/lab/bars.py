@@ -1,0 +1,184 @@
+"""Bars of medians with whiskers from the least to the largest repetition, named at their start."""
+
+from collections.abc import Iterator, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sumrate.report.lab.canvas import LETTER_IN, WIDTH_IN, cut, drawing, inches, new_figure
+from sumrate.report.lab.palette import INK, PAPER, Style
+from sumrate.report.lab.read import Scheme, Setting
+from sumrate.report.lab.summary import Spread, Summary
+from sumrate.report.lab.words import Column
+
+ROW_IN, HEAD_IN, BOTTOM_IN = 0.19, 0.27, 0.5
+MOST_NAMES_IN, GAP_IN, RIGHT_IN = 2.6, 0.36, 0.1
+NUMBER_IN = 0.5
+"""Room right of the longest whisker for the number."""
+MOST_ROWS = 45
+"""Of one figure, so that it fits a page."""
+
+
+def bar_figures(
+    summary: Summary,
+    metrics: Sequence[str],
+    settings: Sequence[Setting],
+    looks: dict[str, Style],
+) -> Iterator[Figure]:
+    """One figure, or several where the conditions do not fit one page; side by side the metrics."""
+    columns = [column for column in summary.columns if column.metric in metrics]
+    columns.sort(key=lambda column: list(metrics).index(column.metric))
+    columns = [
+        column
+        for column in columns
+        if any(summary.spread(column.metric, s, n.name) for s in settings for n in summary.schemes)
+    ]
+    settings = [
+        s
+        for s in settings
+        if any(summary.spread(c.metric, s, n.name) for c in columns for n in summary.schemes)
+    ]
+    if not columns:
+        return
+    shown = _schemes(summary, [column.metric for column in columns], settings)
+    fitting = max(1, MOST_ROWS // (len(shown) + 1))
+    fitting = -(-len(settings) // -(-len(settings) // fitting))
+    for first in range(0, len(settings), fitting):
+        with drawing():
+            yield _figure(summary, columns, settings[first : first + fitting], shown, looks)
+
+
+def _schemes(summary: Summary, metrics: Sequence[str], settings: Sequence[Setting]) -> list[Scheme]:
+    """Schemes that have a value, and those that are missing, which is shown."""
+    return [
+        scheme
+        for scheme in summary.schemes
+        if scheme.missing
+        or any(summary.spread(metric, s, scheme.name) for metric in metrics for s in settings)
+    ]
+
+
+def _figure(
+    summary: Summary,
+    columns: Sequence[Column],
+    settings: Sequence[Setting],
+    schemes: Sequence[Scheme],
+    looks: dict[str, Style],
+) -> Figure:
+    body = len(settings) * (HEAD_IN + len(schemes) * ROW_IN) + 0.06
+    top_in = 0.26 if any(column.metric == "sum_ratio" for column in columns) else 0.04
+    figure = new_figure(top_in + body + BOTTOM_IN)
+    letters = max(len(scheme.title) for scheme in schemes)
+    names_in = min(MOST_NAMES_IN, max(1.0, 0.12 + letters * LETTER_IN))
+    room = WIDTH_IN - names_in - RIGHT_IN - GAP_IN * (len(columns) - 1)
+    width = room / len(columns)
+    for place, column in enumerate(columns):
+        axes = inches(figure, names_in + place * (width + GAP_IN), top_in, width, body)
+        _scale(axes, summary, column, settings, width)
+        axes.set_ylim(body, 0)
+        axes.set_yticks([])
+        top = 0.0
+        for setting in settings:
+            if place == 0:
+                title = cut(summary.condition_title(setting), names_in + width, bold=True)
+                _head(axes, top + HEAD_IN * 0.6, title, names_in)
+            top += HEAD_IN
+            for scheme in schemes:
+                middle = top + ROW_IN / 2
+                if place == 0:
+                    _name(axes, middle, scheme.title)
+                spread = summary.spread(column.metric, setting, scheme.name)
+                if spread:
+                    _bar(axes, column, spread, looks[scheme.name], middle)
+                elif scheme.missing:
+                    _say(axes, 0, middle, "missing")
+                top += ROW_IN
+    return figure
+
+
+def _scale(
+    axes: Axes, summary: Summary, column: Column, settings: Sequence[Setting], width_in: float
+) -> None:
+    highest = max(
+        (
+            spread.high * column.factor
+            for (metric, setting, _), spread in summary.spreads.items()
+            if metric == column.metric and setting in settings
+        ),
+        default=1.0,
+    )
+    if column.metric == "sum_ratio":
+        highest = max(highest, 1.0)
+        axes.axvline(1.0, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0.9)
+    axes.set_xlim(0, (highest or 1.0) * width_in / (width_in - NUMBER_IN))
+    axes.set_xlabel(column.heading)
+    axes.locator_params(axis="x", nbins=5)
+    axes.grid(visible=True, axis="x")
+    if column.metric == "sum_ratio":
+        axes.annotate(
+            "1: the whole sum",
+            (1.0, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 4),
+            textcoords="offset points",
+            ha="center",
+        )
+
+
+def _head(axes: Axes, at: float, text: str, names_in: float) -> None:
+    axes.annotate(
+        text,
+        (0, at),
+        xycoords=("axes fraction", "data"),
+        xytext=(2 - names_in * 72, 0),
+        textcoords="offset points",
+        va="center",
+        fontweight="bold",
+        annotation_clip=False,
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
+    )
+
+
+def _name(axes: Axes, at: float, text: str) -> None:
+    axes.annotate(
+        cut(text, MOST_NAMES_IN - 0.12),
+        (0, at),
+        xycoords=("axes fraction", "data"),
+        xytext=(-5, 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        annotation_clip=False,
+    )
+
+
+def _bar(axes: Axes, column: Column, spread: Spread, look: Style, at: float) -> None:
+    median, low, high = (x * column.factor for x in (spread.median, spread.low, spread.high))
+    axes.barh(
+        at,
+        median,
+        height=ROW_IN * 0.74,
+        facecolor=look.colour,
+        edgecolor=INK,
+        linewidth=0.6,
+        hatch=look.hatch or None,
+        hatchcolor=PAPER,
+    )
+    if high > low:
+        axes.plot([low, high], [at, at], color=PAPER, linewidth=2.6, solid_capstyle="butt")
+        axes.plot([low, high], [at, at], color=INK, linewidth=1.1, solid_capstyle="butt")
+        for end in (low, high):
+            cap = ROW_IN * 0.24
+            axes.plot([end, end], [at - cap, at + cap], color=INK, linewidth=1.1)
+    _say(axes, high, at, column.number(spread.median))
+
+
+def _say(axes: Axes, x: float, at: float, text: str) -> None:
+    axes.annotate(
+        text,
+        (x, at),
+        xytext=(4, -0.5),
+        textcoords="offset points",
+        va="center",
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.3},
+    )

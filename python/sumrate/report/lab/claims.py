@@ -1,0 +1,183 @@
+"""The top of the report: which published claims and performance goals hold, and why not."""
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from sumrate.report.lab.read import BrokenRunError, MissingRunError, Run, Verdict
+from sumrate.report.lab.words import NOTHING, plain
+
+MARKS = {
+    "holds": "✓ holds",
+    "fails": "✗ fails",
+    "depends": "± depends",
+    "not-run": f"{NOTHING} not run",
+}
+DOCUMENTS = {
+    "D0": "“802.11ad in an evolving Wi-Fi network”",
+    "D1": "Lim and Valdez, “MPTCP Wireless Performance”",
+    "D2": "Saha et al., MobiCom 2017 poster on MPTCP over 60 and 5 GHz",
+    "D3": "Saha, Garg and Koutsonikolas, “TCP Performance in Indoor IEEE 802.11ad WLANs”",
+    "D4": "Srinivasan, PhD thesis, Portland State University, 2024",
+}
+"""The documents of the catalogue."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published claim: where it stands, what is published, and what it says."""
+
+    document: str
+    figure: str
+    published: str
+    claim: str
+    needs: str
+
+
+def read_claims(path: Path) -> dict[str, Claim]:
+    """The catalogue of published claims by id.
+
+    Raises:
+        MissingRunError: there is no catalogue.
+        BrokenRunError: it is no catalogue.
+
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise MissingRunError(path, "there is no such catalogue of claims") from error
+    except (OSError, ValueError) as error:
+        raise BrokenRunError(path, f"cannot be read as TOML: {error}") from error
+    entries: dict[str, dict[str, Any]] = document.get("claims", {})
+    found = {}
+    for name, entry in entries.items():
+        lacking = [key for key in Claim.__dataclass_fields__ if key not in entry]
+        if lacking:
+            raise BrokenRunError(path, f"claim {name} has no {', '.join(lacking)}")
+        found[name] = Claim(**{key: str(entry[key]) for key in Claim.__dataclass_fields__})
+    return found
+
+
+def verdict_section(runs: Sequence[Run], claims: Mapping[str, Claim]) -> str:
+    """Counts, the table of claims and the table of goals, and which claims are not here."""
+    verdicts = [(run, verdict) for run in runs for verdict in run.verdicts]
+    on_claims = [(run, verdict) for run, verdict in verdicts if verdict.claim]
+    on_goals = [(run, verdict) for run, verdict in verdicts if verdict.goal]
+    parts = [f"<p class='headline'>{_count('claim', on_claims)} {_count('goal', on_goals)}</p>"]
+    if on_goals:
+        order = sorted(on_goals, key=lambda pair: _natural(pair[1].goal))
+        rows = "".join(_goal_row(run, verdict) for run, verdict in order)
+        parts.append(f"<h2>Performance goals</h2>{_table(('goal', 'wanted'), rows)}")
+    parts.append("<h2>Published claims</h2>")
+    if on_claims:
+        place = {name: index for index, name in enumerate(claims)}
+        order = sorted(on_claims, key=lambda pair: place.get(pair[1].claim, len(place)))
+        rows = "".join(_claim_row(run, verdict, claims) for run, verdict in order)
+        parts.append(_table(("claim", "paper says"), rows))
+        parts.append(_documents([claims[v.claim] for _, v in order if v.claim in claims]))
+    parts.append(_absent({verdict.claim for _, verdict in on_claims}, claims))
+    return "\n".join(parts)
+
+
+def _natural(goal: str) -> tuple[int, str]:
+    digits = "".join(letter for letter in goal if letter.isdigit())
+    return int(digits or 0), goal
+
+
+def _count(word: str, verdicts: Sequence[tuple[Run, Verdict]]) -> str:
+    if not verdicts:
+        return f"No check of a {word} is in these results."
+    counted = Counter(verdict.verdict for _, verdict in verdicts)
+    states = ", ".join(f"<b>{counted[kind]}</b> {MARKS[kind][2:]}" for kind in MARKS if
+                       counted[kind])  # fmt: skip
+    return f"Checks of {word}s: {states}."
+
+
+def _table(first: tuple[str, str], rows: str) -> str:
+    heads = (*first, "measured", "holds or not", "why")
+    cells = "".join(f'<th scope="col">{head}</th>' for head in heads)
+    return (
+        f'<div class="scroll"><table class="verdicts"><thead><tr>{cells}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _documents(claims: Sequence[Claim]) -> str:
+    named = sorted({claim.document for claim in claims} & DOCUMENTS.keys())
+    text = "; ".join(f"{name}: {escape(DOCUMENTS[name])}" for name in named)
+    return f"<p><small>{text}.</small></p>" if text else ""
+
+
+def _claim_row(run: Run, verdict: Verdict, claims: Mapping[str, Claim]) -> str:
+    claim = claims.get(verdict.claim)
+    if claim is None:
+        said, published = "is not in the catalogue of claims", NOTHING
+    else:
+        said, published = claim.claim, f"{claim.published} ({claim.document}, {claim.figure})"
+    first = f"<b>{escape(verdict.claim)}</b> {escape(said)}"
+    return _row(run, verdict, first, escape(published))
+
+
+def _goal_row(run: Run, verdict: Verdict) -> str:
+    first = f"<b>{escape(verdict.goal)}</b> {escape(verdict.statement)}"
+    return _row(run, verdict, first, escape(plain(verdict.expected)))
+
+
+def _row(run: Run, verdict: Verdict, first: str, second: str) -> str:
+    measured = escape(plain(verdict.measured))
+    if verdict.claim and verdict.expected not in (None, ""):
+        measured += f"<small>wanted: {escape(plain(verdict.expected))}</small>"
+    why = [] if verdict.goal and not verdict.claim else [verdict.statement]
+    why = [escape(text) for text in (*why, verdict.cause, *_exceptions(verdict)) if text]
+    link = f'<small><a href="#{anchor(run)}">{escape(run.experiment)}</a></small>'
+    return (
+        f'<tr class="{verdict.verdict}"><td>{first}{link}</td><td>{second}</td>'
+        f'<td>{measured}</td><td class="mark">{MARKS[verdict.verdict]}</td>'
+        f"<td>{'<br>'.join(why) or NOTHING}</td></tr>"
+    )
+
+
+def _exceptions(verdict: Verdict) -> Iterator[str]:
+    """Where it does not hold although it holds elsewhere, and where it was not measured."""
+    for words, holds in (("fails in", False), ("not measured in", None)):
+        found = dict.fromkeys(_where(f) for f in verdict.findings if f.get("holds") is holds)
+        if found and verdict.verdict != "holds":
+            yield f"{words}: {'; '.join(found)}"
+
+
+def _where(finding: Mapping[str, Any]) -> str:
+    keys = ("condition", "congestion_control", "buffers")
+    where = ", ".join(str(finding[key]) for key in keys if finding.get(key))
+    measured = finding.get("measured")
+    return where if measured is None else f"{where} ({measured:.4g})"
+
+
+def anchor(run: Run) -> str:
+    """Where an experiment's section stands on the page."""
+    return "experiment-" + "".join(c if c.isalnum() else "-" for c in run.experiment)
+
+
+def _absent(covered: set[str], claims: Mapping[str, Claim]) -> str:
+    absent: dict[str, list[str]] = {}
+    for name, claim in claims.items():
+        if name not in covered:
+            absent.setdefault(claim.needs, []).append(name)
+    if not absent:
+        return f"<p>All {len(claims)} claims of the catalogue are checked above.</p>"
+    count = sum(len(names) for names in absent.values())
+    items = "".join(
+        f"<dt>{escape(needs)} ({len(names)})</dt><dd>{', '.join(map(_unbroken, names))}</dd>"
+        for needs, names in absent.items()
+    )
+    return (
+        f"<p>Of the {len(claims)} claims of the catalogue, {count} have no check in these "
+        f"results, by the part of the project that they need:</p><dl class='absent'>{items}</dl>"
+    )
+
+
+def _unbroken(name: str) -> str:
+    return f"<span>{escape(name)}</span>"

@@ -1,0 +1,227 @@
+"""The whole report: verdicts at the top, then each experiment with its tables and plots."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from sumrate.report.lab.bars import bar_figures
+from sumrate.report.lab.canvas import Numbered
+from sumrate.report.lab.claims import anchor, read_claims, verdict_section
+from sumrate.report.lab.curves import cdf_figures, time_figures
+from sumrate.report.lab.palette import Style, styles
+from sumrate.report.lab.read import Run, read_run
+from sumrate.report.lab.summary import Summary, summarise
+from sumrate.report.lab.tables import commands, left_out, median_tables
+from sumrate.report.lab.words import METRICS, plain, quantities
+from sumrate.report.style import page
+
+BARS = (
+    ("goodput_mbps", "sum_ratio"),
+    ("longest_stall_ms", "in_order_delay_p99_ms"),
+    ("blackout_stall_ms", "recovery_ms"),
+)
+"""Metrics drawn as bars, two side by side."""
+CSS = """
+small { display: block; color: var(--soft); font-size: .8125rem; line-height: 1.3; }
+a { color: inherit; } h3 { font-size: 1rem; margin: 2rem 0 .5rem; }
+h4 { font-size: .9375rem; margin: 1.25rem 0 .25rem; }
+section { border-top: 2px solid var(--ink); margin-top: 3.5rem; }
+section > h2 { font-size: 1.375rem; margin-top: 1rem; }
+table { font-size: .9375rem; line-height: 1.35; } td { vertical-align: top; }
+table.medians th, table.medians td { padding: .25rem .5rem; }
+table.medians small { white-space: nowrap; }
+th[scope=row] { font-weight: 400; text-align: left; padding-left: .75rem !important; }
+th.setting { text-align: left; padding-top: .75rem; }
+td.missing { text-align: left; font-style: italic; }
+table.verdicts th, table.verdicts td { text-align: left; padding: .375rem .625rem .375rem 0; }
+table.verdicts { width: 100%; table-layout: fixed; min-width: 44rem; }
+table.verdicts td:first-child { white-space: normal; }
+table.verdicts td { overflow-wrap: break-word; }
+table.verdicts th:nth-child(1) { width: 32%; } table.verdicts th:nth-child(2) { width: 18%; }
+table.verdicts th:nth-child(3) { width: 13%; } table.verdicts th:nth-child(4) { width: 12%; }
+td.mark { font-weight: 600; white-space: nowrap; }
+tr.fails td.mark { text-decoration: underline; text-underline-offset: .2em; }
+figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
+p.headline { max-width: none; }
+figure svg { max-width: 54rem; min-width: 34rem; margin: 0 auto; }
+figcaption { max-width: 54rem; margin: .25rem auto 0; font-size: .9375rem; }
+ul { margin: .25rem 0; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+dl.absent { font-size: .8125rem; }
+dl.absent span { white-space: nowrap; }
+@media print {
+  @page { size: A4; margin: 12mm; }
+  :root { color-scheme: light; --paper: #ffffff; --ink: #000000; --soft: #333333;
+    --rule: #c4cad0; --shade: #eceff2; }
+  body { padding: 0; max-width: none; font-size: 10pt; }
+  p { max-width: none; } table { font-size: 9pt; } small, pre, dl.absent { font-size: 9pt; }
+  th, td, table.medians th, table.medians td { padding: .15rem .4rem; }
+  table.verdicts { min-width: 0; }
+  .scroll, figure, pre { overflow: visible; }
+  figure svg { min-width: 0; max-width: 7.2in; }
+  figure, tr, pre { break-inside: avoid; } h2, h3, h4 { break-after: avoid; }
+  table.medians tbody { break-inside: avoid; }
+}
+"""
+
+
+def write_report(folders: Sequence[Path], claims: Path, output: Path) -> None:
+    """Writes one self-contained HTML file about all result folders, whole or not at all.
+
+    Raises:
+        RunError: a folder, or the catalogue of claims, cannot be used; nothing is written.
+
+    """
+    runs = [read_run(folder) for folder in folders]
+    catalogue = read_claims(claims)
+    summaries = [summarise(run) for run in runs]
+    looks = styles(scheme.name for summary in summaries for scheme in summary.schemes)
+    numbered = Numbered()
+    listed = "".join(
+        f'<li><a href="#{anchor(run)}">{escape(run.title)}</a>: {escape(run.question)}</li>'
+        for run in runs
+    )
+    body = "\n".join(
+        [
+            "<h1>What the experiments show</h1>",
+            verdict_section(runs, catalogue),
+            f"<h2>Experiments</h2><ul>{listed}</ul>",
+            *(_experiment(summary, looks, numbered) for summary in summaries),
+        ]
+    )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    partial = output.with_suffix(output.suffix + ".part")
+    partial.write_text(page("Sumrate: what the experiments show", body, CSS), encoding="utf-8")
+    partial.replace(output)
+
+
+def _experiment(summary: Summary, looks: Mapping[str, Style], numbered: Numbered) -> str:
+    run = summary.run
+    figures = "\n".join(_figures(summary, dict(looks), numbered))
+    return f"""<section id="{anchor(run)}">
+<h2>{escape(run.title)}</h2>
+<p class="headline">{escape(run.question)}</p>
+<h3>How it was run</h3>
+{_how(summary)}
+{left_out(summary)}
+{_commands(summary)}
+<h3>Medians</h3>
+<p>Median, and below it the least and the largest value. Void runs are left out.</p>
+{median_tables(summary)}
+<h3>Plots</h3>
+{figures or "<p>Nothing was measured that could be drawn.</p>"}
+</section>"""
+
+
+def _how(summary: Summary) -> str:
+    run, manifest = summary.run, summary.run.manifest
+    machine = manifest.get("machine")
+    repetitions = {key.repetition for key in run.ran}
+    listed: list[tuple[str, str]] = [
+        ("commit", plain(manifest.get("commit"))),
+        ("kernel", plain(manifest.get("kernel"))),
+        ("machine", quantities(machine) if isinstance(machine, Mapping) else plain(machine)),
+        ("started", plain(manifest.get("started"))),
+        ("finished", plain(manifest.get("finished"))),
+        ("links", "\n".join(_links(summary))),
+        ("conditions", "\n".join(_conditions(summary))),
+        ("congestion control", _joined(s.congestion_control for s in summary.settings)),
+        ("buffers", _joined(s.buffers for s in summary.settings)),
+        ("settings", "\n".join(_settings(run))),
+        ("schemes", "; ".join(scheme.title for scheme in summary.schemes)),
+        ("repetitions", f"{len(repetitions)} of each, {len(run.ran)} runs in all"),
+        ("seeds", plain(manifest.get("seeds", manifest.get("seed")))),
+        ("command", _joined_command(manifest.get("argv"))),
+    ]
+    cells = "".join(
+        f"<dt>{key}</dt><dd>{escape(text).replace(chr(10), '<br>')}</dd>"
+        for key, text in listed
+        if text
+    )
+    return f"<dl>{cells}</dl>"
+
+
+def _settings(run: Run) -> Iterator[str]:
+    """The settings of the system that runs with each kind of buffers had, where they are kept."""
+    found: dict[str, str] = {}
+    for key, entry in run.ran.items():
+        settings = entry.get("settings")
+        if isinstance(settings, Mapping):
+            words = ", ".join(f"{name} = {value}" for name, value in settings.items())
+            found.setdefault(words, f"{key.setting.buffers} buffers: {words}")
+    yield from found.values()
+
+
+def _joined(names: Iterator[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
+
+
+def _joined_command(argv: object) -> str:
+    return " ".join(map(str, argv)) if isinstance(argv, list) else plain(argv)
+
+
+def _links(summary: Summary) -> Iterator[str]:
+    """What is the same of a link in all conditions."""
+    for name, entry in _constant(summary.run).items():
+        yield f"{summary.link_title(name)}: {quantities(entry)}"
+
+
+def _conditions(summary: Summary) -> Iterator[str]:
+    """What differs from condition to condition."""
+    constant = _constant(summary.run)
+    for condition in summary.run.conditions:
+        parts = []
+        for name, entry in condition.links.items():
+            own = {key: value for key, value in entry.items() if key not in constant[name]}
+            if words := quantities(own):
+                parts.append(f"{summary.link_title(name)} {words}")
+        absent = [summary.link_title(name) for name in constant if name not in condition.links]
+        parts += [f"no {name}" for name in absent]
+        yield condition.title + (f": {'; '.join(parts)}" if parts else "")
+
+
+def _constant(run: Run) -> dict[str, dict[str, object]]:
+    """The keys of each link that have the same value in every condition that has the link."""
+    found: dict[str, dict[str, object]] = {}
+    for condition in run.conditions:
+        for name, entry in condition.links.items():
+            same = found.setdefault(name, dict(entry))
+            for key in [key for key, value in same.items() if entry.get(key) != value]:
+                del same[key]
+    return found
+
+
+def _commands(summary: Summary) -> str:
+    titles = {scheme.name: scheme.title for scheme in summary.schemes}
+    lines = [f"# {titles.get(name, name)}\n{text}" for name, text in commands(summary.run)]
+    if not lines:
+        return ""
+    text = escape("\n".join(lines))
+    return f"<h4>Commands, of the first run of each scheme</h4><pre>{text}</pre>"
+
+
+def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> Iterator[str]:
+    title = summary.run.title
+    for words, settings in summary.variants():
+        where = f"{title}, {words}" if words else title
+        for metrics in BARS:
+            names = " and ".join(
+                METRICS[m] for m in metrics if any(c.metric == m for c in summary.columns)
+            )
+            for drawn in bar_figures(summary, metrics, settings, looks):
+                yield numbered.figure(
+                    drawn,
+                    f"{where}: {names}. Bars are medians, whiskers span the least and the "
+                    "largest value.",
+                )
+        for drawn in cdf_figures(summary, settings, looks):
+            yield numbered.figure(
+                drawn,
+                f"{where}: distribution of the goodput in 100 ms samples of all repetitions, "
+                "without the first and the last half second. Further right is better.",
+            )
+        for drawn in time_figures(summary, settings, looks):
+            yield numbered.figure(
+                drawn,
+                f"{where}: goodput against time in 100 ms samples, of the repetition with the "
+                "median goodput.",
+            )

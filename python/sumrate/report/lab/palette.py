@@ -1,0 +1,65 @@
+"""How schemes look in every plot.
+
+Okabe and Ito's colours, and a hatch, a dash and a marker each, so that they can be told apart in
+grey and with any colour vision.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+INK, PAPER, RULE, SHADE = "#1d2329", "#ffffff", "#d9dee3", "#eceff2"
+"""As on the light page; in an inline plot each stands for the page's variable of this name."""
+PAGE_COLOURS = {
+    INK: "var(--ink)",
+    PAPER: "var(--paper)",
+    RULE: "var(--rule)",
+    SHADE: "var(--shade)",
+}
+
+Dash = tuple[float, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Style:
+    """Fill and stroke colour, hatch of bars, dashes and marker of lines."""
+
+    colour: str
+    hatch: str
+    dash: Dash
+    marker: str
+    line_colour: str = ""
+    """Of lines, where the fill would be too pale for one."""
+
+    @property
+    def line(self) -> str:
+        """The colour of lines."""
+        return self.line_colour or self.colour
+
+
+SOLID: Dash = (0, ())
+STYLES = (
+    Style("#009e73", "", SOLID, "o"),
+    Style("#0072b2", "////", (0, (5, 1.5)), "s"),
+    Style("#d55e00", "\\\\\\\\", (0, (3, 1.2, 1, 1.2)), "^"),
+    Style("#cc79a7", "||||", (0, (1.2, 1.2)), "D"),
+    Style("#e69f00", "xxxx", (0, (8, 2)), "v"),
+    Style("#56b4e9", "----", (0, (5, 1.2, 1, 1.2, 1, 1.2)), "P"),
+    Style(INK, "//", (0, (2.5, 2.5)), "X"),
+    Style("#f0e442", "++++", (0, (2, 1)), "h", "#807600"),
+)
+KNOWN = {"sumrate": 0, "wifi": 1, "wigig": 2, "mptcp": 3, "aggligator": 4, "tquic": 5,
+         "mptcp-backup": 6}  # fmt: skip
+"""Schemes that look the same in every report."""
+
+
+def styles(names: Iterable[str]) -> dict[str, Style]:
+    """A look for each scheme; different ones for up to eight."""
+    wanted = list(dict.fromkeys(names))
+    taken = {KNOWN[name] for name in wanted if name in KNOWN}
+    free = [place for place in range(len(STYLES)) if place not in taken]
+    found = {name: STYLES[KNOWN[name]] for name in wanted if name in KNOWN}
+    others = [name for name in wanted if name not in KNOWN]
+    order = [*free, *range(len(STYLES))]
+    for index, name in enumerate(others):
+        found[name] = STYLES[order[index] if index < len(order) else index % len(STYLES)]
+    return found

@@ -1,0 +1,162 @@
+"""What tables and plots show of a run: medians with their range, orders and titles."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sumrate.report.lab.read import Run, RunKey, Scheme, Setting
+from sumrate.report.lab.words import METRICS, Column, column
+
+SETTLE_S = 0.5
+"""Samples this close to the start or the end of a run are left out of distributions."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median, least and largest of a metric, and how many values there were."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spread":
+        """The spread of at least one value."""
+        return cls(statistics.median(values), min(values), max(values), len(values))
+
+    def apart(self, other: "Spread") -> bool:
+        """Whether the two ranges have no value in common."""
+        return self.high < other.low or other.high < self.low
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run and what is counted from it."""
+
+    run: Run
+    schemes: tuple[Scheme, ...]
+    """In the manifest's order; schemes that only the tables have at the end."""
+    settings: tuple[Setting, ...]
+    columns: tuple[Column, ...]
+    spreads: Mapping[tuple[str, Setting, str], Spread]
+    """By metric, setting and scheme."""
+    sampled: Mapping[tuple[Setting, str], Sequence[float]]
+    """All 100 ms samples of a setting and scheme, ranked."""
+    drawn: Mapping[tuple[Setting, str], RunKey]
+    """The repetition of a setting and scheme that stands for the others."""
+
+    def spread(self, metric: str, setting: Setting, scheme: str) -> Spread | None:
+        """The spread of a metric; None where nothing was measured."""
+        return self.spreads.get((metric, setting, scheme))
+
+    def setting_title(self, setting: Setting) -> str:
+        """The condition's title, with congestion control and buffers where those differ."""
+        return " · ".join([self.condition_title(setting), *self.variant(setting)])
+
+    def condition_title(self, setting: Setting) -> str:
+        """The condition's title."""
+        titles = {c.name: c.title for c in self.run.conditions}
+        return titles.get(setting.condition, setting.condition)
+
+    def link_title(self, name: str) -> str:
+        """A link's title; its name where it has none."""
+        links = (c.links[name] for c in self.run.conditions if name in c.links)
+        return str(next(links, {}).get("title") or name)
+
+    def variant(self, setting: Setting) -> list[str]:
+        """Congestion control and buffers, each only where the run has more than one."""
+        parts = []
+        if len({s.congestion_control for s in self.settings}) > 1:
+            parts.append(setting.congestion_control)
+        if len({s.buffers for s in self.settings}) > 1:
+            parts.append(f"{setting.buffers} buffers")
+        return parts
+
+    def variants(self) -> list[tuple[str, list[Setting]]]:
+        """The settings of each congestion control and buffers, with words for the two."""
+        found: dict[tuple[str, str], list[Setting]] = defaultdict(list)
+        for setting in self.settings:
+            found[setting.congestion_control, setting.buffers].append(setting)
+        return [(", ".join(self.variant(group[0])), group) for group in found.values()]
+
+    def counted(self, setting: Setting, scheme: str) -> tuple[int, int]:
+        """How many repetitions count, and how many are left out as void or failed."""
+        run = self.run
+        keys = {key for key in run.ran if key.setting == setting and key.scheme == scheme}
+        keys |= {v.key for v in run.metrics if v.key.setting == setting and v.key.scheme == scheme}
+        out = {key for key in keys if key in run.void or key in run.failed}
+        return len(keys - out), len(out)
+
+    def samples(self, setting: Setting, scheme: str) -> Sequence[float]:
+        """The 100 ms samples of all repetitions, without the first and last half second, ranked."""
+        return self.sampled.get((setting, scheme), ())
+
+    def median_run(self, setting: Setting, scheme: str) -> RunKey | None:
+        """The repetition with the median goodput, the lower of two; None without series."""
+        return self.drawn.get((setting, scheme))
+
+
+def summarise(run: Run) -> Summary:
+    """Counts a run's medians and ranges."""
+    values: dict[tuple[str, Setting, str], list[float]] = defaultdict(list)
+    units: dict[str, str] = {}
+    for measured in run.metrics:
+        key = measured.key
+        values[measured.metric, key.setting, key.scheme].append(measured.value)
+        units.setdefault(measured.metric, measured.unit)
+    order = [name for name in METRICS if name in units]
+    order += sorted(units.keys() - METRICS.keys())
+    keys = [*run.ran, *(value.key for value in run.metrics)]
+    return Summary(
+        run=run,
+        schemes=_schemes(run, keys),
+        settings=_settings(run, keys),
+        columns=tuple(column(name, units[name]) for name in order),
+        spreads={key: Spread.of(found) for key, found in values.items()},
+        sampled=_samples(run),
+        drawn=_median_runs(run),
+    )
+
+
+def _samples(run: Run) -> dict[tuple[Setting, str], list[float]]:
+    found: dict[tuple[Setting, str], list[float]] = defaultdict(list)
+    for key, points in run.series.items():
+        end = points[-1][0] - SETTLE_S
+        found[key.setting, key.scheme] += [rate for at, rate in points if SETTLE_S < at < end]
+    return {where: sorted(samples) for where, samples in found.items() if samples}
+
+
+def _median_runs(run: Run) -> dict[tuple[Setting, str], RunKey]:
+    rates = {key: statistics.fmean(rate for _, rate in run.series[key]) for key in run.series}
+    for value in run.metrics:
+        if value.metric == "goodput_mbps" and value.key in rates:
+            rates[value.key] = value.value
+    found: dict[tuple[Setting, str], list[RunKey]] = defaultdict(list)
+    for key in sorted(rates, key=lambda key: (rates[key], key)):
+        found[key.setting, key.scheme].append(key)
+    return {where: keys[(len(keys) - 1) // 2] for where, keys in found.items()}
+
+
+def _schemes(run: Run, keys: Iterable[RunKey]) -> tuple[Scheme, ...]:
+    known = {scheme.name for scheme in run.schemes}
+    others = dict.fromkeys(key.scheme for key in keys if key.scheme not in known)
+    return (*run.schemes, *(Scheme(name, name) for name in others))
+
+
+def _settings(run: Run, keys: Iterable[RunKey]) -> tuple[Setting, ...]:
+    found = list(dict.fromkeys(key.setting for key in keys))
+    conditions = [condition.name for condition in run.conditions]
+    controls = list(dict.fromkeys(setting.congestion_control for setting in found))
+    buffers = list(dict.fromkeys(setting.buffers for setting in found))
+
+    def place(setting: Setting) -> tuple[int, int, int]:
+        name = setting.condition
+        return (
+            controls.index(setting.congestion_control),
+            buffers.index(setting.buffers),
+            conditions.index(name) if name in conditions else len(conditions),
+        )
+
+    return tuple(sorted(found, key=place))

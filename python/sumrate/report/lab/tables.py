@@ -1,0 +1,118 @@
+"""The table of medians of one experiment, and the lists of what was left out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+from sumrate.report.lab.read import Run, RunKey, Scheme, Setting
+from sumrate.report.lab.summary import Summary
+from sumrate.report.lab.words import GROUPS, METRICS, NOTHING, Column
+
+MOST_COLUMNS = 8
+
+
+def median_tables(summary: Summary) -> str:
+    """Medians with least and largest for each setting and scheme: rates, then the rest."""
+    parts = []
+    for title, columns in _groups(summary.columns):
+        parts.append(f"<h4>{escape(title)}</h4>{_table(summary, columns)}")
+    return "\n".join(parts)
+
+
+def _groups(columns: Sequence[Column]) -> Iterator[tuple[str, list[Column]]]:
+    for title, metrics in GROUPS.items():
+        found = [column for column in columns if column.metric in metrics]
+        if found:
+            yield title, found
+    others = [column for column in columns if column.metric not in METRICS]
+    for first in range(0, len(others), MOST_COLUMNS):
+        yield "Further metrics", others[first : first + MOST_COLUMNS]
+
+
+def _table(summary: Summary, columns: Sequence[Column]) -> str:
+    heads = ["scheme", *(column.heading for column in columns), "repetitions"]
+    cells = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    bodies = []
+    for setting in summary.settings:
+        title = escape(summary.setting_title(setting))
+        rows = [
+            f'<tr><th class="setting" scope="rowgroup" colspan="{len(heads)}">{title}</th></tr>'
+        ]
+        rows += [_row(summary, setting, scheme, columns) for scheme in summary.schemes]
+        bodies.append(f"<tbody>{''.join(rows)}</tbody>")
+    return (
+        f'<div class="scroll"><table class="medians"><thead><tr>{cells}</tr></thead>'
+        f"{''.join(bodies)}</table></div>"
+    )
+
+
+def _row(summary: Summary, setting: Setting, scheme: Scheme, columns: Sequence[Column]) -> str:
+    name = f'<th scope="row">{escape(scheme.title)}</th>'
+    count, out = summary.counted(setting, scheme.name)
+    if not count and (scheme.missing or not out):
+        reason = f"missing: {scheme.missing}" if scheme.missing else "no runs"
+        span = len(columns) + 1
+        return f'<tr>{name}<td class="missing" colspan="{span}">{escape(reason)}</td></tr>'
+    cells = "".join(_cell(summary, setting, scheme, column) for column in columns)
+    said = f"{count}<small>{out} left out</small>" if out else str(count)
+    return f"<tr>{name}{cells}<td>{said}</td></tr>"
+
+
+def _cell(summary: Summary, setting: Setting, scheme: Scheme, column: Column) -> str:
+    spread = summary.spread(column.metric, setting, scheme.name)
+    if spread is None:
+        return f"<td>{NOTHING}</td>"
+    low, high = column.number(spread.low), column.number(spread.high)
+    return f"<td>{column.number(spread.median)}<small>{low} to {high}</small></td>"
+
+
+def left_out(summary: Summary) -> str:
+    """Void runs, failed runs and missing schemes; what is not there is said to be so."""
+    run = summary.run
+    void = f"{len(run.void)} of {len(run.ran)} runs are void"
+    parts = [
+        f"<p>{void}: the link emulator was late. They are in no number and no plot.</p>"
+        if run.void
+        else "<p>No run is void: the link emulator was on time in all of them.</p>"
+    ]
+    if run.void:
+        parts.append(_list(summary, {key: _late(run, key) for key in run.void}))
+    repeated = sum(len(entry.get("void_before_ms") or ()) for entry in run.ran.values())
+    if repeated:
+        parts.append(f"<p>{repeated} void attempts were discarded and run again.</p>")
+    if run.failed:
+        parts.append(f"<p>{len(run.failed)} runs failed; they are in no number either.</p>")
+        parts.append(_list(summary, run.failed))
+    missing = [scheme for scheme in summary.schemes if scheme.missing]
+    for scheme in missing:
+        name, reason = escape(scheme.title), escape(scheme.missing or "")
+        parts.append(f"<p class='void'>Missing: <b>{name}</b> did not run, because: {reason}</p>")
+    if not missing:
+        parts.append("<p>No scheme is missing.</p>")
+    return "\n".join(parts)
+
+
+def _late(run: Run, key: RunKey) -> str:
+    """How late the emulator was, as the manifest has it."""
+    worst = run.ran.get(key, {}).get("worst_lateness_ms")
+    return f"emulator late by up to {worst:.1f} ms" if worst is not None else "emulator late"
+
+
+def _list(summary: Summary, reasons: Mapping[RunKey, str]) -> str:
+    titles = {scheme.name: scheme.title for scheme in summary.schemes}
+    items = "".join(
+        f"<li>{escape(titles.get(key.scheme, key.scheme))}, "
+        f"{escape(summary.setting_title(key.setting))}, repetition {key.repetition}: "
+        f"{escape(reason)}</li>"
+        for key, reason in sorted(reasons.items())
+    )
+    return f"<ul>{items}</ul>"
+
+
+def commands(run: Run) -> Iterator[tuple[str, str]]:
+    """The command lines of the first run of each scheme."""
+    seen: set[str] = set()
+    for entry in run.manifest["runs"]:
+        scheme = entry["scheme"]
+        if scheme not in seen and entry.get("command"):
+            seen.add(scheme)
+            yield scheme, "\n".join([*entry.get("other_commands", ()), entry["command"]])

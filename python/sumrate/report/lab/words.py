@@ -1,0 +1,143 @@
+"""How metrics, numbers, links and conditions are said in tables, captions and axes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NOTHING = "\N{EN DASH}"
+"""Stands where there is no value."""
+GROUPS = {
+    "Rates": {
+        "goodput_mbps": "goodput",
+        "sum_ratio": "sum ratio",
+        "ideal_ratio": "share of what the links carry",
+        "sample_p5_mbps": "100 ms samples, p5",
+        "sample_p50_mbps": "100 ms samples, p50",
+        "sample_p95_mbps": "100 ms samples, p95",
+    },
+    "Blackouts": {
+        "blackout_goodput_mbps": "goodput in blackouts",
+        "blackout_ratio": "the same over the healthy link",
+        "p5_ratio": "samples' p5 over the healthy link",
+        "blackout_stall_ms": "stall of a blackout",
+        "recovery_ms": "recovery after a blackout",
+    },
+    "Stalls, delay and cost": {
+        "longest_stall_ms": "longest stall",
+        "in_order_delay_p50_ms": "in-order delay, p50",
+        "in_order_delay_p99_ms": "in-order delay, p99",
+        "reassembly_peak_bytes": "reassembly peak",
+        "redundant_share": "redundant share of bytes",
+        "cpu_s_per_gb": "CPU time per GB, both ends",
+    },
+}
+"""Titles of the metrics, in the tables and in the order that they are shown in."""
+METRICS = {metric: title for metrics in GROUPS.values() for metric, title in metrics.items()}
+UNITS = {"B": (1e-6, "MB")}
+"""Units that are shown as another: factor and name."""
+DARK = {"both": "dark", "a_to_b": "dark towards the server", "b_to_a": "dark towards the client"}
+"""What a blackout's direction means; `a` is the client."""
+SUFFIXES = {"_mbps": "Mbit/s", "_ms": "ms", "_s": "s", "_bytes": "B"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric as it is shown: title, factor from the measured value, unit."""
+
+    metric: str
+    title: str
+    factor: float
+    unit: str
+
+    @property
+    def heading(self) -> str:
+        """Title and unit."""
+        return f"{self.title}, {self.unit}" if self.unit != "ratio" else self.title
+
+    def number(self, value: float) -> str:
+        """A measured value as it is shown."""
+        return number(value * self.factor, self.unit)
+
+
+def column(metric: str, unit: str) -> Column:
+    """How a metric is shown; one that has no title here by its name."""
+    factor, shown = UNITS.get(unit, (1.0, unit))
+    title = METRICS.get(metric)
+    if title is None:
+        title = metric
+        for suffix in SUFFIXES:
+            title = title.removesuffix(suffix)
+        title = title.replace("_", " ")
+    return Column(metric, title, factor, shown)
+
+
+def number(value: float, unit: str = "") -> str:
+    """A number with the digits that mean something; ratios with three decimals."""
+    if unit == "ratio":
+        return f"{value:.3f}" if value == 0 or abs(value) >= 0.01 else f"{value:.4f}"
+    size = abs(value)
+    if size >= 100 or size == 0:
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 1 else f"{value:.3f}"
+
+
+def plain(value: object) -> str:
+    """A value of a result file for a reader: numbers short, nothing as a dash."""
+    if value is None or value == "":
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value, "ratio" if abs(value) < 10 else "")
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {plain(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(part) for part in value)
+    return str(value)
+
+
+def quantity(key: str, value: object) -> str:
+    """A key such as `rtt_ms` and its value as words: `rtt 8 ms`."""
+    if key == "blackouts":
+        return "; ".join(_blackouts(value))
+    if isinstance(value, Mapping):
+        return f"{_words(key)} ({quantities(value)})"
+    for suffix, unit in SUFFIXES.items():
+        if key.endswith(suffix) and isinstance(value, int | float):
+            return f"{_words(key.removesuffix(suffix))} {value:g} {unit}"
+    shown = f"{value:g}" if isinstance(value, float) else plain(value)
+    return f"{_words(key)} {shown}"
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ").replace("rtt", "RTT").replace("cpu", "CPU")
+
+
+def quantities(entry: Mapping[str, Any]) -> str:
+    """Everything in an entry but its name; what is zero or empty is left out."""
+    return ", ".join(
+        quantity(key, value)
+        for key, value in entry.items()
+        if key not in ("name", "title") and value
+    )
+
+
+def _blackouts(value: object) -> Iterator[str]:
+    """The intervals of each kind; of many only the first and the last."""
+    found: dict[str, list[str]] = {}
+    for start, end, where in intervals(value):
+        found.setdefault(where, []).append(f"{start:g} to {end:g} s")
+    for where, spans in found.items():
+        if len(spans) > 4:
+            yield f"{where} {spans[0]}, {spans[1]} … {spans[-1]} ({len(spans)} times)"
+        else:
+            yield f"{where} {', '.join(spans)}"
+
+
+def intervals(value: object) -> Iterator[tuple[float, float, str]]:
+    """Blackouts as `[start, end]` or `[start, end, direction]`: when, and what is dark in words."""
+    for part in value if isinstance(value, list | tuple) else ():
+        start, end, direction = (*part, "both")[:3]
+        yield float(start), float(end), DARK.get(direction, f"dark {direction}")

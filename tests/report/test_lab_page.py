@@ -1,0 +1,177 @@
+"""The report on experiments says what the result files say."""
+
+import re
+import statistics
+import subprocess
+import sys
+from html import escape, unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from sumrate.report.lab import write_report
+from tests.report import made_up
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Tables(HTMLParser):
+    """The cells of every row of every table, as text, the small print after a bar."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self._inside = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self._inside = True
+            self.rows[-1].append("")
+        elif tag in ("small", "br") and self._inside:
+            self.rows[-1][-1] += "|"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.rows[-1][-1] += data
+
+
+def values(metric: str, scheme: str, condition: str) -> list[float]:
+    return [
+        row["value"]
+        for row in made_up.rows()[0]
+        if (row["metric"], row["scheme"], row["condition"]) == (metric, scheme, condition)
+        and (scheme, condition, row["repetition"]) != made_up.VOID
+    ]
+
+
+def rates_row(page: str, scheme: str, condition: str) -> list[str]:
+    rows = Tables(page[page.index("<h4>Rates</h4>") :]).rows
+    start = rows.index([made_up.CONDITIONS[condition]])
+    return next(row for row in rows[start:] if row[0] == made_up.SCHEMES[scheme])
+
+
+@pytest.mark.parametrize("scheme", made_up.SCHEMES)
+@pytest.mark.parametrize("condition", made_up.CONDITIONS)
+def test_numbers_are_medians_with_least_and_largest(page: str, scheme: str, condition: str) -> None:
+    row = rates_row(page, scheme, condition)
+    for place, (metric, digits) in enumerate([("goodput_mbps", 0), ("sum_ratio", 3)], start=1):
+        found = values(metric, scheme, condition)
+        median = f"{statistics.median(found):.{digits}f}"
+        assert row[place] == f"{median}|{min(found):.{digits}f} to {max(found):.{digits}f}"
+
+
+def test_void_runs_are_left_out_and_said(page: str) -> None:
+    assert "9999" not in page
+    assert "1 of 40 runs are void" in page
+    assert "Kernel MPTCP, Normal, repetition 3: emulator late by up to 24.7 ms" in page
+    assert rates_row(page, "mptcp", "normal")[-1] == "4|1 left out"
+    assert rates_row(page, "mptcp", "blackout")[-1] == "5"
+    assert "8 void attempts were discarded and run again" in page
+
+
+def test_a_missing_scheme_is_shown_with_its_reason(page: str) -> None:
+    _, title, reason = made_up.MISSING
+    assert f"Missing: <b>{title}</b> did not run, because: {escape(reason)}" in page
+    rows = [row for row in Tables(page).rows if row[0] == title]
+    assert len(rows) == 3 * len(made_up.CONDITIONS)
+    assert {row[1] for row in rows} == {f"missing: {reason}"}
+    assert re.findall(r"<text[^>]*>missing</text>", page)
+
+
+def test_every_verdict_is_shown_with_what_the_paper_says(page: str) -> None:
+    rows = {row[0].split()[0]: row for row in Tables(page[: page.index("<section")]).rows}
+    marks = {"holds": "holds", "fails": "fails", "depends": "depends", "not-run": "not run"}
+    for verdict in made_up.verdicts():
+        row = rows[verdict.get("claim") or verdict["goal"]]
+        assert row[3].split(maxsplit=1)[1] == marks[verdict["verdict"]]
+        assert verdict["cause"] in row[4]
+        assert verdict["statement"] in row[0] + row[4]
+    assert rows["T-4.1b-normal-mptcp"][1] == "about 2300 Mb/s <sum> (D4, Fig. 4.1b)"
+    assert rows["T-4.1b-normal-mptcp"][2] == "0.931|wanted: at least 0.9"
+    assert rows["T-4.1b-normal-wifi"][4].split("|")[2:] == [
+        "fails in: normal (0.25)",
+        "not measured in: blackout",
+    ]
+    assert "not in the catalogue" in rows["X-unknown"][0]
+    assert rows["P5"][1:3] == ["at most 40 ms", "52.5"]
+    assert "<dt>access (1)</dt><dd><span>W-7</span></dd>" in page
+
+
+def test_goals_are_in_their_order(page: str) -> None:
+    places = [page.index(f"<b>{goal}</b>") for goal in ("P1", "P5", "P10")]
+    assert places == sorted(places)
+
+
+def test_how_it_was_run_is_said(page: str) -> None:
+    for text in (
+        "0123456789abcdef0123456789abcdef01234567",
+        "6.12.0-test",
+        "2026-11-20T10:00:00+00:00",
+        "WiFi: rate 630 Mbit/s, RTT 8 ms, queue 20 ms",
+        "&lt;both ways&gt;: WiGig dark 4 to 7 s",
+        "5 of each, 40 runs in all",
+        "sumrate-lab run made-up",
+        "listen --port &lt;5202&gt;\nmeasure --scheme mptcp --cc &lt;cubic&gt;",
+    ):
+        assert text in page
+
+
+def drawings(page: str) -> list[ElementTree.Element]:
+    found = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    return [ElementTree.fromstring(svg) for svg in found]  # noqa: S314, our own file
+
+
+def test_plots_are_well_formed_and_legible(page: str) -> None:
+    plots = drawings(page)
+    captions = [unescape(c) for c in re.findall(r"<figcaption>(.*?)</figcaption>", page)]
+    assert len(plots) == len(captions) == 5
+    for words in ("goodput and sum ratio", "distribution", "against time"):
+        assert any(words in caption for caption in captions)
+    for plot in plots:
+        width = float(plot.attrib["viewBox"].split()[2])
+        assert width <= 7.3 * 72, "fits a printed page unscaled"
+        sizes = re.findall(r"font(?:-size)?:[^;]*?([\d.]+)px", ElementTree.tostring(plot).decode())
+        assert sizes
+        assert min(map(float, sizes)) >= 9
+    text = " ".join("".join(plot.itertext()) for plot in plots)
+    for words in ("goodput, Mbit/s", "at most this goodput, Mbit/s", "s since the first byte",
+                  "hatched: WiGig dark", *made_up.SCHEMES.values()):  # fmt: skip
+        assert words in text
+
+
+def test_identifiers_are_unique_and_found(page: str) -> None:
+    identifiers = re.findall(r'\bid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+    used = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', page)
+    assert {a or b for a, b in used} <= set(identifiers)
+
+
+def test_names_are_escaped_and_nothing_is_loaded(page: str) -> None:
+    assert escape(made_up.SCHEMES["sumrate"]) in page
+    for raw in ("<pipelined>", "<silent>", "<both ways>", "<first>", "<sum>", "<only>", "<cubic>"):
+        assert raw not in page
+    for outside in ("<script", "<link", "src=", "@import", "url(http"):
+        assert outside not in page
+
+
+def test_the_same_results_give_the_same_page(folder: Path, claims: Path, page: str) -> None:
+    output = folder.parent / "again.html"
+    write_report([folder], claims, output)
+    assert output.read_text(encoding="utf-8") == page
+
+
+def test_the_demo_needs_no_package_of_the_report() -> None:
+    code = (
+        "import sys, sumrate.report.demo_page, sumrate.report.bench_page; "
+        "sys.exit(bool({'matplotlib', 'pyarrow', 'numpy'} & sys.modules.keys()))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
