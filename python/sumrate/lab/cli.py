@@ -23,6 +23,14 @@ def main() -> int:
         )
         module.add_arguments(sub)
         sub.set_defaults(run=module.run)
+    try:
+        from sumrate.lab.experiment.commands import add_commands  # noqa: PLC0415
+    except ModuleNotFoundError as missing:  # demo and bench run on the standard library alone
+        if missing.name and missing.name.startswith("sumrate"):
+            raise
+        parser.epilog = f"list, run, report and verdicts need `pip install .[lab]` ({missing})"
+    else:
+        add_commands(commands)
     args = parser.parse_args()
     status: int = args.run(args)
     return status

@@ -1,0 +1,1 @@
+"""Experiments: what `experiments/*.toml` says, run on emulated links, judged and kept."""

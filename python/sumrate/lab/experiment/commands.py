@@ -1,0 +1,262 @@
+"""`sumrate-lab list | run | report | compare | keep | verdicts`."""
+
+import argparse
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.experiment import readme
+from sumrate.lab.experiment.catalogue import Entry, entries
+from sumrate.lab.experiment.judge import Verdict, judge
+from sumrate.lab.experiment.load import (
+    CATALOGUE,
+    FOLDER,
+    ExperimentError,
+    load,
+    names,
+    scheme_names,
+)
+from sumrate.lab.experiment.model import Experiment
+from sumrate.lab.experiment.run import Plan, run_all
+from sumrate.lab.experiment.store import write
+from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
+from sumrate.lab.priority import granted, raise_own
+from sumrate.lab.programs import REPOSITORY, MissingProgramError, program, require
+from sumrate.lab.results import Progress, provenance
+
+OUTPUT = REPOSITORY / "out" / "lab"
+KEPT = REPOSITORY / "docs" / "results" / "lab"
+USAGE = 2
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declares the subcommands."""
+    sub = commands.add_parser("list", help="the experiments and what they ask")
+    sub.add_argument("--json", action="store_true")
+    sub.set_defaults(run=list_experiments)
+
+    sub = commands.add_parser(
+        "run",
+        help="run experiments",
+        epilog="example: sumrate-lab run five-conditions --quick",
+    )
+    sub.add_argument("names", nargs="+", metavar="NAME")
+    sub.add_argument("--quick", action="store_true", help="one repetition")
+    sub.add_argument("--repetitions", type=int, help="of every condition (the experiment's)")
+    sub.add_argument("--condition", action="append", default=[], help="only this (repeatable)")
+    sub.add_argument(
+        "--scheme", action="append", default=[], help="only this and the links alone (repeatable)"
+    )
+    sub.add_argument("--output", type=Path, default=OUTPUT)
+    sub.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    sub.set_defaults(run=run)
+
+    sub = commands.add_parser("report", help="one page with all results: out/lab/report.html")
+    sub.add_argument("--results", type=Path, default=OUTPUT, help="folder of results (out/lab)")
+    sub.add_argument("--output", type=Path, help="the page (report.html in that folder)")
+    sub.set_defaults(run=report)
+
+    sub = commands.add_parser("compare", help="two result folders side by side")
+    sub.add_argument("a", type=Path, metavar="A")
+    sub.add_argument("b", type=Path, metavar="B")
+    sub.set_defaults(run=compare)
+
+    sub = commands.add_parser("keep", help="take results over into docs/results/lab")
+    sub.add_argument("names", nargs="+", metavar="NAME")
+    sub.add_argument("--results", type=Path, default=OUTPUT, help="folder of results (out/lab)")
+    sub.set_defaults(run=keep)
+
+    sub = commands.add_parser("verdicts", help="every claim of the papers and what was found")
+    sub.add_argument("--json", action="store_true")
+    sub.add_argument("--results", type=Path, default=KEPT, help="results (docs/results/lab)")
+    sub.add_argument("--readme", action="store_true", help="write them into README.md as well")
+    sub.add_argument("--goals", action="store_true", help="only the performance goals")
+    sub.set_defaults(run=verdicts)
+
+
+def list_experiments(args: argparse.Namespace) -> int:
+    """Prints name, title and question of every experiment."""
+    found = [load(name) for name in names()]
+    if args.json:
+        print(json.dumps([{"name": e.name, "title": e.title, "question": e.question,
+                           "method": e.method, "seconds": Plan(e, e.repetitions).seconds()}
+                          for e in found], indent=1))  # fmt: skip
+        return 0
+    for e in found:
+        minutes = Plan(e, e.repetitions).seconds() / 60
+        quick = minutes / e.repetitions
+        print(f"{e.name:24} {e.title} (about {minutes:.0f} min, --quick {quick:.0f})")
+        print(f"{'':24} {e.question}")
+    return 0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs experiments in private namespaces; 1 if a run failed, whatever the verdicts are."""
+    try:
+        chosen = [load(name) for name in args.names]
+        for experiment in chosen:
+            _check_filters(experiment, args)
+        require("ip", "ss", "nsenter", "sysctl", "iperf3")
+        program("sumrate-link")
+        args.output.mkdir(parents=True, exist_ok=True)
+    except ExperimentError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE
+    except (MissingProgramError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    try:
+        return run_isolated(lambda: max([_run_one(e, args) for e in chosen]))
+    except IsolationUnavailableError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _check_filters(experiment: Experiment, args: argparse.Namespace) -> None:
+    """Refuses conditions and schemes that the experiment does not have."""
+    for kind, wanted, known in (
+        ("condition", args.condition, [c.name for c in experiment.conditions]),
+        ("scheme", args.scheme, scheme_names(experiment)),
+    ):
+        for name in set(wanted) - set(known):
+            raise ExperimentError(
+                f"{experiment.name} has no {kind} `{name}`; it has {', '.join(known)}"
+            )
+
+
+def _run_one(experiment: Experiment, args: argparse.Namespace) -> int:
+    raise_own()
+    repetitions = args.repetitions or (1 if args.quick else experiment.repetitions)
+    plan = Plan(experiment, repetitions, tuple(args.condition), tuple(args.scheme))
+    work = Path("/run/sumrate-lab")  # on the private tmpfs: gone with the processes
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    origin: dict[str, Any] = provenance(sys.argv) | {"sampler_real_time": granted()}
+    runs = run_all(plan, work, Progress(plan.seconds(), quiet=args.json))
+    origin["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
+    found = judge(experiment, runs)
+    folder = args.output.resolve() / experiment.name
+    write(folder, experiment, runs, found, origin)
+    if args.json:
+        print(json.dumps([v.document() for v in found], indent=1))
+    else:
+        print(f"{experiment.title}: {experiment.question}")
+        print("\n".join(_verdict_lines(found)))
+        print(f"results: {folder}")
+    failed = [r for r in runs if "error" in r.detail]
+    for bad in failed:
+        print(f"FAILED {bad.condition}, {bad.scheme}: {bad.detail['error']}", file=sys.stderr)
+    for scheme in dict.fromkeys(r.scheme for r in runs if "missing" in r.detail):
+        reason = next(r.detail["missing"] for r in runs if r.scheme == scheme)
+        print(f"missing {scheme}: {reason}", file=sys.stderr)
+    if late := sum(r.void for r in runs):
+        print(f"{late} of {len(runs)} runs are void: the emulator was late", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _verdict_lines(found: Sequence[Verdict]) -> list[str]:
+    return [
+        f"  {v.verdict:8} {v.id:22} {v.measured:>18} ({v.expected}) {v.statement}"
+        + (f"\n{'':32}because {v.cause}" if v.cause else "")
+        for v in found
+    ]
+
+
+def report(args: argparse.Namespace) -> int:
+    """Writes the page of all results that are there."""
+    from sumrate.report.lab import RunError, write_report  # noqa: PLC0415 (plots load slowly)
+
+    folders = sorted(p.parent for p in args.results.glob("*/manifest.json"))
+    if not folders:
+        print(f"error: no results in {args.results}: `sumrate-lab run NAME` first", file=sys.stderr)
+        return 1
+    page = args.output or args.results / "report.html"
+    try:
+        write_report(folders, FOLDER / CATALOGUE, page)
+    except RunError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(page)
+    return 0
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Prints the medians of two result folders side by side."""
+    from sumrate.report.lab import RunError, compare_table  # noqa: PLC0415
+
+    try:
+        print(compare_table(args.a, args.b))
+    except RunError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def objections(folder: Path) -> list[str]:
+    """Why a result must not be kept; empty if it may."""
+    path = folder / "manifest.json"
+    if not path.is_file():
+        return [f"{folder} has no manifest: run it first"]
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    found = []
+    commit = str(manifest["commit"])
+    if commit.endswith("-dirty") or commit == "unknown":
+        found.append(f"{folder.name}: made from uncommitted files ({commit})")
+    found += [f"{folder.name}: {r['condition']}, {r['scheme']} failed"
+              for r in manifest["runs"] if "error" in r]  # fmt: skip
+    if manifest["void_runs"] * 5 > len(manifest["runs"]):
+        found.append(f"{folder.name}: {manifest['void_runs']} of {len(manifest['runs'])} are void")
+    return found
+
+
+def keep(args: argparse.Namespace) -> int:
+    """Copies results into the repository; refuses what must not count."""
+    refused = [why for name in args.names for why in objections(args.results / name)]
+    if refused:
+        print("\n".join(["not kept:", *refused]), file=sys.stderr)
+        return 1
+    for name in args.names:
+        target = KEPT / name
+        target.mkdir(parents=True, exist_ok=True)
+        for file in ("metrics.parquet", "series.parquet", "verdicts.json"):
+            shutil.copyfile(args.results / name / file, target / file)
+        _keep_manifest(args.results / name / "manifest.json", target / "manifest.json")
+        print(target)
+    return 0
+
+
+def _keep_manifest(source: Path, target: Path) -> None:
+    """Without this machine's paths."""
+    text = source.read_text(encoding="utf-8").replace(f"{REPOSITORY}/", "")
+    target.write_text(text, encoding="utf-8")
+
+
+def verdicts(args: argparse.Namespace) -> int:
+    """Prints every claim with its verdict."""
+    results = args.results
+    shown = results.relative_to(REPOSITORY) if results.is_relative_to(REPOSITORY) else results
+    found = entries(results)
+    if args.readme:
+        readme.write(REPOSITORY / "README.md", found)
+    found = [e for e in found if not args.goals or e.document == "goal"]
+    if args.json:
+        rows = [e.as_dict() for e in found]
+        for row in rows:
+            row["results"] = row["results"].replace(str(results), str(shown))
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    print("\n".join(_entry_line(e) for e in found))
+    counts = Counter(e.verdict for e in found)
+    print("\n" + ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items())))
+    return 0
+
+
+def _entry_line(entry: Entry) -> str:
+    line = f"{entry.verdict:8} {entry.id:24} {entry.experiment:18} {entry.measured:20}"
+    because = f"  ({entry.cause})" if entry.cause and entry.verdict != "holds" else ""
+    return line.rstrip() + because

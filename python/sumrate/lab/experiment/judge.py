@@ -1,0 +1,160 @@
+"""Decides from measured values whether claims and goals hold."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sumrate.lab.experiment.model import EVERY, Check, Experiment, Selection
+from sumrate.lab.experiment.record import Run, percentile
+
+HOLDS, FAILS, DEPENDS, NOT_RUN = "holds", "fails", "depends", "not-run"
+
+STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
+    "median": statistics.median,
+    "mean": statistics.fmean,
+    "min": min,
+    "max": max,
+    "p5": lambda values: percentile(values, 0.05) or 0.0,
+    "p99": lambda values: percentile(values, 0.99) or 0.0,
+    "count": lambda values: float(len(values)),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check in one condition, congestion control and buffers."""
+
+    statement: str
+    condition: str
+    congestion_control: str
+    buffers: str
+    measured: float | None
+    expected: str
+    holds: bool | None
+    """None if it was not measured."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the findings say about one claim or goal."""
+
+    id: str
+    kind: str
+    """`claim` or `goal`."""
+    verdict: str
+    measured: str
+    expected: str
+    statement: str
+    cause: str
+    findings: tuple[Finding, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As kept in verdicts.json: the id is under `claim` or `goal`."""
+        return {
+            self.kind: self.id,
+            **{k: v for k, v in asdict(self).items() if k not in ("id", "kind")},
+        }
+
+
+def judge(experiment: Experiment, runs: Sequence[Run]) -> list[Verdict]:
+    """Verdicts of every claim and goal that the experiment's checks name, in their order."""
+    findings: dict[tuple[str, str], list[tuple[Check, Finding]]] = defaultdict(list)
+    for check in experiment.checks:
+        for kind in ("claim", "goal"):
+            if identity := getattr(check, kind):
+                findings[identity, kind] += [(check, f) for f in _findings(experiment, runs, check)]
+    return [_verdict(identity, kind, found) for (identity, kind), found in findings.items()]
+
+
+def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iterable[Finding]:
+    every: dict[str, list[str]] = {
+        "condition": [c.name for c in experiment.conditions],
+        "congestion_control": list(experiment.congestion_control),
+        "buffers": list(experiment.buffers),
+    }
+
+    def choices(key: str) -> list[str]:
+        chosen = getattr(check.value, key)
+        return every[key] if chosen == EVERY else [chosen or every[key][0]]
+
+    for buffers in choices("buffers"):
+        for congestion_control in choices("congestion_control"):
+            for condition in choices("condition"):
+                at = (condition, congestion_control, buffers)
+                measured = _selected(runs, check.value, at)
+                if check.over is not None:
+                    below = _selected(runs, check.over, at)
+                    measured = measured / below if measured is not None and below else None
+                yield Finding(
+                    check.statement, *at, measured, _limits(check), _holds(check, measured)
+                )
+
+
+def _selected(runs: Sequence[Run], selection: Selection, at: tuple[str, str, str]) -> float | None:
+    """The statistic of a metric over the repetitions that are not void."""
+    keys = ("condition", "congestion_control", "buffers")
+    wanted = {
+        key: here if getattr(selection, key) in ("", EVERY) else getattr(selection, key)
+        for key, here in zip(keys, at, strict=True)
+    }
+    values = [
+        metric.value
+        for run in runs
+        if run.scheme == selection.scheme and not run.void
+        if all(getattr(run, key) == value for key, value in wanted.items())
+        for metric in run.metrics
+        if metric.name == selection.metric
+    ]
+    return STATISTICS[selection.statistic](values) if values else None
+
+
+def _limits(check: Check) -> str:
+    parts = []
+    if check.at_least is not None:
+        parts.append(f"at least {check.at_least:g}")
+    if check.at_most is not None:
+        parts.append(f"at most {check.at_most:g}")
+    return " and ".join(parts)
+
+
+def _holds(check: Check, measured: float | None) -> bool | None:
+    if measured is None:
+        return None
+    above = check.at_least is None or measured >= check.at_least
+    return above and (check.at_most is None or measured <= check.at_most)
+
+
+def _verdict(identity: str, kind: str, found: Sequence[tuple[Check, Finding]]) -> Verdict:
+    known = [(check, f) for check, f in found if f.holds is not None]
+    failed = [(check, f) for check, f in known if not f.holds]
+    if not known or len(known) < len(found):
+        verdict = FAILS if failed and len(known) == len(found) else NOT_RUN
+    elif not failed:
+        verdict = HOLDS
+    else:
+        verdict = FAILS if len(failed) == len(known) else DEPENDS
+    by_statement: dict[str, list[Finding]] = defaultdict(list)
+    for check, finding in found:
+        by_statement[check.statement].append(finding)
+    causes = dict.fromkeys(check.cause for check, _ in failed if check.cause)
+    return Verdict(
+        id=identity,
+        kind=kind,
+        verdict=verdict,
+        measured="; ".join(filter(None, (_range(group) for group in by_statement.values()))),
+        expected="; ".join(group[0].expected for group in by_statement.values()),
+        statement="; ".join(by_statement),
+        cause=" ".join(causes),
+        findings=tuple(f for _, f in found),
+    )
+
+
+def _range(found: Sequence[Finding]) -> str:
+    """One value, or the least and largest of several."""
+    values = [f.measured for f in found if f.measured is not None]
+    if not values:
+        return ""
+    texts = [f"{value:.4g}" for value in (min(values), max(values))]
+    return texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"

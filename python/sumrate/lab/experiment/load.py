@@ -1,0 +1,115 @@
+"""Reads experiment files; what is wrong is said with its line."""
+
+import difflib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from sumrate.lab.experiment.model import EVERY, Check, Experiment
+from sumrate.lab.programs import REPOSITORY
+
+FOLDER = REPOSITORY / "experiments"
+CATALOGUE = "claims.toml"
+
+
+class ExperimentError(ValueError):
+    """An experiment file cannot be used; the message has the file, the line and what is wrong."""
+
+
+def names(folder: Path = FOLDER) -> list[str]:
+    """Names of all experiments, sorted."""
+    return sorted(path.stem for path in folder.glob("*.toml") if path.name != CATALOGUE)
+
+
+def load(name: str, folder: Path = FOLDER) -> Experiment:
+    """Reads one experiment and checks that everything it names exists in it.
+
+    Raises:
+        ExperimentError: there is no such file, or it is wrong.
+
+    """
+    path = folder / f"{name}.toml"
+    if not path.is_file():
+        near = difflib.get_close_matches(name, names(folder), n=1)
+        hint = f"; did you mean {near[0]}?" if near else "; `sumrate-lab list` shows them all"
+        raise ExperimentError(f"there is no experiment `{name}` in {folder}{hint}")
+    text = path.read_text(encoding="utf-8")
+    try:
+        experiment = msgspec.toml.decode(text, type=Experiment)
+    except msgspec.DecodeError as error:
+        raise ExperimentError(f"{path.name}{_line_of(text, str(error))}: {error}") from error
+    problems = list(_problems(experiment, path.stem))
+    if problems:
+        where, what = problems[0]
+        raise ExperimentError(f"{path.name}{_line_of(text, f'`{where}`')}: {what}")
+    return experiment
+
+
+def _line_of(text: str, message: str) -> str:
+    """`:LINE` of the last word that the message quotes or whose path it names; else nothing."""
+    for word in (*re.findall(r"`([^`$]+)`", message), *re.findall(r"\.(\w+)", message)[::-1]):
+        for number, line in enumerate(text.splitlines(), start=1):
+            if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line):
+                return f":{number}"
+    return ""
+
+
+def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
+    """What is inconsistent: the word at fault, and the sentence about it."""
+    if experiment.name != stem:
+        yield experiment.name, f"the name `{experiment.name}` is not the file's"
+    links = {link.name for link in experiment.links}
+    conditions = {condition.name for condition in experiment.conditions}
+    for condition in experiment.conditions:
+        for link in condition.links.keys() - links:
+            yield link, f"condition {condition.name} changes `{link}`, which is no link"
+        for scheme in set(condition.schemes) - set(scheme_names(experiment)):
+            yield scheme, f"condition {condition.name} runs `{scheme}`, which is no scheme"
+        if all(getattr(condition.links.get(link), "absent", False) for link in links):
+            yield condition.name, f"condition `{condition.name}` leaves no link"
+    if experiment.baseline and experiment.baseline not in conditions:
+        yield experiment.baseline, f"baseline `{experiment.baseline}` is no condition"
+    if not 1 <= experiment.repetitions <= 1000 or not 0 < experiment.seconds <= 3600:
+        yield "repetitions", "`repetitions` must be 1 to 1000 and seconds 0 to 3600"
+    schemes = scheme_names(experiment)
+    if len(schemes) != len(set(schemes)):
+        yield schemes[0], f"two schemes have the same name: {', '.join(schemes)}"
+    for check in experiment.checks:
+        yield from _check_problems(check, experiment)
+
+
+def _check_problems(check: Check, experiment: Experiment) -> Iterator[tuple[str, str]]:
+    if not (check.claim or check.goal):
+        yield check.statement, f"`{check.statement}` names neither a claim nor a goal"
+    if check.at_least is None and check.at_most is None:
+        yield check.statement, f"`{check.statement}` has neither at_least nor at_most: cannot fail"
+    known: dict[str, list[str]] = {
+        "scheme": scheme_names(experiment),
+        "condition": [c.name for c in experiment.conditions],
+        "congestion_control": list(experiment.congestion_control),
+        "buffers": list(experiment.buffers),
+    }
+    for selection in (check.value, check.over):
+        if selection is None:
+            continue
+        for key, allowed in known.items():
+            value = getattr(selection, key)
+            if value and value != EVERY and value not in allowed:
+                near = difflib.get_close_matches(value, allowed, n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                yield value, f"`{value}` is no {key.replace('_', ' ')} of this experiment{hint}"
+        if not selection.condition and selection is check.value:
+            yield check.statement, f"`{check.statement}` names no condition"
+
+
+def scheme_names(experiment: Experiment) -> list[str]:
+    """Names of all schemes in results, the links alone by the links' names."""
+    found: list[str] = []
+    for scheme in experiment.schemes:
+        if scheme.kind == "alone":
+            found += [link.name for link in experiment.links]
+        else:
+            found.append(scheme.name or scheme.kind)
+    return found

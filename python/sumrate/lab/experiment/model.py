@@ -1,0 +1,136 @@
+"""What an experiment file says.
+
+Every field of `experiments/NAME.toml` is one attribute here; a key that is not is refused.
+"""
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+Kind = Literal["alone", "mptcp", "mptcp-backup", "sumrate", "aggligator", "tquic"]
+Method = Literal["bench", "stream"]
+Buffers = Literal["default", "large"]
+TraceKind = Literal["wigig-los", "wigig-nlos", "wigig-mobility", "wifi-los"]
+Statistic = Literal["median", "min", "max", "mean", "p5", "p99", "count"]
+EVERY = "*"
+
+
+class Setting(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Base of everything in an experiment file: no other keys, no changes."""
+
+
+class LinkSetting(Setting, frozen=True):
+    """One radio: a symmetric link; rate in Mbit/s, times in ms."""
+
+    name: str
+    title: str
+    rate_mbps: float
+    rtt_ms: float
+    queue_ms: float = 20.0
+
+
+class Flap(Setting, frozen=True):
+    """A link that goes dark for `dark_s` in every `every_s` seconds, first at `first_s`."""
+
+    first_s: float
+    dark_s: float
+    every_s: float
+
+
+class Change(Setting, frozen=True):
+    """What a condition does to one link; what is not named stays as it is."""
+
+    loss: float | None = None
+    """Independent loss probability of each segment towards the client."""
+    loss_up: float | None = None
+    """The same towards the server."""
+    extra_rtt_ms: float = 0.0
+    rate_mbps: float | None = None
+    rtt_ms: float | None = None
+    queue_ms: float | None = None
+    blackouts: tuple[tuple[float, float], ...] = ()
+    """Intervals in which nothing passes, seconds after the first byte."""
+    up_blackouts: tuple[tuple[float, float], ...] = ()
+    """Intervals in which nothing passes towards the server only."""
+    flap: Flap | None = None
+    trace: TraceKind | None = None
+    absent: bool = False
+    """The link does not exist in this condition."""
+
+
+class ConditionSetting(Setting, frozen=True):
+    """A named state of the links."""
+
+    name: str
+    title: str
+    seconds: float | None = None
+    schemes: tuple[str, ...] = ()
+    """Only these run in this condition; all if not given."""
+    links: dict[str, Change] = field(default_factory=dict)
+
+
+class SchemeSetting(Setting, frozen=True):
+    """A transport under test. `alone` stands for one single-path TCP for each link."""
+
+    kind: Kind
+    name: str = ""
+    """In results; the kind if not given."""
+    title: str = ""
+    options: tuple[str, ...] = ()
+    """Sumrate: flags of both ends."""
+    first: str | None = None
+    """The link that the connection starts on (the first one)."""
+
+
+class Selection(Setting, frozen=True):
+    """Which measured values; `*` as condition, congestion control or buffers means each of them."""
+
+    metric: str
+    scheme: str
+    condition: str = ""
+    """The check's own condition if empty."""
+    congestion_control: str = ""
+    buffers: str = ""
+    statistic: Statistic = "median"
+
+
+class Check(Setting, frozen=True):
+    """What decides whether a claim or a goal holds."""
+
+    statement: str
+    """In words, with the limit in it."""
+    value: Selection
+    claim: str = ""
+    """Id in `experiments/claims.toml`."""
+    goal: str = ""
+    """Id of a performance goal, such as P1."""
+    over: Selection | None = None
+    """The value is divided by this one."""
+    at_least: float | None = None
+    at_most: float | None = None
+    cause: str = ""
+    """Why it does not hold, where that is known."""
+
+
+class Experiment(Setting, frozen=True):
+    """A whole experiment file."""
+
+    schema: Literal[1]
+    name: str
+    title: str
+    question: str
+    method: Method
+    seconds: float
+    links: tuple[LinkSetting, ...]
+    conditions: tuple[ConditionSetting, ...]
+    schemes: tuple[SchemeSetting, ...]
+    checks: tuple[Check, ...] = ()
+    repetitions: int = 5
+    seed: int = 1
+    warmup_s: float = 0.0
+    pace_mbps: float | None = None
+    """Method stream: blocks of 16 KiB at this rate, whose delay from sender to receiver counts."""
+    congestion_control: tuple[str, ...] = ("cubic",)
+    buffers: tuple[Buffers, ...] = ("default",)
+    baseline: str = ""
+    """The condition whose single-path goodputs are the links' rates where links go dark."""

@@ -1,0 +1,160 @@
+"""One measured run, and the numbers in it."""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from sumrate.lab.links import Blackout
+
+STEP_S = 0.1
+"""Length of the samples whose percentiles are reported."""
+RECOVERED = 0.95
+"""A rate has returned when 100 ms reach this share of what it was before."""
+SETTLE_S = 0.5
+"""Rate before a blackout: the mean of this long before it."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A value with its unit."""
+
+    name: str
+    value: float
+    unit: str
+
+
+@dataclass
+class Run:
+    """One scheme once in one condition."""
+
+    scheme: str
+    condition: str
+    congestion_control: str
+    buffers: str
+    repetition: int
+    seed: int
+    void: bool = False
+    metrics: list[Metric] = field(default_factory=list)
+    series: list[tuple[float, float]] = field(default_factory=list)
+    """Middle of each 100 ms in seconds, and its goodput in Mbit/s."""
+    detail: dict[str, Any] = field(default_factory=dict)
+    """Commands, lateness, settings, an error or the reason why the scheme is missing."""
+
+    def value(self, metric: str) -> float | None:
+        """The first value of a metric."""
+        return next((m.value for m in self.metrics if m.name == metric), None)
+
+    def add(self, name: str, value: float | None, unit: str) -> None:
+        """Adds a value, if there is one."""
+        if value is not None and math.isfinite(value):
+            self.metrics.append(Metric(name, float(value), unit))
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The value below which this share of the values lies (nearest rank)."""
+    if not values:
+        return None
+    ranked = sorted(values)
+    return ranked[min(len(ranked) - 1, max(0, math.ceil(share * len(ranked)) - 1))]
+
+
+def add_samples(run: Run) -> None:
+    """Percentiles of the 100 ms samples; the first and last half second are left out."""
+    if not run.series:
+        return
+    end = run.series[-1][0] - 0.5
+    steady = [value for at, value in run.series if 0.5 < at < end]
+    for name, share in (("p5", 0.05), ("p50", 0.5), ("p95", 0.95)):
+        run.add(f"sample_{name}_mbps", percentile(steady, share), "Mbit/s")
+
+
+def add_benchmark(run: Run, details: Mapping[str, Any]) -> None:
+    """What `sumrate bench` and iperf3 say beside the goodput."""
+    cpu = details.get("cpu_seconds")
+    received = details.get("bytes")
+    if received is None and run.value("goodput_mbps"):
+        received = (run.value("goodput_mbps") or 0.0) * 125e3 * float(details.get("seconds", 0))
+    if isinstance(cpu, Mapping) and received:
+        used = [value for value in cpu.values() if value is not None]
+        run.add("cpu_s_per_gb", sum(used) / (received / 1e9), "s/GB")
+    delay = details.get("in_order_delay_ms")
+    if isinstance(delay, Mapping):
+        for name in ("p50", "p99"):
+            run.add(f"in_order_delay_{name}_ms", delay.get(name), "ms")
+    run.add("longest_stall_ms", details.get("longest_stall_ms"), "ms")
+    run.add("reassembly_peak_bytes", details.get("receive_buffer_peak_bytes"), "B")
+    if details.get("redundant_bytes") is not None and details.get("bytes"):
+        run.add("redundant_share", details["redundant_bytes"] / details["bytes"], "ratio")
+    if "intervals" in details:
+        run.series = [
+            ((i["start_s"] + i["end_s"]) / 2, i["goodput_mbps"]) for i in details["intervals"]
+        ]
+
+
+class Bins:
+    """Bytes received in each 5 ms of a run, counted from its first byte."""
+
+    def __init__(self, step_s: float, received: Sequence[int]) -> None:
+        """Takes the length of a bin in seconds and the bytes of each."""
+        self.step_s = step_s
+        self.received = received
+
+    @classmethod
+    def of_totals(cls, step_s: float, totals: Sequence[int]) -> Self:
+        """From the bytes received by the end of each bin."""
+        before = [0, *totals[:-1]]
+        return cls(step_s, [b - a for a, b in zip(before, totals, strict=True)])
+
+    def mbps(self, start_s: float, end_s: float) -> float:
+        """Mean goodput between two times, to the next bin."""
+        first, last = round(start_s / self.step_s), round(end_s / self.step_s)
+        last = min(max(last, first + 1), len(self.received))
+        length = (last - first) * self.step_s
+        return sum(self.received[first:last]) * 8e-6 / length if length > 0 else 0.0
+
+    def series(self) -> list[tuple[float, float]]:
+        """The 100 ms samples: middle in seconds, Mbit/s."""
+        count = int(len(self.received) * self.step_s / STEP_S + 1e-9)
+        return [
+            (round((i + 0.5) * STEP_S, 3), self.mbps(i * STEP_S, (i + 1) * STEP_S))
+            for i in range(count)
+        ]
+
+    def longest_silence_ms(self, start_s: float, end_s: float) -> float:
+        """The longest run of empty bins that touches the interval, to one bin."""
+        first, last = int(start_s / self.step_s), math.ceil(end_s / self.step_s)
+        longest = current = 0
+        for index, value in enumerate(self.received):
+            current = 0 if value else current + 1
+            if current and index >= first and index - current < last:
+                longest = max(longest, current)
+        return longest * self.step_s * 1000
+
+    def recovery_ms(self, dark: Blackout) -> float | None:
+        """From the end of a blackout until 100 ms carry again what was carried before it."""
+        before = self.mbps(max(0.0, dark.start_s - SETTLE_S), dark.start_s)
+        first = math.ceil(dark.end_s / self.step_s)
+        width = round(STEP_S / self.step_s)
+        for index in range(first, len(self.received) - width):
+            if self.mbps(index * self.step_s, index * self.step_s + STEP_S) >= RECOVERED * before:
+                return (index * self.step_s - dark.end_s) * 1000
+        return None
+
+
+def add_blackouts(run: Run, bins: Bins, dark: Iterable[Blackout]) -> None:
+    """One value for each blackout: longest silence, goodput meanwhile, time until it is back."""
+    for blackout in dark:
+        if blackout.end_s + STEP_S > len(bins.received) * bins.step_s:
+            continue
+        silence = bins.longest_silence_ms(blackout.start_s, blackout.end_s)
+        run.add("blackout_stall_ms", silence, "ms")
+        rate = bins.mbps(blackout.start_s, blackout.end_s)
+        run.add("blackout_goodput_mbps", rate, "Mbit/s")
+        run.add("recovery_ms", bins.recovery_ms(blackout), "ms")
+
+
+def spread(values: Sequence[float]) -> tuple[float, float, float]:
+    """Median, least and largest."""
+    return statistics.median(values), min(values), max(values)

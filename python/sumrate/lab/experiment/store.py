@@ -1,0 +1,134 @@
+"""Keeps a run of an experiment: tables as Parquet, manifest and verdicts as JSON."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sumrate.lab.experiment.judge import Verdict
+from sumrate.lab.experiment.model import Check, Experiment
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.topology import links_shown
+from sumrate.lab.results import write_json
+
+SCHEMA = "sumrate.lab.run.v1"
+METRICS = pa.schema(
+    [
+        ("experiment", pa.string()),
+        ("claims", pa.string()),
+        ("scheme", pa.string()),
+        ("condition", pa.string()),
+        ("congestion_control", pa.string()),
+        ("buffers", pa.string()),
+        ("repetition", pa.int32()),
+        ("seed", pa.int64()),
+        ("void", pa.bool_()),
+        ("metric", pa.string()),
+        ("value", pa.float64()),
+        ("unit", pa.string()),
+    ]
+)
+SERIES = pa.schema(
+    [
+        ("experiment", pa.string()),
+        ("scheme", pa.string()),
+        ("condition", pa.string()),
+        ("congestion_control", pa.string()),
+        ("buffers", pa.string()),
+        ("repetition", pa.int32()),
+        ("t_s", pa.float32()),
+        ("goodput_mbps", pa.float32()),
+    ]
+)
+
+
+def write(
+    folder: Path,
+    experiment: Experiment,
+    runs: Sequence[Run],
+    verdicts: Sequence[Verdict],
+    origin: dict[str, Any],
+) -> None:
+    """Writes the four files of a run into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _table(folder / "metrics.parquet", METRICS, _metric_rows(experiment, runs))
+    _table(folder / "series.parquet", SERIES, _series_rows(experiment, runs))
+    write_json(folder / "manifest.json", manifest(experiment, runs, origin))
+    write_json(folder / "verdicts.json", [v.document() for v in verdicts])
+
+
+def manifest(experiment: Experiment, runs: Sequence[Run], origin: dict[str, Any]) -> dict[str, Any]:
+    """What makes the run reproducible and what happened in it."""
+    schemes: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        entry = schemes.setdefault(run.scheme, {"name": run.scheme, "title": run.detail["title"]})
+        if "missing" in run.detail:
+            entry["missing"] = run.detail["missing"]
+    return {
+        "schema": SCHEMA,
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "question": experiment.question,
+        "method": experiment.method,
+        **origin,
+        "seeds": sorted({run.seed for run in runs}),
+        "links": links_shown(experiment),
+        "schemes": list(schemes.values()),
+        "conditions": [{"name": c.name, "title": c.title} for c in experiment.conditions],
+        "repetitions": 1 + max((run.repetition for run in runs), default=-1),
+        "void_runs": sum(run.void for run in runs),
+        "runs": [_shown(run) for run in runs],
+    }
+
+
+def _shown(run: Run) -> dict[str, Any]:
+    keys = ("scheme", "condition", "congestion_control", "buffers", "repetition", "seed", "void")
+    detail = {key: value for key, value in run.detail.items() if key not in ("title", "emulator")}
+    return {key: getattr(run, key) for key in keys} | detail
+
+
+def _claims(experiment: Experiment, run: Run, metric: str) -> str:
+    def uses(check: Check) -> bool:
+        chosen = [s for s in (check.value, check.over) if s is not None]
+        return any(s.metric == metric and s.scheme == run.scheme for s in chosen)
+
+    found = [c.claim or c.goal for c in experiment.checks if uses(c)]
+    return ",".join(dict.fromkeys(found))
+
+
+def _metric_rows(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any]]:
+    return [
+        {
+            **_key(experiment, run),
+            "claims": _claims(experiment, run, metric.name),
+            "seed": run.seed,
+            "void": run.void,
+            "metric": metric.name,
+            "value": metric.value,
+            "unit": metric.unit,
+        }
+        for run in runs
+        for metric in run.metrics
+    ]
+
+
+def _series_rows(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any]]:
+    return [
+        {**_key(experiment, run), "t_s": at, "goodput_mbps": value}
+        for run in runs
+        if not run.void
+        for at, value in run.series
+    ]
+
+
+def _key(experiment: Experiment, run: Run) -> dict[str, Any]:
+    keys = ("scheme", "condition", "congestion_control", "buffers", "repetition")
+    return {"experiment": experiment.name, **{key: getattr(run, key) for key in keys}}
+
+
+def _table(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
+    partial = path.with_suffix(".part")
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial, compression="zstd")
+    partial.replace(path)

@@ -1,0 +1,160 @@
+"""Links and schemes of an experiment, as the laboratory builds them."""
+
+from dataclasses import replace
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.endpoints import (
+    Aggligator,
+    KernelMptcp,
+    KernelMptcpBackup,
+    Scheme,
+    SinglePath,
+    Sumrate,
+    Tquic,
+)
+from sumrate.lab.experiment.model import (
+    Change,
+    ConditionSetting,
+    Experiment,
+    LinkSetting,
+    SchemeSetting,
+)
+from sumrate.lab.links import Blackout, Impairment, Link
+from sumrate.traces import generate, write
+
+BUFFER_SETTINGS = {
+    "default": {},
+    "large": {
+        "net.ipv4.tcp_rmem": "4096 131072 134217728",
+        "net.ipv4.tcp_wmem": "4096 16384 134217728",
+    },
+}
+"""What each name of buffers sets on both hosts; `default` leaves the kernel's, which is recorded.
+128 MiB hold a 500 ms round trip at 2 Gbit/s."""
+
+
+TRACE_SPARE_S = 2.0
+"""A trace is this much longer than the run: programs take a moment to start."""
+
+
+def seconds_of(experiment: Experiment, condition: ConditionSetting) -> float:
+    """How long a run takes in this condition."""
+    return condition.seconds or experiment.seconds
+
+
+def links_of(experiment: Experiment, condition: ConditionSetting) -> tuple[Link, ...]:
+    """The links that exist in a condition."""
+    found = []
+    for subnet, setting in enumerate(experiment.links, start=1):
+        change = condition.links.get(setting.name, Change())
+        if not change.absent:
+            found.append(_link(setting, change, subnet, seconds_of(experiment, condition)))
+    return tuple(found)
+
+
+def traced_links(
+    experiment: Experiment, condition: ConditionSetting, seed: int, folder: Path
+) -> tuple[Link, ...]:
+    """The links with their traces, which are written into `folder`.
+
+    All schemes of a repetition get the same traces; links of one kind differ.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    for link in links_of(experiment, condition):
+        kind = condition.links.get(link.name, Change()).trace
+        if kind is None:
+            found.append(link)
+            continue
+        path = folder / f"{link.name}-{kind}-{seed}.trace"
+        seconds = seconds_of(experiment, condition) + experiment.warmup_s + TRACE_SPARE_S
+        write(generate(kind, seed=seed * 64 + link.subnet, seconds=seconds), path)
+        found.append(link.with_trace(path))
+    return tuple(found)
+
+
+def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> Link:
+    def direction(loss: float | None) -> Impairment:
+        rtt = setting.rtt_ms if change.rtt_ms is None else change.rtt_ms
+        return Impairment(
+            rate_mbps=change.rate_mbps or setting.rate_mbps,
+            delay_ms=(rtt + change.extra_rtt_ms) / 2,
+            queue_ms=change.queue_ms or setting.queue_ms,
+            loss=loss or 0.0,
+        )
+
+    return Link(
+        setting.name,
+        subnet,
+        down=direction(change.loss),
+        up=direction(change.loss_up),
+        blackouts=blackouts_of(change, seconds),
+    )
+
+
+def blackouts_of(change: Change, seconds: float) -> tuple[Blackout, ...]:
+    """The dark intervals of a link during a run."""
+    dark = [Blackout(start, end) for start, end in change.blackouts]
+    dark += [Blackout(start, end, "a_to_b") for start, end in change.up_blackouts]
+    if change.flap:
+        flap = change.flap
+        starts = (flap.first_s + i * flap.every_s for i in count())
+        dark += [
+            Blackout(round(s, 6), round(s + flap.dark_s, 6))
+            for s in takewhile(lambda s: s + flap.dark_s <= seconds, starts)
+        ]
+    return tuple(sorted(dark, key=lambda b: b.start_s))
+
+
+def dark_share(link: Link, seconds: float) -> float:
+    """The share of a run in which a link carries nothing in both directions."""
+    dark = sum(b.end_s - b.start_s for b in link.blackouts if b.direction == "both")
+    return min(1.0, dark / seconds)
+
+
+def schemes_of(experiment: Experiment, links: tuple[Link, ...]) -> list[Scheme]:
+    """The schemes as they are in a condition with these links, the links alone first."""
+    titles = {link.name: link.title for link in experiment.links}
+    found: list[Scheme] = []
+    for setting in experiment.schemes:
+        if setting.kind == "alone":
+            found += [SinglePath(link, f"{titles[link.name]} alone") for link in links]
+        else:
+            found.append(_scheme(setting))
+    return found
+
+
+def _scheme(setting: SchemeSetting) -> Scheme:
+    made: Scheme = {
+        "mptcp": KernelMptcp,
+        "mptcp-backup": KernelMptcpBackup,
+        "sumrate": Sumrate,
+        "aggligator": Aggligator,
+        "tquic": Tquic,
+    }[setting.kind]()
+    if setting.options:
+        made = replace(made, options=setting.options)  # type: ignore[type-var]
+    names = {key: getattr(setting, key) for key in ("name", "title") if getattr(setting, key)}
+    return replace(made, **names) if names else made  # type: ignore[type-var]
+
+
+def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
+    """The calibration of every link in every condition, for the manifest."""
+    titles = {link.name: link.title for link in experiment.links}
+    return [
+        {
+            "condition": condition.name,
+            "name": link.name,
+            "title": titles[link.name],
+            "rate_mbps": link.down.rate_mbps,
+            "rtt_ms": link.down.delay_ms + link.up.delay_ms,
+            "queue_ms": link.down.queue_ms,
+            "loss": link.down.loss,
+            "loss_up": link.up.loss,
+            "blackouts": [[b.start_s, b.end_s, b.direction] for b in link.blackouts],
+        }
+        for condition in experiment.conditions
+        for link in links_of(experiment, condition)
+    ]

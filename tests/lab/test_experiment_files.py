@@ -1,0 +1,122 @@
+"""Experiment files: the shipped ones are right, wrong ones are refused with their line."""
+
+from pathlib import Path
+
+import pytest
+
+from sumrate.lab.experiment.catalogue import claims, entries, judges
+from sumrate.lab.experiment.commands import KEPT, objections
+from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names, scheme_names
+from sumrate.lab.experiment.readme import is_in_step
+from sumrate.lab.programs import REPOSITORY
+
+GOOD = """schema = 1
+name = "trial"
+title = "Trial"
+question = "Is it?"
+method = "bench"
+seconds = 1.0
+
+[[links]]
+name = "wifi"
+title = "WiFi"
+rate_mbps = 100.0
+rtt_ms = 3.0
+
+[[schemes]]
+kind = "alone"
+
+[[schemes]]
+kind = "sumrate"
+
+[[conditions]]
+name = "normal"
+title = "normal"
+
+[[checks]]
+claim = "T-4.1b-normal"
+statement = "it is"
+value = { metric = "sum_ratio", scheme = "sumrate", condition = "normal" }
+at_least = 0.9
+"""
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_shipped_experiment_is_right(name: str) -> None:
+    experiment = load(name)
+    known = claims()
+    for check in experiment.checks:
+        assert not check.claim or check.claim in known, f"{check.claim} is not in the catalogue"
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "trial.toml").write_text(text)
+    return folder
+
+
+def test_a_good_file_is_read(tmp_path: Path) -> None:
+    experiment = load("trial", written(tmp_path, GOOD))
+    assert scheme_names(experiment) == ["wifi", "sumrate"]
+    assert experiment.repetitions == 5
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("rtt_ms = 3.0", "rtt = 3.0", 12, "rtt"),
+        ("at_least = 0.9", 'at_least = "much"', 28, "at_least"),
+        ('scheme = "sumrate"', 'scheme = "sumrat"', 27, "did you mean sumrate"),
+        ('condition = "normal"', 'condition = "norml"', 27, "did you mean normal"),
+        ("at_least = 0.9", "", 26, "cannot fail"),
+        ('name = "trial"', 'name = "other"', 2, "is not the file's"),
+        ('title = "normal"\n', 'title = "normal"\nlinks.lte.loss = 0.1\n', 23, "is no link"),
+        ('claim = "T-4.1b-normal"\n', "", 25, "neither a claim nor a goal"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(
+    tmp_path: Path, old: str, new: str, line: int, said: str
+) -> None:
+    assert old in GOOD
+    with pytest.raises(ExperimentError) as refused:
+        load("trial", written(tmp_path, GOOD.replace(old, new)))
+    assert f"trial.toml:{line}" in str(refused.value), str(refused.value)
+    assert said in str(refused.value)
+
+
+def test_an_unknown_experiment_names_the_nearest() -> None:
+    with pytest.raises(ExperimentError, match="did you mean five-conditions"):
+        load("five-condition")
+
+
+def test_the_catalogue_holds_every_claim_of_the_papers() -> None:
+    known = claims()
+    assert len(known) == 164
+    for identity, entry in known.items():
+        assert {"document", "figure", "published", "claim", "needs"} <= entry.keys(), identity
+        assert identity in judges() or entry["needs"], identity
+
+
+def test_every_claim_and_goal_has_a_verdict_line(tmp_path: Path) -> None:
+    found = entries(tmp_path)
+    assert {e.id for e in found} >= set(claims())
+    assert {e.verdict for e in found} == {"not-run"}
+    assert next(e for e in found if e.id == "P1").command == "sumrate-lab run five-conditions"
+
+
+def test_the_readme_says_what_the_kept_results_say() -> None:
+    found = entries(KEPT)
+    assert is_in_step(REPOSITORY / "README.md", found), "run: sumrate-lab verdicts --readme"
+    text = (REPOSITORY / "README.md").read_text()
+    for name in {e.experiment for e in found if e.experiment}:
+        assert f"sumrate-lab run {name}" in text or name in text
+
+
+def test_a_kept_result_belongs_to_an_experiment() -> None:
+    for folder in KEPT.glob("*/"):
+        assert folder.name in names()
+        assert not objections(folder), folder
+
+
+def test_there_are_experiments() -> None:
+    assert "five-conditions" in names()
+    assert FOLDER.is_dir()
