@@ -219,6 +219,9 @@ impl Limits {
 }
 
 impl Config {
+    /// Largest window of either mode, in bytes.
+    pub const MAX_WINDOW: u64 = 1 << 30;
+
     /// Checks that a session can start with this.
     ///
     /// # Errors
@@ -227,10 +230,12 @@ impl Config {
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.limits.validate()?;
         check(
-            self.window.0 >= 16 << 10 && self.window.0 <= self.window.1,
+            self.window.0 >= 16 << 10
+                && self.window.0 <= self.window.1
+                && self.window.1 <= Self::MAX_WINDOW,
             "window",
             self.window.0 as f64,
-            "use at least 16384 bytes and a maximum that is not below the minimum",
+            "use 16384 bytes to 1 GiB and a maximum that is not below the minimum",
         )?;
         check(
             (1..=64).contains(&self.window_depth),
@@ -239,10 +244,10 @@ impl Config {
             "use 1 to 64 open windows",
         )?;
         check(
-            self.thesis_window >= 4 << 10,
+            (4 << 10..=Self::MAX_WINDOW).contains(&self.thesis_window),
             "thesis_window",
             self.thesis_window as f64,
-            "use at least 4096 bytes",
+            "use 4096 bytes to 1 GiB",
         )?;
         check(
             (0.0..=1.0).contains(&self.overdue_budget),
@@ -287,6 +292,10 @@ mod tests {
         let bad =
             Config { limits: Limits { max_frame: 1, ..Limits::default() }, ..Config::default() };
         assert_eq!(bad.validate().unwrap_err().field, "max_frame");
+        let bad = Config { window: (1 << 20, u64::MAX), ..Config::default() };
+        assert_eq!(bad.validate().unwrap_err().field, "window");
+        let bad = Config { thesis_window: u64::MAX, ..Config::default() };
+        assert_eq!(bad.validate().unwrap_err().field, "thesis_window");
         let bad = Config { overdue_budget: f64::NAN, ..Config::default() };
         assert_eq!(bad.validate().unwrap_err().field, "overdue_budget");
     }

@@ -41,12 +41,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    if let Command::Link(command) = cli.command {
+    let mut command = cli.command;
+    if let Command::Link(command) = command {
+        if cli.json {
+            let advice = "sumrate: give --json after the `link` command that it is for";
+            let _ = writeln!(std::io::stderr(), "{advice}");
+            return ExitCode::from(2);
+        }
         return sumrate_link::run(command);
     }
     start_logging(cli.verbose);
-    let json = wants_json(&cli.command);
-    match execute(cli.command) {
+    let json = json_flag(&mut command).is_some_and(|flag| {
+        *flag |= cli.json;
+        *flag
+    });
+    match execute(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             report_error(&error, json);
@@ -72,14 +81,15 @@ fn execute(command: Command) -> Result<(), CommandError> {
     outcome
 }
 
-fn wants_json(command: &Command) -> bool {
+/// The command's own flag.
+fn json_flag(command: &mut Command) -> Option<&mut bool> {
     match command {
-        Command::Serve(args) => args.json,
-        Command::Up(args) => args.json,
-        Command::Bench(args) => args.json,
-        Command::Status(args) => args.json,
-        Command::Credential(args) => args.json,
-        Command::Link(_) => false,
+        Command::Serve(args) => Some(&mut args.json),
+        Command::Up(args) => Some(&mut args.json),
+        Command::Bench(args) => Some(&mut args.json),
+        Command::Status(args) => Some(&mut args.json),
+        Command::Credential(args) => Some(&mut args.json),
+        Command::Link(_) => None,
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Subflow {
     pub last_ping: Instant,
     /// Streams whose acknowledgement is owed on this subflow.
     pub ack_streams: BTreeSet<StreamId>,
+    /// The stream from which on the next acknowledgement is looked for.
+    pub ack_from: StreamId,
     /// Whether the session's limit is owed on this subflow.
     pub session_limit_due: bool,
     /// A probe to answer.
@@ -168,6 +170,7 @@ impl PathState {
             last_input: now,
             last_ping: now,
             ack_streams: BTreeSet::new(),
+            ack_from: StreamId::CONTROL,
             session_limit_due: true,
             pong_due: None,
             ping_due: true,

@@ -23,8 +23,9 @@ impl Scheduler for JustInTime {
     fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
         let unsent = request.windows.unsent();
         let front = unsent.first()?.start;
-        let lead = lead(request.paths, request.path);
-        if lead == 0 {
+        // The front of a stream that takes turns with others moves slower.
+        let lead = lead(request.paths, request.path) / request.sharing.max(1);
+        if lead == 0 || (request.sharing > 1 && lead < request.frame) {
             let piece = unsent.first_within(front..request.bound)?;
             return Some(piece.start..piece.end.min(piece.start + request.frame));
         }
@@ -71,6 +72,7 @@ mod tests {
             acked: 0,
             frame: 10_000,
             size,
+            sharing: 1,
         })?;
         windows.take(range.clone());
         Some(range)
@@ -99,5 +101,34 @@ mod tests {
         windows.written(0..2_000_000);
         assert_eq!(ask(&mut windows, &paths, 1, 2_000_000), None);
         assert_eq!(ask(&mut windows, &paths, 0, 2_000_000), Some(0..10_000));
+    }
+
+    #[test]
+    fn f3b_a_stream_that_takes_turns_with_others_is_delivered_slower() {
+        let mut late = view(1, 1e7, 0.0);
+        late.arrival = Duration::from_millis(100);
+        let paths = [view(0, 1e7, 0.0), late];
+        let place = |sharing| {
+            let mut windows = Windows::default();
+            windows.written(0..10_000_000);
+            let size = WindowSize { bytes: 1 << 20, depth: 4 };
+            let request = PlacementRequest {
+                paths: &paths,
+                path: 1,
+                windows: &mut windows,
+                bound: 10_000_000,
+                acked: 0,
+                frame: 10_000,
+                size,
+                sharing,
+            };
+            JustInTime.place(request).map(|range| range.start)
+        };
+        let alone = place(1).unwrap();
+        assert!(alone > 100_000, "{alone}");
+        // Up to a frame lower, so that chunks do not crumble.
+        let shared = place(2).unwrap();
+        assert!((alone / 2 - 10_000..=alone / 2).contains(&shared), "{alone} {shared}");
+        assert_eq!(place(1000), Some(0));
     }
 }

@@ -36,6 +36,8 @@ pub struct PlacementRequest<'a> {
     pub frame: u64,
     /// Size and number of windows.
     pub size: WindowSize,
+    /// Streams, with this one, that take turns.
+    pub sharing: u64,
 }
 
 /// A policy of placement. Pure: the same request gives the same answer.
@@ -96,7 +98,7 @@ mod tests {
                 let path = order.next().unwrap();
                 let unsent = windows.unsent().clone();
                 let request = PlacementRequest {
-                    paths: &paths, path, windows: &mut windows, bound: total, acked, frame: 65536, size,
+                    paths: &paths, path, windows: &mut windows, bound: total, acked, frame: 65536, size, sharing: 1,
                 };
                 match scheduler.place(request) {
                     Some(range) => {

@@ -181,6 +181,7 @@ mod tests {
                 acked: 0,
                 frame: 100,
                 size: self.size,
+                sharing: 1,
             })?;
             self.windows.take(range.clone());
             Some(range)

@@ -181,17 +181,11 @@ impl Session {
                     && helper.arrival <= owner.arrival * 2 + CROSSING_SLACK;
                 // A writer that only pauses is no reason to send all twice, and
                 // neither is an end while other streams have bytes to send.
-                let tail = stream.send.state() == SendState::Finished && !self.has_unsent();
+                let tail = stream.send.state() == SendState::Finished && !self.busy.any_unsent();
                 let last = tail || self.in_budget(self.totals.copied[CopyReason::Idle as usize]);
                 crossing || (last && copy_wins(&self.config, now, chunk, owner, helper))
             }
         }
-    }
-
-    /// Whether any stream has bytes that no path was given.
-    fn has_unsent(&self) -> bool {
-        let unsent = |id| self.streams.get(id).is_some_and(|s| !s.send.windows.unsent().is_empty());
-        self.busy.iter().any(unsent)
     }
 
     /// Whether `path` has these bytes on its own way already.

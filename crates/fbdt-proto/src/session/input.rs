@@ -180,8 +180,9 @@ impl Session {
             self.events.push_back(Event::Writable(id));
         }
         if stream.send.is_over() || stream.send.is_quiet() {
-            self.busy.remove(&id);
+            self.busy.remove(id);
         }
+        self.refresh_turn(id);
         self.settle(now);
         self.reap(id);
         Ok(())

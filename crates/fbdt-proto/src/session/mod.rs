@@ -11,11 +11,13 @@ mod observe;
 mod paths;
 mod streams;
 mod transmit;
+mod turns;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use self::turns::Turns;
 use crate::config::{Config, ConfigError, Limits};
 use crate::error::CloseReason;
 use crate::event::Event;
@@ -98,7 +100,12 @@ pub struct Session {
     why_idle: Vec<WhyIdle>,
     streams: BTreeMap<StreamId, Stream>,
     /// Streams with bytes that are unsent, lost or unacknowledged.
-    busy: BTreeSet<StreamId>,
+    busy: Turns,
+    /// Streams whose peer should hear that a larger window would help.
+    wants: BTreeSet<StreamId>,
+    /// Streams that have come to their limit and whose windows were not looked
+    /// at since.
+    newly_blocked: BTreeSet<StreamId>,
     counts: StreamCounts,
     credit: SessionCredit,
     totals: Totals,
@@ -134,7 +141,9 @@ impl Session {
             paths: Vec::new(),
             why_idle: Vec::new(),
             streams: BTreeMap::new(),
-            busy: BTreeSet::new(),
+            busy: Turns::default(),
+            wants: BTreeSet::new(),
+            newly_blocked: BTreeSet::new(),
             counts: StreamCounts {
                 local: 0,
                 local_limit: u64::from(peer_limits.max_streams),
@@ -237,6 +246,8 @@ impl Session {
             }
         }
         self.busy.clear();
+        self.wants.clear();
+        self.newly_blocked.clear();
         self.events.push_back(Event::Closed(reason.clone()));
         self.close = Some(reason);
     }

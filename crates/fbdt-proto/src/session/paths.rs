@@ -125,6 +125,7 @@ impl Session {
                 at = gap.end;
                 stream.send.lost.insert(gap);
             }
+            self.refresh_turn(chunk.stream);
         }
         if retire {
             self.events.push_back(Event::SubflowRetired(old.id));

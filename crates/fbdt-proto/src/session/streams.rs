@@ -67,18 +67,27 @@ impl Session {
 
     /// Notes that a stream has something to send or to be acknowledged.
     pub(super) fn mark_busy(&mut self, id: StreamId) {
-        if self.busy.insert(id) {
-            let least = self
-                .busy
-                .iter()
-                .filter(|other| **other != id)
-                .filter_map(|other| self.streams.get(other))
-                .map(|s| s.send.served)
-                .min();
-            if let (Some(stream), Some(least)) = (self.streams.get_mut(&id), least) {
-                // A stream that was silent has no claim to the time before.
-                stream.send.served = stream.send.served.max(least);
-            }
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        if !self.busy.contains(id)
+            && let Some(least) = self.busy.least_served(id, stream.send.class)
+        {
+            // A stream that was silent has no claim to the time before.
+            stream.send.served = stream.send.served.max(least);
+        }
+        if self.busy.put(id, &stream.send) {
+            self.newly_blocked.insert(id);
+        }
+    }
+
+    /// Takes in what has changed about a stream's place among the busy ones.
+    pub(super) fn refresh_turn(&mut self, id: StreamId) {
+        if self.busy.contains(id)
+            && let Some(stream) = self.streams.get(&id)
+            && self.busy.put(id, &stream.send)
+        {
+            self.newly_blocked.insert(id);
         }
     }
 
@@ -88,7 +97,7 @@ impl Session {
             return;
         };
         if stream.send.is_over() {
-            self.busy.remove(&id);
+            self.busy.remove(id);
         }
         let over = stream.send.is_over() && stream.receive.is_finished() && stream.released;
         if !over || id == StreamId::CONTROL {

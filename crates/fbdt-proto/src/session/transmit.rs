@@ -18,9 +18,11 @@ use crate::window::{WindowSize, wanted_buffer};
 use crate::wire::{DATA_OVERHEAD, Frame, encode_data_header};
 
 /// Acknowledgements that leave together.
-const ACK_BATCH: usize = 32;
+const ACK_BATCH: usize = 256;
 /// How often buffers are sized anew.
 const BUFFER_CHECK: Duration = Duration::from_millis(10);
+/// The same while every stream that has something to send is at its limit.
+const BLOCKED_CHECK: Duration = Duration::from_millis(1);
 /// How often a larger window is asked for while it is missing.
 const WANT_PAUSE: Duration = Duration::from_millis(10);
 /// Added to the expected arrival of a chunk before it counts as overdue.
@@ -114,9 +116,14 @@ impl Session {
         }
         subflow.last_ack = now;
         for _ in 0..ACK_BATCH {
-            let Some(id) = subflow.ack_streams.pop_first() else {
+            // In turn: streams with low numbers may owe again before the last
+            // one's turn has come.
+            let mut later = subflow.ack_streams.range(subflow.ack_from..);
+            let Some(id) = later.next().or(subflow.ack_streams.first()).copied() else {
                 break;
             };
+            subflow.ack_streams.remove(&id);
+            subflow.ack_from = StreamId(id.0.saturating_add(1));
             let ack = match self.streams.get(&id) {
                 Some(stream) => stream.receive.acknowledgement(),
                 None => over(id),
@@ -138,11 +145,8 @@ impl Session {
             return;
         }
         let views = self.views(now);
-        if now.saturating_since(self.last_buffer_check) >= BUFFER_CHECK {
-            self.last_buffer_check = now;
-            self.size_buffers(now, &views);
-        }
-        self.ask_for_windows(now, out);
+        self.size_buffers(now, &views);
+        self.ask_for_windows(out);
         let done = self.transmit_lost(now, path, &views, out)
             || self.transmit_copy(now, path, &views, CopyReason::Suspect, out)
             || self.transmit_copy(now, path, &views, CopyReason::Overdue, out)
@@ -161,19 +165,6 @@ impl Session {
         self.paths.iter().map(|p| p.view(now, pinned == Some(p.name.as_str()))).collect()
     }
 
-    /// Busy streams by class, then by what they have been served (F12); the
-    /// control stream first.
-    fn streams_in_turn(&self) -> Vec<StreamId> {
-        let mut order: Vec<_> = self
-            .busy
-            .iter()
-            .filter_map(|id| self.streams.get(id).map(|s| (*id, s)))
-            .map(|(id, s)| (id != StreamId::CONTROL, s.send.class, s.send.served, id))
-            .collect();
-        order.sort_unstable();
-        order.into_iter().map(|(_, _, _, id)| id).collect()
-    }
-
     fn transmit_lost(
         &mut self,
         now: Instant,
@@ -182,8 +173,9 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> bool {
         let frame = self.paths[path].frame();
-        for id in self.streams_in_turn() {
+        while let Some(id) = self.busy.first_lost() {
             let Some(stream) = self.streams.get_mut(&id) else {
+                self.busy.remove(id);
                 continue;
             };
             while let Some(piece) = stream.send.lost.first() {
@@ -196,6 +188,7 @@ impl Session {
                 self.emit(now, path, &views[path], id, range, Some(CopyReason::Lost), out);
                 return true;
             }
+            self.refresh_turn(id);
         }
         false
     }
@@ -211,14 +204,17 @@ impl Session {
         let frame = self.paths[path].frame();
         let size = WindowSize::of(&self.config, views, frame);
         let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
-        for id in self.streams_in_turn() {
+        if self.busy.any_blocked() {
+            self.why_idle[path] = WhyIdle::FlowControl;
+        }
+        let mut turn = None;
+        while let Some(next) = self.busy.next_ready(turn) {
+            turn = Some(next);
+            let id = next.id;
             let copied = self.copied_ranges(id);
             let Some(stream) = self.streams.get_mut(&id) else {
                 continue;
             };
-            if stream.send.windows.unsent().is_empty() {
-                continue;
-            }
             if !copied.is_empty() {
                 stream.send.close_windows(&copied);
             }
@@ -227,11 +223,10 @@ impl Session {
             let front = stream.send.windows.unsent().first().map_or(0, |r| r.start);
             if front >= bound {
                 self.why_idle[path] = WhyIdle::FlowControl;
-                // Sized again at once: the first window is small.
-                self.last_buffer_check = Instant::ZERO;
                 continue;
             }
             let acked = stream.send.cumulative();
+            let sharing = self.busy.sharing(stream.send.class);
             let request = PlacementRequest {
                 paths: views,
                 path,
@@ -240,6 +235,7 @@ impl Session {
                 acked,
                 frame,
                 size,
+                sharing,
             };
             let Some(range) = self.scheduler.place(request) else {
                 let late = crate::path::lead(views, path) > 0;
@@ -316,43 +312,58 @@ impl Session {
             sent: now,
             expected: now + view.arrival + ARRIVAL_SLACK,
         });
+        self.refresh_turn(id);
     }
 
-    /// Sizes writers' buffers and wishes for the peer's windows (F2).
+    /// Sizes writers' buffers and wishes for the peer's windows (F2): all of
+    /// them now and then, and at once those of streams that have just come to
+    /// their limit, because the first window is small.
     fn size_buffers(&mut self, now: Instant, views: &[PathView]) {
+        let all_blocked = self.busy.any_blocked() && self.busy.next_ready(None).is_none();
+        let pause = if all_blocked { BLOCKED_CHECK } else { BUFFER_CHECK };
+        let due = now.saturating_since(self.last_buffer_check) >= pause;
+        if !due && self.newly_blocked.is_empty() {
+            return;
+        }
         let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
         let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
-        let max = self.config.max_stream_window.min(self.send_share());
-        for id in &self.busy {
-            let Some(stream) = self.streams.get_mut(id) else {
-                continue;
-            };
-            let send = &mut stream.send;
-            send.capacity = wanted.min(max).max(LEAST_CAPACITY);
-            if send.writer_blocked && send.backlog() < send.capacity {
-                send.writer_blocked = false;
-                self.events.push_back(crate::Event::Writable(*id));
-            }
-            let window = send.limit().saturating_sub(send.cumulative());
-            let near = send.limit().saturating_sub(send.highest_sent()) < wanted / 2;
-            let open = matches!(send.state(), SendState::Open | SendState::Finished);
-            if open
-                && near
-                && wanted > window
-                && now.saturating_since(stream.want_sent) >= WANT_PAUSE
-            {
-                stream.want = Some(wanted);
-                stream.want_sent = now;
-            }
+        let mut ids = core::mem::take(&mut self.newly_blocked);
+        if due {
+            self.last_buffer_check = now;
+            ids.extend(self.busy.ids());
+        }
+        for id in ids {
+            self.size_buffer(now, id, wanted);
         }
     }
 
-    fn ask_for_windows(&mut self, _now: Instant, out: &mut Vec<u8>) {
-        for id in &self.busy {
-            if let Some(stream) = self.streams.get_mut(id)
+    fn size_buffer(&mut self, now: Instant, id: StreamId, wanted: u64) {
+        let max = self.config.max_stream_window.min(self.send_share());
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let send = &mut stream.send;
+        send.capacity = wanted.min(max).max(LEAST_CAPACITY);
+        if send.writer_blocked && send.backlog() < send.capacity {
+            send.writer_blocked = false;
+            self.events.push_back(crate::Event::Writable(id));
+        }
+        let window = send.limit().saturating_sub(send.cumulative());
+        let near = send.limit().saturating_sub(send.highest_sent()) < wanted / 2;
+        let open = matches!(send.state(), SendState::Open | SendState::Finished);
+        if open && near && wanted > window && now.saturating_since(stream.want_sent) >= WANT_PAUSE {
+            stream.want = Some(wanted);
+            stream.want_sent = now;
+            self.wants.insert(id);
+        }
+    }
+
+    fn ask_for_windows(&mut self, out: &mut Vec<u8>) {
+        for id in core::mem::take(&mut self.wants) {
+            if let Some(stream) = self.streams.get_mut(&id)
                 && let Some(window) = stream.want.take()
             {
-                Frame::Want { stream: *id, window }.encode(out);
+                Frame::Want { stream: id, window }.encode(out);
             }
         }
     }

@@ -5,6 +5,7 @@
 
 mod faults;
 mod hostile;
+mod many;
 mod relay;
 mod streams;
 mod transfer;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::protocol::byte_count;
 use super::{PathArg, ProtocolArgs, seconds};
+use crate::bench::STREAMS_MAX;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -31,11 +33,15 @@ pub struct BenchArgs {
     /// Send this many bytes (suffixes K, M, G, T mean powers of 1024)
     #[arg(long, value_name = "N", value_parser = byte_count)]
     pub bytes: Option<u64>,
+    /// With --bytes: give up when nothing has moved for this long; 0 waits as long as the session
+    /// lives
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
+    pub stall_timeout: Duration,
     /// The server sends, this end receives
     #[arg(long)]
     pub reverse: bool,
     /// How many streams at the same time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(STREAMS_MAX)))]
     pub streams: u16,
     /// Seconds that are sent first and not counted
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0", conflicts_with = "bytes")]
@@ -63,35 +69,4 @@ fn interval(text: &str) -> Result<Duration, String> {
         return Err(format!("an interval of {text} s is too short; give at least 0.001"));
     }
     Ok(value)
-}
-
-fn byte_count(text: &str) -> Result<u64, String> {
-    let bad =
-        || format!("`{text}` is not a number of bytes; write for example 1000000, 512M or 2G");
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
-        Some(b'T' | b't') => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
-    let number: u64 = digits.parse().map_err(|_| bad())?;
-    match number.checked_mul(1 << shift) {
-        Some(bytes) if bytes > 0 => Ok(bytes),
-        _ => Err(bad()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn byte_counts() {
-        assert_eq!(byte_count("1000").unwrap(), 1000);
-        assert_eq!(byte_count("2G").unwrap(), 2 << 30);
-        for bad in ["", "0", "-1", "1.5G", "G", "99999999T", "1€"] {
-            assert!(byte_count(bad).is_err(), "{bad}");
-        }
-    }
 }

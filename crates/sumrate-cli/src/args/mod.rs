@@ -44,6 +44,9 @@ pub struct Cli {
     /// Say more on stderr: -v progress, -vv debugging (SUMRATE_LOG sets it finer)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
+    /// The same as --json after the command
+    #[arg(long)]
+    pub json: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

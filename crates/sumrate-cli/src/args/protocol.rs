@@ -17,9 +17,16 @@ pub struct ProtocolArgs {
     /// Which bytes a path sends next
     #[arg(long, value_enum)]
     pub placement: Option<PlacementArg>,
-    /// Windows overlap, or one fixed 64 KB window at a time as in the thesis
+    /// Windows overlap, or one fixed window at a time as in the thesis
     #[arg(long, value_enum)]
     pub window_mode: Option<WindowModeArg>,
+    /// Pin the size of overlapping windows instead of taking it from rate and RTT (at least 16K;
+    /// suffixes K, M, G mean powers of 1024)
+    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    pub window: Option<u64>,
+    /// Size of the one window of --window-mode thesis (at least 4K) [default: 64K]
+    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    pub thesis_window: Option<u64>,
     /// When bytes that one path has not had acknowledged are sent on another
     #[arg(long, value_enum)]
     pub redundancy: Option<RedundancyArg>,
@@ -48,7 +55,7 @@ pub enum PlacementArg {
 pub enum WindowModeArg {
     /// A path that finds nothing unsent goes on into the next window
     Pipelined,
-    /// One fixed 64 KB window at a time
+    /// One window of fixed size at a time
     Thesis,
 }
 
@@ -95,9 +102,36 @@ pub fn seconds(text: &str) -> Result<Duration, SecondsError> {
     Ok(Duration::from_secs_f64(value))
 }
 
+/// Parses a number of bytes; the suffixes K, M, G and T are powers of 1024.
+pub(super) fn byte_count(text: &str) -> Result<u64, String> {
+    let bad =
+        || format!("`{text}` is not a number of bytes; write for example 1000000, 512M or 2G");
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        Some(b'T' | b't') => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| bad())?;
+    match number.checked_mul(1 << shift) {
+        Some(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err(bad()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn byte_counts() {
+        assert_eq!(byte_count("1000").unwrap(), 1000);
+        assert_eq!(byte_count("2G").unwrap(), 2 << 30);
+        for bad in ["", "0", "-1", "1.5G", "G", "99999999T", "1€"] {
+            assert!(byte_count(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn seconds_accepts_fractions_and_refuses_the_rest() {

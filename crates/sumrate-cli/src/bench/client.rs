@@ -40,6 +40,11 @@ pub enum BenchError {
     /// It never ended.
     #[error("the transfer did not end within 30 s of its time; `sumrate status` shows the paths")]
     NoEnd,
+    /// It stands still.
+    #[error(
+        "nothing has moved for {0:?}; is the server up? `--stall-timeout` changes how long to wait"
+    )]
+    Stalled(Duration),
     /// A wrong byte.
     #[error("the byte at offset {0} is not the one that was sent; please report this")]
     Damaged(u64),
@@ -48,7 +53,8 @@ pub enum BenchError {
     Incomplete,
 }
 
-/// Measures over a session. `progress` is told the bytes so far from time to time.
+/// Measures over a session. `progress` is told the bytes so far from time to time; a measurement of
+/// bytes fails when nothing has moved for `stall`, if that is given.
 ///
 /// # Errors
 /// [`BenchError`]
@@ -56,6 +62,7 @@ pub async fn measure<T: Tunnel>(
     tunnel: &T,
     request: BenchRequest,
     sending: &SendingReport,
+    stall: Option<Duration>,
     command: Vec<String>,
     progress: impl Fn(u64),
 ) -> Result<BenchReport, BenchError> {
@@ -73,7 +80,13 @@ pub async fn measure<T: Tunnel>(
     let transfer = transfer(tunnel, &run, &request);
     let observation = observe(&run, &source, first);
     let both = async { tokio::join!(transfer, observation) };
-    let (outcome, observation) = with_progress(&run, progress, within_time(&plan, both)).await?;
+    let moving = with_progress(&run, progress, within_time(&plan, both));
+    let (outcome, observation) = tokio::select! {
+        ended = moving => ended?,
+        stalled = stalled(&run, &source, stall.filter(|_| plan.bytes.is_some())) => {
+            return Err(stalled);
+        }
+    };
     outcome?;
     let elapsed_s = begun.elapsed().as_secs_f64();
     let receiver = request.direction == BenchDirection::ServerToClient;
@@ -108,8 +121,11 @@ async fn transfer<T: Tunnel>(
         let mut stream = tunnel.open(Use::Bulk).await?;
         let body = BenchStreamRequest { id: request.id, index };
         write_request(&mut stream, &Request::BenchStream(body)).await?;
-        accepted(read_answer(&mut stream).await?)?;
         streams.push(stream);
+    }
+    // Answers are read once all is asked: a thousand streams must not take a thousand RTTs.
+    for stream in &mut streams {
+        accepted(read_answer(stream).await?)?;
     }
     let mut tasks = JoinSet::new();
     for (index, mut stream) in (0..).zip(streams) {
@@ -155,10 +171,34 @@ async fn with_progress<F: Future>(run: &Run, progress: impl Fn(u64), future: F) 
     }
 }
 
+/// Ends when nothing has moved for `limit`. Bytes that the sender's application has written may take
+/// long to leave, so that the session's counters are looked at too.
+async fn stalled(run: &Run, source: &ReportSource, limit: Option<Duration>) -> BenchError {
+    let Some(limit) = limit else { return std::future::pending().await };
+    let moved = || {
+        let session = source().map(|session| {
+            let acknowledged: u64 = session.streams.iter().map(|s| s.acknowledged_bytes).sum();
+            (session.sent_bytes, session.received_bytes, acknowledged)
+        });
+        (run.moved.load(Ordering::Relaxed), session)
+    };
+    let (mut last, mut since) = (moved(), tokio::time::Instant::now());
+    let pause = (limit / 10).clamp(Duration::from_millis(10), Duration::from_secs(1));
+    loop {
+        tokio::time::sleep(pause).await;
+        let now = moved();
+        if now != last {
+            (last, since) = (now, tokio::time::Instant::now());
+        } else if since.elapsed() >= limit {
+            return BenchError::Stalled(limit);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::BenchHost;
+    use crate::bench::{BenchHost, WindowReport};
     use crate::service::{BenchLimit, read_request};
     use crate::tunnel::in_memory::{PipeTunnel, pipe_tunnel};
 
@@ -168,6 +208,7 @@ mod tests {
             placement: placement.to_owned(),
             window_mode: "pipelined".to_owned(),
             redundancy: "off".to_owned(),
+            window_bytes: WindowReport { min: 1, max: 2 },
         }
     }
 
@@ -208,10 +249,12 @@ mod tests {
             let tunnel = server();
             let asked = request(direction, BenchLimit::Bytes(5_000_000));
             let here = sending("client's");
-            let report =
-                measure(&tunnel, asked, &here, vec!["sumrate".to_owned()], |_| {}).await.unwrap();
+            let report = measure(&tunnel, asked, &here, None, vec!["sumrate".to_owned()], |_| {})
+                .await
+                .unwrap();
             assert_eq!(report.bytes, 5_000_000);
             assert!(report.verified && report.goodput_mbps > 0.0);
+            assert!(report.stream_goodput_mbps.min > 0.0 && report.jain_index > 1.0 / 3.0);
             let sent_by_client = direction == BenchDirection::ClientToServer;
             assert_eq!(report.placement == "client's", sent_by_client);
         }
@@ -221,7 +264,8 @@ mod tests {
     async fn a_timed_run_has_its_intervals() {
         let tunnel = server();
         let asked = request(BenchDirection::ClientToServer, BenchLimit::Seconds(0.05));
-        let report = measure(&tunnel, asked, &sending("x"), Vec::new(), |_| {}).await.unwrap();
+        let report =
+            measure(&tunnel, asked, &sending("x"), None, Vec::new(), |_| {}).await.unwrap();
         assert_eq!(report.intervals.len(), 5);
         assert!((report.duration_s - 0.05).abs() < 1e-9);
     }
@@ -230,7 +274,30 @@ mod tests {
     async fn an_impossible_request_never_leaves() {
         let (tunnel, _streams) = pipe_tunnel();
         let asked = request(BenchDirection::ClientToServer, BenchLimit::Bytes(0));
-        let outcome = measure(&tunnel, asked, &sending("x"), Vec::new(), |_| {}).await;
+        let outcome = measure(&tunnel, asked, &sending("x"), None, Vec::new(), |_| {}).await;
         assert!(matches!(outcome, Err(BenchError::Plan(PlanError::NoBytes))));
+    }
+
+    /// A server that accepts and then takes nothing.
+    #[tokio::test(start_paused = true)]
+    async fn a_transfer_that_stands_still_is_given_up() {
+        let (tunnel, mut streams) = pipe_tunnel();
+        tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Some(mut stream) = streams.recv().await {
+                read_request(&mut stream).await.unwrap();
+                crate::service::write_answer(&mut stream, &Answer::Ready(String::new()))
+                    .await
+                    .unwrap();
+                held.push(stream);
+            }
+        });
+        for direction in [BenchDirection::ClientToServer, BenchDirection::ServerToClient] {
+            let asked = request(direction, BenchLimit::Bytes(5_000_000));
+            let patience = Duration::from_secs(3);
+            let outcome =
+                measure(&tunnel, asked, &sending("x"), Some(patience), Vec::new(), |_| {}).await;
+            assert!(matches!(outcome, Err(BenchError::Stalled(waited)) if waited == patience));
+        }
     }
 }

@@ -51,14 +51,14 @@ impl Meter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `bytes` arrived `now`.
-    pub(super) fn record(&self, now: Instant, bytes: u64) {
+    /// `bytes` arrived `now`; says whether they count.
+    pub(super) fn record(&self, now: Instant, bytes: u64) -> bool {
         let mut state = self.lock();
         let start = *state.start.get_or_insert(now);
         state.total += bytes;
         let elapsed = now.saturating_duration_since(start);
         if elapsed < self.warmup {
-            return;
+            return false;
         }
         let window_start = start + self.warmup;
         let counted_until = self.length.map_or(now, |length| now.min(window_start + length));
@@ -67,7 +67,7 @@ impl Meter {
         state.last = Some(now);
         let into = elapsed - self.warmup;
         if self.length.is_some_and(|length| into >= length) {
-            return;
+            return false;
         }
         let bin = (into.as_nanos() / self.interval.as_nanos().max(1)) as usize;
         let bin = bin.min(INTERVALS_MAX - 1);
@@ -75,6 +75,19 @@ impl Meter {
             state.bins.resize(bin + 1, 0);
         }
         state.bins[bin] += bytes;
+        true
+    }
+
+    /// Goodput of one stream that got `bytes` that count, the last of them at `last`.
+    pub(super) fn stream_goodput_mbps(&self, bytes: u64, last: Option<Instant>) -> f64 {
+        let until_last = || {
+            let begin = self.lock().start? + self.warmup;
+            Some(last?.saturating_duration_since(begin))
+        };
+        match self.length.or_else(until_last) {
+            Some(time) => mbps(bytes, time.as_secs_f64()),
+            None => 0.0,
+        }
     }
 
     /// The result, once nothing more will arrive.
@@ -102,6 +115,11 @@ impl Meter {
             longest_stall_ms: stall.as_secs_f64() * 1e3,
         }
     }
+}
+
+/// Megabits per second; 0 for no time.
+pub(super) fn mbps(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 * 8e-6 / seconds } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -14,5 +14,6 @@ pub use client::{BenchError, measure};
 pub use host::BenchHost;
 pub use report::{
     BENCH_SCHEMA, BenchPath, BenchReport, CpuReport, EndReport, IntervalReport, SendingReport,
+    StreamGoodput, WindowReport,
 };
-pub use run::{Plan, PlanError};
+pub use run::{Plan, PlanError, STREAMS_MAX};

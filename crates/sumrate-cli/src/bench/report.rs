@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::meter::Received;
+use super::meter::{Received, mbps};
 use super::observer::{Observation, PathObservation};
 use super::run::Run;
 use crate::service::BenchDirection;
@@ -22,6 +22,17 @@ pub struct SendingReport {
     pub window_mode: String,
     /// Redundancy rule.
     pub redundancy: String,
+    /// Size of its windows.
+    pub window_bytes: WindowReport,
+}
+
+/// Bounds of a window's size; equal where it is fixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowReport {
+    /// Smallest, in bytes.
+    pub min: u64,
+    /// Largest, in bytes.
+    pub max: u64,
 }
 
 /// What one end knows at the end.
@@ -37,6 +48,9 @@ pub struct EndReport {
     pub received: Option<Received>,
     /// Worst in-order delay of the streams received.
     pub in_order_delay_ms: DelayReport,
+    /// Goodput of each stream received, in no order.
+    #[serde(default)]
+    pub stream_goodput_mbps: Vec<f64>,
     /// First offset of a stream whose byte was wrong.
     pub damaged_at: Option<u64>,
 }
@@ -49,17 +63,18 @@ impl EndReport {
         receiver: bool,
         sending: &SendingReport,
     ) -> Self {
-        let (in_order_delay_ms, buffer_peak, damaged_at) = run.found();
+        let found = run.found();
         let mut observation = observation;
-        let peak = observation.receive_buffer_peak_bytes.max(buffer_peak);
+        let peak = observation.receive_buffer_peak_bytes.max(found.buffer_peak);
         observation.receive_buffer_peak_bytes = peak;
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             sending: sending.clone(),
             observation,
             received: receiver.then(|| run.meter.finish()),
-            in_order_delay_ms,
-            damaged_at,
+            in_order_delay_ms: found.delay,
+            stream_goodput_mbps: found.goodput_mbps,
+            damaged_at: found.damaged_at,
         }
     }
 }
@@ -83,8 +98,14 @@ pub struct BenchReport {
     pub window_mode: String,
     /// Redundancy rule of the sender.
     pub redundancy: String,
+    /// Size of the sender's windows.
+    pub window_bytes: WindowReport,
     /// Number of streams.
     pub streams: u16,
+    /// How goodput differs from stream to stream.
+    pub stream_goodput_mbps: StreamGoodput,
+    /// Jain's index of the streams' goodputs: 1 if all are equal, 1 / streams if one has all.
+    pub jain_index: f64,
     /// Seconds sent first and not counted.
     pub warmup_s: f64,
     /// Seconds counted.
@@ -111,6 +132,17 @@ pub struct BenchReport {
     pub cpu_seconds: CpuReport,
     /// Goodput over time.
     pub intervals: Vec<IntervalReport>,
+}
+
+/// Goodput of single streams, over the counted time or up to the stream's last byte.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StreamGoodput {
+    /// Of the slowest.
+    pub min: f64,
+    /// Of the one in the middle.
+    pub median: f64,
+    /// Of the fastest.
+    pub max: f64,
 }
 
 /// One path in the result.
@@ -175,6 +207,7 @@ pub(super) fn compose(
     let received = receiver.received.as_ref()?;
     let paths = compose_paths(&sender.observation, &receiver.observation, received.duration_s);
     let sending = sender.sending.clone();
+    let (stream_goodput_mbps, jain_index) = spread(&receiver.stream_goodput_mbps)?;
     Some(BenchReport {
         schema: BENCH_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -184,7 +217,10 @@ pub(super) fn compose(
         placement: sending.placement,
         window_mode: sending.window_mode,
         redundancy: sending.redundancy,
+        window_bytes: sending.window_bytes,
         streams: run.plan.streams,
+        stream_goodput_mbps,
+        jain_index,
         warmup_s: run.plan.warmup.as_secs_f64(),
         duration_s: received.duration_s,
         elapsed_s: frame.elapsed_s,
@@ -222,6 +258,20 @@ fn compose_paths(sender: &Observation, receiver: &Observation, seconds: f64) -> 
     sender.paths.iter().map(path).collect()
 }
 
+/// Least, median and greatest, and Jain's index; `None` without streams.
+fn spread(goodputs: &[f64]) -> Option<(StreamGoodput, f64)> {
+    let mut sorted = goodputs.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (min, max) = (*sorted.first()?, *sorted.last()?);
+    let median = f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    let (sum, squares) =
+        sorted.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    // Streams that all got nothing were treated alike.
+    let jain = if squares > 0.0 { sum * sum / (sorted.len() as f64 * squares) } else { 1.0 };
+    // Rounding must not make it more than perfect.
+    Some((StreamGoodput { min, median, max }, jain.min(1.0)))
+}
+
 fn intervals(received: &Received) -> Vec<IntervalReport> {
     let interval = |(index, bytes): (usize, &u64)| {
         let start_s = index as f64 * received.interval_s;
@@ -231,14 +281,20 @@ fn intervals(received: &Received) -> Vec<IntervalReport> {
     received.bins.iter().enumerate().map(interval).collect()
 }
 
-/// Megabits per second; 0 for no time.
-fn mbps(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { bytes as f64 * 8e-6 / seconds } else { 0.0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fairness_of_streams() {
+        assert_eq!(spread(&[]), None);
+        let (goodput, jain) = spread(&[4.0, 0.0, 0.0, 0.0]).unwrap();
+        assert_eq!((goodput, jain), (StreamGoodput { min: 0.0, median: 0.0, max: 4.0 }, 0.25));
+        let (goodput, jain) = spread(&[2.0, 1.0, 2.0]).unwrap();
+        assert_eq!(goodput, StreamGoodput { min: 1.0, median: 2.0, max: 2.0 });
+        assert!((jain - 25.0 / 27.0).abs() < 1e-12);
+        assert_eq!(spread(&[0.0, 0.0]).unwrap().1, 1.0);
+    }
 
     #[test]
     fn a_short_last_interval_keeps_its_rate() {

@@ -13,8 +13,8 @@ use crate::tunnel::Delivery;
 
 /// Most intervals that a report may have.
 pub(super) const INTERVALS_MAX: usize = 500_000;
-/// Most streams.
-const STREAMS_MAX: u16 = 256;
+/// Most streams; a server lets a client have a few more open, for what else it does.
+pub const STREAMS_MAX: u16 = 4000;
 /// Longest warm-up, duration and interval, in seconds.
 const SECONDS_MAX: f64 = 86_400.0;
 
@@ -39,7 +39,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// None or too many.
-    #[error("{0} streams are not possible; use 1 to 256")]
+    #[error("{0} streams are not possible; use 1 to {STREAMS_MAX}")]
     Streams(u16),
     /// Not a time, or too long.
     #[error("{0} s is not possible; use up to 86400 s, and intervals of at least 1 ms")]
@@ -108,11 +108,16 @@ pub(super) struct Run {
 }
 
 /// What the streams of a receiver found.
-#[derive(Debug, Clone, Copy, Default)]
-struct Found {
-    delay: DelayReport,
-    buffer_peak: u64,
-    damaged_at: Option<u64>,
+#[derive(Debug, Clone, Default)]
+pub(super) struct Found {
+    /// Worst in-order delay of any stream.
+    pub(super) delay: DelayReport,
+    /// Sum of their buffers' peaks.
+    pub(super) buffer_peak: u64,
+    /// Goodput of each.
+    pub(super) goodput_mbps: Vec<f64>,
+    /// First damaged offset.
+    pub(super) damaged_at: Option<u64>,
 }
 
 impl Run {
@@ -176,7 +181,12 @@ impl Run {
     }
 
     /// Takes in what one stream's receiver knows at its end.
-    pub(super) fn stream_found(&self, delivery: Option<Delivery>, damaged_at: Option<u64>) {
+    pub(super) fn stream_found(
+        &self,
+        delivery: Option<Delivery>,
+        goodput_mbps: f64,
+        damaged_at: Option<u64>,
+    ) {
         let Ok(mut found) = self.found.lock() else { return };
         if let Some(delivery) = delivery {
             found.delay.p50 = found.delay.p50.max(delivery.p50_ms);
@@ -184,13 +194,13 @@ impl Run {
             found.delay.max = found.delay.max.max(delivery.max_ms);
             found.buffer_peak += delivery.buffer_peak;
         }
+        found.goodput_mbps.push(goodput_mbps);
         found.damaged_at = found.damaged_at.or(damaged_at);
     }
 
-    /// Worst in-order delay of any stream, sum of their buffers' peaks, first damaged offset.
-    pub(super) fn found(&self) -> (DelayReport, u64, Option<u64>) {
-        let found = self.found.lock().map(|found| *found).unwrap_or_default();
-        (found.delay, found.buffer_peak, found.damaged_at)
+    /// What the streams that have ended found.
+    pub(super) fn found(&self) -> Found {
+        self.found.lock().map(|found| found.clone()).unwrap_or_default()
     }
 
     pub(super) fn count(&self, bytes: u64) {
@@ -224,7 +234,7 @@ mod tests {
         };
         assert!(!refused(|_| {}));
         assert!(refused(|r| r.streams = 0));
-        assert!(refused(|r| r.streams = 257));
+        assert!(refused(|r| r.streams = STREAMS_MAX + 1));
         assert!(refused(|r| r.limit = BenchLimit::Bytes(0)));
         assert!(refused(|r| r.limit = BenchLimit::Seconds(f64::NAN)));
         assert!(refused(|r| r.limit = BenchLimit::Seconds(-1.0)));

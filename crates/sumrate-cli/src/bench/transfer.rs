@@ -51,17 +51,21 @@ pub(super) async fn send<S: TunnelStream>(
 pub(super) async fn receive<S: TunnelStream>(run: &Run, stream: &mut S) -> io::Result<u64> {
     let mut received = 0;
     let mut damaged_at = None;
+    let (mut counted, mut last) = (0, None);
     while let Some(piece) = stream.read_piece(PIECE).await? {
         let now = Instant::now();
         run.start(now);
-        run.meter.record(now, piece.len() as u64);
+        if run.meter.record(now, piece.len() as u64) {
+            (counted, last) = (counted + piece.len() as u64, Some(now));
+        }
         run.count(piece.len() as u64);
         if run.plan.verify && damaged_at.is_none() {
             damaged_at = pattern::first_difference(received, &piece);
         }
         received += piece.len() as u64;
     }
-    run.stream_found(stream.delivery(), damaged_at);
+    let goodput = run.meter.stream_goodput_mbps(counted, last);
+    run.stream_found(stream.delivery(), goodput, damaged_at);
     stream.shutdown().await?;
     Ok(received)
 }
@@ -90,7 +94,8 @@ mod tests {
         let (sent, received) =
             tokio::join!(send(&sending, &mut here, 0), receive(&receiving, &mut there));
         assert_eq!((sent.unwrap(), received.unwrap()), (3_000_001, 3_000_001));
-        assert_eq!(receiving.found().2, None);
+        assert_eq!(receiving.found().damaged_at, None);
+        assert_eq!(receiving.found().goodput_mbps.len(), 1);
         assert_eq!(receiving.meter.finish().bytes, 3_000_001);
     }
 
@@ -106,7 +111,7 @@ mod tests {
         };
         let ((), received) = tokio::join!(writer, receive(&receiving, &mut there));
         assert_eq!(received.unwrap(), 5000);
-        assert_eq!(receiving.found().2, Some(4321));
+        assert_eq!(receiving.found().damaged_at, Some(4321));
     }
 
     #[tokio::test(start_paused = true)]

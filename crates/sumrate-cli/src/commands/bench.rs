@@ -35,11 +35,12 @@ pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
         interrupt = interrupts.next() => return Err(CommandError::Interrupted(interrupt)),
     };
     let progress = progress(&args);
+    let stall = Some(args.stall_timeout).filter(|stall| !stall.is_zero());
     let work = async {
         wait_for_paths(&session, wanted).await;
         let tunnel = SessionTunnel::fixed(session.clone());
         let tell = |bytes| progress.set_position(bytes);
-        measure(&tunnel, request, &sending, command(), tell).await
+        measure(&tunnel, request, &sending, stall, command(), tell).await
     };
     let measured = tokio::select! {
         measured = work => measured.map_err(CommandError::from),
@@ -156,6 +157,13 @@ fn print(report: &BenchReport) -> std::io::Result<()> {
             path.rtt_ms,
             path.retransmitted_share * 100.0,
             path.redundant_bytes
+        ))?;
+    }
+    if report.streams > 1 {
+        let goodput = report.stream_goodput_mbps;
+        output::line(&format!(
+            "{} streams: {:.2} / {:.2} / {:.2} Mbit/s (least, median, most), Jain index {:.3}",
+            report.streams, goodput.min, goodput.median, goodput.max, report.jain_index
         ))?;
     }
     let delay = report.in_order_delay_ms;

@@ -5,6 +5,7 @@ mod bench;
 mod credential;
 mod error;
 mod event;
+mod keep;
 mod reach;
 mod serve;
 mod setup;

@@ -205,6 +205,7 @@ fn status_report(sessions: &Sessions, started: Instant) -> StatusReport {
         pid: std::process::id(),
         uptime_s: started.elapsed().as_secs_f64(),
         proxies: ProxyReport::default(),
+        outage: None,
         sessions: lock(sessions).values().map(report).collect(),
     }
 }

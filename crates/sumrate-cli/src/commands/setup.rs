@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::args::{
     CongestionArg, PathArg, PathBinding, PlacementArg, ProtocolArgs, RedundancyArg, WindowModeArg,
 };
-use crate::bench::SendingReport;
+use crate::bench::{SendingReport, WindowReport};
 use crate::socket::CongestionRefusal;
 use crate::{interfaces, socket};
 
@@ -83,6 +83,16 @@ pub enum SetupError {
         name: String,
         /// Why not.
         refusal: CongestionRefusal,
+    },
+    /// A window's size for a mode that has no such window.
+    #[error("{flag} is for --window-mode {mode}; {advice}")]
+    WindowFlag {
+        /// The flag.
+        flag: &'static str,
+        /// The mode that it is for.
+        mode: &'static str,
+        /// What to do instead.
+        advice: &'static str,
     },
     /// A protocol parameter is wrong.
     #[error(transparent)]
@@ -259,6 +269,7 @@ pub(super) fn protocol(args: &ProtocolArgs) -> Result<Config, SetupError> {
             WindowModeArg::Thesis => WindowMode::Thesis,
         };
     }
+    window_sizes(args, &mut config)?;
     if let Some(redundancy) = args.redundancy {
         config.redundancy = match redundancy {
             RedundancyArg::ExpectedArrival => Redundancy::ExpectedArrival,
@@ -272,6 +283,27 @@ pub(super) fn protocol(args: &ProtocolArgs) -> Result<Config, SetupError> {
     }
     config.validate()?;
     Ok(config)
+}
+
+/// A size that the mode would ignore is a mistake: a sweep over it would measure nothing.
+fn window_sizes(args: &ProtocolArgs, config: &mut Config) -> Result<(), SetupError> {
+    match (config.window_mode, args.window, args.thesis_window) {
+        (WindowMode::Pipelined, _, Some(_)) => Err(SetupError::WindowFlag {
+            flag: "--thesis-window",
+            mode: WindowMode::Thesis.name(),
+            advice: "add that, or size overlapping windows with --window",
+        }),
+        (WindowMode::Thesis, Some(_), _) => Err(SetupError::WindowFlag {
+            flag: "--window",
+            mode: WindowMode::Pipelined.name(),
+            advice: "leave thesis out, or size its window with --thesis-window",
+        }),
+        (_, window, thesis_window) => {
+            config.window = window.map_or(config.window, |bytes| (bytes, bytes));
+            config.thesis_window = thesis_window.unwrap_or(config.thesis_window);
+            Ok(())
+        }
+    }
 }
 
 /// Refuses a forward path that cannot exist.
@@ -320,6 +352,12 @@ pub(super) fn sending(cc: &CongestionControl, config: &Config) -> SendingReport 
         placement: config.placement.name().to_owned(),
         window_mode: config.window_mode.name().to_owned(),
         redundancy: config.redundancy.name().to_owned(),
+        window_bytes: match config.window_mode {
+            WindowMode::Pipelined => WindowReport { min: config.window.0, max: config.window.1 },
+            WindowMode::Thesis => {
+                WindowReport { min: config.thesis_window, max: config.thesis_window }
+            }
+        },
     }
 }
 

@@ -1,12 +1,13 @@
 //! `sumrate up`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use fbdt::{ClientConfig, CongestionControl, ConnectError, Session, connect};
+use fbdt::{ClientConfig, CongestionControl, Session, connect};
 use tokio::sync::watch;
 
-use super::event::{UpEvent, UpLine, path_summaries, session_id};
+use super::event::{UpEvent, path_summaries, session_id};
+use super::keep::{Outage, keep_session};
 use super::serve::optional;
 use super::{CommandError, SetupError, setup};
 use crate::args::{ProxyAddress, UpArgs};
@@ -15,9 +16,6 @@ use crate::output;
 use crate::proxy::{Proxy, ProxyKind};
 use crate::session::{SessionTunnel, report};
 use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
-
-/// Pauses between attempts to open a new session.
-const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 
 /// Runs until a signal.
 ///
@@ -40,14 +38,17 @@ pub async fn up(args: UpArgs) -> Result<(), CommandError> {
     announce(&args, &addresses, status.as_ref(), &session)?;
     let (sender, receiver) = watch::channel(Some(session));
     let tunnel = SessionTunnel::new(receiver.clone());
+    let outage = Outage::default();
     let answering = async {
         match &status {
-            Some(socket) => socket.serve(|| status_report(&receiver, &addresses, started)).await,
+            Some(socket) => {
+                socket.serve(|| status_report(&receiver, &addresses, &outage, started)).await
+            }
             None => std::future::pending().await,
         }
     };
     let outcome = tokio::select! {
-        error = keep_session(&config, &sender, args.json) => Err(error),
+        error = keep_session(&config, &sender, &outage, args.json) => Err(error),
         () = run_proxy(socks, tunnel.clone()) => Ok(()),
         () = run_proxy(http, tunnel) => Ok(()),
         () = answering => Ok(()),
@@ -145,58 +146,10 @@ fn announce(
     output::line(&format!("paths: {}", names.join(", ")))
 }
 
-/// Opens a new session whenever one is over; ends when the server wants no more.
-async fn keep_session(
-    config: &ClientConfig,
-    sessions: &watch::Sender<Option<Session>>,
-    json: bool,
-) -> CommandError {
-    loop {
-        let Some(session) = sessions.borrow().clone() else {
-            return ConnectError::WrongProof.into();
-        };
-        let reason = session.closed().await.to_string();
-        tracing::warn!(reason, "the session is over; opening a new one");
-        print(json, UpEvent::SessionLost { session: session_id(&session), reason }.into_line());
-        sessions.send_replace(None);
-        drop(session);
-        match reconnect(config).await {
-            Ok(session) => {
-                tracing::info!("there is a session again");
-                let (id, paths) = (session_id(&session), path_summaries(&session));
-                print(json, UpEvent::SessionRestored { session: id, paths }.into_line());
-                sessions.send_replace(Some(session));
-            }
-            Err(error) => return error.into(),
-        }
-    }
-}
-
-/// Tries until there is a session, or the server says that there will be none.
-async fn reconnect(config: &ClientConfig) -> Result<Session, ConnectError> {
-    let mut pause = RETRY.0;
-    loop {
-        match connect(config.clone()).await {
-            Ok(session) => return Ok(session),
-            Err(error @ (ConnectError::Refused { .. } | ConnectError::WrongKey)) => {
-                return Err(error);
-            }
-            Err(error) => tracing::info!(%error, "no session yet"),
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(RETRY.1);
-    }
-}
-
-fn print(json: bool, line: UpLine) {
-    if json && let Err(error) = output::json(&line) {
-        tracing::warn!(%error, "cannot print an event");
-    }
-}
-
 fn status_report(
     sessions: &watch::Receiver<Option<Session>>,
     proxies: &ProxyReport,
+    outage: &Outage,
     started: Instant,
 ) -> StatusReport {
     StatusReport {
@@ -206,6 +159,7 @@ fn status_report(
         pid: std::process::id(),
         uptime_s: started.elapsed().as_secs_f64(),
         proxies: proxies.clone(),
+        outage: outage.report(),
         sessions: sessions.borrow().iter().map(report).collect(),
     }
 }

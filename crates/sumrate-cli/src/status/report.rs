@@ -26,8 +26,22 @@ pub struct StatusReport {
     pub uptime_s: f64,
     /// The proxies that it offers.
     pub proxies: ProxyReport,
+    /// For a client: that it does not reach its server, if so.
+    #[serde(default)]
+    pub outage: Option<OutageReport>,
     /// Its sessions: at most one for a client.
     pub sessions: Vec<SessionReport>,
+}
+
+/// A server that cannot be reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutageReport {
+    /// Seconds that it has lasted.
+    pub since_s: f64,
+    /// What the session ended with, or the last attempt failed with.
+    pub last_error: String,
+    /// Seconds until a new session is tried next; absent while one is being tried.
+    pub next_attempt_s: Option<f64>,
 }
 
 /// Addresses of the proxies of a client.

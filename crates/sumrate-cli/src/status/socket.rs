@@ -187,6 +187,7 @@ mod tests {
             pid: 1,
             uptime_s: 0.5,
             proxies: ProxyReport::default(),
+            outage: None,
             sessions: Vec::new(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{PathReport, SessionReport, StatusReport, StreamReport};
+use super::{OutageReport, PathReport, SessionReport, StatusReport, StreamReport};
 
 /// Writes the report as text.
 ///
@@ -20,13 +20,27 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
     if let Some(http) = &report.proxies.http {
         writeln!(out, "HTTP CONNECT proxy on {http}")?;
     }
-    if report.sessions.is_empty() {
-        writeln!(out, "no session")?;
+    match &report.outage {
+        Some(outage) => write_outage(out, outage)?,
+        None if report.sessions.is_empty() => writeln!(out, "no session")?,
+        None => {}
     }
     for session in &report.sessions {
         write_session(out, session)?;
     }
     Ok(())
+}
+
+fn write_outage(out: &mut impl Write, outage: &OutageReport) -> io::Result<()> {
+    let next = match outage.next_attempt_s {
+        Some(seconds) => format!("next attempt in {seconds:.1} s"),
+        None => "trying now".to_owned(),
+    };
+    writeln!(
+        out,
+        "the server is not reached for {:.1} s: {}; {next}",
+        outage.since_s, outage.last_error
+    )
 }
 
 fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {

@@ -61,6 +61,34 @@ fn a_time_in_both_directions_with_intervals_and_warmup() {
 }
 
 #[test]
+fn windows_of_a_given_size() {
+    let server = Server::start(&["--window", "16K"]);
+    let report = bench(&server, &["--bytes", "4M", "--reverse"]);
+    assert_eq!(report["window_bytes"], serde_json::json!({ "min": 16384, "max": 16384 }));
+    let thesis = ["--window-mode", "thesis", "--thesis-window", "256K"];
+    let report = bench(&server, &[&["--bytes", "4M"][..], &thesis].concat());
+    assert_eq!(report["window_bytes"], serde_json::json!({ "min": 262_144, "max": 262_144 }));
+}
+
+#[test]
+fn a_thousand_streams_all_complete() {
+    let server = Server::start(&[]);
+    for direction in [&[][..], &["--reverse"]] {
+        let report =
+            bench(&server, &[&["--bytes", "64M", "--streams", "1000"], direction].concat());
+        assert_eq!(
+            (report["bytes"].as_u64(), report["streams"].as_u64()),
+            (Some(64 << 20), Some(1000))
+        );
+        let jain = report["jain_index"].as_f64().unwrap();
+        assert!((0.001..=1.0).contains(&jain), "{jain}");
+    }
+    let output = run(server.runtime(), &["bench", &server.link(), "--streams", "5000"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("1..=4000"), "{}", stderr(&output));
+}
+
+#[test]
 fn the_laboratory_mode_without_encryption() {
     let server = Server::start(&["--insecure-plaintext"]);
     let report = bench(&server, &["--bytes", "5M", "--insecure-plaintext"]);

@@ -45,6 +45,12 @@ fn paths_and_protocol() {
     up(&["--cc", "nonsense"], &["--cc nonsense", "cubic"]);
     up(&["--placement", "x"], &["two-ended", "just-in-time"]);
     up(&["--linger", "x"], &["seconds"]);
+    up(&["--thesis-window", "64K"], &["--thesis-window", "--window-mode thesis"]);
+    up(&["--window-mode", "thesis", "--window", "1M"], &["--window", "--thesis-window"]);
+    up(&["--window", "1K"], &["window is 1024", "16384"]);
+    up(&["--window", "2G"], &["1 GiB"]);
+    up(&["--window-mode", "thesis", "--thesis-window", "1K"], &["thesis_window is 1024", "4096"]);
+    up(&["--window", "x"], &["number of bytes"]);
     up(&["--socks", "off"], &["both proxies are off"]);
     up(&["--socks", "0.0.0.0:0"], &["--socks-auth", "--socks-open"]);
     up(&["--socks", "1080"], &["ADDR:PORT"]);

@@ -112,9 +112,18 @@ impl Server {
 
     /// Kills the server and starts it again on the same port.
     pub(crate) fn restart(&mut self, arguments: &[&str]) {
-        let listen = self.listen();
+        self.kill();
+        self.start_again(arguments);
+    }
+
+    pub(crate) fn kill(&mut self) {
         self.daemon.signal(Signal::SIGKILL);
         self.daemon.wait();
+    }
+
+    /// Starts a server that was killed again, on the same port.
+    pub(crate) fn start_again(&mut self, arguments: &[&str]) {
+        let listen = self.listen();
         self.daemon = Self::spawn(&self.directory, &listen, arguments);
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::{Server, json, run};
+use crate::harness::{PATIENCE, Server, json, run};
 use nix::sys::signal::Signal;
 
 /// Fails with every difference from the schema.
@@ -37,7 +37,26 @@ fn events_of_serve_and_up() {
     let written: Value = serde_json::from_slice(&std::fs::read(&ready).unwrap()).unwrap();
     assert_eq!(written, client.daemon.first);
     conforms("serve", &server.daemon.wait_for("session_opened"));
-    server.restart(&[]);
+    server.kill();
+    let socket = client.status_socket();
+    let ask = |json: &[&str]| {
+        let arguments = [json, &["status", "--socket", socket.to_str().unwrap()]].concat();
+        run(server.runtime(), &arguments)
+    };
+    let begun = std::time::Instant::now();
+    let outage = loop {
+        assert!(begun.elapsed() < PATIENCE, "no outage in the status");
+        // The flag may stand before the command, too.
+        let status = json(&ask(&["--json"]));
+        conforms("status", &status);
+        if !status["outage"].is_null() {
+            break status["outage"].clone();
+        }
+    };
+    assert!(outage["last_error"].as_str().unwrap().contains("no path"), "{outage}");
+    let text = String::from_utf8(ask(&[]).stdout).unwrap();
+    assert!(text.contains("the server is not reached for"), "{text}");
+    server.start_again(&[]);
     conforms("up", &client.daemon.wait_for("session_lost"));
     conforms("up", &client.daemon.wait_for("session_restored"));
     client.daemon.signal(Signal::SIGINT);
