@@ -53,6 +53,8 @@ pub struct Subflow {
     pub ack_streams: BTreeSet<StreamId>,
     /// The stream from which on the next acknowledgement is looked for.
     pub ack_from: StreamId,
+    /// The session's count of news at which there was nothing to send on it.
+    pub idle_at: Option<u64>,
     /// Whether the session's limit is owed on this subflow.
     pub session_limit_due: bool,
     /// A probe to answer.
@@ -171,6 +173,7 @@ impl PathState {
             last_ping: now,
             ack_streams: BTreeSet::new(),
             ack_from: StreamId::CONTROL,
+            idle_at: None,
             session_limit_due: true,
             pong_due: None,
             ping_due: true,

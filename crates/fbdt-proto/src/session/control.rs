@@ -66,6 +66,7 @@ impl Session {
                 {
                     stream.send.class = class;
                 }
+                self.news += 1;
                 self.refresh_turn(stream);
             }
             ControlMessage::Reset { stream, code, end } => self.peer_reset(stream, code, end)?,

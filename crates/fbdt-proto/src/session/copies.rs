@@ -13,7 +13,7 @@ use crate::time::Instant;
 use crate::units::{Class, StreamId, bytes_in};
 
 /// A short flow: at most this much is on its way and all of it was sent.
-const SHORT_FLOW: u64 = 64 << 10;
+pub(super) const SHORT_FLOW: u64 = 64 << 10;
 /// After none were found, overdue bytes are looked for again this much later.
 const OVERDUE_PAUSE: Duration = Duration::from_micros(500);
 /// Overdue bytes this far above the hole are copied with it.

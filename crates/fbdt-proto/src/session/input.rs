@@ -61,6 +61,7 @@ impl Session {
             Frame::Ack(ack) => self.handle_ack(now, &ack),
             Frame::SessionLimit { limit } => {
                 self.credit.send_limit = self.credit.send_limit.max(limit);
+                self.news += 1;
                 Ok(())
             }
             Frame::Ping { token } => {
@@ -173,6 +174,7 @@ impl Session {
         if !stream.send.acknowledge(ack)? {
             return Ok(());
         }
+        self.news += 1;
         stream.send.close_windows(&RangeSet::new());
         let room = stream.send.capacity.saturating_sub(stream.send.backlog());
         if stream.send.writer_blocked && room >= WRITER_WAKE.min(stream.send.capacity / 4) {

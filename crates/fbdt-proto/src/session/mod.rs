@@ -119,6 +119,8 @@ pub struct Session {
     last_buffer_check: Instant,
     last_overdue_check: Instant,
     tick: Instant,
+    /// Counts what may have given a path something to send.
+    news: u64,
 }
 
 impl Session {
@@ -168,6 +170,7 @@ impl Session {
             last_buffer_check: now,
             last_overdue_check: now,
             tick: now,
+            news: 0,
             config,
         };
         let control = session.new_stream(StreamId::CONTROL, crate::Class::Conversational);

@@ -135,6 +135,7 @@ impl Session {
     fn set_health(&mut self, index: usize, health: Health) {
         let path = &mut self.paths[index];
         path.health = health;
+        self.news += 1;
         self.events.push_back(Event::PathHealth { path: path.id, health });
     }
 
@@ -184,6 +185,7 @@ impl Session {
             return;
         }
         self.paths[path].one_way.update(now, sent, received);
+        self.news += 1;
         let anchor = self
             .paths
             .iter()
@@ -276,6 +278,8 @@ impl Session {
     /// Time has passed: probes, and the end of a session without paths.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.tick = now;
+        // Chunks become overdue, and paths less late, as time passes.
+        self.news += 1;
         if let Some(since) = self.all_down_since
             && now.saturating_since(since) >= self.config.linger
         {

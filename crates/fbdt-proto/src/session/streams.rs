@@ -70,6 +70,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
+        self.news += 1;
         if !self.busy.contains(id)
             && let Some(least) = self.busy.least_served(id, stream.send.class)
         {

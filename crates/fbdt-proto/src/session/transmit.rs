@@ -5,6 +5,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use super::Session;
+use super::copies::SHORT_FLOW;
 use super::streams::LEAST_CAPACITY;
 use crate::config::{Redundancy, WindowMode};
 use crate::path::{Chunk, CopyReason, Health, PathView};
@@ -44,9 +45,12 @@ impl Session {
             self.transmit_data(now, path, out);
         }
         let sent = (out.len() - before) as u64;
-        if sent > 0
-            && let Some(subflow) = &mut self.paths[path].subflow
-        {
+        let Some(subflow) = &mut self.paths[path].subflow else {
+            return sent > 0;
+        };
+        if sent == 0 {
+            subflow.idle_at = Some(self.news);
+        } else {
             // Nothing was owed until now: silence counts from here.
             if subflow.sample.outstanding() + subflow.since_sample == 0 {
                 subflow.progress.mark(now);
@@ -73,7 +77,10 @@ impl Session {
             && now.saturating_since(subflow.last_ack) >= self.config.ack_interval;
         let service =
             acks || subflow.session_limit_due || subflow.pong_due.is_some() || subflow.ping_due;
-        service || (path.health == Health::Active && !self.busy.is_empty() && path.has_room())
+        // Subflows that had nothing would wake each other for ever.
+        let news = subflow.idle_at != Some(self.news);
+        let sending = path.health == Health::Active && !self.busy.is_empty();
+        service || (sending && news && path.has_room())
     }
 
     fn transmit_close(&mut self, path: usize, out: &mut Vec<u8>) -> bool {
@@ -295,6 +302,8 @@ impl Session {
             }
             None => {
                 stream.send.served += data;
+                // Idle paths copy short flows at once (F10).
+                self.news += u64::from(stream.send.is_short_tail(SHORT_FLOW));
                 state.counters.new_bytes += data;
                 self.totals.new_bytes += data;
             }
