@@ -6,6 +6,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::exit::Allowance;
 use crate::socket;
 use crate::tunnel::{ABORT_RELAY_FAILED, TunnelStream};
 
@@ -24,7 +25,7 @@ pub struct Relayed {
 }
 
 /// Relays until both directions have ended. `early` goes to the stream first: what a proxy had read
-/// of the connection beyond its own protocol.
+/// of the connection beyond its own protocol. Bytes pass as far and as fast as `allowance` lets them.
 ///
 /// # Errors
 /// The first failure of either side; both sides were then reset.
@@ -32,6 +33,7 @@ pub async fn relay<S: TunnelStream>(
     stream: S,
     mut connection: TcpStream,
     early: &[u8],
+    allowance: &Allowance,
 ) -> io::Result<Relayed> {
     let (mut stream_in, mut stream_out) = tokio::io::split(stream);
     let (mut connection_in, mut connection_out) = connection.split();
@@ -39,9 +41,9 @@ pub async fn relay<S: TunnelStream>(
         if !early.is_empty() {
             stream_out.write_all(early).await?;
         }
-        copy(&mut connection_in, &mut stream_out).await
+        copy(&mut connection_in, &mut stream_out, allowance).await
     };
-    let result = tokio::try_join!(copy(&mut stream_in, &mut connection_out), outward);
+    let result = tokio::try_join!(copy(&mut stream_in, &mut connection_out, allowance), outward);
     match result {
         Ok((to_connection, to_stream)) => Ok(Relayed { to_connection, to_stream }),
         Err(error) => {
@@ -53,7 +55,7 @@ pub async fn relay<S: TunnelStream>(
 }
 
 /// Copies to the end of data and passes the end on.
-async fn copy<R, W>(reader: &mut R, writer: &mut W) -> io::Result<u64>
+async fn copy<R, W>(reader: &mut R, writer: &mut W, allowance: &Allowance) -> io::Result<u64>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -66,6 +68,7 @@ where
             writer.shutdown().await?;
             return Ok(total);
         }
+        allowance.take(count).await?;
         writer.write_all(&buffer[..count]).await?;
         writer.flush().await?;
         total += count as u64;
@@ -91,7 +94,10 @@ mod tests {
     async fn both_directions_and_half_close() {
         let (mut application, inner) = connection_pair().await;
         let (stream, mut far) = tokio::io::duplex(1 << 20);
-        let task = tokio::spawn(async move { relay(stream, inner, b"early ").await });
+        let task =
+            tokio::spawn(
+                async move { relay(stream, inner, b"early ", &Allowance::default()).await },
+            );
         application.write_all(b"request").await.unwrap();
         application.shutdown().await.unwrap();
         let mut request = Vec::new();
@@ -114,7 +120,8 @@ mod tests {
     async fn a_failure_reaches_the_application_as_a_reset() {
         let (mut application, inner) = connection_pair().await;
         let (stream, far) = tokio::io::duplex(1024);
-        let task = tokio::spawn(async move { relay(stream, inner, b"").await });
+        let task =
+            tokio::spawn(async move { relay(stream, inner, b"", &Allowance::default()).await });
         drop(far);
         // Writing into the closed pipe fails, which must not look like a clean end.
         let mut buffer = [0; 1];

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
+
 use super::credential::{
     Credential, CredentialFile, CredentialId, CredentialInfo, CredentialLimits,
 };
@@ -23,6 +25,13 @@ const LONGEST_NAME: usize = 64;
 pub struct ServerState {
     directory: PathBuf,
     key: ServerKey,
+}
+
+/// What a credential has used.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UsageFile {
+    bytes: u64,
 }
 
 /// The state directory could not be used.
@@ -155,7 +164,41 @@ impl ServerState {
     pub fn revoke(&self, id: CredentialId) -> Result<(), StateError> {
         private_file::remove(&self.credential_path(id)).map_err(|error| {
             if error.is_not_found() { StateError::Unknown(id) } else { error.into() }
-        })
+        })?;
+        match private_file::remove(&self.usage_path(id)) {
+            Err(error) if !error.is_not_found() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes that the credential has used, as last written down.
+    ///
+    /// # Errors
+    /// [`StateError`] if the file cannot be used.
+    pub fn usage(&self, id: CredentialId) -> Result<u64, StateError> {
+        let path = self.usage_path(id);
+        match private_file::read(&path) {
+            Ok(bytes) => serde_json::from_slice::<UsageFile>(&bytes)
+                .map(|file| file.bytes)
+                .map_err(|error| damaged(&path, error)),
+            Err(error) if error.is_not_found() => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes down what the credential has used.
+    ///
+    /// # Errors
+    /// [`StateError`] if the file cannot be written.
+    pub fn set_usage(&self, id: CredentialId, bytes: u64) -> Result<(), StateError> {
+        let path = self.usage_path(id);
+        let json = serde_json::to_vec(&UsageFile { bytes }).map_err(|e| damaged(&path, e))?;
+        private_file::ensure_directory(&self.directory.join("usage"))?;
+        Ok(private_file::write(&path, &json)?)
+    }
+
+    fn usage_path(&self, id: CredentialId) -> PathBuf {
+        self.directory.join("usage").join(format!("{id}.json"))
     }
 
     /// Whether the credential's file is still there.

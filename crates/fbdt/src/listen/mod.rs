@@ -31,7 +31,7 @@ use crate::tls::{self, TlsConfigError};
 pub const CLOSE_REVOKED: u32 = 0x20;
 
 /// How often revocations are looked for.
-const REVOCATION_INTERVAL: Duration = Duration::from_secs(2);
+const REVOCATION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Pause after the system could not accept (out of descriptors, usually).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -5,10 +5,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::protocol::byte_count;
+use crate::exit::AllowRule;
+
 const EXAMPLE: &str = "\
 Examples:
   sumrate credential list
   sumrate credential add --advertise 203.0.113.9:7443
+  sumrate credential add --advertise 203.0.113.9:7443 --quota 50G --rate 10M --destination 192.0.2.0/24
   sumrate credential revoke 3f9c01d2a77b4e10";
 
 /// Arguments of `sumrate credential`.
@@ -41,6 +45,16 @@ pub enum CredentialAction {
         /// What you call it
         #[arg(long, value_name = "NAME", default_value = "client")]
         name: String,
+        /// Greatest rate over all its sessions, in bytes per second (suffixes K, M, G mean powers
+        /// of 1024)
+        #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+        rate: Option<u64>,
+        /// Bytes that it may have relayed in total, both directions together (same suffixes)
+        #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+        quota: Option<u64>,
+        /// The only network, address or address and port that it may reach; repeat it for several
+        #[arg(long, value_name = "NET")]
+        destination: Vec<AllowRule>,
         /// The link is for a server with --insecure-plaintext
         #[arg(long)]
         insecure_plaintext: bool,

@@ -1,6 +1,9 @@
 //! `sumrate credential`.
 
-use fbdt::{Credential, CredentialId, CredentialInfo, Link, ServerAddress, ServerState};
+use fbdt::{
+    Credential, CredentialId, CredentialInfo, CredentialLimits, Link, ServerAddress, ServerState,
+    StateError,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{CommandError, SetupError, setup};
@@ -38,12 +41,31 @@ pub struct CredentialSummary {
     pub name: String,
     /// When it was made, in seconds since 1970-01-01 UTC.
     pub created: u64,
+    /// Greatest rate, bytes per second; absent: no limit, also below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
+    /// Bytes that it may have relayed in total.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<u64>,
+    /// Of those, spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<u64>,
+    /// The only destinations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destinations: Option<Vec<String>>,
 }
 
-impl From<&CredentialInfo> for CredentialSummary {
-    fn from(info: &CredentialInfo) -> Self {
-        Self { id: info.id.to_string(), name: info.name.clone(), created: info.created }
-    }
+fn summary(state: &ServerState, info: &CredentialInfo) -> Result<CredentialSummary, StateError> {
+    let CredentialLimits { rate, quota, destinations } = info.limits.clone();
+    Ok(CredentialSummary {
+        id: info.id.to_string(),
+        name: info.name.clone(),
+        created: info.created,
+        rate,
+        quota,
+        used: quota.map(|_| state.usage(info.id)).transpose()?,
+        destinations,
+    })
 }
 
 /// Lists, adds or revokes.
@@ -56,11 +78,19 @@ pub fn credential(args: &CredentialArgs) -> Result<(), CommandError> {
         CredentialReport { schema: CREDENTIAL_SCHEMA.to_owned(), ..CredentialReport::default() };
     match &args.action {
         CredentialAction::List => {
-            report.credentials = Some(state.list()?.iter().map(Into::into).collect());
+            let credentials = state.list()?;
+            let summaries = credentials.iter().map(|info| summary(&state, info));
+            report.credentials = Some(summaries.collect::<Result<_, _>>()?);
         }
-        CredentialAction::Add { advertise, name, insecure_plaintext } => {
-            let credential = state.new_credential(name, Default::default())?;
-            report.added = Some((&credential.info()).into());
+        CredentialAction::Add { advertise, name, rate, quota, destination, insecure_plaintext } => {
+            let destinations = destination.iter().map(ToString::to_string).collect();
+            let limits = CredentialLimits {
+                rate: *rate,
+                quota: *quota,
+                destinations: Some(destinations).filter(|rules: &Vec<_>| !rules.is_empty()),
+            };
+            let credential = state.new_credential(name, limits)?;
+            report.added = Some(summary(&state, &credential.info())?);
             let servers = advertise.iter().copied().map(ServerAddress::from).collect();
             report.link = Some(link(&state, servers, &credential, *insecure_plaintext));
         }
@@ -88,11 +118,25 @@ fn link(
     Link::new(servers, fingerprint, credential).to_string_with_secret()
 }
 
+fn line(credential: &CredentialSummary) -> String {
+    let CredentialSummary { id, name, created, rate, quota, used, destinations } = credential;
+    let mut line = format!("{id}  created {created}  {name}");
+    if let Some(rate) = rate {
+        line += &format!("  {rate} bytes/s");
+    }
+    if let Some(quota) = quota {
+        line += &format!("  {} of {quota} bytes used", used.unwrap_or_default());
+    }
+    if let Some(destinations) = destinations {
+        line += &format!("  only {}", destinations.join(", "));
+    }
+    line
+}
+
 fn print(report: &CredentialReport) -> std::io::Result<()> {
     if let Some(credentials) = &report.credentials {
         for credential in credentials {
-            let CredentialSummary { id, name, created } = credential;
-            output::line(&format!("{id}  created {created}  {name}"))?;
+            output::line(&line(credential))?;
         }
     }
     if let Some(link) = &report.link {

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::bench::{BenchHost, SendingReport};
-use crate::exit::Dialer;
+use crate::exit::{Allowance, Allowances, Dialer};
 use crate::relay::relay;
 use crate::service::{
     Answer, ConnectRequest, FailureCode, Request, ServiceError, read_request, write_answer,
@@ -20,12 +20,17 @@ use crate::tunnel::ReportSource;
 /// Longest time for a client to say what a stream is for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Close code of sessions whose credential has limits that cannot be kept.
+const CLOSE_LIMITS: u32 = 0x21;
+
 /// What all sessions share.
 pub(super) struct Exit {
     /// Reaches targets.
     pub(super) dialer: Dialer,
     /// Bounds the connections that are being made.
     pub(super) dials: Semaphore,
+    /// What each credential may use.
+    pub(super) allowances: Allowances,
     /// How this end sends.
     pub(super) sending: SendingReport,
 }
@@ -37,11 +42,20 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         Arc::new(move || Some(report(&session)))
     };
     let bench = Arc::new(BenchHost::new(source, exit.sending.clone()));
+    let allowance = match session.credential().map(|credential| exit.allowances.of(credential)) {
+        Some(Ok(allowance)) => allowance,
+        Some(Err(error)) => {
+            tracing::warn!(%error, "a session is closed");
+            return session.close(CLOSE_LIMITS, "the credential's limits cannot be kept").await;
+        }
+        None => Arc::default(),
+    };
     let mut streams = JoinSet::new();
     while let Some(stream) = session.accept_stream().await {
         let (exit, bench) = (Arc::clone(&exit), Arc::clone(&bench));
+        let allowance = Arc::clone(&allowance);
         streams.spawn(async move {
-            if let Err(error) = serve_stream(stream, &exit, &bench).await {
+            if let Err(error) = serve_stream(stream, &exit, &bench, &allowance).await {
                 tracing::debug!(%error, "a stream ended early");
             }
         });
@@ -53,14 +67,22 @@ async fn serve_stream(
     mut stream: Stream,
     exit: &Exit,
     bench: &BenchHost,
+    allowance: &Allowance,
 ) -> Result<(), ServiceError> {
     let request = match tokio::time::timeout(REQUEST_TIMEOUT, read_request(&mut stream)).await {
         Ok(Ok(request)) => request,
         Ok(Err(error)) => return refuse_malformed(stream, error).await,
         Err(_) => return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
     };
+    if let Err(error) = allowance.check_quota() {
+        return refuse(&mut stream, FailureCode::NotAllowed, error.to_string()).await;
+    }
     match request {
-        Request::Connect(request) => connect(stream, exit, &request).await,
+        Request::Connect(request) => connect(stream, exit, &request, allowance).await,
+        _ if allowance.is_limited() => {
+            let reason = "measurements are not for a credential with limits".to_owned();
+            refuse(&mut stream, FailureCode::NotAllowed, reason).await
+        }
         Request::Bench(request) => bench.control(stream, request).await,
         Request::BenchStream(request) => bench.data(stream, request).await,
     }
@@ -89,9 +111,10 @@ async fn connect(
     mut stream: Stream,
     exit: &Exit,
     request: &ConnectRequest,
+    allowance: &Allowance,
 ) -> Result<(), ServiceError> {
     let dialled = match exit.dials.acquire().await {
-        Ok(_permit) => exit.dialer.dial(&request.host, request.port).await,
+        Ok(_permit) => exit.dialer.dial(&request.host, request.port, allowance).await,
         Err(_) => return Ok(()),
     };
     let connection = match dialled {
@@ -100,6 +123,6 @@ async fn connect(
     };
     let reached = connection.peer_addr().as_ref().map(SocketAddr::to_string).unwrap_or_default();
     write_answer(&mut stream, &Answer::Ready(reached)).await?;
-    relay(stream, connection, &[]).await?;
+    relay(stream, connection, &[], allowance).await?;
     Ok(())
 }

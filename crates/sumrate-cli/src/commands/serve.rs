@@ -15,7 +15,7 @@ use super::event::{ServeEvent, session_id};
 use super::reach::{Exit, serve_session};
 use super::{CommandError, setup};
 use crate::args::ServeArgs;
-use crate::exit::{Dialer, Policy};
+use crate::exit::{Allowances, Dialer, Policy};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::output;
 use crate::session::report;
@@ -25,6 +25,8 @@ use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
 const DIALS_MAX: usize = 512;
 /// Streams that a client may have open at a time.
 const STREAMS_MAX: u32 = 4096;
+/// How often use is written down: what a crash forgets at most.
+const USAGE_INTERVAL: Duration = Duration::from_secs(1);
 
 type Sessions = Arc<Mutex<HashMap<String, Session>>>;
 
@@ -53,6 +55,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let outcome = tokio::select! {
         error = accepting => Err(error),
         () = answering => Ok(()),
+        () = keep_usage(&exit) => Ok(()),
         interrupt = interrupts.next() => match interrupt {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
             Interrupt::Terminated => Ok(()),
@@ -63,6 +66,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
         lock(&sessions).insert(session_id(&session), session);
     }
     close_all(&sessions).await;
+    save_usage(&exit);
     if args.json {
         output::json(&ServeEvent::Stopped.into_line())?;
     }
@@ -88,6 +92,7 @@ fn exit(args: &ServeArgs, config: &ServerConfig) -> Exit {
     Exit {
         dialer: Dialer::new(policy, config.congestion_control.algorithm()),
         dials: Semaphore::new(DIALS_MAX),
+        allowances: Allowances::new(config.state.clone()),
         sending: setup::sending(&config.congestion_control, &config.proto),
     }
 }
@@ -162,6 +167,20 @@ async fn accept(
         while tasks.try_join_next().is_some() {}
         lock(sessions).insert(session_id(&session), session.clone());
         tasks.spawn(follow(session, Arc::clone(sessions), Arc::clone(exit), json));
+    }
+}
+
+/// Writes down what credentials have used, so that a quota outlives this process.
+async fn keep_usage(exit: &Exit) {
+    loop {
+        tokio::time::sleep(USAGE_INTERVAL).await;
+        save_usage(exit);
+    }
+}
+
+fn save_usage(exit: &Exit) {
+    if let Err(error) = exit.allowances.save() {
+        tracing::warn!(%error, "what a credential has used is not written down");
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use super::allowance::Allowance;
 use super::policy::{Policy, RefusedReason};
 use super::resolve::{ResolveError, resolve};
 use crate::service::FailureCode;
@@ -25,7 +26,7 @@ pub enum DialError {
     #[error(transparent)]
     Resolve(#[from] ResolveError),
     /// The policy forbids every address of the target.
-    #[error("the exit does not reach {target}: {reason}; the server's --allow can open it")]
+    #[error("the exit does not reach {target}: {reason}; {advice}", advice = advice(*reason))]
     NotAllowed {
         /// The address.
         target: SocketAddr,
@@ -78,20 +79,29 @@ impl Dialer {
         Self { policy, congestion_control: congestion_control.to_owned() }
     }
 
-    /// Resolves, checks and connects.
-    pub async fn dial(&self, host: &str, port: u16) -> Result<TcpStream, DialError> {
-        let targets = self.permitted(resolve(host, port).await?)?;
+    /// Resolves, checks and connects for a client with this allowance.
+    pub async fn dial(
+        &self,
+        host: &str,
+        port: u16,
+        allowance: &Allowance,
+    ) -> Result<TcpStream, DialError> {
+        let targets = self.permitted(resolve(host, port).await?, allowance)?;
         tokio::time::timeout(DIAL_TIMEOUT, self.race(targets))
             .await
             .map_err(|_| DialError::TimedOut(format!("{host}:{port}")))?
     }
 
-    fn permitted(&self, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, DialError> {
+    fn permitted(
+        &self,
+        found: Vec<SocketAddr>,
+        allowance: &Allowance,
+    ) -> Result<Vec<SocketAddr>, DialError> {
         let own = own_addresses();
         let mut refusal = None;
         let mut permitted = Vec::new();
         for target in found {
-            match self.policy.check(target, &own) {
+            match allowance.check(target).and_then(|()| self.policy.check(target, &own)) {
                 Ok(()) => permitted.push(target),
                 Err(reason) => refusal = refusal.or(Some(DialError::NotAllowed { target, reason })),
             }
@@ -130,6 +140,13 @@ impl Dialer {
     }
 }
 
+fn advice(reason: RefusedReason) -> &'static str {
+    match reason {
+        RefusedReason::NotForCredential => "the server's operator can make one that does",
+        _ => "the server's --allow can open it",
+    }
+}
+
 /// The addresses of this machine's interfaces, now.
 fn own_addresses() -> Vec<IpAddr> {
     crate::interfaces::addresses().into_iter().map(|(_, address)| address).collect()
@@ -149,9 +166,10 @@ mod tests {
     async fn forbidden_targets_are_not_dialled() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
+        let any = Allowance::default();
         for host in ["127.0.0.1", "::ffff:127.0.0.1", "localhost", "0x7f.1", "2130706433", "127.1"]
         {
-            let error = dialer(&[]).dial(host, port).await.unwrap_err();
+            let error = dialer(&[]).dial(host, port, &any).await.unwrap_err();
             let code = error.code();
             assert!(
                 matches!(code, FailureCode::NotAllowed | FailureCode::NameFailure),
@@ -177,6 +195,8 @@ mod tests {
     async fn allow_opens_loopback() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert!(dialer(&["127.0.0.0/8"]).dial("127.0.0.1", port).await.is_ok());
+        assert!(
+            dialer(&["127.0.0.0/8"]).dial("127.0.0.1", port, &Allowance::default()).await.is_ok()
+        );
     }
 }

@@ -1,9 +1,11 @@
 //! The exit: what the server reaches for its clients, and what it refuses to.
 
+mod allowance;
 mod dial;
 mod policy;
 mod resolve;
 
+pub use allowance::{Allowance, AllowanceError, Allowances};
 pub use dial::{DialError, Dialer};
 pub use policy::{AllowRule, AllowRuleError, Policy, RefusedReason};
 pub use resolve::{ResolveError, resolve};

@@ -1,6 +1,7 @@
 //! Which addresses the exit may reach. The public Internet is open; everything that could reach into
 //! the server's own machine or network is closed unless a rule opens it.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
@@ -39,11 +40,26 @@ impl FromStr for AllowRule {
     }
 }
 
+impl fmt::Display for AllowRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.net, self.port) {
+            (net, None) => write!(f, "{net}"),
+            (net @ IpNet::V4(_), Some(port)) => write!(f, "{net}:{port}"),
+            (net @ IpNet::V6(_), Some(port)) => write!(f, "[{net}]:{port}"),
+        }
+    }
+}
+
 fn parse_net(text: &str) -> Option<IpNet> {
     text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }
 
 impl AllowRule {
+    /// Whether the rule names this target; IPv4-mapped addresses count as IPv4.
+    pub(super) fn covers(&self, target: SocketAddr) -> bool {
+        self.opens(target.ip().to_canonical(), target.port())
+    }
+
     fn opens(&self, address: IpAddr, port: u16) -> bool {
         self.net.contains(&address) && self.port.is_none_or(|only| only == port)
     }
@@ -82,6 +98,9 @@ pub enum RefusedReason {
     /// An address of this server.
     #[error("it is the server's own address")]
     OwnAddress,
+    /// Not among the credential's destinations.
+    #[error("the credential does not include it")]
+    NotForCredential,
     /// Port 0.
     #[error("port 0 cannot be connected to")]
     PortZero,

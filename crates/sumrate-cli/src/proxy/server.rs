@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::connect::connect_through;
 use super::{http, socks5};
 use crate::args::ProxyAuth;
+use crate::exit::Allowance;
 use crate::relay::relay;
 use crate::socket;
 use crate::tunnel::Tunnel;
@@ -106,7 +107,7 @@ async fn serve<T: Tunnel>(
         }
     };
     match (connected, told) {
-        (Ok(stream), Ok(())) => match relay(stream, client, &early).await {
+        (Ok(stream), Ok(())) => match relay(stream, client, &early, &Allowance::default()).await {
             Ok(relayed) => tracing::debug!(host, port, ?relayed, "a connection ended"),
             Err(error) => tracing::debug!(host, port, %error, "a connection failed"),
         },

@@ -140,9 +140,25 @@ impl Server {
     }
 
     /// A client with both proxies on free ports.
+    /// Makes a credential with these limits; the link's place, as `up` and `bench` take it.
+    pub(crate) fn credential(&self, limits: &[&str]) -> String {
+        let state = self.runtime().join("state");
+        let listen = self.listen();
+        let add = ["credential", "add", "--advertise", &listen, "--name", "laptop", "--state"];
+        let added = run(self.runtime(), &[&add[..], &[state.to_str().unwrap()], limits].concat());
+        assert!(added.status.success(), "{}", stderr(&added));
+        let file = self.runtime().join("link");
+        std::fs::write(&file, &added.stdout).unwrap();
+        format!("@{}", file.display())
+    }
+
     pub(crate) fn client(&self, arguments: &[&str]) -> Client {
+        self.client_with(&self.link(), arguments)
+    }
+
+    pub(crate) fn client_with(&self, link: &str, arguments: &[&str]) -> Client {
         let mut command = sumrate(self.runtime());
-        command.args(["up", &self.link(), "--json", "--socks", "127.0.0.1:0", "--http"]);
+        command.args(["up", link, "--json", "--socks", "127.0.0.1:0", "--http"]);
         command.arg("127.0.0.1:0").args(arguments);
         Client { daemon: Daemon::start(command) }
     }

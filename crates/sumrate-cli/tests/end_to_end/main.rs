@@ -7,6 +7,7 @@ mod configuration;
 mod harness;
 mod help;
 mod hostile;
+mod limits;
 mod paths;
 mod proxies;
 mod schemas;

@@ -80,14 +80,7 @@ fn a_revoked_credential_ends_the_client_with_its_reason() {
 #[test]
 fn an_added_credential_opens_a_session() {
     let server = Server::start(&[]);
-    let state = server.runtime().join("state");
-    let listen = server.listen();
-    let arguments = ["credential", "add", "--advertise", &listen, "--name", "laptop", "--state"];
-    let added = run(server.runtime(), &[&arguments[..], &[state.to_str().unwrap()]].concat());
-    let link = String::from_utf8(added.stdout).unwrap();
-    let file = server.runtime().join("link");
-    std::fs::write(&file, &link).unwrap();
-    let file = format!("@{}", file.display());
-    let bench = run(server.runtime(), &["bench", &file, "--bytes", "100K", "--json"]);
+    let link = server.credential(&[]);
+    let bench = run(server.runtime(), &["bench", &link, "--bytes", "100K", "--json"]);
     assert_eq!(json(&bench)["bytes"], 102_400, "{}", stderr(&bench));
 }

@@ -89,6 +89,13 @@ fn status_credential_and_error() {
         answer
     };
     let added = credential(&["add", "--advertise", "192.0.2.1:7443"]);
+    let limits = ["--rate", "1M", "--quota", "2G", "--destination", "[2001:db8::/32]:443"];
+    let limited = credential(&[&["add", "--advertise", "192.0.2.1:7443"], &limits[..]].concat());
+    assert_eq!(limited["added"]["destinations"][0], "[2001:db8::/32]:443");
+    assert_eq!(
+        (&limited["added"]["quota"], &limited["added"]["used"]),
+        (&(2u64 << 30).into(), &0.into())
+    );
     credential(&["list"]);
     let id = added["added"]["id"].as_str().unwrap();
     assert_eq!(credential(&["revoke", id])["revoked"], id);
