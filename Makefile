@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build demo bench peers test test-rust test-python lint format clean prerequisites
+.PHONY: help build demo bench bench-core peers test test-rust test-python lint format clean prerequisites
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -25,6 +25,13 @@ bench: ## The sum ratio in five conditions: out/bench/report.html (flags: BENCH=
 	tools/prerequisites.sh build demo bench
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
 	$(PYTHON) -m sumrate.lab bench $(BENCH)
+
+bench-core: ## What the protocol core costs per frame: time (criterion) and instructions (callgrind)
+	tools/prerequisites.sh bench-core
+	cargo install --quiet --locked --root target/tools \
+	  gungraun-runner --version "$$(sed -n '/^name = "gungraun"$$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)"
+	cargo bench --locked -p fbdt-proto --bench protocol
+	PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo bench --locked -p fbdt-proto --bench instructions
 
 peers: ## Install the transports that the lab compares with (aggligator, TQUIC) into target/peers
 	tools/prerequisites.sh peers

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing for the named purposes: build, demo, bench, test, peers, venv.
+# Installs what is missing for the named purposes: build, demo, bench, bench-core, test, peers, venv.
 # As root it installs Debian packages and says which; otherwise it says the command to run. It asks nothing.
 set -euo pipefail
 
@@ -7,6 +7,7 @@ declare -A package_of=(
   [cc]=build-essential [make]=make [ip]=iproute2 [ss]=iproute2 [tc]=iproute2 [nsenter]=util-linux
   [sysctl]=procps [curl]=curl [mptcpize]=mptcpize [iperf3]=iperf3 [nft]=nftables [chromium]=chromium
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
+  [valgrind]=valgrind
 )
 # mptcpize is wanted and not needed: without it the results say that kernel MPTCP is missing.
 declare -A needs=(
@@ -14,6 +15,7 @@ declare -A needs=(
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
   [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv"
+  [bench-core]="cc valgrind"
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )
