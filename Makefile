@@ -21,10 +21,11 @@ demo: ## Two radios added up under a real download: out/demo/report.html (flags:
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
 	$(PYTHON) -m sumrate.lab demo $(DEMO)
 
-bench: ## The sum ratio in five conditions: out/bench/report.html (flags: BENCH="--quick")
+bench: $(VENV)/installed ## The performance goals P1 to P10, measured: about an hour (flags: BENCH="--quick", --json)
 	tools/prerequisites.sh build demo bench
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
-	$(PYTHON) -m sumrate.lab bench $(BENCH)
+	cargo build --release --locked -p fbdt --example tls_pump
+	$(VENV)/bin/python -m sumrate.lab bench $(BENCH)
 
 bench-core: ## What the protocol core costs per frame: time (criterion) and instructions (callgrind)
 	tools/prerequisites.sh bench-core

@@ -1,6 +1,11 @@
-"""A made-up result of the demo, for tests that need no network."""
+"""Two radios and a made-up result of the demo, for tests that need no network."""
 
 from typing import Any
+
+from sumrate.lab.scene import radio
+
+WIFI = radio("wifi", 1, 630.0, 3.0)
+WIGIG = radio("wigig", 2, 1800.0, 2.0)
 
 
 def measured(rate_mbps: float, *, blocked: bool) -> dict[str, Any]:
@@ -49,49 +54,4 @@ def demo_result() -> dict[str, Any]:
             "mptcp": measured(2200.0, blocked=False),
             "sumrate": measured(2350.0, blocked=False),
         },
-    }
-
-
-def bench_result() -> dict[str, Any]:
-    run = {
-        "goodput_mbps": 600.0,
-        "command": "iperf3 --client 10.1.1.2",
-        "details": {},
-        "settings": {"net.ipv4.tcp_rmem": "4096 131072 33554432"},
-        "seed": 1,
-        "emulator": {"worst_lateness_ms": 0.5, "stats": {}},
-        "void": False,
-    }
-    spread = {"median": 600.0, "min": 590.0, "max": 610.0}
-    names = ("wifi", "wigig", "mptcp", "sumrate")
-    condition = {
-        "title": "5 % loss on WiGig",
-        "seconds": 10.0,
-        "links": [{"name": "wifi"}, {"name": "wigig"}],
-        "goodput_mbps": dict.fromkeys(names, spread),
-        "sum_ratio": {
-            "mptcp": {"median": 0.72, "min": 0.7, "max": 0.74},
-            "sumrate": {"median": 0.99, "min": 0.98, "max": 1.0},
-        },
-        "void_repetitions": 0,
-        "repetitions": [
-            {
-                "seed": 1,
-                "order": list(names),
-                "sum_of_links_mbps": 1200.0,
-                "void": False,
-                "runs": dict.fromkeys(names, run),
-            }
-        ],
-    }
-    return {
-        "schema": "sumrate.lab.bench.v1",
-        "commit": "0" * 40,
-        "kernel": "6.12.0",
-        "started": "2026-01-01T00:00:00+00:00",
-        "argv": ["sumrate-lab", "bench"],
-        "congestion_control": "cubic",
-        "warmup_s": 0.0,
-        "definition": "goodput over sum",
-        "conditions": {"loss-wigig": condition},
     }

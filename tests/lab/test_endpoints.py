@@ -6,7 +6,6 @@ from typing import cast
 
 import pytest
 
-from sumrate.lab.conditions import WIFI, WIGIG
 from sumrate.lab.endpoints import (
     Aggligator,
     KernelMptcp,
@@ -24,6 +23,7 @@ from sumrate.lab.endpoints import sumrate as sumrate_endpoint
 from sumrate.lab.namespaces import Host
 from sumrate.lab.payload import Payload
 from sumrate.lab.scene import Site
+from tests.samples import WIFI, WIGIG
 
 BLUE, YELLOW = "\x1b[38;5;12m", "\x1b[38;5;8m"
 

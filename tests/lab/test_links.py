@@ -3,14 +3,15 @@
 import hashlib
 import os
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from sumrate.lab.conditions import conditions
 from sumrate.lab.demo import LINKS, size_in_bytes
 from sumrate.lab.links import configuration
 from sumrate.lab.payload import Sink, make_payload
+from sumrate.lab.scene import radio
 from sumrate.lab.traffic import parse
 
 
@@ -25,15 +26,13 @@ def test_demo_configuration_has_the_blockage() -> None:
     assert wigig["a"]["address"] == ["10.1.2.1/24"]
 
 
-def test_conditions_change_only_what_they_name() -> None:
-    found = {c.name: c for c in conditions(10, 30)}
-    assert list(found) == ["normal", "loss-wigig", "loss-wifi", "delay-wigig", "delay-wifi"]
-    wifi, wigig = found["loss-wigig"].links
-    assert (wifi.down.loss, wigig.down.loss, wigig.up.loss) == (0.0, 0.05, 0.0)
-    wifi, wigig = found["delay-wifi"].links
-    assert wifi.down.delay_ms + wifi.up.delay_ms == 503.0
-    assert wigig.down.delay_ms + wigig.up.delay_ms == 2.0
-    assert found["delay-wifi"].seconds == 30
+def test_links_on_one_wire_are_one_link_with_more_addresses() -> None:
+    second = replace(radio("second", 1, 20.0, 2.0), wire="first", host=13)
+    config = tomllib.loads(configuration([radio("first", 1, 20.0, 2.0), second], seed=1))
+    (link,) = config["link"]
+    assert link["a"]["address"] == ["10.1.1.1/24", "10.1.1.13/24"]
+    assert link["b"]["address"] == ["10.1.1.2/24", "10.1.1.14/24"]
+    assert (second.interface, second.server_ip) == ("first0", "10.1.1.14")
 
 
 def test_payload_is_seeded_and_its_checksum_right(tmp_path: Path) -> None:

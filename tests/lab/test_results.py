@@ -9,9 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sumrate.report.bench_page import bench_page
 from sumrate.report.demo_page import demo_page
-from tests.samples import bench_result, demo_result
+from tests.samples import demo_result
 
 SCHEMAS = Path("python/sumrate/lab/schemas")
 
@@ -24,7 +23,6 @@ def validate(repository: Path, name: str, document: dict[str, Any]) -> None:
 
 def test_sample_results_follow_the_schemas(repository: Path) -> None:
     validate(repository, "lab-demo.v1.json", demo_result())
-    validate(repository, "lab-bench.v1.json", bench_result())
 
 
 def test_schema_refuses_a_scheme_without_checksum(repository: Path) -> None:
@@ -35,11 +33,11 @@ def test_schema_refuses_a_scheme_without_checksum(repository: Path) -> None:
 
 
 def test_pages_refer_to_nothing_outside_and_escape_text() -> None:
-    for page in (demo_page(demo_result()), bench_page(bench_result())):
-        assert "<script" not in page
-        assert "<link" not in page
-        assert "src=" not in page
-    assert "b=&lt;2&gt;" in demo_page(demo_result())
+    page = demo_page(demo_result())
+    assert "<script" not in page
+    assert "<link" not in page
+    assert "src=" not in page
+    assert "b=&lt;2&gt;" in page
 
 
 def test_missing_and_failed_schemes_are_shown() -> None:
@@ -87,11 +85,3 @@ def test_demo_page_opens_in_a_real_browser(tmp_path: Path) -> None:
     for scheme in ("wifi", "wigig", "mptcp", "sumrate"):
         assert f'id="plot-{scheme}"' in dom
         assert dom.count(f'data-scheme="{scheme}"') == 2  # in the common plot and in its own
-
-
-def test_bench_page_opens_in_a_real_browser(tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-    page.write_text(bench_page(bench_result()), encoding="utf-8")
-    dom = dump_dom(page, tmp_path / "profile")
-    assert 'id="plot-ratio"' in dom
-    assert dom.count('class="bar"') == 2

@@ -44,16 +44,3 @@ def test_demo_downloads_the_same_file_by_every_scheme(repository: Path, tmp_path
     for name in finished:
         assert f'id="plot-{name}"' in dom
         assert f'data-scheme="{name}"' in dom
-
-
-def test_bench_gives_a_ratio_for_its_condition(repository: Path, tmp_path: Path) -> None:
-    done = lab(
-        repository,
-        *("bench", "--quick", "--time", "1", "--condition", "normal", "--output", str(tmp_path)),
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    result: dict[str, Any] = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    validate(repository, "lab-bench.v1.json", result)
-    (entry,) = result["conditions"].values()
-    (repetition,) = entry["repetitions"]
-    assert repetition["runs"]["sumrate"]["goodput_mbps"] > 0

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from sumrate.lab.conditions import WIFI, WIGIG
 from sumrate.lab.endpoints import (
     Aggligator,
     KernelMptcp,
@@ -23,6 +22,7 @@ from sumrate.lab.scene import Scene, scene
 from sumrate.lab.stream.driver import PROGRAM, run_sink, timing
 from sumrate.lab.stream_run import Pace, StreamResult, run_stream
 from sumrate.lab.traffic import parse
+from tests.samples import WIFI, WIGIG
 from tests.system.scenario import isolated, needs_emulator, needs_sumrate
 
 pytestmark = [pytest.mark.system, needs_emulator]

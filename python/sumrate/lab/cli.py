@@ -3,7 +3,7 @@
 import argparse
 
 from sumrate import __version__
-from sumrate.lab import bench, demo
+from sumrate.lab import demo
 
 
 def main() -> int:
@@ -11,24 +11,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="sumrate-lab", description=__doc__)
     parser.add_argument("--version", action="version", version=f"sumrate-lab {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, module, text in (
-        ("demo", demo, "one real file over two radios, one of them blocked for two seconds"),
-        ("bench", bench, "the sum ratio in five conditions, kernel MPTCP beside it"),
-    ):
-        sub = commands.add_parser(
-            name,
-            help=text,
-            description=module.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.add_arguments(sub)
-        sub.set_defaults(run=module.run)
+    sub = commands.add_parser(
+        "demo",
+        help="one real file over two radios, one of them blocked for two seconds",
+        description=demo.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    demo.add_arguments(sub)
+    sub.set_defaults(run=demo.run)
     try:
         from sumrate.lab.experiment.commands import add_commands  # noqa: PLC0415
-    except ModuleNotFoundError as missing:  # demo and bench run on the standard library alone
+    except ModuleNotFoundError as missing:  # the demo runs on the standard library alone
         if missing.name and missing.name.startswith("sumrate"):
             raise
-        parser.epilog = f"list, run, report and verdicts need `pip install .[lab]` ({missing})"
+        parser.epilog = f"everything but demo needs `pip install .[lab]` ({missing})"
     else:
         add_commands(commands)
     args = parser.parse_args()

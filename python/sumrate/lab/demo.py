@@ -15,6 +15,7 @@ from typing import Any
 from sumrate.lab.blockage import BLOCKAGE, DEFINITION, MARGIN_S, describe, sum_ratio
 from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Sumrate, Unavailable
 from sumrate.lab.lateness import LATE_MS, is_late, worst_lateness_ms
+from sumrate.lab.links import Emulator
 from sumrate.lab.measure import Curve, watch
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.payload import NoRoomError, Payload, Sink, make_payload, storage
@@ -93,9 +94,10 @@ class Transfer:
             settings = self.scene.settings()
         self.progress.show(f"{self.scheme.title}: verifying the checksum")
         same = sink.matches(self.payload)
-        emulator = self.scene.emulator.process
-        emulator.stop()
-        cpu = {"curl": curl.cpu_seconds, "sumrate-link": emulator.cpu_seconds}
+        cpu = {"curl": curl.cpu_seconds}
+        if isinstance(emulator := self.scene.emulator, Emulator):
+            emulator.process.stop()
+            cpu["sumrate-link"] = emulator.process.cpu_seconds
         cpu.update({name: process.cpu_seconds for name, process in ready.processes.items()})
         entry = {
             **describe(curve, self.scheme.name),

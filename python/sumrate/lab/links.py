@@ -63,21 +63,25 @@ class Link:
     down: Impairment
     up: Impairment
     blackouts: tuple[Blackout, ...] = field(default=())
+    wire: str = ""
+    """The link whose interfaces it uses, and whose queue it shares; its own if empty."""
+    host: int = 1
+    """Fourth octet of the client's address; the server's is one more."""
 
     @property
     def interface(self) -> str:
         """Name of the network interface on both hosts."""
-        return f"{self.name}0"
+        return f"{self.wire or self.name}0"
 
     @property
     def client_ip(self) -> str:
         """The client's address on this link."""
-        return f"10.1.{self.subnet}.1"
+        return f"10.1.{self.subnet}.{self.host}"
 
     @property
     def server_ip(self) -> str:
         """The server's address on this link."""
-        return f"10.1.{self.subnet}.2"
+        return f"10.1.{self.subnet}.{self.host + 1}"
 
     @property
     def network(self) -> str:
@@ -119,8 +123,13 @@ class Link:
             down=self.down if direction == "a_to_b" else _following(self.down, path, trace),
         )
 
-    def toml(self) -> str:
-        """The link in the emulator's configuration; `a` is the client."""
+    def toml(self, sharing: "Sequence[Link]" = ()) -> str:
+        """The link in the emulator's configuration; `a` is the client.
+
+        Args:
+            sharing: links that have further addresses on its interfaces.
+
+        """
         parts = [f'[[link]]\nname = "{self.name}"']
         traces = [
             (direction, impairment.trace)
@@ -129,10 +138,15 @@ class Link:
         ]
         if self.blackouts or traces:
             parts[0] += '\nschedule_start = "trigger"'
-        for end, host, address in (("a", CLIENT, self.client_ip), ("b", SERVER, self.server_ip)):
+        pairs = (self, *sharing)
+        for end, host, addresses in (
+            ("a", CLIENT, [link.client_ip for link in pairs]),
+            ("b", SERVER, [link.server_ip for link in pairs]),
+        ):
+            listed = ", ".join(f'"{address}/24"' for address in addresses)
             parts.append(
                 f'[link.{end}]\nnetns = "{host}"\ninterface = "{self.interface}"\n'
-                f'address = ["{address}/24"]'
+                f"address = [{listed}]"
             )
         parts.append(f"[link.a_to_b]\n{self.up.toml()}")
         parts.append(f"[link.b_to_a]\n{self.down.toml()}")
@@ -159,7 +173,12 @@ def _trace_key(path: Path) -> str:
 
 def configuration(links: Sequence[Link], seed: int) -> str:
     """The emulator's whole configuration file."""
-    return f"version = 1\nseed = {seed}\n\n" + "\n\n".join(link.toml() for link in links) + "\n"
+    parts = [
+        link.toml([other for other in links if other.wire == link.name])
+        for link in links
+        if not link.wire
+    ]
+    return f"version = 1\nseed = {seed}\n\n" + "\n\n".join(parts) + "\n"
 
 
 class Emulator:
@@ -233,6 +252,49 @@ class Emulator:
             run(self._argv("stats", *(["--reset"] if reset else [])))
         )
         return loaded
+
+
+class Wires:
+    """Bare veth pairs between the hosts: no rate, no delay, never late."""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        """Makes a pair for every link."""
+        self.links = tuple(links)
+        for link in links:
+            name = link.interface
+            ends = ["netns", CLIENT, "type", "veth", "peer", "name", name, "netns", SERVER]
+            run(["ip", "link", "add", name, *ends])
+            for host, address in ((CLIENT, link.client_ip), (SERVER, link.server_ip)):
+                run(["ip", "-n", host, "address", "add", f"{address}/24", "dev", name])
+                run(["ip", "-n", host, "link", "set", name, "up"])
+
+    def __enter__(self) -> Self:
+        """The wires themselves; they go with their hosts."""
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        """Removes them."""
+        for link in self.links:
+            run(["ip", "-n", CLIENT, "link", "delete", link.interface])
+
+    def trigger(self) -> None:
+        """Nothing happens to wires.
+
+        Raises:
+            RuntimeError: always.
+
+        """
+        raise RuntimeError("bare wires have no schedule")
+
+    def stats(self, *, reset: bool = False) -> dict[str, Any]:
+        """As an emulator that is on time."""
+        del reset
+        return {"lateness_since_reset": {"worst_ms": 0.0, "late_over_2ms": 0, "events": 0}}
 
 
 def _toml(value: object) -> str:

@@ -1,12 +1,19 @@
 """Which programs the lab needs, where they are, and which Debian packages bring them."""
 
+import json
 import os
 import shutil
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 BIN_DIR_VARIABLE = "SUMRATE_BIN_DIR"
 """Environment variable: the folder of `sumrate` and `sumrate-link` (default target/release)."""
+
+RUN_FOLDER = Path("/run/sumrate-lab")
+"""Where an experiment keeps what its programs need, on a private memory file system."""
 
 PACKAGES = {
     "ip": "iproute2",
@@ -63,6 +70,45 @@ def program(name: str) -> Path:
             f"{path} does not exist: run `make build`, or set {BIN_DIR_VARIABLE} to its folder"
         )
     return path
+
+
+def example(name: str, *, package: str) -> Path:
+    """Path of a built example of one of this project's crates.
+
+    Raises:
+        MissingProgramError: it has not been built.
+
+    """
+    path = binary_folder() / "examples" / name
+    if not os.access(path, os.X_OK):
+        raise MissingProgramError(
+            f"{path} does not exist: run `cargo build --release -p {package} --example {name}`"
+        )
+    return path
+
+
+def without_machine_paths(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document as it would be on any machine: programs by their place in the repository.
+
+    The interpreter becomes `python3`, the folder of a run goes.
+    """
+    text = json.dumps(document)
+    for path, shown in _places():
+        text = text.replace(path, shown)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _places() -> list[tuple[str, str]]:
+    """What stands for which folder or file, the longest first."""
+    found = {
+        f"{RUN_FOLDER}/": "",
+        f"{binary_folder()}/": "target/release/",
+        f"{target_folder()}/": "target/",
+        sys.executable: "python3",
+        f"{REPOSITORY}/": "",
+    }
+    return sorted(found.items(), key=lambda place: -len(place[0]))
 
 
 def have(name: str) -> bool:

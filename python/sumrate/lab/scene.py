@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sumrate.lab.links import CLIENT, SERVER, Blackout, Emulator, Impairment, Link
+from sumrate.lab.links import CLIENT, SERVER, Blackout, Emulator, Impairment, Link, Wires
 from sumrate.lab.namespaces import Host
 
 SERVICE_IP = "192.168.77.1"
@@ -47,7 +47,7 @@ class Scene:
     client: Host
     server: Host
     links: tuple[Link, ...]
-    emulator: Emulator
+    emulator: Emulator | Wires
     folder: Path
     congestion_control: str
 
@@ -72,6 +72,15 @@ class Scene:
                 ]
             )
 
+    def unplug(self, link: Link) -> None:
+        """Takes the client's interface of a link down, as when a radio loses its network."""
+        self.client.run(["ip", "link", "set", link.interface, "down"])
+
+    def plug(self, link: Link) -> None:
+        """Brings it up again, with its route."""
+        self.client.run(["ip", "link", "set", link.interface, "up"])
+        self.pin_congestion_control(link)
+
 
 @contextmanager
 def scene(
@@ -81,6 +90,7 @@ def scene(
     folder: Path,
     congestion_control: str = "cubic",
     settings: Mapping[str, str] | None = None,
+    wires: bool = False,
 ) -> Iterator[Scene]:
     """Builds the hosts and links; everything is removed on leaving.
 
@@ -90,6 +100,7 @@ def scene(
         folder: where configuration, logs and statistics are left.
         congestion_control: name of the kernel's congestion control for every connection.
         settings: further sysctls of both hosts.
+        wires: bare interfaces instead of emulated links.
 
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,9 +114,13 @@ def scene(
             hosts.append(host)
         client, server = hosts
         server.run(["ip", "address", "add", f"{SERVICE_IP}/32", "dev", "lo"])
-        emulator = stack.enter_context(Emulator(links, seed=seed, folder=folder))
+        emulator: Emulator | Wires = (
+            Wires(links) if wires else Emulator(links, seed=seed, folder=folder)
+        )
+        stack.enter_context(emulator)
         built = Scene(client, server, tuple(links), emulator, folder, congestion_control)
         for link in links:
-            built.pin_congestion_control(link)
+            if not link.wire:
+                built.pin_congestion_control(link)
         emulator.stats(reset=True)  # lateness while the links were being made is no matter
         yield built

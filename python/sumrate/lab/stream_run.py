@@ -1,5 +1,6 @@
 """One stream over one scheme: a source on the server machine, a sink on the client, one result."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -7,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sumrate.lab.endpoints.base import Reach
-from sumrate.lab.process import Process
+from sumrate.lab.links import Link
+from sumrate.lab.process import Process, ProcessFailedError
 from sumrate.lab.scene import Site
 from sumrate.lab.stream.driver import ENVIRONMENT, PROGRAM, cpu_now, run_sink, timing
 
@@ -72,7 +74,7 @@ def sink_command(
 @contextmanager
 def running_source(site: Site, reach: Reach, pace: Pace | None) -> Iterator[Process]:
     """A source that accepts connections."""
-    ready = site.folder / "source.ready"
+    ready = site.folder / f"source-{reach.listen_port}.ready"
     ready.unlink(missing_ok=True)
     with Process(
         source_command(site, reach, pace, ready),
@@ -121,3 +123,47 @@ def run_stream(
         commands=[*reach.commands, source.command_line, command],
         cpu_seconds={**spent, "sink": document["cpu_s"]},
     )
+
+
+@dataclass
+class Competitor:
+    """One plain TCP that sends over a link beside what is measured."""
+
+    sink: Process
+    output: Path
+
+    def goodput_mbps(self, start_s: float, end_s: float) -> float:
+        """Its goodput between two times of CLOCK_MONOTONIC; it ends with the first call.
+
+        Raises:
+            ProcessFailedError: it had ended before.
+
+        """
+        self.sink.stop()
+        if not self.output.exists():
+            raise ProcessFailedError(f"`{self.sink.command_line}`: {self.sink.tail()}")
+        found = json.loads(self.output.read_text(encoding="utf-8"))
+        step, totals = found["bins"]["step_s"], found["bins"]["bytes"]
+
+        def total(at_s: float) -> float:
+            index = round((at_s - found["first_byte_at_s"]) / step)
+            return float(totals[min(max(index, 0), len(totals) - 1)])
+
+        return (total(end_s) - total(start_s)) * 8e-6 / (end_s - start_s)
+
+
+@contextmanager
+def beside(site: Site, link: Link, port: int, *, at_most_s: float) -> Iterator[Competitor]:
+    """A plain TCP over this link, as fast as it can; its first byte has arrived."""
+    reach = Reach(link.server_ip, link.server_ip, port=port, listen_port=port)
+    output, ready = site.folder / f"beside-{port}.json", site.folder / f"beside-{port}.ready"
+    output.unlink(missing_ok=True)
+    ready.unlink(missing_ok=True)
+    argv = sink_command(reach, seconds=at_most_s, warmup_s=0.0, pace=None, output=output)
+    argv += ["--ready", str(ready), "--bind", link.client_ip]
+    with (
+        running_source(site, reach, None) as _,
+        Process(argv, log=site.folder / "sink.log", host=site.client, env=ENVIRONMENT) as sink,
+    ):
+        sink.wait_until(ready.exists, "the TCP beside it sends")
+        yield Competitor(sink, output)

@@ -1,7 +1,7 @@
-"""The README's numbers and picture, written from results that its commands left in `out/`.
+"""The README's picture and numbers of the demo, written from the result that it left in `out/`.
 
-python -m sumrate.report.readme          # out/demo, out/bench -> docs/results -> README.md;
-                                         # refused: uncommitted files, void or too few runs
+python -m sumrate.report.readme          # out/demo -> docs/results -> README.md; refused:
+                                         # uncommitted files, void or failed transfers
 python -m sumrate.report.readme --check  # README.md says what docs/results says
 """
 
@@ -17,8 +17,6 @@ from sumrate.report.demo_page import TITLES, demo_chart
 from sumrate.report.style import light_colours
 
 Entry = Mapping[str, Any]
-LEAST_REPETITIONS = 5
-"""Of each condition, not counting void ones, before a benchmark stands in the README."""
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
@@ -40,21 +38,6 @@ def kept_of_demo(document: Entry) -> dict[str, Any]:
     }
 
 
-def kept_of_bench(document: Entry) -> dict[str, Any]:
-    """What the README needs of a benchmark's result."""
-    keys = ("title", "seconds", "goodput_mbps", "sum_ratio", "void_repetitions")
-    return {
-        "commit": document["commit"],
-        "kernel": document["kernel"],
-        "started": document["started"],
-        "repetitions": max(len(c["repetitions"]) for c in document["conditions"].values()),
-        "conditions": {
-            name: {key: condition[key] for key in keys}
-            for name, condition in document["conditions"].items()
-        },
-    }
-
-
 def demo_table(demo: Entry) -> list[str]:
     """The demo's rows in Markdown."""
     lines = [
@@ -72,30 +55,7 @@ def demo_table(demo: Entry) -> list[str]:
     return lines
 
 
-def bench_table(bench: Entry) -> list[str]:
-    """The benchmark's rows in Markdown: medians, in brackets the least and the largest."""
-    lines = [
-        "| condition (cubic everywhere) | WiFi alone | WiGig alone | kernel MPTCP: sum ratio "
-        "| Sumrate: sum ratio |",
-        "|---|---|---|---|---|",
-    ]
-    for condition in bench["conditions"].values():
-        cells = [condition["title"]]
-        for name in ("wifi", "wigig"):
-            value = condition["goodput_mbps"][name]
-            cells.append("void" if value is None else f"{value['median']:.0f}")
-        for name in ("mptcp", "sumrate"):
-            value = condition["sum_ratio"][name]
-            cells.append(
-                "void"
-                if value is None
-                else f"{value['median']:.3f} ({value['min']:.3f} to {value['max']:.3f})"
-            )
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
-
-
-def block(demo: Entry, bench: Entry) -> str:
+def block(demo: Entry) -> str:
     """Everything between the README's markers."""
     void = [TITLES[name] for name, entry in demo["schemes"].items() if entry.get("void")]
     lines = [
@@ -107,36 +67,23 @@ def block(demo: Entry, bench: Entry) -> str:
         *([f"Void, the emulator was late: {', '.join(void)}."] if void else []),
         "",
         *demo_table(demo),
-        "",
-        f"`make bench`, {bench['started'][:10]}, {bench['repetitions']} repetition(s), median "
-        "(least to largest), Mbit/s. The sum ratio is goodput over the sum of both links alone in "
-        "the same repetition.",
-        "",
-        *bench_table(bench),
         END,
     ]
     return "\n".join(lines)
 
 
-def objections(name: str, document: Entry) -> list[str]:
-    """Why a result must not stand in the README; empty if it may."""
+def objections(document: Entry) -> list[str]:
+    """Why a demo's result must not stand in the README; empty if it may."""
     found = []
     commit = str(document["commit"])
     if commit.endswith("-dirty") or commit == "unknown":
-        found.append(f"{name}: made from uncommitted files ({commit})")
-    if name == "demo":
-        found += [
-            f"demo: {TITLES[scheme]}: {reason}"
-            for scheme, entry in document["schemes"].items()
-            for reason in ("void", "error")
-            if entry.get(reason)
-        ]
-        return found
-    for condition, entry in document["conditions"].items():
-        counted = len(entry["repetitions"]) - entry["void_repetitions"]
-        if counted < LEAST_REPETITIONS:
-            found.append(f"bench: {condition}: {counted} repetitions that are not void, "
-                         f"at least {LEAST_REPETITIONS} are needed")  # fmt: skip
+        found.append(f"demo: made from uncommitted files ({commit})")
+    found += [
+        f"demo: {TITLES[scheme]}: {reason}"
+        for scheme, entry in document["schemes"].items()
+        for reason in ("void", "error")
+        if entry.get(reason)
+    ]
     return found
 
 
@@ -155,26 +102,25 @@ def main(argv: list[str] | None = None) -> int:
     results = args.root / "docs" / "results"
     if not args.check:
         results.mkdir(parents=True, exist_ok=True)
-        for name, kept in (("demo", kept_of_demo), ("bench", kept_of_bench)):
-            source = args.root / "out" / name / "result.json"
-            if source.exists():
-                whole = json.loads(source.read_text())
-                if refused := objections(name, whole):
-                    print("\n".join(["not taken over:", *refused]), file=sys.stderr)
-                    return 1
-                document = kept(whole)
-                (results / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
-    demo, bench = (json.loads((results / f"{n}.json").read_text()) for n in ("demo", "bench"))
+        source = args.root / "out" / "demo" / "result.json"
+        if source.exists():
+            whole = json.loads(source.read_text())
+            if refused := objections(whole):
+                print("\n".join(["not taken over:", *refused]), file=sys.stderr)
+                return 1
+            kept = json.dumps(kept_of_demo(whole), indent=1) + "\n"
+            (results / "demo.json").write_text(kept)
+    demo = json.loads((results / "demo.json").read_text())
     picture = light_colours(demo_chart(demo)) + "\n"
     readme = args.root / "README.md"
-    wanted = inserted(readme.read_text(), block(demo, bench))
+    wanted = inserted(readme.read_text(), block(demo))
     if not args.check:
         (results / "demo.svg").write_text(picture)
         readme.write_text(wanted)
         return 0
     same = readme.read_text() == wanted and (results / "demo.svg").read_text() == picture
     if not same:
-        print("README.md or docs/results/demo.svg is not what docs/results/*.json says; "
+        print("README.md or docs/results/demo.svg is not what docs/results/demo.json says; "
               "run: python -m sumrate.report.readme", file=sys.stderr)  # fmt: skip
     return 0 if same else 1
 

@@ -2,11 +2,13 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
+from sumrate.lab.links import Link
 from sumrate.lab.payload import Payload
 from sumrate.lab.process import Process, ProcessFailedError, listening
 from sumrate.lab.programs import REPOSITORY
@@ -50,6 +52,8 @@ class Reach:
     """Both ends open an MPTCP socket."""
     commands: list[str] = field(default_factory=list)
     processes: dict[str, Process] = field(default_factory=dict)
+    counters: Callable[[], Mapping[str, tuple[float, str]]] = dict
+    """What the scheme itself counted so far: metric, value and unit."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,14 @@ class Scheme(Protocol):
         """
 
 
+@runtime_checkable
+class FollowsInterfaces(Protocol):
+    """A scheme that has to be told when an interface comes back."""
+
+    def plugged(self, site: Site, link: Link) -> None:
+        """Does what the system's network manager would do."""
+
+
 def file_server(site: Site, payload: Payload, *, address: str, mptcp: bool = False) -> Process:
     """Starts the HTTP server on the server machine and waits until it accepts connections."""
     ready = site.folder / "file-server.ready"
@@ -112,6 +124,46 @@ def curl(url: str, *options: str) -> list[str]:
     return ["curl", "--silent", "--show-error", "--fail", *options, url]
 
 
+def iperf_server(site: Site, port: int, *, log: Path, prefix: tuple[str, ...] = ()) -> Process:
+    """Starts an iperf3 on the server that ends after one transfer."""
+    argv = [*prefix, "iperf3", "--server", "--one-off", "--port", str(port)]
+    return Process(argv, log=log, host=site.server)
+
+
+def iperf_client(
+    site: Site,
+    address: str,
+    port: int,
+    *,
+    seconds: float,
+    warmup_s: float,
+    answer: Path,
+    prefix: tuple[str, ...] = (),
+) -> Process:
+    """Starts the iperf3 on the client that receives from `address`; JSON goes to `answer`."""
+    argv = [
+        *(*prefix, "iperf3", "--client", address, "--port", str(port), "--reverse"),
+        *("--congestion", site.congestion_control, "--time", f"{seconds:g}", "--json"),
+    ]
+    if warmup_s:
+        argv += ["--omit", f"{warmup_s:g}"]
+    answer.unlink(missing_ok=True)
+    return Process(argv, log=site.folder / "iperf.log", host=site.client, stdout=answer)
+
+
+def iperf_result(client: Process, answer: Path) -> dict[str, Any]:
+    """What an iperf3 that has ended says at its end, with `intervals` beside it.
+
+    Raises:
+        ProcessFailedError: it failed; the message has what it said.
+
+    """
+    result = json.loads(answer.read_text(encoding="utf-8") or "{}")
+    if client.poll() != 0 or "sum_received" not in result.get("end", {}):
+        raise ProcessFailedError(f"`{client.command_line}`: {result.get('error', client.tail())}")
+    return {**result["end"], "intervals": result["intervals"]}
+
+
 def iperf(
     site: Site, address: str, *, seconds: float, warmup_s: float, prefix: tuple[str, ...] = ()
 ) -> Measurement:
@@ -121,31 +173,27 @@ def iperf(
         ProcessFailedError: a side failed; the message has what it said.
 
     """
-    server_argv = [*prefix, "iperf3", "--server", "--one-off", "--port", str(IPERF_PORT)]
-    client_argv = [
-        *(*prefix, "iperf3", "--client", address, "--port", str(IPERF_PORT), "--reverse"),
-        *("--congestion", site.congestion_control, "--time", f"{seconds:g}", "--json"),
-    ]
-    if warmup_s:
-        client_argv += ["--omit", f"{warmup_s:g}"]
     answer = site.folder / "iperf.json"
-    answer.unlink(missing_ok=True)
-    log = site.folder / "iperf.log"
-    with Process(server_argv, log=log, host=site.server) as server:
+    with iperf_server(site, IPERF_PORT, log=site.folder / "iperf.log", prefix=prefix) as server:
         server.wait_until(lambda: listening(site.server, IPERF_PORT), "iperf3 listens")
-        with Process(client_argv, log=log, host=site.client, stdout=answer) as client:
-            status = client.wait(seconds + warmup_s + 60)
-    result = json.loads(answer.read_text(encoding="utf-8") or "{}")
-    if status != 0 or "end" not in result or "sum_received" not in result["end"]:
-        raise ProcessFailedError(f"`{client.command_line}`: {result.get('error', client.tail())}")
-    end = result["end"]
+        with iperf_client(
+            site,
+            address,
+            IPERF_PORT,
+            seconds=seconds,
+            warmup_s=warmup_s,
+            answer=answer,
+            prefix=prefix,
+        ) as client:
+            client.wait(seconds + warmup_s + 60)
+    end = iperf_result(client, answer)
     return Measurement(
         goodput_mbps=end["sum_received"]["bits_per_second"] / 1e6,
         command=client.command_line,
         details={
             "retransmits": end.get("sum_sent", {}).get("retransmits"),
             "congestion_control": end.get("sender_tcp_congestion"),
-            "series_mbps": [i["sum"]["bits_per_second"] / 1e6 for i in result["intervals"]],
+            "series_mbps": [i["sum"]["bits_per_second"] / 1e6 for i in end["intervals"]],
             "cpu_seconds": {"client": client.cpu_seconds, "server": server.cpu_seconds},
         },
     )

@@ -89,6 +89,16 @@ class KernelMptcp:
         first = self.first_link(site)
         return first.server_ip, configure(site, first, self.backup_link(site))
 
+    def plugged(self, site: Site, link: Link) -> None:
+        """Announces the interface again, as a network manager does: the kernel forgot it."""
+        endpoint = ["ip", "mptcp", "endpoint", "add", link.client_ip, "dev", link.interface]
+        for line in site.client.run(["ip", "mptcp", "endpoint", "show"]).splitlines():
+            if line.split()[0] == link.client_ip:
+                words = line.split()
+                number = words[words.index("id") + 1]
+                site.client.run(["ip", "mptcp", "endpoint", "delete", "id", number])
+        site.client.run([*endpoint, "subflow", "fullmesh"])
+
     @contextmanager
     def download(self, site: Site, payload: Payload) -> Iterator[Download]:
         """The file server with an MPTCP socket and an mptcpized curl."""

@@ -1,8 +1,9 @@
 """Sumrate over all links: `serve` on the server, `up` on the client, programs through SOCKS5."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from sumrate.lab.scene import SERVICE_IP, Site
 
 SERVER_PORT = 4433
 SOCKS_PORT = 1080
+CROWD_TIMEOUT_S = 120.0
+"""Longest time for all transfers of a crowd."""
 
 
 def path_options(links: Sequence[Link]) -> list[str]:
@@ -153,6 +156,50 @@ class Sumrate:
                 details={**result, "server_command": server.command_line},
             )
 
+    def crowd(self, site: Site, sessions: int, streams: int, stream_bytes: int) -> Measurement:
+        """Many clients at once, each with a session of its own and `streams` downloads in it.
+
+        A client that does not complete is counted, not fatal.
+        """
+        answers = [site.folder / f"crowd-{number}.json" for number in range(sessions)]
+        log = site.folder / "crowd.log"
+        with ExitStack() as stack:
+            server = stack.enter_context(serve(site, *self.options))
+            argv = [
+                *(str(program("sumrate")), "bench", f"@{link_file_of(site)}"),
+                *path_options(site.links),
+                *("--reverse", "--bytes", str(streams * stream_bytes), "--streams", str(streams)),
+                *("--cc", site.congestion_control, "--json", *self.options),
+            ]
+            began = time.monotonic()
+            clients = []
+            for answer in answers:
+                client = Process(argv, log=log, host=site.client, stdout=answer)
+                clients.append(stack.enter_context(client))
+            ends = [client.wait(CROWD_TIMEOUT_S) for client in clients]
+            elapsed = time.monotonic() - began
+            command = clients[0].command_line
+        done = [
+            json.loads(answer.read_text(encoding="utf-8"))
+            for answer, status in zip(answers, ends, strict=True)
+            if status == 0
+        ]
+        whole = [d for d in done if d["bytes"] == streams * stream_bytes]
+        return Measurement(
+            goodput_mbps=sum(d["bytes"] for d in done) * 8e-6 / elapsed,
+            command=f"{sessions} times: {command}",
+            details={
+                "server_command": server.command_line,
+                "completed_share": len(whole) / sessions,
+                "elapsed_s": elapsed,
+                "stream_jain": [d["jain_index"] for d in whole],
+                "session_mbps": [d["goodput_mbps"] for d in whole],
+                "failures": [
+                    client.tail(300) for client, s in zip(clients, ends, strict=True) if s
+                ][:3],
+            },
+        )
+
     @contextmanager
     def stream(self, site: Site) -> Iterator[Reach]:
         """Through the SOCKS5 proxy to an address behind the exit."""
@@ -163,4 +210,17 @@ class Sumrate:
                 socks=("127.0.0.1", SOCKS_PORT),
                 commands=[server.command_line, daemon.command_line],
                 processes={"sumrate serve": server, "sumrate up": daemon},
+                counters=lambda: counters(site),
             )
+
+
+def counters(site: Site) -> Mapping[str, tuple[float, str]]:
+    """What both ends have counted so far: redundant bytes of the sender, memory of the receiver."""
+    copies = sum(session["redundant_bytes"] for session in status(site, "serve")["sessions"])
+    receiving = status(site, "up")["sessions"]
+    received = sum(session["received_bytes"] for session in receiving)
+    peak = max((session["receive_buffer_peak_bytes"] for session in receiving), default=0)
+    found: dict[str, tuple[float, str]] = {"reassembly_peak_bytes": (peak, "B")}
+    if received:
+        found["redundant_share"] = (copies / received, "ratio")
+    return found

@@ -2,12 +2,12 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.experiment.judge import NOT_RUN
+from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, load, names
 
 
@@ -41,17 +41,17 @@ def claims(folder: Path = FOLDER) -> dict[str, Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class Judge:
-    """The experiment that decides about a claim or goal, and what it asks of it."""
+    """The experiments that decide about a claim or goal, and what they ask of it."""
 
-    experiment: str
-    statement: str
+    experiments: tuple[str, ...] = ()
+    statement: str = ""
 
 
-NOBODY = Judge("", "")
+NOBODY = Judge()
 
 
 def judges(folder: Path = FOLDER) -> dict[str, Judge]:
-    """Which experiment judges each claim or goal."""
+    """Which experiments judge each claim or goal."""
     found: dict[str, Judge] = {}
     for name in names(folder):
         statements: dict[str, list[str]] = {}
@@ -59,25 +59,25 @@ def judges(folder: Path = FOLDER) -> dict[str, Judge]:
             for identity in filter(None, (check.claim, check.goal)):
                 statements.setdefault(identity, []).append(check.statement)
         for identity, said in statements.items():
-            found.setdefault(identity, Judge(name, "; ".join(dict.fromkeys(said))))
+            known = found.get(identity, NOBODY)
+            parts = [part for part in (known.statement, *dict.fromkeys(said)) if part]
+            found[identity] = Judge((*known.experiments, name), "; ".join(parts))
     return found
 
 
 def entries(results: Path, folder: Path = FOLDER) -> list[Entry]:
     """Every claim, then every goal, with the verdict of the results in `results/EXPERIMENT`."""
     judged_by = judges(folder)
-    verdicts = {
-        _id(verdict): (name, verdict)
-        for name in names(folder)
-        for verdict in read_verdicts(results / name)
-        if judged_by.get(_id(verdict), NOBODY).experiment == name
-    }
+    verdicts: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for name in names(folder):
+        for verdict in read_verdicts(results / name):
+            verdicts.setdefault(_id(verdict), {})[name] = verdict
     known = claims(folder)
     goals: dict[str, Mapping[str, Any]] = {
-        i: {} for i in sorted(judged_by, key=_goal_order) if i not in known
+        i: {} for i in sorted(judged_by, key=goal_order) if i not in known
     }
     return [
-        _entry(identity, text, judged_by.get(identity, NOBODY), verdicts.get(identity), results)
+        _entry(identity, text, judged_by.get(identity, NOBODY), verdicts.get(identity, {}), results)
         for identity, text in {**known, **goals}.items()
     ]
 
@@ -95,7 +95,7 @@ def _id(verdict: Mapping[str, Any]) -> str:
     return str(verdict.get("claim") or verdict.get("goal"))
 
 
-def _goal_order(identity: str) -> tuple[bool, int, str]:
+def goal_order(identity: str) -> tuple[bool, int, str]:
     """P goals first, by number."""
     digits = "".join(c for c in identity if c.isdigit())
     return (not identity.startswith("P"), int(digits or 0), identity)
@@ -105,20 +105,34 @@ def _entry(
     identity: str,
     text: Mapping[str, Any],
     judge: Judge,
-    found: tuple[str, Mapping[str, Any]] | None,
+    found: Mapping[str, Mapping[str, Any]],
     results: Path,
 ) -> Entry:
-    verdict: Mapping[str, Any] = found[1] if found else {}
+    said = [found[name] for name in judge.experiments if name in found]
+    expected = "; ".join(str(v.get("expected", "")) for v in said)
     return Entry(
         id=identity,
         document=text.get("document", "goal"),
         figure=text.get("figure", ""),
-        published=text.get("published", verdict.get("expected", "")),
+        published=text.get("published", expected),
         claim=text.get("claim", judge.statement),
-        experiment=judge.experiment,
-        command=f"sumrate-lab run {judge.experiment}" if judge.experiment else "",
-        verdict=verdict.get("verdict", NOT_RUN),
-        measured=verdict.get("measured", ""),
-        cause=verdict.get("cause", ""),
-        results=str(results / judge.experiment / "verdicts.json") if found else "",
+        experiment=", ".join(judge.experiments),
+        command=f"sumrate-lab run {' '.join(judge.experiments)}" if judge.experiments else "",
+        verdict=together([v["verdict"] for v in said], of=len(judge.experiments)),
+        measured="; ".join(filter(None, (v.get("measured", "") for v in said))),
+        cause=" ".join(dict.fromkeys(v["cause"] for v in said if v.get("cause"))),
+        results=", ".join(
+            str(results / n / "verdicts.json") for n in judge.experiments if n in found
+        ),
     )
+
+
+def together(verdicts: Sequence[str], *, of: int) -> str:
+    """One verdict of several experiments about one claim; `of` is how many there should be."""
+    if not verdicts or set(verdicts) == {NOT_RUN}:
+        return NOT_RUN
+    if set(verdicts) == {FAILS}:
+        return FAILS
+    if {FAILS, DEPENDS} & set(verdicts):
+        return DEPENDS
+    return NOT_RUN if NOT_RUN in verdicts or len(verdicts) < of else HOLDS

@@ -1,37 +1,21 @@
-"""`sumrate-lab list | run | report | compare | keep | verdicts`."""
+"""`sumrate-lab list | run | bench | report | compare | keep | verdicts`."""
 
 import argparse
 import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from sumrate.lab.experiment import readme
 from sumrate.lab.experiment.catalogue import Entry, entries
-from sumrate.lab.experiment.judge import Verdict, judge
-from sumrate.lab.experiment.load import (
-    CATALOGUE,
-    FOLDER,
-    ExperimentError,
-    load,
-    names,
-    scheme_names,
-)
-from sumrate.lab.experiment.model import Experiment
-from sumrate.lab.experiment.run import Plan, run_all
-from sumrate.lab.experiment.store import write
-from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
-from sumrate.lab.priority import granted, raise_own
-from sumrate.lab.programs import REPOSITORY, MissingProgramError, program, require
-from sumrate.lab.results import Progress, provenance
+from sumrate.lab.experiment.execute import bench, run
+from sumrate.lab.experiment.load import CATALOGUE, FOLDER, load, names
+from sumrate.lab.experiment.run import Plan
+from sumrate.lab.programs import REPOSITORY
 
 OUTPUT = REPOSITORY / "out" / "lab"
 KEPT = REPOSITORY / "docs" / "results" / "lab"
-USAGE = 2
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -56,6 +40,23 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     sub.set_defaults(run=run)
 
+    sub = commands.add_parser(
+        "bench",
+        help="the performance goals, measured",
+        description="Runs the experiments that measure the performance goals, then prints each "
+        "goal with what Sumrate and the others have of it.",
+        epilog="example: sumrate-lab bench --quick --only P1 --only P5",
+    )
+    sub.add_argument("--quick", action="store_true", help="one repetition")
+    sub.add_argument("--repetitions", type=int, help="of every condition (the experiment's)")
+    sub.add_argument(
+        "--only", action="append", default=[], metavar="GOAL", help="only this (repeatable)"
+    )
+    sub.add_argument("--table", action="store_true", help="only print what was measured last")
+    sub.add_argument("--output", type=Path, default=OUTPUT)
+    sub.add_argument("--json", action="store_true", help="print the table as JSON")
+    sub.set_defaults(run=bench)
+
     sub = commands.add_parser("report", help="one page with all results: out/lab/report.html")
     sub.add_argument("--results", type=Path, default=OUTPUT, help="folder of results (out/lab)")
     sub.add_argument("--output", type=Path, help="the page (report.html in that folder)")
@@ -74,7 +75,11 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub = commands.add_parser("verdicts", help="every claim of the papers and what was found")
     sub.add_argument("--json", action="store_true")
     sub.add_argument("--results", type=Path, default=KEPT, help="results (docs/results/lab)")
-    sub.add_argument("--readme", action="store_true", help="write them into README.md as well")
+    sub.add_argument(
+        "--readme",
+        action="store_true",
+        help="into README.md and docs/limitations.md too",
+    )
     sub.add_argument("--goals", action="store_true", help="only the performance goals")
     sub.set_defaults(run=verdicts)
 
@@ -93,78 +98,6 @@ def list_experiments(args: argparse.Namespace) -> int:
         print(f"{e.name:24} {e.title} (about {minutes:.0f} min, --quick {quick:.0f})")
         print(f"{'':24} {e.question}")
     return 0
-
-
-def run(args: argparse.Namespace) -> int:
-    """Runs experiments in private namespaces; 1 if a run failed, whatever the verdicts are."""
-    try:
-        chosen = [load(name) for name in args.names]
-        for experiment in chosen:
-            _check_filters(experiment, args)
-        require("ip", "ss", "nsenter", "sysctl", "iperf3")
-        program("sumrate-link")
-        args.output.mkdir(parents=True, exist_ok=True)
-    except ExperimentError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USAGE
-    except (MissingProgramError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    try:
-        return run_isolated(lambda: max([_run_one(e, args) for e in chosen]))
-    except IsolationUnavailableError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-
-
-def _check_filters(experiment: Experiment, args: argparse.Namespace) -> None:
-    """Refuses conditions and schemes that the experiment does not have."""
-    for kind, wanted, known in (
-        ("condition", args.condition, [c.name for c in experiment.conditions]),
-        ("scheme", args.scheme, scheme_names(experiment)),
-    ):
-        for name in set(wanted) - set(known):
-            raise ExperimentError(
-                f"{experiment.name} has no {kind} `{name}`; it has {', '.join(known)}"
-            )
-
-
-def _run_one(experiment: Experiment, args: argparse.Namespace) -> int:
-    raise_own()
-    repetitions = args.repetitions or (1 if args.quick else experiment.repetitions)
-    plan = Plan(experiment, repetitions, tuple(args.condition), tuple(args.scheme))
-    work = Path("/run/sumrate-lab")  # on the private tmpfs: gone with the processes
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    origin: dict[str, Any] = provenance(sys.argv) | {"sampler_real_time": granted()}
-    runs = run_all(plan, work, Progress(plan.seconds(), quiet=args.json))
-    origin["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
-    found = judge(experiment, runs)
-    folder = args.output.resolve() / experiment.name
-    write(folder, experiment, runs, found, origin)
-    if args.json:
-        print(json.dumps([v.document() for v in found], indent=1))
-    else:
-        print(f"{experiment.title}: {experiment.question}")
-        print("\n".join(_verdict_lines(found)))
-        print(f"results: {folder}")
-    failed = [r for r in runs if "error" in r.detail]
-    for bad in failed:
-        print(f"FAILED {bad.condition}, {bad.scheme}: {bad.detail['error']}", file=sys.stderr)
-    for scheme in dict.fromkeys(r.scheme for r in runs if "missing" in r.detail):
-        reason = next(r.detail["missing"] for r in runs if r.scheme == scheme)
-        print(f"missing {scheme}: {reason}", file=sys.stderr)
-    if late := sum(r.void for r in runs):
-        print(f"{late} of {len(runs)} runs are void: the emulator was late", file=sys.stderr)
-    return 1 if failed else 0
-
-
-def _verdict_lines(found: Sequence[Verdict]) -> list[str]:
-    return [
-        f"  {v.verdict:8} {v.id:22} {v.measured:>18} ({v.expected}) {v.statement}"
-        + (f"\n{'':32}because {v.cause}" if v.cause else "")
-        for v in found
-    ]
 
 
 def report(args: argparse.Namespace) -> int:
@@ -223,17 +156,10 @@ def keep(args: argparse.Namespace) -> int:
     for name in args.names:
         target = KEPT / name
         target.mkdir(parents=True, exist_ok=True)
-        for file in ("metrics.parquet", "series.parquet", "verdicts.json"):
+        for file in ("metrics.parquet", "series.parquet", "verdicts.json", "manifest.json"):
             shutil.copyfile(args.results / name / file, target / file)
-        _keep_manifest(args.results / name / "manifest.json", target / "manifest.json")
         print(target)
     return 0
-
-
-def _keep_manifest(source: Path, target: Path) -> None:
-    """Without this machine's paths."""
-    text = source.read_text(encoding="utf-8").replace(f"{REPOSITORY}/", "")
-    target.write_text(text, encoding="utf-8")
 
 
 def verdicts(args: argparse.Namespace) -> int:
@@ -242,7 +168,7 @@ def verdicts(args: argparse.Namespace) -> int:
     shown = results.relative_to(REPOSITORY) if results.is_relative_to(REPOSITORY) else results
     found = entries(results)
     if args.readme:
-        readme.write(REPOSITORY / "README.md", found)
+        readme.write(REPOSITORY, results)
     found = [e for e in found if not args.goals or e.document == "goal"]
     if args.json:
         rows = [e.as_dict() for e in found]

@@ -2,14 +2,21 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from sumrate.lab.experiment.model import EVERY, Check, Experiment, Selection
 from sumrate.lab.experiment.record import Run, percentile
 
 HOLDS, FAILS, DEPENDS, NOT_RUN = "holds", "fails", "depends", "not-run"
+
+JUDGED = "sumrate"
+"""The scheme whose values other schemes are compared with."""
+BESIDE = ("sumrate-two-ended", "sumrate-thesis", "mptcp", "aggligator")
+"""Schemes that are shown beside it, in this order."""
 
 STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "median": statistics.median,
@@ -34,6 +41,8 @@ class Finding:
     expected: str
     holds: bool | None
     """None if it was not measured."""
+    beside: Mapping[str, float] = field(default_factory=dict)
+    """The same of other schemes of the experiment: not judged, for comparison."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +92,40 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
         for congestion_control in choices("congestion_control"):
             for condition in choices("condition"):
                 at = (condition, congestion_control, buffers)
-                measured = _selected(runs, check.value, at)
-                if check.over is not None:
-                    below = _selected(runs, check.over, at)
-                    measured = measured / below if measured is not None and below else None
+                measured = _measured(runs, check.value, check.over, at)
                 yield Finding(
-                    check.statement, *at, measured, _limits(check), _holds(check, measured)
+                    check.statement,
+                    *at,
+                    measured,
+                    limits(check),
+                    _holds(check, measured),
+                    dict(_beside(runs, check, at)),
                 )
+
+
+def _measured(
+    runs: Sequence[Run], value: Selection, over: Selection | None, at: tuple[str, str, str]
+) -> float | None:
+    measured = _selected(runs, value, at)
+    if over is None or measured is None:
+        return measured
+    below = _selected(runs, over, at)
+    return measured / below if below else None
+
+
+def _beside(
+    runs: Sequence[Run], check: Check, at: tuple[str, str, str]
+) -> Iterable[tuple[str, float]]:
+    """What the check would measure of other schemes."""
+    if check.value.scheme != JUDGED or (check.over is not None and check.over.scheme in BESIDE):
+        return
+    for scheme in BESIDE:
+        over = check.over
+        if over is not None and over.scheme == JUDGED:
+            over = replace(over, scheme=scheme)
+        found = _measured(runs, replace(check.value, scheme=scheme), over, at)
+        if found is not None:
+            yield scheme, found
 
 
 def _selected(runs: Sequence[Run], selection: Selection, at: tuple[str, str, str]) -> float | None:
@@ -110,7 +146,8 @@ def _selected(runs: Sequence[Run], selection: Selection, at: tuple[str, str, str
     return STATISTICS[selection.statistic](values) if values else None
 
 
-def _limits(check: Check) -> str:
+def limits(check: Check) -> str:
+    """What a check demands, in words; nothing if it only reports."""
     parts = []
     if check.at_least is not None:
         parts.append(f"at least {check.at_least:g}")
@@ -120,17 +157,18 @@ def _limits(check: Check) -> str:
 
 
 def _holds(check: Check, measured: float | None) -> bool | None:
-    if measured is None:
+    if measured is None or check.reported:
         return None
     above = check.at_least is None or measured >= check.at_least
     return above and (check.at_most is None or measured <= check.at_most)
 
 
 def _verdict(identity: str, kind: str, found: Sequence[tuple[Check, Finding]]) -> Verdict:
-    known = [(check, f) for check, f in found if f.holds is not None]
+    decisive = [(check, f) for check, f in found if not check.reported]
+    known = [(check, f) for check, f in decisive if f.holds is not None]
     failed = [(check, f) for check, f in known if not f.holds]
-    if not known or len(known) < len(found):
-        verdict = FAILS if failed and len(known) == len(found) else NOT_RUN
+    if not known or len(known) < len(decisive):
+        verdict = NOT_RUN
     elif not failed:
         verdict = HOLDS
     else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from sumrate.lab.experiment.model import EVERY, Check, Experiment
+from sumrate.lab.experiment.model import EVERY, Check, ConditionSetting, Experiment
 from sumrate.lab.programs import REPOSITORY
 
 FOLDER = REPOSITORY / "experiments"
@@ -60,15 +60,10 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
     """What is inconsistent: the word at fault, and the sentence about it."""
     if experiment.name != stem:
         yield experiment.name, f"the name `{experiment.name}` is not the file's"
-    links = {link.name for link in experiment.links}
-    conditions = {condition.name for condition in experiment.conditions}
+    yield from _link_problems(experiment)
     for condition in experiment.conditions:
-        for link in condition.links.keys() - links:
-            yield link, f"condition {condition.name} changes `{link}`, which is no link"
-        for scheme in set(condition.schemes) - set(scheme_names(experiment)):
-            yield scheme, f"condition {condition.name} runs `{scheme}`, which is no scheme"
-        if all(getattr(condition.links.get(link), "absent", False) for link in links):
-            yield condition.name, f"condition `{condition.name}` leaves no link"
+        yield from _condition_problems(condition, experiment)
+    conditions = {condition.name for condition in experiment.conditions}
     if experiment.baseline and experiment.baseline not in conditions:
         yield experiment.baseline, f"baseline `{experiment.baseline}` is no condition"
     if not 1 <= experiment.repetitions <= 1000 or not 0 < experiment.seconds <= 3600:
@@ -80,11 +75,43 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
         yield from _check_problems(check, experiment)
 
 
+def _condition_problems(
+    condition: ConditionSetting, experiment: Experiment
+) -> Iterator[tuple[str, str]]:
+    links = {link.name for link in experiment.links}
+    for link in condition.links.keys() - links:
+        yield link, f"condition {condition.name} changes `{link}`, which is no link"
+    for scheme in set(condition.schemes) - set(scheme_names(experiment)):
+        yield scheme, f"condition {condition.name} runs `{scheme}`, which is no scheme"
+    for link in set(condition.beside) - links:
+        yield link, f"condition {condition.name} has a TCP beside on `{link}`, which is no link"
+    if all(getattr(condition.links.get(link), "absent", False) for link in links):
+        yield condition.name, f"condition `{condition.name}` leaves no link"
+
+
+def _link_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    own = {link.name for link in experiment.links if not link.shares}
+    for link in experiment.links:
+        if link.shares and link.shares not in own:
+            yield link.shares, f"`{link.name}` shares `{link.shares}`, which has no wire of its own"
+        if experiment.medium == "emulated" and not link.rate_mbps > 0:
+            yield link.name, f"link `{link.name}` needs a rate_mbps above 0"
+    for scheme in experiment.schemes:
+        if scheme.first and scheme.first not in {link.name for link in experiment.links}:
+            yield scheme.first, f"a scheme starts on `{scheme.first}`, which is no link"
+        for key in ("congestion_control", "buffers"):
+            for value in set(getattr(scheme, key)) - set(getattr(experiment, key)):
+                yield value, f"a scheme is for `{value}`, which the experiment's {key} lacks"
+
+
 def _check_problems(check: Check, experiment: Experiment) -> Iterator[tuple[str, str]]:
     if not (check.claim or check.goal):
         yield check.statement, f"`{check.statement}` names neither a claim nor a goal"
-    if check.at_least is None and check.at_most is None:
-        yield check.statement, f"`{check.statement}` has neither at_least nor at_most: cannot fail"
+    if (check.at_least is None and check.at_most is None) != check.reported:
+        said = "has neither at_least nor at_most: cannot fail"
+        if check.reported:
+            said = "has a limit although it is only reported"
+        yield check.statement, f"`{check.statement}` {said}"
     known: dict[str, list[str]] = {
         "scheme": scheme_names(experiment),
         "condition": [c.name for c in experiment.conditions],

@@ -7,8 +7,19 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-Kind = Literal["alone", "mptcp", "mptcp-backup", "sumrate", "aggligator", "tquic"]
-Method = Literal["bench", "stream"]
+Kind = Literal[
+    "alone",
+    "together",
+    "mptcp",
+    "mptcp-backup",
+    "sumrate",
+    "aggligator",
+    "tquic",
+    "scaled",
+    "tls-pump",
+]
+Method = Literal["bench", "stream", "crowd"]
+Medium = Literal["emulated", "veth"]
 Buffers = Literal["default", "large"]
 TraceKind = Literal["wigig-los", "wigig-nlos", "wigig-mobility", "wifi-los"]
 Statistic = Literal["median", "min", "max", "mean", "p5", "p99", "count"]
@@ -20,13 +31,18 @@ class Setting(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class LinkSetting(Setting, frozen=True):
-    """One radio: a symmetric link; rate in Mbit/s, times in ms."""
+    """One radio: a symmetric link; rate in Mbit/s, times in ms.
+
+    On the medium `veth` there is no rate, delay or queue. A link that `shares` another is a second
+    pair of addresses on its wire: two paths with one bottleneck.
+    """
 
     name: str
     title: str
-    rate_mbps: float
-    rtt_ms: float
+    rate_mbps: float = 0.0
+    rtt_ms: float = 0.0
     queue_ms: float = 20.0
+    shares: str = ""
 
 
 class Flap(Setting, frozen=True):
@@ -53,6 +69,8 @@ class Change(Setting, frozen=True):
     up_blackouts: tuple[tuple[float, float], ...] = ()
     """Intervals in which nothing passes towards the server only."""
     flap: Flap | None = None
+    unplugged: tuple[tuple[float, float], ...] = ()
+    """Intervals in which the client's interface is down, seconds after the first byte."""
     trace: TraceKind | None = None
     absent: bool = False
     """The link does not exist in this condition."""
@@ -66,6 +84,14 @@ class ConditionSetting(Setting, frozen=True):
     seconds: float | None = None
     schemes: tuple[str, ...] = ()
     """Only these run in this condition; all if not given."""
+    beside: tuple[str, ...] = ()
+    """On each of these links one plain TCP sends at the same time."""
+    streams: int = 1
+    """Method crowd: streams of each session."""
+    sessions: int = 1
+    """Method crowd: sessions at once, each of a client of its own."""
+    megabytes: float = 1.0
+    """Method crowd: what each stream transfers, in MB (10^6 bytes)."""
     links: dict[str, Change] = field(default_factory=dict)
 
 
@@ -77,9 +103,13 @@ class SchemeSetting(Setting, frozen=True):
     """In results; the kind if not given."""
     title: str = ""
     options: tuple[str, ...] = ()
-    """Sumrate: flags of both ends."""
-    first: str | None = None
-    """The link that the connection starts on (the first one)."""
+    """Sumrate: flags of both ends. Scaled: `coupled` or `decoupled`."""
+    first: str = ""
+    """MPTCP: the link that the connection starts on (the first one)."""
+    congestion_control: tuple[str, ...] = ()
+    """It runs only with these; with all if not given."""
+    buffers: tuple[Buffers, ...] = ()
+    """It runs only with these; with all if not given."""
 
 
 class Selection(Setting, frozen=True):
@@ -108,8 +138,10 @@ class Check(Setting, frozen=True):
     """The value is divided by this one."""
     at_least: float | None = None
     at_most: float | None = None
+    reported: bool = False
+    """A figure beside a goal: it has no limit and decides nothing."""
     cause: str = ""
-    """Why it does not hold, where that is known."""
+    """Why it does not hold, where that was seen in a measurement."""
 
 
 class Experiment(Setting, frozen=True):
@@ -125,11 +157,16 @@ class Experiment(Setting, frozen=True):
     conditions: tuple[ConditionSetting, ...]
     schemes: tuple[SchemeSetting, ...]
     checks: tuple[Check, ...] = ()
+    medium: Medium = "emulated"
+    """`veth`: bare interfaces, as fast as this machine's processors."""
     repetitions: int = 5
     seed: int = 1
     warmup_s: float = 0.0
     pace_mbps: float | None = None
-    """Method stream: blocks of 16 KiB at this rate, whose delay from sender to receiver counts."""
+    """Method stream: blocks at this rate, whose delay from sender to receiver counts."""
+    pace_block_bytes: int = 16384
+    sample_tcp: bool = False
+    """Window and RTT of every subflow are sampled at the sender and compared with the rates."""
     congestion_control: tuple[str, ...] = ("cubic",)
     buffers: tuple[Buffers, ...] = ("default",)
     baseline: str = ""

@@ -1,42 +1,98 @@
-"""The README's table of goals and verdicts, written from the results that the repository keeps."""
+"""What README.md and docs/limitations.md say of goals and claims, from the results that are kept.
+
+Each has a block between two markers that is written, never edited; a test keeps them in step.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from sumrate.lab.experiment.catalogue import Entry
-from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN
+from sumrate.lab.experiment.catalogue import Entry, entries
+from sumrate.lab.experiment.goals import (
+    MARKS,
+    NOTE,
+    REPORTED,
+    TITLES,
+    Row,
+    is_performance,
+    rows,
+    span,
+)
+from sumrate.lab.experiment.judge import BESIDE, DEPENDS, FAILS, HOLDS, JUDGED, NOT_RUN
 
-BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
 WORDS = {HOLDS: "holds", FAILS: "does not hold", DEPENDS: "holds in part", NOT_RUN: "not run yet"}
 
 
-def block(found: Sequence[Entry]) -> str:
-    """Everything between the README's markers."""
-    goals = [e for e in found if e.document == "goal"]
-    claims = [e for e in found if e.document != "goal"]
+@dataclass(frozen=True)
+class Block:
+    """A part of a document that is generated."""
+
+    file: str
+    """Below the repository."""
+    name: str
+    """In its markers."""
+    lines: tuple[str, ...]
+
+    def inserted(self, text: str) -> str:
+        """The document with the block replaced.
+
+        Raises:
+            ValueError: the document lacks the markers.
+
+        """
+        begin, end = f"<!-- {self.name}: begin -->", f"<!-- {self.name}: end -->"
+        if begin not in text or end not in text:
+            raise ValueError(f"{self.file} has no block from `{begin}` to `{end}`")
+        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+        return pattern.sub(lambda _: "\n".join([begin, *self.lines, end]), text)
+
+
+def blocks(results: Path) -> list[Block]:
+    """All generated parts, from results in `results/EXPERIMENT`."""
+    found = rows(results)
+    claims = [e for e in entries(results) if e.document != "goal"]
+    return [
+        Block("README.md", "verdicts", (*_goal_lines(found), "", *_claim_lines(claims))),
+        Block("docs/limitations.md", "missed goals", tuple(_missed(found))),
+    ]
+
+
+def _goal_lines(found: Sequence[Row]) -> list[str]:
+    titles = [TITLES[scheme] for scheme in (JUDGED, *BESIDE)]
     lines = [
-        BEGIN,
-        "| goal | command | measured | verdict |",
-        "|---|---|---|---|",
-        *(_row(e) for e in goals),
+        f"`make bench` prints this table; {NOTE}",
         "",
+        f"| performance goal | wanted | {' | '.join(titles)} | |",
+        f"|---|---|{'---|' * len(titles)}---|",
+    ]
+    for row in found:
+        if is_performance(row.goal):
+            cells = [span(row.measured.get(scheme)) for scheme in (JUDGED, *BESIDE)]
+            lines.append(
+                f"| {row.goal}: {row.statement} | {row.limit or '-'} | {' | '.join(cells)} "
+                f"| {MARKS[row.verdict]} |"
+            )
+    lines += ["", "| other goal | experiment | wanted | measured | |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {row.goal}: {row.statement} | {row.experiment} | {row.limit} "
+        f"| {span(row.measured.get(JUDGED))} | {MARKS[row.verdict]} |"
+        for row in found
+        if not is_performance(row.goal)
+    ]
+    return lines
+
+
+def _claim_lines(claims: Sequence[Entry]) -> list[str]:
+    return [
         f"Published claims, {len(claims)} in all: {_counts(claims)}. `sumrate-lab verdicts` lists "
         "each with its cause.",
         "",
         "| published claim | experiment | measured | verdict |",
         "|---|---|---|---|",
         *(_claim_row(e) for e in claims if e.verdict != NOT_RUN),
-        END,
     ]
-    return "\n".join(lines)
-
-
-def _row(entry: Entry) -> str:
-    command = f"`{entry.command}`"
-    verdict = WORDS[entry.verdict]
-    return f"| {entry.id}: {entry.claim} | {command} | {entry.measured or '-'} | {verdict} |"
 
 
 def _claim_row(entry: Entry) -> str:
@@ -52,19 +108,36 @@ def _counts(found: Sequence[Entry]) -> str:
     return ", ".join(f"{counts[v]} {WORDS[v]}" for v in WORDS if counts[v])
 
 
-def inserted(readme: str, text: str) -> str:
-    """The README with its block replaced."""
-    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
-    return pattern.sub(lambda _: text, readme)
+def _missed(found: Sequence[Row]) -> list[str]:
+    """Every demand that is missed somewhere, with what was measured there."""
+    missed = [row for row in found if row.verdict in (FAILS, DEPENDS)]
+    measured = [row for row in found if row.verdict not in (NOT_RUN, REPORTED)]
+    if not measured:
+        return ["No result is kept yet: what is missed is not known."]
+    lines = [
+        f"Of {len(measured)} demands that were measured, {len(missed)} are missed, "
+        f"{sum(row.verdict == DEPENDS for row in missed)} of them only in some conditions:",
+        "",
+    ]
+    lines += [
+        f"- {row.goal}, {row.statement}: wanted {row.limit}, measured {'; '.join(row.missed_in)} "
+        f"(`sumrate-lab run {row.experiment}`)."
+        for row in missed
+    ]
+    return lines
 
 
-def is_in_step(readme: Path, found: Sequence[Entry]) -> bool:
-    """Whether the README says what the results say."""
-    text = readme.read_text(encoding="utf-8")
-    return BEGIN in text and inserted(text, block(found)) == text
+def out_of_step(root: Path, results: Path) -> list[str]:
+    """The documents below `root` that do not say what the results say."""
+    return [
+        block.file
+        for block in blocks(results)
+        if block.inserted(text := (root / block.file).read_text(encoding="utf-8")) != text
+    ]
 
 
-def write(readme: Path, found: Sequence[Entry]) -> None:
-    """Puts the block into the README."""
-    text = readme.read_text(encoding="utf-8")
-    readme.write_text(inserted(text, block(found)), encoding="utf-8")
+def write(root: Path, results: Path) -> None:
+    """Puts every block into its document below `root`."""
+    for block in blocks(results):
+        path = root / block.file
+        path.write_text(block.inserted(path.read_text(encoding="utf-8")), encoding="utf-8")

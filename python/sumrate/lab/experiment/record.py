@@ -143,16 +143,29 @@ class Bins:
         return None
 
 
-def add_blackouts(run: Run, bins: Bins, dark: Iterable[Blackout]) -> None:
-    """One value for each blackout: longest silence, goodput meanwhile, time until it is back."""
+def add_blackouts(run: Run, bins: Bins, dark: Iterable[Blackout], of: str = "") -> None:
+    """One value for each blackout: longest silence, goodput meanwhile, time until it is back.
+
+    Those shorter than a sample of 100 ms say nothing about rates and are left out.
+
+    Args:
+        run: gets the values.
+        bins: what was received.
+        dark: the blackouts.
+        of: name of the link, where more than one goes dark: it becomes part of the metrics' names.
+
+    """
+    part = f"_{of}" if of else ""
     for blackout in dark:
         if blackout.end_s + STEP_S > len(bins.received) * bins.step_s:
             continue
+        if blackout.end_s - blackout.start_s < STEP_S:
+            continue
         silence = bins.longest_silence_ms(blackout.start_s, blackout.end_s)
-        run.add("blackout_stall_ms", silence, "ms")
+        run.add(f"blackout_stall{part}_ms", silence, "ms")
         rate = bins.mbps(blackout.start_s, blackout.end_s)
-        run.add("blackout_goodput_mbps", rate, "Mbit/s")
-        run.add("recovery_ms", bins.recovery_ms(blackout), "ms")
+        run.add(f"blackout_goodput{part}_mbps", rate, "Mbit/s")
+        run.add(f"recovery{part}_ms", bins.recovery_ms(blackout), "ms")
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:

@@ -11,6 +11,7 @@ from sumrate.lab.experiment.judge import Verdict
 from sumrate.lab.experiment.model import Check, Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import links_shown
+from sumrate.lab.programs import without_machine_paths
 from sumrate.lab.results import write_json
 
 SCHEMA = "sumrate.lab.run.v1"
@@ -55,7 +56,8 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     _table(folder / "metrics.parquet", METRICS, _metric_rows(experiment, runs))
     _table(folder / "series.parquet", SERIES, _series_rows(experiment, runs))
-    write_json(folder / "manifest.json", manifest(experiment, runs, origin))
+    whole = manifest(experiment, runs, origin)
+    write_json(folder / "manifest.json", without_machine_paths(whole))
     write_json(folder / "verdicts.json", [v.document() for v in verdicts])
 
 

@@ -9,9 +9,12 @@ from sumrate.lab.endpoints import (
     Aggligator,
     KernelMptcp,
     KernelMptcpBackup,
+    Scaled,
     Scheme,
     SinglePath,
     Sumrate,
+    TlsPump,
+    Together,
     Tquic,
 )
 from sumrate.lab.experiment.model import (
@@ -35,6 +38,9 @@ BUFFER_SETTINGS = {
 128 MiB hold a 500 ms round trip at 2 Gbit/s."""
 
 
+FURTHER_HOST = 11
+"""Fourth octet of the client's address from which links that share a wire count."""
+
 TRACE_SPARE_S = 2.0
 """A trace is this much longer than the run: programs take a moment to start."""
 
@@ -47,11 +53,17 @@ def seconds_of(experiment: Experiment, condition: ConditionSetting) -> float:
 def links_of(experiment: Experiment, condition: ConditionSetting) -> tuple[Link, ...]:
     """The links that exist in a condition."""
     found = []
-    for subnet, setting in enumerate(experiment.links, start=1):
+    seconds = seconds_of(experiment, condition)
+    subnets = {setting.name: number for number, setting in enumerate(experiment.links, start=1)}
+    for setting in experiment.links:
         change = condition.links.get(setting.name, Change())
         if not change.absent:
-            found.append(_link(setting, change, subnet, seconds_of(experiment, condition)))
-    return tuple(found)
+            subnet = subnets[setting.shares or setting.name]
+            found.append(_link(setting, change, subnet, seconds))
+    return tuple(
+        replace(link, host=FURTHER_HOST + 2 * number) if link.wire else link
+        for number, link in enumerate(found)
+    )
 
 
 def traced_links(
@@ -91,6 +103,7 @@ def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> 
         down=direction(change.loss),
         up=direction(change.loss_up),
         blackouts=blackouts_of(change, seconds),
+        wire=setting.shares,
     )
 
 
@@ -114,11 +127,17 @@ def dark_share(link: Link, seconds: float) -> float:
     return min(1.0, dark / seconds)
 
 
-def schemes_of(experiment: Experiment, links: tuple[Link, ...]) -> list[Scheme]:
-    """The schemes as they are in a condition with these links, the links alone first."""
+def schemes_of(
+    experiment: Experiment, links: tuple[Link, ...], congestion_control: str, buffers: str
+) -> list[Scheme]:
+    """The schemes as they are at a point with these links, the links alone first."""
     titles = {link.name: link.title for link in experiment.links}
     found: list[Scheme] = []
     for setting in experiment.schemes:
+        if congestion_control not in (setting.congestion_control or (congestion_control,)):
+            continue
+        if buffers not in (setting.buffers or (buffers,)):
+            continue
         if setting.kind == "alone":
             found += [SinglePath(link, f"{titles[link.name]} alone") for link in links]
         else:
@@ -133,11 +152,13 @@ def _scheme(setting: SchemeSetting) -> Scheme:
         "sumrate": Sumrate,
         "aggligator": Aggligator,
         "tquic": Tquic,
+        "together": Together,
+        "scaled": Scaled,
+        "tls-pump": TlsPump,
     }[setting.kind]()
-    if setting.options:
-        made = replace(made, options=setting.options)  # type: ignore[type-var]
-    names = {key: getattr(setting, key) for key in ("name", "title") if getattr(setting, key)}
-    return replace(made, **names) if names else made  # type: ignore[type-var]
+    keys = ("name", "title", "options", "first")
+    given = {key: getattr(setting, key) for key in keys if getattr(setting, key)}
+    return replace(made, **given) if given else made  # type: ignore[type-var]
 
 
 def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
@@ -154,6 +175,10 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "loss": link.down.loss,
             "loss_up": link.up.loss,
             "blackouts": [[b.start_s, b.end_s, b.direction] for b in link.blackouts],
+            "unplugged": [list(i) for i in condition.links.get(link.name, Change()).unplugged],
+            "trace": condition.links.get(link.name, Change()).trace or "",
+            "shares": link.wire,
+            "beside": "a plain TCP" if link.name in condition.beside else "",
         }
         for condition in experiment.conditions
         for link in links_of(experiment, condition)

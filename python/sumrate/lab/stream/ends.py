@@ -4,6 +4,7 @@
 begin with the time at which they were due. `sink` connects (plain, MPTCP, through SOCKS5), or reads
 a FIFO, and writes what it got as JSON: goodput, bytes in 5 ms bins, the exact longest gap between
 two reads, and the delay of every paced block. Both run on one machine, so both have one clock.
+SIGTERM ends a sink early, with the result of what it got.
 
 Neither limits a socket buffer: autotuning works as in any program. A block that could not be sent
 in time because the connection took no more keeps the stamp of when it was due; one that is only
@@ -17,6 +18,7 @@ import gc
 import json
 import os
 import select
+import signal
 import socket
 import struct
 import sys
@@ -24,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from sumrate.lab.stream.record import HEADER, Blocks, Recorder
@@ -146,6 +149,19 @@ def fifo_reader(path: Path) -> Read:
     return read
 
 
+class Stopped(Exception):  # noqa: N818  (a request, not a failure)
+    """SIGTERM: the result is wanted now."""
+
+
+def stop_on_sigterm() -> None:
+    """Has SIGTERM raise Stopped."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise Stopped
+
+    signal.signal(signal.SIGTERM, stop)
+
+
 def receive(
     read: Read,
     recorder: Recorder,
@@ -202,15 +218,22 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     gc.disable()  # a collection would be measured as a stall
     began = time.monotonic_ns()
     read = fifo_reader(args.fifo) if args.fifo else socket_reader(connect(args))
-    ended = receive(read, recorder, blocks, patience_s=args.patience, on_first_byte=first_byte)
+    stopped = False
+    stop_on_sigterm()
+    try:
+        ended = receive(read, recorder, blocks, patience_s=args.patience, on_first_byte=first_byte)
+    except Stopped:
+        ended, stopped = time.monotonic_ns(), True
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if not recorder.started:
         raise ConnectionError("the sender closed the connection before the first byte")
     used = time.process_time() - used
-    early = ended is not None and not args.fifo
+    early = ended is not None and not args.fifo and not stopped
     return {
         "schema": SCHEMA,
         **recorder.finish(ended),
         "first_byte_after_s": round((recorder.first_ns - began) / 1e9, 6),
+        "first_byte_at_s": round(recorder.first_ns / 1e9, 6),
         "cpu_s": round(used, 4),
         "delay": blocks.finish() if blocks else None,
         "error": "the connection ended before the time was over" if early else None,

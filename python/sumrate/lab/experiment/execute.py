@@ -1,0 +1,137 @@
+"""Runs experiments one after the other and keeps what they leave: `run` and `bench`."""
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.experiment import goals
+from sumrate.lab.experiment.catalogue import goal_order
+from sumrate.lab.experiment.judge import Verdict, judge
+from sumrate.lab.experiment.load import ExperimentError, load, scheme_names
+from sumrate.lab.experiment.model import Experiment
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.run import Plan, run_all
+from sumrate.lab.experiment.store import write
+from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
+from sumrate.lab.priority import granted, raise_own
+from sumrate.lab.programs import RUN_FOLDER, MissingProgramError, program, require
+from sumrate.lab.results import Progress, provenance
+
+USAGE = 2
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs experiments in private namespaces; 1 if a run failed, whatever the verdicts are."""
+    return _isolated(args.names, args, say=not args.json)
+
+
+def bench(args: argparse.Namespace) -> int:
+    """Measures the performance goals and prints their table."""
+    asked = {name: {check.goal for check in load(name).checks} for name in goals.measured_by()}
+    performance = {goal for found in asked.values() for goal in found if goals.is_performance(goal)}
+    if unknown := set(args.only) - performance:
+        known = ", ".join(sorted(performance, key=goal_order))
+        print(f"error: no goal {', '.join(unknown)}; there are {known}", file=sys.stderr)
+        return USAGE
+    wanted = [name for name, found in asked.items() if found & set(args.only or performance)]
+    args.condition, args.scheme = [], []
+    status = 0 if args.table else _isolated(wanted, args, say=False)
+    if status > 1:  # wrong use, or stopped
+        return status
+    found = [r for r in goals.rows(args.output) if r.goal in (args.only or performance)]
+    if args.json:
+        print(json.dumps(goals.document(found, args.output), indent=1, ensure_ascii=False))
+    else:
+        print(goals.table(found))
+    return status
+
+
+def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> int:
+    """Checks everything, then runs; 2 if something that was asked for does not exist."""
+    try:
+        plans = [_plan(load(name), args) for name in names]
+        require("ip", "ss", "nsenter", "sysctl", "iperf3")
+        program("sumrate-link")
+        args.output.mkdir(parents=True, exist_ok=True)
+    except ExperimentError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE
+    except (MissingProgramError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    progress = Progress(sum(plan.seconds() for plan in plans), quiet=args.json)
+    output = args.output.resolve()
+
+    def body() -> int:
+        raise_own()
+        return max([_run_one(plan, output, progress, args) for plan in plans])
+
+    def _run_one(plan: Plan, output: Path, progress: Progress, args: argparse.Namespace) -> int:
+        runs, found = execute(plan, output, progress)
+        if say:
+            print(f"{plan.experiment.title}: {plan.experiment.question}")
+            print("\n".join(_verdict_lines(found)))
+            print(f"results: {output / plan.experiment.name}")
+        elif args.json and hasattr(args, "names"):
+            print(json.dumps([v.document() for v in found], indent=1))
+        return _complaints(plan.experiment, runs)
+
+    try:
+        return run_isolated(body)
+    except IsolationUnavailableError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _plan(experiment: Experiment, args: argparse.Namespace) -> Plan:
+    """What is run of an experiment; refuses conditions and schemes that it does not have."""
+    for kind, wanted, known in (
+        ("condition", args.condition, [c.name for c in experiment.conditions]),
+        ("scheme", args.scheme, scheme_names(experiment)),
+    ):
+        for name in set(wanted) - set(known):
+            raise ExperimentError(
+                f"{experiment.name} has no {kind} `{name}`; it has {', '.join(known)}"
+            )
+    repetitions = args.repetitions or (1 if args.quick else experiment.repetitions)
+    return Plan(experiment, repetitions, tuple(args.condition), tuple(args.scheme))
+
+
+def execute(plan: Plan, output: Path, progress: Progress) -> tuple[list[Run], list[Verdict]]:
+    """Runs, judges and keeps one experiment; needs private namespaces."""
+    shutil.rmtree(RUN_FOLDER, ignore_errors=True)
+    RUN_FOLDER.mkdir(parents=True)
+    origin: dict[str, Any] = provenance(sys.argv) | {"sampler_real_time": granted()}
+    runs = run_all(plan, RUN_FOLDER, progress)
+    origin["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
+    found = judge(plan.experiment, runs)
+    write(output / plan.experiment.name, plan.experiment, runs, found, origin)
+    return runs, found
+
+
+def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
+    """Says what failed, is missing or is void; 1 if a run failed."""
+    failed = [r for r in runs if "error" in r.detail]
+    for bad in failed:
+        where = f"{experiment.name}, {bad.condition}, {bad.scheme}"
+        print(f"FAILED {where}: {bad.detail['error']}", file=sys.stderr)
+    for scheme in dict.fromkeys(r.scheme for r in runs if "missing" in r.detail):
+        reason = next(r.detail["missing"] for r in runs if r.scheme == scheme)
+        print(f"missing {scheme}: {reason}", file=sys.stderr)
+    if late := sum(r.void for r in runs):
+        where = f"{experiment.name}: {late} of {len(runs)} runs are void"
+        print(f"{where}: the emulator was late", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _verdict_lines(found: Sequence[Verdict]) -> list[str]:
+    return [
+        f"  {v.verdict:8} {v.id:22} {v.measured:>18} ({v.expected}) {v.statement}"
+        + (f"\n{'':32}because {v.cause}" if v.cause else "")
+        for v in found
+    ]

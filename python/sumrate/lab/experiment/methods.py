@@ -1,0 +1,247 @@
+"""The ways to send: each scheme's own generator, one stream through every scheme, many at once."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sumrate.lab.endpoints import FollowsInterfaces, Scheme, SinglePath, Sumrate, Unavailable
+from sumrate.lab.experiment.model import ConditionSetting, Experiment
+from sumrate.lab.experiment.record import Bins, Run, add_benchmark, add_blackouts
+from sumrate.lab.experiment.tcp_model import add_tcp_model, sampled_tcp
+from sumrate.lab.experiment.topology import seconds_of
+from sumrate.lab.links import Link
+from sumrate.lab.results import rounded
+from sumrate.lab.scene import Scene
+from sumrate.lab.stream_run import Competitor, Pace, beside, run_stream
+
+BESIDE_PORT = 5300
+"""Port of the first TCP that sends beside a scheme."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What is sent in a condition of an experiment, and what happens meanwhile."""
+
+    experiment: Experiment
+    condition: ConditionSetting
+
+    @property
+    def seconds(self) -> float:
+        """What counts of a run."""
+        return seconds_of(self.experiment, self.condition)
+
+    @property
+    def warmup_s(self) -> float:
+        """What is sent before that."""
+        return self.experiment.warmup_s
+
+    @property
+    def pace(self) -> Pace | None:
+        """How fast a stream sends; None as fast as it is taken."""
+        mbps = self.experiment.pace_mbps
+        return Pace(mbps, self.experiment.pace_block_bytes) if mbps else None
+
+    @property
+    def unplugged(self) -> dict[str, tuple[tuple[float, float], ...]]:
+        """When the interface of which link is down."""
+        return {n: c.unplugged for n, c in self.condition.links.items() if c.unplugged}
+
+
+def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
+    """The scheme's own traffic generator; schedules start with it."""
+    with ExitStack() as stack:
+        others = stack.enter_context(competitors(built, traffic))
+        tcp = stack.enter_context(sampled_tcp(built)) if traffic.experiment.sample_tcp else None
+        if scheduled(built.links):
+            built.emulator.trigger()
+        result = scheme.bench(built, traffic.seconds, traffic.warmup_s)
+        ended = time.monotonic()
+    run.add("goodput_mbps", result.goodput_mbps, "Mbit/s")
+    details = {**result.details, "seconds": traffic.seconds}
+    add_benchmark(run, details)
+    rates = path_rates(details)
+    if isinstance(scheme, SinglePath):
+        rates = {scheme.link.name: result.goodput_mbps}
+    for name, rate in rates.items():
+        run.add(f"path_{name}_mbps", rate, "Mbit/s")
+    add_beside(run, others, ended, traffic)
+    if tcp is not None:
+        add_tcp_model(run, built.links, tcp, rates)
+    kept = ("intervals", "series_mbps")
+    run.detail |= {
+        "command": result.command,
+        "said": {key: value for key, value in details.items() if key not in kept},
+    }
+
+
+def path_rates(details: Mapping[str, Any]) -> dict[str, float]:
+    """Goodput by path, where the scheme tells it."""
+    if "path_mbps" in details:
+        return dict(details["path_mbps"])
+    return {path["name"]: path["goodput_mbps"] for path in details.get("paths", ())}
+
+
+def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
+    """The same sender and receiver through every scheme; schedules start at the first byte."""
+    with ExitStack() as stack:
+        reach = stack.enter_context(scheme.stream(built))
+        others = stack.enter_context(competitors(built, traffic))
+        plugging = stack.enter_context(Plugging(built, scheme, traffic.unplugged))
+        result = run_stream(
+            built,
+            reach,
+            seconds=traffic.seconds,
+            warmup_s=traffic.warmup_s,
+            pace=traffic.pace,
+            on_first_byte=lambda: begin(built, plugging),
+        )
+        ended = time.monotonic()
+        for name, (value, unit) in reach.counters().items():
+            run.add(name, value, unit)
+    said = result.document
+    delay = said.get("delay") or {}
+    for name in ("p50", "p99", "p99_excess", "max"):
+        run.add(f"delivery_delay_{name}_ms", delay.get(f"{name}_ms"), "ms")
+    bins = Bins.of_totals(said["bins"]["step_s"], said["bins"]["bytes"])
+    run.add("goodput_mbps", result.goodput_mbps, "Mbit/s")
+    run.add("longest_stall_ms", said["longest_stall_ms"], "ms")
+    run.add("cpu_s_per_gb", result.cpu_s_per_gb, "s/GB")
+    run.series = bins.series()
+    dark = {link.name: [b for b in link.blackouts if b.direction == "both"] for link in built.links}
+    every = {blackout for blackouts in dark.values() for blackout in blackouts}
+    add_blackouts(run, bins, sorted(every, key=lambda b: b.start_s))
+    if sum(map(bool, dark.values())) > 1:
+        for name, blackouts in dark.items():
+            add_blackouts(run, bins, blackouts, of=name)
+    add_beside(run, others, ended, traffic)
+    run.detail |= {
+        "command": result.commands[-1],
+        "other_commands": result.commands[:-1],
+        "cpu_seconds": result.cpu_seconds,
+    }
+
+
+def begin(built: Scene, plugging: "Plugging") -> None:
+    """The first byte is here: all schedules start."""
+    if scheduled(built.links):
+        built.emulator.trigger()
+    plugging.start()
+
+
+def crowd(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
+    """Many sessions and streams at once, each with the same number of bytes."""
+    if not isinstance(scheme, Sumrate):
+        raise Unavailable("only Sumrate has sessions and streams")
+    condition = traffic.condition
+    result = scheme.crowd(
+        built, condition.sessions, condition.streams, round(condition.megabytes * 1e6)
+    )
+    said = result.details
+    run.add("goodput_mbps", result.goodput_mbps, "Mbit/s")
+    run.add("completed_share", said["completed_share"], "ratio")
+    if said["stream_jain"] and condition.streams > 1:
+        run.add("stream_jain_index", min(said["stream_jain"]), "ratio")
+    if condition.sessions > 1 and said["session_mbps"]:
+        run.add("session_jain_index", jain(said["session_mbps"]), "ratio")
+    kept = {k: v for k, v in said.items() if k not in ("stream_jain", "session_mbps")}
+    run.detail |= {"command": result.command, "said": kept}
+
+
+def jain(rates: Sequence[float]) -> float:
+    """Jain's fairness index: 1 if all are equal, 1/n if one has everything."""
+    squares = sum(rate * rate for rate in rates)
+    return sum(rates) ** 2 / (len(rates) * squares) if squares > 0 else 0.0
+
+
+def scheduled(links: Sequence[Link]) -> bool:
+    """Whether something happens to the links while they run."""
+    return any(link.blackouts or link.down.trace for link in links)
+
+
+@contextmanager
+def competitors(built: Scene, traffic: Traffic) -> Iterator[list[Competitor]]:
+    """One plain TCP on each link that the condition names, sending already."""
+    length = traffic.seconds + traffic.warmup_s
+    links = {link.name: link for link in built.links}
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                beside(built, links[name], BESIDE_PORT + number, at_most_s=length + 30.0)
+            )
+            for number, name in enumerate(traffic.condition.beside)
+        ]
+
+
+def add_beside(run: Run, others: Sequence[Competitor], ended_s: float, traffic: Traffic) -> None:
+    """What the others had in the last nine tenths of the measured time, on average."""
+    start = ended_s - 0.9 * traffic.seconds
+    rates = [other.goodput_mbps(start, ended_s) for other in others]
+    if rates:
+        run.add("beside_mbps", sum(rates) / len(rates), "Mbit/s")
+        run.detail["beside_mbps"] = [rounded(rate) for rate in rates]
+
+
+class Plugging:
+    """A thread that takes interfaces down and brings them up at their times."""
+
+    def __init__(
+        self, built: Scene, scheme: Scheme, unplugged: Mapping[str, Sequence[tuple[float, float]]]
+    ) -> None:
+        """Nothing happens before `start`."""
+        self._events = sorted(self._actions(built, scheme, unplugged), key=lambda event: event[0])
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._error: Exception | None = None
+
+    @staticmethod
+    def _actions(
+        built: Scene, scheme: Scheme, unplugged: Mapping[str, Sequence[tuple[float, float]]]
+    ) -> Iterator[tuple[float, Callable[[], None]]]:
+        links = {link.name: link for link in built.links}
+
+        def plug(link: Link) -> None:
+            built.plug(link)
+            if isinstance(scheme, FollowsInterfaces):
+                scheme.plugged(built, link)
+
+        for name, intervals in unplugged.items():
+            for down_s, up_s in intervals:
+                yield down_s, lambda link=links[name]: built.unplug(link)  # type: ignore[misc]
+                yield up_s, lambda link=links[name]: plug(link)  # type: ignore[misc]
+
+    def start(self) -> None:
+        """Time 0 is now."""
+        if self._events:
+            self._thread.start()
+
+    def _work(self) -> None:
+        began = time.monotonic()
+        try:
+            for at_s, action in self._events:
+                if self._stop.wait(max(0.0, began + at_s - time.monotonic())):
+                    return
+                action()
+        except RuntimeError as error:
+            self._error = error
+
+    def __enter__(self) -> "Plugging":
+        """The thread; it has ended on leaving."""
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Ends it; an interface that could not be changed makes the run fail."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._error is not None and kind is None:
+            raise self._error
+
+
+METHODS: Mapping[str, Callable[[Run, Scheme, Scene, Traffic], None]] = {
+    "bench": benchmark,
+    "stream": stream,
+    "crowd": crowd,
+}

@@ -1,0 +1,95 @@
+"""What is divided by what: sums, ideals and bounds of the runs of one point or one experiment."""
+
+from collections.abc import Sequence
+
+from sumrate.lab.experiment.model import Experiment
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.topology import dark_share, links_of, seconds_of
+from sumrate.lab.links import Link
+
+MEMORY_FACTOR = 1.5
+"""Of the sum of rates times the largest difference of delays: what reassembly may need at most."""
+
+
+def add_sums(runs: Sequence[Run], links: Sequence[Link]) -> None:
+    """Divides by the sum of the links alone, in the same repetition, seed and condition."""
+    total = sum_of(runs, links)
+    if total is None:
+        return
+    names = {link.name for link in links}
+    late = any(run.void for run in runs if run.scheme in names)
+    for run in runs:
+        goodput = run.value("goodput_mbps")
+        if run.scheme not in names and goodput is not None:
+            run.add("sum_ratio", goodput / total, "ratio")
+            run.void = run.void or late
+
+
+def sum_of(runs: Sequence[Run], links: Sequence[Link]) -> float | None:
+    """The sum of the links alone in Mbit/s, if every one of them was measured."""
+    alone = {run.scheme: run for run in runs}
+    rates = [alone[link.name].value("goodput_mbps") for link in links if link.name in alone]
+    if len(rates) != len(links) or any(rate is None for rate in rates):
+        return None
+    return sum(rate for rate in rates if rate is not None) or None
+
+
+def add_bounds(runs: Sequence[Run], links: Sequence[Link]) -> None:
+    """Reassembly memory over its bound: 1.5 x sum of rates x largest difference of delays.
+
+    The delay of a link is between its propagation and that plus a full queue.
+    """
+    total = sum_of(runs, links)
+    if total is None:
+        return
+    shortest = min(link.down.delay_ms for link in links)
+    longest = max(link.down.delay_ms + link.down.queue_ms for link in links)
+    bound = MEMORY_FACTOR * total * 125.0 * (longest - shortest)
+    for run in runs:
+        peak = run.value("reassembly_peak_bytes")
+        if peak is not None and bound > 0:
+            run.add("reassembly_bound_ratio", peak / bound, "ratio")
+
+
+def add_ideals(experiment: Experiment, runs: Sequence[Run]) -> None:
+    """Where links go dark: goodput over what the links carry alone in the baseline condition."""
+    if not experiment.baseline:
+        return
+    conditions = {c.name: c for c in experiment.conditions}
+    rates = {
+        (r.scheme, r.congestion_control, r.buffers, r.repetition): r.value("goodput_mbps")
+        for r in runs
+        if r.condition == experiment.baseline and not r.void
+    }
+    for run in runs:
+        condition = conditions[run.condition]
+        key = (run.congestion_control, run.buffers, run.repetition)
+        links = links_of(experiment, condition)
+        if run.scheme in {link.name for link in links}:
+            continue
+        known = [rates.get((link.name, *key)) for link in links]
+        if not any(rate is None for rate in known):
+            alone = [rate or 0.0 for rate in known]
+            _add_ideal(run, links, alone, seconds_of(experiment, condition))
+
+
+def _add_ideal(run: Run, links: Sequence[Link], alone: Sequence[float], seconds: float) -> None:
+    ideal = healthy = 0.0
+    for link, rate in zip(links, alone, strict=True):
+        dark = dark_share(link, seconds)
+        ideal += rate * (1 - dark)
+        healthy += 0.0 if dark else rate
+    goodput = run.value("goodput_mbps")
+    if ideal <= 0 or goodput is None:
+        return
+    run.add("ideal_ratio", goodput / ideal, "ratio")
+    for link, rate in zip(links, alone, strict=True):
+        others = sum(alone) - rate
+        for metric in [m for m in run.metrics if m.name == f"blackout_goodput_{link.name}_mbps"]:
+            if others > 0:
+                run.add(f"blackout_ratio_{link.name}", metric.value / others, "ratio")
+    if 0 < healthy < ideal:
+        for value in [m.value for m in run.metrics if m.name == "blackout_goodput_mbps"]:
+            run.add("blackout_ratio", value / healthy, "ratio")
+        worst = run.value("sample_p5_mbps")
+        run.add("p5_ratio", worst / healthy if worst is not None else None, "ratio")

@@ -1,0 +1,135 @@
+"""What of an experiment is run, in which order, and what need not be run twice."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from sumrate.lab.experiment.load import ExperimentError, load, names
+from sumrate.lab.experiment.methods import jain
+from sumrate.lab.experiment.ratios import add_bounds, add_ideals, add_sums
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.run import Plan, again
+from sumrate.lab.experiment.topology import links_of
+from tests.lab.test_experiment_files import GOOD, written
+
+TWO_RADIOS = GOOD.replace(
+    "[[schemes]]\n",
+    '[[links]]\nname = "wigig"\ntitle = "WiGig"\nrate_mbps = 300.0\nrtt_ms = 2.0\n\n[[schemes]]\n',
+    1,
+).replace(
+    "[[checks]]",
+    '[[conditions]]\nname = "loss"\ntitle = "loss"\nlinks.wigig.loss = 0.05\n\n[[checks]]',
+)
+
+
+def plan(folder: Path, text: str, repetitions: int = 1) -> Plan:
+    return Plan(load("trial", written(folder, text)), repetitions)
+
+
+def test_a_link_alone_is_measured_once_where_nothing_changes_it(tmp_path: Path) -> None:
+    found = plan(tmp_path, TWO_RADIOS, 2)
+    made = Counter((s.name, p.condition.name, p.repetition) for p, s in found.measured())
+    for repetition in range(2):
+        assert made["wifi", "normal", repetition] == 1
+        assert made["wifi", "loss", repetition] == 0, "WiFi is the same in both"
+        assert made["wigig", "loss", repetition] == 1, "WiGig is not"
+        assert made["sumrate", "loss", repetition] == 1
+    assert found.seconds() == pytest.approx(sum(made.values()) * 1.7)
+
+
+def test_a_tcp_beside_is_another_measurement(tmp_path: Path) -> None:
+    text = TWO_RADIOS.replace("links.wigig.loss = 0.05", 'beside = ["wigig"]')
+    found = {(s.name, p.condition.name) for p, s in plan(tmp_path, text).measured()}
+    assert ("wifi", "loss") in found
+
+
+def test_what_was_measured_elsewhere_says_where(tmp_path: Path) -> None:
+    point = list(plan(tmp_path, TWO_RADIOS).points())[1]
+    run = Run("wifi", "normal", "cubic", "default", 0, 1, detail={"title": "WiFi"})
+    run.add("goodput_mbps", 96.0, "Mbit/s")
+    copy = again(run, point)
+    assert (copy.condition, copy.detail["measured_in"]) == ("loss", "normal")
+    copy.add("sum_ratio", 1.0, "ratio")
+    assert run.value("sum_ratio") is None
+    assert copy.value("goodput_mbps") == 96.0
+
+
+def test_a_scheme_runs_only_where_it_is_wanted(tmp_path: Path) -> None:
+    text = TWO_RADIOS.replace(
+        "seconds = 1.0", 'seconds = 1.0\ncongestion_control = ["cubic", "bbr"]'
+    )
+    text = text.replace('kind = "sumrate"\n', 'kind = "sumrate"\ncongestion_control = ["bbr"]\n')
+    found = {(s.name, p.congestion_control) for p, s in plan(tmp_path, text).measured()}
+    assert ("sumrate", "bbr") in found
+    assert ("sumrate", "cubic") not in found
+    assert ("wifi", "cubic") in found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("rate_mbps = 300.0\n", "", "needs a rate_mbps"),
+        ("rate_mbps = 300.0\n", 'rate_mbps = 300.0\nshares = "lte"\n', "no wire of its own"),
+        ("links.wigig.loss = 0.05", 'beside = ["lte"]', "no link"),
+        ('kind = "sumrate"\n', 'kind = "sumrate"\nbuffers = ["large"]\n', "buffers lacks"),
+        ('kind = "sumrate"\n', 'kind = "sumrate"\nfirst = "lte"\n', "which is no link"),
+        ("at_least = 0.9", "at_least = 0.9\nreported = true", "only reported"),
+    ],
+)
+def test_what_does_not_exist_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in TWO_RADIOS
+    with pytest.raises(ExperimentError, match=said):
+        load("trial", written(tmp_path, TWO_RADIOS.replace(old, new)))
+
+
+def test_links_that_share_a_wire_have_addresses_of_their_own() -> None:
+    experiment = load("coupling")
+    shared = next(c for c in experiment.conditions if c.name == "shared")
+    one, same = links_of(experiment, shared)
+    assert (one.interface, one.subnet) == (same.interface, same.subnet)
+    assert len({one.client_ip, one.server_ip, same.client_ip, same.server_ip}) == 4
+
+
+def test_all_experiments_together_take_less_than_two_hours() -> None:
+    """Five repetitions of everything; what grows beyond that is not run any more."""
+    plans = [Plan(load(name), load(name).repetitions) for name in names()]
+    assert sum(p.seconds() for p in plans) < 2 * 3600
+    assert all(p.repetitions == 5 for p in plans)
+
+
+def runs_of(condition: str, **goodput: float) -> list[Run]:
+    found = []
+    for scheme, value in goodput.items():
+        run = Run(scheme, condition, "cubic", "default", 0, 1)
+        run.add("goodput_mbps", value, "Mbit/s")
+        found.append(run)
+    return found
+
+
+def test_memory_is_compared_with_rates_times_difference_of_delays(tmp_path: Path) -> None:
+    experiment = plan(tmp_path, TWO_RADIOS).experiment
+    links = links_of(experiment, experiment.conditions[0])
+    runs = runs_of("normal", wifi=100.0, wigig=300.0, sumrate=390.0)
+    runs[2].add("reassembly_peak_bytes", 1.5 * 400 * 125 * (1.5 + 20 - 1.0), "B")
+    add_sums(runs, links)
+    add_bounds(runs, links)
+    assert runs[2].value("sum_ratio") == pytest.approx(390 / 400)
+    assert runs[2].value("reassembly_bound_ratio") == pytest.approx(1.0)
+
+
+def test_each_blackout_is_compared_with_the_links_that_are_left() -> None:
+    experiment = load("blackout")
+    baseline = runs_of("normal", wifi=600.0, wigig=1700.0)
+    (run,) = runs_of("dark", sumrate=1600.0)
+    run.add("blackout_goodput_wigig_mbps", 594.0, "Mbit/s")
+    run.add("blackout_goodput_wifi_mbps", 1700.0, "Mbit/s")
+    add_ideals(experiment, [*baseline, run])
+    assert run.value("blackout_ratio_wigig") == pytest.approx(0.99)
+    assert run.value("blackout_ratio_wifi") == pytest.approx(1.0)
+
+
+def test_jains_index() -> None:
+    assert jain([5.0, 5.0, 5.0]) == pytest.approx(1.0)
+    assert jain([9.0, 0.0, 0.0]) == pytest.approx(1 / 3)
+    assert jain([0.0, 0.0]) == 0.0

@@ -1,0 +1,126 @@
+"""The table of performance goals, and the documents that repeat it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sumrate.lab.experiment.catalogue import together
+from sumrate.lab.experiment.goals import document, measured_by, rows, span, table
+from sumrate.lab.experiment.judge import judge
+from sumrate.lab.experiment.load import load
+from sumrate.lab.experiment.readme import blocks, out_of_step, write
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.programs import (
+    REPOSITORY,
+    RUN_FOLDER,
+    binary_folder,
+    target_folder,
+    without_machine_paths,
+)
+
+GOALS = ["P1", "P2", "P3", "P4", "P5", "P5b", "P6", "P7", "P8", "P9", "P10"]
+VALUES = {"sumrate-plain": 900.0, "together": 1000.0, "aggligator": 300.0, "sumrate": 500.0,
+          "tls-pump": 800.0, "mptcp": 700.0}  # fmt: skip
+
+
+def unshaped() -> list[Run]:
+    found = []
+    for scheme, rate in VALUES.items():
+        run = Run(scheme, "unshaped", "cubic", "default", 0, 1)
+        run.add("goodput_mbps", rate, "Mbit/s")
+        run.add("cpu_s_per_gb", 1.5, "s/GB")
+        found.append(run)
+    return found
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Results of one experiment only."""
+    folder = tmp_path / "unshaped"
+    folder.mkdir()
+    found: list[dict[str, Any]] = [v.document() for v in judge(load("unshaped"), unshaped())]
+    (folder / "verdicts.json").write_text(json.dumps(found))
+    (folder / "manifest.json").write_text(json.dumps({"commit": "0123", "kernel": "6.18"}))
+    return tmp_path
+
+
+def test_every_goal_has_a_row_and_an_experiment(tmp_path: Path) -> None:
+    found = [row for row in rows(tmp_path) if row.goal.startswith("P")]
+    assert list(dict.fromkeys(row.goal for row in found)) == GOALS
+    assert {row.experiment for row in found} == set(measured_by())
+    assert {row.verdict for row in found} == {"not-run"}
+
+
+def test_measured_goals_are_reached_or_missed(results: Path) -> None:
+    found = {row.statement: row for row in rows(results) if row.goal == "P4"}
+    plain, peer, tls, *figures = found.values()
+    assert (plain.verdict, plain.measured["sumrate"]) == ("holds", (0.9, 0.9))
+    assert (peer.verdict, peer.measured["sumrate"]) == ("fails", (3.0, 3.0))
+    assert peer.missed_in == ("unshaped: 3",)
+    assert (tls.verdict, tls.limit) == ("fails", "at least 0.8")
+    assert {row.verdict for row in figures} == {"reported"}
+    encrypted = next(row for row in figures if "encrypted" in row.statement)
+    assert set(encrypted.measured) == {"sumrate", "mptcp", "aggligator"}
+
+
+def test_the_table_says_what_was_measured(results: Path) -> None:
+    text = table([row for row in rows(results) if row.goal == "P4"])
+    assert "missed in unshaped: 3" in text
+    assert "at least 0.8         reached" in text
+    whole = document(rows(results), results)
+    json.dumps(whole)
+    assert whole["experiments"]["unshaped"] == {"commit": "0123", "kernel": "6.18"}
+
+
+def test_a_range_is_shown_as_one() -> None:
+    assert [span(None), span((0.98, 0.98)), span((0.5, 1.0))] == ["-", "0.98", "0.5 to 1"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "of", "one"),
+    [
+        ([], 1, "not-run"),
+        (["holds"], 1, "holds"),
+        (["holds"], 2, "not-run"),
+        (["holds", "fails"], 2, "depends"),
+        (["fails", "fails"], 2, "fails"),
+        (["holds", "not-run"], 2, "not-run"),
+        (["depends", "holds"], 2, "depends"),
+    ],
+)
+def test_experiments_about_one_claim_give_one_verdict(
+    verdicts: list[str], of: int, one: str
+) -> None:
+    assert together(verdicts, of=of) == one
+
+
+def test_documents_follow_the_results(results: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "docs").mkdir(parents=True)
+    for block in blocks(results):
+        text = f"before\n<!-- {block.name}: begin -->old\n<!-- {block.name}: end -->\nafter\n"
+        (root / block.file).write_text(text)
+    assert out_of_step(root, results) == ["README.md", "docs/limitations.md"]
+    write(root, results)
+    assert not out_of_step(root, results)
+    limits = (root / "docs/limitations.md").read_text()
+    assert "2 are missed" in limits
+    assert "measured unshaped: 3 (`sumrate-lab run unshaped`)" in limits
+    readme = (root / "README.md").read_text()
+    (root / "README.md").write_text(readme.replace("| 0.9 |", "| 0.99 |", 1))
+    assert out_of_step(root, results) == ["README.md"]
+
+
+def test_results_name_no_place_of_this_machine() -> None:
+    kept = without_machine_paths(
+        {
+            "argv": [f"{REPOSITORY}/python/sumrate/lab/__main__.py"],
+            "runs": [{"command": f"{binary_folder()}/sumrate bench @{RUN_FOLDER}/run/sumrate.link"},
+                     {"command": f"{target_folder()}/peers/bin/agg-speed client"}],
+        }
+    )  # fmt: skip
+    assert kept["argv"] == ["python/sumrate/lab/__main__.py"]
+    assert kept["runs"][0]["command"] == "target/release/sumrate bench @run/sumrate.link"
+    assert kept["runs"][1]["command"] == "target/peers/bin/agg-speed client"
