@@ -57,3 +57,25 @@ fn a_path_that_had_nothing_is_asked_again_only_after_news() {
     session.handle_timeout(at(5000));
     assert!(session.can_transmit(at(5000), subflows[0]));
 }
+
+/// Found by simulation: an acknowledgement that was due on a subflow whose
+/// socket was full kept the session's deadline in the past, and its driver
+/// busy until the socket had room.
+#[test]
+fn f8_an_acknowledgement_that_waits_for_its_socket_wakes_nobody_by_time() {
+    let (mut session, subflows) = session();
+    for subflow in subflows {
+        drain(&mut session, at(1000), subflow);
+    }
+    let stream = fbdt_proto::StreamId(2);
+    let frame =
+        fbdt_proto::Frame::Data { stream, offset: 0, fin: false, payload: vec![7; 100].into() };
+    session.handle_frame(at(1500), subflows[0], frame).unwrap();
+    let due = session.poll_timeout().unwrap();
+    assert!(due <= at(2000), "the acknowledgement is due a millisecond after the last one");
+    // Its socket takes nothing: nobody polls the session for that subflow.
+    session.handle_timeout(at(2000));
+    let next = session.poll_timeout().unwrap();
+    assert!(next > at(2000), "{next:?} is over already: the driver would spin");
+    assert!(session.can_transmit(at(2000), subflows[0]), "and it leaves when there is room");
+}

@@ -226,7 +226,9 @@ impl Session {
             .iter()
             .filter_map(|p| p.subflow.as_ref())
             .filter(|&s| !s.ack_streams.is_empty())
-            .map(|s| s.last_ack + self.config.ack_interval);
+            .map(|s| s.last_ack + self.config.ack_interval)
+            // What is due already leaves when its socket has room, not by time.
+            .filter(|at| *at > self.tick);
         let silence = self.keepalive_silence();
         let probes = self
             .paths
