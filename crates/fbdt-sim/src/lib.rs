@@ -7,11 +7,14 @@
 //! ([`Violation`]).
 
 mod application;
+mod coverage;
 mod link;
 mod simulation;
+pub mod soak;
 mod subflow;
 mod violation;
 
+pub use coverage::{Coverage, Mark};
 pub use link::{LinkChange, LinkParameters};
 pub use simulation::{Scenario, Simulation};
 pub use violation::Violation;

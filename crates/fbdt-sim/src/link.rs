@@ -69,18 +69,8 @@ pub enum LinkChange {
     Blackout(bool),
     /// Begin or end of a proxy's keeping what it acknowledges.
     Held(bool),
-}
-
-impl LinkChange {
-    pub(crate) fn apply(&self, parameters: &mut LinkParameters) {
-        match self {
-            Self::Rate(rate) => parameters.rate = *rate,
-            Self::Delay(delay) => parameters.delay = *delay,
-            Self::Loss(loss) => parameters.loss = *loss,
-            Self::Blackout(blackout) => parameters.blackout = *blackout,
-            Self::Held(held) => parameters.held = *held,
-        }
-    }
+    /// What is sent from now on waits for this long, and nothing is dropped.
+    Stall(Duration),
 }
 
 /// What became of a burst of segments.
@@ -99,12 +89,35 @@ pub(crate) enum Fate {
 pub(crate) struct Link {
     pub(crate) parameters: LinkParameters,
     free_at: Instant,
+    stalled_until: Instant,
     rng: ChaCha8Rng,
 }
 
 impl Link {
     pub(crate) const fn new(parameters: LinkParameters, rng: ChaCha8Rng) -> Self {
-        Self { parameters, free_at: Instant::ZERO, rng }
+        Self { parameters, free_at: Instant::ZERO, stalled_until: Instant::ZERO, rng }
+    }
+
+    pub(crate) fn apply(&mut self, now: Instant, change: &LinkChange) {
+        let parameters = &mut self.parameters;
+        match change {
+            LinkChange::Rate(rate) => parameters.rate = *rate,
+            LinkChange::Delay(delay) => parameters.delay = *delay,
+            LinkChange::Loss(loss) => parameters.loss = *loss,
+            LinkChange::Blackout(blackout) => parameters.blackout = *blackout,
+            LinkChange::Held(held) => parameters.held = *held,
+            LinkChange::Stall(time) => self.stalled_until = now + *time,
+        }
+    }
+
+    /// Whether nothing gets through now.
+    pub(crate) fn is_dark(&self, now: Instant) -> bool {
+        self.parameters.blackout || self.parameters.rate_at(now) <= 0.0
+    }
+
+    /// Whether what is sent now waits.
+    pub(crate) fn is_stalled(&self, now: Instant) -> bool {
+        self.stalled_until > now
     }
 
     /// Puts `size` bytes on the link now.
@@ -114,8 +127,9 @@ impl Link {
         if p.blackout || rate <= 0.0 {
             return Fate::Dark;
         }
-        let start = self.free_at.max(now);
-        if start.saturating_since(now) > p.queue {
+        let open = self.stalled_until.max(now);
+        let start = self.free_at.max(open);
+        if start.saturating_since(open) > p.queue {
             return Fate::Lost;
         }
         self.free_at = start + Duration::from_secs_f64(size as f64 / rate);

@@ -80,6 +80,19 @@ impl TcpDirection {
         self.unsent.extend(bytes);
     }
 
+    /// Whether everything that was written has left the socket.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.unsent.is_empty() && self.flight.iter().all(|burst| burst.delivered)
+    }
+
+    /// The socket is closed by reset: what is still in it is never sent.
+    pub(crate) fn drop_unsent(&mut self) {
+        self.unsent.clear();
+        let whole = self.flight.iter().take_while(|burst| burst.arrives.is_some()).count();
+        self.flight.truncate(whole);
+        self.rto = None;
+    }
+
     /// Sends what the congestion window allows.
     pub(crate) fn pump(&mut self, now: Instant, link: &mut Link) {
         while !self.unsent.is_empty() && (self.in_flight as f64) < self.cwnd {

@@ -1,12 +1,13 @@
 //! What must never happen.
 
-use std::fmt;
+use fbdt_proto::{StreamError, StreamId};
 
 /// A broken invariant (DESIGN: bytes out = bytes in, in order; buffered <=
 /// advertised; redundancy <= budget; a session with a live path progresses).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A byte came out that did not go in at that offset.
+    #[error("stream {stream}: wrong byte at offset {offset}")]
     WrongByte {
         /// Stream number.
         stream: u32,
@@ -14,6 +15,7 @@ pub enum Violation {
         offset: u64,
     },
     /// A stream ended before or after what was written.
+    #[error("stream {stream}: ended at {delivered}, written were {written}")]
     WrongEnd {
         /// Stream number.
         stream: u32,
@@ -22,7 +24,16 @@ pub enum Violation {
         /// Bytes written.
         written: u64,
     },
+    /// A reader or writer was refused although nobody gave the stream up.
+    #[error("stream {stream}: {error}, but nobody gave it up")]
+    StreamRefused {
+        /// Stream number.
+        stream: u32,
+        /// What the session said.
+        error: String,
+    },
     /// More is held than was advertised.
+    #[error("{held} bytes held, {allowed} allowed")]
     Memory {
         /// Bytes held.
         held: u64,
@@ -30,6 +41,7 @@ pub enum Violation {
         allowed: u64,
     },
     /// Copies of overdue bytes cost more than their budget.
+    #[error("{copied} overdue bytes copied, {allowed} allowed")]
     Budget {
         /// Bytes copied.
         copied: u64,
@@ -37,31 +49,45 @@ pub enum Violation {
         allowed: u64,
     },
     /// An honest peer's frames were refused, or the session ended.
+    #[error("refused: {0}")]
     Refused(String),
     /// Nothing moved although a path lives and bytes wait.
+    #[error("no progress for {silent_ms} ms")]
     Stuck {
         /// Virtual time without progress, in milliseconds.
         silent_ms: u64,
     },
+    /// Not everything arrived after the faults were over.
+    #[error("{waited_ms} ms after the last fault something is still missing: {missing}")]
+    Missing {
+        /// Virtual time since the last fault, in milliseconds.
+        waited_ms: u64,
+        /// What is missing.
+        missing: String,
+    },
+    /// Far more happened than the time that passed explains.
+    #[error("{steps} events in {elapsed_ms} ms, or one subflow that never has enough")]
+    Livelock {
+        /// Events so far.
+        steps: u64,
+        /// Virtual time so far, in milliseconds.
+        elapsed_ms: u64,
+    },
+    /// The protocol panicked.
+    #[error("panic: {0}")]
+    Panic(String),
+    /// Streams that everybody has done with are still held.
+    #[error("the {end} still holds {streams} streams that are over")]
+    Leak {
+        /// Which end.
+        end: &'static str,
+        /// Streams held.
+        streams: usize,
+    },
 }
 
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WrongByte { stream, offset } => {
-                write!(f, "stream {stream}: wrong byte at offset {offset}")
-            }
-            Self::WrongEnd { stream, delivered, written } => {
-                write!(f, "stream {stream}: ended at {delivered}, written were {written}")
-            }
-            Self::Memory { held, allowed } => write!(f, "{held} bytes held, {allowed} allowed"),
-            Self::Budget { copied, allowed } => {
-                write!(f, "{copied} overdue bytes copied, {allowed} allowed")
-            }
-            Self::Refused(why) => write!(f, "refused: {why}"),
-            Self::Stuck { silent_ms } => write!(f, "no progress for {silent_ms} ms"),
-        }
+impl Violation {
+    pub(crate) fn refused(id: StreamId, error: &StreamError) -> Self {
+        Self::StreamRefused { stream: id.0, error: error.to_string() }
     }
 }
-
-impl std::error::Error for Violation {}

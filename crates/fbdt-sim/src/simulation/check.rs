@@ -1,0 +1,111 @@
+//! The invariants, after every event.
+
+use std::time::Duration;
+
+use fbdt_proto::{CloseReason, StreamId};
+
+use super::{CLIENT, SERVER, Simulation};
+use crate::violation::Violation;
+
+/// A session with a path that works delivers something within this time.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Held beside the window: the control stream, and each piece's own cost.
+const BESIDE_WINDOW: u64 = 1 << 20;
+/// A copy may be as long as a frame when the budget is just not used up.
+const FRAME: u64 = 64 << 10;
+
+impl Simulation {
+    pub(super) fn check(&mut self) -> Result<(), Violation> {
+        for end in [CLIENT, SERVER] {
+            self.check_close(end)?;
+            let config = self.ends[end].config();
+            let allowed = config.limits.session_window + BESIDE_WINDOW;
+            let held = self.ends[end].receive_memory();
+            if held > allowed {
+                return Err(Violation::Memory { held, allowed });
+            }
+            let (new, copied) = self.ends[end].overdue_copies();
+            let allowed =
+                (new as f64 * config.overdue_budget) as u64 + config.overdue_allowance + FRAME;
+            if copied > allowed {
+                return Err(Violation::Budget { copied, allowed });
+            }
+        }
+        self.check_progress()
+    }
+
+    /// A session ends only if somebody ended it, or all paths were down for
+    /// the whole linger time.
+    fn check_close(&mut self, end: usize) -> Result<(), Violation> {
+        let Some(reason) = self.ends[end].close_reason() else { return Ok(()) };
+        let lingered = |time: Duration| {
+            self.down_since[end]
+                .is_some_and(|since| self.local(end).saturating_since(since) >= time)
+        };
+        match reason {
+            CloseReason::Local { .. } | CloseReason::Peer { .. } if self.over_expected => Ok(()),
+            CloseReason::Linger(time) if lingered(*time) && self.lingering_allowed => {
+                self.over_expected = true;
+                Ok(())
+            }
+            _ => Err(Violation::Refused(reason.to_string())),
+        }
+    }
+
+    /// With a path that works and a reader that reads, bytes move.
+    fn check_progress(&mut self) -> Result<(), Violation> {
+        let delivered = self.applications.iter().map(|a| a.delivered).sum();
+        let idle = delivered != self.last_progress.1 || !self.should_progress() || self.is_done();
+        if idle {
+            self.last_progress = (self.now, delivered);
+        }
+        let silent = self.now.saturating_since(self.last_progress.0);
+        if silent > SILENCE {
+            return Err(Violation::Stuck { silent_ms: silent.as_millis() as u64 });
+        }
+        Ok(())
+    }
+
+    fn should_progress(&self) -> bool {
+        let works = |path: &super::SimulatedPath| {
+            let links = path.links.iter().all(|l| {
+                let p = &l.parameters;
+                !p.blackout && !p.held && p.loss < 0.2 && !l.is_stalled(self.now)
+            });
+            links && path.connections.iter().any(super::Connection::is_up)
+        };
+        self.applications.iter().all(|a| a.reading)
+            && self.asleep.iter().all(Option::is_none)
+            && !self.ends.iter().any(fbdt_proto::Session::is_closed)
+            && self.paths.iter().any(works)
+    }
+
+    /// Streams that an end still holds although everybody has done with them.
+    ///
+    /// # Errors
+    /// [`Violation::Leak`] if there are any.
+    pub fn check_leaks(&self) -> Result<(), Violation> {
+        for (end, name) in [(CLIENT, "client"), (SERVER, "server")] {
+            let streams = self.ends[end].stats().streams.len();
+            if streams > 0 {
+                return Err(Violation::Leak { end: name, streams });
+            }
+        }
+        Ok(())
+    }
+
+    /// What has not arrived yet, in words.
+    #[must_use]
+    pub fn missing(&self) -> String {
+        let mut words = Vec::new();
+        for (from, to, name) in [(CLIENT, SERVER, "client"), (SERVER, CLIENT, "server")] {
+            let late = self.applications[from].not_reached(&self.applications[to]);
+            words.extend(late.iter().map(|StreamId(id)| format!("{name}'s part of stream {id}")));
+        }
+        let closed = self.ends.iter().filter(|session| session.is_closed()).count();
+        if closed == 1 {
+            words.push("the close at one end".to_owned());
+        }
+        words.join(", ")
+    }
+}

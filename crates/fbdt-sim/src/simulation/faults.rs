@@ -1,0 +1,185 @@
+//! What can be done to a simulation from outside while it runs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use fbdt_proto::{ConfigError, PathId};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::connection::SimulatedPath;
+use super::{CLIENT, SERVER, Simulation, applications, sessions};
+use crate::application::Pace;
+use crate::link::{Link, LinkChange, LinkParameters};
+
+/// A peer that vanished without a word is found out by TCP after this time.
+const VANISHED: Duration = Duration::from_secs(20);
+
+impl Simulation {
+    /// One more path, dialled at once.
+    pub fn add_path(&mut self, parameters: LinkParameters, seed: u64) {
+        let links = links(parameters, seed);
+        let dial_at = Some(self.now);
+        let path = SimulatedPath { links, connections: Vec::new(), dial_at, removed: false };
+        self.paths.push(path);
+    }
+
+    /// The path's interface disappears: both ends see its connections reset.
+    pub fn remove_path(&mut self, path: usize) {
+        self.reset_path(path);
+        if let Some(path) = self.paths.get_mut(path) {
+            path.removed = true;
+            path.dial_at = None;
+        }
+    }
+
+    /// The client's interface disappears, and the server is not told.
+    pub fn lose_interface(&mut self, index: usize) {
+        let (now, local) = (self.now, self.local(CLIENT));
+        let Some(path) = self.paths.get_mut(index) else { return };
+        path.removed = true;
+        path.dial_at = None;
+        for connection in &mut path.connections {
+            connection.reset_by(CLIENT, now + VANISHED);
+        }
+        self.ends[CLIENT].path_removed(local, PathId(index as u8));
+        self.note_down(CLIENT);
+    }
+
+    /// The path's interface is back.
+    pub fn restore_path(&mut self, path: usize) {
+        let now = self.now;
+        if let Some(path) = self.paths.get_mut(path)
+            && path.removed
+        {
+            path.removed = false;
+            path.dial_at = Some(now);
+        }
+    }
+
+    /// The path's interface is back with another address, over another link.
+    pub fn readdress_path(&mut self, index: usize, parameters: LinkParameters, seed: u64) {
+        self.lose_interface(index);
+        if let Some(path) = self.paths.get_mut(index) {
+            path.links = links(parameters, seed);
+        }
+        self.restore_path(index);
+    }
+
+    /// The path's TCP connections are reset at both ends.
+    pub fn reset_path(&mut self, path: usize) {
+        self.break_path(path, [true, true]);
+    }
+
+    /// The path's TCP connections are reset; only the client (`true`) or the
+    /// server hears of it now, the other end when it hears from its peer.
+    pub fn reset_path_at(&mut self, path: usize, client: bool) {
+        self.break_path(path, [client, !client]);
+    }
+
+    fn break_path(&mut self, index: usize, seen: [bool; 2]) {
+        let Some(path) = self.paths.get(index) else { return };
+        let count = path.connections.len();
+        let hears = [1, 0].map(|way: usize| self.now + path.links[way].parameters.delay);
+        self.note(|log| write!(log, "path {index} reset"));
+        for which in 0..count {
+            for end in [CLIENT, SERVER] {
+                if seen[end] {
+                    self.lost_by(index, which, end);
+                } else {
+                    self.paths[index].connections[which].lose_later(end, hears[end]);
+                }
+            }
+        }
+    }
+
+    /// Changes a link; `up` client to server, `down` server to client.
+    pub fn change(&mut self, path: usize, change: &LinkChange, up: bool, down: bool) {
+        let now = self.now;
+        let Some(path) = self.paths.get_mut(path) else { return };
+        for (link, wanted) in path.links.iter_mut().zip([up, down]) {
+            if wanted {
+                link.apply(now, change);
+            }
+        }
+    }
+
+    /// This end's clock is suddenly this much later.
+    pub fn jump_clock(&mut self, client: bool, ahead: Duration) {
+        self.clocks[usize::from(!client)] += ahead;
+    }
+
+    /// This end's process does not run for `time`; its kernel goes on.
+    pub fn suspend(&mut self, client: bool, time: Duration) {
+        let end = usize::from(!client);
+        let until = self.now + time;
+        self.asleep[end] = Some(self.asleep[end].map_or(until, |at| at.max(until)));
+    }
+
+    /// Ends of suspensions.
+    pub(super) fn wake(&mut self) {
+        for end in [CLIENT, SERVER] {
+            if self.asleep[end].is_some_and(|until| until <= self.now) {
+                self.asleep[end] = None;
+                self.applications[end].wake();
+            }
+        }
+    }
+
+    /// This end's application reads so many bytes so often; `None`: at once.
+    pub fn pace_reading(&mut self, client: bool, pace: Option<(u64, Duration)>) {
+        let application = &mut self.applications[usize::from(!client)];
+        application.read_pace = pace.map(|(bytes, every)| Pace { bytes, every });
+        application.wake();
+    }
+
+    /// This end's application writes so many bytes so often; `None`: at once.
+    pub fn pace_writing(&mut self, client: bool, pace: Option<(u64, Duration)>) {
+        let application = &mut self.applications[usize::from(!client)];
+        application.write_pace = pace.map(|(bytes, every)| Pace { bytes, every });
+        application.wake();
+    }
+
+    /// The server's process is killed and started anew: it knows no session.
+    pub fn restart_server(&mut self) {
+        self.forgotten = true;
+        self.over_expected = true;
+        let local = self.local(SERVER);
+        for path in &mut self.paths {
+            let hears = self.now + path.links[SERVER].parameters.delay;
+            for connection in &mut path.connections {
+                connection.reset_by(SERVER, hears);
+            }
+        }
+        // What its applications had is gone with it; nobody is told.
+        self.ends[SERVER].close(local, 0, "killed");
+        self.note_down(SERVER);
+    }
+
+    /// The client opens a new session in the place of one that is over.
+    ///
+    /// # Errors
+    /// A configuration that a session refuses.
+    pub fn reconnect(&mut self) -> Result<(), ConfigError> {
+        self.look();
+        self.delivered_before = self.delivered();
+        let at = [self.local(CLIENT), self.local(SERVER)];
+        self.ends = sessions(&self.config, at)?;
+        self.applications = applications(self.applications[CLIENT].tidy);
+        self.down_since = at.map(Some);
+        self.closed_at = [None; 2];
+        self.over_expected = false;
+        self.forgotten = false;
+        self.last_progress = (self.now, 0);
+        for path in &mut self.paths {
+            path.connections.clear();
+            path.dial_at = (!path.removed).then_some(self.now);
+        }
+        Ok(())
+    }
+}
+
+fn links(parameters: LinkParameters, seed: u64) -> [Link; 2] {
+    let rng = |salt: u64| ChaCha8Rng::seed_from_u64(seed ^ (salt << 40));
+    [Link::new(parameters.clone(), rng(1)), Link::new(parameters, rng(2))]
+}

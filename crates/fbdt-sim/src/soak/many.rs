@@ -1,0 +1,174 @@
+//! Many seeds, on as many threads as wanted; each seed is one thread's affair.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::fault::Fault;
+use super::plan::{Plan, PlanError};
+use super::trial::{Outcome, run_plan};
+use crate::coverage::Mark;
+
+/// Failures that are kept; more are only counted.
+const MOST_FAILURES: usize = 20;
+
+/// Which seeds to run.
+#[derive(Clone, Debug)]
+pub struct Soak {
+    /// First seed.
+    pub first: u64,
+    /// How many.
+    pub seeds: u64,
+    /// On how many threads.
+    pub threads: usize,
+}
+
+/// One seed that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// What was broken.
+    pub violation: String,
+}
+
+/// All seeds that injected one fault.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FaultTotals {
+    /// Seeds that did.
+    pub seeds: u64,
+    /// Times it was injected.
+    pub injected: u64,
+    /// Bytes that applications read in those seeds.
+    pub bytes: u64,
+    /// Of those, seeds in which any invariant was broken.
+    pub failed_seeds: u64,
+    /// Longest time from the end of the faults to the next byte, ms.
+    pub longest_recovery_ms: u64,
+}
+
+/// All seeds that saw one part of a rule at work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MarkTotals {
+    /// Seeds that did.
+    pub seeds: u64,
+    /// The first of them.
+    pub first: u64,
+}
+
+/// What came of a soak.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Seeds run.
+    pub seeds: u64,
+    /// Seeds that failed.
+    pub failed: u64,
+    /// The first of them.
+    pub failures: Vec<Failure>,
+    /// Sessions opened.
+    pub sessions: u64,
+    /// Bytes that applications read; each was compared.
+    pub bytes: u64,
+    /// Virtual time, ms.
+    pub virtual_ms: u64,
+    /// By fault.
+    pub faults: BTreeMap<Fault, FaultTotals>,
+    /// By rule, and what was seen of it.
+    pub rules: BTreeMap<String, BTreeMap<String, MarkTotals>>,
+}
+
+impl Report {
+    fn empty() -> Self {
+        let mut report = Self::default();
+        for mark in Mark::ALL {
+            let rule = report.rules.entry(mark.rule().to_owned()).or_default();
+            rule.insert(mark.words().to_owned(), MarkTotals::default());
+        }
+        for fault in Fault::ALL {
+            report.faults.insert(*fault, FaultTotals::default());
+        }
+        report
+    }
+
+    fn add(&mut self, seed: u64, outcome: &Outcome) {
+        self.seeds += 1;
+        self.sessions += outcome.sessions;
+        self.bytes += outcome.delivered;
+        self.virtual_ms += millis(outcome.elapsed);
+        for (fault, count) in &outcome.faults {
+            let totals = self.faults.entry(*fault).or_default();
+            totals.seeds += 1;
+            totals.injected += count;
+            totals.bytes += outcome.delivered;
+            totals.failed_seeds += u64::from(outcome.violation.is_some());
+            totals.longest_recovery_ms = totals.longest_recovery_ms.max(millis(outcome.recovery));
+        }
+        for mark in outcome.coverage.marks() {
+            let rule = self.rules.entry(mark.rule().to_owned()).or_default();
+            let totals = rule.entry(mark.words().to_owned()).or_default();
+            totals.first = if totals.seeds == 0 { seed } else { totals.first.min(seed) };
+            totals.seeds += 1;
+        }
+        if let Some(violation) = &outcome.violation {
+            self.failed += 1;
+            self.failures.push(Failure { seed, violation: violation.to_string() });
+            self.failures.sort_by_key(|failure| failure.seed);
+            self.failures.truncate(MOST_FAILURES);
+        }
+    }
+
+    /// Parts of rules that no seed has seen at work.
+    pub fn unseen(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.rules.iter().flat_map(|(rule, marks)| {
+            let unseen = marks.iter().filter(|(_, totals)| totals.seeds == 0);
+            unseen.map(|(words, _)| (rule.as_str(), words.as_str()))
+        })
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Soak {
+    /// Runs all seeds; `progress` is told how many are done and have failed.
+    ///
+    /// # Errors
+    /// Never for seeds of this program; kept for plans that name what does not
+    /// exist.
+    pub fn run(&self, progress: impl Fn(u64, u64) + Sync) -> Result<Report, PlanError> {
+        let next = AtomicU64::new(0);
+        let shared = Mutex::new(Ok(Report::empty()));
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.max(1) {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        if index >= self.seeds {
+                            return;
+                        }
+                        let seed = self.first.wrapping_add(index);
+                        let result = run_seed(seed);
+                        let Ok(mut report) = shared.lock() else { return };
+                        match (&mut *report, result) {
+                            (Ok(report), Ok(outcome)) => {
+                                report.add(seed, &outcome);
+                                progress(report.seeds, report.failed);
+                            }
+                            (_, Err(error)) => *report = Err(error),
+                            (Err(_), _) => return,
+                        }
+                    }
+                });
+            }
+        });
+        shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn run_seed(seed: u64) -> Result<Outcome, PlanError> {
+    run_plan(&Plan::of_seed(seed), false)
+}

@@ -1,0 +1,15 @@
+//! Simulation at scale: a seed is a plan of work and faults; many seeds are a
+//! soak; what fails is shrunk and kept as data.
+
+mod fault;
+mod many;
+mod plan;
+mod shrink;
+mod swarm;
+mod trial;
+
+pub use fault::Fault;
+pub use many::{Failure, FaultTotals, MarkTotals, Report, Soak};
+pub use plan::{LinkPlan, MOST_PATHS, Operation, Plan, PlanError, Setup, Way};
+pub use shrink::shrink;
+pub use trial::{Outcome, run_plan};
