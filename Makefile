@@ -22,10 +22,10 @@ demo: ## Two radios added up under a real download: out/demo/report.html (flags:
 	$(PYTHON) -m sumrate.lab demo $(DEMO)
 
 bench: $(VENV)/installed ## The performance goals P1 to P10, measured: about an hour (flags: BENCH="--quick", --json)
-	tools/prerequisites.sh build demo bench
-	cargo build --release --locked -p sumrate-cli -p sumrate-link
-	cargo build --release --locked -p fbdt --example tls_pump
-	$(VENV)/bin/python -m sumrate.lab bench $(BENCH)
+	@tools/prerequisites.sh build demo bench
+	@cargo build --release --locked -p sumrate-cli -p sumrate-link
+	@cargo build --release --locked -p fbdt --example tls_pump
+	@$(VENV)/bin/python -m sumrate.lab bench $(BENCH)
 
 bench-core: ## What the protocol core costs per frame: time (criterion) and instructions (callgrind)
 	tools/prerequisites.sh bench-core

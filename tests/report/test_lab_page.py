@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sumrate.report.lab import write_report
+from sumrate.report.lab.words import quantities
 from tests.report import made_up
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -175,3 +176,9 @@ def test_the_demo_needs_no_package_of_the_report() -> None:
         "sys.exit(bool({'matplotlib', 'pyarrow', 'numpy'} & sys.modules.keys()))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_is_done_to_a_link_is_said_in_words() -> None:
+    link = {"unplugged": [[1.5, 3.5]], "shares": "one", "trace": "", "beside": "a plain TCP"}
+    said = quantities(link)
+    assert said == "interface down 1.5 to 3.5 s, shares one, beside a plain TCP"

@@ -35,6 +35,9 @@ def test_an_experiment_leaves_tables_verdicts_and_a_page(repository: Path, tmp_p
     manifest = json.loads((folder / "manifest.json").read_text())
     assert {r["scheme"] for r in manifest["runs"]} == set(goodput)
     assert all(r["settings"]["congestion control"] == "cubic" for r in manifest["runs"])
+    text = (folder / "manifest.json").read_text()
+    assert str(repository) not in text
+    assert "target/release/sumrate bench" in text or "target/release/sumrate up" in text
     (verdict,) = json.loads(done.stdout)
     assert (verdict["goal"], verdict["verdict"]) == ("S4", "not-run"), "its condition was left out"
     page = lab(repository, "report", "--results", str(tmp_path))
@@ -65,6 +68,41 @@ def test_a_killed_experiment_leaves_nothing_and_the_next_one_runs(
                 "--output", str(tmp_path))  # fmt: skip
     assert again.returncode == 2
     assert "nothing" in again.stderr
+
+
+def test_ctrl_c_ends_everything_and_says_so(repository: Path, tmp_path: Path) -> None:
+    isolated(lambda _scratch: None)  # skips where namespaces are refused
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "sumrate.lab", *ARGUMENTS, "--output", str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(repository / "python")},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(started := descendants(driver.pid)) < 4:  # driver inside, emulator, both ends
+        assert driver.poll() is None, "it ended before anything was started"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGINT)
+    _, said = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert "stopped" in said
+    assert "Traceback" not in said
+    wait_until_gone(started)
+    assert not (tmp_path / "uplink-cut").exists(), "half a result would look like a whole one"
+
+
+def test_the_table_of_goals_says_what_is_not_measured(repository: Path, tmp_path: Path) -> None:
+    done = lab(repository, "bench", "--table", "--json", "--output", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["schema"] == "sumrate.lab.goals.v1"
+    assert {row["verdict"] for row in found["goals"]} == {"not-run"}
+    assert {"P1", "P5b", "P10"} <= {row["goal"] for row in found["goals"]}
+    refused = lab(repository, "bench", "--only", "P99")
+    assert refused.returncode == 2
+    assert "no goal P99; there are P1, P2" in refused.stderr
 
 
 def test_an_unknown_name_is_refused_before_anything_starts(repository: Path) -> None:

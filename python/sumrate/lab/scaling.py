@@ -94,16 +94,22 @@ def serve(args: argparse.Namespace) -> int:
     for connection in connections:
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    looks, cwnd, used = 0, 0, 0
     try:
         while True:
-            pump(connections, groups)
+            windows = pump(connections, groups)
+            looks += 1
+            cwnd += sum(w.cwnd for w in windows)
+            used += sum(w.under_way for w in windows)
             time.sleep(STEP_S)
-    except OSError:
-        return 0  # the receiver has seen enough
+    except OSError:  # the receiver has seen enough
+        mean = {"cwnd_bytes": cwnd / max(1, looks), "under_way_bytes": used / max(1, looks)}
+        args.output.write_text(json.dumps(mean) + "\n", encoding="utf-8")
+        return 0
 
 
-def pump(connections: Sequence[socket.socket], groups: Sequence[str]) -> None:
-    """Fills every path up to its scaled window, once."""
+def pump(connections: Sequence[socket.socket], groups: Sequence[str]) -> list[Window]:
+    """Fills every path up to its scaled window, once; the windows as they were before."""
     windows = [
         Window.of(c.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)) for c in connections
     ]
@@ -115,6 +121,7 @@ def pump(connections: Sequence[socket.socket], groups: Sequence[str]) -> None:
                 left -= connection.send(PIECE[: min(left, len(PIECE))])
             except BlockingIOError:
                 break
+    return windows
 
 
 def fetch(args: argparse.Namespace) -> int:
@@ -156,6 +163,7 @@ def main() -> int:
     sender.add_argument("--path", type=pair, action="append", metavar="GROUP@ADDRESS")
     sender.add_argument("--cc", default="cubic")
     sender.add_argument("--ready", type=Path, required=True, help="file that is made when ready")
+    sender.add_argument("--output", type=Path, required=True, help="mean windows, at the end")
     sender.set_defaults(run=serve)
     receiver = commands.add_parser("fetch", help="receive and count")
     receiver.add_argument("--path", type=pair, action="append", metavar="LOCAL@ADDRESS")

@@ -3,6 +3,7 @@
 Its TCP connections follow the congestion control that the routes pin; it has no flag for it.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ def server_addresses(links: Sequence[Link], port: int) -> list[str]:
 def speed_command(links: Sequence[Link], seconds: float) -> list[str]:
     """The speed test's client; only received data counts (its figure of what was sent is high)."""
     return [
-        *(str(peer("agg-speed")), "client", "-4", "-n", "-r", "-t", f"{max(1, round(seconds))}"),
+        *(str(peer("agg-speed")), "client", "-4", "-n", "-r", "-t", f"{math.ceil(seconds)}"),
         *server_addresses(links, SPEED_PORT),
     ]
 

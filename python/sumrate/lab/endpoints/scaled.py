@@ -52,7 +52,9 @@ class Scaled:
         ready, answer = site.folder / "scaling.ready", site.folder / "scaling.json"
         ready.unlink(missing_ok=True)
         answer.unlink(missing_ok=True)
+        windows = site.folder / "scaling-windows.json"
         send = [*PROGRAM, "serve", "--cc", site.congestion_control, "--ready", str(ready)]
+        send += ["--output", str(windows)]
         take = [*PROGRAM, "fetch", "--time", f"{seconds:g}", "--warmup", f"{warmup_s:g}"]
         take += ["--output", str(answer)]
         for link in site.links:
@@ -64,6 +66,7 @@ class Scaled:
             server.wait_until(ready.exists, "the sender listens")
             with Process(take, log=log, host=site.client, env=ENVIRONMENT) as client:
                 status = client.wait(seconds + warmup_s + 60)
+            server.wait(10.0)
         if status != 0:
             raise ProcessFailedError(f"`{client.command_line}`: {client.tail()}")
         result = json.loads(answer.read_text(encoding="utf-8"))
@@ -74,6 +77,7 @@ class Scaled:
             details={
                 "server_command": server.command_line,
                 "bytes": result["bytes"],
+                "windows": json.loads(windows.read_text(encoding="utf-8")),
                 "path_mbps": {link.name: by_address[link.server_ip] for link in site.links},
             },
         )

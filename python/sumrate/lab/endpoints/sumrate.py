@@ -26,8 +26,8 @@ from sumrate.lab.scene import SERVICE_IP, Site
 
 SERVER_PORT = 4433
 SOCKS_PORT = 1080
-CROWD_TIMEOUT_S = 120.0
-"""Longest time for all transfers of a crowd."""
+CROWD_TIMEOUT_S = 60.0
+"""After this a transfer of a crowd that still runs has not completed."""
 
 
 def path_options(links: Sequence[Link]) -> list[str]:
@@ -176,7 +176,7 @@ class Sumrate:
             for answer in answers:
                 client = Process(argv, log=log, host=site.client, stdout=answer)
                 clients.append(stack.enter_context(client))
-            ends = [client.wait(CROWD_TIMEOUT_S) for client in clients]
+            ends = [_ended(client, began + CROWD_TIMEOUT_S) for client in clients]
             elapsed = time.monotonic() - began
             command = clients[0].command_line
         done = [
@@ -184,6 +184,7 @@ class Sumrate:
             for answer, status in zip(answers, ends, strict=True)
             if status == 0
         ]
+        failed = [client for client, end in zip(clients, ends, strict=True) if end != 0]
         whole = [d for d in done if d["bytes"] == streams * stream_bytes]
         return Measurement(
             goodput_mbps=sum(d["bytes"] for d in done) * 8e-6 / elapsed,
@@ -194,9 +195,7 @@ class Sumrate:
                 "elapsed_s": elapsed,
                 "stream_jain": [d["jain_index"] for d in whole],
                 "session_mbps": [d["goodput_mbps"] for d in whole],
-                "failures": [
-                    client.tail(300) for client, s in zip(clients, ends, strict=True) if s
-                ][:3],
+                "failures": [client.tail(300) for client in failed[:3]],
             },
         )
 
@@ -212,6 +211,14 @@ class Sumrate:
                 processes={"sumrate serve": server, "sumrate up": daemon},
                 counters=lambda: counters(site),
             )
+
+
+def _ended(client: Process, deadline: float) -> int | None:
+    """Its exit status; None if it still runs at the deadline (on time.monotonic)."""
+    try:
+        return client.wait(max(0.0, deadline - time.monotonic()))
+    except ProcessFailedError:
+        return None
 
 
 def counters(site: Site) -> Mapping[str, tuple[float, str]]:

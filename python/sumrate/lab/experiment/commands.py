@@ -97,6 +97,8 @@ def list_experiments(args: argparse.Namespace) -> int:
         quick = minutes / e.repetitions
         print(f"{e.name:24} {e.title} (about {minutes:.0f} min, --quick {quick:.0f})")
         print(f"{'':24} {e.question}")
+    total = sum(Plan(e, e.repetitions).seconds() for e in found) / 60
+    print(f"{'all of them':24} about {total:.0f} min")
     return 0
 
 

@@ -67,6 +67,8 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         rates = {scheme.link.name: result.goodput_mbps}
     for name, rate in rates.items():
         run.add(f"path_{name}_mbps", rate, "Mbit/s")
+    for name, size in details.get("windows", {}).items():
+        run.add(name, size, "B")
     add_beside(run, others, ended, traffic)
     if tcp is not None:
         add_tcp_model(run, built.links, tcp, rates)

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from sumrate.lab.experiment.model import Experiment
-from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.record import Run, percentile, steady_samples
 from sumrate.lab.experiment.topology import dark_share, links_of, seconds_of
 from sumrate.lab.links import Link
 
+PEERS = ("mptcp", "aggligator")
+"""Schemes that the distribution of samples is compared with."""
 MEMORY_FACTOR = 1.5
 """Of the sum of rates times the largest difference of delays: what reassembly may need at most."""
 
@@ -49,6 +51,25 @@ def add_bounds(runs: Sequence[Run], links: Sequence[Link]) -> None:
         peak = run.value("reassembly_peak_bytes")
         if peak is not None and bound > 0:
             run.add("reassembly_bound_ratio", peak / bound, "ratio")
+
+
+def add_percentiles(runs: Sequence[Run]) -> None:
+    """The worst percentile of 100 ms samples over that of each peer in the same repetition."""
+    samples = {run.scheme: steady_samples(run) for run in runs if run.series}
+    for run in runs:
+        for peer in PEERS:
+            own, other = samples.get(run.scheme), samples.get(peer)
+            if own and other and run.scheme not in PEERS:
+                run.add(f"percentiles_over_{peer}", _worst_over(own, other), "ratio")
+
+
+def _worst_over(own: Sequence[float], other: Sequence[float]) -> float | None:
+    ratios = []
+    for percent in range(5, 100, 5):
+        mine, theirs = (percentile(s, percent / 100) or 0.0 for s in (own, other))
+        if theirs > 0:
+            ratios.append(mine / theirs)
+    return min(ratios, default=None)
 
 
 def add_ideals(experiment: Experiment, runs: Sequence[Run]) -> None:

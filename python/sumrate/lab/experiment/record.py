@@ -62,10 +62,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 def add_samples(run: Run) -> None:
     """Percentiles of the 100 ms samples; the first and last half second are left out."""
-    if not run.series:
-        return
-    end = run.series[-1][0] - 0.5
-    steady = [value for at, value in run.series if 0.5 < at < end]
+    steady = steady_samples(run)
     for name, share in (("p5", 0.05), ("p50", 0.5), ("p95", 0.95)):
         run.add(f"sample_{name}_mbps", percentile(steady, share), "Mbit/s")
 
@@ -91,6 +88,12 @@ def add_benchmark(run: Run, details: Mapping[str, Any]) -> None:
         run.series = [
             ((i["start_s"] + i["end_s"]) / 2, i["goodput_mbps"]) for i in details["intervals"]
         ]
+
+
+def steady_samples(run: Run) -> list[float]:
+    """The 100 ms samples in Mbit/s without the first and the last half second."""
+    end = run.series[-1][0] - 0.5 if run.series else 0.0
+    return [value for at, value in run.series if 0.5 < at < end]
 
 
 class Bins:

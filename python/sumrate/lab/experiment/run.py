@@ -8,7 +8,7 @@ from pathlib import Path
 from sumrate.lab.endpoints import Scheme, SinglePath, Unavailable
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
-from sumrate.lab.experiment.ratios import add_bounds, add_ideals, add_sums
+from sumrate.lab.experiment.ratios import add_bounds, add_ideals, add_percentiles, add_sums
 from sumrate.lab.experiment.record import Run, add_samples
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
@@ -137,6 +137,8 @@ def run_all(plan: Plan, work: Path, progress: Progress) -> list[Run]:
         links = links_of(plan.experiment, point.condition)
         add_sums(at_point, links)
         add_bounds(at_point, links)
+        if plan.experiment.method == "stream":
+            add_percentiles(at_point)
         runs += at_point
     add_ideals(plan.experiment, runs)
     progress.clear()

@@ -48,11 +48,16 @@ def bar_figures(
             yield _figure(summary, columns, settings[first : first + fitting], shown, looks)
 
 
-def _schemes(summary: Summary, metrics: Sequence[str], settings: Sequence[Setting]) -> list[Scheme]:
+def _schemes(
+    summary: Summary,
+    metrics: Sequence[str],
+    settings: Sequence[Setting],
+    among: Sequence[Scheme] = (),
+) -> list[Scheme]:
     """Schemes that have a value, and those that are missing, which is shown."""
     return [
         scheme
-        for scheme in summary.schemes
+        for scheme in among or summary.schemes
         if scheme.missing
         or any(summary.spread(metric, s, scheme.name) for metric in metrics for s in settings)
     ]
@@ -65,7 +70,9 @@ def _figure(
     schemes: Sequence[Scheme],
     looks: dict[str, Style],
 ) -> Figure:
-    body = len(settings) * (HEAD_IN + len(schemes) * ROW_IN) + 0.06
+    metrics = [column.metric for column in columns]
+    rows = {setting: _schemes(summary, metrics, [setting], schemes) for setting in settings}
+    body = len(settings) * HEAD_IN + sum(map(len, rows.values())) * ROW_IN + 0.06
     top_in = 0.26 if any(column.metric == "sum_ratio" for column in columns) else 0.04
     figure = new_figure(top_in + body + BOTTOM_IN)
     letters = max(len(scheme.title) for scheme in schemes)
@@ -83,7 +90,7 @@ def _figure(
                 title = cut(summary.condition_title(setting), names_in + width, bold=True)
                 _head(axes, top + HEAD_IN * 0.6, title, names_in)
             top += HEAD_IN
-            for scheme in schemes:
+            for scheme in rows[setting]:
                 middle = top + ROW_IN / 2
                 if place == 0:
                     _name(axes, middle, scheme.title)

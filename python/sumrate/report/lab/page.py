@@ -19,6 +19,9 @@ BARS = (
     ("goodput_mbps", "sum_ratio"),
     ("longest_stall_ms", "in_order_delay_p99_ms"),
     ("blackout_stall_ms", "recovery_ms"),
+    ("delivery_delay_p99_ms", "delivery_delay_max_ms"),
+    ("beside_mbps",),
+    ("model_ratio", "split_error"),
 )
 """Metrics drawn as bars, two side by side."""
 CSS = """
@@ -74,7 +77,6 @@ def write_report(folders: Sequence[Path], claims: Path, output: Path) -> None:
     runs = [read_run(folder) for folder in folders]
     catalogue = read_claims(claims)
     summaries = [summarise(run) for run in runs]
-    looks = styles(scheme.name for summary in summaries for scheme in summary.schemes)
     numbered = Numbered()
     listed = "".join(
         f'<li><a href="#{anchor(run)}">{escape(run.title)}</a>: {escape(run.question)}</li>'
@@ -85,7 +87,7 @@ def write_report(folders: Sequence[Path], claims: Path, output: Path) -> None:
             "<h1>What the experiments show</h1>",
             verdict_section(runs, catalogue),
             f"<h2>Experiments</h2><ul>{listed}</ul>",
-            *(_experiment(summary, looks, numbered) for summary in summaries),
+            *(_experiment(summary, numbered) for summary in summaries),
         ]
     )
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -94,9 +96,10 @@ def write_report(folders: Sequence[Path], claims: Path, output: Path) -> None:
     partial.replace(output)
 
 
-def _experiment(summary: Summary, looks: Mapping[str, Style], numbered: Numbered) -> str:
+def _experiment(summary: Summary, numbered: Numbered) -> str:
     run = summary.run
-    figures = "\n".join(_figures(summary, dict(looks), numbered))
+    looks = styles(scheme.name for scheme in summary.schemes)
+    figures = "\n".join(_figures(summary, looks, numbered))
     return f"""<section id="{anchor(run)}">
 <h2>{escape(run.title)}</h2>
 <p class="headline">{escape(run.question)}</p>

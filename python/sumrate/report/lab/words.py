@@ -24,11 +24,27 @@ GROUPS = {
     },
     "Stalls, delay and cost": {
         "longest_stall_ms": "longest stall",
+        "delivery_delay_p50_ms": "delay of blocks, p50",
+        "delivery_delay_p99_ms": "delay of blocks, p99",
+        "delivery_delay_max_ms": "delay of the latest block",
+        "delivery_delay_p99_excess_ms": "delay of blocks, p99 less the least",
         "in_order_delay_p50_ms": "in-order delay, p50",
         "in_order_delay_p99_ms": "in-order delay, p99",
         "reassembly_peak_bytes": "reassembly peak",
+        "reassembly_bound_ratio": "reassembly peak over its bound",
         "redundant_share": "redundant share of bytes",
         "cpu_s_per_gb": "CPU time per GB, both ends",
+    },
+    "Others, models, crowds": {
+        "beside_mbps": "goodput of the TCP beside",
+        "model_mbps": "sum of window / RTT",
+        "model_ratio": "goodput over sum of window / RTT",
+        "split_error": "error of the predicted split",
+        "completed_share": "share of sessions that completed",
+        "stream_jain_index": "Jain's index of streams",
+        "session_jain_index": "Jain's index of sessions",
+        "percentiles_over_mptcp": "worst percentile over MPTCP's",
+        "percentiles_over_aggligator": "worst percentile over aggligator's",
     },
 }
 """Titles of the metrics, in the tables and in the order that they are shown in."""
@@ -102,6 +118,9 @@ def quantity(key: str, value: object) -> str:
     """A key such as `rtt_ms` and its value as words: `rtt 8 ms`."""
     if key == "blackouts":
         return "; ".join(_blackouts(value))
+    if key == "unplugged":
+        spans = (f"{start:g} to {end:g} s" for start, end, _ in intervals(value))
+        return f"interface down {', '.join(spans)}"
     if isinstance(value, Mapping):
         return f"{_words(key)} ({quantities(value)})"
     for suffix, unit in SUFFIXES.items():
