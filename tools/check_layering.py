@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 CRATES: dict[str, set[str]] = {
     "fbdt-proto": set(),
     "fbdt-sim": {"fbdt-proto"},
+    "fbdt-model": set(),
     "fbdt": {"fbdt-proto"},
     "sumrate-link": set(),
     "sumrate-cli": {"fbdt", "fbdt-proto", "sumrate-link"},
