@@ -83,6 +83,13 @@ def test_a_wrong_file_is_refused_with_its_line(
     assert said in str(refused.value)
 
 
+def test_a_file_that_is_no_text_is_refused_with_its_line(tmp_path: Path) -> None:
+    """Found by fuzzing: the decoder's own error came through."""
+    (tmp_path / "trial.toml").write_bytes(GOOD.encode().replace(b"Is it?", b"Is it\xff"))
+    with pytest.raises(ExperimentError, match=r"trial.toml:4: not UTF-8"):
+        load("trial", tmp_path)
+
+
 def test_an_unknown_experiment_names_the_nearest() -> None:
     with pytest.raises(ExperimentError, match="did you mean five-conditions"):
         load("five-condition")

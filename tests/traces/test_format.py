@@ -58,6 +58,14 @@ def test_wrong_files_are_refused(content: str, problem: str, tmp_path: Path) -> 
         read(path)
 
 
+def test_a_file_that_is_no_text_is_refused_with_its_line(tmp_path: Path) -> None:
+    """Found by fuzzing: the decoder's own error came through."""
+    path = tmp_path / "x.trace"
+    path.write_bytes(b"sumrate-trace 1\n10 \x80\n")
+    with pytest.raises(TraceFormatError, match=r"line 2: not UTF-8"):
+        read(path)
+
+
 def test_a_dead_trace_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="above 0"):
         write(Trace(10.0, (0.0, 0.0)), tmp_path / "x.trace")

@@ -66,14 +66,19 @@ def read(path: Path) -> Trace:
         TraceFormatError: the file is no trace.
 
     """
-    header, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
+    try:
+        content = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise TraceFormatError(f"{path}: line {line}: not UTF-8 text: {error.reason}") from error
+    header, *lines = content.splitlines() or [""]
     if header.strip() != HEADER:
         raise TraceFormatError(f"{path}: line 1: expected {HEADER!r}, found {header!r}")
     steps: list[tuple[int, float]] = []
     for number, line in enumerate(lines, start=2):
-        content = line.partition("#")[0].strip()
-        if content:
-            steps.append(_step(content, f"{path}: line {number}"))
+        step = line.partition("#")[0].strip()
+        if step:
+            steps.append(_step(step, f"{path}: line {number}"))
     if not any(rate > 0 for _, rate in steps):
         raise TraceFormatError(f"{path}: no step has a rate above 0")
     unit = math.gcd(*(duration for duration, _ in steps))

@@ -35,7 +35,11 @@ def load(name: str, folder: Path = FOLDER) -> Experiment:
         near = difflib.get_close_matches(name, names(folder), n=1)
         hint = f"; did you mean {near[0]}?" if near else "; `sumrate-lab list` shows them all"
         raise ExperimentError(f"there is no experiment `{name}` in {folder}{hint}")
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise ExperimentError(f"{path.name}:{line}: not UTF-8 text: {error.reason}") from error
     try:
         experiment = msgspec.toml.decode(text, type=Experiment)
     except msgspec.DecodeError as error:
