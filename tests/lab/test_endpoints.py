@@ -109,7 +109,7 @@ def test_sumrate_options_reach_both_ends(site: Site, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(sumrate_endpoint, "Process", FakeProcess)
     monkeypatch.setattr(sumrate_endpoint, "program", Path)
-    options = ("--window-mode", "thesis", "--redundancy", "rtt-wait", "--placement", "two-ended")
+    options = ("--window-mode", "thesis", "--redundancy", "rtt-wait", "--scheduler", "two-ended")
     with Sumrate(options=options).stream(site) as reach:
         assert reach.socks == ("127.0.0.1", 1080)
         assert reach.listen_address == reach.address == "192.168.77.1"

@@ -114,12 +114,12 @@ def test_a_backup_rests_while_the_other_link_works(backup: str) -> None:
 @needs_sumrate
 def test_sumrate_uses_both_links_and_follows_its_options() -> None:
     def scenario(scratch: Path) -> None:
-        options = ("--placement", "two-ended")
+        options = ("--scheduler", "two-ended")
         with radios(scratch) as built:
             result, seen = carried(Sumrate("two-ended", "Two-ended", options), built)
         assert links_used(seen) == {"wifi", "wigig"}
         assert {"sumrate serve", "sumrate up"} <= set(result.cpu_seconds)
-        with_options = [c for c in result.commands if "--placement two-ended" in c]
+        with_options = [c for c in result.commands if "--scheduler two-ended" in c]
         assert len(with_options) == 2
 
     isolated(scenario)

@@ -45,7 +45,7 @@ pub mod stats;
 pub mod time;
 pub mod units;
 
-pub use config::{Config, ConfigError, Limits, Placement, Redundancy, WindowMode};
+pub use config::{CommitRule, Config, ConfigError, Limits, Redundancy, SchedulerKind, WindowMode};
 pub use error::{CloseReason, OpenError, SessionError, StreamError};
 pub use event::Event;
 pub use path::{Health, SubflowSample};

@@ -30,6 +30,8 @@ pub enum WhyIdle {
     TooLate,
     /// All windows are open and handed over (F5).
     WindowsFull,
+    /// The scheduler's rule leaves the bytes to another path.
+    LeftToAnother,
 }
 
 impl WhyIdle {
@@ -46,6 +48,7 @@ impl WhyIdle {
             Self::FlowControl => "the receiver's limit is reached",
             Self::TooLate => "its bytes would come later than the others' can do it",
             Self::WindowsFull => "all windows are open and handed over",
+            Self::LeftToAnother => "the scheduler leaves the bytes to another path",
         }
     }
 }
@@ -83,6 +86,8 @@ pub struct PathStats {
     pub copied_overdue: u64,
     /// Copies sent because this path had nothing else to do.
     pub copied_idle: u64,
+    /// Copies that the scheduler's own rule asks for.
+    pub copied_scheduled: u64,
     /// Stream bytes received, duplicates included.
     pub received: u64,
     /// Of those, what had been received before.
@@ -99,7 +104,11 @@ impl PathStats {
     /// Stream bytes sent a second time, for whatever reason.
     #[must_use]
     pub const fn redundant(&self) -> u64 {
-        self.resent_lost + self.copied_suspect + self.copied_overdue + self.copied_idle
+        self.resent_lost
+            + self.copied_suspect
+            + self.copied_overdue
+            + self.copied_idle
+            + self.copied_scheduled
     }
 }
 
@@ -151,6 +160,6 @@ pub struct SessionStats {
     pub receive_memory: u64,
     /// Most bytes that any stream ever held out of order.
     pub receive_buffer_peak: u64,
-    /// Name of the placement.
-    pub placement: &'static str,
+    /// Name of the scheduler.
+    pub scheduler: &'static str,
 }

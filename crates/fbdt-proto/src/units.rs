@@ -134,6 +134,10 @@ pub enum Direction {
     Backward,
     /// Where its bytes arrive when delivery reaches them.
     JustInTime,
+    /// The lowest unsent bytes, whichever path it is.
+    InOrder,
+    /// What the scheduler assigned to it ahead.
+    Assigned,
 }
 
 impl Direction {
@@ -144,6 +148,8 @@ impl Direction {
             Self::Forward => "forward",
             Self::Backward => "backward",
             Self::JustInTime => "just-in-time",
+            Self::InOrder => "in-order",
+            Self::Assigned => "assigned",
         }
     }
 }

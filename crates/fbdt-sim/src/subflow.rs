@@ -240,6 +240,8 @@ impl TcpDirection {
             rttvar: self.rttvar,
             min_rtt: self.min_rtt,
             cwnd: self.cwnd as u64,
+            // From f64::MAX before the first loss to u64::MAX.
+            ssthresh: self.threshold as u64,
             mss: MSS as u32,
             in_flight: self.in_flight as u64,
             sacked: 0,

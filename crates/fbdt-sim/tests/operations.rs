@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Class, Config, Placement, Redundancy, WindowMode};
+use fbdt_proto::{Class, Config, Redundancy, SchedulerKind, WindowMode};
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 use proptest::prelude::*;
 
@@ -53,9 +53,11 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
+/// Half of the time FBDT's own schedulers with any rules, else any with the
+/// rules that it is published with.
 fn config() -> impl Strategy<Value = Config> {
-    (
-        prop::sample::select(&[Placement::TwoEnded, Placement::JustInTime][..]),
+    let own = (
+        prop::sample::select(&[SchedulerKind::TwoEnded, SchedulerKind::JustInTime][..]),
         prop::sample::select(
             &[WindowMode::Pipelined, WindowMode::Pipelined, WindowMode::Thesis][..],
         ),
@@ -63,12 +65,15 @@ fn config() -> impl Strategy<Value = Config> {
             &[Redundancy::ExpectedArrival, Redundancy::RttWait, Redundancy::Off][..],
         ),
     )
-        .prop_map(|(placement, window_mode, redundancy)| Config {
-            placement,
+        .prop_map(|(scheduler, window_mode, redundancy)| Config {
+            scheduler,
             window_mode,
             redundancy,
             ..Config::default()
-        })
+        });
+    let any = prop::sample::select(&SchedulerKind::ALL[..])
+        .prop_map(|kind| Config::default().with_scheduler(kind));
+    prop_oneof![own, any]
 }
 
 fn apply(

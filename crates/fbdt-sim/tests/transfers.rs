@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Class, Config, Placement, Redundancy, WindowMode};
+use fbdt_proto::{Class, Config, Redundancy, SchedulerKind, WindowMode};
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 
 const MIB: u64 = 1 << 20;
@@ -38,24 +38,24 @@ fn path(stats: &fbdt_proto::SessionStats, id: u8) -> &fbdt_proto::PathStats {
     stats.paths.iter().find(|path| path.id.0 == id).unwrap()
 }
 
-fn both_placements(test: impl Fn(Config)) {
-    for placement in [Placement::TwoEnded, Placement::JustInTime] {
-        test(Config { placement, ..Config::default() });
+fn both_schedulers(test: impl Fn(Config)) {
+    for scheduler in [SchedulerKind::TwoEnded, SchedulerKind::JustInTime] {
+        test(Config { scheduler, ..Config::default() });
     }
 }
 
 #[test]
 fn two_paths_add_up() {
-    both_placements(|config| {
+    both_schedulers(|config| {
         let mut simulation = configured(&config, vec![wifi(), wigig()]);
         let goodput = download(&mut simulation, 64 * MIB);
-        assert!(goodput > 0.93 * 243.0, "{:?}: {goodput} of 243 Mbit/s", config.placement);
+        assert!(goodput > 0.93 * 243.0, "{:?}: {goodput} of 243 Mbit/s", config.scheduler);
     });
 }
 
 #[test]
 fn one_to_eight_paths_deliver_and_every_one_carries() {
-    both_placements(|config| {
+    both_schedulers(|config| {
         for paths in 1..=8 {
             let mut simulation = configured(&config, vec![wigig(); paths]);
             download(&mut simulation, 32 * MIB);
@@ -69,7 +69,7 @@ fn one_to_eight_paths_deliver_and_every_one_carries() {
 
 #[test]
 fn f9b_a_path_that_goes_dark_costs_nothing_but_its_share() {
-    both_placements(|config| {
+    both_schedulers(|config| {
         let mut simulation = configured(&config, vec![wifi(), wigig()]);
         let stream = simulation.open(false, Class::Background).unwrap();
         simulation.write(false, stream, 64 * MIB);
@@ -79,7 +79,7 @@ fn f9b_a_path_that_goes_dark_costs_nothing_but_its_share() {
         simulation.change(1, &LinkChange::Blackout(true), true, true);
         simulation.run(Duration::from_secs(1)).unwrap();
         let during = (simulation.delivered()[0] - before) as f64 * 8e-6;
-        assert!(during > 0.85 * 63.0, "{:?}: {during} Mbit in 1 s", config.placement);
+        assert!(during > 0.85 * 63.0, "{:?}: {during} Mbit in 1 s", config.scheduler);
         simulation.change(1, &LinkChange::Blackout(false), true, true);
         assert!(simulation.run_until_done(Duration::from_secs(30)).unwrap());
         let stats = simulation.stats();
@@ -90,7 +90,7 @@ fn f9b_a_path_that_goes_dark_costs_nothing_but_its_share() {
 
 #[test]
 fn f9_a_proxy_that_acknowledges_and_keeps_bytes_holds_nobody_up() {
-    both_placements(|config| {
+    both_schedulers(|config| {
         let mut simulation = configured(&config, vec![wifi(), wigig()]);
         let stream = simulation.open(false, Class::Background).unwrap();
         simulation.write(false, stream, 64 * MIB);
@@ -102,7 +102,7 @@ fn f9_a_proxy_that_acknowledges_and_keeps_bytes_holds_nobody_up() {
         let before = simulation.delivered()[0];
         simulation.run(Duration::from_secs(1)).unwrap();
         let during = (simulation.delivered()[0] - before) as f64 * 8e-6;
-        assert!(during > 0.85 * 63.0, "{:?}: {during} Mbit in 1 s", config.placement);
+        assert!(during > 0.85 * 63.0, "{:?}: {during} Mbit in 1 s", config.scheduler);
         simulation.change(1, &LinkChange::Held(false), true, true);
         assert!(simulation.run_until_done(Duration::from_secs(30)).unwrap());
         assert!(path(&simulation.stats()[1], 1).new_bytes > 16 * MIB, "it works again");
@@ -111,46 +111,46 @@ fn f9_a_proxy_that_acknowledges_and_keeps_bytes_holds_nobody_up() {
 
 #[test]
 fn a_path_half_a_second_late_is_still_used_or_left_out() {
-    both_placements(|config| {
+    both_schedulers(|config| {
         let mut late = wigig();
         late.delay += Duration::from_millis(500);
         let mut simulation = configured(&config, vec![wifi(), late]);
         let goodput = download(&mut simulation, 64 * MIB);
-        assert!(goodput > 0.93 * 63.0, "{:?}: {goodput} Mbit/s", config.placement);
+        assert!(goodput > 0.93 * 63.0, "{:?}: {goodput} Mbit/s", config.scheduler);
     });
 }
 
 #[test]
 fn loss_on_one_path_does_not_hurt_the_other() {
-    both_placements(|config| {
+    both_schedulers(|config| {
         let mut lossy = wigig();
         lossy.loss = 0.05;
         let mut simulation = configured(&config, vec![wifi(), lossy]);
         let goodput = download(&mut simulation, 32 * MIB);
-        assert!(goodput > 0.95 * 63.0, "{:?}: {goodput} Mbit/s", config.placement);
+        assert!(goodput > 0.95 * 63.0, "{:?}: {goodput} Mbit/s", config.scheduler);
     });
 }
 
 #[test]
 fn only_one_of_two_paths_ever_works() {
-    both_placements(|config| {
+    both_schedulers(|config| {
         let mut dead = wigig();
         dead.blackout = true;
         let mut simulation = configured(&config, vec![dead, wifi()]);
         let goodput = download(&mut simulation, 16 * MIB);
-        assert!(goodput > 0.9 * 63.0, "{:?}: {goodput} Mbit/s", config.placement);
+        assert!(goodput > 0.9 * 63.0, "{:?}: {goodput} Mbit/s", config.scheduler);
     });
 }
 
 #[test]
 fn f5_the_papers_windows_idle_where_pipelined_ones_do_not() {
     let thesis = Config {
-        placement: Placement::TwoEnded,
+        scheduler: SchedulerKind::TwoEnded,
         window_mode: WindowMode::Thesis,
         redundancy: Redundancy::RttWait,
         ..Config::default()
     };
-    let pipelined = Config { placement: Placement::TwoEnded, ..Config::default() };
+    let pipelined = Config { scheduler: SchedulerKind::TwoEnded, ..Config::default() };
     let slow = download(&mut configured(&thesis, vec![wifi(), wigig()]), 8 * MIB);
     let fast = download(&mut configured(&pipelined, vec![wifi(), wigig()]), 8 * MIB);
     assert!(slow * 1.3 < fast, "thesis {slow}, pipelined {fast} Mbit/s");

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::{RateEstimate, SubflowSample};
-use crate::config::Config;
+use crate::config::{CommitRule, Config};
 use crate::units::bytes_in;
 
 /// Bytes that any path may hold, so that a slow start can start.
@@ -28,6 +28,7 @@ impl Commit {
 
     /// F7: while the RTT shows no queue the TCP window alone limits, plus
     /// about `commit_slack` unsent; else rate x (gain x min RTT + slack).
+    /// Baselines know the first of these rules only.
     pub(super) fn of(config: &Config, rate: &RateEstimate, sample: &SubflowSample) -> Self {
         let base = sample.base_rtt();
         let link = rate.link(base);
@@ -40,7 +41,7 @@ impl Commit {
             bytes_in(link, slack).max(2 * MIN_FRAME)
         };
         let by_window = sample.cwnd + ahead;
-        let queue = sample.srtt >= base * 3 / 2 + slack / 2;
+        let queue = config.commit == CommitRule::Rate && sample.srtt >= base * 3 / 2 + slack / 2;
         let limit = if queue { by_window.min(by_rate) } else { by_window };
         let max_frame = u64::from(config.limits.max_frame);
         let frame = bytes_in(link, config.frame_time).clamp(MIN_FRAME, max_frame);
@@ -75,6 +76,19 @@ mod tests {
         assert_eq!(queued.limit, 1_400_000, "100 MB/s x (3 x 4 ms + 2 ms)");
         let small_window = commit(rate, 20, 4, 50_000);
         assert_eq!(small_window.limit, 250_000, "never beyond what TCP could send");
+    }
+
+    #[test]
+    fn f7_baselines_fill_the_window_whatever_the_queue() {
+        let config = Config { commit: CommitRule::Window, ..Config::default() };
+        let sample = SubflowSample {
+            srtt: Duration::from_millis(20),
+            min_rtt: Duration::from_millis(4),
+            cwnd: 10_000_000,
+            ..SubflowSample::default()
+        };
+        let limit = Commit::of(&config, &RateEstimate::default(), &sample).limit;
+        assert!(limit >= 10_000_000, "{limit}");
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub struct SubflowSample {
     pub min_rtt: Duration,
     /// Congestion window.
     pub cwnd: u64,
+    /// Slow-start threshold; `u64::MAX` before the first loss, zero if
+    /// unknown.
+    pub ssthresh: u64,
     /// Maximum segment size.
     pub mss: u32,
     /// Sent and not cumulatively acknowledged.

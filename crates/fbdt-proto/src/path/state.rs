@@ -23,11 +23,14 @@ pub enum CopyReason {
     Overdue,
     /// This path had nothing else to do and wins (F4, F6, F10).
     Idle,
+    /// The scheduler sends it twice by its own rule.
+    Scheduled,
 }
 
 impl CopyReason {
     /// Every reason, in the order in which they are counted.
-    pub const ALL: [Self; 4] = [Self::Lost, Self::Suspect, Self::Overdue, Self::Idle];
+    pub const ALL: [Self; 5] =
+        [Self::Lost, Self::Suspect, Self::Overdue, Self::Idle, Self::Scheduled];
 }
 
 /// The TCP connection that a path has now.
@@ -93,6 +96,8 @@ pub struct PathState {
     /// Queue-free delay to the peer; half the base RTT until compared.
     pub forward_delay: Option<Duration>,
     commit: Commit,
+    /// What a scheduler's punishment left of the congestion window.
+    punished: Option<u64>,
     last_reliability: Instant,
     /// When a subflow beside this one was last asked for.
     pub redial_asked: Option<Instant>,
@@ -108,7 +113,7 @@ pub struct PathCounters {
     /// Stream bytes sent for the first time.
     pub new_bytes: u64,
     /// Stream bytes sent again, by [`CopyReason`].
-    pub copied: [u64; 4],
+    pub copied: [u64; 5],
     /// Stream bytes received, duplicates included.
     pub received: u64,
     /// Of those, what had been received before.
@@ -153,6 +158,7 @@ impl PathState {
             one_way: OneWay::default(),
             forward_delay: None,
             commit: Commit::initial(),
+            punished: None,
             last_reliability: Instant::ZERO,
             redial_asked: None,
             idle_since: None,
@@ -184,6 +190,7 @@ impl PathState {
         self.rate.restart();
         self.reliability.restart();
         self.commit = Commit::initial();
+        self.punished = None;
         self.health = Health::Active;
         self.redial_asked = None;
         self.counters.subflows += 1;
@@ -203,6 +210,8 @@ impl PathState {
         let Some(subflow) = &mut self.subflow else {
             return false;
         };
+        let acked = sample.acked_total.saturating_sub(subflow.sample.acked_total);
+        self.punished = recovered(self.punished, acked, sample.cwnd);
         subflow.sample = *sample;
         subflow.since_sample = 0;
         subflow.sampled = true;
@@ -217,8 +226,27 @@ impl PathState {
             self.reliability.update(sample);
             self.last_reliability = now;
         }
-        self.commit = Commit::of(config, &self.rate, sample);
+        let window = self.window();
+        self.commit = Commit::of(config, &self.rate, &SubflowSample { cwnd: window, ..*sample });
         progress
+    }
+
+    /// TCP's congestion window, or what a punishment left of it, in bytes.
+    #[must_use]
+    pub fn window(&self) -> u64 {
+        let window = self.subflow.as_ref().map_or(0, |s| s.sample.cwnd);
+        self.punished.map_or(window, |left| left.min(window))
+    }
+
+    /// Halves what the path may hold, as MPTCP halves the congestion window
+    /// of a subflow that blocks delivery. It grows back by half of what is
+    /// acknowledged, as fast as cubic returns to its curve.
+    pub fn punish(&mut self) {
+        let Some(subflow) = &self.subflow else { return };
+        let least = u64::from(subflow.sample.mss.max(1));
+        let half = (self.window() / 2).max(least);
+        self.punished = Some(half);
+        self.commit.limit = self.commit.limit.min(half.max(self.commit.frame));
     }
 
     /// Bytes that the subflow holds (F7).
@@ -283,10 +311,12 @@ impl PathState {
     /// What schedulers see.
     #[must_use]
     pub fn view(&self, now: Instant, pinned: bool) -> PathView {
-        let (srtt, rttvar) = self
-            .subflow
-            .as_ref()
-            .map_or((self.base_rtt, Duration::ZERO), |s| (s.sample.srtt, s.sample.rttvar));
+        let sample = self.subflow.as_ref().map_or_else(
+            || SubflowSample { srtt: self.base_rtt, ..SubflowSample::default() },
+            |s| s.sample,
+        );
+        let held = self.outstanding().saturating_sub(sample.sacked);
+        let window = self.window();
         PathView {
             id: self.id,
             usable: self.is_usable(),
@@ -294,11 +324,60 @@ impl PathState {
             delivered_rate: self.rate.delivered(self.base_rtt),
             arrival: self.arrival(),
             ramping: self.rate.is_ramping(now, self.base_rtt),
-            srtt,
-            rttvar,
+            srtt: sample.srtt,
+            rttvar: sample.rttvar,
             base_rtt: self.base_rtt,
+            window,
+            ssthresh: sample.ssthresh,
+            held,
+            room: window.saturating_sub(held),
+            ready: self.has_room(),
+            frame: self.frame(),
+            mss: u64::from(sample.mss).max(1),
+            acknowledged: sample.acked_total,
             penalty: self.reliability.penalty(now, self.base_rtt),
             pinned,
         }
+    }
+}
+
+/// What is left of a punishment after `acked` more bytes; none once the
+/// congestion window itself is smaller.
+const fn recovered(punished: Option<u64>, acked: u64, window: u64) -> Option<u64> {
+    match punished {
+        Some(left) if left + acked / 2 < window => Some(left + acked / 2),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_punished_path_holds_half_and_comes_back() {
+        let config = Config { commit: crate::CommitRule::Window, ..Config::default() };
+        let mut path = PathState::new(PathId(0), "a");
+        path.attach(Instant::ZERO, SubflowId(0), config.suspect_floor);
+        let mut sample = SubflowSample {
+            srtt: Duration::from_millis(100),
+            min_rtt: Duration::from_millis(100),
+            cwnd: 100_000,
+            mss: 1000,
+            delivery_rate: 1_000_000,
+            ..SubflowSample::default()
+        };
+        path.update(Instant::ZERO, &sample, &config);
+        assert_eq!((path.window(), path.commit_limit()), (100_000, 100_000));
+        path.punish();
+        assert_eq!((path.window(), path.commit_limit()), (50_000, 50_000));
+        path.punish();
+        assert_eq!(path.window(), 25_000);
+        sample.acked_total = 50_000;
+        path.update(Instant::from_nanos(1_000_000), &sample, &config);
+        assert_eq!((path.window(), path.commit_limit()), (50_000, 50_000));
+        sample.acked_total = 200_000;
+        path.update(Instant::from_nanos(2_000_000), &sample, &config);
+        assert_eq!(path.window(), 100_000);
     }
 }

@@ -26,6 +26,22 @@ pub struct PathView {
     pub rttvar: Duration,
     /// Smallest RTT.
     pub base_rtt: Duration,
+    /// TCP's congestion window, or what a punishment left of it, in bytes.
+    pub window: u64,
+    /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
+    pub ssthresh: u64,
+    /// Bytes that the path holds and its peer's TCP has not acknowledged.
+    pub held: u64,
+    /// Bytes that the congestion window still takes.
+    pub room: u64,
+    /// Whether the commit limit takes another frame (F7).
+    pub ready: bool,
+    /// Payload of one frame, in bytes.
+    pub frame: u64,
+    /// Maximum segment size, in bytes.
+    pub mss: u64,
+    /// Bytes that TCP acknowledged since its connection began.
+    pub acknowledged: u64,
     /// Penalty for unreliability; lower is better (F3).
     pub penalty: f64,
     /// Whether the user wants this path to be forward.

@@ -46,13 +46,17 @@ impl Scheduler for JustInTime {
         Direction::JustInTime
     }
 
-    fn path_failed(&mut self, _path: PathId) {}
+    fn defers(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::path::PathView;
+    use crate::time::Instant;
+    use crate::units::StreamId;
     use crate::window::tests::view;
     use crate::window::{WindowSize, Windows};
     use core::time::Duration;
@@ -65,11 +69,15 @@ mod tests {
     ) -> Option<Range<u64>> {
         let size = WindowSize { bytes: 1 << 20, depth: 4 };
         let range = JustInTime.place(PlacementRequest {
+            now: Instant::ZERO,
             paths,
             path,
+            stream: StreamId(1),
             windows,
             bound,
+            limit: bound,
             acked: 0,
+            backlog: bound,
             frame: 10_000,
             size,
             sharing: 1,
@@ -113,11 +121,15 @@ mod tests {
             windows.written(0..10_000_000);
             let size = WindowSize { bytes: 1 << 20, depth: 4 };
             let request = PlacementRequest {
+                now: Instant::ZERO,
                 paths: &paths,
                 path: 1,
+                stream: StreamId(1),
                 windows: &mut windows,
                 bound: 10_000_000,
+                limit: 10_000_000,
                 acked: 0,
+                backlog: 10_000_000,
                 frame: 10_000,
                 size,
                 sharing,

@@ -58,6 +58,10 @@ impl Scheduler for TwoEnded {
             self.forward = None;
         }
     }
+
+    fn defers(&self) -> bool {
+        false
+    }
 }
 
 impl TwoEnded {
@@ -151,6 +155,8 @@ fn late_path(request: &mut PlacementRequest<'_>, lead: u64) -> Option<Range<u64>
 mod tests {
     use super::*;
     use crate::path::PathView;
+    use crate::time::Instant;
+    use crate::units::StreamId;
     use crate::window::tests::view;
     use crate::window::{WindowSize, Windows};
     use core::time::Duration;
@@ -174,11 +180,15 @@ mod tests {
 
         fn ask(&mut self, path: usize) -> Option<Range<u64>> {
             let range = self.scheduler.place(PlacementRequest {
+                now: Instant::ZERO,
                 paths: &self.paths,
                 path,
+                stream: StreamId(1),
                 windows: &mut self.windows,
                 bound: 1 << 30,
+                limit: 1 << 30,
                 acked: 0,
+                backlog: 1 << 30,
                 frame: 100,
                 size: self.size,
                 sharing: 1,

@@ -64,7 +64,7 @@ impl Session {
             return false;
         }
         match reason {
-            CopyReason::Lost => false,
+            CopyReason::Lost | CopyReason::Scheduled => false,
             CopyReason::Suspect => {
                 self.paths.iter().any(|p| p.health == Health::Suspect && !p.in_flight.is_empty())
             }
@@ -146,7 +146,7 @@ impl Session {
     ) -> bool {
         let (owner, helper) = (&views[candidate.owner], &views[path]);
         let wanted = match reason {
-            CopyReason::Lost => false,
+            CopyReason::Lost | CopyReason::Scheduled => false,
             CopyReason::Suspect => true,
             CopyReason::Overdue => {
                 candidate.urgency.2 <= bytes_in(helper.rate, OVERDUE_BATCH)
@@ -169,7 +169,7 @@ impl Session {
     ) -> bool {
         let state = &self.paths[path];
         match self.config.redundancy {
-            Redundancy::Off => false,
+            Redundancy::Suspect | Redundancy::Off => false,
             Redundancy::RttWait => {
                 let idle = state.idle_since.unwrap_or(now);
                 state.in_flight.is_empty() && waited_an_rtt(now, idle, owner)

@@ -9,6 +9,7 @@ mod copies;
 mod input;
 mod observe;
 mod paths;
+mod scheduled;
 mod streams;
 mod transmit;
 mod turns;
@@ -24,7 +25,7 @@ use crate::event::Event;
 use crate::path::PathState;
 use crate::ranges::RangeSet;
 use crate::receive::ReceiveStream;
-use crate::schedule::{Scheduler, scheduler};
+use crate::schedule::{self, Scheduler};
 use crate::stats::WhyIdle;
 use crate::stream::SendStream;
 use crate::time::Instant;
@@ -82,7 +83,7 @@ struct SessionCredit {
 #[derive(Debug, Default)]
 struct Totals {
     new_bytes: u64,
-    copied: [u64; 4],
+    copied: [u64; 5],
     received: u64,
     duplicate: u64,
     held_peak: u64,
@@ -137,7 +138,7 @@ impl Session {
     ) -> Result<Self, ConfigError> {
         config.validate()?;
         peer_limits.validate()?;
-        let scheduler = scheduler(config.placement);
+        let scheduler = schedule::scheduler(config.scheduler);
         let mut session = Self {
             role,
             paths: Vec::new(),
@@ -193,14 +194,15 @@ impl Session {
     /// Changes how this end sends; what is on its way stays as it is.
     pub fn set_sending_policy(
         &mut self,
-        placement: crate::Placement,
+        scheduler: crate::SchedulerKind,
         window_mode: crate::WindowMode,
         redundancy: crate::Redundancy,
     ) {
-        if placement != self.config.placement {
-            self.scheduler = scheduler(placement);
+        if scheduler != self.config.scheduler {
+            self.scheduler = schedule::scheduler(scheduler);
         }
-        self.config.placement = placement;
+        self.config.scheduler = scheduler;
+        self.config.commit = scheduler.commit();
         self.config.window_mode = window_mode;
         self.config.redundancy = redundancy;
     }

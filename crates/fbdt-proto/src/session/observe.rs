@@ -20,7 +20,7 @@ impl Session {
             duplicate_bytes: self.totals.duplicate,
             receive_memory: self.receive_memory(),
             receive_buffer_peak: self.totals.held_peak,
-            placement: self.scheduler.name(),
+            scheduler: self.scheduler.name(),
         }
     }
 
@@ -65,6 +65,7 @@ impl Session {
             copied_suspect: copied(CopyReason::Suspect),
             copied_overdue: copied(CopyReason::Overdue),
             copied_idle: copied(CopyReason::Idle),
+            copied_scheduled: copied(CopyReason::Scheduled),
             received: counters.received,
             duplicate: counters.duplicate,
             retransmitted_share: if sent == 0 { 0.0 } else { again as f64 / sent as f64 },

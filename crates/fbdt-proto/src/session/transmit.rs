@@ -10,7 +10,7 @@ use super::streams::LEAST_CAPACITY;
 use crate::config::{Redundancy, WindowMode};
 use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::ranges::RangeSet;
-use crate::schedule::PlacementRequest;
+use crate::schedule::{JustInTime, PlacementRequest, Scheduler};
 use crate::stats::WhyIdle;
 use crate::stream::SendState;
 use crate::time::Instant;
@@ -157,7 +157,9 @@ impl Session {
         let done = self.transmit_lost(now, path, &views, out)
             || self.transmit_copy(now, path, &views, CopyReason::Suspect, out)
             || self.transmit_copy(now, path, &views, CopyReason::Overdue, out)
-            || self.transmit_new(now, path, &views, out);
+            || self.transmit_repeated(now, path, &views, out)
+            || self.transmit_new(now, path, &views, out)
+            || self.transmit_blocking(now, path, &views, out);
         if done {
             self.paths[path].idle_since = None;
             return;
@@ -234,21 +236,43 @@ impl Session {
             }
             let acked = stream.send.cumulative();
             let sharing = self.busy.sharing(stream.send.class);
+            let limit = stream.send.allowance(credit);
+            let backlog = stream.send.backlog();
             let request = PlacementRequest {
+                now,
                 paths: views,
                 path,
+                stream: id,
                 windows: &mut stream.send.windows,
                 bound,
+                limit,
                 acked,
+                backlog,
                 frame,
                 size,
                 sharing,
             };
-            let Some(range) = self.scheduler.place(request) else {
-                let late = crate::path::lead(views, path) > 0;
-                self.why_idle[path] = if late { WhyIdle::TooLate } else { WhyIdle::WindowsFull };
+            // The session's own words go the product's way under any policy.
+            let placed = if id == StreamId::CONTROL {
+                JustInTime.place(request)
+            } else {
+                self.scheduler.place(request)
+            };
+            let Some(range) = placed else {
+                self.why_idle[path] = if self.scheduler.defers() {
+                    WhyIdle::LeftToAnother
+                } else if crate::path::lead(views, path) > 0 {
+                    WhyIdle::TooLate
+                } else {
+                    WhyIdle::WindowsFull
+                };
                 continue;
             };
+            // Who was left without bytes in favour of this path asks again
+            // when it has had its share.
+            if self.scheduler.defers() && range.end - range.start >= views[path].room {
+                self.news += 1;
+            }
             stream.send.windows.take(range.clone());
             self.why_idle[path] = WhyIdle::Sending;
             self.emit(now, path, &views[path], id, range, None, out);
@@ -313,6 +337,9 @@ impl Session {
         }
         if let Some(subflow) = &mut state.subflow {
             subflow.answers.ask(now);
+            if self.scheduler.is_redundant() {
+                stream.send.carried.insert(subflow.id, range.end);
+            }
         }
         state.in_flight.push(Chunk {
             stream: id,

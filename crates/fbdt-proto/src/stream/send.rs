@@ -1,11 +1,12 @@
 //! The sending half of a stream.
 
+use alloc::collections::BTreeMap;
 use core::ops::Range;
 
 use super::SendBuffer;
 use crate::error::{SessionError, StreamError};
 use crate::ranges::RangeSet;
-use crate::units::{Class, StreamId};
+use crate::units::{Class, StreamId, SubflowId};
 use crate::window::Windows;
 use crate::wire::AckFrame;
 
@@ -47,6 +48,8 @@ pub struct SendStream {
     pub capacity: u64,
     /// New bytes given to paths, for fairness among streams (F12).
     pub served: u64,
+    /// How far each subflow has carried it, under a redundant scheduler.
+    pub carried: BTreeMap<SubflowId, u64>,
 }
 
 impl SendStream {
@@ -67,6 +70,7 @@ impl SendStream {
             writer_blocked: false,
             capacity,
             served: 0,
+            carried: BTreeMap::new(),
         }
     }
 
@@ -110,11 +114,23 @@ impl SendStream {
     /// session's credit, and the end.
     #[must_use]
     pub fn bound(&self, session_credit: u64) -> u64 {
-        let credit = self.highest_sent().saturating_add(session_credit);
-        let data = self.limit.min(credit);
+        let data = self.allowance(session_credit);
         // The end costs no credit: it may go out when all data may.
         let end = u64::from(self.state == SendState::Finished && data >= self.buffer.end());
         data.min(self.buffer.end()) + end
+    }
+
+    /// Offset up to which the peer's limit and the session's credit allow
+    /// data, whether there is any or not.
+    #[must_use]
+    pub fn allowance(&self, session_credit: u64) -> u64 {
+        self.limit.min(self.highest_sent().saturating_add(session_credit))
+    }
+
+    /// End of what was ever sent, the stream's own end included.
+    #[must_use]
+    pub const fn sent_end(&self) -> u64 {
+        self.highest_sent
     }
 
     /// Takes what fits of `data`; says how much.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Config, Limits, Placement, Redundancy, WindowMode};
+use fbdt_proto::{Config, Limits, Redundancy, SchedulerKind, WindowMode};
 use serde::{Deserialize, Serialize};
 
 use crate::link::LinkParameters;
@@ -173,7 +173,8 @@ pub enum PlanError {
     Config(#[from] fbdt_proto::ConfigError),
 }
 
-pub(crate) const PLACEMENTS: [Placement; 2] = [Placement::TwoEnded, Placement::JustInTime];
+pub(crate) const PLACEMENTS: [SchedulerKind; 2] =
+    [SchedulerKind::TwoEnded, SchedulerKind::JustInTime];
 pub(crate) const WINDOW_MODES: [WindowMode; 2] = [WindowMode::Pipelined, WindowMode::Thesis];
 pub(crate) const REDUNDANCIES: [Redundancy; 3] =
     [Redundancy::ExpectedArrival, Redundancy::RttWait, Redundancy::Off];
@@ -195,7 +196,12 @@ impl Setup {
     fn config(&self, end: usize) -> Result<Config, PlanError> {
         let [stream, session, max_stream] = self.receive_kib.map(|kib| kib << 10);
         Ok(Config {
-            placement: named("placement", &self.placement[end], &PLACEMENTS, Placement::name)?,
+            scheduler: named(
+                "placement",
+                &self.placement[end],
+                &SchedulerKind::ALL,
+                SchedulerKind::name,
+            )?,
             window_mode: named("window_mode", &self.window_mode, &WINDOW_MODES, WindowMode::name)?,
             redundancy: named("redundancy", &self.redundancy, &REDUNDANCIES, Redundancy::name)?,
             window: (self.window_kib[0] << 10, self.window_kib[1] << 10),

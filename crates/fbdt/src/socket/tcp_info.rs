@@ -11,6 +11,9 @@ use nix::libc;
 /// Bytes asked for; `struct tcp_info` of Linux 6.x has about 250.
 const SIZE: usize = 280;
 
+/// Slow-start threshold before the first loss, in segments.
+const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
 /// `struct tcp_info` of linux/tcp.h as the kernel filled it in. Fields that an older kernel does
 /// not have read as zero.
 pub(crate) struct TcpInfo {
@@ -24,6 +27,7 @@ mod offset {
     pub(super) const SACKED: usize = 28;
     pub(super) const RTT: usize = 68;
     pub(super) const RTTVAR: usize = 72;
+    pub(super) const SND_SSTHRESH: usize = 76;
     pub(super) const SND_CWND: usize = 80;
     pub(super) const BYTES_ACKED: usize = 120;
     pub(super) const NOTSENT_BYTES: usize = 144;
@@ -82,6 +86,10 @@ impl TcpInfo {
             rttvar: micros(offset::RTTVAR),
             min_rtt: self.min_rtt(),
             cwnd: packets(offset::SND_CWND),
+            ssthresh: match self.u32_at(offset::SND_SSTHRESH) {
+                INFINITE_SSTHRESH.. => u64::MAX,
+                segments => u64::from(segments) * u64::from(mss),
+            },
             mss,
             in_flight: self.first_sent().saturating_sub(acked_total),
             sacked: packets(offset::SACKED),
@@ -124,6 +132,7 @@ mod tests {
         assert!((10_000..=10_001).contains(&sample.acked_total));
         assert_eq!(sample.in_flight, 0);
         assert_eq!(sample.unsent, 5);
+        assert_eq!(sample.ssthresh, u64::MAX, "nothing was lost yet");
         assert!(sample.mss > 500 && sample.cwnd >= u64::from(sample.mss));
         assert!(sample.srtt > Duration::ZERO && sample.min_rtt > Duration::ZERO);
         assert!(sample.min_rtt < Duration::from_secs(60));

@@ -15,7 +15,7 @@ Examples:
   sumrate bench @link.txt --bytes 1G --streams 4
 
 Goodput is what the receiving application got, once. With --reverse the server sends, and then the
-server's own --placement, --window-mode, --redundancy and --cc decide how.";
+server's own --scheduler, --window-mode, --redundancy and --cc decide how.";
 
 /// Arguments of `sumrate bench`.
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ pub use credential::{CredentialAction, CredentialArgs};
 pub use listen::{ProxyAddress, ProxyAuth, ProxyAuthError};
 pub use path::{PathArg, PathArgError, PathBinding};
 pub use protocol::{
-    CongestionArg, PlacementArg, ProtocolArgs, RedundancyArg, SecondsError, WindowModeArg, seconds,
+    CongestionArg, ProtocolArgs, RedundancyArg, SchedulerArg, SecondsError, WindowModeArg, seconds,
 };
 pub use serve::ServeArgs;
 pub use status::StatusArgs;

@@ -4,7 +4,9 @@ use std::convert::Infallible;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use fbdt_proto::SchedulerKind;
 
 /// How this end sends. Each end's flags govern what that end sends.
 #[derive(Debug, Clone, Args)]
@@ -14,9 +16,11 @@ pub struct ProtocolArgs {
     /// algorithm of this kernel [default: cubic]
     #[arg(long = "cc", value_name = "ALGORITHM")]
     pub congestion_control: Option<CongestionArg>,
-    /// Which bytes a path sends next
-    #[arg(long, value_enum)]
-    pub placement: Option<PlacementArg>,
+    /// Which bytes a path sends next. Others than just-in-time and two-ended are published schedulers
+    /// for comparison: they fill the TCP window and make no early copies (--redundancy suspect)
+    /// [default: just-in-time]
+    #[arg(long, value_enum, value_name = "NAME", alias = "placement")]
+    pub scheduler: Option<SchedulerArg>,
     /// Windows overlap, or one fixed window at a time as in the thesis
     #[arg(long, value_enum)]
     pub window_mode: Option<WindowModeArg>,
@@ -41,13 +45,27 @@ pub struct ProtocolArgs {
     pub insecure_plaintext: bool,
 }
 
-/// Placement of new bytes on paths (rule F3b).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PlacementArg {
-    /// The forward path from the window's front, the others downward from the top of their segments
-    TwoEnded,
-    /// Every path at the offset that is needed when its bytes arrive
-    JustInTime,
+/// Which bytes a path sends next (rule F3b).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchedulerArg(pub SchedulerKind);
+
+impl ValueEnum for SchedulerArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: [SchedulerArg; SchedulerKind::ALL.len()] = {
+            let mut all = [SchedulerArg(SchedulerKind::JustInTime); SchedulerKind::ALL.len()];
+            let mut index = 0;
+            while index < all.len() {
+                all[index] = SchedulerArg(SchedulerKind::ALL[index]);
+                index += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()).help(self.0.describe()))
+    }
 }
 
 /// Window mode (rule F5).
@@ -66,6 +84,8 @@ pub enum RedundancyArg {
     ExpectedArrival,
     /// Resend after one RTT of the other side
     RttWait,
+    /// Resend what paths owe that have fallen silent
+    Suspect,
     /// Never
     Off,
 }

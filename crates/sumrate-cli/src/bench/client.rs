@@ -202,10 +202,10 @@ mod tests {
     use crate::service::{BenchLimit, read_request};
     use crate::tunnel::in_memory::{PipeTunnel, pipe_tunnel};
 
-    fn sending(placement: &str) -> SendingReport {
+    fn sending(scheduler: &str) -> SendingReport {
         SendingReport {
             congestion_control: "cubic".to_owned(),
-            placement: placement.to_owned(),
+            scheduler: scheduler.to_owned(),
             window_mode: "pipelined".to_owned(),
             redundancy: "off".to_owned(),
             window_bytes: WindowReport { min: 1, max: 2 },
@@ -256,7 +256,7 @@ mod tests {
             assert!(report.verified && report.goodput_mbps > 0.0);
             assert!(report.stream_goodput_mbps.min > 0.0 && report.jain_index > 1.0 / 3.0);
             let sent_by_client = direction == BenchDirection::ClientToServer;
-            assert_eq!(report.placement == "client's", sent_by_client);
+            assert_eq!(report.scheduler == "client's", sent_by_client);
         }
     }
 

@@ -22,8 +22,8 @@ pub struct Observation {
     pub paths: Vec<PathObservation>,
     /// Most bytes of the session that ever waited for earlier ones.
     pub receive_buffer_peak_bytes: u64,
-    /// Placement of the session's sender at this end.
-    pub placement: String,
+    /// Scheduler of the session's sender at this end.
+    pub scheduler: String,
 }
 
 /// What one end saw of a path during the counted time.
@@ -107,6 +107,7 @@ fn summarise(
                 suspect: since(|path| path.redundant.suspect),
                 overdue: since(|path| path.redundant.overdue),
                 idle: since(|path| path.redundant.idle),
+                scheduled: since(|path| path.redundant.scheduled),
             },
             rtt_ms: median(rtts.map(|path| path.rtt_ms).collect()).unwrap_or(path.rtt_ms),
             retransmitted_share: path.retransmitted_share,
@@ -117,7 +118,7 @@ fn summarise(
         cpu_s,
         paths: last.iter().flat_map(|last| &last.paths).map(path).collect(),
         receive_buffer_peak_bytes: last.as_ref().map_or(0, |last| last.receive_buffer_peak_bytes),
-        placement: last.map(|last| last.placement).unwrap_or_default(),
+        scheduler: last.map(|last| last.scheduler).unwrap_or_default(),
     }
 }
 

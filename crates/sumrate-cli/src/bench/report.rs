@@ -16,8 +16,8 @@ pub const BENCH_SCHEMA: &str = "sumrate.bench.v1";
 pub struct SendingReport {
     /// Congestion control.
     pub congestion_control: String,
-    /// Placement.
-    pub placement: String,
+    /// Scheduler.
+    pub scheduler: String,
     /// Window mode.
     pub window_mode: String,
     /// Redundancy rule.
@@ -92,8 +92,8 @@ pub struct BenchReport {
     pub direction: BenchDirection,
     /// Congestion control of the sender.
     pub congestion_control: String,
-    /// Placement of the sender.
-    pub placement: String,
+    /// Scheduler of the sender.
+    pub scheduler: String,
     /// Window mode of the sender.
     pub window_mode: String,
     /// Redundancy rule of the sender.
@@ -214,7 +214,7 @@ pub(super) fn compose(
         command: frame.command,
         direction: frame.direction,
         congestion_control: sending.congestion_control,
-        placement: sending.placement,
+        scheduler: sending.scheduler,
         window_mode: sending.window_mode,
         redundancy: sending.redundancy,
         window_bytes: sending.window_bytes,

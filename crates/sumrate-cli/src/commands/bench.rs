@@ -181,7 +181,7 @@ fn print(report: &BenchReport) -> std::io::Result<()> {
             BenchDirection::ServerToClient => "server",
         },
         report.congestion_control,
-        report.placement
+        report.scheduler
     ))
 }
 

@@ -6,11 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use fbdt::{CongestionControl, Link, LinkError, LocalBinding, PathSpec, ServerAddress};
-use fbdt_proto::{Config, ConfigError, Placement, Redundancy, WindowMode};
+use fbdt_proto::{Config, ConfigError, Redundancy, WindowMode};
 use tokio::net::TcpListener;
 
 use crate::args::{
-    CongestionArg, PathArg, PathBinding, PlacementArg, ProtocolArgs, RedundancyArg, WindowModeArg,
+    CongestionArg, PathArg, PathBinding, ProtocolArgs, RedundancyArg, SchedulerArg, WindowModeArg,
 };
 use crate::bench::{SendingReport, WindowReport};
 use crate::socket::CongestionRefusal;
@@ -257,11 +257,8 @@ fn path_spec(path: &PathArg) -> PathSpec {
 /// The protocol's configuration.
 pub(super) fn protocol(args: &ProtocolArgs) -> Result<Config, SetupError> {
     let mut config = Config::default();
-    if let Some(placement) = args.placement {
-        config.placement = match placement {
-            PlacementArg::TwoEnded => Placement::TwoEnded,
-            PlacementArg::JustInTime => Placement::JustInTime,
-        };
+    if let Some(SchedulerArg(kind)) = args.scheduler {
+        config = config.with_scheduler(kind);
     }
     if let Some(mode) = args.window_mode {
         config.window_mode = match mode {
@@ -274,6 +271,7 @@ pub(super) fn protocol(args: &ProtocolArgs) -> Result<Config, SetupError> {
         config.redundancy = match redundancy {
             RedundancyArg::ExpectedArrival => Redundancy::ExpectedArrival,
             RedundancyArg::RttWait => Redundancy::RttWait,
+            RedundancyArg::Suspect => Redundancy::Suspect,
             RedundancyArg::Off => Redundancy::Off,
         };
     }
@@ -349,7 +347,7 @@ fn default_congestion_control() -> CongestionControl {
 pub(super) fn sending(cc: &CongestionControl, config: &Config) -> SendingReport {
     SendingReport {
         congestion_control: cc.to_string(),
-        placement: config.placement.name().to_owned(),
+        scheduler: config.scheduler.name().to_owned(),
         window_mode: config.window_mode.name().to_owned(),
         redundancy: config.redundancy.name().to_owned(),
         window_bytes: match config.window_mode {

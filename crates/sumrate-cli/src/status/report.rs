@@ -59,7 +59,7 @@ pub struct SessionReport {
     /// The session's id in hexadecimal, the same on both ends.
     pub id: String,
     /// Which bytes this end's paths send next.
-    pub placement: String,
+    pub scheduler: String,
     /// Stream bytes sent for the first time.
     pub sent_bytes: u64,
     /// Stream bytes sent a second time.
@@ -134,6 +134,8 @@ pub struct RedundantReport {
     pub overdue: u64,
     /// The path had nothing else to do.
     pub idle: u64,
+    /// The scheduler sends them twice by its own rule.
+    pub scheduled: u64,
 }
 
 /// One stream.
@@ -186,7 +188,7 @@ impl SessionReport {
         };
         Self {
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
-            placement: stats.placement.to_owned(),
+            scheduler: stats.scheduler.to_owned(),
             sent_bytes: stats.new_bytes,
             redundant_bytes: stats.redundant_bytes,
             received_bytes: stats.received_bytes,
@@ -220,6 +222,7 @@ impl PathReport {
                 suspect: stats.copied_suspect,
                 overdue: stats.copied_overdue,
                 idle: stats.copied_idle,
+                scheduled: stats.copied_scheduled,
             },
             received_bytes: stats.received.saturating_sub(stats.duplicate),
             duplicate_bytes: stats.duplicate,

@@ -48,7 +48,7 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
         out,
         "\nsession {}, {}: sent {}, redundant {}, received {}, {} open streams",
         session.id.get(..8).unwrap_or(&session.id),
-        session.placement,
+        session.scheduler,
         bytes(session.sent_bytes),
         bytes(session.redundant_bytes),
         bytes(session.received_bytes),

@@ -23,12 +23,14 @@ fn sum(report: &Value, list: &str, key: &str) -> f64 {
 
 #[test]
 fn a_number_of_bytes_in_both_directions_and_modes() {
-    let server = Server::start(&["--placement", "two-ended"]);
+    let server = Server::start(&["--scheduler", "two-ended"]);
     for more in [
         vec!["--bytes", "30M", "--verify"],
         vec!["--bytes", "30M", "--reverse", "--verify"],
         vec!["--bytes", "30M", "--streams", "3"],
-        vec!["--bytes", "30M", "--placement", "two-ended"],
+        vec!["--bytes", "30M", "--scheduler", "two-ended"],
+        vec!["--bytes", "30M", "--scheduler", "minrtt", "--verify"],
+        vec!["--bytes", "30M", "--scheduler", "redundant"],
         vec!["--bytes", "2M", "--window-mode", "thesis", "--redundancy", "rtt-wait"],
         vec!["--bytes", "30M", "--redundancy", "off", "--forward", "b", "--cc", "reno"],
     ] {
@@ -42,7 +44,7 @@ fn a_number_of_bytes_in_both_directions_and_modes() {
         let reverse = more.contains(&"--reverse");
         assert_eq!(report["direction"] == "server_to_client", reverse);
         let two_ended = reverse || more.contains(&"two-ended");
-        assert_eq!(report["placement"] == "two-ended", two_ended, "{more:?}");
+        assert_eq!(report["scheduler"] == "two-ended", two_ended, "{more:?}");
     }
 }
 

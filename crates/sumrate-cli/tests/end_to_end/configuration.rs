@@ -43,7 +43,7 @@ fn paths_and_protocol() {
     up(&["--path", "a=lo", "--path", "a=lo"], &["two paths are called a"]);
     up(&["--path", "a=lo", "--forward", "b"], &["--forward b", "a"]);
     up(&["--cc", "nonsense"], &["--cc nonsense", "cubic"]);
-    up(&["--placement", "x"], &["two-ended", "just-in-time"]);
+    up(&["--scheduler", "x"], &["two-ended", "just-in-time", "minrtt", "musher"]);
     up(&["--linger", "x"], &["seconds"]);
     up(&["--thesis-window", "64K"], &["--thesis-window", "--window-mode thesis"]);
     up(&["--window-mode", "thesis", "--window", "1M"], &["--window", "--thesis-window"]);

@@ -1,28 +1,11 @@
 //! What a session can be told before it starts.
 
+mod scheduler;
+
+pub use scheduler::{CommitRule, SchedulerKind};
+
 use alloc::string::String;
 use core::time::Duration;
-
-/// Which bytes a path sends next (F3b).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// The paper's: forward from the front, backward from segment tops.
-    TwoEnded,
-    /// Each path's bytes where delivery will be when they arrive.
-    #[default]
-    JustInTime,
-}
-
-impl Placement {
-    /// The name used in flags and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TwoEnded => "two-ended",
-            Self::JustInTime => "just-in-time",
-        }
-    }
-}
 
 /// How windows follow each other (F5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +36,8 @@ pub enum Redundancy {
     ExpectedArrival,
     /// The paper's: after waiting one RTT of the other side.
     RttWait,
+    /// Only what suspect paths owe, as MPTCP reinjects after a timeout.
+    Suspect,
     /// Never; only bytes of closed subflows are sent again.
     Off,
 }
@@ -64,6 +49,7 @@ impl Redundancy {
         match self {
             Self::ExpectedArrival => "expected-arrival",
             Self::RttWait => "rtt-wait",
+            Self::Suspect => "suspect",
             Self::Off => "off",
         }
     }
@@ -98,7 +84,9 @@ impl Default for Limits {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Which bytes a path sends next.
-    pub placement: Placement,
+    pub scheduler: SchedulerKind,
+    /// Up to what a path takes bytes.
+    pub commit: CommitRule,
     /// How windows follow each other.
     pub window_mode: WindowMode,
     /// When second copies are sent.
@@ -143,7 +131,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            placement: Placement::default(),
+            scheduler: SchedulerKind::default(),
+            commit: CommitRule::default(),
             window_mode: WindowMode::default(),
             redundancy: Redundancy::default(),
             forward: None,
@@ -222,6 +211,13 @@ impl Config {
     /// Largest window of either mode, in bytes.
     pub const MAX_WINDOW: u64 = 1 << 30;
 
+    /// The same with another scheduler and the transport's rules that go with
+    /// it.
+    #[must_use]
+    pub fn with_scheduler(self, scheduler: SchedulerKind) -> Self {
+        Self { scheduler, commit: scheduler.commit(), redundancy: scheduler.redundancy(), ..self }
+    }
+
     /// Checks that a session can start with this.
     ///
     /// # Errors
@@ -283,6 +279,19 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scheduler_brings_the_rules_that_it_is_published_with() {
+        let config = Config::default();
+        assert_eq!(config.clone().with_scheduler(config.scheduler), config);
+        let minrtt = config.with_scheduler(SchedulerKind::MinRtt);
+        assert_eq!(minrtt.redundancy, Redundancy::Suspect);
+        assert_eq!(minrtt.commit, CommitRule::Window);
+        let mut names: alloc::vec::Vec<_> = SchedulerKind::ALL.iter().map(|k| k.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SchedulerKind::ALL.len());
+    }
 
     #[test]
     fn defaults_are_valid_and_bad_values_are_named() {

@@ -1,0 +1,50 @@
+//! Lowest RTT first: minRTT without its handling of blocked buffers.
+
+use core::ops::Range;
+
+use super::min_rtt::picked;
+use super::{PlacementRequest, Scheduler};
+use crate::units::{Direction, PathId};
+
+/// Of the paths whose congestion window has room, the one with the lowest
+/// smoothed RTT gets the lowest unsent bytes.
+#[derive(Debug)]
+pub struct LowestRttFirst;
+
+impl Scheduler for LowestRttFirst {
+    fn name(&self) -> &'static str {
+        "lrf"
+    }
+
+    fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
+        if !picked(request.paths, request.path) {
+            return None;
+        }
+        request.front()
+    }
+
+    fn direction(&self, _path: PathId) -> Direction {
+        Direction::InOrder
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::tests::{Fixture, path};
+    use crate::schedule::{BlockedRequest, Unblocking};
+    use crate::time::Instant;
+    use alloc::vec;
+
+    #[test]
+    fn the_lowest_rtt_with_room_takes_the_front_and_blockers_are_left_alone() {
+        let paths = vec![path(0, 40, 50_000), path(1, 10, 20_000)];
+        let mut f = Fixture::new(LowestRttFirst, paths, 100_000);
+        assert_eq!(f.send(0), None, "the fast path has room");
+        assert_eq!(f.send(1), Some(0..10_000));
+        assert_eq!(f.send(1), Some(10_000..20_000));
+        assert_eq!(f.send(0), Some(20_000..30_000), "its window is full");
+        let request = BlockedRequest { now: Instant::ZERO, paths: &f.paths, path: 1, owner: 0 };
+        assert_eq!(LowestRttFirst.unblock(&request), Unblocking::default());
+    }
+}

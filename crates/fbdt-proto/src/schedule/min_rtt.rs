@@ -1,0 +1,152 @@
+//! The default scheduler of MPTCP (RFC 6182's implementation up to 0.95):
+//! lowest RTT first, opportunistic retransmission and penalisation.
+
+use alloc::collections::BTreeMap;
+use core::ops::Range;
+
+use super::{BlockedRequest, PlacementRequest, Scheduler, Unblocking};
+use crate::path::PathView;
+use crate::time::Instant;
+use crate::units::{Direction, PathId};
+
+/// A missing byte is sent again if its owner's RTT is more than this many
+/// times that of the path which waits ...
+const RESEND_RATIO: u32 = 4;
+/// ... or its owner's congestion window is down to this many segments.
+const SMALL_WINDOW: u64 = 4;
+
+/// Of the paths whose congestion window has room, the one with the lowest
+/// smoothed RTT gets the lowest unsent bytes. When a byte is missing that a
+/// slower path holds and nothing new may be sent, the picked path sends it
+/// too, and that path's window is halved, at most once per RTT.
+#[derive(Debug, Default)]
+pub struct MinRtt {
+    blockers: Blockers,
+}
+
+impl Scheduler for MinRtt {
+    fn name(&self) -> &'static str {
+        "minrtt"
+    }
+
+    fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
+        if !picked(request.paths, request.path) {
+            return None;
+        }
+        request.front()
+    }
+
+    fn direction(&self, _path: PathId) -> Direction {
+        Direction::InOrder
+    }
+
+    fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
+        self.blockers.handle(request)
+    }
+}
+
+/// Whether bytes could go at once: its TCP would send them now.
+fn has_room(path: &PathView) -> bool {
+    path.usable && path.ready && path.room > 0
+}
+
+/// The path with the lowest RTT of all that are usable, with room or not.
+#[must_use]
+pub(super) fn fastest(paths: &[PathView]) -> Option<usize> {
+    let usable = paths.iter().enumerate().filter(|(_, p)| p.usable);
+    usable.min_by_key(|(_, p)| p.srtt).map(|(index, _)| index)
+}
+
+/// Whether `asking` is the pick: no other path with room has a lower RTT.
+#[must_use]
+pub(super) fn picked(paths: &[PathView], asking: usize) -> bool {
+    let candidates = paths.iter().enumerate().filter(|(i, p)| *i == asking || has_room(p));
+    candidates.min_by_key(|(_, p)| p.srtt).is_some_and(|(index, _)| index == asking)
+}
+
+/// Opportunistic retransmission and penalisation, as minRTT, BLEST and ECF
+/// do it.
+#[derive(Debug, Default)]
+pub(super) struct Blockers {
+    /// When each path last had another one punished.
+    punished: BTreeMap<PathId, Instant>,
+}
+
+impl Blockers {
+    pub(super) fn handle(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
+        let paths = request.paths;
+        let (Some(own), Some(owner)) = (paths.get(request.path), paths.get(request.owner)) else {
+            return Unblocking::default();
+        };
+        if request.path == request.owner || !picked(paths, request.path) {
+            return Unblocking::default();
+        }
+        let last = self.punished.get(&own.id);
+        let lately = last.is_some_and(|at| request.now.saturating_since(*at) < own.srtt);
+        let punish = !lately && own.srtt < owner.srtt;
+        if punish {
+            self.punished.insert(own.id, request.now);
+        }
+        let resend = owner.window <= SMALL_WINDOW * owner.mss
+            || own.srtt * RESEND_RATIO < owner.srtt
+            || !owner.usable;
+        Unblocking { resend, punish }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::tests::{Fixture, path};
+    use alloc::vec;
+    use core::time::Duration;
+
+    #[test]
+    fn the_lowest_rtt_with_window_room_is_filled_first() {
+        let paths = vec![path(0, 40, 20_000), path(1, 10, 20_000), path(2, 20, 10_000)];
+        let mut f = Fixture::new(MinRtt::default(), paths, 100_000);
+        assert_eq!(f.send(0), None);
+        assert_eq!(f.send(2), None);
+        assert_eq!(f.send(1), Some(0..10_000));
+        assert_eq!(f.send(1), Some(10_000..20_000));
+        assert_eq!(f.send(0), None, "path 2 is faster and has room");
+        assert_eq!(f.send(2), Some(20_000..30_000));
+        assert_eq!(f.send(0), Some(30_000..40_000));
+        f.paths[1].held = 0;
+        f.paths[1].room = 20_000;
+        assert_eq!(f.send(0), None, "the fastest has room again");
+        f.paths[1].usable = false;
+        assert_eq!(f.send(0), Some(40_000..50_000), "a suspect path has none");
+    }
+
+    #[test]
+    fn a_blocking_byte_is_sent_again_and_its_owner_punished_once_per_rtt() {
+        let paths = vec![path(0, 41, 50_000), path(1, 10, 20_000)];
+        let mut scheduler = MinRtt::default();
+        let mut unblock = |ms: u64, path, owner| {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            scheduler.unblock(&BlockedRequest { now, paths: &paths, path, owner })
+        };
+        let both = Unblocking { resend: true, punish: true };
+        assert_eq!(unblock(0, 1, 0), both);
+        assert_eq!(unblock(9, 1, 0), Unblocking { resend: true, punish: false });
+        assert_eq!(unblock(10, 1, 0), both, "an RTT of the fast path later");
+        assert_eq!(unblock(99, 0, 1), Unblocking::default(), "not from fast to slow");
+    }
+
+    #[test]
+    fn a_blocker_less_than_four_times_slower_is_only_punished() {
+        let mut paths = vec![path(0, 40, 50_000), path(1, 10, 20_000)];
+        let unblock = |paths: &[PathView]| {
+            let now = Instant::ZERO;
+            MinRtt::default().unblock(&BlockedRequest { now, paths, path: 1, owner: 0 })
+        };
+        assert_eq!(unblock(&paths), Unblocking { resend: false, punish: true });
+        paths[0].window = 4000;
+        assert!(unblock(&paths).resend, "four segments: it may be stuck");
+        paths[1].room = 0;
+        assert!(unblock(&paths).resend, "who asks has room");
+        paths[0].srtt = paths[1].srtt;
+        assert!(!unblock(&paths).punish, "not slower");
+    }
+}

@@ -1,0 +1,99 @@
+//! What schedulers send a second time by their own rules: all bytes
+//! (redundant), or those that block a stream (minRTT, BLEST, ECF).
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::Session;
+use crate::path::{CopyReason, PathView};
+use crate::schedule::BlockedRequest;
+use crate::stream::SendState;
+use crate::time::Instant;
+use crate::units::StreamId;
+
+impl Session {
+    /// A redundant scheduler's path goes on where it is in each stream: what
+    /// others sent and nobody acknowledged yet comes before new bytes.
+    pub(super) fn transmit_repeated(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(subflow) = self.paths[path].subflow.as_ref().map(|s| s.id) else {
+            return false;
+        };
+        if !self.scheduler.is_redundant() {
+            return false;
+        }
+        let frame = self.paths[path].frame();
+        let next = self.busy.ids().filter(|id| *id != StreamId::CONTROL).find_map(|id| {
+            let send = &self.streams.get(&id)?.send;
+            let at = send.carried.get(&subflow).copied().unwrap_or(0);
+            let gap = send.unacknowledged(at..send.sent_end())?;
+            Some((id, gap.start..gap.end.min(gap.start + frame)))
+        });
+        let Some((id, range)) = next else { return false };
+        self.emit(now, path, &views[path], id, range, Some(CopyReason::Scheduled), out);
+        true
+    }
+
+    /// Streams that may not send on because a byte is missing: the scheduler
+    /// may have it sent again here, and its owner punished.
+    pub(super) fn transmit_blocking(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if !self.scheduler.defers() {
+            return false;
+        }
+        let blocked: Vec<StreamId> =
+            self.busy.ids().filter(|id| *id != StreamId::CONTROL && self.is_blocked(*id)).collect();
+        for id in blocked {
+            let Some((owner, range)) = self.missing(id) else { continue };
+            let answer = self.scheduler.unblock(&BlockedRequest { now, paths: views, path, owner });
+            if answer.punish {
+                self.paths[owner].punish();
+            }
+            if !answer.resend || self.carries_byte(path, id, range.start) {
+                continue;
+            }
+            let range = range.start..range.end.min(range.start + self.paths[path].frame());
+            self.emit(now, path, &views[path], id, range, Some(CopyReason::Scheduled), out);
+            return true;
+        }
+        false
+    }
+
+    /// Whether the stream has come to the receiver's limit, or to what the
+    /// sender may hold.
+    fn is_blocked(&self, id: StreamId) -> bool {
+        let Some(stream) = self.streams.get(&id) else { return false };
+        let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
+        let send = &stream.send;
+        match send.windows.unsent().first() {
+            Some(first) => first.start >= send.bound(credit),
+            None => send.writer_blocked && send.state() == SendState::Open,
+        }
+    }
+
+    /// The lowest bytes of the stream that are missing, and who has them.
+    fn missing(&self, id: StreamId) -> Option<(usize, Range<u64>)> {
+        let send = &self.streams.get(&id)?.send;
+        let gap = send.unacknowledged(send.cumulative()..send.sent_end())?;
+        self.paths.iter().enumerate().find_map(|(owner, state)| {
+            let holds = |range: &Range<u64>| range.contains(&gap.start);
+            let chunk = state.in_flight.iter().find(|c| c.stream == id && holds(&c.range))?;
+            Some((owner, gap.start..gap.end.min(chunk.range.end)))
+        })
+    }
+
+    /// Whether the path has this byte on its own way already.
+    fn carries_byte(&self, path: usize, id: StreamId, byte: u64) -> bool {
+        self.paths[path].in_flight.iter().any(|c| c.stream == id && c.range.contains(&byte))
+    }
+}
