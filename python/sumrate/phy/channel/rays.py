@@ -1,0 +1,115 @@
+"""What every channel model gives: rays between a transmitter and a receiver."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sumrate.phy.codebook import Pattern
+from sumrate.phy.decibels import decibels, linear
+from sumrate.phy.directions import Orientation
+from sumrate.phy.parameters import Floats, Integers, ParameterError, finite
+
+ABSENT_DB = -300.0
+"""Gain of a ray that is not there, where links have different numbers of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rays:
+    """Rays of one link, or of many: every field has the shape (..., rays).
+
+    Directions are the world's, in radians, pointing away from the device: departure as seen from
+    the transmitter, arrival as seen from the receiver. Gains are between isotropic antennas.
+
+    Raises:
+        ParameterError: shapes differ.
+
+    """
+
+    gain_db: Floats
+    """Power gain in dB, negative; `ABSENT_DB` if the ray is not there."""
+    delay_s: Floats
+    departure_azimuth: Floats
+    departure_elevation: Floats
+    arrival_azimuth: Floats
+    arrival_elevation: Floats
+    phase: Floats
+    """Of the signal at the carrier, radians."""
+    order: Integers
+    """Reflections on the way; 0 is the line of sight."""
+    vertices: Floats | None = None
+    """Corners of the way, transmitter and receiver among them: (..., rays, corners, 3), the last
+    one repeated; None where the model has no geometry."""
+
+    def __post_init__(self) -> None:
+        """Refuses fields that do not belong together."""
+        shape = np.shape(self.gain_db)
+        if len(shape) < 1 or shape[-1] < 1:
+            raise ParameterError("shape of gain_db", shape, "(..., rays) with at least one ray")
+        names = ["delay_s", "phase", "order"]
+        names += [
+            f"{end}_{a}" for end in ("departure", "arrival") for a in ("azimuth", "elevation")
+        ]
+        for name in names:
+            if np.shape(getattr(self, name)) != shape:
+                raise ParameterError(f"shape of {name}", np.shape(getattr(self, name)), str(shape))
+
+    @property
+    def rays(self) -> int:
+        """Number of rays of each link."""
+        return int(self.gain_db.shape[-1])
+
+    def attenuated(self, loss_db: ArrayLike) -> "Rays":
+        """The same rays, each with a further loss in dB; shapes broadcast to (..., rays)."""
+        lost = np.broadcast_to(finite("loss_db", loss_db), self.gain_db.shape)
+        return replace(self, gain_db=np.maximum(self.gain_db - lost, ABSENT_DB))
+
+    def link(self, index: int | tuple[int, ...]) -> "Rays":
+        """The rays of one of many links."""
+        vertices = None if self.vertices is None else self.vertices[index]
+        return Rays(
+            self.gain_db[index],
+            self.delay_s[index],
+            self.departure_azimuth[index],
+            self.departure_elevation[index],
+            self.arrival_azimuth[index],
+            self.arrival_elevation[index],
+            self.phase[index],
+            self.order[index],
+            vertices,
+        )
+
+    def total_gain_db(self) -> Floats:
+        """Power gain of all rays together, between isotropic antennas: shape (...)."""
+        return decibels(linear(self.gain_db).sum(axis=-1))
+
+    def departure_gain_dbi(self, pattern: Pattern, facing: Orientation) -> Floats:
+        """Gain of every transmit beam towards every ray: shape (beams, ..., rays)."""
+        return pattern.gain_dbi(*facing.local(self.departure_azimuth, self.departure_elevation))
+
+    def arrival_gain_dbi(self, pattern: Pattern, facing: Orientation) -> Floats:
+        """Gain of every receive beam towards every ray: shape (beams, ..., rays)."""
+        return pattern.gain_dbi(*facing.local(self.arrival_azimuth, self.arrival_elevation))
+
+    def beam_gain_db(
+        self,
+        transmit: Pattern,
+        receive: Pattern,
+        transmit_facing: Orientation | None = None,
+        receive_facing: Orientation | None = None,
+    ) -> Floats:
+        """Power gain of every pair of beams: shape (transmit beams, receive beams, ...).
+
+        Powers of the rays add up: a channel of 2 GHz tells delays of half a nanosecond apart, so
+        that rays do not cancel each other over the band as a whole.
+        """
+        sent = linear(self.departure_gain_dbi(transmit, transmit_facing or Orientation()))
+        heard = linear(self.arrival_gain_dbi(receive, receive_facing or Orientation()))
+        return decibels(np.einsum("t...r,...r,s...r->ts...", sent, linear(self.gain_db), heard))
+
+    def delay_spread_s(self) -> Floats:
+        """Root mean square spread of the delays, weighted with power: shape (...)."""
+        weight = linear(self.gain_db)
+        weight = weight / weight.sum(axis=-1, keepdims=True)
+        mean = (weight * self.delay_s).sum(axis=-1, keepdims=True)
+        return np.asarray(np.sqrt((weight * np.square(self.delay_s - mean)).sum(axis=-1)))
