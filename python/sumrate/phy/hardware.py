@@ -4,7 +4,7 @@ Where a paper gives no number, the value is ours and was chosen so that the pape
 points come out; docs/channel.md lists which.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,16 +50,22 @@ def _panasonic() -> Radio:
     )
 
 
+def _qca9500_array() -> PlanarArray:
+    return PlanarArray(8, 4, element=PatchElement(front_to_back_db=20.0))
+
+
 def _qca9500() -> Radio:
     """Router and laptop of the dual-band poster and of the thesis: 32 elements, MCS 1 to 8."""
-    array = PlanarArray(8, 4)
+    array = _qca9500_array()
     return Radio(
         "qca9500",
         SINGLE_CARRIER.only([1, 2, 3, 4, 6, 7, 8]),
         Sender(mtu_bytes=1500, aggregate_bytes=65_535),
         codebook_36(array),
         quasi_omni(array),
-        power_dbm=10.0,
+        power_dbm=0.0,
+        noise_figure_db=10.0,
+        implementation_loss_db=12.4,
     )
 
 
@@ -67,14 +73,12 @@ def _qca9500_long() -> Radio:
     """The same with the longest aggregates of the standard: up to 2 Gbit/s of TCP at MCS 8."""
     made = _qca9500()
     sender = Sender(mtu_bytes=1500, aggregate_bytes=262_143)
-    return Radio("qca9500-long", made.table, sender, made.beams, made.listening, made.power_dbm)
+    return replace(made, name="qca9500-long", sender=sender, implementation_loss_db=7.3)
 
 
 def _rog() -> Radio:
     """Phone with 64 beams."""
-    array = PlanarArray(8, 4)
-    made = _qca9500()
-    return Radio("rog", made.table, made.sender, codebook_64(array), quasi_omni(array), 10.0)
+    return replace(_qca9500(), name="rog", beams=codebook_64(_qca9500_array()))
 
 
 def _wil6210() -> Radio:
@@ -87,7 +91,7 @@ def _wil6210() -> Radio:
         sector_grid(array, 9, 2),
         quasi_omni(array),
         power_dbm=4.0,
-        implementation_loss_db=0.0,
+        implementation_loss_db=6.5,
     )
 
 

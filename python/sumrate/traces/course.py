@@ -1,0 +1,262 @@
+"""Plays a scene: channel, beams, access and rate over time, and makes the link trace of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumrate.phy.blockage.screen import rays_loss_db
+from sumrate.phy.channel.rays import Rays
+from sumrate.phy.decibels import decibels, linear
+from sumrate.phy.directions import angles_of, unit_vectors
+from sumrate.phy.mcs import NONE
+from sumrate.phy.mobility import Track, times
+from sumrate.phy.parameters import Floats, Integers, whole
+from sumrate.traces.access_delay import AccessDelay
+from sumrate.traces.link_trace import NO_BEAM, NO_MCS, LinkTrace
+from sumrate.traces.scene import Scene
+
+CONNECTED, TRAINING, OUTAGE = range(3)
+"""Indices into the states of a link trace."""
+NOTHING_DBM = -150.0
+"""What the trace says where no beam is in use."""
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """Gains of all beams over time, linear; geometry may be coarser in time than blockage."""
+
+    sent: Floats
+    """Of the access point's beams: (beams, places, rays)."""
+    heard: Floats
+    """Of the client's beams: (beams, places, rays)."""
+    rays: Floats
+    """Power of every ray without blockage: (places, rays)."""
+    place: Integers
+    """Index of the place at every step: (steps,)."""
+    kept: tuple[Floats, Floats]
+    """Share of the power that passers-by let through at every step: of the line of sight, of the
+    other rays, each (steps,)."""
+    direct: Floats
+    """1 for the line of sight, 0 for reflections: (rays,)."""
+
+    def pair(self, ap_beam: int, client_beam: int, begin: int, end: int) -> Floats:
+        """Gain in dB of a pair of beams at steps begin to end: shape (end - begin,)."""
+        place = self.place[begin:end]
+        first, last = int(place[0]), int(place[-1]) + 1
+        each = self.sent[ap_beam, first:last] * self.rays[first:last]
+        each = each * self.heard[client_beam, first:last]
+        seen = (each * self.direct).sum(axis=1)[place - first]
+        reflected = (each * (1 - self.direct)).sum(axis=1)[place - first]
+        sight, other = (kept[begin:end] for kept in self.kept)
+        return decibels(seen * sight + reflected * other)
+
+    def sweep(self, step: int) -> Floats:
+        """Gain in dB of all pairs of beams at a step: (access point's, client's)."""
+        place = self.place[step]
+        through = self.direct * self.kept[0][step] + (1 - self.direct) * self.kept[1][step]
+        weighted = self.sent[:, place] * (self.rays[place] * through)
+        return decibels(weighted @ self.heard[:, place].T)
+
+
+def channel(scene: Scene, track: Track, generator: np.random.Generator) -> Channel:
+    """The channel of a scene along a track."""
+    moves = bool((track.steps_m > 1e-9).any() or np.ptp(track.yaw) > 1e-9)
+    every = max(1, round(scene.channel_step_s / scene.step_s)) if moves else track.times_s.size
+    places = np.arange(0, track.times_s.size, every)
+    rays = scene.room.rays(scene.access_point_m, track.positions_m[places])
+    rays = rays.attenuated(rays_loss_db(rays, scene.people, scene.room.frequency_hz))
+    lost = {"direct": np.zeros(track.times_s.size), "all": np.zeros(track.times_s.size)}
+    for passers in scene.passers:
+        lost[passers.target] += passers.process.loss_db(track.times_s, generator)
+    return Channel(
+        linear(rays.departure_gain_dbi(scene.radio.beams, scene.facing)),
+        linear(_client_gain_dbi(scene, rays, track.yaw[places])),
+        linear(rays.gain_db),
+        np.arange(track.times_s.size) // every,
+        (linear(-lost["direct"] - lost["all"]), linear(-lost["all"])),
+        (rays.order[0] == 0).astype(np.float64),
+    )
+
+
+def _client_gain_dbi(scene: Scene, rays: Rays, yaw: Floats) -> Floats:
+    """Gains of the client's beams towards all rays; the client is turned differently each time."""
+    directions = unit_vectors(rays.arrival_azimuth - yaw[:, np.newaxis], rays.arrival_elevation)
+    return scene.radio.beams.gain_dbi(*angles_of(directions))
+
+
+@dataclass
+class _Course:
+    """One course of a scene, step by step from event to event."""
+
+    scene: Scene
+    air: Channel
+    access: AccessDelay
+    generator: np.random.Generator
+    fading_db: Floats
+    rssi_dbm: Floats
+    beams: Integers
+    state: Integers
+
+    @property
+    def steps(self) -> int:
+        return int(self.rssi_dbm.size)
+
+    def run(self) -> None:
+        """Fills in strength, beams and state of every step."""
+        step = 0
+        while step < self.steps:
+            found = self._trained(step)
+            if found is None:
+                end = self._waited(step)
+                self._dark(step, end)
+                step = end
+            else:
+                step = self._connected(step, *found)
+
+    def _trained(self, step: int) -> tuple[int, int] | None:
+        """The pair of beams that wins a sweep, or None if none of them carries anything."""
+        strength = self.air.sweep(step) + self.scene.radio.power_dbm + self.fading_db[step]
+        error = self.generator.normal(0.0, self.scene.training.error_db, strength.shape)
+        ap_beam, client_beam = np.unravel_index(int((strength + error).argmax()), strength.shape)
+        if strength[ap_beam, client_beam] < self._least_dbm():
+            return None
+        return int(ap_beam), int(client_beam)
+
+    def _least_dbm(self) -> float:
+        return float(self.scene.radio.table.thresholds().min()) + self.scene.radio.noise_dbm
+
+    def _waited(self, step: int) -> int:
+        """The step at which the client has won its A-BFT, if it wants to at `step`."""
+        delay = self.access.delay_s(self.generator)
+        return min(self.steps, step + max(1, round(delay / self.scene.step_s)))
+
+    def _connected(self, begin: int, ap_beam: int, client_beam: int) -> int:
+        """Data flows until the next training; the step of that training."""
+        law, step_s = self.scene.training, self.scene.step_s
+        planned = begin + max(1, round(law.periodic_s / step_s))
+        patience = max(1, round(law.lost_after_s / step_s))
+        horizon = min(self.steps, planned)
+        strength = self._use(begin, horizon, ap_beam, client_beam)
+        lost = _first_run(strength < self._least_dbm(), patience)
+        weak = _first_run(strength < strength[0] - law.drop_db, patience)
+        if lost is None and weak is None:
+            return self._competing(horizon, ap_beam, client_beam)
+        if weak is not None and (lost is None or weak < lost):
+            return self._competing(begin + weak, ap_beam, client_beam)
+        return self._lost(begin + (lost or 0), horizon)
+
+    def _use(self, begin: int, end: int, ap_beam: int, client_beam: int) -> Floats:
+        """Notes a pair of beams as in use; its strength in dBm: (end - begin,)."""
+        gain = self.air.pair(ap_beam, client_beam, begin, end)
+        strength = gain + self.scene.radio.power_dbm + self.fading_db[begin:end]
+        self.rssi_dbm[begin:end] = strength
+        self.beams[begin:end] = ap_beam, client_beam
+        self.state[begin:end] = CONNECTED
+        return np.asarray(strength)
+
+    def _competing(self, begin: int, ap_beam: int, client_beam: int) -> int:
+        """The old beams are used until the A-BFT is won, or the link is lost before."""
+        if begin >= self.steps:
+            return self.steps
+        end = self._waited(begin)
+        strength = self._use(begin, end, ap_beam, client_beam)
+        self.state[begin:end] = TRAINING
+        patience = max(1, round(self.scene.training.lost_after_s / self.scene.step_s))
+        lost = _first_run(strength < self._least_dbm(), patience)
+        if lost is not None:
+            # It competes already: the wait does not begin anew.
+            self._dark(begin + lost, end)
+        return end
+
+    def _lost(self, begin: int, used: int) -> int:
+        """No beam works: nothing until the A-BFT is won; the step of that."""
+        end = self._waited(begin)
+        self._dark(begin, max(end, used))
+        return end
+
+    def _dark(self, begin: int, end: int) -> None:
+        self.rssi_dbm[begin:end] = NOTHING_DBM
+        self.beams[begin:end] = NO_BEAM
+        self.state[begin:end] = OUTAGE
+
+
+def _first_run(wrong: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], length: int) -> int | None:
+    """Index after the first `length` in a row that are true, or None."""
+    if wrong.size < length:
+        return None
+    total = np.concatenate([[0], np.cumsum(wrong)])
+    full = np.flatnonzero(total[length:] - total[:-length] == length)
+    return int(full[0]) + length if full.size else None
+
+
+def make(scene: Scene, seconds: float, seed: int, access: str = "dot11ad") -> LinkTrace:
+    """The link trace of a scene.
+
+    The same scene, length, seed and access give the same trace; another access changes how long
+    outages and trainings last, and what follows from that.
+
+    Args:
+        scene: what there is.
+        seconds: length.
+        seed: of everything random.
+        access: `dot11ad`, `jpoc` or `alone`.
+
+    Raises:
+        ParameterError: no such access, or a length that is not positive.
+
+    """
+    delay = scene.contention.named(access)
+    whole("seed", seed, 0)
+    instants = times(seconds, scene.step_s)
+    moving, blocking, fading, contending = np.random.default_rng(seed).spawn(4)
+    air = channel(scene, scene.drive(instants, moving), blocking)
+    steps = instants.size
+    course = _Course(
+        scene,
+        air,
+        delay,
+        contending,
+        scene.fluctuation.along(steps, scene.step_s, fading),
+        np.full(steps, NOTHING_DBM),
+        np.full((steps, 2), NO_BEAM, dtype=np.int64),
+        np.full(steps, OUTAGE, dtype=np.int64),
+    )
+    course.run()
+    origin = {
+        "scenario": scene.name,
+        "title": scene.title,
+        "seed": seed,
+        "seconds": seconds,
+        "access": access,
+        "clients": scene.contention.clients,
+        "radio": scene.radio.name,
+    }
+    return _with_rates(scene, course, origin, fading)
+
+
+def _with_rates(
+    scene: Scene, course: _Course, origin: dict[str, object], generator: np.random.Generator
+) -> LinkTrace:
+    """Adds scheme, rate, delay and loss to what was received."""
+    radio = scene.radio
+    snr = np.maximum(course.rssi_dbm - radio.noise_dbm, -60.0)
+    place = scene.rate_adaptation.choose(radio.table, snr, scene.step_s, generator)
+    place = np.where(course.state == OUTAGE, NONE, place)
+    errors = radio.table.frame_error_rate(place, snr, radio.sender.mtu_bytes)
+    phy_rate = np.append(radio.table.rates_mbps, 0.0)[place]
+    rate = radio.sender.ip_rate_mbps(phy_rate, errors)
+    rate = np.where(rate < 1.0, 0.0, rate)
+    carries = rate > 0
+    return LinkTrace(
+        scene.step_s,
+        rate,
+        np.where(carries, radio.sender.retry_delay_ms(phy_rate, errors), 0.0),
+        np.where(carries, radio.sender.residual_loss(errors), 0.0),
+        np.append(radio.table.indices, NO_MCS)[place],
+        course.rssi_dbm,
+        snr,
+        course.beams[:, 0],
+        course.beams[:, 1],
+        course.state,
+        origin,
+    )
