@@ -140,6 +140,20 @@ def test_beams_find_the_client() -> None:
     assert 3 < gains.max() - through_walls.max() < 35
 
 
+def test_two_rays_add_up_and_cancel_over_the_band() -> None:
+    """Floor and direct ray far away: up to four times the power, or hardly any."""
+    ground = dict.fromkeys(WALLS, "open") | {"floor": "metal"}
+    room = BoxRoom((80.0, 20.0, 8.0), ground, max_order=1)
+    ends = np.column_stack([np.linspace(30.0, 60.0, 3000), np.full(3000, 10.0), np.full(3000, 1.0)])
+    rays = room.rays([1.0, 10.0, 1.2], ends)
+    together = rays.band_gain_db()
+    apart = rays.total_gain_db()
+    assert (together - apart).max() == pytest.approx(3.0, abs=0.3)
+    assert (together - apart).min() < -8
+    alone = free_space([0.0, 0.0, 1.0], [5.0, 0.0, 1.0])
+    assert alone.band_gain_db() == pytest.approx(alone.gain_db[0])
+
+
 def test_slab_has_a_back() -> None:
     plaster = material("plasterboard")
     thick, _ = plaster.reflection(1.0, thickness_m=2.0)

@@ -1,6 +1,7 @@
 """The command `sumrate-lab`."""
 
 import argparse
+from importlib import import_module
 
 from sumrate import __version__
 from sumrate.lab import demo
@@ -19,14 +20,33 @@ def main() -> int:
     )
     demo.add_arguments(sub)
     sub.set_defaults(run=demo.run)
-    try:
-        from sumrate.lab.experiment.commands import add_commands  # noqa: PLC0415
-    except ModuleNotFoundError as missing:  # the demo runs on the standard library alone
-        if missing.name and missing.name.startswith("sumrate"):
-            raise
-        parser.epilog = f"everything but demo needs `pip install .[lab]` ({missing})"
-    else:
-        add_commands(commands)
+    _add_optional(parser, commands)
     args = parser.parse_args()
     status: int = args.run(args)
     return status
+
+
+OPTIONAL = (
+    ("sumrate.lab.experiment.commands", "list, run, report and verdicts", "lab"),
+    ("sumrate.lab.phy_command", "phy", "ghz"),
+)
+"""Modules with commands of their own, what these are, and the extra that they need: demo and bench
+run on the standard library alone."""
+
+
+def _add_optional(
+    parser: argparse.ArgumentParser, commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
+) -> None:
+    """Adds the commands whose packages are installed, and says which are missing."""
+    lacking = []
+    for name, what, extra in OPTIONAL:
+        try:
+            module = import_module(name)
+        except ModuleNotFoundError as missing:
+            if missing.name and missing.name.startswith("sumrate"):
+                raise
+            lacking.append(f"{what}: `pip install .[{extra}]` ({missing})")
+        else:
+            module.add_commands(commands)
+    if lacking:
+        parser.epilog = "not available: " + "; ".join(lacking)

@@ -159,6 +159,6 @@ def tcp_limit_mbps(
     """
     lost = within("loss", loss, 0.0, 1.0)
     rtt = float(positive("rtt_s", rtt_s))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         windows = np.sqrt(3 / (2 * float(positive("segments_per_ack", segments_per_ack)) * lost))
     return np.asarray(segment_bytes * 8 / rtt * windows / 1e6)

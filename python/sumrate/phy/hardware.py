@@ -47,6 +47,7 @@ def _panasonic() -> Radio:
         sector_grid(wide, 3, 1),
         quasi_omni(wide),
         power_dbm=4.0,
+        noise_figure_db=5.5,
     )
 
 
@@ -91,7 +92,7 @@ def _wil6210() -> Radio:
         sector_grid(array, 9, 2),
         quasi_omni(array),
         power_dbm=4.0,
-        implementation_loss_db=6.5,
+        implementation_loss_db=8.0,
     )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sumrate.phy.codebook import Pattern
 from sumrate.phy.decibels import decibels, linear
 from sumrate.phy.directions import Orientation
-from sumrate.phy.parameters import Floats, Integers, ParameterError, finite
+from sumrate.phy.parameters import Floats, Integers, ParameterError, finite, positive, whole, within
 
 ABSENT_DB = -300.0
 """Gain of a ray that is not there, where links have different numbers of them."""
@@ -106,6 +106,31 @@ class Rays:
         sent = linear(self.departure_gain_dbi(transmit, transmit_facing or Orientation()))
         heard = linear(self.arrival_gain_dbi(receive, receive_facing or Orientation()))
         return decibels(np.einsum("t...r,...r,s...r->ts...", sent, linear(self.gain_db), heard))
+
+    def band_gain_db(
+        self,
+        weights: ArrayLike = 1.0,
+        bandwidth_hz: float = 1.76e9,
+        points: int = 64,
+    ) -> Floats:
+        """Power gain of all rays with their phases, averaged over a band: shape (...).
+
+        Rays that arrive less than the band's resolution apart, as the one off the floor far away,
+        add up or cancel over the whole band.
+
+        Args:
+            weights: power gain of the antennas towards each ray, linear; broadcast to (..., rays).
+            bandwidth_hz: of the band around the carrier.
+            points: frequencies over which the power is averaged.
+
+        """
+        band = float(positive("bandwidth_hz", bandwidth_hz))
+        offsets = (np.arange(whole("points", points)) + 0.5) / points - 0.5
+        amplitude = np.sqrt(linear(self.gain_db) * within("weights", weights, 0.0))
+        late = self.delay_s - self.delay_s.min(axis=-1, keepdims=True)
+        turned = self.phase[..., np.newaxis] - 2 * np.pi * band * offsets * late[..., np.newaxis]
+        total = (amplitude[..., np.newaxis] * np.exp(1j * turned)).sum(axis=-2)
+        return decibels(np.square(np.abs(total)).mean(axis=-1))
 
     def delay_spread_s(self) -> Floats:
         """Root mean square spread of the delays, weighted with power: shape (...)."""

@@ -1,0 +1,86 @@
+"""`sumrate-lab phy`: published 60 GHz measurements done again on the model."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sumrate.phy.studies import module_claims, wlan, wlan_claims
+from sumrate.phy.studies.finding import Finding
+
+STUDIES = ("module", "wlan")
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declares `phy`."""
+    sub = commands.add_parser(
+        "phy",
+        help="published 60 GHz link measurements on the model, with verdicts and figures",
+        epilog="example: sumrate-lab phy module wlan --output out/phy",
+    )
+    sub.add_argument("studies", nargs="+", choices=STUDIES, metavar="STUDY", help="module or wlan")
+    sub.add_argument("--seed", type=int, default=1, help="of everything random (1)")
+    sub.add_argument("--output", type=Path, help="folder for figures and findings.json")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+    sub.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs studies; 2 for wrong input. A claim that does not hold is a result, not a failure."""
+    if args.seed < 0:
+        print(f"error: --seed is {args.seed}: allowed is a whole number from 0", file=sys.stderr)
+        return 2
+    makers: dict[str, Callable[[int, Path | None], list[Finding]]] = {
+        "module": _module, "wlan": _wlan,
+    }  # fmt: skip
+    try:
+        if args.output:
+            args.output.mkdir(parents=True, exist_ok=True)
+        found = {name: makers[name](args.seed, args.output) for name in dict.fromkeys(args.studies)}
+        document: dict[str, Any] = {
+            "schema": "sumrate.phy-findings.v1",
+            "seed": args.seed,
+            "findings": {name: [f.document() for f in each] for name, each in found.items()},
+        }
+        if args.output:
+            text = json.dumps(document, indent=1) + "\n"
+            (args.output / "findings.json").write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(document, indent=1) if args.json else _text(found))
+    return 0
+
+
+def _module(seed: int, folder: Path | None) -> list[Finding]:
+    done = module_claims.study(seed)
+    if folder:
+        from sumrate.report.phy import studies  # noqa: PLC0415 (loads matplotlib)
+
+        studies.draw_sweeps(done, folder / "module-sweeps.svg")
+        studies.draw_interference(done, folder / "module-interference.svg")
+    return module_claims.findings(done)
+
+
+def _wlan(seed: int, folder: Path | None) -> list[Finding]:
+    found = wlan.measure(seed)
+    if folder:
+        from sumrate.report.phy import studies  # noqa: PLC0415 (loads matplotlib)
+
+        studies.draw_distance(found, folder / "wlan-distance.svg")
+    return wlan_claims.findings(found)
+
+
+def _text(found: dict[str, list[Finding]]) -> str:
+    lines = []
+    for each in found.values():
+        for finding in each:
+            verdict = "holds" if finding.holds else "fails"
+            lines.append(f"{finding.claim:11}{verdict}{' (fitted)' if finding.fitted else ''}")
+            lines.append(f"    published: {finding.expected}")
+            lines.append(f"    model:     {finding.measured}")
+            lines += [f"    fitted:    {finding.fitted}"] if finding.fitted else []
+            lines += [f"    cause:     {finding.cause}"] if finding.cause else []
+    return "\n".join(lines)

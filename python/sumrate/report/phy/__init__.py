@@ -1,0 +1,1 @@
+"""Figures of the 60 GHz physical layer and of link traces."""
