@@ -28,6 +28,7 @@ def main() -> int:
 
 OPTIONAL = (
     ("sumrate.lab.experiment.commands", "list, run, report and verdicts", "lab"),
+    ("sumrate.lab.trace_play", "trace", "ghz"),
     ("sumrate.lab.phy_command", "phy", "ghz"),
 )
 """Modules with commands of their own, what these are, and the extra that they need: demo and bench

@@ -189,7 +189,9 @@ def _first_run(wrong: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], length: i
     return int(full[0]) + length if full.size else None
 
 
-def make(scene: Scene, seconds: float, seed: int, access: str = "dot11ad") -> LinkTrace:
+def make(
+    scene: Scene, seconds: float, seed: int, access: str | AccessDelay = "dot11ad"
+) -> LinkTrace:
     """The link trace of a scene.
 
     The same scene, length, seed and access give the same trace; another access changes how long
@@ -199,13 +201,13 @@ def make(scene: Scene, seconds: float, seed: int, access: str = "dot11ad") -> Li
         scene: what there is.
         seconds: length.
         seed: of everything random.
-        access: `dot11ad`, `jpoc` or `alone`.
+        access: `dot11ad`, `jpoc` or `alone` with the scene's contention, or a sampler of waits.
 
     Raises:
         ParameterError: no such access, or a length that is not positive.
 
     """
-    delay = scene.contention.named(access)
+    delay = scene.contention.named(access) if isinstance(access, str) else access
     whole("seed", seed, 0)
     instants = times(seconds, scene.step_s)
     moving, blocking, fading, contending = np.random.default_rng(seed).spawn(4)
@@ -227,7 +229,7 @@ def make(scene: Scene, seconds: float, seed: int, access: str = "dot11ad") -> Li
         "title": scene.title,
         "seed": seed,
         "seconds": seconds,
-        "access": access,
+        "access": delay.name,
         "clients": scene.contention.clients,
         "radio": scene.radio.name,
     }

@@ -1,0 +1,185 @@
+"""`sumrate-lab trace make | show`: link traces from ready-made scenes."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sumrate.phy.parameters import ParameterError
+from sumrate.traces.access_delay import PROTOCOLS, AccessDelay, Sampler, Simulated
+from sumrate.traces.course import make
+from sumrate.traces.link_trace import (
+    STATES,
+    LinkTrace,
+    LinkTraceError,
+    read_link_trace,
+    write_link_trace,
+)
+from sumrate.traces.mahimahi import write_mahimahi
+from sumrate.traces.measure import GOODPUT_SHARE
+from sumrate.traces.scenarios import SCENES, scene
+from sumrate.traces.trace import write
+
+USAGE = 2
+BARS = " .:-=+*#%@"
+
+
+def add_make(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declares `make`."""
+    sub = commands.add_parser(
+        "make",
+        help="make a link trace from a scene",
+        epilog="example: sumrate-lab trace make thesis-mobility --seed 1 --output x.parquet",
+    )
+    sub.add_argument("scenario", nargs="?", choices=SCENES, metavar="SCENARIO", help="see --list")
+    sub.add_argument("--list", action="store_true", help="the scenarios, and nothing else")
+    sub.add_argument("--seconds", type=float, default=60.0, help="length (60)")
+    sub.add_argument("--seed", type=int, default=1, help="of everything random (1)")
+    sub.add_argument(
+        "--access", choices=PROTOCOLS, default="dot11ad", help="how beams are won (dot11ad)"
+    )
+    sub.add_argument("--clients", type=int, help="that contend, this one among them (scenario's)")
+    sub.add_argument(
+        "--simulated-access",
+        action="store_true",
+        help="waits from simulated A-BFTs with SINR and capture, not from the closed forms",
+    )
+    sub.add_argument("--output", type=Path, help="Parquet file with all columns")
+    sub.add_argument("--rate-output", type=Path, help="the rate in the emulator's format")
+    sub.add_argument("--mahimahi-output", type=Path, help="the rate in mahimahi's format")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+    sub.set_defaults(run=_refusing(make_trace))
+
+
+def add_show(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declares `show`."""
+    sub = commands.add_parser(
+        "show",
+        help="what is in a link trace",
+        epilog="example: sumrate-lab trace show x.parquet --plot x.svg",
+    )
+    sub.add_argument("file", type=Path)
+    sub.add_argument("--plot", type=Path, help="draw it into an SVG or PNG file")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+    sub.set_defaults(run=_refusing(show_trace))
+
+
+def _refusing(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The command, with what it refuses said on stderr and in the exit status."""
+
+    def run(args: argparse.Namespace) -> int:
+        try:
+            return command(args)
+        except (ParameterError, LinkTraceError, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return USAGE
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            return 130
+
+    return run
+
+
+def make_trace(args: argparse.Namespace) -> int:
+    """Makes a trace and writes it where it is wanted."""
+    if args.list:
+        found = {name: maker().title for name, maker in SCENES.items()}
+        listed = json.dumps(found, indent=1) if args.json else _columns(found)
+        print(listed)
+        return 0
+    if args.scenario is None:
+        raise ParameterError("scenario", "missing", ", ".join(SCENES))
+    chosen = scene(args.scenario)
+    if args.clients is not None:
+        chosen = replace(chosen, contention=replace(chosen.contention, clients=args.clients))
+    access = args.access
+    if args.simulated_access:
+        access = _simulated(args.access, chosen.contention.clients, args.seed)
+    trace = make(chosen, args.seconds, args.seed, access)
+    if args.output:
+        write_link_trace(trace, args.output)
+    if args.rate_output:
+        write(trace.rate_trace(), args.rate_output)
+    if args.mahimahi_output:
+        write_mahimahi(trace.rate_trace(), args.mahimahi_output)
+    return _print(trace, args.json)
+
+
+def _simulated(protocol: str, clients: int, seed: int) -> AccessDelay:
+    if protocol not in ("dot11ad", "jpoc"):
+        raise ParameterError("access", repr(protocol), "dot11ad or jpoc where it is simulated")
+    # Only here: it compiles kernels when it is loaded.
+    sampler: Sampler = import_module("sumrate.access.delay").AccessDelay(protocol, clients, seed)
+    return Simulated(protocol, sampler)
+
+
+def show_trace(args: argparse.Namespace) -> int:
+    """Prints a trace's statistics, and draws it if asked."""
+    trace = read_link_trace(args.file)
+    if args.plot:
+        from sumrate.report.phy.link_trace import draw  # noqa: PLC0415 (loads matplotlib)
+
+        draw(trace, args.plot)
+    return _print(trace, args.json)
+
+
+def summary(trace: LinkTrace) -> dict[str, Any]:
+    """Statistics of a trace, as plain JSON values."""
+    used = trace.ap_beam >= 0
+    dark = trace.outages_s()
+    goodput = trace.rate_mbps * GOODPUT_SHARE
+    return {
+        "schema": "sumrate.link-trace-summary.v1",
+        "origin": dict(trace.metadata),
+        "seconds": round(trace.seconds, 6),
+        "step_ms": trace.step_s * 1e3,
+        "goodput_mbps": {
+            "mean": round(float(goodput.mean()), 3),
+            **{f"p{p}": round(float(np.percentile(goodput, p)), 3) for p in (5, 50, 95)},
+        },
+        "snr_db": {
+            f"p{p}": round(float(np.percentile(trace.snr_db[used], p)), 2) if used.any() else None
+            for p in (5, 50, 95)
+        },
+        "states": {name: round(float(trace.in_state(name).mean()), 5) for name in STATES},
+        "outages": {
+            "count": int(dark.size),
+            "mean_s": round(float(dark.mean()), 4) if dark.size else None,
+            "longest_s": round(float(dark.max()), 4) if dark.size else None,
+        },
+        "mcs": {
+            str(mcs): round(float((trace.mcs == mcs).mean()), 5) for mcs in np.unique(trace.mcs)
+        },
+    }
+
+
+def _print(trace: LinkTrace, as_json: bool) -> int:
+    found = summary(trace)
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return 0
+    lines = [str(found["origin"].get("title", "link trace"))]
+    lines.append(", ".join(f"{k} {v}" for k, v in found["origin"].items() if k != "title"))
+    for name in ("goodput_mbps", "snr_db", "states", "outages", "mcs"):
+        values = ", ".join(f"{key} {value}" for key, value in found[name].items())
+        lines.append(f"{name.replace('_', ' '):14}{values}")
+    lines.append(f"{'rate':14}|{sparkline(trace)}|")
+    print("\n".join(lines))
+    return 0
+
+
+def sparkline(trace: LinkTrace, width: int = 72) -> str:
+    """The rate in one line of characters, each the mean of its part."""
+    parts = np.array_split(trace.rate_mbps, min(width, trace.steps))
+    top = max(float(trace.rate_mbps.max()), 1e-9)
+    return "".join(BARS[round(float(part.mean()) / top * (len(BARS) - 1))] for part in parts)
+
+
+def _columns(found: dict[str, str]) -> str:
+    return "\n".join(f"{name:18}{title}" for name, title in found.items())

@@ -1,0 +1,153 @@
+"""`sumrate-lab trace ...`: makes, shows and plays link traces.
+
+`play` gives a link of two network namespaces the trace's rate, loss and extra delay, sends one TCP
+stream through it and sets its goodput beside what the trace allows.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sumrate.lab.endpoints.base import iperf
+from sumrate.lab.lateness import is_late, worst_lateness_ms
+from sumrate.lab.links import Link
+from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
+from sumrate.lab.process import ProcessFailedError
+from sumrate.lab.programs import MissingProgramError, program, require
+from sumrate.lab.scene import radio, scene
+from sumrate.lab.trace_command import add_make, add_show
+from sumrate.phy.parameters import ParameterError
+from sumrate.traces.emulator import schedule
+from sumrate.traces.link_trace import LinkTrace, LinkTraceError, read_link_trace
+from sumrate.traces.measure import GOODPUT_SHARE
+from sumrate.traces.trace import write
+
+USAGE = 2
+
+
+@dataclass(frozen=True)
+class PlayedLink(Link):
+    """A link whose loss and delay follow a link trace too."""
+
+    entries: str = ""
+    """Schedule entries in the emulator's configuration."""
+
+    def toml(self) -> str:
+        """The link in the emulator's configuration."""
+        return f"{super().toml()}\n{self.entries}"
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declares `trace` and its subcommands."""
+    sub = commands.add_parser("trace", help="link traces of 60 GHz scenes: make, show, play")
+    kinds = sub.add_subparsers(dest="trace_command", required=True)
+    add_make(kinds)
+    add_show(kinds)
+    played = kinds.add_parser(
+        "play",
+        help="one TCP stream over an emulated link that follows a trace",
+        epilog="example: sumrate-lab trace play x.parquet --seconds 20",
+    )
+    played.add_argument("file", type=Path, help="Parquet file of `trace make`")
+    played.add_argument("--seconds", type=float, help="how much of it (all, at most 60)")
+    played.add_argument("--rtt-ms", type=float, default=2.0, help="of the link at rest (2)")
+    played.add_argument("--congestion-control", default="cubic", help="(cubic)")
+    played.add_argument("--seed", type=int, default=1, help="of the emulator's losses (1)")
+    played.add_argument("--json", action="store_true", help="print JSON")
+    played.set_defaults(run=play)
+
+
+def play(args: argparse.Namespace) -> int:
+    """Plays a trace; 1 if something failed or the emulator was late, 2 for wrong input."""
+    try:
+        trace = read_link_trace(args.file)
+        trace.rate_trace()
+        seconds = _length(args.seconds, trace)
+        if not 0 <= args.rtt_ms <= 10_000:
+            raise ParameterError("--rtt-ms", args.rtt_ms, "0 to 10000")
+    except (LinkTraceError, ParameterError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE
+    try:
+        require("ip", "nsenter", "sysctl", "iperf3", "ss")
+        program("sumrate-link")
+        return run_isolated(lambda: _play(trace, seconds, args))
+    except (MissingProgramError, IsolationUnavailableError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _length(wanted: float | None, trace: LinkTrace) -> float:
+    seconds = min(60.0, trace.seconds) if wanted is None else wanted
+    if not 1.0 <= seconds <= trace.seconds:
+        raise ParameterError("--seconds", seconds, f"1 to the trace's {trace.seconds:g}")
+    return float(seconds)
+
+
+def played_link(trace: LinkTrace, rate_file: Path, rtt_ms: float) -> PlayedLink:
+    """A link that follows a trace, whose rate is in a file already, towards the client and back."""
+    plain = radio("wigig", 1, 1.0, rtt_ms).with_trace(rate_file)
+    values = {field.name: getattr(plain, field.name) for field in fields(Link)}
+    return PlayedLink(**values, entries=schedule(trace, delay_ms=rtt_ms / 2))
+
+
+def _play(trace: LinkTrace, seconds: float, args: argparse.Namespace) -> int:
+    folder = Path("/run/sumrate-lab")  # on the private tmpfs: gone with the processes
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    rate_file = folder / "rate.trace"
+    write(trace.rate_trace(), rate_file)
+    link = played_link(trace, rate_file, args.rtt_ms)
+    try:
+        with scene(
+            [link], seed=args.seed, folder=folder, congestion_control=args.congestion_control
+        ) as built:
+            built.emulator.trigger()
+            measured = iperf(built, link.server_ip, seconds=seconds, warmup_s=0)
+            stats = built.emulator.stats()
+    except (ProcessFailedError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return _report(trace, seconds, measured.details["series_mbps"], stats, as_json=args.json)
+
+
+def allowed_mbps(trace: LinkTrace, seconds: float) -> list[float]:
+    """TCP goodput that the trace allows in each whole second of the first ones, Mbit/s."""
+    per_second = round(1.0 / trace.step_s)
+    whole = min(int(seconds), trace.steps // per_second)
+    rates = trace.rate_mbps[: whole * per_second].reshape(whole, per_second)
+    return [float(value) for value in rates.mean(axis=1) * GOODPUT_SHARE]
+
+
+def _report(
+    trace: LinkTrace, seconds: float, series: list[float], stats: dict[str, Any], *, as_json: bool
+) -> int:
+    allowed = allowed_mbps(trace, seconds)
+    late = is_late(stats)
+    found = {
+        "schema": "sumrate.trace-play.v1",
+        "origin": dict(trace.metadata),
+        "seconds": seconds,
+        "goodput_mbps": round(float(np.mean(series)), 3),
+        "allowed_mbps": round(float(np.mean(allowed)), 3),
+        "series_mbps": [round(value, 3) for value in series],
+        "allowed_series_mbps": [round(value, 3) for value in allowed],
+        "emulator_late": late,
+        "worst_lateness_ms": worst_lateness_ms(stats),
+    }
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        print(f"{'second':>6}{'goodput':>10}{'allowed':>10}  Mbit/s")
+        for second, (got, could) in enumerate(zip(series, allowed, strict=False)):
+            print(f"{second:6}{got:10.1f}{could:10.1f}")
+        print(f"{'mean':>6}{found['goodput_mbps']:10.1f}{found['allowed_mbps']:10.1f}")
+    if late:
+        print("error: the emulator was late, this run is void: repeat it", file=sys.stderr)
+    return 1 if late else 0

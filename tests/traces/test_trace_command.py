@@ -1,0 +1,124 @@
+"""`sumrate-lab trace`: makes, shows and plays."""
+
+import argparse
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sumrate.lab import cli
+from sumrate.lab.links import configuration
+from sumrate.lab.programs import have
+from sumrate.lab.trace_command import sparkline
+from sumrate.lab.trace_play import _play, allowed_mbps, played_link
+from sumrate.traces import read, write
+from sumrate.traces.course import make
+from sumrate.traces.emulator import schedule
+from sumrate.traces.link_trace import read_link_trace, write_link_trace
+from sumrate.traces.mahimahi import read_mahimahi
+from sumrate.traces.scenarios import SCENES, scene
+from tests.system.scenario import isolated
+
+
+def lab(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", *words])
+    return cli.main()
+
+
+def test_make_and_show(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    files = [tmp_path / name for name in ("x.parquet", "x.trace", "x.mahi")]
+    options = ["--output", str(files[0]), "--rate-output", str(files[1])]
+    options += ["--mahimahi-output", str(files[2]), "--seconds", "3", "--seed", "7", "--json"]
+    options += ["--access", "jpoc", "--clients", "16"]
+    assert lab(monkeypatch, "trace", "make", "thesis-mobility", *options) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["origin"]["access"] == "jpoc"
+    assert made["origin"]["clients"] == 16
+    trace = read_link_trace(files[0])
+    assert read(files[1]).mean_rate_mbps == pytest.approx(trace.rate_mbps.mean(), abs=0.01)
+    assert read_mahimahi(files[2]).seconds == pytest.approx(3.0)
+    plot = tmp_path / "x.svg"
+    assert lab(monkeypatch, "trace", "show", str(files[0]), "--json", "--plot", str(plot)) == 0
+    assert json.loads(capsys.readouterr().out) == made
+    assert "<svg" in plot.read_text()
+    assert lab(monkeypatch, "trace", "show", str(files[0])) == 0
+    assert "goodput mbps" in capsys.readouterr().out
+    assert len(sparkline(trace)) == 72
+
+
+def test_list_names_every_scene(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lab(monkeypatch, "trace", "make", "--list", "--json") == 0
+    assert list(json.loads(capsys.readouterr().out)) == list(SCENES)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("make",), "scenario is missing"),
+        (("make", "strong", "--seconds", "-1"), "seconds is -1"),
+        (("make", "strong", "--clients", "0"), "clients is 0"),
+        (("make", "strong", "--access", "alone", "--simulated-access"), "access is 'alone'"),
+        (("show", "/nowhere.parquet"), "no Parquet file"),
+        (("play", "/nowhere.parquet"), "no Parquet file"),
+    ],
+)
+def test_wrong_words_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    assert lab(monkeypatch, "trace", *words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_played_link_has_the_traces_delay_and_loss(tmp_path: Path) -> None:
+    trace = make(scene("thesis-mobility"), 4.0, 3)
+    write(trace.rate_trace(), tmp_path / "rate.trace")
+    link = played_link(trace, tmp_path / "rate.trace", 2.0)
+    (config,) = tomllib.loads(configuration([link], seed=1))["link"]
+    changes = [entry for entry in config["schedule"] if "delay_ms" in entry]
+    assert changes == tomllib.loads(schedule(trace, delay_ms=1.0))["link"]["schedule"]
+    for entry in changes:
+        step = round(entry["at_s"] / trace.step_s)
+        assert entry["delay_ms"] == pytest.approx(1.0 + trace.extra_delay_ms[step], abs=1e-4)
+        assert entry["loss"] == pytest.approx(trace.loss[step], abs=1e-5)
+
+
+def test_allowed_goodput_is_the_rates() -> None:
+    trace = make(scene("strong"), 3.5, 1)
+    allowed = allowed_mbps(trace, 3.0)
+    assert len(allowed) == 3
+    assert np.mean(allowed) == pytest.approx(trace.rate_mbps[:300].mean() * 1448 / 1500)
+
+
+@pytest.mark.system
+def test_a_trace_is_played(tmp_path: Path) -> None:
+    """A stream through the emulator carries at most what the trace allows, and most of it."""
+    if not have("sumrate-link"):
+        pytest.skip("sumrate-link is not built: run `make build`")
+    path = tmp_path / "x.parquet"
+    write_link_trace(make(scene("thesis-nlos"), 6.0, 1), path)
+
+    def scenario(scratch: Path) -> None:
+        args = argparse.Namespace(
+            rtt_ms=2.0, seed=1, congestion_control="cubic", json=True, file=path
+        )
+        answer = scratch / "answer.json"
+        with answer.open("w") as out:
+            sys.stdout = out
+            status = _play(read_link_trace(path), 5.0, args)
+            sys.stdout = sys.__stdout__
+        found = json.loads(answer.read_text())
+        assert status == (1 if found["emulator_late"] else 0)
+        assert found["goodput_mbps"] <= 1.05 * found["allowed_mbps"]
+        assert found["goodput_mbps"] > 0.3 * found["allowed_mbps"]
+
+    isolated(scenario)
