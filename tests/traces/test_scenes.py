@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sumrate.phy.blockage.angular import AngularBlockage
+from sumrate.phy.interference import SharedAir
 from sumrate.phy.parameters import ParameterError
 from sumrate.traces.access_delay import PROTOCOLS, Alone, BeaconIntervals, Contention
 from sumrate.traces.calibration import MEASURED
@@ -91,6 +93,18 @@ def test_geometry_follows_the_client() -> None:
     pair = air.pair(5, 7, 100, 140)
     assert pair[0] == pytest.approx(air.sweep(100)[5, 7])
     assert pair[39] == pytest.approx(air.sweep(139)[5, 7])
+
+
+def test_bodies_crowds_and_neighbours_cost_rate() -> None:
+    base = scene("thesis-nlos")
+    free = make(base, 20.0, 4)
+    crowded = make(replace(base, crowd=AngularBlockage(blockers=12)), 20.0, 4)
+    held = make(replace(base, held="landscape"), 20.0, 4)
+    beside = make(replace(base, neighbour=SharedAir(6.5, 4.8, heard=0.2)), 20.0, 4)
+    assert crowded.rate_mbps.mean() < free.rate_mbps.mean()
+    assert held.rate_mbps.mean() < free.rate_mbps.mean()
+    assert 0.3 < beside.rate_mbps.mean() / free.rate_mbps.mean() < 0.9
+    assert beside.loss.max() > free.loss[free.rate_mbps > 0].min()
 
 
 def test_published_ranges_are_met() -> None:

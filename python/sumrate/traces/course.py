@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sumrate.phy.blockage.angular import self_blocking_db
 from sumrate.phy.blockage.screen import rays_loss_db
 from sumrate.phy.channel.rays import Rays
 from sumrate.phy.decibels import decibels, linear
-from sumrate.phy.directions import angles_of, unit_vectors
+from sumrate.phy.directions import angles_of, unit_vectors, wrap
 from sumrate.phy.mcs import NONE
 from sumrate.phy.mobility import Track, times
 from sumrate.phy.parameters import Floats, Integers, whole
@@ -65,6 +66,13 @@ def channel(scene: Scene, track: Track, generator: np.random.Generator) -> Chann
     places = np.arange(0, track.times_s.size, every)
     rays = scene.room.rays(scene.access_point_m, track.positions_m[places])
     rays = rays.attenuated(rays_loss_db(rays, scene.people, scene.room.frequency_hz))
+    if scene.crowd is not None:
+        at = track.positions_m[places]
+        crowd = scene.crowd.along(np.linalg.norm(np.diff(at, axis=0), axis=1), generator)
+        rays = rays.attenuated(crowd.loss_db(rays.arrival_azimuth, rays.arrival_elevation))
+    if scene.held is not None:
+        azimuth = rays.arrival_azimuth - track.yaw[places][:, np.newaxis]
+        rays = rays.attenuated(self_blocking_db(wrap(azimuth), rays.arrival_elevation, scene.held))
     lost = {"direct": np.zeros(track.times_s.size), "all": np.zeros(track.times_s.size)}
     for passers in scene.passers:
         lost[passers.target] += passers.process.loss_db(track.times_s, generator)
@@ -247,13 +255,18 @@ def _with_rates(
     errors = radio.table.frame_error_rate(place, snr, radio.sender.mtu_bytes)
     phy_rate = np.append(radio.table.rates_mbps, 0.0)[place]
     rate = radio.sender.ip_rate_mbps(phy_rate, errors)
+    lost = radio.sender.residual_loss(errors)
+    if scene.neighbour is not None:
+        needed = np.append(radio.table.thresholds(), 0.0)[place]
+        rate = rate * scene.neighbour.throughput_share(needed)
+        lost = 1 - (1 - lost) * (1 - scene.neighbour.loss_share(needed))
     rate = np.where(rate < 1.0, 0.0, rate)
     carries = rate > 0
     return LinkTrace(
         scene.step_s,
         rate,
         np.where(carries, radio.sender.retry_delay_ms(phy_rate, errors), 0.0),
-        np.where(carries, radio.sender.residual_loss(errors), 0.0),
+        np.where(carries, lost, 0.0),
         np.append(radio.table.indices, NO_MCS)[place],
         course.rssi_dbm,
         snr,

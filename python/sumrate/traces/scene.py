@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sumrate.phy.blockage.angular import AngularBlockage
 from sumrate.phy.blockage.process import BlockageProcess
 from sumrate.phy.blockage.screen import Person
 from sumrate.phy.channel.box_room import BoxRoom
 from sumrate.phy.directions import Orientation
 from sumrate.phy.hardware import Radio
+from sumrate.phy.interference import SharedAir
 from sumrate.phy.mobility import Track
 from sumrate.phy.parameters import Floats, one_of, positive, within
 from sumrate.phy.rate_adaptation import Informed, RateAdaptation
@@ -120,6 +122,12 @@ class Scene:
     training: Training = field(default_factory=Training)
     rate_adaptation: RateAdaptation = field(default_factory=Informed)
     contention: Contention = field(default_factory=Contention)
+    held: str | None = None
+    """`portrait` or `landscape`: whose body hides a part of the device's directions; or None."""
+    crowd: AngularBlockage | None = None
+    """People around the client, who change as it moves (TR 38.901's model A), or None."""
+    neighbour: SharedAir | None = None
+    """A second link on the same or the next channel, or None."""
     step_s: float = 0.01
     channel_step_s: float = 0.05
     """How often geometry is computed anew for a client that moves."""
