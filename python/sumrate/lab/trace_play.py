@@ -114,7 +114,8 @@ def _play(trace: LinkTrace, seconds: float, args: argparse.Namespace) -> int:
     except (ProcessFailedError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    return _report(trace, seconds, measured.details["series_mbps"], stats, as_json=args.json)
+    found = report_document(trace, seconds, measured.details["series_mbps"], stats)
+    return _report(found, as_json=args.json)
 
 
 def allowed_mbps(trace: LinkTrace, seconds: float) -> list[float]:
@@ -125,12 +126,12 @@ def allowed_mbps(trace: LinkTrace, seconds: float) -> list[float]:
     return [float(value) for value in rates.mean(axis=1) * GOODPUT_SHARE]
 
 
-def _report(
-    trace: LinkTrace, seconds: float, series: list[float], stats: dict[str, Any], *, as_json: bool
-) -> int:
+def report_document(
+    trace: LinkTrace, seconds: float, series: list[float], stats: dict[str, Any]
+) -> dict[str, Any]:
+    """What was measured beside what the trace allows, as plain JSON values."""
     allowed = allowed_mbps(trace, seconds)
-    late = is_late(stats)
-    found = {
+    return {
         "schema": "sumrate.trace-play.v1",
         "origin": dict(trace.metadata),
         "seconds": seconds,
@@ -138,16 +139,21 @@ def _report(
         "allowed_mbps": round(float(np.mean(allowed)), 3),
         "series_mbps": [round(value, 3) for value in series],
         "allowed_series_mbps": [round(value, 3) for value in allowed],
-        "emulator_late": late,
+        "emulator_late": is_late(stats),
         "worst_lateness_ms": worst_lateness_ms(stats),
     }
+
+
+def _report(found: dict[str, Any], *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(found, indent=1))
     else:
         print(f"{'second':>6}{'goodput':>10}{'allowed':>10}  Mbit/s")
-        for second, (got, could) in enumerate(zip(series, allowed, strict=False)):
+        pairs = zip(found["series_mbps"], found["allowed_series_mbps"], strict=False)
+        for second, (got, could) in enumerate(pairs):
             print(f"{second:6}{got:10.1f}{could:10.1f}")
         print(f"{'mean':>6}{found['goodput_mbps']:10.1f}{found['allowed_mbps']:10.1f}")
-    if late:
+    if found["emulator_late"]:
         print("error: the emulator was late, this run is void: repeat it", file=sys.stderr)
-    return 1 if late else 0
+        return 1
+    return 0

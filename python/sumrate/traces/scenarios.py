@@ -40,7 +40,7 @@ def _still(position: tuple[float, float, float], yaw: float) -> Callable[..., Tr
 def _los() -> Scene:
     place = (_ACCESS_POINT[0] + 8 * FOOT_M, _ACCESS_POINT[1], _TABLE_M)
     crowd = BlockageProcess(
-        1 / 330.0, 36.0, depth_db=23.4, depth_deviation_db=0.2, law="lognormal",
+        1 / 330.0, 36.0, depth_db=23.33, depth_deviation_db=0.2, law="lognormal",
         lognormal_sigma=0.3, edge_s=0.3,
     )  # fmt: skip
     return Scene(

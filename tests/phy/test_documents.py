@@ -1,0 +1,48 @@
+"""What docs/channel.md shows works, and what the commands print follows the schemas."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from sumrate.lab import cli
+from sumrate.lab.trace_command import summary
+from sumrate.lab.trace_play import report_document
+from sumrate.traces.course import make
+from sumrate.traces.scenarios import scene
+
+
+def schema(repository: Path, name: str) -> dict[str, object]:
+    loaded: dict[str, object] = json.loads((repository / f"docs/schemas/{name}.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(loaded)
+    return loaded
+
+
+def test_five_lines_lead_from_a_scene_to_a_plot(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (repository / "docs/channel.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert found
+    assert len(found[1].strip().splitlines()) == 5
+    monkeypatch.chdir(tmp_path)
+    exec(found[1], {})  # noqa: S102 (our own document)
+    assert "<svg" in (tmp_path / "mobility.svg").read_text()
+
+
+def test_documents_follow_their_schemas(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = make(scene("thesis-mobility"), 3.0, 1)
+    jsonschema.validate(summary(trace), schema(repository, "link-trace-summary.v1"))
+    stats = {"lateness_since_reset": {"worst_ms": 1.0, "late_over_2ms": 0, "events": 10}}
+    played = report_document(trace, 3.0, [1.0, 2.0, 3.0], stats)
+    jsonschema.validate(played, schema(repository, "trace-play.v1"))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(played | {"goodput_mbps": "fast"}, schema(repository, "trace-play.v1"))
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "phy", "module", "--json"])
+    assert cli.main() == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), schema(repository, "phy-findings.v1"))
