@@ -43,6 +43,6 @@ def test_documents_follow_their_schemas(
     jsonschema.validate(played, schema(repository, "trace-play.v1"))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(played | {"goodput_mbps": "fast"}, schema(repository, "trace-play.v1"))
-    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "phy", "module", "--json"])
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "phy", "module", "--seeds", "2", "--json"])
     assert cli.main() == 0
     jsonschema.validate(json.loads(capsys.readouterr().out), schema(repository, "phy-findings.v1"))

@@ -11,6 +11,7 @@ import pytest
 from sumrate.lab import cli
 from sumrate.phy.parameters import ParameterError
 from sumrate.phy.studies import module_claims, wlan_claims
+from sumrate.phy.studies.finding import Finding, over_seeds
 from sumrate.phy.studies.module import interfered, sweep
 from sumrate.phy.studies.wlan import FEET, Site, measure
 
@@ -40,6 +41,16 @@ def test_verdicts_follow_the_numbers() -> None:
     )
     lost = {f.claim for f in module_claims.findings(halved) if not f.holds}
     assert {"W-3-udp", "W-3-tcp", "W-tcp-max", "W-1-udp"} <= lost
+
+
+def test_most_seeds_decide() -> None:
+    runs = [
+        [Finding("X", held, str(number), "")] for number, held in enumerate((False, True, True))
+    ]
+    (found,) = over_seeds(runs)
+    assert (found.holds, found.measured, found.agreement) == (True, "1", 0.6667)
+    (tied,) = over_seeds(runs[:2])
+    assert (tied.holds, tied.agreement) == (False, 0.5)
 
 
 def test_sweeps_have_their_shape_and_seed() -> None:
@@ -94,6 +105,7 @@ def test_the_command_draws_and_prints(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words = ["sumrate-lab", "phy", "module", "wlan", "--output", str(tmp_path), "--json"]
+    words += ["--seeds", "2"]
     monkeypatch.setattr(sys, "argv", words)
     assert cli.main() == 0
     printed = json.loads(capsys.readouterr().out)

@@ -47,7 +47,7 @@ def _panasonic() -> Radio:
         sector_grid(wide, 3, 1),
         quasi_omni(wide),
         power_dbm=4.0,
-        noise_figure_db=5.5,
+        noise_figure_db=5.75,
     )
 
 

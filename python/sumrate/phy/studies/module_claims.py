@@ -18,7 +18,7 @@ from sumrate.phy.studies.module import (
 
 AIRTIME = "size of the aggregate and exchanges per acknowledgement (airtime)"
 HOST = "packets per second of the host"
-NOISE = "noise figure of 5.5 dB: with 7 dB MCS 8 fails at the weak end as well"
+NOISE = "noise figure of 5.75 dB: with 7 dB MCS 8 fails at the weak end as well"
 COUPLING = "SINR and deference of the second link"
 
 
