@@ -20,6 +20,8 @@ Flags = NDArray[np.bool_]
 
 DOT11AD, JPOC = 0, 1
 """Protocols."""
+LEAST_SCALE, MOST_SCALE = 0.5, 8.0
+"""How far feedback may move the mini-slots from (3.7)."""
 
 
 class Rules(NamedTuple):
@@ -55,6 +57,8 @@ class Rules(NamedTuple):
     adapt: bool
     """JPOC: whether the AP adapts the mini-slots."""
     averaging: int
+    feedback: float
+    """JPOC: gain with which inferred failures change the mini-slots; 0: not at all."""
     double_when_full: bool
     """JPOC: without an empty mini-slot, at least twice as many follow."""
     ramp_db: float
@@ -122,6 +126,8 @@ class Access(NamedTuple):
     """(APs, T): the last estimates."""
     rounds: Ints
     """(APs,): how many estimates were made."""
+    scale: Floats
+    """(APs,): mini-slots over what (3.7) says; 1 without feedback."""
     shuffled: Ints
     """(APs, most mini-slots): a permutation to draw mini-slots from."""
 
@@ -383,26 +389,34 @@ def estimate(rules: Rules, empty: int, mini_slots: int) -> float:
 
 
 @compiled
-def next_mini_slots(rules: Rules, expected: float) -> int:
+def next_mini_slots(rules: Rules, expected: float, scale: float) -> int:
     """(3.7) for a real-valued number of clients, between the least and the largest M."""
     if expected <= 1.0:
         return rules.minimum
     free = 1.0 - rules.target_failure ** (1.0 / rules.good_beams)
-    wanted = rules.occupied_beams / (1.0 - free ** (1.0 / (expected - 1.0)))
+    wanted = scale * rules.occupied_beams / (1.0 - free ** (1.0 / (expected - 1.0)))
     return int(min(max(math.ceil(wanted), rules.minimum), rules.maximum))
 
 
 @compiled
-def adapt(rules: Rules, access: Access, ap: int, empty: int) -> tuple[float, float]:
-    """One round of the AP's loop (thesis, Sec. 3.2.2); estimate and mean of the last T."""
+def adapt(rules: Rules, access: Access, ap: int, empty: int, heard: int) -> tuple[float, float]:
+    """One round of the AP's loop (thesis, Sec. 3.2.2); estimate and mean of the last T.
+
+    With feedback, an extension: clients estimated less clients heard are those that failed, and
+    the mini-slots grow or shrink until their share is the target.
+    """
     mini_slots = access.mini_slots[ap]
     found = estimate(rules, empty, mini_slots)
     access.history[ap, access.rounds[ap] % rules.averaging] = found
     access.rounds[ap] += 1
     known = min(access.rounds[ap], rules.averaging)
     expected = float(np.mean(access.history[ap, :known]))
+    if rules.feedback > 0.0:
+        missed = ((1.0 - rules.target_failure) * found - heard) / max(expected, 1.0)
+        scale = access.scale[ap] * math.exp(rules.feedback * missed)
+        access.scale[ap] = min(max(scale, LEAST_SCALE), MOST_SCALE)
     if rules.adapt:
-        wanted = next_mini_slots(rules, expected)
+        wanted = next_mini_slots(rules, expected, access.scale[ap])
         if rules.double_when_full and empty == 0:
             wanted = min(max(wanted, 2 * mini_slots), rules.maximum)
         if wanted != mini_slots:
@@ -412,11 +426,18 @@ def adapt(rules: Rules, access: Access, ap: int, empty: int) -> tuple[float, flo
 
 
 @compiled
-def count_and_adapt(rules: Rules, state: State, used: Ints, outcome: Outcome, at: int) -> None:
+def count_and_adapt(
+    rules: Rules, world: World, state: State, used: Ints, noted: tuple[Outcome, int]
+) -> None:
     """One round of every AP; the first one's numbers are noted."""
+    outcome, at = noted
     for ap in range(used.size):
         empty = empty_mini_slots(rules.detect, ap, used[ap], state.air)
-        found, expected = adapt(rules, state.access, ap, empty)
+        heard = 0
+        for client in range(world.cell.size):
+            if world.cell[client] == ap:
+                heard += outcome.attempts[client, at] - outcome.failures[client, at]
+        found, expected = adapt(rules, state.access, ap, empty, heard)
         if ap == 0:
             outcome.empty[at] = empty
             outcome.estimate[at] = found
@@ -488,6 +509,7 @@ def new_state(rules: Rules, world: World, most: int) -> State:
             np.full(aps, rules.initial),
             np.zeros((aps, rules.averaging)),
             np.zeros(aps, np.int64),
+            np.ones(aps),
             shuffled,
         ),
     )
@@ -515,7 +537,7 @@ def realise(rng: np.random.Generator, rules: Rules, world: World) -> Outcome:
         settle(rng, rules, world, state, (outcome, at))
         share_air_time(rng, rules, world, state, outcome)
         if rules.protocol == JPOC:
-            count_and_adapt(rules, state, used, outcome, at)
+            count_and_adapt(rules, world, state, used, (outcome, at))
             slotted = used.max()
         state.air.energy[:, :slotted] = 0.0
         state.air.senders[:, :slotted] = 0
