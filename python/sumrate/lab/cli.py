@@ -30,6 +30,7 @@ OPTIONAL = (
     ("sumrate.lab.experiment.commands", "list, run, report and verdicts", "lab"),
     ("sumrate.lab.trace_play", "trace", "ghz"),
     ("sumrate.lab.phy_command", "phy", "ghz"),
+    ("sumrate.access.command", "access", "ghz"),
 )
 """Modules with commands of their own, what these are, and the extra that they need: demo and bench
 run on the standard library alone."""

@@ -16,6 +16,7 @@ from sumrate.lab.experiment.load import ExperimentError, load, scheme_names
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Plan, run_all
+from sumrate.lab.experiment.simulated import EXTRA, simulate
 from sumrate.lab.experiment.store import write
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.priority import granted, raise_own
@@ -23,6 +24,7 @@ from sumrate.lab.programs import RUN_FOLDER, MissingProgramError, program, requi
 from sumrate.lab.results import Progress, provenance
 
 USAGE = 2
+INTERRUPTED = 130
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,8 +57,9 @@ def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> i
     """Checks everything, then runs; 2 if something that was asked for does not exist."""
     try:
         plans = [_plan(load(name), args) for name in names]
-        require("ip", "ss", "nsenter", "sysctl", "iperf3")
-        program("sumrate-link")
+        if any(plan.experiment.simulation is None for plan in plans):
+            require("ip", "ss", "nsenter", "sysctl", "iperf3")
+            program("sumrate-link")
         args.output.mkdir(parents=True, exist_ok=True)
     except ExperimentError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -67,12 +70,13 @@ def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> i
     progress = Progress(sum(plan.seconds() for plan in plans), quiet=args.json)
     output = args.output.resolve()
 
+    on_links = [plan for plan in plans if plan.experiment.simulation is None]
+
     def body() -> int:
         raise_own()
-        return max([_run_one(plan, output, progress, args) for plan in plans])
+        return max([tell(plan, *execute(plan, output, progress)) for plan in on_links])
 
-    def _run_one(plan: Plan, output: Path, progress: Progress, args: argparse.Namespace) -> int:
-        runs, found = execute(plan, output, progress)
+    def tell(plan: Plan, runs: list[Run], found: list[Verdict]) -> int:
         if say:
             print(f"{plan.experiment.title}: {plan.experiment.question}")
             print("\n".join(_verdict_lines(found)))
@@ -82,7 +86,18 @@ def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> i
         return _complaints(plan.experiment, runs)
 
     try:
-        return run_isolated(body)
+        simulations = [plan for plan in plans if plan.experiment.simulation is not None]
+        quick = bool(args.quick)
+        done = [tell(plan, *compute(plan, output, progress, quick=quick)) for plan in simulations]
+        if on_links:
+            done.append(run_isolated(body))
+        return max(done)
+    except ModuleNotFoundError as missing:
+        print(f"error: {EXTRA} ({missing})", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     except IsolationUnavailableError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -111,6 +126,24 @@ def execute(plan: Plan, output: Path, progress: Progress) -> tuple[list[Run], li
     origin["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
     found = judge(plan.experiment, runs)
     write(output / plan.experiment.name, plan.experiment, runs, found, origin)
+    return runs, found
+
+
+def compute(
+    plan: Plan, output: Path, progress: Progress, *, quick: bool
+) -> tuple[list[Run], list[Verdict]]:
+    """Computes, judges and keeps figures of the 60 GHz model; no network is touched.
+
+    Raises:
+        ModuleNotFoundError: what the model needs is not installed.
+
+    """
+    origin: dict[str, Any] = provenance(sys.argv)
+    folder = output / plan.experiment.name
+    runs = simulate(plan.experiment, plan.repetitions, folder, quick=quick, progress=progress)
+    origin["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
+    found = judge(plan.experiment, runs)
+    write(folder, plan.experiment, runs, found, origin)
     return runs, found
 
 

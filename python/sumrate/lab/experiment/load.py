@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from sumrate.lab.experiment import simulated
 from sumrate.lab.experiment.model import EVERY, Check, ConditionSetting, Experiment
 from sumrate.lab.programs import REPOSITORY
 
@@ -64,6 +65,7 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
     """What is inconsistent: the word at fault, and the sentence about it."""
     if experiment.name != stem:
         yield experiment.name, f"the name `{experiment.name}` is not the file's"
+    yield from simulated.problems(experiment)
     yield from _link_problems(experiment)
     for condition in experiment.conditions:
         yield from _condition_problems(condition, experiment)
@@ -89,7 +91,8 @@ def _condition_problems(
         yield scheme, f"condition {condition.name} runs `{scheme}`, which is no scheme"
     for link in set(condition.beside) - links:
         yield link, f"condition {condition.name} has a TCP beside on `{link}`, which is no link"
-    if all(getattr(condition.links.get(link), "absent", False) for link in links):
+    dark = all(getattr(condition.links.get(link), "absent", False) for link in links)
+    if dark and experiment.simulation is None:
         yield condition.name, f"condition `{condition.name}` leaves no link"
 
 

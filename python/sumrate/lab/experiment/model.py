@@ -17,8 +17,9 @@ Kind = Literal[
     "tquic",
     "scaled",
     "tls-pump",
+    "simulated",
 ]
-Method = Literal["bench", "stream", "crowd"]
+Method = Literal["bench", "stream", "crowd", "simulation"]
 Medium = Literal["emulated", "veth"]
 Buffers = Literal["default", "large"]
 TraceKind = Literal["wigig-los", "wigig-nlos", "wigig-mobility", "wifi-los"]
@@ -144,6 +145,15 @@ class Check(Setting, frozen=True):
     """Why it does not hold, where that was seen in a measurement."""
 
 
+class SimulationSetting(Setting, frozen=True):
+    """Figures of the 60 GHz model; curves are schemes, and PANEL or PANEL@X are conditions."""
+
+    figures: tuple[str, ...]
+    """By name, such as those of `sumrate-lab access figure`."""
+    realisations: int = 400
+    """Of every point."""
+
+
 class Experiment(Setting, frozen=True):
     """A whole experiment file."""
 
@@ -169,5 +179,7 @@ class Experiment(Setting, frozen=True):
     """Window and RTT of every subflow are sampled at the sender and compared with the rates."""
     congestion_control: tuple[str, ...] = ("cubic",)
     buffers: tuple[Buffers, ...] = ("default",)
+    simulation: SimulationSetting | None = None
+    """Method simulation: what is computed; `seconds` is about how long one repetition takes."""
     baseline: str = ""
     """The condition whose single-path goodputs are the links' rates where links go dark."""

@@ -107,6 +107,8 @@ class Plan:
 
     def seconds(self) -> float:
         """About how long everything takes."""
+        if self.experiment.simulation is not None:
+            return self.experiment.seconds * self.repetitions
         return sum(self.run_seconds(point) for point, _ in self.measured())
 
     def run_seconds(self, point: Point) -> float:

@@ -1,0 +1,150 @@
+"""All figures by name."""
+
+from collections.abc import Callable
+from itertools import product
+
+from sumrate.access.errors import AccessError
+from sumrate.access.figures import cells, places, variations
+from sumrate.access.figures.table import Effort, Figure
+from sumrate.access.participation import SITUATIONS
+from sumrate.access.tasks import Task
+
+GRID_SCENES = ("office-aligned", "office-spread")
+CELL_SCENES = ("los-aligned", "office-aligned", "los-spread", "office-random")
+MAIN = ("jpoc", "dot11ad", "dot11ad-random")
+ABLATED = ("jpoc", "dot11ad", "dot11ad-random", "dot11ad-standard", "dot11ad-power", "mini-slots",
+           "jpoc-literal", "jpoc-10", "jpoc-two-k", "jpoc-ramp", "jpoc-10-ramp", "jpoc-feedback",
+           "jpoc-7-bits")  # fmt: skip
+BEAM, SNR = "beam", "SNR at the AP (dB)"
+INDEX = "competition fairness index"
+JAIN = "Jain's index of air time"
+
+
+def _beams(curve: str) -> Callable[[Effort, int], list[Task]]:
+    return lambda effort, seed: places.beams(GRID_SCENES, curve, effort, seed)
+
+
+def _heatmap(
+    curves: tuple[str, ...], devices: str = "36-beams"
+) -> Callable[[Effort, int], list[Task]]:
+    return lambda effort, seed: places.heatmap(GRID_SCENES, curves, effort, seed, devices)
+
+
+def _participation(effort: Effort, seed: int) -> list[Task]:
+    return [
+        Task(variations.participation_rows, {"situation": name, "effort": effort, "seed": seed})
+        for name in SITUATIONS
+    ]
+
+
+def _signalling(effort: Effort, seed: int) -> list[Task]:
+    return [Task(variations.signalling_rows, {})]
+
+
+def _orientation(effort: Effort, seed: int) -> list[Task]:
+    pairs = list(product(("los-aligned", "office-aligned"), variations.COMPARED))
+    return variations.over(variations.orientation_rows, pairs, effort, seed)
+
+
+def _devices(effort: Effort, seed: int) -> list[Task]:
+    pairs = list(product(("los-aligned", "office-aligned"), variations.COMPARED))
+    return variations.over(variations.device_rows, pairs, effort, seed)
+
+
+def _thresholds(effort: Effort, seed: int) -> list[Task]:
+    return [
+        Task(variations.threshold_rows, {"scene": scene, "curve": curve, "decode_db": decode,
+                                         "effort": effort, "seed": seed})
+        for scene in ("los-aligned", "office-aligned") for curve in variations.COMPARED
+        for decode in (1.0, -4.0, -12.0)
+    ]  # fmt: skip
+
+
+def _captures(effort: Effort, seed: int) -> list[Task]:
+    pairs = list(product(("los-aligned", "office-aligned"), variations.COMPARED))
+    return variations.over(variations.capture_rows, pairs, effort, seed)
+
+
+def _access_points(effort: Effort, seed: int) -> list[Task]:
+    pairs = list(product(("los-aligned", "office-aligned"), variations.COMPARED))
+    return variations.over(variations.cell_rows, pairs, effort, seed)
+
+
+def _errors(effort: Effort, seed: int) -> list[Task]:
+    return [
+        Task(variations.error_rows, {"scene": scene, "effort": effort, "seed": seed})
+        for scene in ("los-aligned", "office-aligned", "office-random")
+    ]
+
+
+FIGURES = {
+    figure.name: figure
+    for figure in (
+        Figure("3.1b", "A near and a far client, no power control", "lines", BEAM, SNR,
+               _beams("no power control"), ("snr_db",), ("T-3.1b-near", "T-3.1b-far")),
+        Figure("3.1c", "Competition without power control", "heatmap", "", INDEX,
+               _heatmap(("no power control",)), ("index",), ("T-3.1c",), limits=(0, 1),
+               summary=places.summary),
+        Figure("3.2a", "When clients take part in the A-BFT", "bars", "", "",
+               _participation, ("trainings", "needless", "below_s"),
+               ("T-3.2a-los", "T-3.2a-nlos", "T-3.2a-rot", "T-3.2a-mob", "T-3.2a-mobn",
+                "T-3.2a-disc"), columns=3),
+        Figure("3.3", "A near and a far client, power control to 4 dB", "lines", BEAM, SNR,
+               _beams("target 4 dB"), ("snr_db",), ("T-3.3",)),
+        Figure("3.5a", "Good beams of the clients", "bars", "good beams", "share of clients",
+               lambda effort, seed: cells.histograms(
+                   ("office-aligned", "office-random", "los-aligned", "near-random"), effort, seed),
+               ("share",), ("T-3.5a-none", "T-3.5a-10", "T-3.5a-4"), limits=(0, 1)),
+        Figure("3.5b", "Competition, power control to 10 dB", "heatmap", "", INDEX,
+               _heatmap(("no power control", "target 10 dB")), ("index",), ("T-3.5b",),
+               limits=(0, 1), summary=places.summary),
+        Figure("3.5c", "Competition, power control to 4 dB", "heatmap", "", INDEX,
+               _heatmap(("target 10 dB", "target 4 dB")), ("index",), ("T-3.5c",), limits=(0, 1),
+               summary=places.summary),
+        Figure("3.6", "Competition of clients with 64 beams", "heatmap", "", INDEX,
+               _heatmap(("no power control", "target 4 dB"), "64-beams"), ("index",),
+               ("T-3.6a", "T-3.6b"), limits=(0, 1), summary=places.summary),
+        Figure("3.7a", "Fairness over blockage, 16 clients", "lines", "probability of blockage",
+               JAIN, lambda effort, seed: cells.fairness(CELL_SCENES, MAIN, effort, seed),
+               ("jain",), ("T-3.7a-jpoc", "T-3.7a-80211")),
+        Figure("3.7b", "Mini-slots that 802.11ad and JPOC need for 10 % failure", "lines",
+               "clients", "802.11ad over JPOC, mini-slots",
+               lambda effort, seed: cells.overhead(CELL_SCENES, effort, seed),
+               ("ratio",), ("T-3.7b",), log_y=True),
+        Figure("estimator", "The estimate after a step from 8 to 24 clients", "lines",
+               "beacon interval", "expected clients",
+               lambda effort, seed: cells.step(("los-aligned", "office-aligned"), effort, seed),
+               ("expected_clients",), ("T-3-T5",)),
+        Figure("signalling", "JPOC's fields in each frame of the AP's sweep", "bars", "", "bits",
+               _signalling, ("bits",), ("T-3-bits",)),
+        Figure("ablation", "Fairness over blockage, one part at a time", "lines",
+               "probability of blockage", JAIN,
+               lambda effort, seed: cells.fairness(
+                   CELL_SCENES, ABLATED, effort, seed, (0.1, 0.3, 0.5, 0.7, 0.9)),
+               ("jain",)),
+        Figure("orientation", "Fairness over how far clients are turned away", "lines",
+               "turned by up to (degrees)", JAIN, _orientation, ("jain",)),
+        Figure("devices", "Fairness over the number of device models", "lines", "device models",
+               JAIN, _devices, ("jain",)),
+        Figure("thresholds", "Fairness over the decode threshold", "lines",
+               "decode threshold (dB)", JAIN, _thresholds, ("jain",)),
+        Figure("capture", "Fairness over the capture margin", "lines", "capture margin (dB)", JAIN,
+               _captures, ("jain",)),
+        Figure("access-points", "Fairness over the number of APs on one channel", "lines", "APs",
+               JAIN, _access_points, ("jain",)),
+        Figure("power-error", "JPOC over the error of power settings", "lines",
+               "standard deviation of the error (dB)", JAIN, _errors, ("jain",), columns=3),
+    )
+}  # fmt: skip
+
+
+def figure_named(name: str) -> Figure:
+    """The figure of this name.
+
+    Raises:
+        AccessError: there is none.
+
+    """
+    if name not in FIGURES:
+        raise AccessError(f"figure must be one of {', '.join(FIGURES)}, not {name}")
+    return FIGURES[name]

@@ -1,0 +1,118 @@
+"""Experiments of method `simulation`: figures of the 60 GHz model instead of traffic on links."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.experiment.model import Experiment
+from sumrate.lab.experiment.record import Metric, Run
+from sumrate.lab.results import Progress
+
+QUICK_SHARE = 10
+"""With --quick, a tenth of the realisations."""
+EXTRA = "simulations need `pip install .[ghz]`"
+FIGURES = ("sumrate.access.figures",)
+"""Modules with figures that a file can name, each in a table `FIGURES`; an optional extra."""
+
+
+def figures() -> dict[str, Any]:
+    """Every figure by its name.
+
+    Raises:
+        ModuleNotFoundError: what the 60 GHz model needs is not installed.
+
+    """
+    return {k: v for name in FIGURES for k, v in import_module(name).FIGURES.items()}
+
+
+def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """What is wrong with the part of the file that names figures."""
+    if (experiment.method == "simulation") != (experiment.simulation is not None):
+        yield "method", "method `simulation` and the table [simulation] go together"
+    if experiment.simulation is None:
+        return
+    if experiment.links:
+        yield "links", "a simulation has no `links`"
+    for scheme in experiment.schemes:
+        if scheme.kind != "simulated" or not scheme.name:
+            yield scheme.kind, "every scheme of a simulation is `simulated` and has a name"
+    try:
+        known = figures()
+    except ModuleNotFoundError:
+        return  # the file can be listed; running it says what is missing
+    for name in experiment.simulation.figures:
+        if name not in known:
+            yield name, f"`{name}` is no figure; there are {', '.join(known)}"
+    if experiment.simulation.realisations < 20:
+        yield "realisations", "`realisations` must be at least 20"
+
+
+def simulate(
+    experiment: Experiment, repetitions: int, folder: Path, *, quick: bool, progress: Progress
+) -> list[Run]:
+    """Computes every figure in every repetition, each with a seed of its own.
+
+    Tables and pictures of the first repetition are written into `folder`. Runs are those of the
+    schemes and conditions that the file declares.
+    """
+    from sumrate.access.command import write_csv  # noqa: PLC0415 (an optional extra)
+    from sumrate.access.figures import Effort  # noqa: PLC0415
+    from sumrate.access.tasks import Row, Task, evaluate  # noqa: PLC0415
+    from sumrate.report.access import draw  # noqa: PLC0415 (loads matplotlib)
+
+    assert experiment.simulation is not None  # noqa: S101 (the method says so)
+    realisations = experiment.simulation.realisations
+    share = QUICK_SHARE if quick else 1
+    effort = Effort(max(20, realisations // share), max(200, Effort().pool // share))
+    runs: list[Run] = []
+    for repetition in range(repetitions):
+        rows: list[Row] = []
+        for name in experiment.simulation.figures:
+            figure = figures()[name]
+            progress.show(f"figure {name}, repetition {repetition + 1} of {repetitions}")
+            compute: Callable[[list[Task]], list[Row]] = evaluate
+            found = figure.table(effort, experiment.seed + repetition, compute)
+            progress.left_s -= experiment.seconds / len(experiment.simulation.figures)
+            if repetition == 0:
+                write_csv(found, folder / f"{name}.csv")
+                draw(figure, found, folder)
+            rows += found
+        runs += _runs(experiment, repetition, rows)
+    progress.clear()
+    return runs
+
+
+def _runs(experiment: Experiment, repetition: int, rows: Iterable[dict[str, object]]) -> list[Run]:
+    """One run for each scheme in each condition, with the metrics that the tables have for it."""
+    titles = {scheme.name: scheme.title or scheme.name for scheme in experiment.schemes}
+    conditions = {condition.name for condition in experiment.conditions}
+    found: dict[tuple[str, str], Run] = {}
+    for row in rows:
+        scheme = str(row["curve"])
+        for condition in _conditions(row):
+            if scheme not in titles or condition not in conditions:
+                continue
+            run = found.setdefault(
+                (scheme, condition),
+                Run(
+                    scheme=scheme,
+                    condition=condition,
+                    congestion_control=experiment.congestion_control[0],
+                    buffers=experiment.buffers[0],
+                    repetition=repetition,
+                    seed=experiment.seed + repetition,
+                    detail={"title": titles[scheme]},
+                ),
+            )
+            value = row["mean"]
+            if isinstance(value, float) and math.isfinite(value):
+                run.metrics.append(Metric(str(row["metric"]), value, ""))
+    return list(found.values())
+
+
+def _conditions(row: dict[str, object]) -> tuple[str, ...]:
+    """The panel, and the panel at this x: how experiment files name conditions."""
+    panel, x = str(row["panel"]), row["x"]
+    return (panel,) if x is None else (f"{panel}@{x:g}",)
