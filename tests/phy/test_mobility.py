@@ -18,6 +18,11 @@ def test_a_device_that_stays_or_turns() -> None:
     assert turning.orientation(2).yaw == pytest.approx(np.deg2rad(37))
 
 
+def test_many_turns_are_one_orientation() -> None:
+    turning = rotating(times(100.0, 1.0), [0.0, 0.0, 0.0], 0.0, np.pi / 4)
+    assert turning.orientation(97).yaw == pytest.approx(np.pi / 4)
+
+
 def test_a_rectangle_closes_with_four_quarter_turns() -> None:
     course = Rectangle((1.0, 2.0, 1.0), 1.8, 0.6, lap_s=16.0, turn_s=1.0)
     track = course.track(times(32.0, 0.01))

@@ -95,6 +95,13 @@ def test_geometry_follows_the_client() -> None:
     assert pair[39] == pytest.approx(air.sweep(139)[5, 7])
 
 
+def test_a_client_may_turn_many_times() -> None:
+    trace = make(scene("thesis-rotation"), 40.0, 1)
+    turn = round(360 / 37 / trace.step_s)
+    rate = trace.rate_mbps
+    assert np.corrcoef(rate[:-turn], rate[turn:])[0, 1] > 0.3, "every turn is like the last"
+
+
 def test_bodies_crowds_and_neighbours_cost_rate() -> None:
     base = scene("thesis-nlos")
     free = make(base, 20.0, 4)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sumrate.phy.directions import Orientation, points
+from sumrate.phy.directions import Orientation, points, wrap
 from sumrate.phy.parameters import (
     Floats,
     ParameterError,
@@ -50,7 +50,7 @@ class Track:
 
     def orientation(self, index: int) -> Orientation:
         """How the device is turned at one of the times."""
-        return Orientation(float(self.yaw[index]))
+        return Orientation(float(wrap(self.yaw[index])))
 
 
 def times(seconds: float, step_s: float = 0.01) -> Floats:

@@ -88,7 +88,8 @@ def channel(scene: Scene, track: Track, generator: np.random.Generator) -> Chann
 
 def _client_gain_dbi(scene: Scene, rays: Rays, yaw: Floats) -> Floats:
     """Gains of the client's beams towards all rays; the client is turned differently each time."""
-    directions = unit_vectors(rays.arrival_azimuth - yaw[:, np.newaxis], rays.arrival_elevation)
+    azimuth = wrap(rays.arrival_azimuth - yaw[:, np.newaxis])
+    directions = unit_vectors(azimuth, rays.arrival_elevation)
     return scene.radio.beams.gain_dbi(*angles_of(directions))
 
 

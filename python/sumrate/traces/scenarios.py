@@ -15,7 +15,7 @@ from sumrate.phy.blockage.screen import Person
 from sumrate.phy.channel.box_room import OFFICE, BoxRoom
 from sumrate.phy.directions import Orientation
 from sumrate.phy.hardware import radio
-from sumrate.phy.mobility import Rectangle, Track, stationary
+from sumrate.phy.mobility import Rectangle, Track, random_waypoint, rotating, stationary
 from sumrate.phy.parameters import Floats, ParameterError, within
 from sumrate.phy.rate_adaptation import TrialAndError
 from sumrate.traces.access_delay import Contention
@@ -90,6 +90,36 @@ def _laps(instants: Floats, generator: np.random.Generator) -> Track:
     return course.track(instants, float(generator.uniform(0.0, lap_s)))
 
 
+TURNING_RAD_PER_S = float(np.deg2rad(37.0))
+"""Of the robot in the thesis, taken as degrees per second."""
+
+
+def _rotation() -> Scene:
+    place = (_ACCESS_POINT[0] + 8 * FOOT_M, _ACCESS_POINT[1], _TABLE_M)
+
+    def drive(instants: Floats, generator: np.random.Generator) -> Track:
+        return rotating(instants, place, float(generator.uniform(-np.pi, np.pi)), TURNING_RAD_PER_S)
+
+    title = "thesis, turning on the spot at 37 degrees a second"
+    return replace(_mobility(), name="thesis-rotation", title=title, drive=drive)
+
+
+def _walk() -> Scene:
+    area = ((1.8, MEETING_ROOM_M[0] - 0.4), (0.4, MEETING_ROOM_M[1] - 0.4))
+
+    def drive(instants: Floats, generator: np.random.Generator) -> Track:
+        return random_waypoint(instants, area, _TABLE_M, generator)
+
+    return replace(
+        _mobility(),
+        name="walk",
+        title="somebody carries the client through the room, others walk about",
+        drive=drive,
+        passers=(Passers(BlockageProcess(0.1, 0.5, depth_db=14.0)),),
+        held="portrait",
+    )
+
+
 def _hall(name: str, title: str, make: str, distance_m: float) -> Scene:
     """Two devices that face each other along a hall."""
     start = (3.0, LOBBY_M[1] / 2, 1.2)
@@ -143,6 +173,8 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "thesis-los": _los,
     "thesis-nlos": _nlos,
     "thesis-mobility": _mobility,
+    "thesis-rotation": _rotation,
+    "walk": _walk,
     "strong": _strong,
     "weak": _weak,
     "lobby-10ft": partial(_lobby, 10.0),
