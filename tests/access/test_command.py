@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from sumrate.access.equations import exact_failure_probability
@@ -11,8 +12,10 @@ from sumrate.access.figures import FIGURES, Effort
 from sumrate.access.figures.table import QUICK
 from sumrate.access.tasks import evaluate
 from sumrate.lab import cli
+from sumrate.lab.programs import REPOSITORY
 
 TINY = Effort(8, 64)
+SCHEMAS = REPOSITORY / "docs" / "schemas"
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -21,7 +24,11 @@ def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 
 def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What was printed, which is as its schema says."""
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    name = found["schema"].removeprefix("sumrate.")
+    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    jsonschema.validate(found, schema)
     return found
 
 
@@ -110,6 +117,19 @@ def test_every_figure_has_a_table_with_its_metrics_and_bands(name: str) -> None:
     drawn = [row for row in rows if row["metric"] in figure.metrics]
     assert drawn
     assert all(row["low"] <= row["mean"] <= row["high"] for row in drawn if row["n"] > 0)
+
+
+def test_sweep_answers_with_its_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = "sweep --curve jpoc --scene los-aligned --blockage 0 0.5 --clients 4 --workers 1"
+    path = tmp_path / "sweep.csv"
+    words += f" --realisations 4 --json --output {path}"
+    assert command(monkeypatch, *words.split()) == 0
+    table = answer(capsys)["tables"]["sweep"]
+    assert {row["x"] for row in table} == {0.0, 0.5}
+    with path.open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == len(table)
 
 
 def test_published_figures_name_every_claim_on_initial_access() -> None:

@@ -263,7 +263,7 @@ def sweep(args: argparse.Namespace) -> int:
         write_csv(rows, args.output)
         print(args.output, file=sys.stderr)
     if args.json:
-        print(json.dumps(rows, indent=1))
+        _print_tables({"sweep": rows}, args.seed, effort)
     else:
         _print_table(rows, ("jain", "failure_probability", "mini_slots"))
     return 0
@@ -293,8 +293,24 @@ def figure(args: argparse.Namespace) -> int:
         if not args.json:
             print("\n".join(str(picture) for picture in pictures))
     if args.json:
-        print(json.dumps(tables, indent=1))
+        _print_tables(tables, args.seed, effort)
     return 0
+
+
+def _print_tables(tables: dict[str, list[Row]], seed: int, effort: Effort) -> None:
+    """As JSON; what has no value, such as a mean of nothing, is null."""
+    plain = {
+        name: [
+            {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in row.items()}
+            for row in rows
+        ]
+        for name, rows in tables.items()
+    }
+    document = {
+        "schema": "sumrate.access-tables.v1", "seed": seed, "realisations": effort.realisations,
+        "tables": plain,
+    }  # fmt: skip
+    print(json.dumps(document, indent=1, allow_nan=False))
 
 
 def _evaluate(tasks: list[Task], args: argparse.Namespace, name: str = "") -> list[Row]:
