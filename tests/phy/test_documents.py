@@ -21,11 +21,12 @@ def schema(repository: Path, name: str) -> dict[str, object]:
     return loaded
 
 
+@pytest.mark.parametrize("document", ["README.md", "docs/channel.md"])
 def test_five_lines_lead_from_a_scene_to_a_plot(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, document: str
 ) -> None:
-    text = (repository / "docs/channel.md").read_text(encoding="utf-8")
-    found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    text = (repository / document).read_text(encoding="utf-8")
+    found = re.search(r"```python\n(from pathlib import.*?)```", text, re.DOTALL)
     assert found
     assert len(found[1].strip().splitlines()) == 5
     monkeypatch.chdir(tmp_path)

@@ -13,7 +13,7 @@ from sumrate.lab.results import Progress
 QUICK_SHARE = 10
 """With --quick, a tenth of the realisations."""
 EXTRA = "simulations need `pip install .[ghz]`"
-FIGURES = ("sumrate.access.figures",)
+FIGURES = ("sumrate.access.figures", "sumrate.lab.link_figures")
 """Modules with figures that a file can name, each in a table `FIGURES`; an optional extra."""
 
 

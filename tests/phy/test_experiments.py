@@ -1,0 +1,39 @@
+"""Every claim about the 60 GHz link has an experiment that judges it."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from sumrate.lab import cli
+from sumrate.lab.experiment.catalogue import claims, judges
+
+LINK = re.compile(r"W-rssi|W-tcp-max|W-[1-8](-|$)|F-")
+
+
+def test_every_claim_on_the_link_has_a_judge() -> None:
+    wanted = {identity for identity in claims() if LINK.match(identity)}
+    assert len(wanted) == 24
+    assert {i for i in wanted if judges()[i].experiment.startswith("link-")} == wanted
+
+
+def test_the_studies_are_run_and_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["run", "link-module", "link-distance", "--quick", "--json", "--output", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", *words])
+    assert cli.main() == 0
+    decoder, text = json.JSONDecoder(), capsys.readouterr().out.strip()
+    found: dict[str, dict[str, str]] = {}
+    while text:
+        verdicts, end = decoder.raw_decode(text)
+        found |= {verdict["claim"]: verdict for verdict in verdicts}
+        text = text[end:].strip()
+    assert found["W-tcp-max"]["verdict"] == "holds"
+    assert found["F-2a-near"]["verdict"] == "holds"
+    assert found["F-3b"]["verdict"] == "depends"
+    assert found["F-3b"]["cause"]
+    for path in ("link-module/link-mcs.png", "link-distance/link-distance.png"):
+        assert (tmp_path / path).is_file()
