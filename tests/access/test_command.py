@@ -71,6 +71,8 @@ def test_whole_cells(
         ("run --protocol jpoc --blockage 2", "blockage probability must be 0 to 1, not 2"),
         ("run --protocol dot11ad --multiplier 4", "A-BFT multiplier must be 0 to 3, not 4"),
         ("run --protocol dot11ad --slots 400", "fewer mini-slots or a longer interval"),
+        ("run --protocol dot11ad --retry-limit -1", "RSSRetryLimit must be at least 0, not -1"),
+        ("run --protocol jpoc --mini-slots 20", "--mini-slots must be at least 36, not 20"),
         ("run --protocol jpoc --seed -1", "seed must be at least 0, not -1"),
         ("figure 9.9", "figure must be one of"),
         ("sweep --curve best", "curve must be one of"),

@@ -79,6 +79,8 @@ def _add_run(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     sub.add_argument("--slots", type=int, default=8, help="dot11ad: of the A-BFT (8)")
     sub.add_argument("--frames-per-slot", type=int, default=36, help="dot11ad: FSS (36)")
     sub.add_argument("--multiplier", type=int, default=0, help="802.11ay's A-BFT multiplier (0)")
+    sub.add_argument("--retry-limit", type=int, help="dot11ad: RSSRetryLimit (none; standard: 8)")
+    sub.add_argument("--rss-backoff", type=int, default=8, help="dot11ad: RSSBackoff (8)")
     sub.add_argument("--beam-order", choices=("common", "random"), default="common")
     sub.add_argument("--seed", type=int, default=1)
     sub.add_argument("--json", action="store_true")
@@ -228,6 +230,8 @@ def _setting(args: argparse.Namespace) -> Setting:
         power_control=PowerControl(args.target_snr) if controlled else None,
         abft=SlottedAbft(args.slots, args.frames_per_slot, args.multiplier),
         beam_order=args.beam_order,
+        retry_limit=args.retry_limit,
+        rss_backoff=args.rss_backoff,
         decode_db=args.decode,
         capture_db=args.capture_margin,
         capture=args.capture == "on",
