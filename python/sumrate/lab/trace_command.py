@@ -5,14 +5,13 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from sumrate.phy.parameters import ParameterError
-from sumrate.traces.access_delay import PROTOCOLS, AccessDelay, Sampler, Simulated
+from sumrate.traces.access_delay import PROTOCOLS, AccessDelay
 from sumrate.traces.course import make
 from sumrate.traces.link_trace import (
     STATES,
@@ -114,9 +113,10 @@ def make_trace(args: argparse.Namespace) -> int:
 def _simulated(protocol: str, clients: int, seed: int) -> AccessDelay:
     if protocol not in ("dot11ad", "jpoc"):
         raise ParameterError("access", repr(protocol), "dot11ad or jpoc where it is simulated")
-    # Only here: it compiles kernels when it is loaded.
-    sampler: Sampler = import_module("sumrate.access.delay").AccessDelay(protocol, clients, seed)
-    return Simulated(protocol, sampler)
+    from sumrate.access.delay import SimulatedAccessDelay  # noqa: PLC0415 (compiles kernels)
+
+    known: Literal["dot11ad", "jpoc"] = "jpoc" if protocol == "jpoc" else "dot11ad"
+    return SimulatedAccessDelay(known, clients, seed)
 
 
 def show_trace(args: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from sumrate.access.equations import exact_failure_probability, optimal_mini_slots
-from sumrate.phy.parameters import Floats, ParameterError, one_of, positive, whole, within
+from sumrate.phy.parameters import ParameterError, one_of, positive, whole, within
 
 BEACON_INTERVAL_S = 0.1
 
@@ -72,26 +72,6 @@ class BeaconIntervals:
             pauses = (attempts - 1) // self.retry_limit
             intervals += float(generator.integers(0, self.backoff + 1, pauses).sum())
         return intervals * self.beacon_interval_s + self.training_s
-
-
-class Sampler(Protocol):
-    """Waits from a simulation of whole A-BFTs, such as `sumrate.access.delay.AccessDelay`."""
-
-    def sample(self, count: int = 1) -> Floats:
-        """So many waits in seconds: shape (count,)."""
-        ...
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """Waits of simulated A-BFTs with true SINR and capture instead of a closed form."""
-
-    name: str
-    sampler: Sampler
-
-    def delay_s(self, generator: np.random.Generator) -> float:
-        """The sampler's next wait; it has a source of randomness of its own."""
-        return float(self.sampler.sample(1)[0])
 
 
 @dataclass(frozen=True)
