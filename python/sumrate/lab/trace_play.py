@@ -8,6 +8,7 @@ import argparse
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,9 @@ class PlayedLink(Link):
     entries: str = ""
     """Schedule entries in the emulator's configuration."""
 
-    def toml(self) -> str:
+    def toml(self, sharing: Sequence[Link] = ()) -> str:
         """The link in the emulator's configuration."""
-        return f"{super().toml()}\n{self.entries}"
+        return f"{super().toml(sharing)}\n{self.entries}"
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -69,8 +69,8 @@ def read(path: Path) -> Trace:
     try:
         content = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
-        raise TraceFormatError(f"{path}: line {line}: not UTF-8 text: {error.reason}") from error
+        wrong = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise TraceFormatError(f"{path}: line {wrong}: not UTF-8 text: {error.reason}") from error
     header, *lines = content.splitlines() or [""]
     if header.strip() != HEADER:
         raise TraceFormatError(f"{path}: line 1: expected {HEADER!r}, found {header!r}")

@@ -67,14 +67,15 @@ def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> i
     except (MissingProgramError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    return _carry_out(plans, args, say=say)
+
+
+def _carry_out(plans: Sequence[Plan], args: argparse.Namespace, *, say: bool) -> int:
+    """Computes simulations, then runs the others in private namespaces; 1 if a run failed."""
     progress = Progress(sum(plan.seconds() for plan in plans), quiet=args.json)
     output = args.output.resolve()
-
     on_links = [plan for plan in plans if plan.experiment.simulation is None]
-
-    def body() -> int:
-        raise_own()
-        return max([tell(plan, *execute(plan, output, progress)) for plan in on_links])
+    simulations = [plan for plan in plans if plan.experiment.simulation is not None]
 
     def tell(plan: Plan, runs: list[Run], found: list[Verdict]) -> int:
         if say:
@@ -85,22 +86,23 @@ def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> i
             print(json.dumps([v.document() for v in found], indent=1))
         return _complaints(plan.experiment, runs)
 
+    def body() -> int:
+        raise_own()
+        return max([tell(plan, *execute(plan, output, progress)) for plan in on_links])
+
     try:
-        simulations = [plan for plan in plans if plan.experiment.simulation is not None]
         quick = bool(args.quick)
         done = [tell(plan, *compute(plan, output, progress, quick=quick)) for plan in simulations]
         if on_links:
             done.append(run_isolated(body))
         return max(done)
-    except ModuleNotFoundError as missing:
-        print(f"error: {EXTRA} ({missing})", file=sys.stderr)
+    except (IsolationUnavailableError, ModuleNotFoundError) as error:
+        hint = f"{EXTRA}: " if isinstance(error, ModuleNotFoundError) else ""
+        print(f"error: {hint}{error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except IsolationUnavailableError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
 
 
 def _plan(experiment: Experiment, args: argparse.Namespace) -> Plan:
