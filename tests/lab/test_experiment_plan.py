@@ -93,7 +93,8 @@ def test_links_that_share_a_wire_have_addresses_of_their_own() -> None:
 
 def test_all_experiments_together_take_less_than_two_hours() -> None:
     """Five repetitions of everything; what grows beyond that is not run any more."""
-    plans = [Plan(load(name), load(name).repetitions) for name in names()]
+    on_links = [found for found in map(load, names()) if found.simulation is None]
+    plans = [Plan(found, found.repetitions) for found in on_links]
     assert sum(p.seconds() for p in plans) < 2 * 3600
     assert all(p.repetitions == 5 for p in plans)
 
