@@ -23,7 +23,8 @@ fn a_quota_ends_a_transfer_and_outlives_the_server() {
     let state = server.runtime().join("state");
     let list = ["credential", "list", "--json", "--state", state.to_str().unwrap()];
     let listed = json(&run(server.runtime(), &list));
-    let laptop = &listed["credentials"].as_array().unwrap()[1];
+    let mut credentials = listed["credentials"].as_array().unwrap().iter();
+    let laptop = credentials.find(|credential| credential["name"] == "laptop").unwrap();
     assert!(laptop["used"].as_u64().unwrap() > laptop["quota"].as_u64().unwrap(), "{laptop}");
     server.start_again(&ALLOW);
     let client = server.client_with(&link, &[]);
