@@ -97,9 +97,12 @@ fn exit(args: &ServeArgs, config: &ServerConfig) -> Exit {
     }
 }
 
-/// The credential that the printed link carries: the oldest one, made if there is none.
+/// The credential that the printed link carries: the oldest one without limits, else the oldest,
+/// made if there is none.
 fn first_credential(state: &ServerState) -> Result<Credential, CommandError> {
-    match state.list()?.first() {
+    let credentials = state.list()?;
+    let unlimited = credentials.iter().find(|info| info.limits == Default::default());
+    match unlimited.or(credentials.first()) {
         Some(oldest) => Ok(state.credential(oldest.id)?),
         None => Ok(state.new_credential("first", Default::default())?),
     }
