@@ -7,7 +7,7 @@ import pytest
 
 from sumrate.lab.experiment.load import ExperimentError, load, names
 from sumrate.lab.experiment.methods import jain
-from sumrate.lab.experiment.ratios import add_bounds, add_ideals, add_sums
+from sumrate.lab.experiment.ratios import add_bounds, add_ideals, add_percentiles, add_sums
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Plan, again
 from sumrate.lab.experiment.topology import links_of
@@ -128,6 +128,16 @@ def test_each_blackout_is_compared_with_the_links_that_are_left() -> None:
     add_ideals(experiment, [*baseline, run])
     assert run.value("blackout_ratio_wigig") == pytest.approx(0.99)
     assert run.value("blackout_ratio_wifi") == pytest.approx(1.0)
+
+
+def test_the_worst_percentile_against_a_peer_counts() -> None:
+    runs = runs_of("normal", wifi=100.0, mptcp=100.0, sumrate=100.0)
+    for run, rates in zip(runs, ([1.0] * 40, [100.0] * 40, [150.0] * 35 + [90.0] * 5), strict=True):
+        run.series = [(0.05 + i / 10, rate) for i, rate in enumerate([9.0] * 5 + rates + [9.0] * 6)]
+    add_percentiles(runs, links_of(load("lap"), load("lap").conditions[0]))
+    assert runs[2].value("percentiles_over_mptcp") == pytest.approx(0.9)
+    assert runs[2].value("percentiles_over_aggligator") is None
+    assert runs[0].value("percentiles_over_mptcp") is None, "one link is not compared"
 
 
 def test_jains_index() -> None:

@@ -98,7 +98,7 @@ def list_experiments(args: argparse.Namespace) -> int:
         print(f"{e.name:24} {e.title} (about {minutes:.0f} min, --quick {quick:.0f})")
         print(f"{'':24} {e.question}")
     total = sum(Plan(e, e.repetitions).seconds() for e in found) / 60
-    print(f"{'all of them':24} about {total:.0f} min")
+    print(f"{'all of them':24} about {total:.0f} min; void runs are made again, which takes longer")
     return 0
 
 

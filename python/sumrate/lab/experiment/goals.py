@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from sumrate.lab.experiment.catalogue import goal_order, read_verdicts
-from sumrate.lab.experiment.judge import BESIDE, DEPENDS, FAILS, HOLDS, JUDGED, NOT_RUN, limits
+from sumrate.lab.experiment.judge import (
+    BESIDE,
+    DEPENDS,
+    FAILS,
+    HOLDS,
+    JUDGED,
+    NOT_RUN,
+    figure,
+    limits,
+)
 from sumrate.lab.experiment.load import FOLDER, load, names
 from sumrate.lab.experiment.model import Check
 
@@ -118,14 +127,14 @@ def _where(finding: Mapping[str, Any]) -> str:
     usual = {"cubic", "default"}
     parts = [finding["condition"], finding["congestion_control"], finding["buffers"]]
     where = ", ".join(part for part in parts if part not in usual)
-    return f"{where}: {finding['measured']:.4g}"
+    return f"{where}: {figure(finding['measured'])}"
 
 
 def span(values: tuple[float, float] | None) -> str:
     """One value, or the least and the largest."""
     if values is None:
         return "-"
-    low, high = (f"{value:.3g}" for value in values)
+    low, high = map(figure, values)
     return low if low == high else f"{low} to {high}"
 
 

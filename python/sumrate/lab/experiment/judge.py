@@ -146,13 +146,18 @@ def _selected(runs: Sequence[Run], selection: Selection, at: tuple[str, str, str
     return STATISTICS[selection.statistic](values) if values else None
 
 
+def figure(value: float) -> str:
+    """A number as tables show it: four digits that mean something, thousands apart."""
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
 def limits(check: Check) -> str:
     """What a check demands, in words; nothing if it only reports."""
     parts = []
     if check.at_least is not None:
-        parts.append(f"at least {check.at_least:g}")
+        parts.append(f"at least {figure(check.at_least)}")
     if check.at_most is not None:
-        parts.append(f"at most {check.at_most:g}")
+        parts.append(f"at most {figure(check.at_most)}")
     return " and ".join(parts)
 
 
@@ -194,5 +199,5 @@ def _range(found: Sequence[Finding]) -> str:
     values = [f.measured for f in found if f.measured is not None]
     if not values:
         return ""
-    texts = [f"{value:.4g}" for value in (min(values), max(values))]
+    texts = [figure(value) for value in (min(values), max(values))]
     return texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"

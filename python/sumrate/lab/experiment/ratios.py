@@ -53,13 +53,14 @@ def add_bounds(runs: Sequence[Run], links: Sequence[Link]) -> None:
             run.add("reassembly_bound_ratio", peak / bound, "ratio")
 
 
-def add_percentiles(runs: Sequence[Run]) -> None:
+def add_percentiles(runs: Sequence[Run], links: Sequence[Link]) -> None:
     """The worst percentile of 100 ms samples over that of each peer in the same repetition."""
     samples = {run.scheme: steady_samples(run) for run in runs if run.series}
+    without = {*PEERS, *(link.name for link in links)}
     for run in runs:
         for peer in PEERS:
             own, other = samples.get(run.scheme), samples.get(peer)
-            if own and other and run.scheme not in PEERS:
+            if own and other and run.scheme not in without:
                 run.add(f"percentiles_over_{peer}", _worst_over(own, other), "ratio")
 
 

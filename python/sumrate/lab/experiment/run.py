@@ -140,7 +140,7 @@ def run_all(plan: Plan, work: Path, progress: Progress) -> list[Run]:
         add_sums(at_point, links)
         add_bounds(at_point, links)
         if plan.experiment.method == "stream":
-            add_percentiles(at_point)
+            add_percentiles(at_point, links)
         runs += at_point
     add_ideals(plan.experiment, runs)
     progress.clear()
