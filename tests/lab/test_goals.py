@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from sumrate.lab.experiment.catalogue import together
@@ -20,6 +21,7 @@ from sumrate.lab.programs import (
     without_machine_paths,
 )
 
+SCHEMA = "python/sumrate/lab/schemas/lab-goals.v1.json"
 GOALS = ["P1", "P2", "P3", "P4", "P5", "P5b", "P6", "P7", "P8", "P9", "P10"]
 VALUES = {"sumrate-plain": 900.0, "together": 1000.0, "aggligator": 300.0, "sumrate": 500.0,
           "tls-pump": 800.0, "mptcp": 700.0}  # fmt: skip
@@ -70,7 +72,8 @@ def test_the_table_says_what_was_measured(results: Path) -> None:
     assert "missed in unshaped: 3" in text
     assert "at least 0.8         reached" in text
     whole = document(rows(results), results)
-    json.dumps(whole)
+    schema = json.loads((REPOSITORY / SCHEMA).read_text(encoding="utf-8"))
+    jsonschema.validate(json.loads(json.dumps(whole)), schema)
     assert whole["experiments"]["unshaped"] == {"commit": "0123", "kernel": "6.18"}
 
 
