@@ -116,6 +116,12 @@ def test_a_rate_that_never_returns_has_no_recovery_time() -> None:
     assert Bins(STEP_S, [1000] * 200 + [1] * 200).recovery_ms(Blackout(1.0, 1.2)) is None
 
 
+def test_a_rate_that_never_returns_counts_until_the_end() -> None:
+    made = run("sumrate", "normal", 0, 700.0)
+    add_blackouts(made, Bins(STEP_S, [1000] * 200 + [1] * 200), [Blackout(1.0, 1.2)])
+    assert made.value("recovery_ms") == pytest.approx(800.0)
+
+
 def test_samples_of_100_ms_leave_out_start_and_end() -> None:
     made = run("sumrate", "normal", 0, 700.0)
     made.series = blocked().series()

@@ -168,7 +168,10 @@ def add_blackouts(run: Run, bins: Bins, dark: Iterable[Blackout], of: str = "") 
         run.add(f"blackout_stall{part}_ms", silence, "ms")
         rate = bins.mbps(blackout.start_s, blackout.end_s)
         run.add(f"blackout_goodput{part}_mbps", rate, "Mbit/s")
-        run.add(f"recovery{part}_ms", bins.recovery_ms(blackout), "ms")
+        back = bins.recovery_ms(blackout)
+        if back is None:  # it took at least until the end
+            back = (len(bins.received) * bins.step_s - blackout.end_s) * 1000
+        run.add(f"recovery{part}_ms", back, "ms")
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
