@@ -187,7 +187,7 @@ def _verdict(identity: str, kind: str, found: Sequence[tuple[Check, Finding]]) -
         kind=kind,
         verdict=verdict,
         measured="; ".join(filter(None, (_range(group) for group in by_statement.values()))),
-        expected="; ".join(group[0].expected for group in by_statement.values()),
+        expected="; ".join(filter(None, (group[0].expected for group in by_statement.values()))),
         statement="; ".join(by_statement),
         cause=" ".join(causes),
         findings=tuple(f for _, f in found),

@@ -144,7 +144,12 @@ def _row(run: Run, verdict: Verdict, first: str, second: str) -> str:
 def _exceptions(verdict: Verdict) -> Iterator[str]:
     """Where it does not hold although it holds elsewhere, and where it was not measured."""
     for words, holds in (("fails in", False), ("not measured in", None)):
-        found = dict.fromkeys(_where(f) for f in verdict.findings if f.get("holds") is holds)
+        found = dict.fromkeys(
+            _where(finding)
+            for finding in verdict.findings
+            if finding.get("holds") is holds
+            and (holds is False or finding.get("measured") is None)  # else it is only reported
+        )
         if found and verdict.verdict != "holds":
             yield f"{words}: {'; '.join(found)}"
 
