@@ -253,10 +253,16 @@ def test_waits_for_access_grow_with_the_contenders() -> None:
     assert np.array_equal(again.quantiles(), many.quantiles())
 
 
-def test_confidence_interval() -> None:
-    mean, low, high = confidence(np.array([1.0, 2.0, 3.0, np.nan]))
-    assert mean == 2.0
-    assert high - mean == pytest.approx(mean - low) == pytest.approx(1.96 / np.sqrt(3))
+@pytest.mark.parametrize(
+    ("count", "quantile"), [(4, 3.182), (8, 2.365), (30, 2.045), (2000, 1.961)]
+)
+def test_confidence_interval_is_that_of_student(count: int, quantile: float) -> None:
+    values = np.random.default_rng(1).normal(5.0, 2.0, count)
+    mean, low, high = confidence(np.append(values, np.nan))
+    assert mean == pytest.approx(values.mean())
+    half = quantile * values.std(ddof=1) / np.sqrt(count)
+    assert high - mean == pytest.approx(mean - low)
+    assert high - mean == pytest.approx(half, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -329,10 +329,22 @@ def simulate(
 
 
 def confidence(values: Floats) -> tuple[float, float, float]:
-    """Mean and the ends of its 95 % confidence interval (normal), over values that are numbers."""
+    """Mean and the ends of its 95 % confidence interval, over the values that are numbers."""
     known = values[np.isfinite(values)]
     if not known.size:
         return float("nan"), float("nan"), float("nan")
-    mean = float(known.mean())
-    half = 1.96 * float(known.std(ddof=1)) / float(np.sqrt(known.size)) if known.size > 1 else 0.0
+    mean, half = float(known.mean()), 0.0
+    if known.size > 1:
+        half = _student(known.size - 1) * float(known.std(ddof=1)) / float(np.sqrt(known.size))
     return mean, mean - half, mean + half
+
+
+def _student(freedom: int) -> float:
+    """97.5 % quantile of Student's t, by its series about the normal one (within 1 % from 3 on)."""
+    z = 1.959964
+    terms = (
+        (z**3 + z) / (4 * freedom),
+        (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2),
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3),
+    )
+    return z + sum(terms)
