@@ -77,7 +77,7 @@ def _grid(figure: Figure, picture: Picture, panels: Sequence[str], *, share_y: b
         if place >= len(panels):
             one.set_axis_off()
             continue
-        one.set_title(fill(_title(panels[place]), 84 // columns), loc="left")
+        one.set_title(fill(_title(panels[place]), 76 // columns), loc="left")
     return list(axes.ravel()[: len(panels)])
 
 
