@@ -69,7 +69,7 @@ SITUATIONS = {
         ),
         Situation(
             "mobile-nlos", "moving, no line of sight", direct_db=-10.0, reflected_db=(6.0, 4.0),
-            legs=_LAP, people_per_s=0.02,
+            legs=_LAP, people_per_s=0.025,
         ),
         Situation("disconnected", "not associated", direct_db=-30.0, reflected_db=(-20.0, 1.0),
                   associated=False),
