@@ -202,6 +202,17 @@ def test_ramp_lets_starved_clients_in() -> None:
     assert with_ramp.never_served.mean() < 0.5 * without.never_served.mean()
 
 
+def test_a_client_that_sweeps_while_it_is_blocked_fails_more_often() -> None:
+    pool = make_pool(LOS, 300)
+    clear = Setting(blockage=0.5, power_control=None)
+    blocked = replace(clear, blocked_sweep=True)
+    found = [
+        simulate(pool, s, clients=8, realisations=20, seed=1).failure_probability.mean()
+        for s in (clear, blocked)
+    ]
+    assert found[1] > 2 * found[0] + 0.01
+
+
 def test_other_cells_disturb() -> None:
     fixed = replace(DOT11AD_BASELINE, always_compete=True)
     found = []
