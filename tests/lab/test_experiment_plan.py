@@ -9,7 +9,7 @@ from sumrate.lab.experiment.load import ExperimentError, load, names
 from sumrate.lab.experiment.methods import jain
 from sumrate.lab.experiment.ratios import add_bounds, add_ideals, add_percentiles, add_sums
 from sumrate.lab.experiment.record import Run
-from sumrate.lab.experiment.run import Plan, again
+from sumrate.lab.experiment.run import Made, Plan, again, compared
 from sumrate.lab.experiment.topology import links_of
 from tests.lab.test_experiment_files import GOOD, written
 
@@ -53,6 +53,22 @@ def test_what_was_measured_elsewhere_says_where(tmp_path: Path) -> None:
     copy.add("sum_ratio", 1.0, "ratio")
     assert run.value("sum_ratio") is None
     assert copy.value("goodput_mbps") == 96.0
+
+
+def test_a_void_link_alone_counts_where_it_was_on_time_elsewhere(tmp_path: Path) -> None:
+    found = plan(tmp_path, TWO_RADIOS)
+    normal, loss = found.points()
+    late, wigig, ours = runs_of("normal", wifi=50.0, wigig=300.0, sumrate=390.0)
+    late.void = True
+    (good,) = runs_of("loss", wifi=100.0)
+    made: list[Made] = [
+        (normal, [(("wifi",), late), (("wigig",), wigig), (None, ours)]),
+        (loss, [(("wifi",), good)]),
+    ]
+    runs = compared(found.experiment, made, {("wifi",): good, ("wigig",): wigig})
+    assert [run.void for run in runs] == [False] * 4
+    assert runs[0].detail["measured_in"] == "loss"
+    assert ours.value("sum_ratio") == pytest.approx(390 / 400)
 
 
 def test_a_scheme_runs_only_where_it_is_wanted(tmp_path: Path) -> None:

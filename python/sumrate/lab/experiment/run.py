@@ -117,33 +117,55 @@ class Plan:
         return seconds_of(e, point.condition) + e.warmup_s + SET_UP_S
 
 
+Made = tuple[Point, list[tuple[Alike | None, Run]]]
+"""The runs of a point, each with what makes it the same as others."""
+
+
 def run_all(plan: Plan, work: Path, progress: Progress) -> list[Run]:
     """Runs the plan; what fails or is missing becomes an entry, never silence."""
-    runs: list[Run] = []
+    made: list[Made] = []
     known: dict[Alike, Run] = {}
     for point in plan.points():
-        at_point = []
+        at_point: list[tuple[Alike | None, Run]] = []
         for scheme in plan.schemes(point):
             alike = plan.alike(point, scheme)
             if alike is not None and alike in known:
-                at_point.append(again(known[alike], point))
+                at_point.append((alike, again(known[alike], point)))
                 continue
             progress.show(
                 f"{point.condition.title}, {point.congestion_control}, repetition "
                 f"{point.repetition + 1} of {plan.repetitions}, {scheme.title}",
             )
-            at_point.append(on_time(plan.experiment, point, scheme, work))
+            run = on_time(plan.experiment, point, scheme, work)
             progress.left_s -= plan.run_seconds(point)
-            if alike is not None and counts(at_point[-1]):
-                known[alike] = at_point[-1]
-        links = links_of(plan.experiment, point.condition)
+            at_point.append((alike, run))
+            if alike is not None and counts(run):
+                known[alike] = run
+        made.append((point, at_point))
+    progress.clear()
+    return compared(plan.experiment, made, known)
+
+
+def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) -> list[Run]:
+    """All runs, divided by what they are divided by.
+
+    A link alone that was void at a point counts there too if it was on time in another condition.
+    """
+    runs: list[Run] = []
+    for point, found in made:
+        at_point = [
+            again(known[alike], point)
+            if alike is not None and alike in known and not counts(run)
+            else run
+            for alike, run in found
+        ]
+        links = links_of(experiment, point.condition)
         add_sums(at_point, links)
         add_bounds(at_point, links)
-        if plan.experiment.method == "stream":
+        if experiment.method == "stream":
             add_percentiles(at_point, links)
         runs += at_point
-    add_ideals(plan.experiment, runs)
-    progress.clear()
+    add_ideals(experiment, runs)
     return runs
 
 
