@@ -66,6 +66,8 @@ def simulate(
     realisations = experiment.simulation.realisations
     share = QUICK_SHARE if quick else 1
     effort = Effort(max(20, realisations // share), max(200, Effort().pool // share))
+    titles = {scheme.name: scheme.title or scheme.name for scheme in experiment.schemes}
+    titles |= {panel.name: panel.title or panel.name for panel in experiment.conditions}
     runs: list[Run] = []
     for repetition in range(repetitions):
         rows: list[Row] = []
@@ -77,7 +79,7 @@ def simulate(
             progress.left_s -= experiment.seconds / len(experiment.simulation.figures)
             if repetition == 0:
                 write_csv(found, folder / f"{name}.csv")
-                draw(figure, found, folder)
+                draw(figure, found, folder, titles)
             rows += found
         runs += _runs(experiment, repetition, rows)
     progress.clear()

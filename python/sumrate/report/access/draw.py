@@ -1,6 +1,6 @@
 """One picture for each figure: lines with bands, bars with intervals, or maps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 
@@ -23,8 +23,16 @@ DPI = 150
 MOST_MARKERS = 12
 
 
-def draw(figure: Figure, rows: Sequence[Row], folder: Path) -> list[Path]:
+def draw(
+    figure: Figure, rows: Sequence[Row], folder: Path, titles: Mapping[str, str] | None = None
+) -> list[Path]:
     """Draws a figure from its table into `folder`: NAME.svg and NAME.png.
+
+    Args:
+        figure: what it is.
+        rows: its table.
+        folder: made if it is not there.
+        titles: what panels and curves without a title of their own are called.
 
     Returns:
         The files.
@@ -33,7 +41,7 @@ def draw(figure: Figure, rows: Sequence[Row], folder: Path) -> list[Path]:
     kinds: dict[str, Callable[[Figure, Sequence[Row], Picture], None]] = {
         "lines": _lines, "bars": _bars, "heatmap": _maps,
     }  # fmt: skip
-    shown = [row for row in rows if row["metric"] in figure.metrics]
+    shown = [_titled(row, titles or {}) for row in rows if row["metric"] in figure.metrics]
     folder.mkdir(parents=True, exist_ok=True)
     with drawing():
         panels = len(_names(shown, "panel"))
@@ -47,6 +55,14 @@ def draw(figure: Figure, rows: Sequence[Row], folder: Path) -> list[Path]:
         picture.savefig(paths[0], metadata={"Date": None})
         picture.savefig(paths[1], dpi=DPI)
     return paths
+
+
+def _titled(row: Row, titles: Mapping[str, str]) -> Row:
+    """The row with its panel and curve as the experiment calls them; scenes keep their own."""
+    panel, curve = str(row["panel"]), str(row["curve"])
+    shown_panel = panel if panel.partition(", ")[0] in SCENES else titles.get(panel, panel)
+    shown_curve = curve if curve in CURVES else titles.get(curve, curve)
+    return row | {"panel": shown_panel, "curve": shown_curve}
 
 
 def _names(rows: Sequence[Row], key: str) -> list[str]:
