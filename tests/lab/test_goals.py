@@ -105,7 +105,7 @@ def test_documents_follow_the_results(results: Path, tmp_path: Path) -> None:
     for block in blocks(results):
         text = f"before\n<!-- {block.name}: begin -->old\n<!-- {block.name}: end -->\nafter\n"
         (root / block.file).write_text(text)
-    assert out_of_step(root, results) == ["README.md", "docs/limitations.md"]
+    assert out_of_step(root, results) == ["README.md", "docs/verdicts.md", "docs/limitations.md"]
     write(root, results)
     assert not out_of_step(root, results)
     limits = (root / "docs/limitations.md").read_text()

@@ -1,4 +1,4 @@
-"""What README.md and docs/limitations.md say of goals and claims, from the results that are kept.
+"""What documents say of goals and claims, from the results that are kept.
 
 Each has a block between two markers that is written, never edited; a test keeps them in step.
 """
@@ -53,9 +53,28 @@ def blocks(results: Path) -> list[Block]:
     """All generated parts, from results in `results/EXPERIMENT`."""
     found = rows(results)
     claims = [e for e in entries(results) if e.document != "goal"]
+    whole = [*_goal_lines(found), "", *_other_goal_lines(found), "", *_claim_lines(claims)]
     return [
-        Block("README.md", "verdicts", (*_goal_lines(found), "", *_claim_lines(claims))),
+        Block("README.md", "verdicts", tuple(_summary(found, claims))),
+        Block("docs/verdicts.md", "verdicts", tuple(whole)),
         Block("docs/limitations.md", "missed goals", tuple(_missed(found))),
+    ]
+
+
+def _summary(found: Sequence[Row], claims: Sequence[Entry]) -> list[str]:
+    """Measured goals of performance, which are not measured, and how many claims hold."""
+    performance = [row for row in found if is_performance(row.goal)]
+    measured = [row for row in performance if row.verdict != NOT_RUN]
+    waiting = dict.fromkeys(row.goal for row in performance if row.verdict == NOT_RUN)
+    lines = _goal_lines(measured) if measured else [f"`make bench` prints the goals; {NOTE}"]
+    if waiting:
+        lines += ["", f"No result is kept yet for {', '.join(waiting)}."]
+    return [
+        *lines,
+        "",
+        f"Published claims, {len(claims)} in all: {_counts(claims)}. "
+        "[docs/verdicts.md](docs/verdicts.md) has every goal and claim with its experiment, what "
+        "was measured and the cause where it does not hold; so has `sumrate-lab verdicts`.",
     ]
 
 
@@ -74,31 +93,36 @@ def _goal_lines(found: Sequence[Row]) -> list[str]:
                 f"| {row.goal}: {row.statement} | {row.limit or '-'} | {' | '.join(cells)} "
                 f"| {MARKS[row.verdict]} |"
             )
-    lines += ["", "| other goal | experiment | wanted | measured | |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {row.goal}: {row.statement} | {row.experiment} | {row.limit} "
-        f"| {span(row.measured.get(JUDGED))} | {MARKS[row.verdict]} |"
-        for row in found
-        if not is_performance(row.goal)
-    ]
     return lines
+
+
+def _other_goal_lines(found: Sequence[Row]) -> list[str]:
+    return [
+        "| other goal | experiment | wanted | measured | |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {row.goal}: {row.statement} | {row.experiment} | {row.limit} "
+            f"| {span(row.measured.get(JUDGED))} | {MARKS[row.verdict]} |"
+            for row in found
+            if not is_performance(row.goal)
+        ),
+    ]
 
 
 def _claim_lines(claims: Sequence[Entry]) -> list[str]:
     return [
-        f"Published claims, {len(claims)} in all: {_counts(claims)}. `sumrate-lab verdicts` lists "
-        "each with its cause.",
+        f"Published claims, {len(claims)} in all: {_counts(claims)}.",
         "",
         "| published claim | experiment | measured | verdict |",
         "|---|---|---|---|",
-        *(_claim_row(e) for e in claims if e.verdict != NOT_RUN),
+        *(_claim_row(e) for e in claims),
     ]
 
 
 def _claim_row(entry: Entry) -> str:
     why = f": {entry.cause}" if entry.cause and entry.verdict != HOLDS else ""
     return (
-        f"| {entry.id}: {entry.claim} | {entry.experiment} | {entry.measured or '-'} "
+        f"| {entry.id}: {entry.claim} | {entry.experiment or '-'} | {entry.measured or '-'} "
         f"| {WORDS[entry.verdict]}{why} |"
     )
 
