@@ -173,9 +173,27 @@ impl Emulator {
         command(&format!("kill -TERM {}", self.process.id()));
         assert!(self.process.wait().unwrap().success());
         let stats: Value = serde_json::from_slice(&std::fs::read(&self.stats).unwrap()).unwrap();
-        assert_eq!(stats["version"], 1);
+        conforms(&stats);
         assert!(!self.control.exists(), "the control socket is left");
     }
+}
+
+/// Fails with every difference from the schema in `docs/schemas`.
+fn conforms(stats: &Value) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/link-stats.v1.json");
+    let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(stats)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{stats:#}");
+}
+
+#[test]
+#[should_panic(expected = "uptime_s")]
+fn a_missing_field_is_noticed() {
+    conforms(&serde_json::json!({ "version": 1 }));
 }
 
 impl Drop for Emulator {
