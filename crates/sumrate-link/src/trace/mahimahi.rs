@@ -9,35 +9,48 @@ use crate::time::Nanos;
 const MILLISECOND: Nanos = 1_000_000;
 const OPPORTUNITY_BITS: u128 = 1500 * 8;
 
+/// Latest time in a trace.
+const WEEK_MS: u64 = 7 * 24 * 3_600_000;
+
 /// Reads a mahimahi trace; equal milliseconds in a row become one step.
 pub fn parse(text: &str) -> Result<Trace, TraceError> {
-    let mut per_millisecond: Vec<u64> = Vec::new();
+    let mut steps: Vec<Step> = Vec::new();
+    // The millisecond that is being counted, and its opportunities.
+    let (mut slot, mut count) = (0_u64, 0_u64);
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let wrong = |problem: String| TraceError::Line { line: index + 1, problem };
-        let time: usize = line
+        let time: u64 = line
             .trim()
             .parse()
             .map_err(|_| wrong(format!("expected a time in whole milliseconds, found {line:?}")))?;
         // Opportunities at time t are what the millisecond that ends at t carried.
-        let slot = time.saturating_sub(1);
-        if slot + 1 < per_millisecond.len() {
+        let next = time.saturating_sub(1);
+        if next < slot {
             return Err(wrong(format!("time {time} goes back")));
         }
-        if slot > 7 * 24 * 3_600_000 {
+        if next > WEEK_MS {
             return Err(wrong(format!("time {time} ms is beyond a week")));
         }
-        per_millisecond.resize(slot + 1, 0);
-        per_millisecond[slot] += 1;
-    }
-    let mut steps: Vec<Step> = Vec::new();
-    for count in per_millisecond {
-        let rate = count.saturating_mul(12_000_000);
-        match steps.last_mut() {
-            Some(last) if last.rate == rate => last.duration += MILLISECOND,
-            _ => steps.push(Step { duration: MILLISECOND, rate }),
+        if next > slot {
+            append(&mut steps, 1, count);
+            append(&mut steps, next - slot - 1, 0);
+            (slot, count) = (next, 0);
         }
+        count += 1;
     }
+    append(&mut steps, 1, count);
     Trace::new(steps)
+}
+
+/// So many milliseconds with so many opportunities each.
+fn append(steps: &mut Vec<Step>, milliseconds: u64, opportunities: u64) {
+    let duration = milliseconds * MILLISECOND;
+    let rate = opportunities.saturating_mul(12_000_000);
+    match steps.last_mut() {
+        _ if duration == 0 => {}
+        Some(last) if last.rate == rate => last.duration += duration,
+        _ => steps.push(Step { duration, rate }),
+    }
 }
 
 /// Writes one round of `trace` as a mahimahi trace, rounded down to whole opportunities and up to milliseconds.
@@ -78,6 +91,16 @@ mod tests {
     fn round_trip() {
         let text = "1\n1\n2\n2\n4\n";
         assert_eq!(write(&parse(text).unwrap()), text);
+    }
+
+    /// Found by fuzzing: one late line took 8 bytes of memory per millisecond.
+    #[test]
+    fn a_late_opportunity_costs_two_steps() {
+        let week = parse("604800000\n").unwrap();
+        assert_eq!(week.steps().len(), 2);
+        assert_eq!(week.duration(), 604_800_000 * MILLISECOND);
+        assert_eq!(week.rate_at(week.duration() - 1), 12_000_000);
+        assert!(parse("604800002\n").unwrap_err().to_string().contains("beyond a week"));
     }
 
     #[test]
