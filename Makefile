@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build demo bench bench-core peers test test-rust test-python lint format clean prerequisites
+.PHONY: help build demo bench bench-core peers test test-rust test-python lint format clean prerequisites soak fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -46,6 +46,20 @@ test-rust: ## Run the Rust tests
 test-python: $(VENV)/installed build ## Run the lab's and the system tests (real processes in namespaces)
 	tools/prerequisites.sh test
 	$(VENV)/bin/pytest $(PYTEST)
+
+SEEDS ?= 100000
+TIME ?= 30
+
+soak: ## Simulate SEEDS=100000 mixes of work and faults: out/soak/report.json
+	cargo build --release --locked -p fbdt-sim
+	target/release/fbdt-soak run --seeds $(SEEDS) --json out/soak/report.json --failures out/soak/failures
+
+fuzz: ## Run every fuzz target for TIME=30 seconds: out/fuzz/report.json
+	tools/prerequisites.sh fuzz
+	$(PYTHON) tools/fuzz.py --time $(TIME) --json out/fuzz/report.json
+
+tables: ## Write what the last soak and fuzz runs reached into docs/
+	$(PYTHON) tools/trust_tables.py --soak out/soak/report.json --fuzz out/fuzz/report.json
 
 lint: $(VENV)/installed ## Check format, lints (warnings are errors), types and layering
 	cargo fmt --all --check

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing for the named purposes: build, demo, bench, bench-core, test, peers, venv.
+# Installs what is missing for the named purposes: build, demo, bench, bench-core, test, fuzz, peers, venv.
 # As root it installs Debian packages and says which; otherwise it says the command to run. It asks nothing.
 set -euo pipefail
 
@@ -16,6 +16,7 @@ declare -A needs=(
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
   [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv"
   [bench-core]="cc valgrind"
+  [fuzz]="cc c++"
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )
@@ -35,7 +36,7 @@ for purpose in "$@"; do
     missing+=(python3-venv)
     lacking+=("python3 -m venv")
   fi
-  if [[ $purpose == @(build|peers) ]] && ! command -v cargo >/dev/null; then
+  if [[ $purpose == @(build|fuzz|peers) ]] && ! command -v cargo >/dev/null; then
     echo "cargo is missing: install Rust (https://rustup.rs), the version is in rust-toolchain.toml" >&2
     exit 1
   fi

@@ -19,6 +19,7 @@ def copy(repository: Path, tmp_path: Path) -> Path:
     for name in ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "clippy.toml"):
         shutil.copy(repository / name, tmp_path / name)
     shutil.copytree(repository / "crates", tmp_path / "crates")
+    shutil.copytree(repository / "fuzz", tmp_path / "fuzz")
     shutil.copytree(
         repository / "python", tmp_path / "python", ignore=shutil.ignore_patterns("__pycache__")
     )

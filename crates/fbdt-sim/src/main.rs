@@ -36,6 +36,9 @@ struct RunArguments {
     /// First seed.
     #[arg(long, default_value_t = 0)]
     first: u64,
+    /// Begin no more seeds after so many seconds.
+    #[arg(long, value_name = "S")]
+    time: Option<u64>,
     /// Threads; one per core if not given.
     #[arg(long)]
     threads: Option<usize>,
@@ -98,6 +101,7 @@ fn run(arguments: &RunArguments) -> Result<bool, Failed> {
         if terminal && done % 256 == 0 {
             eprint!("\r{done} of {} seeds, {failed} failed", arguments.seeds);
         }
+        arguments.time.is_none_or(|limit| started.elapsed().as_secs() < limit)
     })?;
     let _ = std::panic::take_hook();
     if terminal {

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use fbdt_proto::Class;
-use fbdt_sim::soak::{Fault, Operation, Plan, Report, Soak, run_plan};
+use fbdt_sim::soak::{Fault, Operation, Plan, Report, Soak, run_plan, shrink, shrink_while};
 use fbdt_sim::{LinkParameters, Scenario, Simulation, Violation};
 
 fn soak(first: u64, seeds: u64, threads: usize) -> Report {
-    Soak { first, seeds, threads }.run(|_, _| ()).unwrap()
+    Soak { first, seeds, threads }.run(|_, _| true).unwrap()
 }
 
 #[test]
@@ -126,6 +126,30 @@ fn what_never_arrives_is_a_violation() {
     simulation.pace_reading(false, Some((0, Duration::from_millis(1))));
     let error = simulation.run(Duration::from_secs(30)).unwrap_err();
     assert!(matches!(error, Violation::Stuck { .. }), "{error}");
+}
+
+/// Shrinking keeps what matters and nothing else.
+#[test]
+fn the_smallest_plan_that_fails_is_found() {
+    let of_interest = |plan: &Plan| {
+        let large = |o: &Operation| matches!(o, Operation::Write { bytes, .. } if *bytes >= 100);
+        let reset = |o: &Operation| matches!(o, Operation::Reset { .. });
+        let write = plan.operations.iter().position(large);
+        write.is_some_and(|at| plan.operations[at..].iter().any(reset))
+    };
+    let plan = (0..).map(Plan::of_seed).find(|p| of_interest(p) && p.operations.len() > 12);
+    let smallest = shrink_while(&plan.unwrap(), of_interest);
+    assert!(
+        matches!(
+            smallest.operations[..],
+            [Operation::Write { bytes: 100..200, .. }, Operation::Reset { .. }]
+        ),
+        "{:?}",
+        smallest.operations
+    );
+    assert_eq!(smallest.links.len(), 1);
+    let sound = Plan::of_seed(1);
+    assert_eq!(shrink(&sound), sound, "what does not fail stays as it is");
 }
 
 #[test]

@@ -9,6 +9,8 @@ pub mod args;
 pub mod bench;
 pub mod commands;
 pub mod exit;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod proxy;
 pub mod relay;
 pub mod service;

@@ -134,12 +134,13 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl Soak {
-    /// Runs all seeds; `progress` is told how many are done and have failed.
+    /// Runs all seeds; `go_on` is told how many are done and have failed, and
+    /// says whether to begin another one.
     ///
     /// # Errors
     /// Never for seeds of this program; kept for plans that name what does not
     /// exist.
-    pub fn run(&self, progress: impl Fn(u64, u64) + Sync) -> Result<Report, PlanError> {
+    pub fn run(&self, go_on: impl Fn(u64, u64) -> bool + Sync) -> Result<Report, PlanError> {
         let next = AtomicU64::new(0);
         let shared = Mutex::new(Ok(Report::empty()));
         std::thread::scope(|scope| {
@@ -156,7 +157,9 @@ impl Soak {
                         match (&mut *report, result) {
                             (Ok(report), Ok(outcome)) => {
                                 report.add(seed, &outcome);
-                                progress(report.seeds, report.failed);
+                                if !go_on(report.seeds, report.failed) {
+                                    next.store(self.seeds, Ordering::Relaxed);
+                                }
                             }
                             (_, Err(error)) => *report = Err(error),
                             (Err(_), _) => return,

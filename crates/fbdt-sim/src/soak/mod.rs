@@ -11,5 +11,5 @@ mod trial;
 pub use fault::Fault;
 pub use many::{Failure, FaultTotals, MarkTotals, Report, Soak};
 pub use plan::{LinkPlan, MOST_PATHS, Operation, Plan, PlanError, Setup, Way};
-pub use shrink::shrink;
+pub use shrink::{shrink, shrink_while};
 pub use trial::{Outcome, run_plan};

@@ -12,36 +12,36 @@ const MOST_TRIALS: usize = 3000;
 /// back as it is.
 #[must_use]
 pub fn shrink(plan: &Plan) -> Plan {
-    let Some(kind) = violation(plan).map(|v| std::mem::discriminant(&v)) else {
-        return plan.clone();
-    };
+    match violation(plan).map(|violation| std::mem::discriminant(&violation)) {
+        None => plan.clone(),
+        Some(kind) => shrink_while(plan, |candidate| {
+            violation(candidate).is_some_and(|v| std::mem::discriminant(&v) == kind)
+        }),
+    }
+}
+
+/// The same for any way to fail.
+pub fn shrink_while(plan: &Plan, fails: impl Fn(&Plan) -> bool) -> Plan {
     let mut best = plan.clone();
     let mut left = MOST_TRIALS;
+    let mut try_one = |candidate: Plan, best: &mut Plan| {
+        if left == 0 || candidate == *best {
+            return false;
+        }
+        left -= 1;
+        let failed = fails(&candidate);
+        if failed {
+            *best = candidate;
+        }
+        failed
+    };
     loop {
         let before = best.clone();
-        let mut try_one = |candidate: Plan, best: &mut Plan| {
-            if left > 0 && candidate != *best {
-                left -= 1;
-                if violation(&candidate).is_some_and(|v| std::mem::discriminant(&v) == kind) {
-                    *best = candidate;
-                    return true;
-                }
-            }
-            false
-        };
         remove_operations(&mut best, &mut try_one);
         remove_links(&mut best, &mut try_one);
-        for index in 0..best.operations.len() {
-            while let Some(smaller) = smaller(&best.operations[index]) {
-                let mut candidate = best.clone();
-                candidate.operations[index] = smaller;
-                if !try_one(candidate, &mut best) {
-                    break;
-                }
-            }
-        }
+        halve_operations(&mut best, &mut try_one);
         simplify_links(&mut best, &mut try_one);
-        if best == before || left == 0 {
+        if best == before {
             return best;
         }
     }
@@ -49,6 +49,18 @@ pub fn shrink(plan: &Plan) -> Plan {
 
 fn violation(plan: &Plan) -> Option<Violation> {
     run_plan(plan, false).ok()?.violation
+}
+
+fn halve_operations(best: &mut Plan, try_one: &mut impl FnMut(Plan, &mut Plan) -> bool) {
+    for index in 0..best.operations.len() {
+        while let Some(smaller) = smaller(&best.operations[index]) {
+            let mut candidate = best.clone();
+            candidate.operations[index] = smaller;
+            if !try_one(candidate, best) {
+                break;
+            }
+        }
+    }
 }
 
 /// Chunks of falling size, as in delta debugging.

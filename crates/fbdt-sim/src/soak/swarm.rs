@@ -2,7 +2,7 @@
 //! much, so that some seeds are all resets and others never see one.
 
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
+use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::fault::Fault;
@@ -15,7 +15,17 @@ impl Plan {
     /// The plan of a seed.
     #[must_use]
     pub fn of_seed(seed: u64) -> Self {
-        let mut swarm = Swarm { rng: ChaCha8Rng::seed_from_u64(seed) };
+        Self::drawn(seed, ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// The plan that these bytes choose, as a fuzzer does.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self::drawn(7, Bytes { rest: bytes })
+    }
+
+    fn drawn(seed: u64, rng: impl RngCore) -> Self {
+        let mut swarm = Swarm { rng };
         let setup = swarm.setup();
         let links = (0..swarm.pick(&[1, 2, 2, 2, 3, 3, 4, 6])).map(|_| swarm.link()).collect();
         let operations = swarm.operations();
@@ -23,11 +33,35 @@ impl Plan {
     }
 }
 
-struct Swarm {
-    rng: ChaCha8Rng,
+/// Draws from given bytes; zeros behind them.
+struct Bytes<'a> {
+    rest: &'a [u8],
 }
 
-impl Swarm {
+impl RngCore for Bytes<'_> {
+    fn next_u32(&mut self) -> u32 {
+        let mut bytes = [0; 4];
+        self.fill_bytes(&mut bytes);
+        u32::from_be_bytes(bytes)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        // Few bytes decide much; the low half hardly matters to a choice.
+        u64::from(self.next_u32()) << 32
+    }
+
+    fn fill_bytes(&mut self, out: &mut [u8]) {
+        let count = out.len().min(self.rest.len());
+        out[..count].copy_from_slice(&self.rest[..count]);
+        self.rest = &self.rest[count..];
+    }
+}
+
+struct Swarm<R> {
+    rng: R,
+}
+
+impl<R: RngCore> Swarm<R> {
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from.choose(&mut self.rng).copied().unwrap_or(from[0])
     }

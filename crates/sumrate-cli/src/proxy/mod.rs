@@ -1,6 +1,8 @@
 //! The local proxies of `sumrate up`: SOCKS5 and HTTP CONNECT, each connection on a stream of its own.
 
 mod connect;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod http;
 mod server;
 mod socks5;

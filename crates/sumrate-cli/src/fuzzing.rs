@@ -1,0 +1,26 @@
+//! What strangers send to the proxies and peers to the exit, as fuzz targets. Each panics where a
+//! parser does not keep its word.
+#![allow(clippy::panic)] // this is what finds
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use crate::service::read_request;
+
+pub use crate::proxy::fuzzing::{http, socks5};
+
+/// Runs what never has to wait, because all its bytes are there.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => panic!("it waits although everything is there"),
+    }
+}
+
+/// A request on a stream of the service protocol.
+pub fn service(data: &[u8]) {
+    let mut rest = data;
+    if now(read_request(&mut rest)).is_ok() {
+        assert!(data.len() - rest.len() >= 3, "a request has a head");
+    }
+}
