@@ -6,6 +6,9 @@ use fbdt_proto::Instant;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
+/// Payload of one TCP segment, in bytes.
+const SEGMENT: usize = 1448;
+
 /// What a link does to bytes, in each direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkParameters {
@@ -89,13 +92,15 @@ pub(crate) enum Fate {
 pub(crate) struct Link {
     pub(crate) parameters: LinkParameters,
     free_at: Instant,
+    /// Lost bytes whose second transmission has not taken its time yet.
+    again: usize,
     stalled_until: Instant,
     rng: ChaCha8Rng,
 }
 
 impl Link {
     pub(crate) const fn new(parameters: LinkParameters, rng: ChaCha8Rng) -> Self {
-        Self { parameters, free_at: Instant::ZERO, stalled_until: Instant::ZERO, rng }
+        Self { parameters, free_at: Instant::ZERO, again: 0, stalled_until: Instant::ZERO, rng }
     }
 
     pub(crate) fn apply(&mut self, now: Instant, change: &LinkChange) {
@@ -129,13 +134,22 @@ impl Link {
         }
         let open = self.stalled_until.max(now);
         let start = self.free_at.max(open);
+        let time = |bytes: usize| Duration::from_secs_f64(bytes as f64 / rate);
+        // What is sent again takes the link's time too, before or beside
+        // later bytes: a full queue must not carry more than the link's rate.
+        let idle = open.saturating_since(self.free_at).as_secs_f64() * rate;
+        self.again = self.again.saturating_sub(idle as usize);
         if start.saturating_since(open) > p.queue {
+            self.again += size;
             return Fate::Lost;
         }
-        self.free_at = start + Duration::from_secs_f64(size as f64 / rate);
-        let segments = size.div_ceil(1448) as i32;
+        let again = self.again.min(size);
+        self.again -= again;
+        self.free_at = start + time(size + again);
+        let segments = size.div_ceil(SEGMENT) as i32;
         let kept = (1.0 - p.loss).powi(segments);
         if p.loss > 0.0 && self.rng.random::<f64>() >= kept {
+            self.again += SEGMENT;
             return Fate::Lost;
         }
         Fate::Arrives(self.free_at + p.delay)

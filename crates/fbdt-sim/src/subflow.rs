@@ -32,6 +32,8 @@ pub(crate) struct TcpDirection {
     unsent: VecDeque<u8>,
     flight: VecDeque<Burst>,
     in_flight: usize,
+    /// Most that was in flight since about an RTT ago.
+    used: usize,
     cwnd: f64,
     threshold: f64,
     srtt: Duration,
@@ -55,6 +57,7 @@ impl TcpDirection {
             unsent: VecDeque::new(),
             flight: VecDeque::new(),
             in_flight: 0,
+            used: 0,
             cwnd: INITIAL_WINDOW,
             threshold: f64::MAX,
             srtt: rtt,
@@ -104,6 +107,7 @@ impl TcpDirection {
             self.carry(now, link, &mut burst);
             self.flight.push_back(burst);
         }
+        self.used = self.used.max(self.in_flight);
     }
 
     fn carry(&mut self, now: Instant, link: &mut Link, burst: &mut Burst) {
@@ -168,6 +172,8 @@ impl TcpDirection {
         {
             let Some(burst) = self.flight.pop_front() else { break };
             let size = burst.bytes.len();
+            // A window that is not used does not grow (RFC 7661).
+            let used = self.used as f64;
             self.in_flight -= size;
             self.acked += size as u64;
             if !burst.again {
@@ -177,7 +183,9 @@ impl TcpDirection {
             let lost = self.flight.iter().any(|b| b.arrives.is_none());
             self.rto = lost.then(|| (now + MIN_RTO.max(self.srtt + self.rttvar * 4), 0));
             self.cwnd += if self.cwnd < self.threshold {
-                size as f64
+                if self.cwnd < 2.0 * used { size as f64 } else { 0.0 }
+            } else if self.cwnd > used + BURST as f64 {
+                0.0
             } else {
                 // About cubic's growth at these rates: fast enough to fill.
                 size as f64 * 8.0 * MSS as f64 / self.cwnd
@@ -187,6 +195,7 @@ impl TcpDirection {
         if span >= self.srtt.max(Duration::from_millis(5)) {
             self.rate = (self.acked - self.rate_mark.1) as f64 / span.as_secs_f64();
             self.rate_mark = (now, self.acked);
+            self.used = self.in_flight;
         }
         if let Some((at, count)) = self.rto
             && at <= now
