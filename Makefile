@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build demo bench bench-core peers test test-rust test-python lint format clean prerequisites soak fuzz tables
+.PHONY: help build demo bench bench-core tournament peers test test-rust test-python lint format clean prerequisites soak fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -33,6 +33,16 @@ bench-core: ## What the protocol core costs per frame: time (criterion) and inst
 	  gungraun-runner --version "$$(sed -n '/^name = "gungraun"$$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)"
 	cargo bench --locked -p fbdt-proto --bench protocol
 	PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo bench --locked -p fbdt-proto --bench instructions
+
+tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, simulated: out/tournament/ (minutes)
+	cargo build --release --locked -p fbdt-tournament
+	mkdir -p out/tournament/traces
+	for kind in los nlos mobility; do for seed in 1 2 3 4; do for radio in wigig wifi; do \
+	  $(PYTHON) -m sumrate.traces --kind $$radio-$$([ $$radio = wifi ] && echo los || echo $$kind) --seed $$seed --seconds 20 \
+	    --output out/tournament/traces/$$kind-$$seed.$$radio.trace >/dev/null; done; done; done
+	target/release/fbdt-tournament --traces out/tournament/traces --output out/tournament/published.json
+	$(VENV)/bin/python -m sumrate.report.tournament out/tournament/published.json \
+	  --figure out/tournament/published.svg --summary out/tournament/published.md
 
 peers: ## Install the transports that the lab compares with (aggligator, TQUIC) into target/peers
 	tools/prerequisites.sh peers

@@ -24,6 +24,7 @@ CRATES: dict[str, set[str]] = {
     "fbdt-proto": set(),
     "fbdt-sim": {"fbdt-proto"},
     "fbdt-model": set(),
+    "fbdt-tournament": {"fbdt-proto", "fbdt-sim", "sumrate-link"},
     "fbdt": {"fbdt-proto"},
     "sumrate-link": set(),
     "sumrate-cli": {"fbdt", "fbdt-proto", "sumrate-link"},

@@ -1,0 +1,189 @@
+//! One cell: a scheduler under a condition.
+
+use std::time::Duration;
+
+use fbdt_proto::{Class, Config, Limits, SchedulerKind};
+use fbdt_sim::{Scenario, Simulation, Violation};
+use serde::Serialize;
+
+use crate::condition::Condition;
+
+/// Deliveries are looked at this often; a stall is known to this precision.
+const STEP: Duration = Duration::from_millis(1);
+/// Length of the intervals of which the slowest are reported.
+const INTERVAL: u32 = 100;
+/// Bytes that are always enough to send.
+const ENDLESS: u64 = 1 << 40;
+
+/// What came out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Bytes delivered in order per second, while it counted.
+    pub goodput_mbps: f64,
+    /// 5th percentile of the goodput over 100 ms.
+    pub goodput_p5_mbps: f64,
+    /// Longest time without delivery, while it counted.
+    pub stall_ms: f64,
+    /// Median time from a byte's arrival to its delivery, from the start on.
+    pub in_order_p50_ms: f64,
+    /// 99th percentile of the same.
+    pub in_order_p99_ms: f64,
+    /// Most bytes held for earlier ones.
+    pub reorder_peak_bytes: u64,
+    /// Bytes sent a second time over all bytes sent.
+    pub redundant_share: f64,
+    /// Invariant that broke; the numbers above are zero then.
+    pub violation: String,
+}
+
+/// Which rules a scheduler runs with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rules {
+    /// Those that it is published with.
+    #[default]
+    Published,
+    /// The product's: early copies and the commit limit by rate.
+    Product,
+}
+
+/// The configuration of both ends.
+#[must_use]
+pub fn config(kind: SchedulerKind, rules: Rules, buffer: u64) -> Config {
+    let mut config = match rules {
+        Rules::Published => Config::default().with_scheduler(kind),
+        Rules::Product => Config { scheduler: kind, ..Config::default() },
+    };
+    if buffer > 0 {
+        let frame = u32::try_from(buffer / 4).unwrap_or(u32::MAX);
+        config.limits = Limits {
+            max_frame: frame.clamp(Limits::MIN_FRAME, Limits::MAX_FRAME),
+            stream_window: buffer,
+            ..Limits::default()
+        };
+        config.max_stream_window = buffer;
+    }
+    config
+}
+
+/// Runs one cell; the server sends.
+#[must_use]
+pub fn run(condition: &Condition, kind: SchedulerKind, rules: Rules, seed: u64) -> Outcome {
+    measure(condition, kind, rules, seed)
+        .unwrap_or_else(|violation| Outcome { violation, ..Outcome::default() })
+}
+
+fn measure(
+    condition: &Condition,
+    kind: SchedulerKind,
+    rules: Rules,
+    seed: u64,
+) -> Result<Outcome, String> {
+    let mut scenario = Scenario::new(seed, condition.links.clone());
+    let config = config(kind, rules, condition.parameters.buffer_bytes);
+    scenario.config = (config.clone(), config);
+    scenario.log = false;
+    let mut simulation = Simulation::new(scenario).map_err(|e| e.to_string())?;
+    let stream = simulation.open(false, Class::Background).map_err(|e| e.to_string())?;
+    simulation.write(false, stream, ENDLESS);
+    let delivered = deliver(&mut simulation, condition).map_err(|e| e.to_string())?;
+    let [client, server] = simulation.stats();
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    let stream = client.streams.first().ok_or("the stream is gone")?;
+    let redundant = server.redundant_bytes as f64;
+    Ok(Outcome {
+        in_order_p50_ms: milliseconds(stream.in_order_delay[0]),
+        in_order_p99_ms: milliseconds(stream.in_order_delay[1]),
+        reorder_peak_bytes: stream.receive_buffer_peak,
+        redundant_share: redundant / (redundant + server.new_bytes as f64).max(1.0),
+        ..summarise(&delivered)
+    })
+}
+
+/// Bytes delivered by each millisecond of the time that counts.
+fn deliver(simulation: &mut Simulation, condition: &Condition) -> Result<Vec<u64>, Violation> {
+    let mut changes = condition.changes.iter().peekable();
+    let end = condition.warmup + condition.time;
+    let mut delivered = Vec::new();
+    while simulation.elapsed() < end {
+        let now = simulation.elapsed();
+        while let Some((_, path, change)) = changes.next_if(|(at, _, _)| *at <= now) {
+            simulation.change(*path, change, true, true);
+        }
+        if now >= condition.warmup {
+            delivered.push(simulation.delivered()[0]);
+            simulation.run(STEP)?;
+        } else {
+            simulation.run((condition.warmup - now).min(STEP * INTERVAL))?;
+        }
+    }
+    delivered.push(simulation.delivered()[0]);
+    Ok(delivered)
+}
+
+/// Goodput and stalls from the bytes delivered by each step.
+fn summarise(delivered: &[u64]) -> Outcome {
+    let mbps =
+        |bytes: u64, steps: usize| bytes as f64 * 8e-6 / (STEP.as_secs_f64() * steps.max(1) as f64);
+    let (mut longest, mut since) = (0, 0);
+    for (index, pair) in delivered.windows(2).enumerate() {
+        if pair[1] > pair[0] {
+            since = index + 1;
+        }
+        longest = longest.max(index + 1 - since);
+    }
+    let steps = delivered.len().saturating_sub(1);
+    let total = delivered.last().zip(delivered.first()).map_or(0, |(last, first)| last - first);
+    let interval = INTERVAL as usize;
+    let mut intervals: Vec<f64> = delivered
+        .windows(interval + 1)
+        .step_by(interval)
+        .map(|part| mbps(part[interval] - part[0], interval))
+        .collect();
+    intervals.sort_by(f64::total_cmp);
+    Outcome {
+        goodput_mbps: mbps(total, steps),
+        goodput_p5_mbps: intervals.get(intervals.len() / 20).copied().unwrap_or(0.0),
+        stall_ms: STEP.as_secs_f64() * 1e3 * longest as f64,
+        ..Outcome::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::Parameters;
+
+    #[test]
+    fn goodput_stall_and_slow_intervals() {
+        // 1000 bytes a millisecond, none from 250 to 330 ms.
+        let bytes = |ms: u64| 1000 * (ms.min(250) + ms.saturating_sub(330));
+        let delivered: Vec<u64> = (0..=1000).map(bytes).collect();
+        let outcome = summarise(&delivered);
+        assert!((outcome.goodput_mbps - 8.0 * 0.92).abs() < 1e-9);
+        assert!((outcome.stall_ms - 80.0).abs() < 1e-9);
+        assert!((outcome.goodput_p5_mbps - 8.0 * 0.5).abs() < 1e-9, "200 to 300 ms");
+    }
+
+    #[test]
+    fn a_cell_is_reproducible_and_depends_on_its_scheduler() {
+        let mut condition = Condition::new(Parameters::plain("test"), 4.0);
+        condition.time = Duration::from_millis(500);
+        let once = run(&condition, SchedulerKind::JustInTime, Rules::Published, 1);
+        assert_eq!(once, run(&condition, SchedulerKind::JustInTime, Rules::Published, 1));
+        assert_eq!(once.violation, "");
+        assert!(once.goodput_mbps > 50.0, "{once:?}");
+        let redundant = run(&condition, SchedulerKind::Redundant, Rules::Published, 1);
+        assert!(redundant.goodput_mbps < 35.0, "one path's worth: {redundant:?}");
+        assert!(redundant.redundant_share > 0.4, "{redundant:?}");
+    }
+
+    #[test]
+    fn a_buffer_bounds_both_ends() {
+        for bytes in [64 << 10, 1 << 20] {
+            let config = config(SchedulerKind::MinRtt, Rules::Published, bytes);
+            assert_eq!(config.validate(), Ok(()));
+            assert_eq!(config.max_stream_window, bytes);
+        }
+    }
+}

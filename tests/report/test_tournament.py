@@ -1,0 +1,138 @@
+"""Who wins where is what the table says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from sumrate.report.tournament import TableError, figure, main, rank, read, standing, summary
+
+SCHEMA = Path("docs/schemas/tournament.v1.json")
+
+
+def row(
+    scheduler: str, goodput: float, stall: float, delay: float, **more: str | float
+) -> dict[str, Any]:
+    return {
+        "condition": 0,
+        "group": "loss",
+        "rate_ratio": 3.0,
+        "rtt_ratio": 1.0,
+        "late": "none",
+        "loss": 0.01,
+        "lossy": "fast",
+        "buffer_bytes": 0,
+        "buffer_factor": 0.0,
+        "outage_s": 0.0,
+        "dark": "none",
+        "flapping": False,
+        "trace": "",
+        "seed": 1,
+        "scheduler": scheduler,
+        "rules": "published",
+        "alone_mbps": [45.0, 15.0],
+        "sum_ratio": goodput / 60,
+        "goodput_mbps": goodput,
+        "goodput_p5_mbps": goodput,
+        "stall_ms": stall,
+        "in_order_p50_ms": 0.0,
+        "in_order_p99_ms": delay,
+        "reorder_peak_bytes": 0,
+        "redundant_share": 0.0,
+        "violation": "",
+        **more,
+    }
+
+
+def table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text(json.dumps({"schema": "tournament.v1", "arguments": [], "rows": rows}))
+    return path
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Two conditions: the default wins the first one and loses the second."""
+    rows = [
+        row("just-in-time", 60, 5, 2),
+        row("minrtt", 59, 20, 40),
+        row("redundant", 40, 1, 0),
+        row("just-in-time", 40, 5, 2, group="outage", dark="slow", outage_s=1.0, condition=1),
+        row("minrtt", 50, 300, 40, group="outage", dark="slow", outage_s=1.0, condition=1),
+        row("redundant", 40, 1, 0, group="outage", dark="slow", outage_s=1.0, condition=1),
+    ]
+    return table(tmp_path / "table.json", rows)
+
+
+def test_the_sample_follows_the_schema(small: Path, repository: Path) -> None:
+    schema = json.loads((repository / SCHEMA).read_text(encoding="utf-8"))
+    sample = json.loads(small.read_text(encoding="utf-8"))
+    jsonschema.validate(sample, schema)
+    del sample["rows"][0]["stall_ms"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(sample, schema)
+
+
+def test_standings_count_ties_and_leave_out_who_delivers_little(small: Path) -> None:
+    conditions = read([small])
+    own, minrtt = standing(conditions, "just-in-time"), standing(conditions, "minrtt")
+    assert (own.ties, own.worst) == (0.5, 0.8)
+    assert (minrtt.ties, round(minrtt.worst, 3)) == (1.0, 0.983)
+    # Redundant is never counted against another: it delivers two thirds or four fifths.
+    assert own.stall == 1.0
+    assert minrtt.in_order == 1.0, "second of the two that deliver"
+
+
+def test_a_rank_counts_only_who_is_clearly_better() -> None:
+    values = {"a": 10.0, "b": 9.5, "c": 5.0, "d": 200.0, "e": 190.0}
+    assert [rank(values, name) for name in values] == [2, 2, 1, 4, 4]
+
+
+def test_seeds_are_summed_up_by_their_median(tmp_path: Path) -> None:
+    rows = [row("minrtt", goodput, 1, 1, seed=seed) for seed, goodput in enumerate([10, 30, 50])]
+    (condition,) = read([table(tmp_path / "t.json", rows)])
+    assert condition.goodput_mbps == {"minrtt": 30}
+
+
+def test_the_summary_says_where_the_default_loses(small: Path) -> None:
+    text = summary(read([small]))
+    assert "more than 2% below the best in 1 of 2 conditions" in text
+    assert "| outage: rates 1:3, 1 % loss on fast, slow path dark 1 s once | 0.667 | minrtt |" in (
+        text
+    )
+    assert "loss: rates" not in text
+
+
+def test_the_figure_has_a_row_for_each_scheduler_and_the_groups(small: Path) -> None:
+    drawn = figure(read([small]))
+    maps = [axis for axis in drawn.axes if axis.images and axis.get_yticks().size == 3]
+    assert len(maps) == 3
+    for axis in maps:
+        words = [label.get_text() for label in axis.get_yticklabels()]
+        assert words == ["just-in-time", "minrtt", "redundant"]
+        assert [label.get_text() for label in axis.get_xticklabels()] == ["loss", "outages"]
+    values = maps[0].images[0].get_array()
+    assert values is not None
+    assert values.shape == (3, 2)
+    assert round(float(values[0, 1]), 3) == 0.8
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    assert main([str(other)]) == 2
+    assert "no schema tournament.v1" in capsys.readouterr().err
+    broken = table(tmp_path / "broken.json", [row("minrtt", 1, 1, 1, violation="no progress")])
+    with pytest.raises(TableError, match="minrtt broke an invariant: no progress"):
+        read([broken])
+    uneven = [row("minrtt", 1, 1, 1), row("ecf", 1, 1, 1, loss=0.02)]
+    with pytest.raises(TableError, match="same schedulers"):
+        read([table(tmp_path / "uneven.json", uneven)])
+
+
+def test_files_are_written(small: Path, tmp_path: Path) -> None:
+    picture, words = tmp_path / "wins.svg", tmp_path / "wins.md"
+    assert main([str(small), "--figure", str(picture), "--summary", str(words)]) == 0
+    assert "<svg" in picture.read_text(encoding="utf-8")
+    assert words.read_text(encoding="utf-8").startswith("| scheduler |")
