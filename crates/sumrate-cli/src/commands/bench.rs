@@ -3,10 +3,10 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use fbdt::{ClientConfig, Health, Session, connect};
+use fbdt::{Health, Session};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{CommandError, SetupError, setup};
+use super::{CommandError, SetupError, dial, setup};
 use crate::args::BenchArgs;
 use crate::bench::{BenchReport, Plan, measure};
 use crate::interrupt::Interrupts;
@@ -25,15 +25,12 @@ const PATHS_TIMEOUT: Duration = Duration::from_secs(10);
 /// [`CommandError`]
 pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
-    let config = configure(&args)?;
+    let config = dial::configure(&args.link, &args.path, &args.protocol)?;
     let request = request(&args);
     Plan::try_from(&request).map_err(|error| CommandError::Bench(error.into()))?;
     let wanted = wanted_paths(&args)?;
     let sending = setup::sending(&config.congestion_control, &config.proto);
-    let session = tokio::select! {
-        session = connect(config) => session?,
-        interrupt = interrupts.next() => return Err(CommandError::Interrupted(interrupt)),
-    };
+    let session = dial::open(config, &mut interrupts).await?;
     let progress = progress(&args);
     let stall = Some(args.stall_timeout).filter(|stall| !stall.is_zero());
     let work = async {
@@ -55,19 +52,6 @@ pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
         print(&report)?;
     }
     Ok(())
-}
-
-fn configure(args: &BenchArgs) -> Result<ClientConfig, CommandError> {
-    let link = setup::link(&args.link, args.protocol.insecure_plaintext)?;
-    setup::check_forward(&args.protocol, &args.path)?;
-    let paths = setup::client_paths(&args.path, &link)?;
-    let mut config = ClientConfig::new(link);
-    config.paths = paths;
-    config.congestion_control =
-        setup::congestion_control(args.protocol.congestion_control.as_ref())?;
-    config.proto = setup::protocol(&args.protocol)?;
-    config.insecure_plaintext = args.protocol.insecure_plaintext;
-    Ok(config)
 }
 
 fn request(args: &BenchArgs) -> BenchRequest {

@@ -3,6 +3,7 @@
 
 mod bench;
 mod credential;
+mod dial;
 mod error;
 mod event;
 mod keep;

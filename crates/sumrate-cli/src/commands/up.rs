@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fbdt::{ClientConfig, CongestionControl, Session, connect};
+use fbdt::{ClientConfig, CongestionControl, Session};
 use tokio::sync::watch;
 
 use super::event::{UpEvent, path_summaries, session_id};
 use super::keep::{Outage, keep_session};
 use super::serve::optional;
-use super::{CommandError, SetupError, setup};
+use super::{CommandError, SetupError, dial, setup};
 use crate::args::{ProxyAddress, UpArgs};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::output;
@@ -30,10 +30,7 @@ pub async fn up(args: UpArgs) -> Result<(), CommandError> {
     let http = proxy(&args, ProxyKind::Http, &config.congestion_control)?;
     let bound = StatusSocket::bind(args.status_socket.as_deref(), "up");
     let status = optional(args.status_socket.as_deref(), bound)?;
-    let session = tokio::select! {
-        session = connect(config.clone()) => session?,
-        interrupt = interrupts.next() => return Err(CommandError::Interrupted(interrupt)),
-    };
+    let session = dial::open(config.clone(), &mut interrupts).await?;
     let addresses = ProxyReport { socks: address(socks.as_ref())?, http: address(http.as_ref())? };
     announce(&args, &addresses, status.as_ref(), &session)?;
     let (sender, receiver) = watch::channel(Some(session));
@@ -71,15 +68,7 @@ pub async fn up(args: UpArgs) -> Result<(), CommandError> {
 }
 
 fn configure(args: &UpArgs) -> Result<ClientConfig, CommandError> {
-    let link = setup::link(&args.link, args.protocol.insecure_plaintext)?;
-    setup::check_forward(&args.protocol, &args.path)?;
-    let paths = setup::client_paths(&args.path, &link)?;
-    let mut config = ClientConfig::new(link);
-    config.paths = paths;
-    config.congestion_control =
-        setup::congestion_control(args.protocol.congestion_control.as_ref())?;
-    config.proto = setup::protocol(&args.protocol)?;
-    config.insecure_plaintext = args.protocol.insecure_plaintext;
+    let config = dial::configure(&args.link, &args.path, &args.protocol)?;
     if (args.socks, args.http) == (ProxyAddress::Off, ProxyAddress::Off) {
         return Err(SetupError::NoProxy.into());
     }

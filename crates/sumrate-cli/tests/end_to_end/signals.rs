@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 
-use crate::harness::Server;
+use crate::harness::{PATIENCE, Server, json, run};
 
 #[test]
 fn ctrl_c_and_term_end_both_commands_cleanly() {
@@ -40,6 +40,15 @@ fn ctrl_c_ends_a_measurement() {
     command.args(["bench", &server.link(), "--time", "600"]);
     let mut bench = command.spawn().unwrap();
     server.daemon.wait_for("session_opened");
+    let socket = server.daemon.first["status_socket"].as_str().unwrap().to_owned();
+    let begun = std::time::Instant::now();
+    loop {
+        assert!(begun.elapsed() < PATIENCE, "nothing is measured");
+        let status = json(&run(server.runtime(), &["status", "--json", "--socket", &socket]));
+        if status["sessions"][0]["received_bytes"].as_u64() > Some(1 << 20) {
+            break;
+        }
+    }
     let pid = nix::unistd::Pid::from_raw(bench.id().try_into().unwrap());
     nix::sys::signal::kill(pid, Signal::SIGINT).unwrap();
     assert_eq!(bench.wait().unwrap().code(), Some(130));

@@ -1,0 +1,46 @@
+//! Opens a client's first session, as the flags that clients share say.
+
+use std::time::Duration;
+
+use fbdt::{ClientConfig, Session, connect};
+
+use super::{CommandError, setup};
+use crate::args::{PathArg, ProtocolArgs};
+use crate::interrupt::Interrupts;
+
+/// How long a session that is nearly open may take to be told that nobody wants it any more.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// What a client dials.
+pub(super) fn configure(
+    link: &str,
+    paths: &[PathArg],
+    protocol: &ProtocolArgs,
+) -> Result<ClientConfig, CommandError> {
+    let link = setup::link(link, protocol.insecure_plaintext)?;
+    setup::check_forward(protocol, paths)?;
+    let paths = setup::client_paths(paths, &link)?;
+    let mut config = ClientConfig::new(link);
+    config.paths = paths;
+    config.congestion_control = setup::congestion_control(protocol.congestion_control.as_ref())?;
+    config.proto = setup::protocol(protocol)?;
+    config.insecure_plaintext = protocol.insecure_plaintext;
+    Ok(config)
+}
+
+/// Connects until a signal comes. The server may have a session by then, which would wait for its
+/// client for a minute: it is told.
+pub(super) async fn open(
+    config: ClientConfig,
+    interrupts: &mut Interrupts,
+) -> Result<Session, CommandError> {
+    let mut connecting = std::pin::pin!(connect(config));
+    let interrupt = tokio::select! {
+        session = &mut connecting => return Ok(session?),
+        interrupt = interrupts.next() => interrupt,
+    };
+    if let Ok(Ok(session)) = tokio::time::timeout(FAREWELL, connecting).await {
+        session.close(0, "interrupted").await;
+    }
+    Err(CommandError::Interrupted(interrupt))
+}
