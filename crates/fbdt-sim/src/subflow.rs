@@ -150,13 +150,11 @@ impl TcpDirection {
             out.append(&mut self.held);
             out
         };
-        for burst in &mut self.flight {
+        for burst in self.flight.iter_mut().filter(|b| !b.delivered) {
             match burst.arrives {
                 Some(at) if at <= now => {
-                    if !burst.delivered {
-                        burst.delivered = true;
-                        out.extend_from_slice(&burst.bytes);
-                    }
+                    burst.delivered = true;
+                    out.extend_from_slice(&burst.bytes);
                 }
                 _ => break,
             }
@@ -165,6 +163,9 @@ impl TcpDirection {
 
     /// Acknowledgements and the retransmission timer.
     pub(crate) fn advance(&mut self, now: Instant, link: &mut Link, back: &Link) {
+        if back.parameters.blackout {
+            self.lose_acknowledgements(now, back);
+        }
         while let Some(front) = self.flight.front()
             && front.delivered
             && front.arrives.is_some_and(|at| at + back.parameters.delay <= now)
@@ -201,6 +202,22 @@ impl TcpDirection {
             && at <= now
         {
             self.timeout(now, count, link);
+        }
+    }
+
+    /// Acknowledgements that are due in a blackout are gone: only the timer
+    /// brings the next ones.
+    fn lose_acknowledgements(&mut self, now: Instant, back: &Link) {
+        let mut lost = false;
+        for burst in self.flight.iter_mut().filter(|b| b.delivered) {
+            if burst.arrives.is_some_and(|at| at + back.parameters.delay <= now) {
+                burst.arrives = None;
+                burst.again = true;
+                lost = true;
+            }
+        }
+        if lost && self.rto.is_none() {
+            self.rto = Some((now + MIN_RTO.max(self.srtt + self.rttvar * 4), 0));
         }
     }
 
