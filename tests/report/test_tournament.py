@@ -95,6 +95,15 @@ def test_seeds_are_summed_up_by_their_median(tmp_path: Path) -> None:
     assert condition.goodput_mbps == {"minrtt": 30}
 
 
+def test_nobody_gets_more_than_the_links_carry(tmp_path: Path) -> None:
+    rows = [row("minrtt", 66, 1, 1), row("ecf", 60, 1, 1)]
+    (condition,) = read([table(tmp_path / "t.json", rows)])
+    assert condition.relative("ecf") == 1.0
+    rows = [row("minrtt", 66, 1, 1, trace="los-1"), row("ecf", 60, 1, 1, trace="los-1")]
+    (condition,) = read([table(tmp_path / "t.json", rows)])
+    assert round(condition.relative("ecf"), 3) == 0.909
+
+
 def test_the_summary_says_where_the_default_loses(small: Path) -> None:
     text = summary(read([small]))
     assert "more than 2% below the best in 1 of 2 conditions" in text
