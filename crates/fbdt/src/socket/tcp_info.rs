@@ -18,6 +18,7 @@ const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 /// not have read as zero.
 pub(crate) struct TcpInfo {
     bytes: [u8; SIZE],
+    queued: u64,
 }
 
 /// Offsets of the fields in linux/tcp.h, in bytes.
@@ -37,6 +38,18 @@ mod offset {
     pub(super) const BYTES_RETRANS: usize = 208;
 }
 
+/// Bytes that the kernel has been given and that are not acknowledged, sent or not (SIOCOUTQ).
+fn queued(socket: &impl AsRawFd) -> io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ writes one int, which outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if result == 0 {
+        Ok(u64::try_from(bytes).unwrap_or(0))
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 impl TcpInfo {
     /// Asks the kernel.
     pub(crate) fn of(socket: &impl AsRawFd) -> io::Result<Self> {
@@ -53,7 +66,10 @@ impl TcpInfo {
                 &raw mut length,
             )
         };
-        if result == 0 { Ok(Self { bytes }) } else { Err(io::Error::last_os_error()) }
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { bytes, queued: queued(socket)? })
     }
 
     fn u32_at(&self, offset: usize) -> u32 {
@@ -68,12 +84,6 @@ impl TcpInfo {
         u64::from_ne_bytes(field)
     }
 
-    /// Bytes that were sent for the first time.
-    fn first_sent(&self) -> u64 {
-        let (sent, again) = (self.u64_at(offset::BYTES_SENT), self.u64_at(offset::BYTES_RETRANS));
-        sent.saturating_sub(again)
-    }
-
     /// The measurements that the protocol wants (F7), with `held` bytes in user space that the
     /// kernel does not know of.
     pub(crate) fn sample(&self, held: usize) -> SubflowSample {
@@ -81,6 +91,7 @@ impl TcpInfo {
         let packets = |offset| u64::from(self.u32_at(offset)) * u64::from(mss);
         let micros = |offset| Duration::from_micros(u64::from(self.u32_at(offset)));
         let acked_total = self.u64_at(offset::BYTES_ACKED);
+        let unsent = u64::from(self.u32_at(offset::NOTSENT_BYTES));
         SubflowSample {
             srtt: micros(offset::RTT),
             rttvar: micros(offset::RTTVAR),
@@ -91,9 +102,11 @@ impl TcpInfo {
                 segments => u64::from(segments) * u64::from(mss),
             },
             mss,
-            in_flight: self.first_sent().saturating_sub(acked_total),
+            // Not bytes_sent - bytes_retrans - bytes_acked: bytes_sent also counts segments that
+            // a full queue on this host refused, each time, so the difference only ever grows.
+            in_flight: self.queued.saturating_sub(unsent),
             sacked: packets(offset::SACKED),
-            unsent: u64::from(self.u32_at(offset::NOTSENT_BYTES)) + held as u64,
+            unsent: unsent + held as u64,
             acked_total,
             delivery_rate: self.u64_at(offset::DELIVERY_RATE),
             app_limited: self.bytes[offset::APP_LIMITED] & 1 != 0,
@@ -115,8 +128,12 @@ impl TcpInfo {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::process::Command;
+
+    use socket2::SockRef;
 
     use super::*;
+    use crate::socket::set_congestion_control;
 
     #[test]
     fn counts_what_was_sent_and_acknowledged() {
@@ -136,5 +153,53 @@ mod tests {
         assert!(sample.mss > 500 && sample.cwnd >= u64::from(sample.mss));
         assert!(sample.srtt > Duration::ZERO && sample.min_rtt > Duration::ZERO);
         assert!(sample.min_rtt < Duration::from_secs(60));
+    }
+
+    const INSIDE: &str = "FBDT_TEST_INSIDE_SHORT_QUEUE";
+    const TEST: &str =
+        "socket::tcp_info::tests::segments_that_the_local_queue_refused_are_not_in_flight";
+
+    /// Runs itself again in a network namespace of its own, which needs no root.
+    #[test]
+    fn segments_that_the_local_queue_refused_are_not_in_flight() {
+        if std::env::var_os(INSIDE).is_some() {
+            return over_a_short_queue();
+        }
+        if !Command::new("unshare").args(["-Urn", "true"]).status().unwrap().success() {
+            eprintln!("skipped: this machine allows no user namespaces");
+            return;
+        }
+        let mut again = Command::new("unshare");
+        again.args(["-Urn", "--"]).arg(std::env::current_exe().unwrap());
+        again.args(["--exact", TEST, "--nocapture"]).env(INSIDE, "1");
+        assert!(again.status().unwrap().success(), "the test failed inside its namespace");
+    }
+
+    fn over_a_short_queue() {
+        for command in [
+            "ip link set lo mtu 1500 gso_max_segs 1 up",
+            "tc qdisc add dev lo root tbf rate 200mbit burst 20k limit 60k",
+        ] {
+            let mut words = command.split(' ');
+            let done = Command::new(words.next().unwrap()).args(words).output().unwrap();
+            assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        set_congestion_control(&SockRef::from(&client), "reno").unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let size = 8 << 20;
+        let writer = std::thread::spawn(move || {
+            client.write_all(&vec![7; size]).unwrap();
+            client.read_exact(&mut [0]).unwrap();
+            client
+        });
+        server.read_exact(&mut vec![0; size]).unwrap();
+        server.write_all(b"x").unwrap();
+        let client = writer.join().unwrap();
+        let sample = TcpInfo::of(&client).unwrap().sample(0);
+        let first_sent = sample.sent_total - sample.retransmitted_total;
+        assert!(first_sent > size as u64 + 1, "nothing was refused: this would prove nothing");
+        assert_eq!(sample.outstanding(), 0);
     }
 }
