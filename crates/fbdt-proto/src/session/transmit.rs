@@ -73,8 +73,7 @@ impl Session {
         if self.close.is_some() {
             return !subflow.close_sent;
         }
-        let acks = !subflow.ack_streams.is_empty()
-            && now.saturating_since(subflow.last_ack) >= self.config.ack_interval;
+        let acks = subflow.ack_at(self.config.ack_interval).is_some_and(|at| at <= now);
         let service =
             acks || subflow.session_limit_due || subflow.pong_due.is_some() || subflow.ping_due;
         // Subflows that had nothing would wake each other for ever.
@@ -116,12 +115,11 @@ impl Session {
             Frame::Ping { token: now.as_nanos() }.encode(out);
             subflow.answers.ask(now);
         }
-        if subflow.ack_streams.is_empty()
-            || now.saturating_since(subflow.last_ack) < self.config.ack_interval
-        {
+        if subflow.ack_at(self.config.ack_interval).is_none_or(|at| at > now) {
             return;
         }
         subflow.last_ack = now;
+        subflow.unacked = 0;
         for _ in 0..ACK_BATCH {
             // In turn: streams with low numbers may owe again before the last
             // one's turn has come.
