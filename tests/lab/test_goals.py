@@ -109,7 +109,7 @@ def test_documents_follow_the_results(results: Path, tmp_path: Path) -> None:
     write(root, results)
     assert not out_of_step(root, results)
     limits = (root / "docs/limitations.md").read_text()
-    assert "2 are missed" in limits
+    assert "missed: 2, of those" in limits
     assert "measured unshaped: 3 (`sumrate-lab run unshaped`)" in limits
     readme = (root / "README.md").read_text()
     (root / "README.md").write_text(readme.replace("| 0.9 |", "| 0.99 |", 1))

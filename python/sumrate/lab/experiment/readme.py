@@ -139,8 +139,8 @@ def _missed(found: Sequence[Row]) -> list[str]:
     if not measured:
         return ["No result is kept yet: what is missed is not known."]
     lines = [
-        f"Of {len(measured)} demands that were measured, {len(missed)} are missed, "
-        f"{sum(row.verdict == DEPENDS for row in missed)} of them only in some conditions:",
+        f"Demands that were measured: {len(measured)}; missed: {len(missed)}, of those in some "
+        f"conditions only: {sum(row.verdict == DEPENDS for row in missed)}.",
         "",
     ]
     lines += [
