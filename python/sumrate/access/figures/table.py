@@ -53,8 +53,12 @@ class Figure:
     """Ids in the catalogue of published claims."""
     log_y: bool = False
     limits: tuple[float, float] | None = None
-    """Of the y axis, or of the colours."""
+    """Of the y axis; of a map's colours, the same ratio below 1 as above."""
+    log_x: bool = False
     note: str = ""
+    """Drawn below it: what its curves have in common, and what dotted lines mean."""
+    statistic: Literal["mean", "median"] = "mean"
+    """What is drawn of the realisations."""
     columns: int = 2
     """Panels side by side."""
     summary: Callable[[list[Row]], list[Row]] | None = None
@@ -101,8 +105,11 @@ def median_row(
     x: float | None = None,
     y: float | None = None,
 ) -> Row:
-    """The median of values with its confidence interval from the ranks (binomial, normal)."""
-    known = np.sort(values[np.isfinite(values)])
+    """The median of values with its confidence interval from the ranks (binomial, normal).
+
+    Infinite values count, those that are no number do not.
+    """
+    known = np.sort(values[~np.isnan(values)])
     if not known.size:
         return row(panel, curve, metric, np.array([np.nan]), x=x, y=y)
     half = 0.98 * np.sqrt(known.size)
