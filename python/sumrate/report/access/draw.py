@@ -26,6 +26,8 @@ MOST_MARKERS = 12
 MOST_TICKS = 10
 """Where curves have no more points than this along x, each of them has its tick."""
 NOTE_LETTERS, LEGEND_LETTERS = 112, 110
+NAMES_IN = 1.0
+"""Room below bars for names that stand aslant."""
 MAP_COLOURS = "PuOr_r"
 """Violet below 1, white at 1, orange above: told apart with any colour vision."""
 
@@ -54,7 +56,9 @@ def draw(
         panels = len(_names(shown, "panel"))
         columns = min(figure.columns, panels)
         lines = -(-panels // columns)
-        below = 0.18 * (_legend_lines(shown) + len(_note(figure, shown)))
+        below = NAMES_IN * _crowded(figure, shown) + 0.18 * (
+            _legend_lines(shown) + len(_note(figure, shown))
+        )
         picture = Picture(figsize=(WIDTH_IN, lines * PANEL_IN + 0.5 + below), layout="constrained")
         FigureCanvasAgg(picture)
         kinds[figure.kind](figure, shown, picture)
@@ -208,7 +212,7 @@ def _bars(figure: Figure, rows: Sequence[Row], picture: Picture) -> None:
             band = [mean - low, high - mean]
             axes.errorbar(at, mean, band, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
         names = [_category(figure, value) for value in positions]
-        crowded = sum(map(len, names)) > 80 // min(figure.columns, len(panels))
+        crowded = _crowded(figure, rows)
         axes.set_xticks(range(len(names)), names, rotation=60 if crowded else 0,
                         ha="right" if crowded else "center")  # fmt: skip
         if figure.limits is None:
@@ -220,6 +224,14 @@ def _bars(figure: Figure, rows: Sequence[Row], picture: Picture) -> None:
         if figure.limits:
             axes.set_ylim(*figure.limits)
     _legend(figure, picture, grid[0], rows)
+
+
+def _crowded(figure: Figure, rows: Sequence[Row]) -> bool:
+    """Whether the names of bars have no room beside each other."""
+    if figure.kind != "bars":
+        return False
+    names = [_category(figure, x) for x in {r["x"] for r in rows}]
+    return sum(map(len, names)) > 80 // min(figure.columns, len(_names(rows, "panel")))
 
 
 def _category(figure: Figure, value: float) -> str:
