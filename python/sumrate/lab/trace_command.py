@@ -108,6 +108,8 @@ def make_trace(args: argparse.Namespace) -> int:
     access = args.access
     if args.simulated_access:
         access = simulated(args.access, chosen.contention.clients, args.seed)
+    for path in filter(None, (args.output, args.rate_output, args.mahimahi_output)):
+        path.parent.mkdir(parents=True, exist_ok=True)
     trace = make(chosen, args.seconds, args.seed, access)
     if args.output:
         write_link_trace(trace, args.output)

@@ -53,10 +53,20 @@ class Track:
         return Orientation(float(wrap(self.yaw[index])))
 
 
+LONGEST_S = 86_400.0
+"""A day; longer is a slip of the unit."""
+
+
 def times(seconds: float, step_s: float = 0.01) -> Floats:
-    """Times from 0 in equal steps, shape (n,); the last is one step before the end."""
+    """Times from 0 in equal steps, shape (n,); the last is one step before the end.
+
+    Raises:
+        ParameterError: no step, or more than a day.
+
+    """
     step = float(positive("step_s", step_s))
-    count = round(float(positive("seconds", seconds)) / step)
+    within("seconds", positive("seconds", seconds), 0.0, LONGEST_S)
+    count = round(float(seconds) / step)
     if count < 1:
         raise ParameterError("seconds", seconds, f"at least one step of {step} s")
     return np.asarray(np.arange(count) * step)
