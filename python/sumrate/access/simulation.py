@@ -290,7 +290,7 @@ class Summary:
     """Mean loss of the best beam heard against the best one."""
 
     def values(self) -> dict[str, Floats]:
-        """All of them by name."""
+        """All of them by name, each of shape (realisations,)."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -342,7 +342,7 @@ def simulate(
 
 
 def confidence(values: Floats) -> tuple[float, float, float]:
-    """Mean and the ends of its 95 % confidence interval, over the values that are numbers."""
+    """Mean and the ends of its 95 % confidence interval, over values (n,) that are numbers."""
     known = values[np.isfinite(values)]
     if not known.size:
         return float("nan"), float("nan"), float("nan")

@@ -89,7 +89,7 @@ def row(
     x: float | None = None,
     y: float | None = None,
 ) -> Row:
-    """The mean of values with its confidence interval."""
+    """The mean of values of any shape with its confidence interval."""
     mean, low, high = confidence(np.asarray(values, dtype=np.float64).ravel())
     known = int(np.isfinite(values).sum())
     return {"panel": panel, "curve": curve, "metric": metric, "x": x, "y": y, "mean": mean,
