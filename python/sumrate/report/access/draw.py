@@ -25,7 +25,7 @@ DPI = 150
 MOST_MARKERS = 12
 MOST_TICKS = 10
 """Where curves have no more points than this along x, each of them has its tick."""
-NOTE_LETTERS, LEGEND_LETTERS = 112, 110
+NOTE_LETTERS, LEGEND_LETTERS = 118, 110
 NAMES_IN = 1.0
 """Room below bars for names that stand aslant."""
 MAP_COLOURS = "PuOr_r"
