@@ -130,6 +130,18 @@ def estimator(value: Values) -> str:
                   "deviation, clients"], rows)  # fmt: skip
 
 
+def competition(value: Values) -> str:
+    """Medians over the cells of the office grid."""
+    rows = [
+        [f"{SCENES[scene].title}, {target}"]
+        + [value("grid", f"{scene}, {target}", metric)
+           for metric in ("median_index", "median_balance", "median_balance_decodable")]
+        for scene in ("office-aligned", "office-spread")
+        for target in ("no power control", "target 10 dB", "target 4 dB", "target 4 dB, 64 beams")
+    ]  # fmt: skip
+    return table(["median over the cells", "index", "evenness", "of beams that are decoded"], rows)
+
+
 def tables() -> dict[str, str]:
     """Every table by its marker."""
     ablation = Values("access-ablation")
@@ -139,6 +151,7 @@ def tables() -> dict[str, str]:
         "changes": changes(ablation),
         "power": power(ablation),
         "estimator": estimator(Values("access-estimator")),
+        "competition": competition(Values("access-competition")),
     }
 
 
