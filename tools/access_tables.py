@@ -1,12 +1,13 @@
 """Writes what was found on initial access into docs/initial-access.md, from the kept results.
 
-The document has tables between markers. `--check` writes nothing: it fails where a table is not
+The document has tables and a sentence on speed between markers. `--check` writes nothing: it fails where a table is not
 what the results in docs/results/lab say.
 
 Run: python tools/access_tables.py [--check]
 """
 
 import argparse
+import json
 import statistics
 import sys
 from collections import defaultdict
@@ -23,6 +24,8 @@ from trust_tables import TableError, marked, table
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs/initial-access.md"
 KEPT = ROOT / "docs/results/lab"
+SPEED = ROOT / "docs/results/access-speed.json"
+"""What benches/access_realisations.py --figures printed."""
 THREE = ("jpoc", "dot11ad", "dot11ad-random")
 MISSING = "-"
 
@@ -142,6 +145,21 @@ def competition(value: Values) -> str:
     return table(["median over the cells", "index", "evenness", "of beams that are decoded"], rows)
 
 
+def speed(path: Path) -> str:
+    """What the benchmark measured, in a sentence."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path}: {error}") from error
+    one, whole = found["one_core"], found["figure_3_7"]
+    rates = [result["realisations_per_second"] for result in one["results"]]
+    return (
+        f"Last measured, {found['cores']} cores ({found['processor']}): {min(rates):.0f} to "
+        f"{max(rates):.0f} realisations per second,\n{one['seconds_per_1000_slowest']:.1f} s for "
+        f"1,000 where it takes longest; figure 3.7 whole in {whole['whole_s']:.0f} s."
+    )
+
+
 def tables() -> dict[str, str]:
     """Every table by its marker."""
     ablation = Values("access-ablation")
@@ -152,6 +170,7 @@ def tables() -> dict[str, str]:
         "power": power(ablation),
         "estimator": estimator(Values("access-estimator")),
         "competition": competition(Values("access-competition")),
+        "speed": speed(SPEED),
     }
 
 
