@@ -69,7 +69,7 @@ fn f8_an_acknowledgement_that_waits_for_its_socket_wakes_nobody_by_time() {
     }
     let stream = fbdt_proto::StreamId(2);
     let frame =
-        fbdt_proto::Frame::Data { stream, offset: 0, fin: false, payload: vec![7; 100].into() };
+        fbdt_proto::Frame::Data { stream, offset: 0, fin: false, payload: vec![7; 20_000].into() };
     session.handle_frame(at(1500), subflows[0], frame).unwrap();
     let due = session.poll_timeout().unwrap();
     assert!(due <= at(2000), "the acknowledgement is due a millisecond after the last one");
@@ -78,4 +78,23 @@ fn f8_an_acknowledgement_that_waits_for_its_socket_wakes_nobody_by_time() {
     let next = session.poll_timeout().unwrap();
     assert!(next > at(2000), "{next:?} is over already: the driver would spin");
     assert!(session.can_transmit(at(2000), subflows[0]), "and it leaves when there is room");
+}
+
+#[test]
+fn f8_little_that_arrived_is_acknowledged_with_patience_unless_it_is_the_end() {
+    for (fin, size, after) in [(false, 100, 3000), (true, 100, 1000), (false, 20_000, 1000)] {
+        let (mut session, subflows) = session();
+        for subflow in subflows {
+            drain(&mut session, at(1000), subflow);
+        }
+        let stream = fbdt_proto::StreamId(2);
+        let payload = vec![7; size].into();
+        let frame = fbdt_proto::Frame::Data { stream, offset: 0, fin, payload };
+        // The first acknowledgement of all leaves at once and starts the clock.
+        session.handle_frame(at(1000), subflows[0], frame.clone()).unwrap();
+        drain(&mut session, at(1000), subflows[0]);
+        session.handle_frame(at(1001), subflows[0], frame).unwrap();
+        assert!(!session.can_transmit(at(1000 + after - 1), subflows[0]), "{fin} {size}");
+        assert!(session.can_transmit(at(1000 + after), subflows[0]), "{fin} {size}");
+    }
 }

@@ -348,3 +348,28 @@ fn a_close_never_looks_like_an_end_of_what_was_not_read() {
         }
     }
 }
+
+#[test]
+fn f3b_a_path_that_held_its_packets_for_a_while_carries_again_soon() {
+    both_schedulers(|config| {
+        for held in [300, 1000, 3000] {
+            let mut simulation = configured(&config, vec![wifi(), wigig()]);
+            let stream = simulation.open(false, Class::Background).unwrap();
+            simulation.write(false, stream, 512 * MIB);
+            simulation.run(Duration::from_millis(1000)).unwrap();
+            let stall = LinkChange::Stall(Duration::from_millis(held));
+            simulation.change(1, &stall, true, true);
+            simulation.run(Duration::from_millis(held)).unwrap();
+            // What was on its way arrives, and one probe more.
+            simulation.run(Duration::from_millis(600)).unwrap();
+            let before = path(&simulation.stats()[1], 1).new_bytes;
+            simulation.run(Duration::from_secs(1)).unwrap();
+            let carried = (path(&simulation.stats()[1], 1).new_bytes - before) as f64 * 8e-6;
+            assert!(
+                carried > 0.9 * 180.0,
+                "{:?}: {carried} Mbit after {held} ms",
+                config.scheduler
+            );
+        }
+    });
+}

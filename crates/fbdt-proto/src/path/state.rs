@@ -33,6 +33,13 @@ impl CopyReason {
         [Self::Lost, Self::Suspect, Self::Overdue, Self::Idle, Self::Scheduled];
 }
 
+/// Fewer bytes than these are acknowledged with patience ...
+const ACK_BYTES: u64 = 16 << 10;
+/// ... of this many intervals between acknowledgements.
+const ACK_PATIENCE: u32 = 3;
+/// How often a subflow that holds bytes is sampled.
+const SAMPLE_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
+
 /// The TCP connection that a path has now.
 #[derive(Debug)]
 pub struct Subflow {
@@ -52,6 +59,8 @@ pub struct Subflow {
     pub last_input: Instant,
     /// When the last probe left.
     pub last_ping: Instant,
+    /// Stream bytes that arrived since then.
+    pub unacked: u64,
     /// Streams whose acknowledgement is owed on this subflow.
     pub ack_streams: BTreeSet<StreamId>,
     /// The stream from which on the next acknowledgement is looked for.
@@ -135,6 +144,22 @@ impl Subflow {
         self.answers.deadline(&self.progress).is_some_and(|at| at <= now)
     }
 
+    /// An acknowledgement of `stream` is owed, and without patience: somebody
+    /// may wait for it.
+    pub fn owe(&mut self, stream: StreamId) {
+        self.ack_streams.insert(stream);
+        self.unacked = self.unacked.max(ACK_BYTES);
+    }
+
+    /// When the acknowledgements that are owed leave (F8): `interval` after
+    /// the last ones, and later while only little has arrived, because each
+    /// costs both ends as much as a frame.
+    #[must_use]
+    pub fn ack_at(&self, interval: Duration) -> Option<Instant> {
+        let patience = if self.unacked < ACK_BYTES { ACK_PATIENCE } else { 1 };
+        (!self.ack_streams.is_empty()).then(|| self.last_ack + interval * patience)
+    }
+
     /// How long TCP or the peer itself has been silent.
     #[must_use]
     pub fn silence(&self, now: Instant) -> Duration {
@@ -175,6 +200,7 @@ impl PathState {
             progress: Progress::new(now, floor),
             answers: Answers::default(),
             last_ack: Instant::ZERO,
+            unacked: 0,
             last_input: now,
             last_ping: now,
             ack_streams: BTreeSet::new(),
@@ -265,6 +291,15 @@ impl PathState {
     #[must_use]
     pub const fn frame(&self) -> u64 {
         self.commit.frame
+    }
+
+    /// How often TCP should be asked while it holds bytes: a slow path has no
+    /// room for the next frame any sooner.
+    #[must_use]
+    pub fn sample_interval(&self) -> Duration {
+        let rate = self.rate.link(self.base_rtt);
+        let (least, most) = SAMPLE_INTERVAL;
+        if rate > 0.0 { time_for(self.frame(), rate).clamp(least, most) } else { least }
     }
 
     /// Whether one more frame fits under the commit limit. What the peer's

@@ -154,7 +154,7 @@ impl Session {
             }
             CopyReason::Idle => self.idle_copy(now, path, chunk, owner, helper),
         };
-        wanted && !self.carries(path, candidate)
+        wanted && !self.carries(path, candidate.stream, candidate.gap.start)
     }
 
     /// A path without new bytes copies what its copy would win, all of a
@@ -188,12 +188,8 @@ impl Session {
         }
     }
 
-    /// Whether `path` has these bytes on its own way already.
-    fn carries(&self, path: usize, candidate: &Candidate) -> bool {
-        self.paths[path].in_flight.iter().any(|own| {
-            own.stream == candidate.stream
-                && own.range.start <= candidate.gap.start
-                && own.range.end > candidate.gap.start
-        })
+    /// Whether `path` has this byte on its own way already.
+    pub(super) fn carries(&self, path: usize, id: StreamId, byte: u64) -> bool {
+        self.paths[path].in_flight.iter().any(|own| own.stream == id && own.range.contains(&byte))
     }
 }

@@ -97,6 +97,13 @@ impl Session {
         }
     }
 
+    /// How often [`Session::handle_sample`] should be called for `subflow`
+    /// while [`Session::needs_sample`].
+    #[must_use]
+    pub fn sample_interval(&self, subflow: SubflowId) -> Duration {
+        self.path_of(subflow).map_or(TICK, |index| self.paths[index].sample_interval())
+    }
+
     /// Whether `subflow` holds bytes, so that silence on it means something,
     /// or nothing is known of it yet.
     #[must_use]
@@ -205,7 +212,7 @@ impl Session {
         for path in &mut self.paths {
             if let Some(subflow) = &mut path.subflow {
                 subflow.session_limit_due = true;
-                subflow.ack_streams.extend(ids.iter().copied());
+                ids.iter().for_each(|id| subflow.owe(*id));
             }
         }
     }
@@ -220,13 +227,13 @@ impl Session {
             return Some(since + self.config.linger);
         }
         let moving = !self.busy.is_empty() || self.paths.iter().any(|p| !p.in_flight.is_empty());
-        let tick = moving.then_some(self.tick + TICK);
+        let slowest = self.paths.iter().map(PathState::sample_interval).min().unwrap_or(TICK);
+        let tick = moving.then_some(self.tick + slowest.max(TICK));
         let acks = self
             .paths
             .iter()
             .filter_map(|p| p.subflow.as_ref())
-            .filter(|&s| !s.ack_streams.is_empty())
-            .map(|s| s.last_ack + self.config.ack_interval)
+            .filter_map(|s| s.ack_at(self.config.ack_interval))
             // What is due already leaves when its socket has room, not by time.
             .filter(|at| *at > self.tick);
         let silence = self.keepalive_silence();

@@ -59,7 +59,7 @@ impl Session {
             if answer.punish {
                 self.paths[owner].punish();
             }
-            if !answer.resend || self.carries_byte(path, id, range.start) {
+            if !answer.resend || self.carries(path, id, range.start) {
                 continue;
             }
             let range = range.start..range.end.min(range.start + self.paths[path].frame());
@@ -90,10 +90,5 @@ impl Session {
             let chunk = state.in_flight.iter().find(|c| c.stream == id && holds(&c.range))?;
             Some((owner, gap.start..gap.end.min(chunk.range.end)))
         })
-    }
-
-    /// Whether the path has this byte on its own way already.
-    fn carries_byte(&self, path: usize, id: StreamId, byte: u64) -> bool {
-        self.paths[path].in_flight.iter().any(|c| c.stream == id && c.range.contains(&byte))
     }
 }

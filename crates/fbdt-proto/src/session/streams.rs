@@ -146,7 +146,7 @@ impl Session {
     pub(super) fn announce(&mut self, id: StreamId) {
         for path in &mut self.paths {
             if let Some(subflow) = &mut path.subflow {
-                subflow.ack_streams.insert(id);
+                subflow.owe(id);
             }
         }
     }

@@ -73,8 +73,7 @@ impl Session {
         if self.close.is_some() {
             return !subflow.close_sent;
         }
-        let acks = !subflow.ack_streams.is_empty()
-            && now.saturating_since(subflow.last_ack) >= self.config.ack_interval;
+        let acks = subflow.ack_at(self.config.ack_interval).is_some_and(|at| at <= now);
         let service =
             acks || subflow.session_limit_due || subflow.pong_due.is_some() || subflow.ping_due;
         // Subflows that had nothing would wake each other for ever.
@@ -116,12 +115,11 @@ impl Session {
             Frame::Ping { token: now.as_nanos() }.encode(out);
             subflow.answers.ask(now);
         }
-        if subflow.ack_streams.is_empty()
-            || now.saturating_since(subflow.last_ack) < self.config.ack_interval
-        {
+        if subflow.ack_at(self.config.ack_interval).is_none_or(|at| at > now) {
             return;
         }
         subflow.last_ack = now;
+        subflow.unacked = 0;
         for _ in 0..ACK_BATCH {
             // In turn: streams with low numbers may owe again before the last
             // one's turn has come.
@@ -219,53 +217,7 @@ impl Session {
         let mut turn = None;
         while let Some(next) = self.busy.next_ready(turn) {
             turn = Some(next);
-            let id = next.id;
-            let copied = self.copied_ranges(id);
-            let Some(stream) = self.streams.get_mut(&id) else {
-                continue;
-            };
-            if !copied.is_empty() {
-                stream.send.close_windows(&copied);
-            }
-            let credit = if id == StreamId::CONTROL { u64::MAX } else { credit };
-            let bound = stream.send.bound(credit);
-            let front = stream.send.windows.unsent().first().map_or(0, |r| r.start);
-            if front >= bound {
-                self.why_idle[path] = WhyIdle::FlowControl;
-                continue;
-            }
-            let acked = stream.send.cumulative();
-            let sharing = self.busy.sharing(stream.send.class);
-            let limit = stream.send.allowance(credit);
-            let backlog = stream.send.backlog();
-            let request = PlacementRequest {
-                now,
-                paths: views,
-                path,
-                stream: id,
-                windows: &mut stream.send.windows,
-                bound,
-                limit,
-                acked,
-                backlog,
-                frame,
-                size,
-                sharing,
-            };
-            // The session's own words go the product's way under any policy.
-            let placed = if id == StreamId::CONTROL {
-                JustInTime.place(request)
-            } else {
-                self.scheduler.place(request)
-            };
-            let Some(range) = placed else {
-                self.why_idle[path] = if self.scheduler.defers() {
-                    WhyIdle::LeftToAnother
-                } else if crate::path::lead(views, path) > 0 {
-                    WhyIdle::TooLate
-                } else {
-                    WhyIdle::WindowsFull
-                };
+            let Some(range) = self.place(now, path, views, next.id, (frame, size, credit)) else {
                 continue;
             };
             // Who was left without bytes in favour of this path asks again
@@ -273,12 +225,62 @@ impl Session {
             if self.scheduler.defers() && range.end - range.start >= views[path].room {
                 self.news += 1;
             }
-            stream.send.windows.take(range.clone());
             self.why_idle[path] = WhyIdle::Sending;
-            self.emit(now, path, &views[path], id, range, None, out);
+            self.emit(now, path, &views[path], next.id, range, None, out);
             return true;
         }
         false
+    }
+
+    /// New bytes of one stream for `path`, taken from what is unsent; `None`,
+    /// with the reason in `why_idle`, if it gets none.
+    fn place(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        id: StreamId,
+        (frame, size, credit): (u64, WindowSize, u64),
+    ) -> Option<Range<u64>> {
+        let copied = self.copied_ranges(id);
+        let stream = self.streams.get_mut(&id)?;
+        if !copied.is_empty() {
+            stream.send.close_windows(&copied);
+        }
+        let credit = if id == StreamId::CONTROL { u64::MAX } else { credit };
+        let bound = stream.send.bound(credit);
+        let front = stream.send.windows.unsent().first().map_or(0, |r| r.start);
+        if front >= bound {
+            self.why_idle[path] = WhyIdle::FlowControl;
+            return None;
+        }
+        let request = PlacementRequest {
+            now,
+            paths: views,
+            path,
+            stream: id,
+            bound,
+            limit: stream.send.allowance(credit),
+            acked: stream.send.cumulative(),
+            backlog: stream.send.backlog(),
+            sharing: self.busy.sharing(stream.send.class),
+            windows: &mut stream.send.windows,
+            frame,
+            size,
+        };
+        // The session's own words go the product's way under any policy.
+        let placed = if id == StreamId::CONTROL {
+            JustInTime.place(request)
+        } else {
+            self.scheduler.place(request)
+        };
+        match &placed {
+            Some(range) => stream.send.windows.take(range.clone()),
+            None if self.scheduler.defers() => self.why_idle[path] = WhyIdle::LeftToAnother,
+            None if crate::path::lead(views, path) > 0 => self.why_idle[path] = WhyIdle::TooLate,
+            None => self.why_idle[path] = WhyIdle::WindowsFull,
+        }
+        placed
     }
 
     /// Bytes of the stream that were handed over twice: in the paper's mode

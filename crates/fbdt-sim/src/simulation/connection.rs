@@ -144,7 +144,8 @@ impl Simulation {
         if path.removed || path.dial_at.is_none_or(|at| at > now) {
             return;
         }
-        let blocked = path.links.iter().any(|l| l.is_dark(now) || l.parameters.held);
+        let waits = |l: &Link| l.is_dark(now) || l.is_stalled(now) || l.parameters.held;
+        let blocked = path.links.iter().any(waits);
         if blocked || sleeping {
             path.dial_at = Some(now + REDIAL);
             return;

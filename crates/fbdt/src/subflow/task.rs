@@ -19,9 +19,8 @@ const TURN: usize = 1 << 20;
 /// Small frames are sent together up to this size, so that they share a record.
 const COALESCE: usize = 8 * 1024;
 
-/// A subflow that holds bytes is sampled at least this often; one that makes no progress, less
-/// and less, down to what the protocol asks for.
-const TICK: Duration = Duration::from_millis(1);
+/// A subflow that holds bytes is sampled as often as the protocol asks; one that makes no progress,
+/// less and less, down to this.
 const SLOWEST_TICK: Duration = Duration::from_millis(5);
 
 /// Why a subflow's task ends.
@@ -47,8 +46,8 @@ enum Turn {
 struct Outstanding {
     bytes: u64,
     since: Instant,
-    /// Silence would mean something.
-    matters: bool,
+    /// How often to look at it, if silence would mean something.
+    watched: Option<Duration>,
 }
 
 /// Everything that one subflow's task owns.
@@ -254,18 +253,17 @@ impl SubflowTask {
             if outstanding.bytes != bytes {
                 (outstanding.bytes, outstanding.since) = (bytes, now);
             }
-            outstanding.matters = inner.protocol.needs_sample(*id);
+            let matters = inner.protocol.needs_sample(*id);
+            outstanding.watched = matters.then(|| inner.protocol.sample_interval(*id));
             Ok(inner.closed().is_some())
         })
     }
 
     /// When to look at TCP again although nothing happens.
     fn next_sample(&self) -> Option<Duration> {
-        if !self.outstanding.matters {
-            return None;
-        }
+        let interval = self.outstanding.watched?;
         let silence = self.shared.now().saturating_since(self.outstanding.since);
-        Some((silence / 20).clamp(TICK, SLOWEST_TICK))
+        Some((silence / 20).clamp(interval, SLOWEST_TICK))
     }
 
     /// The session is over and everything is with the kernel: says that nothing follows and waits

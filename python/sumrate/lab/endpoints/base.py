@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Never, Protocol, runtime_checkable
 
 from sumrate.lab.links import Link
 from sumrate.lab.payload import Payload
@@ -98,6 +98,20 @@ class FollowsInterfaces(Protocol):
 
     def plugged(self, site: Site, link: Link) -> None:
         """Does what the system's network manager would do."""
+
+
+class LoadGenerator:
+    """A scheme that makes its own bytes and carries nobody else's."""
+
+    def download(self, site: Site, payload: Payload) -> Never:
+        """It carries no files."""
+        del site, payload
+        raise Unavailable("a load generator carries no files")
+
+    def stream(self, site: Site) -> Never:
+        """It carries nothing of other programs."""
+        del site
+        raise Unavailable("a load generator carries no other program's bytes")
 
 
 def file_server(site: Site, payload: Payload, *, address: str, mptcp: bool = False) -> Process:

@@ -6,13 +6,9 @@ and to others on the same bottleneck. Nothing puts the bytes back together.
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Never
 
-from sumrate.lab.endpoints.base import Measurement, Reach, Unavailable
-from sumrate.lab.payload import Payload
+from sumrate.lab.endpoints.base import LoadGenerator, Measurement, Unavailable
 from sumrate.lab.process import Process, ProcessFailedError
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import Site
@@ -22,7 +18,7 @@ ENVIRONMENT = {"PYTHONPATH": str(REPOSITORY / "python")}
 
 
 @dataclass(frozen=True)
-class Scaled:
+class Scaled(LoadGenerator):
     """`sumrate.lab.scaling` over all links; links on one wire share a bottleneck."""
 
     name: str = "scaled"
@@ -34,18 +30,6 @@ class Scaled:
         """Needs nothing, but knows two modes only."""
         if self.options not in (("coupled",), ("decoupled",)):
             raise Unavailable(f"the mode is coupled or decoupled, not {' '.join(self.options)!r}")
-
-    def download(self, site: Site, payload: Payload) -> Never:
-        """It carries no files."""
-        del site, payload
-        raise Unavailable("a load generator carries no files")
-
-    @contextmanager
-    def stream(self, site: Site) -> Iterator[Reach]:
-        """It carries nothing of other programs."""
-        del site
-        raise Unavailable("a load generator carries no other program's bytes")
-        yield  # what makes it a context manager
 
     def bench(self, site: Site, seconds: float, warmup_s: float) -> Measurement:
         """Receives on all paths at once."""

@@ -1,14 +1,10 @@
 """What rustls alone moves over the same sockets: TLS 1.3 per link, nothing above it."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Never
 
-from sumrate.lab.endpoints.base import Measurement, Reach, Unavailable
-from sumrate.lab.payload import Payload
+from sumrate.lab.endpoints.base import LoadGenerator, Measurement, Unavailable
 from sumrate.lab.process import Process, ProcessFailedError, listening
 from sumrate.lab.programs import MissingProgramError, example
 from sumrate.lab.scene import Site
@@ -17,7 +13,7 @@ PORT = 5900
 
 
 @dataclass(frozen=True)
-class TlsPump:
+class TlsPump(LoadGenerator):
     """`crates/fbdt/examples/tls_pump.rs`: a thread and a TLS connection per link."""
 
     name: str = "tls-pump"
@@ -32,18 +28,6 @@ class TlsPump:
             return example("tls_pump", package="fbdt")
         except MissingProgramError as error:
             raise Unavailable(str(error)) from error
-
-    def download(self, site: Site, payload: Payload) -> Never:
-        """It carries no files."""
-        del site, payload
-        raise Unavailable("a load generator carries no files")
-
-    @contextmanager
-    def stream(self, site: Site) -> Iterator[Reach]:
-        """It carries nothing of other programs."""
-        del site
-        raise Unavailable("a load generator carries no other program's bytes")
-        yield  # what makes it a context manager
 
     def bench(self, site: Site, seconds: float, warmup_s: float) -> Measurement:
         """Receives on all links at once; a warm-up is counted too."""
