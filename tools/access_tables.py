@@ -1,7 +1,7 @@
 """Writes what was found on initial access into docs/initial-access.md, from the kept results.
 
-The document has tables and a sentence on speed between markers. `--check` writes nothing: it fails where a table is not
-what the results in docs/results/lab say.
+The document has tables and a sentence on speed between markers. `--check` writes nothing: it
+fails where one of them is not what docs/results says.
 
 Run: python tools/access_tables.py [--check]
 """
