@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from sumrate.access.curves import CURVES
 from sumrate.access.figures.catalogue import PARTS
+from sumrate.access.participation import SITUATIONS
 from sumrate.access.scenes import SCENES
 from trust_tables import TableError, marked, table
 
@@ -145,6 +146,16 @@ def competition(value: Values) -> str:
     return table(["median over the cells", "index", "evenness", "of beams that are decoded"], rows)
 
 
+def participation(value: Values) -> str:
+    """Seconds between a client's trainings."""
+    rows = [
+        [situation.title]
+        + [value(policy, name, "interval_s", ".0f") for policy in ("product", "restrained")]
+        for name, situation in SITUATIONS.items()
+    ]
+    return table(["client", "product, s", "restrained, s"], rows)
+
+
 def speed(path: Path) -> str:
     """What the benchmark measured, in a sentence."""
     try:
@@ -170,6 +181,7 @@ def tables() -> dict[str, str]:
         "power": power(ablation),
         "estimator": estimator(Values("access-estimator")),
         "competition": competition(Values("access-competition")),
+        "participation": participation(Values("access-participation")),
         "speed": speed(SPEED),
     }
 
