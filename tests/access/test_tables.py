@@ -1,5 +1,6 @@
 """The tables of docs/initial-access.md are what the kept results say."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,11 @@ def test_a_changed_number_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert path.read_text(encoding="utf-8") == text
     path.write_text(text.replace("<!-- power: end -->", ""), encoding="utf-8")
     assert access_tables.main([]) == 2
+
+
+def test_pictures_of_the_document_are_kept() -> None:
+    text = access_tables.DOCUMENT.read_text(encoding="utf-8")
+    found = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert len(found) == 2
+    for path in found:
+        assert "<svg" in (access_tables.DOCUMENT.parent / path).read_text(encoding="utf-8")

@@ -17,6 +17,7 @@ from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.results import write_json
 
 OUTPUT = REPOSITORY / "out" / "lab"
+KEPT_FILES = ("metrics.parquet", "series.parquet", "verdicts.json", "manifest.json")
 KEPT = REPOSITORY / "docs" / "results" / "lab"
 
 
@@ -173,7 +174,7 @@ def objections(folder: Path) -> list[str]:
 
 
 def keep(args: argparse.Namespace) -> int:
-    """Copies results into the repository; refuses what must not count."""
+    """Copies results, pictures too, into the repository; refuses what must not count."""
     refused = [why for name in args.names for why in objections(args.results / name)]
     if refused:
         print("\n".join(["not kept:", *refused]), file=sys.stderr)
@@ -181,7 +182,10 @@ def keep(args: argparse.Namespace) -> int:
     for name in args.names:
         target = KEPT / name
         target.mkdir(parents=True, exist_ok=True)
-        for file in ("metrics.parquet", "series.parquet", "verdicts.json", "manifest.json"):
+        pictures = [path.name for path in sorted((args.results / name).glob("*.svg"))]
+        for stale in target.glob("*.svg"):
+            stale.unlink()
+        for file in (*KEPT_FILES, *pictures):
             shutil.copyfile(args.results / name / file, target / file)
         print(target)
     return 0
