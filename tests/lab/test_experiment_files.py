@@ -151,6 +151,11 @@ def test_a_verdict_changed_by_hand_is_found_and_written_anew(
     assert "no results of moon" in capsys.readouterr().err
 
 
+def test_every_experiment_is_in_the_document() -> None:
+    text = (REPOSITORY / "docs/laboratory.md").read_text(encoding="utf-8")
+    assert not [name for name in names() if f"`{name}`" not in text]
+
+
 def test_there_are_experiments() -> None:
     assert "five-conditions" in names()
     assert FOLDER.is_dir()
