@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fbdt_proto::wire::handshake::HandshakeMessage;
-use fbdt_proto::wire::{ControlMessage, FrameDecoder};
+use fbdt_proto::wire::{ControlMessage, FrameDecoder, Outgoing};
 use fbdt_proto::{
     Class, Config, Event, Frame, Instant, Limits, PathId, Role, Session, StreamId, SubflowSample,
 };
@@ -87,7 +87,7 @@ pub fn handshake(data: &[u8]) {
 
 /// Sends everything that the session has to say.
 fn drain(session: &mut Session, now: Instant, subflows: &[fbdt_proto::SubflowId]) {
-    let mut out = Vec::new();
+    let mut out = Outgoing::default();
     for subflow in subflows {
         let mut count = 0;
         while session.poll_transmit(now, *subflow, &mut out) {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use fbdt_proto::wire::Outgoing;
 use fbdt_proto::{Class, Config, Instant, Limits, PathId, Role, Session, SubflowId, SubflowSample};
 
 fn at(micros: u64) -> Instant {
@@ -30,7 +31,7 @@ fn session() -> (Session, [SubflowId; 2]) {
 }
 
 fn drain(session: &mut Session, now: Instant, subflow: SubflowId) -> usize {
-    let mut out = Vec::new();
+    let mut out = Outgoing::default();
     while session.poll_transmit(now, subflow, &mut out) {}
     out.len()
 }

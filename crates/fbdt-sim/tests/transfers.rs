@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use fbdt_proto::wire::Outgoing;
 use fbdt_proto::{Class, Config, Redundancy, SchedulerKind, WindowMode};
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 
@@ -299,8 +300,9 @@ fn f2_readers_that_pause_leave_room_for_one_that_reads() {
         for from in [0, 1] {
             ends[from].handle_timeout(now);
             ends[from].handle_sample(now, ids[from], &sample);
-            let mut out = Vec::new();
+            let mut out = Outgoing::default();
             while out.len() < 1 << 22 && ends[from].poll_transmit(now, ids[from], &mut out) {}
+            let out = out.to_vec();
             let mut input = &out[..];
             while let Some(frame) = decoders[1 - from].push(&mut input).unwrap() {
                 let is_data = matches!(frame, Frame::Data { .. });

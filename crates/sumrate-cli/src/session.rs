@@ -19,6 +19,10 @@ impl TunnelStream for Stream {
         self.read_chunk(max).await
     }
 
+    async fn write_piece(&mut self, bytes: &mut Bytes) -> io::Result<usize> {
+        std::future::poll_fn(|cx| self.poll_write_chunk(cx, bytes)).await
+    }
+
     fn delivery(&self) -> Option<Delivery> {
         self.stats().as_ref().map(Delivery::from)
     }

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::status::SessionReport;
 
@@ -23,6 +23,16 @@ pub trait TunnelStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
             let mut piece = BytesMut::with_capacity(max);
             let count = self.read_buf(&mut piece).await?;
             Ok((count > 0).then(|| piece.freeze()))
+        }
+    }
+
+    /// Takes some bytes off the front of `bytes` and says how many; without a copy where the
+    /// transport can.
+    fn write_piece(&mut self, bytes: &mut Bytes) -> impl Future<Output = io::Result<usize>> + Send {
+        async move {
+            let count = self.write(bytes).await?;
+            bytes.advance(count);
+            Ok(count)
         }
     }
 

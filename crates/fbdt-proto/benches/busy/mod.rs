@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fbdt_proto::receive::Assembler;
-use fbdt_proto::wire::{AckFrame, FrameDecoder};
+use fbdt_proto::wire::{AckFrame, FrameDecoder, Outgoing};
 use fbdt_proto::{
     Class, Config, Frame, Instant, Limits, PathId, Role, Session, StreamId, SubflowId,
     SubflowSample,
@@ -99,7 +99,7 @@ pub(crate) fn busy_session(paths: u8, streams: usize) -> (Session, Vec<SubflowId
 
 /// Asks the subflows in turn, sixteen times; says how many frames they gave.
 pub(crate) fn transmit(session: &mut Session, subflows: &[SubflowId]) -> usize {
-    let mut out = Vec::new();
+    let mut out = Outgoing::default();
     let mut frames = 0;
     for subflow in subflows.iter().cycle().take(16) {
         out.clear();

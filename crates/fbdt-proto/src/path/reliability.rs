@@ -11,6 +11,10 @@ const HALF_LIFE: f64 = 10.0;
 const HYSTERESIS: f64 = 0.3;
 /// Weight of a share of retransmitted bytes against one failure.
 const LOSS_WEIGHT: f64 = 20.0;
+/// More than this share is no loss of packets but an outage.
+const OUTAGE: f64 = 0.1;
+/// Loss at which a path is silent now and then without being gone.
+const LOSSY: f64 = 0.02;
 
 /// A penalty that grows with each time the path was suspect, with the share
 /// of its bytes that TCP had to send again, and with its RTT.
@@ -38,7 +42,7 @@ impl Reliability {
             return;
         }
         let again = sample.retransmitted_total.saturating_sub(self.retransmitted);
-        self.loss = 0.95 * self.loss + 0.05 * again as f64 / sent as f64;
+        self.loss = 0.95 * self.loss + 0.05 * (again as f64 / sent as f64).min(OUTAGE);
         self.sent = sample.sent_total;
         self.retransmitted = sample.retransmitted_total;
     }
@@ -53,6 +57,12 @@ impl Reliability {
     #[must_use]
     pub const fn loss(&self) -> f64 {
         self.loss
+    }
+
+    /// Whether silence is rather TCP's timer than the path's end.
+    #[must_use]
+    pub fn is_lossy(&self) -> bool {
+        self.loss > LOSSY
     }
 
     /// The penalty now; lower is more reliable.
@@ -99,6 +109,7 @@ mod tests {
             });
         }
         assert!((lossy.loss() - 0.05).abs() < 1e-4);
+        assert!(lossy.is_lossy() && !path.is_lossy());
         assert!(Reliability::displaces(0.04, lossy.penalty(start, base)));
         assert!(!Reliability::displaces(0.9, 1.0), "a small difference changes nothing");
     }

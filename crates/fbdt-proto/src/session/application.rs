@@ -48,6 +48,25 @@ impl Session {
         Ok(size)
     }
 
+    /// The same without copying: takes what fits off the front of `data`.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_bytes(
+        &mut self,
+        _now: Instant,
+        id: StreamId,
+        data: &mut Bytes,
+    ) -> Result<usize, StreamError> {
+        self.check_open()?;
+        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown(id))?;
+        let size = stream.send.write_bytes(data)?;
+        if size > 0 {
+            self.mark_busy(id);
+        }
+        Ok(size)
+    }
+
     /// Up to `max` bytes in order; `Ok(None)` at the end of the stream.
     ///
     /// # Errors

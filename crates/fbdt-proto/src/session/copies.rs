@@ -1,6 +1,6 @@
 //! Second copies of what other paths owe (F6, F9, F10).
 
-use alloc::vec::Vec;
+use crate::wire::Outgoing;
 use core::ops::Range;
 use core::time::Duration;
 
@@ -39,7 +39,7 @@ impl Session {
         path: usize,
         views: &[PathView],
         reason: CopyReason,
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) -> bool {
         if !self.may_copy(now, reason) {
             return false;

@@ -160,7 +160,9 @@ impl Session {
     fn ask_redial(&mut self, now: Instant, index: usize) {
         let path = &mut self.paths[index];
         let asked = path.redial_asked.is_some_and(|at| now.saturating_since(at) < REDIAL_PAUSE * 2);
-        let young = path.subflow.as_ref().is_some_and(|s| s.silence(now) < REDIAL_PAUSE / 10);
+        // On a path that loses, silence is mostly TCP's own timer.
+        let patience = if path.reliability.is_lossy() { REDIAL_PAUSE } else { REDIAL_PAUSE / 10 };
+        let young = path.subflow.as_ref().is_some_and(|s| s.silence(now) < patience);
         if asked || young {
             return;
         }

@@ -1,6 +1,7 @@
 //! What schedulers send a second time by their own rules: all bytes
 //! (redundant), or those that block a stream (minRTT, BLEST, ECF).
 
+use crate::wire::Outgoing;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -19,7 +20,7 @@ impl Session {
         now: Instant,
         path: usize,
         views: &[PathView],
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) -> bool {
         let Some(subflow) = self.paths[path].subflow.as_ref().map(|s| s.id) else {
             return false;
@@ -46,7 +47,7 @@ impl Session {
         now: Instant,
         path: usize,
         views: &[PathView],
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) -> bool {
         if !self.scheduler.defers() {
             return false;

@@ -16,7 +16,7 @@ use crate::stream::SendState;
 use crate::time::Instant;
 use crate::units::{StreamId, SubflowId};
 use crate::window::{WindowSize, wanted_buffer};
-use crate::wire::{DATA_OVERHEAD, Frame, encode_data_header};
+use crate::wire::{Frame, Outgoing, encode_data_header};
 
 /// Acknowledgements that leave together.
 const ACK_BATCH: usize = 256;
@@ -32,7 +32,7 @@ const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
 impl Session {
     /// Appends the next frame for `subflow` to `out`; `false` if there is
     /// nothing for it now. Call it while the socket takes bytes.
-    pub fn poll_transmit(&mut self, now: Instant, subflow: SubflowId, out: &mut Vec<u8>) -> bool {
+    pub fn poll_transmit(&mut self, now: Instant, subflow: SubflowId, out: &mut Outgoing) -> bool {
         let Some(path) = self.path_of(subflow) else {
             return false;
         };
@@ -82,7 +82,7 @@ impl Session {
         service || (sending && news && path.has_room())
     }
 
-    fn transmit_close(&mut self, path: usize, out: &mut Vec<u8>) -> bool {
+    fn transmit_close(&mut self, path: usize, out: &mut Outgoing) -> bool {
         use crate::error::{CloseReason, close_code};
         use alloc::string::ToString;
         let Some(subflow) = &mut self.paths[path].subflow else {
@@ -96,23 +96,23 @@ impl Session {
             Some(CloseReason::Protocol(error)) => (error.code(), error.to_string()),
             _ => (close_code::NONE, "closed".into()),
         };
-        Frame::Close { code, reason }.encode(out);
+        Frame::Close { code, reason }.encode(out.encoder());
         true
     }
 
     /// Acknowledgements, limits and probes (F8).
-    fn transmit_service(&mut self, now: Instant, path: usize, out: &mut Vec<u8>) {
+    fn transmit_service(&mut self, now: Instant, path: usize, out: &mut Outgoing) {
         let Some(subflow) = &mut self.paths[path].subflow else {
             return;
         };
         if core::mem::take(&mut subflow.session_limit_due) {
-            Frame::SessionLimit { limit: self.credit.receive_limit }.encode(out);
+            Frame::SessionLimit { limit: self.credit.receive_limit }.encode(out.encoder());
         }
         if let Some((token, at)) = subflow.pong_due.take() {
-            Frame::Pong { token, received: at.as_nanos() }.encode(out);
+            Frame::Pong { token, received: at.as_nanos() }.encode(out.encoder());
         }
         if core::mem::take(&mut subflow.ping_due) {
-            Frame::Ping { token: now.as_nanos() }.encode(out);
+            Frame::Ping { token: now.as_nanos() }.encode(out.encoder());
             subflow.answers.ask(now);
         }
         if subflow.ack_at(self.config.ack_interval).is_none_or(|at| at > now) {
@@ -133,11 +133,11 @@ impl Session {
                 Some(stream) => stream.receive.acknowledgement(),
                 None => over(id),
             };
-            Frame::Ack(ack).encode(out);
+            Frame::Ack(ack).encode(out.encoder());
         }
     }
 
-    fn transmit_data(&mut self, now: Instant, path: usize, out: &mut Vec<u8>) {
+    fn transmit_data(&mut self, now: Instant, path: usize, out: &mut Outgoing) {
         self.why_idle[path] = match self.paths[path].health {
             Health::Dead => WhyIdle::NoSubflow,
             Health::Suspect => WhyIdle::Suspect,
@@ -177,7 +177,7 @@ impl Session {
         now: Instant,
         path: usize,
         views: &[PathView],
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) -> bool {
         let frame = self.paths[path].frame();
         while let Some(id) = self.busy.first_lost() {
@@ -205,7 +205,7 @@ impl Session {
         now: Instant,
         path: usize,
         views: &[PathView],
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) -> bool {
         self.why_idle[path] = WhyIdle::NothingToSend;
         let frame = self.paths[path].frame();
@@ -309,7 +309,7 @@ impl Session {
         id: StreamId,
         range: Range<u64>,
         copy: Option<CopyReason>,
-        out: &mut Vec<u8>,
+        out: &mut Outgoing,
     ) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -317,8 +317,8 @@ impl Session {
         let fin = stream.send.includes_end(&range);
         let data = range.end - range.start - u64::from(fin);
         let highest = stream.send.highest_sent();
-        out.reserve(DATA_OVERHEAD + usize::try_from(data).unwrap_or(0));
-        encode_data_header(out, id, range.start, fin, u32::try_from(data).unwrap_or(0));
+        let length = u32::try_from(data).unwrap_or(0);
+        encode_data_header(out.encoder(), id, range.start, fin, length);
         stream.send.emit(range.clone(), out);
         let state = &mut self.paths[path];
         match copy {
@@ -396,12 +396,12 @@ impl Session {
         }
     }
 
-    fn ask_for_windows(&mut self, out: &mut Vec<u8>) {
+    fn ask_for_windows(&mut self, out: &mut Outgoing) {
         for id in core::mem::take(&mut self.wants) {
             if let Some(stream) = self.streams.get_mut(&id)
                 && let Some(window) = stream.want.take()
             {
-                Frame::Want { stream: id, window }.encode(out);
+                Frame::Want { stream: id, window }.encode(out.encoder());
             }
         }
     }

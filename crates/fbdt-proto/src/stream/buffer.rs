@@ -1,21 +1,25 @@
 //! The bytes of a stream between the application and their acknowledgement.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Size of every block but the last.
-const BLOCK: usize = 64 << 10;
-/// Empty blocks kept for reuse.
-const SPARE: usize = 16;
+use bytes::{Bytes, BytesMut};
 
-/// A contiguous range of a stream's bytes in blocks, addressed by offset.
+/// Memory that small writes share: at first, and after doubling.
+const BLOCK: (usize, usize) = (512, 64 << 10);
+/// Writes from this size on are not copied when the application gives their
+/// memory away.
+const LARGE: usize = 4 << 10;
+
+/// A contiguous range of a stream's bytes in pieces, addressed by offset.
 #[derive(Debug, Default)]
 pub struct SendBuffer {
-    blocks: VecDeque<Vec<u8>>,
-    spare: Vec<Vec<u8>>,
-    /// Offset of the first block's first byte; a multiple of the block size.
-    base: u64,
+    /// Offset and bytes, lowest first, without gaps.
+    pieces: VecDeque<(u64, Bytes)>,
+    /// What was written last, behind the pieces, with room for more.
+    tail: BytesMut,
+    /// Size of the memory that was allocated last.
+    block: usize,
     end: u64,
 }
 
@@ -26,90 +30,123 @@ impl SendBuffer {
         self.end
     }
 
-    /// Appends `data`.
+    /// Appends a copy of `data`.
     pub fn push(&mut self, mut data: &[u8]) {
         while !data.is_empty() {
-            if self.blocks.back().is_none_or(|block| block.len() == BLOCK) {
-                self.blocks.push_back(self.spare.pop().unwrap_or_default());
+            if self.tail.len() == self.tail.capacity() {
+                self.close_tail();
+                self.block = (2 * self.block).max(data.len()).clamp(BLOCK.0, BLOCK.1);
+                self.tail = BytesMut::with_capacity(self.block);
             }
-            let Some(block) = self.blocks.back_mut() else {
-                return;
-            };
-            let (now, rest) = data.split_at(data.len().min(BLOCK - block.len()));
-            if block.capacity() < BLOCK && block.len() + now.len() > BLOCK / 4 {
-                block.reserve_exact(BLOCK - block.len());
-            }
-            block.extend_from_slice(now);
+            let room = self.tail.capacity() - self.tail.len();
+            let (now, rest) = data.split_at(data.len().min(room));
+            self.tail.extend_from_slice(now);
             self.end += now.len() as u64;
             data = rest;
         }
     }
 
-    /// Appends the bytes of `range` to `out`; what is not held is left out.
-    #[allow(clippy::cast_possible_truncation)]
-    pub fn copy_to(&self, range: Range<u64>, out: &mut Vec<u8>) {
-        let mut at = range.start.max(self.base);
-        let end = range.end.min(self.end);
-        while at < end {
-            let skip = at - self.base;
-            let Some(block) = self.blocks.get((skip / BLOCK as u64) as usize) else {
-                return;
-            };
-            let from = (skip % BLOCK as u64) as usize;
-            let to = block.len().min(from + (end - at) as usize);
-            out.extend_from_slice(&block[from..to]);
-            at += (to - from) as u64;
+    /// Appends `bytes` without copying them, unless they are few.
+    pub fn push_shared(&mut self, bytes: Bytes) {
+        if bytes.len() < LARGE {
+            return self.push(&bytes);
+        }
+        self.close_tail();
+        let start = self.end;
+        self.end += bytes.len() as u64;
+        self.pieces.push_back((start, bytes));
+    }
+
+    /// What was written last becomes a piece; its memory's rest goes on as
+    /// the tail.
+    fn close_tail(&mut self) {
+        if !self.tail.is_empty() {
+            let start = self.end - self.tail.len() as u64;
+            self.pieces.push_back((start, self.tail.split().freeze()));
         }
     }
 
-    /// Gives up what lies below `bound`.
-    pub fn release_below(&mut self, bound: u64) {
-        while self.base + BLOCK as u64 <= bound
-            && let Some(mut block) = self.blocks.pop_front()
-        {
-            self.base += BLOCK as u64;
-            if self.spare.len() < SPARE {
-                block.clear();
-                self.spare.push(block);
+    /// Hands the bytes of `range` to `take` in order, in as many pieces as
+    /// they lie in; what is not held is left out.
+    #[allow(clippy::cast_possible_truncation)]
+    pub fn share(&mut self, range: Range<u64>, mut take: impl FnMut(Bytes)) {
+        if range.end > self.end - self.tail.len() as u64 {
+            self.close_tail();
+        }
+        let first =
+            self.pieces.partition_point(|(start, bytes)| start + bytes.len() as u64 <= range.start);
+        for (start, bytes) in self.pieces.range(first..) {
+            if *start >= range.end {
+                return;
             }
+            let from = range.start.saturating_sub(*start) as usize;
+            let to = ((range.end - start) as usize).min(bytes.len());
+            take(bytes.slice(from..to));
+        }
+    }
+
+    /// Gives up pieces that lie below `bound` as a whole.
+    pub fn release_below(&mut self, bound: u64) {
+        while self.pieces.front().is_some_and(|(start, b)| start + b.len() as u64 <= bound) {
+            self.pieces.pop_front();
         }
         if bound >= self.end {
-            self.spare.clear();
+            self.tail = BytesMut::new();
         }
     }
 
     /// Gives up everything.
     pub fn clear(&mut self) {
-        self.blocks.clear();
-        self.spare.clear();
-        self.base = self.end / BLOCK as u64 * BLOCK as u64;
+        self.pieces.clear();
+        self.tail = BytesMut::new();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
+
+    fn take(buffer: &mut SendBuffer, range: Range<u64>) -> Vec<u8> {
+        let mut out = Vec::new();
+        buffer.share(range, |bytes| out.extend_from_slice(&bytes));
+        out
+    }
 
     proptest! {
         /// Any pieces written come out at their offsets, also after release.
         #[test]
-        fn addresses_by_offset(sizes in prop::collection::vec(1..90_000usize, 1..12), cut in 0.0..1.0f64) {
+        fn addresses_by_offset(
+            writes in prop::collection::vec((1..90_000usize, any::<bool>(), any::<bool>()), 1..12),
+            cut in 0.0..1.0f64,
+        ) {
             let mut buffer = SendBuffer::default();
             let mut all = Vec::new();
-            for (i, size) in sizes.iter().enumerate() {
+            for (i, (size, shared, read)) in writes.iter().enumerate() {
                 let piece: Vec<u8> = (0..*size).map(|j| (i * 31 + j * 7) as u8).collect();
-                buffer.push(&piece);
                 all.extend_from_slice(&piece);
+                if *shared {
+                    buffer.push_shared(piece.into());
+                } else {
+                    buffer.push(&piece);
+                }
+                prop_assert_eq!(buffer.end(), all.len() as u64);
+                if *read {
+                    let low = all.len() / 2;
+                    prop_assert!(take(&mut buffer, low as u64..all.len() as u64) == all[low..]);
+                }
             }
-            prop_assert_eq!(buffer.end(), all.len() as u64);
             let low = (cut * all.len() as f64) as usize;
             buffer.release_below(low as u64);
             buffer.push(&[9; 5]);
             all.extend_from_slice(&[9; 5]);
-            let mut out = Vec::new();
-            buffer.copy_to(low as u64..all.len() as u64, &mut out);
-            prop_assert!(out == all[low..], "the bytes differ");
+            prop_assert!(take(&mut buffer, low as u64..all.len() as u64) == all[low..]);
+            buffer.release_below(all.len() as u64);
+            prop_assert!(take(&mut buffer, 0..all.len() as u64).is_empty());
+            buffer.push(&[1, 2]);
+            let end = all.len() as u64;
+            prop_assert_eq!(take(&mut buffer, end..end + 2), [1, 2]);
         }
     }
 }

@@ -3,12 +3,14 @@
 use alloc::collections::BTreeMap;
 use core::ops::Range;
 
+use bytes::Bytes;
+
 use super::SendBuffer;
 use crate::error::{SessionError, StreamError};
 use crate::ranges::RangeSet;
 use crate::units::{Class, StreamId, SubflowId};
 use crate::window::Windows;
-use crate::wire::AckFrame;
+use crate::wire::{AckFrame, Outgoing};
 
 /// Where the sending half is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +140,28 @@ impl SendStream {
     /// # Errors
     /// [`StreamError::Blocked`] when nothing fits, or that the stream is over.
     pub fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
+        let size = self.admit(data.len())?;
+        let start = self.buffer.end();
+        self.buffer.push(&data[..size]);
+        self.windows.written(start..self.buffer.end());
+        Ok(size)
+    }
+
+    /// Takes what fits off the front of `data` without copying it; says how
+    /// much.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_bytes(&mut self, data: &mut Bytes) -> Result<usize, StreamError> {
+        let size = self.admit(data.len())?;
+        let start = self.buffer.end();
+        self.buffer.push_shared(data.split_to(size));
+        self.windows.written(start..self.buffer.end());
+        Ok(size)
+    }
+
+    /// How much of a write of `size` bytes fits.
+    fn admit(&mut self, size: usize) -> Result<usize, StreamError> {
         match self.state {
             SendState::Open => {}
             SendState::Stopped(code) => {
@@ -146,15 +170,11 @@ impl SendStream {
             _ => return Err(StreamError::Finished(self.id)),
         }
         let room = usize::try_from(self.capacity.saturating_sub(self.backlog())).unwrap_or(0);
-        let size = data.len().min(room);
-        if size == 0 && !data.is_empty() {
+        if room == 0 && size > 0 {
             self.writer_blocked = true;
             return Err(StreamError::Blocked);
         }
-        let start = self.buffer.end();
-        self.buffer.push(&data[..size]);
-        self.windows.written(start..self.buffer.end());
-        Ok(size)
+        Ok(size.min(room))
     }
 
     /// No more will be written.
@@ -181,8 +201,9 @@ impl SendStream {
     /// A path takes `range`: appends its bytes to `out` and says whether it
     /// includes the end. The caller has chosen from unsent, lost or owed
     /// bytes.
-    pub fn emit(&mut self, range: Range<u64>, out: &mut alloc::vec::Vec<u8>) {
-        self.buffer.copy_to(range.start..range.end.min(self.buffer.end()), out);
+    pub fn emit(&mut self, range: Range<u64>, out: &mut Outgoing) {
+        let data = range.start..range.end.min(self.buffer.end());
+        self.buffer.share(data, |bytes| out.put(bytes));
         self.highest_sent = self.highest_sent.max(range.end);
     }
 
@@ -311,7 +332,7 @@ mod tests {
         assert_eq!(s.write(&[1; 600]), Ok(500));
         assert_eq!(s.write(&[1; 1]), Err(StreamError::Blocked));
         assert!(s.writer_blocked);
-        let mut out = Vec::new();
+        let mut out = Outgoing::default();
         s.windows.take(0..500);
         s.emit(0..500, &mut out);
         assert_eq!(out.len(), 500);
@@ -326,7 +347,7 @@ mod tests {
     fn acknowledging_what_was_never_sent_is_refused() {
         let mut s = stream();
         s.write(&[1; 100]).unwrap();
-        s.emit(0..50, &mut Vec::new());
+        s.emit(0..50, &mut Outgoing::default());
         for bad in [ack(51, vec![]), ack(0, vec![10..51]), ack(u64::MAX, vec![])] {
             assert!(matches!(s.acknowledge(&bad), Err(SessionError::Acknowledgement { .. })));
         }
@@ -340,7 +361,7 @@ mod tests {
         assert_eq!(s.bound(1 << 20), 11);
         assert!(s.includes_end(&(0..11)));
         assert!(!s.includes_end(&(0..10)));
-        s.emit(0..11, &mut Vec::new());
+        s.emit(0..11, &mut Outgoing::default());
         assert_eq!(s.highest_sent(), 10, "the end costs no credit");
         assert_eq!(s.acknowledge(&ack(u64::MAX, vec![])), Ok(true));
         assert_eq!(s.state(), SendState::Acknowledged);
@@ -361,7 +382,7 @@ mod tests {
         s.write(&[1; 200]).unwrap();
         s.windows.load(100);
         s.windows.load(100);
-        s.emit(0..200, &mut Vec::new());
+        s.emit(0..200, &mut Outgoing::default());
         s.windows.take(0..200);
         s.acknowledge(&ack(60, vec![])).unwrap();
         s.close_windows(&RangeSet::new());

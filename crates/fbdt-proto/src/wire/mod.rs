@@ -7,10 +7,12 @@ mod cursor;
 mod decoder;
 mod frame;
 pub mod handshake;
+mod outgoing;
 
 pub use control::ControlMessage;
 pub use decoder::FrameDecoder;
 pub use frame::{AckFrame, DATA_OVERHEAD, Frame, HEADER_LEN, MAX_ACK_RANGES, encode_data_header};
+pub use outgoing::Outgoing;
 
 /// Version of the wire format.
 pub const VERSION: u16 = 1;

@@ -7,6 +7,7 @@ mod faults;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use fbdt_proto::wire::Outgoing;
 use fbdt_proto::{
     Class, Config, Event, Instant, OpenError, PathId, Role, Session, SessionStats, StreamId,
 };
@@ -455,7 +456,7 @@ impl Simulation {
     /// Takes frames from both sessions in turn, path by path: where something
     /// came, or the session says that there is something, as the driver does.
     fn transmit(&mut self) -> Result<(), Violation> {
-        let mut out = Vec::new();
+        let mut out = Outgoing::default();
         let mut moved = true;
         let mut rounds = 0;
         while moved {
@@ -480,7 +481,7 @@ impl Simulation {
                             out.clear();
                             connection.poll[end] = session.poll_transmit(local, id, &mut out);
                             if connection.poll[end] {
-                                direction.write(&out);
+                                out.pieces().for_each(|piece| direction.write(piece));
                                 moved = true;
                             }
                         }

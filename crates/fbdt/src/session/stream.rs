@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use fbdt_proto::{StreamError, StreamId, StreamStats};
+use fbdt_proto::{Instant, Session as Protocol, StreamError, StreamId, StreamStats};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Anchor;
@@ -75,6 +75,55 @@ impl Stream {
         std::future::poll_fn(|cx| self.poll_chunk(cx, max)).await
     }
 
+    /// Writes `bytes` without copying them; waits until the session has taken them all.
+    ///
+    /// # Errors
+    /// What [`StreamError`] says, as an [`io::Error`].
+    pub async fn write_chunk(&mut self, mut bytes: Bytes) -> io::Result<()> {
+        while !bytes.is_empty() {
+            std::future::poll_fn(|cx| self.poll_write_chunk(cx, &mut bytes)).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes what fits off the front of `bytes` now.
+    ///
+    /// # Errors
+    /// As [`Self::write_chunk`].
+    pub fn poll_write_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Bytes,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, |protocol, now, id| protocol.write_bytes(now, id, bytes))
+    }
+
+    /// Gives the session bytes by `write`, or waits until it takes some.
+    fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(&mut Protocol, Instant, StreamId) -> Result<usize, StreamError>,
+    ) -> Poll<io::Result<usize>> {
+        // Many busy streams must leave the runtime to the subflows' tasks now and then.
+        let turn = ready!(tokio::task::coop::poll_proceed(cx));
+        let id = self.id;
+        let result = self.shared.update(|inner, now| {
+            let result = write(&mut inner.protocol, now, id);
+            if result == Err(StreamError::Blocked) {
+                inner.wait(id, Side::Write, cx.waker());
+            }
+            result
+        });
+        match result {
+            Ok(count) => {
+                turn.made_progress();
+                Poll::Ready(Ok(count))
+            }
+            Err(StreamError::Blocked) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(io_error(error))),
+        }
+    }
+
     fn poll_chunk(&mut self, cx: &mut Context<'_>, max: usize) -> Poll<io::Result<Option<Bytes>>> {
         if self.ahead.is_empty() && !ready!(self.poll_fill(cx))? {
             return Poll::Ready(Ok(None));
@@ -136,23 +185,8 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let turn = ready!(tokio::task::coop::poll_proceed(cx));
-        let (id, buf) = (self.id, &buf[..buf.len().min(WRITE_AT_ONCE)]);
-        let result = self.shared.update(|inner, now| {
-            let result = inner.protocol.write(now, id, buf);
-            if result == Err(StreamError::Blocked) {
-                inner.wait(id, Side::Write, cx.waker());
-            }
-            result
-        });
-        match result {
-            Ok(count) => {
-                turn.made_progress();
-                Poll::Ready(Ok(count))
-            }
-            Err(StreamError::Blocked) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(io_error(error))),
-        }
+        let buf = &buf[..buf.len().min(WRITE_AT_ONCE)];
+        self.poll_send(cx, |protocol, now, id| protocol.write(now, id, buf))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use fbdt_proto::wire::Outgoing;
 use socket2::SockRef;
 use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
@@ -103,7 +104,7 @@ impl Connection {
     }
 
     /// Encrypts `bytes` (one frame or a few small ones) and writes what the socket takes.
-    pub(crate) fn send(&mut self, bytes: &mut Vec<u8>) -> Result<(), ConnectionError> {
+    pub(crate) fn send(&mut self, bytes: &mut Outgoing) -> Result<(), ConnectionError> {
         self.records.send(bytes)?;
         self.flush()
     }

@@ -119,7 +119,7 @@ pub(crate) async fn send(
 ) -> Result<(), HandshakeError> {
     let mut bytes = Vec::new();
     message.encode(&mut bytes);
-    connection.send(&mut bytes)?;
+    connection.send(&mut bytes.into())?;
     while connection.pending() > 0 {
         connection.writable().await.map_err(ConnectionError::Io)?;
         connection.flush()?;

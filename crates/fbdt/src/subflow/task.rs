@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use fbdt_proto::wire::{FrameDecoder, WireError};
+use fbdt_proto::wire::{FrameDecoder, Outgoing, WireError};
 use fbdt_proto::{Frame, Instant, SubflowId};
 use tokio::time::timeout;
 
@@ -60,7 +60,7 @@ pub(crate) struct SubflowTask {
     /// Plaintext that came with the handshake's last message.
     rest: Vec<u8>,
     frames: Vec<Frame>,
-    out: Vec<u8>,
+    out: Outgoing,
     outstanding: Outstanding,
 }
 
@@ -80,7 +80,7 @@ impl SubflowTask {
             decoder: FrameDecoder::new(max_frame),
             rest: established.rest,
             frames: Vec::new(),
-            out: Vec::new(),
+            out: Outgoing::default(),
             outstanding: Outstanding::default(),
         }
     }

@@ -8,6 +8,7 @@ use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use fbdt_proto::wire::Outgoing;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 
@@ -18,6 +19,8 @@ use crate::auth::{EXPORTER_LABEL, Exporter};
 /// Largest plaintext of a TLS record, and what encryption adds to each (RFC 8446, section 5.2).
 const RECORD_PLAINTEXT: usize = 16 * 1024;
 const RECORD_OVERHEAD: usize = 22;
+/// Pieces given to one system call, or to TLS at once.
+const MAX_SLICES: usize = 64;
 
 /// The peer's records cannot be read, or the connection cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -53,10 +56,10 @@ pub(crate) struct TlsRecords {
     pending: usize,
 }
 
-/// One buffer that waits for the socket.
+/// What waits for the socket, and how much of it the socket has taken.
 #[derive(Default)]
 pub(crate) struct PlainRecords {
-    outgoing: Vec<u8>,
+    outgoing: Outgoing,
     written: usize,
 }
 
@@ -124,24 +127,17 @@ impl RecordLayer {
         }
     }
 
-    /// Encrypts `frame`, or takes it over in plaintext; it is empty afterwards.
-    pub(crate) fn send(&mut self, frame: &mut Vec<u8>) -> Result<(), RecordError> {
+    /// Encrypts `frames`, or takes them over in plaintext; they are empty afterwards. In plaintext
+    /// nothing may be pending.
+    pub(crate) fn send(&mut self, frames: &mut Outgoing) -> Result<(), RecordError> {
         match self {
-            Self::Tls(tls) => {
-                let records = frame.len().div_ceil(RECORD_PLAINTEXT);
-                tls.connection
-                    .writer()
-                    .write_all(frame)
-                    .map_err(|error| rustls::Error::General(error.to_string()))?;
-                tls.pending += frame.len() + records * RECORD_OVERHEAD;
-                frame.clear();
-            }
-            Self::Plain(plain) if plain.outgoing.len() == plain.written => {
+            Self::Tls(tls) => tls.send(frames)?,
+            Self::Plain(plain) => {
+                debug_assert_eq!(plain.outgoing.len(), plain.written, "frames would be lost");
                 plain.outgoing.clear();
                 plain.written = 0;
-                std::mem::swap(&mut plain.outgoing, frame);
+                std::mem::swap(&mut plain.outgoing, frames);
             }
-            Self::Plain(plain) => plain.outgoing.append(frame),
         }
         Ok(())
     }
@@ -182,7 +178,7 @@ impl RecordLayer {
                 Ok(count)
             }
             Self::Plain(plain) => {
-                let count = socket.write(&plain.outgoing[plain.written..])?;
+                let count = socket.write_vectored(&slices(&plain.outgoing, plain.written))?;
                 plain.written += count;
                 Ok(count)
             }
@@ -190,7 +186,33 @@ impl RecordLayer {
     }
 }
 
+/// The bytes from `skip` on, as far as one system call takes them.
+fn slices(outgoing: &Outgoing, mut skip: usize) -> Vec<IoSlice<'_>> {
+    let rest = outgoing.pieces().filter_map(|piece| {
+        let from = skip.min(piece.len());
+        skip -= from;
+        (from < piece.len()).then(|| IoSlice::new(&piece[from..]))
+    });
+    rest.take(MAX_SLICES).collect()
+}
+
 impl TlsRecords {
+    /// Encrypts the frames from where they lie.
+    fn send(&mut self, frames: &mut Outgoing) -> Result<(), RecordError> {
+        let mut done = 0;
+        while done < frames.len() {
+            let count = self
+                .connection
+                .writer()
+                .write_vectored(&slices(frames, done))
+                .map_err(|error| rustls::Error::General(error.to_string()))?;
+            self.pending += count + count.div_ceil(RECORD_PLAINTEXT) * RECORD_OVERHEAD;
+            done += count;
+        }
+        frames.clear();
+        Ok(())
+    }
+
     /// Gives some of the input to TLS; returns how much.
     fn feed(&mut self, input: &mut &[u8]) -> Result<usize, RecordError> {
         let mut source: &mut dyn Read = input;

@@ -4,12 +4,14 @@
 
 use std::sync::LazyLock;
 
+use bytes::Bytes;
+
 /// Length after which the pattern repeats; prime.
 const PERIOD: usize = 262_147;
 /// Longest piece that is contiguous in memory wherever it starts.
 pub(super) const PIECE_MAX: usize = 256 << 10;
 
-static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
+static PATTERN: LazyLock<Bytes> = LazyLock::new(|| {
     // xorshift64*, from a fixed state: both ends make the same bytes.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -20,13 +22,13 @@ static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
     };
     let mut bytes: Vec<u8> = (0..PERIOD).map(|_| next()).collect();
     bytes.extend_from_within(..PIECE_MAX);
-    bytes
+    bytes.into()
 });
 
 /// The pattern's bytes from `offset` on, `length` of them, at most [`PIECE_MAX`].
-pub(super) fn piece(offset: u64, length: usize) -> &'static [u8] {
+pub(super) fn piece(offset: u64, length: usize) -> Bytes {
     let start = (offset % PERIOD as u64) as usize;
-    &PATTERN[start..start + length.min(PIECE_MAX)]
+    PATTERN.slice(start..start + length.min(PIECE_MAX))
 }
 
 /// Offset of the first byte of `data`, which starts at `offset`, that is not the pattern's.
@@ -34,8 +36,8 @@ pub(super) fn first_difference(offset: u64, data: &[u8]) -> Option<u64> {
     let mut at = offset;
     for chunk in data.chunks(PIECE_MAX) {
         let expected = piece(at, chunk.len());
-        if chunk != expected {
-            let wrong = chunk.iter().zip(expected).position(|(a, b)| a != b)?;
+        if *chunk != *expected {
+            let wrong = chunk.iter().zip(&expected).position(|(a, b)| a != b)?;
             return Some(at + wrong as u64);
         }
         at += chunk.len() as u64;
@@ -51,14 +53,14 @@ mod tests {
     fn right_bytes_pass_and_wrong_ones_are_located() {
         for offset in [0, 1, PERIOD as u64 - 1, 123_456_789_012] {
             let mut data = piece(offset, PIECE_MAX).to_vec();
-            data.extend_from_slice(piece(offset + PIECE_MAX as u64, 1000));
+            data.extend_from_slice(&piece(offset + PIECE_MAX as u64, 1000));
             assert_eq!(first_difference(offset, &data), None);
             data[PIECE_MAX + 7] ^= 1;
             assert_eq!(first_difference(offset, &data), Some(offset + PIECE_MAX as u64 + 7));
         }
         // Bytes from elsewhere do not pass.
         for shift in [1_u64, 1448, 65_536, 1 << 20] {
-            assert!(first_difference(0, piece(shift, 64)).is_some(), "{shift}");
+            assert!(first_difference(0, &piece(shift, 64)).is_some(), "{shift}");
         }
     }
 }

@@ -27,7 +27,8 @@ pub(super) async fn send<S: TunnelStream>(
     let mut sent = 0;
     while sent < share && until.is_none_or(|until| Instant::now() < until) {
         let length = (share - sent).min(pattern::PIECE_MAX as u64) as usize;
-        let write = stream.write(pattern::piece(sent, length));
+        let mut piece = pattern::piece(sent, length);
+        let write = stream.write_piece(&mut piece);
         let count = match until {
             Some(until) => match tokio::time::timeout_at(until.into(), write).await {
                 Ok(result) => result?,
