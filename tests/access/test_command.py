@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 
 from sumrate.access.equations import exact_failure_probability
-from sumrate.access.figures import FIGURES, Effort
+from sumrate.access.figures import FIGURES, Effort, cells
 from sumrate.access.figures.table import QUICK
 from sumrate.access.tasks import evaluate
 from sumrate.lab import cli
 from sumrate.lab.programs import REPOSITORY
+from sumrate.report.lab.palette import STYLES
 
 TINY = Effort(8, 64)
 SCHEMAS = REPOSITORY / "docs" / "schemas"
@@ -73,6 +75,14 @@ def test_whole_cells(
         ("run --protocol dot11ad --slots 400", "fewer mini-slots or a longer interval"),
         ("run --protocol dot11ad --retry-limit -1", "RSSRetryLimit must be at least 0, not -1"),
         ("run --protocol jpoc --mini-slots 20", "--mini-slots must be at least 36, not 20"),
+        ("run --protocol jpoc --slots 4", "--slots must go with --protocol dot11ad, not jpoc"),
+        ("run --protocol dot11ad --mini-slots 64", "must go with --protocol mini-slots or jpoc"),
+        (
+            "run --protocol mini-slots --good-beams 6 --mini-slots 40 --scene los-aligned",
+            "--scene must go with --protocol jpoc or dot11ad, not mini-slots",
+        ),
+        ("run --protocol jpoc --clients 5000", "--clients must be 1 to 1000, not 5000"),
+        ("figure all 9.9", "not 9.9"),
         ("run --protocol jpoc --seed -1", "seed must be at least 0, not -1"),
         ("figure 9.9", "figure must be one of"),
         ("sweep --curve best", "curve must be one of"),
@@ -119,6 +129,34 @@ def test_every_figure_has_a_table_with_its_metrics_and_bands(name: str) -> None:
     drawn = [row for row in rows if row["metric"] in figure.metrics]
     assert drawn
     assert all(row["low"] <= row["mean"] <= row["high"] for row in drawn if row["n"] > 0)
+
+
+@pytest.mark.parametrize("name", list(FIGURES))
+def test_curves_of_a_figure_can_be_told_apart(name: str) -> None:
+    curves = {task.arguments.get("curve") for task in FIGURES[name].tasks(TINY, 1)}
+    assert len(curves) <= len(STYLES)
+
+
+def test_a_ratio_has_no_value_where_a_search_finds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = iter([8, 8, 72, 36, 36] * 4 + [8, 8, None, 36, 36] * 4)
+    order = [next(sizes) for _ in range(40)]
+    found = iter([order[i] for curve in range(5) for i in range(curve, 40, 5)])
+    monkeypatch.setattr(cells, "least_size", lambda *_, **__: next(found))
+    rows = cells.overhead_rows("los-aligned", 4, TINY, 1)
+    ratio = {r["curve"]: r["mean"] for r in rows if r["metric"] == "ratio"}
+    assert np.isnan(ratio["802.11ad over JPOC"])
+    assert ratio["802.11ad over mini-slots at full power"] == 8.0
+
+
+@pytest.mark.parametrize(
+    ("competing", "expected"),
+    [(1.0, (29, 60, 63, 64, 65)), (0.2, (6, 14, 29, 59, 62))],
+)
+def test_ratio_without_capture_is_that_of_the_closed_forms(
+    competing: float, expected: tuple[int, ...]
+) -> None:
+    found = [cells.ratio_without_capture(n, competing) for n in cells.CLIENTS]
+    assert [round(value) for value in found] == list(expected)
 
 
 def test_sweep_answers_with_its_table(

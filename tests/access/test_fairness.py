@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sumrate.access.errors import AccessError
-from sumrate.access.fairness import competition_index, jain_index
+from sumrate.access.fairness import balance, competition_index, jain_index
 
 
 def test_jain_of_equal_single_and_no_shares() -> None:
@@ -23,6 +23,12 @@ def test_competition_counts_beams_that_win_by_the_margin() -> None:
     assert competition_index(near, other) == pytest.approx(0.5)
     assert competition_index(near, near - 20.0) == 0.0
     assert np.isnan(competition_index(near, near))
+    assert competition_index(near, near + 20.0) == np.inf, "the near client never wins"
+
+
+def test_balance_does_not_ask_who_wins() -> None:
+    index = np.array([0.0, 0.25, 1.0, 4.0, np.inf, np.nan])
+    assert balance(index).tolist() == [0.0, 0.25, 1.0, 0.25, 0.0, 1.0]
 
 
 def test_decode_limit_leaves_out_beams_that_nobody_hears() -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -137,3 +139,9 @@ def test_every_scene_can_be_made() -> None:
     assert np.pi > SPREAD
     for scene in SCENES.values():
         assert make_pool(scene, 20).size == 20
+
+
+def test_a_scene_out_of_reach_is_refused_instead_of_searched_for_ever() -> None:
+    silent = replace(scene_named("los-aligned"), name="silent", power_dbm=-30.0)
+    with pytest.raises(AccessError, match=r"scene silent must be in reach .* than -30 dBm"):
+        make_pool(silent, 64)

@@ -1,9 +1,12 @@
 """Experiment files: the shipped ones are right, wrong ones are refused with their line."""
 
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from sumrate.lab import cli
 from sumrate.lab.experiment.catalogue import claims, entries, judges
 from sumrate.lab.experiment.commands import KEPT, objections
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names, scheme_names
@@ -118,6 +121,39 @@ def test_a_kept_result_belongs_to_an_experiment() -> None:
     for folder in KEPT.glob("*/"):
         assert folder.name in names()
         assert not objections(folder), folder
+
+
+def judged(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "judge", *words])
+    return cli.main()
+
+
+def test_kept_verdicts_are_what_values_and_checks_say(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert judged(monkeypatch, "--check") == 0, capsys.readouterr().out + "sumrate-lab judge"
+
+
+def test_a_verdict_changed_by_hand_is_found_and_written_anew(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    name = "access-participation"
+    shutil.copytree(KEPT / name, tmp_path / name)
+    path = tmp_path / name / "verdicts.json"
+    before = path.read_text(encoding="utf-8")
+    path.write_text(before.replace('"holds"', '"fails"', 1), encoding="utf-8")
+    where = ["--results", str(tmp_path)]
+    assert judged(monkeypatch, "--check", *where) == 1
+    assert "access-participation: is off" in capsys.readouterr().out
+    assert judged(monkeypatch, name, *where) == 0
+    assert path.read_text(encoding="utf-8") == before
+    assert judged(monkeypatch, "moon", *where) == 2
+    assert "no results of moon" in capsys.readouterr().err
+
+
+def test_every_experiment_is_in_the_document() -> None:
+    text = (REPOSITORY / "docs/laboratory.md").read_text(encoding="utf-8")
+    assert not [name for name in names() if f"`{name}`" not in text]
 
 
 def test_there_are_experiments() -> None:

@@ -1,6 +1,8 @@
 """The report on experiments says what the result files say."""
 
+import json
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -182,3 +184,16 @@ def test_what_is_done_to_a_link_is_said_in_words() -> None:
     link = {"unplugged": [[1.5, 3.5]], "shares": "one", "trace": "", "beside": "a plain TCP"}
     said = quantities(link)
     assert said == "interface down 1.5 to 3.5 s, shares one, beside a plain TCP"
+
+
+def test_what_a_simulation_drew_is_shown(folder: Path, claims: Path, tmp_path: Path) -> None:
+    own = Path(shutil.copytree(folder, tmp_path / "own"))
+    path = own / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(manifest | {"method": "simulation"}), encoding="utf-8")
+    (own / "3.7a.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>", encoding="utf-8")
+    write_report([own], claims, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert text.count('<img src="data:image/svg+xml;base64,') == 1
+    assert "3.7a.</figcaption>" in text
+    assert "whiskers" not in text, "bars are for what was measured"

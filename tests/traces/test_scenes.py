@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sumrate.lab.trace_command import summary
 from sumrate.phy.blockage.angular import AngularBlockage
 from sumrate.phy.interference import SharedAir
 from sumrate.phy.parameters import ParameterError
@@ -67,6 +68,20 @@ def test_an_outage_lasts_until_the_contention_is_won() -> None:
     assert traces["dot11ad"].outages_s().max() > 1.0
 
 
+def test_refinement_leaves_the_contest_to_periods_and_lost_links() -> None:
+    base = scene("thesis-mobility")
+    refined = replace(base, training=replace(base.training, refined_s=0.1))
+    plain, better = (make(one, 120.0, 5) for one in (base, refined))
+    contests = [summary(trace)["contests"]["interval_s"] for trace in (plain, better)]
+    assert contests[0] < 2.0
+    assert contests[1] > 5 * contests[0]
+    dark = [trace.in_state("outage").mean() for trace in (plain, better)]
+    assert dark[1] < 0.2 * dark[0]
+    assert better.metadata["refined_s"] == 0.1
+    with pytest.raises(ParameterError, match="refined_s is -1"):
+        replace(base.training, refined_s=-1.0)
+
+
 def test_access_delay_has_its_mean() -> None:
     generator = np.random.default_rng(1)
     law = BeaconIntervals("x", 0.25)
@@ -74,6 +89,10 @@ def test_access_delay_has_its_mean() -> None:
     assert drawn.mean() == pytest.approx(0.1 * (0.5 + 3) + 0.005, rel=0.02)
     assert drawn.min() >= 0.005
     assert Alone().delay_s(generator) == 0.002
+    paused = BeaconIntervals("y", 0.25, retry_limit=2, backoff=5)
+    drawn = np.array([paused.delay_s(generator) for _ in range(20_000)])
+    beyond = 0.75**3 / 0.25  # mean number of failures after the second
+    assert drawn.mean() == pytest.approx(0.1 * (0.5 + 3 + beyond * 2) + 0.005, rel=0.03)
     contention = Contention(clients=16)
     assert contention.dot11ad().success == pytest.approx((7 / 8) ** 15)
     assert contention.jpoc().success > 0.9

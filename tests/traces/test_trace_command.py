@@ -91,6 +91,18 @@ def test_wrong_words_are_refused(
     assert message in capsys.readouterr().err
 
 
+def test_unknown_pictures_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "new" / "x.parquet"
+    words = ["trace", "make", "strong", "--seconds", "1", "--output", str(file)]
+    assert lab(monkeypatch, *words) == 0
+    assert lab(monkeypatch, "trace", "show", str(file), "--plot", str(tmp_path / "x.bmp")) == 2
+    assert "a name that ends in .svg, .png, .pdf" in capsys.readouterr().err
+    assert lab(monkeypatch, "trace", "make", "strong", "--seconds", "1e9") == 2
+    assert "at most 86400" in capsys.readouterr().err
+
+
 def test_played_link_has_the_traces_delay_and_loss(tmp_path: Path) -> None:
     trace = make(scene("thesis-mobility"), 4.0, 3)
     write(trace.rate_trace(), tmp_path / "rate.trace")

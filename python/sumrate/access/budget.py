@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sumrate.access.errors import whole
+from sumrate.access.errors import AccessError, whole
 from sumrate.access.pool import Pool
 from sumrate.access.scenes import DEVICES, Scene
 from sumrate.phy.channel.conference_room import (
@@ -31,6 +31,8 @@ STEP = float(np.deg2rad(1.0))
 """Of the table, in azimuth and elevation."""
 BATCH = 500
 """Clients whose channels are made at once."""
+PATIENCE, LEAST_SERVED = 4, 0.02
+"""After so many batches this share of the clients must have been in reach of their AP."""
 
 
 @lru_cache(maxsize=16)
@@ -41,13 +43,23 @@ def make_pool(scene: Scene, clients: int = 2000, seed: int = 1) -> Pool:
     powers add up. A blocked client's line of sight is weakened by a person, as measured in the
     conference room (IEEE 802.11-09/0334). The AP has three panels that look 120 degrees apart, so
     that it serves the whole disc; in the conference room it has one that looks into the room.
+
+    Raises:
+        AccessError: of many clients the AP can decode hardly any.
+
     """
     whole("clients of a pool", clients, 1, 1_000_000)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     cells = []
     for cell in range(scene.aps):
         parts: list[Pool] = []
-        while sum(part.size for part in parts) < clients:
+        while (served := sum(part.size for part in parts)) < clients:
+            if len(parts) >= PATIENCE and served < LEAST_SERVED * len(parts) * BATCH:
+                raise AccessError(
+                    f"at least {LEAST_SERVED:.0%} of the clients of scene {scene.name} must be in "
+                    f"reach of their AP, not {served} of {len(parts) * BATCH}: "
+                    f"more power than {scene.power_dbm:g} dBm, or a smaller cell"
+                )
             parts.append(_served(_batch(scene, cell, rng)))
         cells.append(_joined(parts).select(np.arange(clients)))
     return _joined(cells)

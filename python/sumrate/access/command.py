@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,68 @@ from sumrate.phy.parameters import ParameterError
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 MINI_SLOTS = "mini-slots"
+MOST_CLIENTS = 1000
+"""Of a cell; the standard numbers 254 clients of an AP."""
+
+
+class Option(NamedTuple):
+    """An option of `run` that only some protocols have."""
+
+    flag: str
+    kind: type
+    default: Any
+    protocols: tuple[str, ...]
+    help: str
+    metavar: str = "N"
+    choices: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """In the parsed arguments."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+
+_ALONE, _CELL, _SLOTS = (MINI_SLOTS,), ("jpoc", "dot11ad"), ("dot11ad",)
+OPTIONS = (
+    Option("--good-beams", float, None, (MINI_SLOTS, "jpoc"),
+           "K: of every client; jpoc: what the AP takes for K (measured)", "K"),
+    Option("--mini-slots", int, None, (MINI_SLOTS, "jpoc"),
+           "of the A-BFT; jpoc: fixed, instead of the AP's loop", "M"),
+    Option("--rounds", int, 10_000, _ALONE, "A-BFTs", "R"),
+    Option("--target-snr", float, 4.0, (MINI_SLOTS, *_CELL), "gamma", "DB"),
+    Option("--realisations", int, 200, _CELL, "each with clients of its own", "R"),
+    Option("--intervals", int, 100, _CELL, "beacon intervals of a realisation"),
+    Option("--scene", str, "office-aligned", _CELL, ", ".join(SCENES), "SCENE"),
+    Option("--blockage", float, 0.2, _CELL, "probability in a beacon interval", "P"),
+    Option("--power-control", str, None, _CELL, "on for jpoc, off for dot11ad",
+           choices=("on", "off")),
+    Option("--slots", int, 8, _SLOTS, "of the A-BFT"),
+    Option("--frames-per-slot", int, 36, _SLOTS, "FSS; the standard has 1 to 16"),
+    Option("--multiplier", int, 0, _SLOTS, "802.11ay's A-BFT multiplier"),
+    Option("--retry-limit", int, None, _SLOTS, "RSSRetryLimit (none; the standard: 8)"),
+    Option("--rss-backoff", int, 8, _SLOTS, "RSSBackoff"),
+    Option("--beam-order", str, "common", _SLOTS, "of all clients, or of each its own",
+           choices=("common", "random")),
+)  # fmt: skip
+
+
+def _completed(args: argparse.Namespace) -> argparse.Namespace:
+    """The options with their defaults.
+
+    Raises:
+        AccessError: one was given that the protocol does not have.
+
+    """
+    for option in OPTIONS:
+        given = getattr(args, option.name) is not None
+        if given and args.protocol not in option.protocols:
+            raise AccessError(
+                f"{option.flag} must go with --protocol {' or '.join(option.protocols)}, "
+                f"not {args.protocol}"
+            )
+        if not given:
+            setattr(args, option.name, option.default)
+    return args
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -53,37 +115,18 @@ def _add_run(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     sub.add_argument("--protocol", required=True, choices=(MINI_SLOTS, "jpoc", "dot11ad"),
                      help="mini-slots: only the A-BFT, with good beams as (3.6) has them; "
                      "jpoc, dot11ad: a whole cell")  # fmt: skip
-    sub.add_argument("--clients", type=int, default=16, help="in the cell (16)")
-    sub.add_argument(
-        "--good-beams",
-        type=float,
-        metavar="K",
-        help="mini-slots: of every client; jpoc: what the AP takes for K (measured)",
-    )
-    sub.add_argument(
-        "--mini-slots",
-        type=int,
-        metavar="M",
-        help="mini-slots: length of the A-BFT; jpoc: fixed length instead of the loop",
-    )
-    sub.add_argument("--capture", choices=("on", "off"), default="on")
-    sub.add_argument("--capture-margin", type=float, default=3.0, metavar="DB")
-    sub.add_argument("--decode", type=float, default=1.0, metavar="DB", help="threshold (1)")
-    sub.add_argument("--rounds", type=int, default=10_000, help="mini-slots: A-BFTs (10000)")
-    sub.add_argument("--realisations", type=int, default=200, help="of a whole cell (200)")
-    sub.add_argument("--intervals", type=int, default=100, help="beacon intervals of each (100)")
-    sub.add_argument("--scene", default="office-aligned", help=", ".join(SCENES))
-    sub.add_argument("--blockage", type=float, default=0.2, help="probability in an interval (0.2)")
-    sub.add_argument("--target-snr", type=float, default=4.0, metavar="DB", help="jpoc: gamma (4)")
-    sub.add_argument("--power-control", choices=("on", "off"), help="on for jpoc, off for dot11ad")
-    sub.add_argument("--slots", type=int, default=8, help="dot11ad: of the A-BFT (8)")
-    sub.add_argument("--frames-per-slot", type=int, default=36, help="dot11ad: FSS (36)")
-    sub.add_argument("--multiplier", type=int, default=0, help="802.11ay's A-BFT multiplier (0)")
-    sub.add_argument("--retry-limit", type=int, help="dot11ad: RSSRetryLimit (none; standard: 8)")
-    sub.add_argument("--rss-backoff", type=int, default=8, help="dot11ad: RSSBackoff (8)")
-    sub.add_argument("--beam-order", choices=("common", "random"), default="common")
-    sub.add_argument("--seed", type=int, default=1)
-    sub.add_argument("--json", action="store_true")
+    sub.add_argument("--clients", type=int, default=16, metavar="N", help="in the cell (16)")
+    sub.add_argument("--capture", choices=("on", "off"), default="on", help="(on)")
+    sub.add_argument("--capture-margin", type=float, default=3.0, metavar="DB", help="(3)")
+    sub.add_argument("--decode", type=float, default=1.0, metavar="DB",
+                     help="threshold of decoding, SINR (1)")  # fmt: skip
+    for option in OPTIONS:
+        choices = {"choices": option.choices} if option.choices else {"metavar": option.metavar}
+        shown = "" if option.default is None else f" ({option.default})"
+        text = f"{', '.join(option.protocols)}: {option.help}{shown}"
+        sub.add_argument(option.flag, type=option.kind, help=text, **choices)
+    sub.add_argument("--seed", type=int, default=1, metavar="S", help="of everything random (1)")
+    sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=_guarded(run))
 
 
@@ -153,6 +196,7 @@ def _guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
 
 def run(args: argparse.Namespace) -> int:
     """One protocol in one condition."""
+    _completed(args)
     within("capture margin", args.capture_margin, 0.0, 60.0, "dB")
     document = _contest(args) if args.protocol == MINI_SLOTS else _cell(args)
     if args.json:
@@ -170,7 +214,7 @@ def _contest(args: argparse.Namespace) -> dict[str, Any]:
     if args.good_beams is None or args.mini_slots is None:
         raise AccessError("--protocol mini-slots needs --good-beams and --mini-slots")
     beams = whole("--good-beams", args.good_beams, 1)
-    clients = whole("--clients", args.clients, 1, 10_000)
+    clients = whole("--clients", args.clients, 1, MOST_CLIENTS)
     slots = whole("--mini-slots", args.mini_slots, 1, 1_000_000)
     if beams > slots:
         raise AccessError(
@@ -197,11 +241,13 @@ def _contest(args: argparse.Namespace) -> dict[str, Any]:
 def _cell(args: argparse.Namespace) -> dict[str, Any]:
     """A whole cell."""
     setting = _setting(args)
+    whole("--clients", args.clients, 1, MOST_CLIENTS)
     pool = make_pool(scene_named(args.scene), max(2000, args.clients), args.seed)
     whole("--realisations", args.realisations, 2, 1_000_000)
     found = simulate(
-        pool, setting, clients=args.clients, realisations=args.realisations, seed=args.seed
-    )
+        pool, setting, clients=args.clients, realisations=args.realisations, seed=args.seed,
+        progress=partial(_show_progress, args, "realisations"),
+    )  # fmt: skip
     failures = found.failure_probability[np.isfinite(found.failure_probability)]
     control = setting.power_control
     lost = starved(pool, control, setting.decode_db).mean() if control else 0.0
@@ -256,7 +302,9 @@ def sweep(args: argparse.Namespace) -> int:
     for blockage in args.blockage:
         within("--blockage", blockage, 0.0, 1.0)
     for clients in args.clients:
-        whole("--clients", clients, 1, effort.pool)
+        whole("--clients", clients, 1, min(MOST_CLIENTS, effort.pool))
+    if args.output:
+        args.output.parent.mkdir(parents=True, exist_ok=True)
     tasks = [
         Task(sweep_rows, {"scene": scene, "curve": curve, "clients": clients, "effort": effort,
                           "blockages": tuple(args.blockage), "seed": args.seed})
@@ -285,8 +333,9 @@ def figure(args: argparse.Namespace) -> int:
     """Tables and pictures."""
     from sumrate.report.access import draw  # noqa: PLC0415 (loads matplotlib)
 
-    wanted = list(FIGURES) if args.names == ["all"] else args.names
-    chosen = [figure_named(name) for name in wanted]
+    named = [figure_named(name) for name in args.names if name != "all"]
+    chosen = list(FIGURES.values()) if "all" in args.names else named
+    args.output.mkdir(parents=True, exist_ok=True)
     effort = (QUICK if args.quick else Effort(args.realisations)).checked()
     tables: dict[str, list[Row]] = {}
     for one in chosen:
@@ -319,14 +368,15 @@ def _print_tables(tables: dict[str, list[Row]], seed: int, effort: Effort) -> No
 
 def _evaluate(tasks: list[Task], args: argparse.Namespace, name: str = "") -> list[Row]:
     """The tasks' rows, with their progress on a terminal."""
-    shown = sys.stderr.isatty() and not args.json
-
-    def progress(done: int, total: int) -> None:
-        if shown:
-            end = "\n" if done == total else ""
-            print(f"\r{name} {done} of {total} tasks", end=end, file=sys.stderr, flush=True)
-
+    progress = partial(_show_progress, args, f"{name} tasks".strip())
     return evaluate(tasks, workers=args.workers, scheduler=args.scheduler, progress=progress)
+
+
+def _show_progress(args: argparse.Namespace, what: str, done: int, total: int) -> None:
+    """On a terminal, unless JSON is wanted."""
+    if sys.stderr.isatty() and not args.json:
+        end = "\r\033[K" if done == total else ""
+        print(f"\r{what}: {done} of {total}{end}", end="", file=sys.stderr, flush=True)
 
 
 def write_csv(rows: list[Row], path: Path) -> None:

@@ -83,7 +83,7 @@ class SimulatedAccessDelay:
         return np.asarray((rest + self._lost[client, start]) * INTERVAL_S + self._length_s)
 
     def quantiles(self, shares: tuple[float, ...] = (0.5, 0.95)) -> Floats:
-        """Waits that so large shares of all clients and times do not exceed, seconds."""
+        """Waits that so large shares of all clients and times do not exceed, seconds, (shares,)."""
         lost = self._lost[:, : self._lost.shape[1] // 2]
         return np.asarray(np.quantile((lost + 0.5) * INTERVAL_S + self._length_s, shares))
 

@@ -39,7 +39,8 @@ def competition_index(
 
     Thesis, Sec. 3.1: the number of beams on which the other client beats the near one by the
     capture margin, over the number on which the near one beats the other. 1 is fair, 0 means that
-    the other never wins; it has no upper bound, and is NaN where the near client never wins.
+    the other never wins. It has no upper bound: infinity means that the near client never wins, and
+    NaN that neither does.
 
     Args:
         near_db: SNR at the AP of the near client's beams, dB, shape [..., beams].
@@ -65,4 +66,15 @@ def competition_index(
         near_wins &= near >= decode_db
     above = np.sum(other_wins, axis=-1).astype(np.float64)
     below = np.sum(near_wins, axis=-1).astype(np.float64)
-    return np.asarray(np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0))
+    alone = np.where(above > 0, np.inf, np.nan)
+    return np.asarray(np.divide(above, below, out=alone, where=below > 0))
+
+
+def balance(index: ArrayLike) -> NDArray[np.float64]:
+    """How even a contest is, whoever wins: the competition index or its inverse, 0 to 1.
+
+    Where neither client ever wins (NaN), the contest is even: 1.
+    """
+    value = np.asarray(index, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(np.isnan(value), 1.0, np.minimum(value, 1.0 / value)))

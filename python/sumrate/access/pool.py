@@ -51,7 +51,7 @@ class Pool:
         return np.asarray(self.snr_db[self.cell, :, np.arange(self.size)].transpose(1, 0, 2))
 
     def select(self, chosen: Integers) -> "Pool":
-        """The pool of only these clients."""
+        """The pool of only these clients, indices of shape (n,)."""
         return replace(
             self,
             snr_db=self.snr_db[:, :, chosen],

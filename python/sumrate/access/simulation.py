@@ -1,5 +1,6 @@
 """Initial access of a whole cell over many beacon intervals, in many realisations."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
@@ -220,6 +221,7 @@ def run(
     realisations: int,
     seed: int,
     present: Integers | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[Outcome]:
     """Runs realisations: each draws its clients, their channels and all that is random anew.
 
@@ -232,6 +234,7 @@ def run(
         realisations: how many.
         seed: of all of them; realisation i does not depend on how many there are.
         present: how many of the clients are there in each interval, (intervals,); all if None.
+        progress: is told how many realisations of how many are done.
 
     Raises:
         AccessError: a parameter is outside what is allowed.
@@ -250,6 +253,8 @@ def run(
         chosen = pool.draw(clients, _generator(seed, index, 0))
         world = pool.world(chosen, offset, there)
         found.append(realise(_generator(seed, index, 1), numbers, world))
+        if progress:
+            progress(index + 1, realisations)
     return found
 
 
@@ -285,7 +290,7 @@ class Summary:
     """Mean loss of the best beam heard against the best one."""
 
     def values(self) -> dict[str, Floats]:
-        """All of them by name."""
+        """All of them by name, each of shape (realisations,)."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -321,15 +326,23 @@ def _row(outcome: Outcome, warm_up: int) -> tuple[float, ...]:
 
 
 def simulate(
-    pool: Pool, setting: Setting, *, clients: int, realisations: int, seed: int
+    pool: Pool,
+    setting: Setting,
+    *,
+    clients: int,
+    realisations: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Summary:
-    """Runs realisations and reports them."""
-    found = run(pool, setting, clients=clients, realisations=realisations, seed=seed)
+    """Runs realisations and reports them; arguments as of `run`."""
+    found = run(
+        pool, setting, clients=clients, realisations=realisations, seed=seed, progress=progress
+    )
     return summarise(found, setting)
 
 
 def confidence(values: Floats) -> tuple[float, float, float]:
-    """Mean and the ends of its 95 % confidence interval, over the values that are numbers."""
+    """Mean and the ends of its 95 % confidence interval, over values (n,) that are numbers."""
     known = values[np.isfinite(values)]
     if not known.size:
         return float("nan"), float("nan"), float("nan")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sumrate.phy.parameters import ParameterError
-from sumrate.traces.access_delay import PROTOCOLS, AccessDelay
+from sumrate.traces.access_delay import BEACON_INTERVAL_S, PROTOCOLS, AccessDelay
 from sumrate.traces.course import make
 from sumrate.traces.link_trace import (
     STATES,
@@ -23,6 +23,7 @@ from sumrate.traces.link_trace import (
 from sumrate.traces.mahimahi import write_mahimahi
 from sumrate.traces.measure import GOODPUT_SHARE
 from sumrate.traces.scenarios import SCENES, scene
+from sumrate.traces.scene import Scene
 from sumrate.traces.trace import write
 
 USAGE = 2
@@ -49,11 +50,16 @@ def add_make(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         action="store_true",
         help="waits from simulated A-BFTs with SINR and capture, not from the closed forms",
     )
+    sub.add_argument(
+        "--refinement",
+        action="store_true",
+        help="beams are trained in the data time too, within a beacon interval of a drop",
+    )
     sub.add_argument("--output", type=Path, help="Parquet file with all columns")
     sub.add_argument("--rate-output", type=Path, help="the rate in the emulator's format")
     sub.add_argument("--mahimahi-output", type=Path, help="the rate in mahimahi's format")
     sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.set_defaults(run=_refusing(make_trace))
+    sub.set_defaults(run=refusing(make_trace))
 
 
 def add_show(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -66,10 +72,10 @@ def add_show(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     sub.add_argument("file", type=Path)
     sub.add_argument("--plot", type=Path, help="draw it into an SVG or PNG file")
     sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.set_defaults(run=_refusing(show_trace))
+    sub.set_defaults(run=refusing(show_trace))
 
 
-def _refusing(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+def refusing(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """The command, with what it refuses said on stderr and in the exit status."""
 
     def run(args: argparse.Namespace) -> int:
@@ -97,9 +103,13 @@ def make_trace(args: argparse.Namespace) -> int:
     chosen = scene(args.scenario)
     if args.clients is not None:
         chosen = replace(chosen, contention=replace(chosen.contention, clients=args.clients))
+    if args.refinement:
+        chosen = refined(chosen)
     access = args.access
     if args.simulated_access:
-        access = _simulated(args.access, chosen.contention.clients, args.seed)
+        access = simulated(args.access, chosen.contention.clients, args.seed)
+    for path in filter(None, (args.output, args.rate_output, args.mahimahi_output)):
+        path.parent.mkdir(parents=True, exist_ok=True)
     trace = make(chosen, args.seconds, args.seed, access)
     if args.output:
         write_link_trace(trace, args.output)
@@ -110,7 +120,18 @@ def make_trace(args: argparse.Namespace) -> int:
     return _print(trace, args.json)
 
 
-def _simulated(protocol: str, clients: int, seed: int) -> AccessDelay:
+def refined(chosen: Scene) -> Scene:
+    """The scene with trainings in the data time too, within a beacon interval of a drop."""
+    return replace(chosen, training=replace(chosen.training, refined_s=BEACON_INTERVAL_S))
+
+
+def simulated(protocol: str, clients: int, seed: int) -> AccessDelay:
+    """Waits of whole simulated A-BFTs.
+
+    Raises:
+        ParameterError: a protocol without contention.
+
+    """
     if protocol not in ("dot11ad", "jpoc"):
         raise ParameterError("access", repr(protocol), "dot11ad or jpoc where it is simulated")
     from sumrate.access.delay import SimulatedAccessDelay  # noqa: PLC0415 (compiles kernels)
@@ -148,6 +169,10 @@ def summary(trace: LinkTrace) -> dict[str, Any]:
             for p in (5, 50, 95)
         },
         "states": {name: round(float(trace.in_state(name).mean()), 5) for name in STATES},
+        "contests": {
+            "count": contests(trace),
+            "interval_s": round(trace.seconds / contests(trace), 3) if contests(trace) else None,
+        },
         "outages": {
             "count": int(dark.size),
             "mean_s": round(float(dark.mean()), 4) if dark.size else None,
@@ -159,6 +184,12 @@ def summary(trace: LinkTrace) -> dict[str, Any]:
     }
 
 
+def contests(trace: LinkTrace) -> int:
+    """How often the client went into the A-BFT."""
+    away = ~trace.in_state("connected")
+    return int(away[0]) + int((away[1:] & ~away[:-1]).sum())
+
+
 def _print(trace: LinkTrace, as_json: bool) -> int:
     found = summary(trace)
     if as_json:
@@ -166,7 +197,7 @@ def _print(trace: LinkTrace, as_json: bool) -> int:
         return 0
     lines = [str(found["origin"].get("title", "link trace"))]
     lines.append(", ".join(f"{k} {v}" for k, v in found["origin"].items() if k != "title"))
-    for name in ("goodput_mbps", "snr_db", "states", "outages", "mcs"):
+    for name in ("goodput_mbps", "snr_db", "states", "contests", "outages", "mcs"):
         values = ", ".join(f"{key} {value}" for key, value in found[name].items())
         lines.append(f"{name.replace('_', ' '):14}{values}")
     lines.append(f"{'rate':14}|{sparkline(trace)}|")

@@ -1,4 +1,4 @@
-"""`sumrate-lab trace ...`: makes, shows and plays link traces.
+"""`sumrate-lab trace ...`: makes, shows, plays and tabulates link traces.
 
 `play` gives a link of two network namespaces the trace's rate, loss and extra delay, sends one TCP
 stream through it and sets its goodput beside what the trace allows.
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sumrate.lab import trace_tables
 from sumrate.lab.endpoints.base import iperf
 from sumrate.lab.lateness import is_late, worst_lateness_ms
 from sumrate.lab.links import Link
@@ -46,10 +47,13 @@ class PlayedLink(Link):
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declares `trace` and its subcommands."""
-    sub = commands.add_parser("trace", help="link traces of 60 GHz scenes: make, show, play")
+    sub = commands.add_parser(
+        "trace", help="link traces of 60 GHz scenes: make, show, play, contention, calibrate"
+    )
     kinds = sub.add_subparsers(dest="trace_command", required=True)
     add_make(kinds)
     add_show(kinds)
+    trace_tables.add_commands(kinds)
     played = kinds.add_parser(
         "play",
         help="one TCP stream over an emulated link that follows a trace",

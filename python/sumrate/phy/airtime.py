@@ -128,12 +128,12 @@ class Sender:
         return np.asarray(np.minimum(air * (1 - errors), min(host, wire)))
 
     def ip_rate_mbps(self, rate_mbps: ArrayLike, frame_error_rate: ArrayLike = 0.0) -> Floats:
-        """Rate of IP bytes that a link emulator needs to let this TCP goodput through, Mbit/s."""
+        """Rate of IP bytes with which an emulator lets this TCP through; shapes broadcast."""
         goodput = self.goodput_mbps(rate_mbps, "tcp", frame_error_rate)
         return np.asarray(goodput * self.mtu_bytes / self.payload_bytes("tcp"))
 
     def residual_loss(self, frame_error_rate: ArrayLike) -> Floats:
-        """Share of packets that the MAC gives up after all retries; independent attempts."""
+        """Share of packets given up after all retries, all independent; shape of the errors."""
         errors = within("frame_error_rate", frame_error_rate, 0.0, 1.0)
         return np.asarray(errors ** (self.retries + 1))
 

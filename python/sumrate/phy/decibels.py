@@ -21,6 +21,6 @@ def decibels(ratio: ArrayLike) -> Floats:
 
 
 def power_sum(dbm: ArrayLike, axis: int | tuple[int, ...] | None = None) -> Floats:
-    """Sum of powers in dBm along an axis, or of all; in dBm."""
+    """Sum of powers in dBm along an axis, or of all; in dBm, shape without these axes."""
     total = np.asarray(np.sum(linear(dbm), axis=axis), dtype=np.float64)
     return decibels(total)

@@ -122,18 +122,21 @@ class SharedAir:
         whole("retries", self.retries, 0, 100)
 
     def failure(self, needed_sinr_db: ArrayLike) -> Floats:
-        """Probability that a frame sent against the other is lost, by the SINR that it needs."""
+        """Probability that a frame sent against the other is lost, by the SINR that it needs.
+
+        In dB; shape of the values.
+        """
         needed = finite("needed_sinr_db", needed_sinr_db)
         below = (needed - self.sinr_db) / self.deviation_db
         return np.asarray(0.5 * (1 + _erf(below / np.sqrt(2.0))))
 
     def throughput_share(self, needed_sinr_db: ArrayLike) -> Floats:
-        """Throughput over that without the other link, by needed SINR in dB."""
+        """Throughput over that without the other link, by needed SINR in dB; shape of these."""
         against = self.activity * (1 - self.heard)
         return np.asarray(1 - self.activity * self.heard - against * self.failure(needed_sinr_db))
 
     def loss_share(self, needed_sinr_db: ArrayLike) -> Floats:
-        """Share of the packets that are lost after all retries, by needed SINR in dB."""
+        """Share of the packets lost after all retries, by needed SINR in dB; shape of these."""
         sent_against = self.activity * (1 - self.heard) / (1 - self.activity * self.heard)
         lost = self.failure(needed_sinr_db) ** (self.retries + 1)
         return np.asarray(sent_against * lost)

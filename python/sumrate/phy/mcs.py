@@ -98,7 +98,7 @@ class McsTable:
         return np.where(works.any(axis=-1), fastest, NONE).astype(np.int64)
 
     def rate_mbps(self, value: ArrayLike, mode: str = "snr", margin_db: float = 0.0) -> Floats:
-        """PHY rate in Mbit/s of the fastest scheme that works, 0 if none; as `best`."""
+        """PHY rate in Mbit/s of the fastest scheme that works, or 0; shape and values as `best`."""
         return np.append(self.rates_mbps, 0.0)[self.best(value, mode, margin_db)]
 
     def frame_error_rate(

@@ -53,22 +53,35 @@ class Track:
         return Orientation(float(wrap(self.yaw[index])))
 
 
+LONGEST_S = 86_400.0
+"""A day; longer is a slip of the unit."""
+
+
 def times(seconds: float, step_s: float = 0.01) -> Floats:
-    """Times from 0 in equal steps, shape (n,); the last is one step before the end."""
+    """Times from 0 in equal steps, shape (n,); the last is one step before the end.
+
+    Raises:
+        ParameterError: no step, or more than a day.
+
+    """
     step = float(positive("step_s", step_s))
-    count = round(float(positive("seconds", seconds)) / step)
+    within("seconds", positive("seconds", seconds), 0.0, LONGEST_S)
+    count = round(float(seconds) / step)
     if count < 1:
         raise ParameterError("seconds", seconds, f"at least one step of {step} s")
     return np.asarray(np.arange(count) * step)
 
 
 def stationary(times_s: ArrayLike, position_m: ArrayLike, yaw: float = 0.0) -> Track:
-    """A device that stays where it is."""
+    """A device that stays where it is, metres (3,) and radians, at times in seconds, shape (n,)."""
     return rotating(times_s, position_m, yaw, 0.0)
 
 
 def rotating(times_s: ArrayLike, position_m: ArrayLike, yaw: float, rate_rad_per_s: float) -> Track:
-    """A device that turns on the spot, as on a robot (37 degrees a second in the thesis)."""
+    """A device that turns on the spot, as on a robot (37 degrees a second in the thesis).
+
+    At a place in metres, shape (3,); times in seconds, shape (n,).
+    """
     instants = finite("times_s", times_s)
     place = points("position_m", position_m)
     turned = float(angle("yaw", yaw)) + float(finite("rate_rad_per_s", rate_rad_per_s)) * instants
@@ -105,7 +118,7 @@ class Rectangle:
         one_of("turning", self.turning, ("left", "right"))
 
     def track(self, times_s: ArrayLike, start_s: float = 0.0) -> Track:
-        """Position and direction at times, `start_s` into the first lap."""
+        """Position and direction at times in seconds, shape (n,), `start_s` into the first lap."""
         instants = finite("times_s", times_s)
         sides = np.array([self.length_m, self.width_m] * 2)
         driving = (self.lap_s - 4 * self.turn_s) * sides / sides.sum()

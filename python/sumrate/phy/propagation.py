@@ -86,7 +86,7 @@ class LogNormalShadowing:
         positive("correlation_m", self.correlation_m)
 
     def draw(self, shape: int | tuple[int, ...], generator: np.random.Generator) -> Floats:
-        """Independent values in dB."""
+        """Independent values in dB, of the shape given."""
         return generator.normal(0.0, self.deviation_db, shape)
 
     def along(self, steps_m: ArrayLike, generator: np.random.Generator) -> Floats:

@@ -53,24 +53,26 @@ class BeaconIntervals:
     training_s: float = 0.005
     """From the beginning of the A-BFT until its answer."""
     retry_limit: int | None = None
-    """Failures after which the client pauses (RSSRetryLimit), or None."""
-    backoff: int = 0
-    """Longest pause then, in beacon intervals (RSSBackoff), drawn uniformly from 0."""
+    """RSSRetryLimit: after each failure beyond so many in a row the client pauses; None: never."""
+    backoff: int = 8
+    """RSSBackoff: a pause has 0 to so many beacon intervals less one, drawn uniformly."""
 
     def __post_init__(self) -> None:
         """Refuses what is no chance."""
         within("success", self.success, 0.0, 1.0, open_low=True)
         positive("beacon_interval_s", self.beacon_interval_s)
         within("training_s", self.training_s, 0.0)
-        whole("backoff", self.backoff, 0)
+        whole("backoff", self.backoff)
+        if self.retry_limit is not None:
+            whole("retry_limit", self.retry_limit, 0)
 
     def delay_s(self, generator: np.random.Generator) -> float:
         """Rest of the running beacon interval, failed ones, pauses, and the training."""
         attempts = int(generator.geometric(self.success))
         intervals = float(generator.random()) + attempts - 1
-        if self.retry_limit:
-            pauses = (attempts - 1) // self.retry_limit
-            intervals += float(generator.integers(0, self.backoff + 1, pauses).sum())
+        if self.retry_limit is not None:
+            pauses = max(0, attempts - 1 - self.retry_limit)
+            intervals += float(generator.integers(0, self.backoff, pauses).sum())
         return intervals * self.beacon_interval_s + self.training_s
 
 
@@ -110,7 +112,7 @@ class Contention:
     def dot11ad(self) -> BeaconIntervals:
         """802.11ad without capture: heard if no other client picked the slot.
 
-        After RSSRetryLimit (8) failures it pauses for up to RSSBackoff (8) A-BFTs.
+        RSSRetryLimit and RSSBackoff are 8, the standard's defaults.
         """
         alone = (1 - 1 / self.slots) ** (self.clients - 1)
         return BeaconIntervals("dot11ad", alone, retry_limit=8, backoff=8)

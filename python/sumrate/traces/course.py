@@ -140,19 +140,35 @@ class _Course:
         return min(self.steps, step + max(1, round(delay / self.scene.step_s)))
 
     def _connected(self, begin: int, ap_beam: int, client_beam: int) -> int:
-        """Data flows until the next training; the step of that training."""
+        """Data flows until the next A-BFT; the step of its end."""
         law, step_s = self.scene.training, self.scene.step_s
-        planned = begin + max(1, round(law.periodic_s / step_s))
         patience = max(1, round(law.lost_after_s / step_s))
-        horizon = min(self.steps, planned)
-        strength = self._use(begin, horizon, ap_beam, client_beam)
-        lost = _first_run(strength < self._least_dbm(), patience)
-        weak = _first_run(strength < strength[0] - law.drop_db, patience)
-        if lost is None and weak is None:
-            return self._competing(horizon, ap_beam, client_beam)
-        if weak is not None and (lost is None or weak < lost):
-            return self._competing(begin + weak, ap_beam, client_beam)
-        return self._lost(begin + (lost or 0), horizon)
+        horizon = min(self.steps, begin + max(1, round(law.periodic_s / step_s)))
+        while True:
+            strength = self._use(begin, horizon, ap_beam, client_beam)
+            lost = _first_run(strength < self._least_dbm(), patience)
+            weak = _first_run(strength < strength[0] - law.drop_db, patience)
+            if lost is None and weak is None:
+                return self._competing(horizon, ap_beam, client_beam)
+            weaker = weak is not None and (lost is None or weak < lost)
+            event = begin + ((weak if weaker else lost) or 0)
+            refined = self._refined(event, horizon)
+            if refined is None:
+                break
+            begin, ap_beam, client_beam = refined
+        if weaker:
+            return self._competing(event, ap_beam, client_beam)
+        return self._lost(event, horizon)
+
+    def _refined(self, event: int, horizon: int) -> tuple[int, int, int] | None:
+        """Step and pair of beams of a training in the data time; None if there is none."""
+        law = self.scene.training
+        if law.refined_s is None:
+            return None
+        wait_s = self.generator.random() * law.refined_s
+        step = event + max(1, round(wait_s / self.scene.step_s))
+        found = self._trained(step) if step < horizon else None
+        return None if found is None else (step, *found)
 
     def _use(self, begin: int, end: int, ap_beam: int, client_beam: int) -> Floats:
         """Notes a pair of beams as in use; its strength in dBm: (end - begin,)."""
@@ -233,7 +249,7 @@ def make(
         np.full(steps, OUTAGE, dtype=np.int64),
     )
     course.run()
-    origin = {
+    origin: dict[str, object] = {
         "scenario": scene.name,
         "title": scene.title,
         "seed": seed,
@@ -242,6 +258,8 @@ def make(
         "clients": scene.contention.clients,
         "radio": scene.radio.name,
     }
+    if scene.training.refined_s is not None:
+        origin["refined_s"] = scene.training.refined_s
     return _with_rates(scene, course, origin, fading)
 
 

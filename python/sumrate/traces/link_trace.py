@@ -102,7 +102,7 @@ class LinkTrace:
         return np.asarray(self.state == STATES.index(name))
 
     def outages_s(self) -> Floats:
-        """Durations of the outages in order, seconds; the first and the last may be cut off."""
+        """Durations of the outages in order, seconds, (n,); the first and last may be cut off."""
         dark = np.concatenate([[0], self.in_state("outage").astype(np.int8), [0]])
         edges = np.flatnonzero(np.diff(dark))
         return np.asarray((edges[1::2] - edges[::2]) * self.step_s)

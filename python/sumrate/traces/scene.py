@@ -93,6 +93,10 @@ class Training:
     """No scheme works for so long: the link is lost."""
     error_db: float = 1.0
     """Deviation of each beam's measured strength in a sweep, so that not always the best wins."""
+    refined_s: float | None = None
+    """Beams are trained anew in the data time, where nobody else competes, within so long after a
+    drop or a loss; the A-BFT is only for the period and for when no pair of beams carries anything.
+    None: every training is an A-BFT."""
 
     def __post_init__(self) -> None:
         """Refuses what cannot be."""
@@ -100,6 +104,8 @@ class Training:
         positive("drop_db", self.drop_db)
         positive("lost_after_s", self.lost_after_s)
         within("error_db", self.error_db, 0.0, 30.0)
+        if self.refined_s is not None:
+            within("refined_s", self.refined_s, 0.0, 10.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from sumrate.access.budget import budgets
 from sumrate.access.errors import whole
-from sumrate.access.fairness import competition_index
+from sumrate.access.fairness import balance, competition_index
 from sumrate.access.figures.table import Effort, median_row, row
 from sumrate.access.power import PowerControl, controlled_snr_db
 from sumrate.access.scenes import Scene, scene_named
@@ -77,7 +77,8 @@ def index_rows(
 ) -> list[Row]:
     """Competition fairness index of a column of cells against the client next to the AP.
 
-    The AP stands in the corner of cell (0, 0). The near client is the client in that cell.
+    The AP stands in the corner of cell (0, 0). The near client is the client in that cell. Where
+    neither client ever wins, the index is taken as 1.
     """
     where = replace(scene_named(scene), devices=(devices,), height_m=0.0)
     control = TARGETS[curve]
@@ -90,8 +91,13 @@ def index_rows(
         other = _snr_db(where, place, control, draws, seed + 1)
         for metric, decode in (("index", None), ("index_decodable", 1.0)):
             index = competition_index(near, other, decode_db=decode)
-            values = np.where(np.isnan(index), 1.0, index)
-            found.append(median_row(panel, "grid", metric, values, x=float(column), y=float(line)))
+            for what, values in (
+                (metric, np.where(np.isnan(index), 1.0, index)),
+                (metric.replace("index", "balance"), balance(index)),
+            ):
+                found.append(
+                    median_row(panel, "grid", what, values, x=float(column), y=float(line))
+                )
     return found
 
 
@@ -109,7 +115,11 @@ def heatmap(
 
 
 def summary(rows: list[Row]) -> list[Row]:
-    """How fair the cells of each map are: their median, and how many are fair or starved."""
+    """How fair the cells of each map are.
+
+    Medians, and how many cells but the near client's own are fair (at least 0.5), starved (at most
+    0.1) or ahead of the near client (at least 2).
+    """
     found = []
     for panel in dict.fromkeys(r["panel"] for r in rows):
         for metric in ("index", "index_decodable"):
@@ -122,5 +132,11 @@ def summary(rows: list[Row]) -> list[Row]:
                 row(panel, "grid", f"{metric}_of_near_cell", np.array([own["mean"]])),
                 row(panel, "grid", f"cells_fair_by_{metric}", (others >= 0.5).astype(float)),
                 row(panel, "grid", f"cells_starved_by_{metric}", (others <= 0.1).astype(float)),
+                row(panel, "grid", f"cells_ahead_by_{metric}", (others >= 2.0).astype(float)),
             ]
+            even = metric.replace("index", "balance")
+            balances = np.array(
+                [r["mean"] for r in rows if r["panel"] == panel and r["metric"] == even]
+            )
+            found.append(median_row(panel, "grid", f"median_{even}", balances))
     return found

@@ -53,8 +53,12 @@ class Figure:
     """Ids in the catalogue of published claims."""
     log_y: bool = False
     limits: tuple[float, float] | None = None
-    """Of the y axis, or of the colours."""
+    """Of the y axis; of a map's colours, the same ratio below 1 as above."""
+    log_x: bool = False
     note: str = ""
+    """Drawn below it: what its curves have in common, and what dotted lines mean."""
+    statistic: Literal["mean", "median"] = "mean"
+    """What is drawn of the realisations."""
     columns: int = 2
     """Panels side by side."""
     summary: Callable[[list[Row]], list[Row]] | None = None
@@ -85,7 +89,7 @@ def row(
     x: float | None = None,
     y: float | None = None,
 ) -> Row:
-    """The mean of values with its confidence interval."""
+    """The mean of values of any shape with its confidence interval."""
     mean, low, high = confidence(np.asarray(values, dtype=np.float64).ravel())
     known = int(np.isfinite(values).sum())
     return {"panel": panel, "curve": curve, "metric": metric, "x": x, "y": y, "mean": mean,
@@ -101,8 +105,11 @@ def median_row(
     x: float | None = None,
     y: float | None = None,
 ) -> Row:
-    """The median of values with its confidence interval from the ranks (binomial, normal)."""
-    known = np.sort(values[np.isfinite(values)])
+    """The median of values with its confidence interval from the ranks (binomial, normal).
+
+    Infinite values count, those that are no number do not.
+    """
+    known = np.sort(values[~np.isnan(values)])
     if not known.size:
         return row(panel, curve, metric, np.array([np.nan]), x=x, y=y)
     half = 0.98 * np.sqrt(known.size)

@@ -21,7 +21,7 @@ from sumrate.access.signalling import (
 from sumrate.access.simulation import Setting, simulate
 from sumrate.access.tasks import Row, Task
 
-CLIENTS, BLOCKAGE = 16, 0.5
+CLIENTS, BLOCKAGE, DEVICES_BLOCKAGE = 16, 0.5, 0.9
 COMPARED = ("jpoc", "dot11ad", "dot11ad-random")
 SPREADS_DEG = (0.0, 15.0, 30.0, 45.0, 60.0, 90.0, 135.0, 180.0)
 DEVICES = {
@@ -50,16 +50,17 @@ def orientation_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[
     """Over how far clients are turned away from the AP."""
     base = scene_named(scene)
     setting = replace(curve_named(curve).setting, blockage=BLOCKAGE)
+    panel = "line of sight" if base.channel == "free-space" else base.channel
     found = []
     for degrees in SPREADS_DEG:
         turned = replace(base, name=f"{base.name}-{degrees:g}", turned=float(np.deg2rad(degrees)))
-        found += _rows(turned, curve, setting, effort, seed, at=(base.channel, degrees))
+        found += _rows(turned, curve, setting, effort, seed, at=(panel, degrees))
     return found
 
 
 def device_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[Row]:
     """Over how many models of devices the clients are of."""
-    setting = replace(curve_named(curve).setting, blockage=0.9)
+    setting = replace(curve_named(curve).setting, blockage=DEVICES_BLOCKAGE)
     return [
         r
         for count, devices in DEVICES.items()

@@ -1,4 +1,4 @@
-"""`sumrate-lab list | run | bench | report | compare | keep | verdicts`."""
+"""`sumrate-lab list | run | bench | report | compare | keep | judge | verdicts`."""
 
 import argparse
 import json
@@ -7,14 +7,17 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from sumrate.lab.experiment import readme
+from sumrate.lab.experiment import readme, store
 from sumrate.lab.experiment.catalogue import Entry, entries
 from sumrate.lab.experiment.execute import bench, run
+from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, load, names
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.programs import REPOSITORY
+from sumrate.lab.results import write_json
 
 OUTPUT = REPOSITORY / "out" / "lab"
+KEPT_FILES = ("metrics.parquet", "series.parquet", "verdicts.json", "manifest.json")
 KEPT = REPOSITORY / "docs" / "results" / "lab"
 
 
@@ -23,7 +26,12 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub = commands.add_parser("list", help="the experiments and what they ask")
     sub.add_argument("--json", action="store_true")
     sub.set_defaults(run=list_experiments)
+    _add_run(commands)
+    _add_bench(commands)
+    _add_results(commands)
 
+
+def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     sub = commands.add_parser(
         "run",
         help="run experiments",
@@ -40,6 +48,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     sub.set_defaults(run=run)
 
+
+def _add_bench(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     sub = commands.add_parser(
         "bench",
         help="the performance goals, measured",
@@ -57,6 +67,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub.add_argument("--json", action="store_true", help="print the table as JSON")
     sub.set_defaults(run=bench)
 
+
+def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     sub = commands.add_parser("report", help="one page with all results: out/lab/report.html")
     sub.add_argument("--results", type=Path, default=OUTPUT, help="folder of results (out/lab)")
     sub.add_argument("--output", type=Path, help="the page (report.html in that folder)")
@@ -71,6 +83,18 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub.add_argument("names", nargs="+", metavar="NAME")
     sub.add_argument("--results", type=Path, default=OUTPUT, help="folder of results (out/lab)")
     sub.set_defaults(run=keep)
+
+    sub = commands.add_parser(
+        "judge",
+        help="judge kept results anew",
+        description="Writes verdicts.json of results again, from their values and the checks that "
+        "the experiment has now; nothing is measured.",
+        epilog="example: sumrate-lab judge access-fairness",
+    )
+    sub.add_argument("names", nargs="*", metavar="NAME", help="all of them if none is given")
+    sub.add_argument("--results", type=Path, default=KEPT, help="results (docs/results/lab)")
+    sub.add_argument("--check", action="store_true", help="write nothing; 1 if one would change")
+    sub.set_defaults(run=judge_anew)
 
     sub = commands.add_parser("verdicts", help="every claim of the papers and what was found")
     sub.add_argument("--json", action="store_true")
@@ -150,7 +174,7 @@ def objections(folder: Path) -> list[str]:
 
 
 def keep(args: argparse.Namespace) -> int:
-    """Copies results into the repository; refuses what must not count."""
+    """Copies results, pictures too, into the repository; refuses what must not count."""
     refused = [why for name in args.names for why in objections(args.results / name)]
     if refused:
         print("\n".join(["not kept:", *refused]), file=sys.stderr)
@@ -158,10 +182,34 @@ def keep(args: argparse.Namespace) -> int:
     for name in args.names:
         target = KEPT / name
         target.mkdir(parents=True, exist_ok=True)
-        for file in ("metrics.parquet", "series.parquet", "verdicts.json", "manifest.json"):
+        pictures = [path.name for path in sorted((args.results / name).glob("*.svg"))]
+        for stale in target.glob("*.svg"):
+            stale.unlink()
+        for file in (*KEPT_FILES, *pictures):
             shutil.copyfile(args.results / name / file, target / file)
         print(target)
     return 0
+
+
+def judge_anew(args: argparse.Namespace) -> int:
+    """Writes the verdicts of results again; 1 if one of them is off, 2 if one is not there."""
+    kept = sorted(path.parent.name for path in args.results.glob("*/metrics.parquet"))
+    if unknown := [name for name in args.names if name not in kept]:
+        print(f"error: no results of {', '.join(unknown)} in {args.results}; there are "
+              f"{', '.join(kept) or 'none'}", file=sys.stderr)  # fmt: skip
+        return 2
+    changed = []
+    for name in args.names or kept:
+        folder = args.results / name
+        found = [v.document() for v in judge(load(name), store.read_runs(folder))]
+        kept_ones = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
+        if json.loads(json.dumps(found)) != kept_ones:
+            changed.append(name)
+            if not args.check:
+                write_json(folder / "verdicts.json", found)
+    print("\n".join(f"{name}: {'is off' if args.check else 'judged anew'}" for name in changed)
+          or "every verdict is what its values and checks say")  # fmt: skip
+    return 1 if args.check and changed else 0
 
 
 def verdicts(args: argparse.Namespace) -> int:

@@ -146,7 +146,10 @@ class Check(Setting, frozen=True):
 
 
 class SimulationSetting(Setting, frozen=True):
-    """Figures of the 60 GHz model; curves are schemes, and PANEL or PANEL@X are conditions."""
+    """Figures of the 60 GHz model.
+
+    Curves are schemes; PANEL and PANEL@X are conditions, FIGURE/ before them if it is ambiguous.
+    """
 
     figures: tuple[str, ...]
     """By name, such as those of `sumrate-lab access figure`."""

@@ -115,6 +115,11 @@ def _runs(experiment: Experiment, repetition: int, rows: Iterable[dict[str, obje
 
 
 def _conditions(row: dict[str, object]) -> tuple[str, ...]:
-    """The panel, and the panel at this x: how experiment files name conditions."""
+    """How experiment files name conditions.
+
+    The panel, with the x of values that have one; with the figure before it where several figures
+    have the same panels.
+    """
     panel, x = str(row["panel"]), row["x"]
-    return (panel,) if x is None else (f"{panel}@{x:g}",)
+    place = panel if x is None else f"{panel}@{x:g}"
+    return (place, f"{row['figure']}/{place}")

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from sumrate.lab.experiment.judge import Verdict
 from sumrate.lab.experiment.model import Check, Experiment
-from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.record import Metric, Run
 from sumrate.lab.experiment.topology import links_shown
 from sumrate.lab.programs import without_machine_paths
 from sumrate.lab.results import write_json
@@ -59,6 +59,17 @@ def write(
     whole = manifest(experiment, runs, origin)
     write_json(folder / "manifest.json", without_machine_paths(whole))
     write_json(folder / "verdicts.json", [v.document() for v in verdicts])
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """The runs of a kept result with their metrics, as far as judging needs them."""
+    key = ("scheme", "condition", "congestion_control", "buffers", "repetition", "seed", "void")
+    found: dict[tuple[Any, ...], Run] = {}
+    for row in pq.read_table(folder / "metrics.parquet", schema=METRICS).to_pylist():
+        identity = tuple(row[name] for name in key)
+        run = found.setdefault(identity, Run(*identity))
+        run.metrics.append(Metric(row["metric"], row["value"], row["unit"]))
+    return list(found.values())
 
 
 def manifest(experiment: Experiment, runs: Sequence[Run], origin: dict[str, Any]) -> dict[str, Any]:

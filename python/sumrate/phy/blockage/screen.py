@@ -87,6 +87,8 @@ def rays_loss_db(
 ) -> Floats:
     """Loss in dB that people cause on every ray, all its stretches and all people together.
 
+    Shape of the rays' gains.
+
     Raises:
         ParameterError: the rays come from a model without geometry.
 

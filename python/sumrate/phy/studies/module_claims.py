@@ -32,7 +32,7 @@ class Study:
     """By `aci` and `cci`."""
 
     def mean(self, mtu: int, signal: str, transport: str) -> Floats:
-        """Mean goodput by MCS, Mbit/s."""
+        """Mean goodput by MCS, Mbit/s, shape (MCS,)."""
         return self.sweeps[mtu, signal, transport].mean
 
 

@@ -107,7 +107,10 @@ class Sessions:
         return np.asarray(flat.mean(axis=1)), np.asarray(flat.std(axis=1))
 
     def dominated(self, share: float) -> tuple[Floats, Floats]:
-        """PHY rate and mean TCP goodput of the sessions that used one rate for more than that."""
+        """PHY rate and mean TCP goodput, Mbit/s, of sessions that used one rate for more than that.
+
+        Each of shape (sessions,).
+        """
         within("share", share, 0.0, 1.0)
         chosen = (self.dominance > share) & (self.dominant_mbps > 0)
         return self.dominant_mbps[chosen], self.tcp_mbps.mean(axis=-1)[chosen]

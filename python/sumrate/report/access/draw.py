@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, wrap
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure as Picture
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from sumrate.access.curves import CURVES
 from sumrate.access.figures import Figure
@@ -21,6 +23,13 @@ from sumrate.report.lab.palette import INK, STYLES, Style
 PANEL_IN = 2.5
 DPI = 150
 MOST_MARKERS = 12
+MOST_TICKS = 10
+"""Where curves have no more points than this along x, each of them has its tick."""
+NOTE_LETTERS, LEGEND_LETTERS = 118, 110
+NAMES_IN = 1.0
+"""Room below bars for names that stand aslant."""
+MAP_COLOURS = "PuOr_r"
+"""Violet below 1, white at 1, orange above: told apart with any colour vision."""
 
 
 def draw(
@@ -47,7 +56,10 @@ def draw(
         panels = len(_names(shown, "panel"))
         columns = min(figure.columns, panels)
         lines = -(-panels // columns)
-        picture = Picture(figsize=(WIDTH_IN, lines * PANEL_IN + 1.1), layout="constrained")
+        below = NAMES_IN * _crowded(figure, shown) + 0.18 * (
+            _legend_lines(shown) + len(_note(figure, shown))
+        )
+        picture = Picture(figsize=(WIDTH_IN, lines * PANEL_IN + 0.5 + below), layout="constrained")
         FigureCanvasAgg(picture)
         kinds[figure.kind](figure, shown, picture)
         picture.suptitle(fill(f"{figure.name}  {figure.title}", 90), fontsize=10, x=0.01, ha="left")
@@ -77,6 +89,15 @@ def _title(panel: str) -> str:
     return panel
 
 
+def _note(figure: Figure, rows: Sequence[Row]) -> list[str]:
+    """What is written below the figure, in lines."""
+    if figure.kind == "heatmap" or all(r["low"] == r["high"] for r in rows):
+        return wrap(figure.note, NOTE_LETTERS)
+    band = "Shaded" if figure.kind == "lines" else "Error bars"
+    text = f"{figure.note} {band}: 95 % confidence interval of the {figure.statistic}."
+    return wrap(text, NOTE_LETTERS)
+
+
 def _label(curve: str) -> str:
     return CURVES[curve].title if curve in CURVES else curve
 
@@ -93,7 +114,10 @@ def _grid(figure: Figure, picture: Picture, panels: Sequence[str], *, share_y: b
         if place >= len(panels):
             one.set_axis_off()
             continue
-        one.set_title(fill(_title(panels[place]), 76 // columns), loc="left")
+        letters = (66 if figure.kind == "heatmap" else 76) // columns
+        # A number stays with its unit.
+        title = _title(panels[place]).replace(" dB", "\u00a0dB").replace(" beams", "\u00a0beams")
+        one.set_title(fill(title, letters), loc="left")
     return list(axes.ravel()[: len(panels)])
 
 
@@ -112,10 +136,20 @@ def _lines(figure: Figure, rows: Sequence[Row], picture: Picture) -> None:
         if figure.log_y:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        _x_axis(figure, axes, sorted({r["x"] for r in rows}))
         if figure.limits:
             axes.set_ylim(*figure.limits)
         _marks(figure, axes)
-    _legend(picture, grid[0], len(looks))
+    _legend(figure, picture, grid[0], rows)
+
+
+def _x_axis(figure: Figure, axes: Axes, values: Sequence[float]) -> None:
+    """Ticks where there are points, if these are few."""
+    if figure.log_x:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_minor_locator(NullLocator())
+    if len(values) <= MOST_TICKS:
+        axes.set_xticks(values, [f"{value:g}" for value in values])
 
 
 def _line(axes: Axes, rows: Sequence[Row], look: Style, index: int) -> None:
@@ -141,12 +175,23 @@ def _marks(figure: Figure, axes: Axes) -> None:
         axes.axhline(level, color=INK, lw=0.6, ls=":")
 
 
-def _legend(picture: Picture, axes: Axes, curves: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
+def _legend_columns(rows: Sequence[Row]) -> int:
+    labels = [_label(curve) for curve in _names(rows, "curve")]
     longest = max((len(label) for label in labels), default=0)
-    columns = max(1, min(curves, int(100 / (longest + 10))))
-    picture.legend(handles, labels, loc="outside lower left", ncols=columns, frameon=False,
-                   handlelength=3.2)  # fmt: skip
+    return max(1, min(len(labels), LEGEND_LETTERS // (longest + 12)))
+
+
+def _legend_lines(rows: Sequence[Row]) -> int:
+    return -(-len(_names(rows, "curve")) // _legend_columns(rows))
+
+
+def _legend(figure: Figure, picture: Picture, axes: Axes, rows: Sequence[Row]) -> None:
+    """The curves, and what is to be said of all of them."""
+    handles, labels = axes.get_legend_handles_labels()
+    legend = picture.legend(handles, labels, loc="outside lower left", frameon=False,
+                            ncols=_legend_columns(rows), handlelength=3.2, alignment="left",
+                            title="\n".join(_note(figure, rows)))  # fmt: skip
+    legend.get_title().set_fontsize(8)
 
 
 def _bars(figure: Figure, rows: Sequence[Row], picture: Picture) -> None:
@@ -167,31 +212,43 @@ def _bars(figure: Figure, rows: Sequence[Row], picture: Picture) -> None:
             band = [mean - low, high - mean]
             axes.errorbar(at, mean, band, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
         names = [_category(figure, value) for value in positions]
-        longest = max(map(len, names))
-        axes.set_xticks(range(len(names)), names, rotation=60 if longest > 6 else 0,
-                        ha="right" if longest > 6 else "center")  # fmt: skip
+        crowded = _crowded(figure, rows)
+        axes.set_xticks(range(len(names)), names, rotation=60 if crowded else 0,
+                        ha="right" if crowded else "center")  # fmt: skip
+        if figure.limits is None:
+            axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.set_xlabel(figure.x_label)
         axes.grid(visible=True, axis="y")
         if place % figure.columns == 0:
             axes.set_ylabel(figure.y_label)
         if figure.limits:
             axes.set_ylim(*figure.limits)
-    _legend(picture, grid[0], len(looks))
+    _legend(figure, picture, grid[0], rows)
+
+
+def _crowded(figure: Figure, rows: Sequence[Row]) -> bool:
+    """Whether the names of bars have no room beside each other."""
+    if figure.kind != "bars":
+        return False
+    names = [_category(figure, x) for x in {r["x"] for r in rows}]
+    return sum(map(len, names)) > 80 // min(figure.columns, len(_names(rows, "panel")))
 
 
 def _category(figure: Figure, value: float) -> str:
     if figure.name == "3.2a":
         return list(SITUATIONS.values())[int(value)].title
     if figure.name == "signalling":
-        return ("target", "term", "slots", "all")[int(value)]
+        return ("power at the AP", "gains and power", "mini-slots", "all")[int(value)]
     last = dict(BRACKETS).get(int(value))
     return f"{value:g}-{last}" if last else f"{value:g}"
 
 
 def _maps(figure: Figure, rows: Sequence[Row], picture: Picture) -> None:
-    """Cells of the office grid; the AP is in the lower left corner."""
+    """Cells of the office grid; the AP is in the lower left corner. White is fair."""
     panels = _names(rows, "panel")
     grid = _grid(figure, picture, panels, share_y=False)
+    low, high = figure.limits or (1 / 8, 8.0)
+    shades = LogNorm(low, high, clip=True)
     image = None
     for axes, panel in zip(grid, panels, strict=True):
         inside = [r for r in rows if r["panel"] == panel]
@@ -199,15 +256,20 @@ def _maps(figure: Figure, rows: Sequence[Row], picture: Picture) -> None:
         values = np.full((size, size), np.nan)
         for r in inside:
             values[int(r["y"]), int(r["x"])] = r["mean"]
-        low, high = figure.limits or (0.0, 1.0)
-        image = axes.imshow(np.clip(values, low, high), origin="lower", cmap="cividis", vmin=low,
-                            vmax=high)  # fmt: skip
+        image = axes.imshow(np.clip(values, low, high), origin="lower", cmap=MAP_COLOURS,
+                            norm=shades)  # fmt: skip
         for (y, x), value in np.ndenumerate(values):
-            colour = "white" if value < (low + high) / 2 else "black"
-            axes.text(x, y, f"{value:.1f}", ha="center", va="center", fontsize=6, color=colour)
+            colour = "white" if abs(np.log2(np.clip(value, low, high))) > 2 else "black"
+            text = "∞" if np.isinf(value) else f"{value:.1f}"
+            axes.text(x, y, text, ha="center", va="center", fontsize=6, color=colour)
         axes.set_xticks([])
         axes.set_yticks([])
         axes.plot(-0.5, -0.5, "^", color="#d55e00", ms=9, clip_on=False)
         axes.set_xlabel("AP in the corner; cells of 1.25 m", loc="left")
     if image is not None:
-        picture.colorbar(image, ax=grid, label=f"{figure.y_label}, median", shrink=0.8)
+        bar = picture.colorbar(image, ax=grid, label=f"{figure.y_label}, median", shrink=0.8,
+                               extend="both")  # fmt: skip
+        bar.ax.yaxis.set_minor_locator(NullLocator())
+        bar.set_ticks([1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8],
+                      labels=["1/8", "1/4", "1/2", "1", "2", "4", "8"])  # fmt: skip
+    picture.supxlabel("\n".join(_note(figure, rows)), fontsize=8, x=0.01, ha="left")

@@ -1,5 +1,6 @@
 """From a matplotlib figure to inline SVG that is the same on every machine and in every run."""
 
+import base64
 import io
 import re
 from collections.abc import Iterator
@@ -75,6 +76,15 @@ class Numbered:
         number = next(self._numbers)
         return (
             f"<figure>{inline(drawn, f'f{number}', caption)}"
+            f"<figcaption><b>Figure {number}.</b> {escape(caption)}</figcaption></figure>"
+        )
+
+    def picture(self, svg: bytes, caption: str) -> str:
+        """A picture that a run drew, apart from the page: with colours of its own, no scripts."""
+        number = next(self._numbers)
+        data = base64.b64encode(svg).decode("ascii")
+        return (
+            f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{escape(caption)}">'
             f"<figcaption><b>Figure {number}.</b> {escape(caption)}</figcaption></figure>"
         )
 

@@ -47,6 +47,7 @@ tr.fails td.mark { text-decoration: underline; text-underline-offset: .2em; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 p.headline { max-width: none; }
 figure svg { max-width: 54rem; min-width: 34rem; margin: 0 auto; }
+figure img { display: block; width: 100%; max-width: 54rem; margin: 0 auto; background: white; }
 figcaption { max-width: 54rem; margin: .25rem auto 0; font-size: .9375rem; }
 ul { margin: .25rem 0; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 dl.absent { font-size: .8125rem; }
@@ -60,7 +61,7 @@ dl.absent span { white-space: nowrap; }
   th, td, table.medians th, table.medians td { padding: .15rem .4rem; }
   table.verdicts { min-width: 0; }
   .scroll, figure, pre { overflow: visible; }
-  figure svg { min-width: 0; max-width: 7.2in; }
+  figure svg, figure img { min-width: 0; max-width: 7.2in; }
   figure, tr, pre { break-inside: avoid; } h2, h3, h4 { break-after: avoid; }
   table.medians tbody { break-inside: avoid; }
 }
@@ -99,7 +100,11 @@ def write_report(folders: Sequence[Path], claims: Path, output: Path) -> None:
 def _experiment(summary: Summary, numbered: Numbered) -> str:
     run = summary.run
     looks = styles(scheme.name for scheme in summary.schemes)
-    figures = "\n".join(_figures(summary, looks, numbered))
+    simulated = run.manifest.get("method") == "simulation"
+    drawn = _pictures(run, numbered) if simulated else _figures(summary, looks, numbered)
+    figures, medians = "\n".join(drawn), median_tables(summary)
+    if simulated:
+        medians = f"<details><summary>Every value</summary>{medians}</details>"
     return f"""<section id="{anchor(run)}">
 <h2>{escape(run.title)}</h2>
 <p class="headline">{escape(run.question)}</p>
@@ -109,7 +114,7 @@ def _experiment(summary: Summary, numbered: Numbered) -> str:
 {_commands(summary)}
 <h3>Medians</h3>
 <p>Median, and below it the least and the largest value. Void runs are left out.</p>
-{median_tables(summary)}
+{medians}
 <h3>Plots</h3>
 {figures or "<p>Nothing was measured that could be drawn.</p>"}
 </section>"""
@@ -200,6 +205,12 @@ def _commands(summary: Summary) -> str:
         return ""
     text = escape("\n".join(lines))
     return f"<h4>Commands, of the first run of each scheme</h4><pre>{text}</pre>"
+
+
+def _pictures(run: Run, numbered: Numbered) -> Iterator[str]:
+    """What a simulation drew, from its folder."""
+    for path in sorted(run.folder.glob("*.svg")):
+        yield numbered.picture(path.read_bytes(), f"{run.title}: {path.stem}.")
 
 
 def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> Iterator[str]:

@@ -6,17 +6,25 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sumrate.phy.parameters import Floats
+from sumrate.phy.parameters import Floats, ParameterError
 from sumrate.report.lab.canvas import WIDTH_IN, drawing
 from sumrate.report.lab.palette import INK, STYLES
 from sumrate.traces.link_trace import LinkTrace
 
 SHADES = {"training": (STYLES[4].colour, ""), "outage": (STYLES[2].colour, "////")}
 MAX_POINTS = 4000
+KINDS = (".svg", ".png", ".pdf")
 
 
 def draw(trace: LinkTrace, path: Path) -> None:
-    """Draws a trace into a file whose ending names its kind (svg, png, pdf)."""
+    """Draws a trace into a file whose ending names its kind.
+
+    Raises:
+        ParameterError: another ending than .svg, .png and .pdf.
+
+    """
+    if path.suffix not in KINDS:
+        raise ParameterError("plot", repr(path.name), f"a name that ends in {', '.join(KINDS)}")
     with drawing():
         figure = Figure(figsize=(WIDTH_IN, 4.2), layout="constrained")
         rate, signal = figure.subplots(2, 1, sharex=True)
