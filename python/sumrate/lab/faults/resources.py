@@ -6,10 +6,10 @@ import resource
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from sumrate.lab.endpoints.sumrate import SERVER_PORT, up
+from sumrate.lab.endpoints.sumrate import SERVER_PORT, link_file_of, up
 from sumrate.lab.faults.confinement import descriptors
 from sumrate.lab.faults.fault import VICTIM, Fault, proven
 from sumrate.lab.faults.world import ORIGIN_PORT, PATIENCE_S, World
@@ -17,8 +17,8 @@ from sumrate.lab.process import Process
 from sumrate.lab.programs import program
 from sumrate.lab.scene import SERVICE_IP
 
-SPARE_DESCRIPTORS = 3
-"""Descriptors that are left at first: none of what comes next finds all that it needs."""
+SPARE_DESCRIPTORS = 1
+"""Descriptors that are left: enough to accept a connection, and not to read who may come."""
 
 METERED_SOCKS = 1098
 
@@ -53,17 +53,42 @@ def _refused(log: Path, words: str, before: int) -> int:
 
 
 def server_descriptors(world: World, hold_s: float) -> Mapping[str, int]:
-    """The server has no descriptor left while connections break and streams are wanted."""
+    """The server has no descriptor left while clients come, connections break, streams are wanted.
+
+    The client that comes then gets its session afterwards: it is not told that it is unknown.
+    """
     log, words = world.bench.folder / "serve.log", "Too many open files"
     before = _refused(log, words, 0)
-    with _few_descriptors(world.server):
-        crowd = _crowd(world, VICTIM)
-        with crowd:
-            server_ip = world.clients[VICTIM].member.links[0].server_ip
-            kill = ["ss", "-K", "dst", server_ip, "dport", "=", f":{SERVER_PORT}"]
-            world.bench.client.run(kill)
-            time.sleep(hold_s)
-    return proven(refused=_refused(log, words, before))
+    with ExitStack() as stack:
+        with _few_descriptors(world.server):
+            late = stack.enter_context(_latecomer(world))
+            late.wait_until(
+                lambda: _refused(log, words, before) > 0, "the server has none", PATIENCE_S
+            )
+            _break_first_path(world)
+            with _crowd(world, VICTIM):
+                time.sleep(hold_s)
+        served = late.wait(PATIENCE_S) == 0
+    return proven(refused=_refused(log, words, before), latecomers_served=int(served))
+
+
+def _latecomer(world: World) -> Process:
+    """A client that comes now and transfers a little; its exit status says whether it could."""
+    link = world.clients[VICTIM].member.links[0]
+    argv = [
+        *(str(program("sumrate")), "bench", f"@{link_file_of(world.bench)}"),
+        *("--path", f"late={link.interface}@{link.server_ip}:{SERVER_PORT}"),
+        *("--bytes", "1M", "--reverse"),
+    ]
+    log = world.bench.folder / "latecomer.log"
+    return Process(argv, log=log, host=world.bench.client)
+
+
+def _break_first_path(world: World) -> None:
+    """Kills the connection of the victim's first path."""
+    server_ip = world.clients[VICTIM].member.links[0].server_ip
+    kill = ["ss", "-K", "dst", server_ip, "dport", "=", f":{SERVER_PORT}"]
+    world.bench.client.run(kill)
 
 
 def client_descriptors(world: World, hold_s: float) -> Mapping[str, int]:
@@ -72,9 +97,7 @@ def client_descriptors(world: World, hold_s: float) -> Mapping[str, int]:
     log, words = world.bench.folder / f"{VICTIM}.log", "Too many open files"
     before = _refused(log, words, 0)
     with _few_descriptors(client.daemon), _crowd(world, VICTIM):
-        server_ip = client.member.links[0].server_ip
-        kill = ["ss", "-K", "dst", server_ip, "dport", "=", f":{SERVER_PORT}"]
-        world.bench.client.run(kill)
+        _break_first_path(world)
         time.sleep(hold_s)
     return proven(refused=_refused(log, words, before))
 

@@ -30,6 +30,8 @@ MEMORY_LIMIT = 768 << 20
 """Bytes of each `sumrate` process: one session may hold a window of 256 MiB in each direction."""
 STATE_SIZE = 1 << 20
 """Bytes of the file system that holds the server's state."""
+USUAL_DESCRIPTORS = 1024
+"""Soft limit of open files that programs have when they start on most systems."""
 PATIENCE_S = 60.0
 """A wait for something that is to happen only ends a run that would hang."""
 PYTHON = (sys.executable, "-m")
@@ -220,7 +222,12 @@ class World:
 
 
 def _server(built: Bench, group: MemoryGroup | None, env: Mapping[str, str]) -> Process:
-    return serve(built, prefix=group.prefix() if group else (), env=env)
+    return serve(built, prefix=_limited(group), env=env)
+
+
+def _limited(group: MemoryGroup | None) -> list[str]:
+    """What a command line begins with so that the process has the limits of a usual system."""
+    return ["prlimit", f"--nofile={USUAL_DESCRIPTORS}:", *(group.prefix() if group else ())]
 
 
 def _origin(built: Bench) -> Process:
@@ -284,7 +291,7 @@ def world(
                 name=member.name,
                 socks_port=1080 + number,
                 paths=_path_options(member.links),
-                prefix=group.prefix() if group else (),
+                prefix=_limited(group),
                 env=env,
             )
             stack.enter_context(daemon)
