@@ -29,7 +29,8 @@ class Fault:
     """
     may_break: Literal["nothing", "victim", "everything"] = "nothing"
     """Whose transfers may fail, if their programs are told."""
-    restarts_server: bool = False
+    stops_everybody: bool = False
+    """It is made on the server, so that the other client's goodput says nothing."""
 
 
 def proven(**counts: int) -> Mapping[str, int]:

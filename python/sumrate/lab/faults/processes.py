@@ -64,7 +64,8 @@ def _state(pid: int) -> str:
 
 FAULTS = (
     Fault("server-killed", "the server gets SIGKILL and is started again", server_killed,
-          may_break="everything", restarts_server=True),
+          may_break="everything", stops_everybody=True),
     Fault("client-suspended", "a client gets SIGSTOP and, later, SIGCONT", client_suspended),
-    Fault("server-suspended", "the server gets SIGSTOP and, later, SIGCONT", server_suspended),
+    Fault("server-suspended", "the server gets SIGSTOP and, later, SIGCONT", server_suspended,
+          stops_everybody=True),
 )  # fmt: skip

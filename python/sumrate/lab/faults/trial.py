@@ -97,6 +97,14 @@ class Books:
     failed: Counter[str] = field(default_factory=Counter)
     """By client: transfers that failed, and whose program was told."""
 
+    def add(self, other: "Books") -> None:
+        """Adds what became of another world's transfers."""
+        self.outcomes += other.outcomes
+        self.failed += other.failed
+        self.delivered += other.delivered
+        self.lost += other.lost
+        self.bad += other.bad
+
     def enter(self, name: str, results: list[dict[str, Any]]) -> None:
         """Adds a client's transfers."""
         for result in results:
@@ -132,11 +140,28 @@ class Idle:
             )
 
 
-def close(world: World) -> Books:
-    """Has all programs finish what they began, and gives what became of everything."""
+LONG = 256 << 20
+"""A transfer of so many bytes is not waited for."""
+
+
+def newly_ended(world: World) -> Books:
+    """What became of the transfers that ended since this was asked last."""
     books = Books()
     for name, client in world.clients.items():
         if client.pump is not None:
-            client.pump.finish()
             books.enter(name, client.pump.results())
     return books
+
+
+def close(world: World) -> Books:
+    """Has all programs finish what they began, and gives what became of what was not told yet.
+
+    Those whose transfers are long give them up; what they were delivered is checked, too.
+    """
+    for client in world.clients.values():
+        if client.pump is not None:
+            if client.member.load.largest > LONG:
+                client.pump.stop()
+            else:
+                client.pump.finish()
+    return newly_ended(world)

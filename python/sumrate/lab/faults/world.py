@@ -66,6 +66,7 @@ class Pump:
         """Starts them."""
         load = member.load
         self.log = built.folder / f"{member.name}.transfers"
+        self._read = 0
         self._counter = built.folder / f"{member.name}.delivered"
         argv = [
             *(*PYTHON, "sumrate.lab.faults.pump", "--socks", str(socks_port)),
@@ -92,9 +93,14 @@ class Pump:
         self._end(signal.SIGTERM)
 
     def results(self) -> list[dict[str, Any]]:
-        """What became of each transfer that ended: `Order` and `Result` as one."""
-        text = self.log.read_text(encoding="utf-8") if self.log.exists() else ""
-        return [json.loads(line) for line in text.splitlines()]
+        """What became of each transfer that ended since the last call: `Order` and `Result`."""
+        if not self.log.exists():
+            return []
+        with self.log.open("rb") as file:
+            file.seek(self._read)
+            whole, _, _ = file.read().rpartition(b"\n")
+        self._read += len(whole) + 1 if whole else 0
+        return [json.loads(line) for line in whole.splitlines()]
 
     def _end(self, number: int) -> None:
         if self.process.poll() is None:
