@@ -7,20 +7,20 @@ declare -A package_of=(
   [cc]=build-essential [make]=make [ip]=iproute2 [ss]=iproute2 [tc]=iproute2 [nsenter]=util-linux
   [sysctl]=procps [curl]=curl [mptcpize]=mptcpize [iperf3]=iperf3 [nft]=nftables [chromium]=chromium
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
-  [valgrind]=valgrind
+  [valgrind]=valgrind [faketime]=faketime
 )
-# mptcpize is wanted and not needed: without it the results say that kernel MPTCP is missing.
+# mptcpize and faketime are wanted and not needed: without them the results say what is missing.
 declare -A needs=(
   [build]="cc"
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
-  [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv"
+  [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime"
   [bench-core]="cc valgrind"
   [fuzz]="cc c++"
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )
-optional=" mptcpize "
+optional=" mptcpize faketime "
 PATH="$PATH:/usr/sbin:/sbin"
 
 missing=()

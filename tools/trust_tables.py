@@ -1,8 +1,8 @@
-"""Writes what soaks and fuzzers reached into the documents, from their reports.
+"""Writes what soaks, faults and fuzzers reached into the documents, from their reports.
 
-`docs/reliability.md` has a table of faults and one of rules between markers, `docs/security.md`
-one of fuzz targets. `--check` writes nothing: it fails where a table lacks a fault, rule or target
-that a report has, or has one that is gone, or where a report shows a failure.
+`docs/reliability.md` has tables of simulated faults, rules, real faults and growth between markers,
+`docs/security.md` one of fuzz targets. `--check` writes nothing: it fails where a table lacks a
+fault, rule or target that a report has, or has one that is gone, or where a report shows a failure.
 
 Run: python3 tools/trust_tables.py --soak out/soak/report.json --fuzz out/fuzz/report.json
 """
@@ -90,6 +90,66 @@ def targets(report: dict[str, Any]) -> str:
     return f"{report['seconds']} s for each target.\n\n{table(head, rows)}"
 
 
+def real_faults(report: dict[str, Any]) -> str:
+    """Real fault, how often, bytes, bytes lost, longest stall and recovery, others' goodput."""
+    rows = []
+    for name, row in report["faults"].items():
+        others = row["others_ratio"]
+        rows.append(
+            [
+                name,
+                row["what"],
+                str(row["injected"]),
+                megabytes(row["bytes"]),
+                f"{row['bytes_lost']:,}",
+                f"{row['longest_stall_ms']:,.0f}",
+                f"{row['longest_recovery_ms']:,.0f}",
+                f"{others['median']:.0%} ({others['least']:.0%})" if others else "stopped too",
+            ]
+        )
+    head = ["fault", "what happens", "injected", "MB", "bytes lost", "longest stall, ms"]
+    head += ["longest recovery, ms", "others' goodput: median (least)"]
+    return f"{totals(report)}\n\n{table(head, rows)}"
+
+
+def totals(report: dict[str, Any]) -> str:
+    """What all transfers of a report on real sockets came to."""
+    told = sum(report["transfers"].get(kind, 0) for kind in ("refused", "broken"))
+    memory = max(report["memory"].values(), key=lambda entry: int(entry["peak_bytes"]))
+    return (
+        f"{sum(report['transfers'].values()):,} transfers, {megabytes(report['bytes'])} MB "
+        f"compared byte by byte, {report['bytes_lost']} bytes lost; {told:,} transfers failed and "
+        f"their programs were told; {len(report['panics'])} panics. Largest process: "
+        f"{megabytes(memory['peak_bytes'])} MB ({memory['known_by']}); most descriptors: "
+        f"{max(report['most_descriptors'].values()):,}."
+    )
+
+
+def real_soak(report: dict[str, Any]) -> str:
+    """Growth of each process, with its confidence interval."""
+    units = {"memory_bytes": ("memory, MB", 1e6), "descriptors": ("descriptors", 1.0)}
+    rows = []
+    for name, quantities in report["growth"].items():
+        for quantity, seen in quantities.items():
+            words, unit = units[quantity]
+            rows.append(
+                [
+                    name,
+                    words,
+                    f"{seen['mean'] / unit:,.0f}",
+                    f"{seen['most'] / unit:,.0f}",
+                    f"{seen['per_hour'] / unit:+,.2f}",
+                    f"{seen['low'] / unit:+,.2f} to {seen['high'] / unit:+,.2f}",
+                ]
+            )
+    head = ["process", "quantity", "mean", "most", "growth per hour", "99 % interval"]
+    made = sum(row["injected"] for row in report["faults"].values())
+    return (
+        f"Seed {report['seed']}, {report['lasted_s'] / 60:,.0f} minutes, {made:,} faults. "
+        f"{totals(report)}\n\n{table(head, rows)}"
+    )
+
+
 def marked(name: str) -> re.Pattern[str]:
     """What stands between a table's markers."""
     return re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
@@ -148,7 +208,23 @@ def parts(arguments: argparse.Namespace) -> list[tuple[Path, str, str, int]]:
         if failed:
             raise TableError(f"{arguments.fuzz}: {', '.join(failed)} failed")
         found.append((SECURITY, "fuzzing", targets(report), 1))
+    if arguments.faults:
+        report = real(arguments.faults)
+        found.append((RELIABILITY, "real faults", real_faults(report), 1))
+    if arguments.soak_real:
+        report = real(arguments.soak_real)
+        if report["growing"]:
+            raise TableError(f"{arguments.soak_real}: {', '.join(report['growing'])} grows")
+        found.append((RELIABILITY, "real soak", real_soak(report), 2))
     return found
+
+
+def real(path: Path) -> dict[str, Any]:
+    """A report on real sockets that shows no failure."""
+    report = load(path, ["faults", "transfers", "bytes_lost", "memory", "panics"])
+    if report["bytes_lost"] or report["bad_transfers"] or report["panics"]:
+        raise TableError(f"{path}: bytes were lost, or a process crashed")
+    return report
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -158,10 +234,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--soak", type=Path, metavar="FILE", help="report of `make soak`")
     parser.add_argument("--fuzz", type=Path, metavar="FILE", help="report of `make fuzz`")
+    parser.add_argument("--faults", type=Path, metavar="FILE", help="report of `make faults`")
+    parser.add_argument("--soak-real", type=Path, metavar="FILE", help="of `make soak-real`")
     parser.add_argument("--check", action="store_true", help="compare only")
     arguments = parser.parse_args(argv)
-    if not arguments.soak and not arguments.fuzz:
-        parser.error("nothing to do: give --soak or --fuzz")
+    if not any((arguments.soak, arguments.fuzz, arguments.faults, arguments.soak_real)):
+        parser.error("nothing to do: give a report")
     try:
         stale = []
         for path, name, content, columns in parts(arguments):

@@ -1,8 +1,4 @@
-"""Runs a test's body in private namespaces, and plain shaped links for it.
-
-The links here are veth pairs with a token bucket and not the emulator, so that an interface can be
-removed and added again, and a fault of the emulator cannot look like one of the transport.
-"""
+"""Runs a test's body in private namespaces, and a checked download for it."""
 
 import contextlib
 import os
@@ -11,7 +7,6 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,9 +14,9 @@ import pytest
 
 from sumrate.lab.endpoints.base import FILE_NAME, HTTP_PORT, curl, file_server
 from sumrate.lab.endpoints.sumrate import SOCKS_PORT, serve, up
-from sumrate.lab.links import CLIENT, SERVER, Impairment, Link
+from sumrate.lab.faults.bench import Bench
 from sumrate.lab.measure import Curve, watch
-from sumrate.lab.namespaces import Host, IsolationUnavailableError, run, run_isolated
+from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.payload import Payload, Sink, make_payload
 from sumrate.lab.process import Process
 from sumrate.lab.programs import have
@@ -73,87 +68,6 @@ def _child(body: Callable[[Path], None], reason: Path) -> int:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-
-
-def wire(name: str, subnet: int, rate_mbps: float) -> Link:
-    """A link's description; `plug` makes it."""
-    direction = Impairment(rate_mbps=rate_mbps, delay_ms=0.0)
-    return Link(name, subnet, down=direction, up=direction)
-
-
-@dataclass
-class Bench:
-    """Two hosts and shaped wires between them; has what the endpoints need of a scene."""
-
-    folder: Path
-    client: Host
-    server: Host
-    links: tuple[Link, ...]
-    congestion_control: str = "cubic"
-    plugged: set[str] = field(default_factory=set)
-
-    def plug(self, link: Link) -> None:
-        """Makes the interface on both hosts, with addresses and rate."""
-        name = link.interface
-        run(
-            [
-                *("ip", "link", "add", name, "netns", CLIENT),
-                *("type", "veth", "peer", "name", name, "netns", SERVER),
-            ]
-        )
-        for host, address in ((self.client, link.client_ip), (self.server, link.server_ip)):
-            host.run(["ip", "address", "add", f"{address}/24", "dev", name])
-            rate = f"{link.down.rate_mbps:g}mbit"
-            shape = ["rate", rate, "burst", "200k", "latency", "20ms"]
-            host.run(["tc", "qdisc", "add", "dev", name, "root", "tbf", *shape])
-            host.run(["ip", "link", "set", name, "up"])
-
-    def unplug(self, link: Link) -> None:
-        """Removes the interface on both hosts."""
-        self.client.run(["ip", "link", "delete", link.interface])
-
-    def refuse(self, link: Link, port: int) -> None:
-        """The server answers everything to this port on this link with a reset."""
-        nft = self.server.run
-        nft(["nft", "add", "table", "inet", "closed"])
-        hook = "{ type filter hook input priority 0 ; }"
-        nft(["nft", "add", "chain", "inet", "closed", "input", hook])
-        match = ["iifname", link.interface, "tcp", "dport", str(port)]
-        nft(
-            [
-                "nft",
-                "add",
-                "rule",
-                "inet",
-                "closed",
-                "input",
-                *match,
-                "reject",
-                "with",
-                "tcp",
-                "reset",
-            ]
-        )
-
-    def accept(self) -> None:
-        """Ends what `refuse` began."""
-        self.server.run(["nft", "delete", "table", "inet", "closed"])
-
-
-@contextlib.contextmanager
-def bench(folder: Path, *links: Link) -> Iterator[Bench]:
-    """The hosts, with every link plugged in."""
-    with ExitStack() as stack:
-        hosts = []
-        for name in (CLIENT, SERVER):
-            host = Host(name)
-            stack.callback(host.delete)
-            hosts.append(host)
-        built = Bench(folder, hosts[0], hosts[1], links)
-        built.server.run(["ip", "address", "add", f"{SERVICE_IP}/32", "dev", "lo"])
-        for link in links:
-            built.plug(link)
-        yield built
 
 
 @dataclass

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT, status
-from tests.system.scenario import Bench, Transfer, bench, isolated, needs_sumrate, transfer, wire
+from sumrate.lab.faults.bench import Bench, bench, wire
+from tests.system.scenario import Transfer, isolated, needs_sumrate, transfer
 
 pytestmark = [pytest.mark.system, needs_sumrate]
 

@@ -5,6 +5,7 @@ from importlib import import_module
 
 from sumrate import __version__
 from sumrate.lab import demo
+from sumrate.lab.faults import commands as faults
 
 
 def main() -> int:
@@ -20,6 +21,7 @@ def main() -> int:
     )
     demo.add_arguments(sub)
     sub.set_defaults(run=demo.run)
+    faults.add_commands(commands)
     _add_optional(parser, commands)
     args = parser.parse_args()
     status: int = args.run(args)

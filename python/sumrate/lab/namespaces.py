@@ -48,16 +48,23 @@ def _unshare(flags: int) -> None:
     _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 
-def _mount(source: str, target: str, kind: str, flags: int) -> None:
+def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
     result = _libc.mount(
-        source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), ctypes.c_void_p()
+        source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode()
     )
     _checked(result, f"mount {kind} on {target}")
 
 
-def mount_tmpfs(target: Path) -> None:
-    """Mounts an empty memory file system, private to these namespaces."""
-    _mount("tmpfs", str(target), "tmpfs", 0)
+def mount_tmpfs(target: Path, size: int | None = None) -> None:
+    """Mounts an empty memory file system, private to these namespaces.
+
+    Args:
+        target: an empty folder.
+        size: bytes that fit, whole pages, for its owner only; half of the memory, and for
+            everybody, if absent.
+
+    """
+    _mount("tmpfs", str(target), "tmpfs", 0, f"mode=0700,size={size}" if size else "")
 
 
 def _unshare_all() -> None:

@@ -109,6 +109,11 @@ class Process:
             except ProcessFailedError:
                 self.kill()
 
+    def send_signal(self, number: int) -> None:
+        """Sends it a signal, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
     def kill(self) -> None:
         """Ends it at once with SIGKILL."""
         if self.poll() is None:

@@ -14,7 +14,7 @@ use super::registry::{Member, Registry};
 use crate::auth::{self, Exporter, ProofKey};
 use crate::clock::Clock;
 use crate::config::ServerConfig;
-use crate::identity::{CredentialId, CredentialInfo};
+use crate::identity::{CredentialId, CredentialInfo, StateError};
 use crate::session::{Session, Shared};
 use crate::socket::CongestionControl;
 use crate::subflow::{
@@ -112,18 +112,23 @@ impl Greeter {
                 reason: "this server speaks version 1; update the older side",
             });
         }
-        let credential =
-            self.config.state.credential(CredentialId(hello.credential)).map_err(|error| {
-                tracing::info!(%error, "a client is refused");
-                STRANGER
-            })?;
-        let key = ProofKey::of_credential(&credential.secret);
-        let expected = key.hello(exporter, hello.path, &hello.limits);
-        auth::check(&expected, &hello.proof).map_err(|_| STRANGER)?;
         let fault = |error: &dyn std::fmt::Display| {
             tracing::error!(%error, "cannot open a session");
             FAULT
         };
+        let id = CredentialId(hello.credential);
+        let credential = self.config.state.credential(id).map_err(|error| match error {
+            StateError::Unknown(_) => {
+                tracing::info!(%error, "a client is refused");
+                STRANGER
+            }
+            // A file that cannot be read now (no descriptor is left, say) makes nobody a stranger:
+            // a client that is told so never comes back.
+            _ => fault(&error),
+        })?;
+        let key = ProofKey::of_credential(&credential.secret);
+        let expected = key.hello(exporter, hello.path, &hello.limits);
+        auth::check(&expected, &hello.proof).map_err(|_| STRANGER)?;
         let id = auth::new_session_id().map_err(|error| fault(&error))?;
         let clock = Clock::start();
         let proto = &self.config.proto;

@@ -172,3 +172,22 @@ async fn a_forgotten_session_is_closed() {
         "{reason}"
     );
 }
+
+/// A server that is out of descriptors, or whose disk fails, cannot read what it knows.
+#[tokio::test]
+async fn a_credential_that_cannot_be_read_now_makes_nobody_a_stranger() {
+    let world = world(Mode::Tls).await;
+    let id = world.credential.id.to_string();
+    let file = world.state.directory().join("credentials").join(format!("{id}.json"));
+    let away = file.with_extension("away");
+    std::fs::rename(&file, &away).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let mut config = world.config(world.paths(1));
+    config.connect_timeout = std::time::Duration::from_millis(500);
+    let error = connect(config).await.unwrap_err();
+    assert!(matches!(error, ConnectError::NoPath { .. }), "to be tried again: {error}");
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::rename(&away, &file).unwrap();
+    let session = connect(world.config(world.paths(1))).await.unwrap();
+    round_trip(&session, 1 << 16, 1).await;
+}

@@ -23,6 +23,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Close code of sessions whose credential has limits that cannot be kept.
 const CLOSE_LIMITS: u32 = 0x21;
 
+/// Connections that one session may be making at a time; more wait for their turn. Targets that never
+/// answer hold these up for seconds, and must not hold up other sessions.
+const SESSION_DIALS_MAX: usize = 64;
+
 /// What all sessions share.
 pub(super) struct Exit {
     /// Reaches targets.
@@ -35,13 +39,22 @@ pub(super) struct Exit {
     pub(super) sending: SendingReport,
 }
 
+/// What the streams of one session share.
+struct Share {
+    exit: Arc<Exit>,
+    bench: BenchHost,
+    allowance: Arc<Allowance>,
+    /// Bounds the connections that are being made for it.
+    dials: Semaphore,
+}
+
 /// Serves a session's streams until the session is over.
 pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
     let source: ReportSource = {
         let session = session.clone();
         Arc::new(move || Some(report(&session)))
     };
-    let bench = Arc::new(BenchHost::new(source, exit.sending.clone()));
+    let bench = BenchHost::new(source, exit.sending.clone());
     let allowance = match session.credential().map(|credential| exit.allowances.of(credential)) {
         Some(Ok(allowance)) => allowance,
         Some(Err(error)) => {
@@ -50,12 +63,13 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         }
         None => Arc::default(),
     };
+    let dials = Semaphore::new(SESSION_DIALS_MAX);
+    let share = Arc::new(Share { exit, bench, allowance, dials });
     let mut streams = JoinSet::new();
     while let Some(stream) = session.accept_stream().await {
-        let (exit, bench) = (Arc::clone(&exit), Arc::clone(&bench));
-        let allowance = Arc::clone(&allowance);
+        let share = Arc::clone(&share);
         streams.spawn(async move {
-            if let Err(error) = serve_stream(stream, &exit, &bench, &allowance).await {
+            if let Err(error) = serve_stream(stream, &share).await {
                 tracing::debug!(%error, "a stream ended early");
             }
         });
@@ -63,12 +77,8 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
     }
 }
 
-async fn serve_stream(
-    mut stream: Stream,
-    exit: &Exit,
-    bench: &BenchHost,
-    allowance: &Allowance,
-) -> Result<(), ServiceError> {
+async fn serve_stream(mut stream: Stream, share: &Share) -> Result<(), ServiceError> {
+    let Share { bench, allowance, .. } = share;
     let request = match tokio::time::timeout(REQUEST_TIMEOUT, read_request(&mut stream)).await {
         Ok(Ok(request)) => request,
         Ok(Err(error)) => return refuse_malformed(stream, error).await,
@@ -78,7 +88,7 @@ async fn serve_stream(
         return refuse(&mut stream, FailureCode::NotAllowed, error.to_string()).await;
     }
     match request {
-        Request::Connect(request) => connect(stream, exit, &request, allowance).await,
+        Request::Connect(request) => connect(stream, share, &request).await,
         _ if allowance.is_limited() => {
             let reason = "measurements are not for a credential with limits".to_owned();
             refuse(&mut stream, FailureCode::NotAllowed, reason).await
@@ -109,13 +119,14 @@ async fn refuse(
 
 async fn connect(
     mut stream: Stream,
-    exit: &Exit,
+    share: &Share,
     request: &ConnectRequest,
-    allowance: &Allowance,
 ) -> Result<(), ServiceError> {
-    let dialled = match exit.dials.acquire().await {
-        Ok(_permit) => exit.dialer.dial(&request.host, request.port, allowance).await,
-        Err(_) => return Ok(()),
+    let Share { exit, allowance, dials, .. } = share;
+    // The session's own turn comes first, so that what waits here holds up nobody else.
+    let dialled = match (dials.acquire().await, exit.dials.acquire().await) {
+        (Ok(_turn), Ok(_permit)) => exit.dialer.dial(&request.host, request.port, allowance).await,
+        _ => return Ok(()),
     };
     let connection = match dialled {
         Ok(connection) => connection,

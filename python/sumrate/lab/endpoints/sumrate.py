@@ -38,8 +38,21 @@ def path_options(links: Sequence[Link]) -> list[str]:
     return options
 
 
-def serve(site: Site, *options: str) -> Process:
-    """Starts `sumrate serve` and waits until it has written the join link."""
+def serve(
+    site: Site,
+    *options: str,
+    prefix: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> Process:
+    """Starts `sumrate serve` and waits until it has written the join link.
+
+    Args:
+        site: where it runs.
+        options: further flags.
+        prefix: what the command line begins with.
+        env: further environment variables.
+
+    """
     link_file = link_file_of(site)
     link_file.unlink(missing_ok=True)
     advertised: list[str] = []
@@ -47,7 +60,7 @@ def serve(site: Site, *options: str) -> Process:
         advertised += ["--advertise", f"{link.server_ip}:{SERVER_PORT}"]
     process = Process(
         [
-            *(str(program("sumrate")), "serve", "--listen", f"0.0.0.0:{SERVER_PORT}"),
+            *(*prefix, str(program("sumrate")), "serve", "--listen", f"0.0.0.0:{SERVER_PORT}"),
             *(*advertised, "--state", str(site.folder / "server-state")),
             *("--link-file", str(link_file), "--allow", f"{SERVICE_IP}/32"),
             *("--status-socket", str(status_socket(site, "serve"))),
@@ -55,6 +68,7 @@ def serve(site: Site, *options: str) -> Process:
         ],
         log=site.folder / "serve.log",
         host=site.server,
+        env=dict(env or {}),
     )
     process.wait_until(link_file.exists, "the join link is written")
     return process
@@ -78,20 +92,42 @@ def status(site: Site, role: str) -> dict[str, Any]:
     return answer
 
 
-def up(site: Site, *options: str) -> Process:
-    """Starts `sumrate up` over all links and waits until its proxy serves."""
-    ready = site.folder / "up.ready"
+def up(
+    site: Site,
+    *options: str,
+    name: str = "up",
+    socks_port: int = SOCKS_PORT,
+    paths: Sequence[str] | None = None,
+    link_file: Path | None = None,
+    prefix: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> Process:
+    """Starts `sumrate up` and waits until its proxy serves.
+
+    Args:
+        site: where it runs.
+        options: further flags.
+        name: what its log and status socket are called, where there are several.
+        socks_port: port of its SOCKS5 proxy.
+        paths: options that name its paths; all links if absent.
+        link_file: the file with its join link, if not the server's own.
+        prefix: what the command line begins with.
+        env: further environment variables.
+
+    """
+    ready = site.folder / f"{name}.ready"
     ready.unlink(missing_ok=True)
     process = Process(
         [
-            *(str(program("sumrate")), "up", f"@{link_file_of(site)}"),
-            *path_options(site.links),
-            *("--socks", f"127.0.0.1:{SOCKS_PORT}", "--cc", site.congestion_control),
-            *("--status-socket", str(status_socket(site, "up"))),
+            *(*prefix, str(program("sumrate")), "up", f"@{link_file or link_file_of(site)}"),
+            *(path_options(site.links) if paths is None else paths),
+            *("--socks", f"127.0.0.1:{socks_port}", "--cc", site.congestion_control),
+            *("--status-socket", str(status_socket(site, name))),
             *("--ready-file", str(ready), *options),
         ],
-        log=site.folder / "up.log",
+        log=site.folder / f"{name}.log",
         host=site.client,
+        env=dict(env or {}),
     )
     process.wait_until(ready.exists, "the proxy serves")
     return process

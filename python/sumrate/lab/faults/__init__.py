@@ -1,0 +1,1 @@
+"""Real faults on real sockets: what is made to fail, what is measured meanwhile, and a soak."""

@@ -1,0 +1,169 @@
+"""A hostile program: `python -m sumrate.lab.faults.attacker KIND ...`; runs until it is stopped.
+
+Strangers at the server's port: `garbage` (random bytes), `drip` (a handshake that never ends, a
+byte at a time), `half-open` (half a handshake, then silence), `silent-reader` (a handshake's first
+record, and nothing is read). Programs of a client, through its SOCKS5 proxy: `flood` (streams to
+`--target`, which get data, as many as can be had).
+
+Connections that are closed by the other side are replaced until `--total` were made. The status
+file says how many were made, closed, answered, and are held.
+"""
+
+import argparse
+import errno
+import json
+import random
+import select
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from sumrate.lab.faults.origin import raise_descriptors
+from sumrate.lab.stream.socks import NO_AUTHENTICATION, VERSION, request
+
+TLS_HELLO = bytes.fromhex("1603010200010001fc0303")
+"""The beginning of a TLS ClientHello of 512 bytes."""
+AT_ONCE = 250
+"""Connections that are begun without looking at the others."""
+PAUSE_S = 0.05
+GREETING_ANSWER, REQUEST_ANSWER = 2, 10
+"""Bytes of the proxy's answers to the two messages, with an IPv4 address."""
+
+Talk = Callable[[socket.socket], bytes]
+
+
+def talks(kind: str, target: tuple[str, int], generator: random.Random) -> tuple[Talk, Talk]:
+    """What is said first on a connection, and every time it is looked at."""
+    greeting = bytes([VERSION, 1, NO_AUTHENTICATION])
+    nothing: Talk = lambda _connection: b""  # noqa: E731  (one of a table)
+    return {
+        "garbage": (nothing, lambda _c: generator.randbytes(4096)),
+        "drip": (lambda _c: TLS_HELLO, lambda _c: b"\0"),
+        "half-open": (lambda _c: TLS_HELLO, nothing),
+        "silent-reader": (nothing, lambda _c: TLS_HELLO),
+        "flood": (lambda _c: greeting + request(*target), lambda _c: bytes(4096)),
+    }[kind]
+
+
+class Attack:
+    """Many connections at once, in one thread."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        """Prepares the attack."""
+        self.args = args
+        target, _, port = args.target.rpartition(":")
+        generator = random.Random(args.seed)
+        self.first, self.again = talks(args.kind, (target, int(port or 0)), generator)
+        self.held: dict[int, socket.socket] = {}
+        self.answers: Counter[int] = Counter()
+        self.poll = select.poll()
+        self.count = Counter(made=0, closed=0, answered=0, failed=0)
+
+    def run(self) -> None:
+        """Attacks until the process is stopped."""
+        while True:
+            self.open_more()
+            self.look()
+            for connection in list(self.held.values()):
+                self.say(connection, self.again(connection))
+            self.report()
+            time.sleep(PAUSE_S)
+
+    def open_more(self) -> None:
+        """Begins more connections, from each source address in turn."""
+        args = self.args
+        for _ in range(AT_ONCE):
+            if len(self.held) >= args.connections or self.count["made"] >= args.total:
+                return
+            connection = socket.socket()
+            connection.setblocking(False)
+            source = args.source[self.count["made"] % len(args.source)] if args.source else ""
+            try:
+                connection.bind((source, 0))
+                answer = connection.connect_ex((args.address, args.port))
+            except OSError as error:
+                answer = error.errno or errno.EIO
+            if answer not in (0, errno.EINPROGRESS):
+                connection.close()
+                self.count["failed"] += 1
+                return
+            self.count["made"] += 1
+            self.held[connection.fileno()] = connection
+            self.poll.register(connection, select.POLLIN | select.POLLRDHUP | select.POLLOUT)
+
+    def look(self) -> None:
+        """Says the first word where a connection is new, notes answers and ends."""
+        for number, event in self.poll.poll(0):
+            connection = self.held[number]
+            if event & (select.POLLERR | select.POLLHUP):
+                self.drop(connection)
+            elif event & select.POLLOUT:
+                events = select.POLLIN | select.POLLRDHUP
+                self.poll.modify(connection, 0 if self.args.kind == "silent-reader" else events)
+                self.say(connection, self.first(connection))
+            elif event & select.POLLIN:
+                self.hear(connection)
+
+    def hear(self, connection: socket.socket) -> None:
+        """Reads; through a proxy, the end of its second answer is what is counted."""
+        try:
+            data = connection.recv(4096)
+        except OSError:
+            data = b""
+        if not data:
+            return self.drop(connection)
+        number = connection.fileno()
+        before = self.answers[number]
+        self.answers[number] += len(data)
+        whole = GREETING_ANSWER + REQUEST_ANSWER
+        self.count["answered"] += before < whole <= self.answers[number]
+        return None
+
+    def say(self, connection: socket.socket, data: bytes) -> None:
+        """Sends what fits; a connection that takes nothing more is left alone."""
+        if not data:
+            return
+        try:
+            connection.send(data)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.drop(connection)
+
+    def drop(self, connection: socket.socket) -> None:
+        """The other side has ended it."""
+        number = connection.fileno()
+        if self.held.pop(number, None) is not None:
+            self.poll.unregister(number)
+            del self.answers[number]
+            connection.close()
+            self.count["closed"] += 1
+
+    def report(self) -> None:
+        """Writes the status file, whole."""
+        partial = self.args.status.with_suffix(".part")
+        partial.write_text(json.dumps({**self.count, "held": len(self.held)}), encoding="ascii")
+        partial.replace(self.args.status)
+
+
+def main() -> None:
+    """Attacks until the process is stopped."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind")
+    parser.add_argument("address")
+    parser.add_argument("port", type=int)
+    parser.add_argument("status", type=Path)
+    parser.add_argument("--connections", type=int, default=300, help="at once")
+    parser.add_argument("--total", type=int, default=1 << 40, help="in all")
+    parser.add_argument("--source", action="append", default=[], help="repeat for several")
+    parser.add_argument("--target", default="", help="for flood: ADDRESS:PORT behind the exit")
+    parser.add_argument("--seed", type=int, default=5)
+    args = parser.parse_args()
+    raise_descriptors()
+    Attack(args).run()
+
+
+if __name__ == "__main__":
+    main()

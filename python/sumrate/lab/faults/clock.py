@@ -1,0 +1,64 @@
+"""A fault of the clock: the time of day jumps, as libfaketime has it (Debian package faketime)."""
+
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from sumrate.lab.endpoints.sumrate import SERVER_PORT
+from sumrate.lab.faults.fault import VICTIM, Fault, proven
+from sumrate.lab.faults.world import World
+
+STEPS = ("+3650d", "-3650d", "+0")
+"""Years ahead, years back, and the right time again."""
+FILE = "/run/sumrate-clock"
+
+
+@cache
+def library() -> Path | None:
+    """libfaketime, if it is installed."""
+    places = (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib"))
+    return next((p for folder in places for p in folder.glob("**/libfaketimeMT.so.1")), None)
+
+
+def environment() -> dict[str, str]:
+    """What lets the clock of a process be set by a file; empty without libfaketime.
+
+    The monotonic clock, by which timers run, is never stepped by a kernel and is left alone.
+    """
+    found = library()
+    if found is None:
+        return {}
+    Path(FILE).write_text(STEPS[-1], encoding="ascii")
+    return {
+        "LD_PRELOAD": str(found),
+        "FAKETIME_TIMESTAMP_FILE": FILE,
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+        "SUMRATE_LOG": "debug",
+    }
+
+
+def clock_stepped(world: World, hold_s: float) -> Mapping[str, int]:
+    """The clock of server and clients jumps by ten years; paths break and come back meanwhile."""
+    link = world.clients[VICTIM].member.links[0]
+    log = world.bench.folder / "serve.log"
+    before = _years(log)
+    for step in STEPS:
+        Path(FILE).write_text(step, encoding="ascii")
+        kill = ["ss", "-K", "dst", link.server_ip, "dport", "=", f":{SERVER_PORT}"]
+        world.bench.client.run(kill)
+        world.wait_delivered(VICTIM, 1 << 20)
+        time.sleep(hold_s)
+        world.wait_whole(VICTIM)
+    return proven(years_seen_in_the_log=len(_years(log) - before))
+
+
+def _years(log: Path) -> set[str]:
+    """The years in which lines of a log were written."""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    return {line[:4] for line in text.splitlines() if line[:4].isdigit()}
+
+
+FAULTS = (Fault("clock-stepped", "the time of day jumps by ten years, and back", clock_stepped),)

@@ -1,0 +1,41 @@
+"""What a fault is."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sumrate.lab.faults.world import World
+
+VICTIM = "victim"
+BYSTANDER = "bystander"
+
+
+class FaultNotMadeError(RuntimeError):
+    """What was to fail did not: a run without its fault shows nothing."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One way to fail, made on the client `victim` or on the server."""
+
+    name: str
+    what: str
+    """One line for a table."""
+    inject: Callable[[World, float], Mapping[str, int]]
+    """Makes the fault, lets it last for some seconds and ends it.
+
+    Gives what was counted of it, by name, each above zero: proof that it happened. Raises
+    FaultNotMadeError if it did not.
+    """
+    may_break: Literal["nothing", "victim", "everything"] = "nothing"
+    """Whose transfers may fail, if their programs are told."""
+    stops_everybody: bool = False
+    """It is made on the server, so that the other client's goodput says nothing."""
+
+
+def proven(**counts: int) -> Mapping[str, int]:
+    """The counts, if all are above zero; raises FaultNotMadeError otherwise."""
+    missing = [name for name, count in counts.items() if count <= 0]
+    if missing:
+        raise FaultNotMadeError(f"nothing happened: {', '.join(missing)} is 0")
+    return counts

@@ -1,0 +1,183 @@
+"""Hostile peers: strangers at the server's port, a client that floods, a target that is silent."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from sumrate.lab.endpoints.sumrate import SERVER_PORT, up
+from sumrate.lab.faults.fault import BYSTANDER, Fault, proven
+from sumrate.lab.faults.world import ATTACK, PATIENCE_S, SILENT_PORT, World
+from sumrate.lab.process import Process
+from sumrate.lab.scene import SERVICE_IP
+
+HALF_OPEN = 10_000
+SOURCES = 40
+"""Addresses that strangers come from: 40 times what the server takes of one is more than it takes
+in all."""
+FIRST_SOURCE = 100
+DRIPPING = 600
+FLOOD = 2000
+"""Streams of one client at once."""
+UNANSWERED = 700
+"""Connections that are asked for at once and never answered: more than the exit dials at a time."""
+DROPPED_PORT = 8092
+FLOODER_SOCKS = 1099
+
+
+class Attack:
+    """A running attacker and its counts."""
+
+    def __init__(self, process: Process, state: Path) -> None:
+        """Takes over a process that writes its status there."""
+        self.process = process
+        self._state = state
+
+    def counts(self) -> dict[str, int]:
+        """What it has counted so far."""
+        found: dict[str, int] = json.loads(self._state.read_text(encoding="ascii"))
+        return found
+
+    def wait(self, name: str, count: int) -> None:
+        """Waits until a count is reached."""
+        self.process.wait_until(lambda: self.counts()[name] >= count, f"{count} {name}", PATIENCE_S)
+
+
+@contextmanager
+def attack(world: World, kind: str, address: str, port: int, *options: str) -> Iterator[Attack]:
+    """An attacker on the client's host, from when it has begun until the end of the block."""
+    state = world.bench.folder / "attack.json"
+    state.unlink(missing_ok=True)
+    with world.run_python(
+        "attacker", kind, address, str(port), str(state), *options, log="attack.log"
+    ) as process:
+        process.wait_until(state.exists, "the attack has begun", PATIENCE_S)
+        yield Attack(process, state)
+
+
+@contextmanager
+def _sources(world: World) -> Iterator[list[str]]:
+    """Many addresses on the attackers' wire, as options."""
+    network = ATTACK.client_ip.rpartition(".")[0]
+    addresses = [f"{network}.{FIRST_SOURCE + i}" for i in range(SOURCES)]
+    add = "".join(f"address add {a}/24 dev {ATTACK.interface}\n" for a in addresses)
+    batch = world.bench.folder / "addresses"
+    batch.write_text(add, encoding="ascii")
+    world.bench.client.run(["ip", "-batch", str(batch)])
+    try:
+        yield [part for address in addresses for part in ("--source", address)]
+    finally:
+        batch.write_text(add.replace("address add", "address delete"), encoding="ascii")
+        world.bench.client.run(["ip", "-batch", str(batch)])
+
+
+def half_open(world: World, hold_s: float) -> Mapping[str, int]:
+    """10,000 handshakes are begun from 40 addresses and never finished."""
+    total = ("--connections", str(HALF_OPEN), "--total", str(HALF_OPEN))
+    with (
+        _sources(world) as sources,
+        attack(world, "half-open", ATTACK.server_ip, SERVER_PORT, *total, *sources) as running,
+    ):
+        running.wait("made", HALF_OPEN)
+        time.sleep(hold_s)
+        counts = running.counts()
+    return proven(handshakes=counts["made"], ended_by_the_server=counts["closed"])
+
+
+def slow_loris(world: World, hold_s: float) -> Mapping[str, int]:
+    """Hundreds of handshakes arrive a byte at a time, for longer than a handshake may take."""
+    many = ("--connections", str(DRIPPING))
+    with (
+        _sources(world) as sources,
+        attack(world, "drip", ATTACK.server_ip, SERVER_PORT, *many, *sources) as running,
+    ):
+        running.wait("made", DRIPPING)
+        running.wait("closed", 1)
+        time.sleep(hold_s)
+        counts = running.counts()
+    return proven(handshakes=counts["made"], ended_by_the_server=counts["closed"])
+
+
+@contextmanager
+def _flooder(world: World) -> Iterator[Process]:
+    """A client of the attackers' own, with a valid credential."""
+    path = ["--path", f"attack={ATTACK.interface}@{ATTACK.server_ip}:{SERVER_PORT}"]
+    options = ("--max-connections", "8192")
+    with up(world.bench, *options, name="flooder", socks_port=FLOODER_SOCKS, paths=path) as process:
+        yield process
+
+
+def stream_flood(world: World, hold_s: float) -> Mapping[str, int]:
+    """A client opens thousands of streams to a target that accepts, and never reads or answers."""
+    target = f"{SERVICE_IP}:{SILENT_PORT}"
+    many = ("--connections", str(FLOOD), "--target", target)
+    with (
+        _flooder(world),
+        attack(world, "flood", "127.0.0.1", FLOODER_SOCKS, *many) as running,
+    ):
+        running.wait("answered", FLOOD)
+        time.sleep(hold_s)
+        counts = running.counts()
+    return proven(streams=counts["answered"])
+
+
+def silent_target(world: World, hold_s: float) -> Mapping[str, int]:
+    """A client asks for more connections to a target that never answers than the exit may dial.
+
+    Another client's programs connect to theirs before the first of those is given up.
+    """
+    rule = f"tcp dport {DROPPED_PORT} counter drop"
+    nft = world.bench.server.run
+    nft(["nft", "add", "table", "inet", "silent"])
+    nft(
+        [
+            "nft",
+            "add",
+            "chain",
+            "inet",
+            "silent",
+            "input",
+            "{ type filter hook input priority 0 ; }",
+        ]
+    )
+    nft(["nft", "add", "rule", "inet", "silent", "input", *rule.split()])
+    many = ("--connections", str(UNANSWERED), "--target", f"{SERVICE_IP}:{DROPPED_PORT}")
+    try:
+        with (
+            _flooder(world),
+            attack(world, "flood", "127.0.0.1", FLOODER_SOCKS, *many) as running,
+        ):
+            running.wait("made", UNANSWERED)
+            running.process.wait_until(lambda: bool(_dialling(world)), "the exit dials", PATIENCE_S)
+            first = _dialling(world)
+            with world.fetch(world.clients[BYSTANDER].socks_port) as fetched:
+                running.process.wait_until(
+                    lambda: fetched() or not first <= _dialling(world),
+                    "another client's new connection, or the end of a first attempt",
+                    PATIENCE_S,
+                )
+                still = first <= _dialling(world)
+            time.sleep(hold_s)
+            unanswered = running.counts()["held"]
+    finally:
+        nft(["nft", "delete", "table", "inet", "silent"])
+    return proven(connections=unanswered, served_before_any_was_given_up=int(still))
+
+
+def _dialling(world: World) -> set[str]:
+    """Local ports of the connections that the exit attempts."""
+    query = ["ss", "-Htn", "state", "syn-sent", "dport", "=", f":{DROPPED_PORT}"]
+    lines = world.bench.server.run(query).splitlines()
+    return {line.split()[2].rpartition(":")[2] for line in lines}
+
+
+FAULTS = (
+    Fault("half-open-handshakes", "10,000 handshakes begun from 40 addresses, none finished",
+          half_open),
+    Fault("slow-loris", "600 handshakes, a byte at a time", slow_loris),
+    Fault("stream-flood", "a client opens 2,000 streams to a target that never reads",
+          stream_flood),
+    Fault("silent-target", "a client asks for 700 connections that are never answered",
+          silent_target),
+)  # fmt: skip

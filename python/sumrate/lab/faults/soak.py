@@ -1,0 +1,143 @@
+"""Random traffic under random faults for a long time: `sumrate-lab soak`."""
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.faults.bench import wire
+from sumrate.lab.faults.campaign import CLOCK, Account, Findings
+from sumrate.lab.faults.catalogue import FAULTS
+from sumrate.lab.faults.fault import BYSTANDER, VICTIM, FaultNotMadeError
+from sumrate.lab.faults.growth import Growth
+from sumrate.lab.faults.timeline import Timeline
+from sumrate.lab.faults.trial import Idle, attempt, newly_ended
+from sumrate.lab.faults.world import ATTACK, ETHERNET, WIFI, WIGIG, Load, Member, World, world
+from sumrate.lab.links import Link
+from sumrate.lab.results import Progress
+
+LTE: Link = wire("lte", 5, 30.0)
+MEMBERS = (
+    Member(VICTIM, (WIFI, WIGIG), Load(4, 1 << 10, 64 << 20, "both", pause=True)),
+    Member(BYSTANDER, (ETHERNET,), Load(3, 1 << 10, 16 << 20, "both", pause=True)),
+    Member("short-flows", (LTE,), Load(4, 200, 1 << 17, "both", pause=True)),
+)
+"""Long and short transfers, up and down, over two radios, one, and a slow one."""
+HOLD_S = (0.2, 4.0)
+QUIET_S = (0.0, 3.0)
+"""Between two faults."""
+WARM_UP = 0.25
+"""Share of the time in which the server may be killed; growth is measured in the rest, in which
+every process lives."""
+JUDGED_S = 900.0
+"""In a shorter run buffers still grow to what the traffic needs, which looks like a leak."""
+KILLED = "server-killed"
+
+
+@dataclass
+class Soak:
+    """What a soak came to."""
+
+    seed: int
+    time_s: float
+    accounts: dict[str, Account] = field(default_factory=dict)
+    without_effect: Counter[str] = field(default_factory=Counter)
+    findings: Findings = field(default_factory=Findings)
+    slopes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lasted_s: float = 0.0
+
+    def growing(self) -> list[str]:
+        """Processes and quantities that grow; none where the run was too short to say."""
+        if self.time_s < JUDGED_S:
+            return []
+        return [
+            f"{name}: {quantity}"
+            for name, quantities in self.slopes.items()
+            for quantity, seen in quantities.items()
+            if seen["grows"]
+        ]
+
+    def sound(self) -> bool:
+        """Whether nothing was lost, nothing crashed and nothing grows."""
+        return self.findings.sound() and not self.growing()
+
+    def report(self) -> dict[str, Any]:
+        """For a file and for a table."""
+        return {
+            "seed": self.seed,
+            "lasted_s": round(self.lasted_s),
+            "faults": {
+                # Everybody's traffic is random: how much of it there was says nothing.
+                name: {**account.row(FAULTS[name]), "others_ratio": None}
+                for name, account in sorted(self.accounts.items())
+            },
+            "without_effect": dict(self.without_effect),
+            **self.findings.report(),
+            "growth": self.slopes,
+            "growing": self.growing(),
+        }
+
+
+def soak(folder: Path, time_s: float, seed: int, progress: Progress) -> Soak:
+    """Runs for about `time_s` seconds.
+
+    Raises:
+        ProcessFailedError: a process ended, or something did not recover.
+
+    """
+    kept = Soak(seed, time_s)
+    generator = random.Random(seed)
+    folder.mkdir(parents=True)
+    with world(folder, MEMBERS, seed=seed, spare=(ATTACK,)) as built:
+        idle = Idle(built)
+        built.start_pumps()
+        processes = built.daemons()
+        began = time.monotonic()
+        with Timeline(built) as timeline, Growth(processes) as growth:
+            warm = False
+            while (elapsed := time.monotonic() - began) < time_s:
+                if not warm and elapsed > WARM_UP * time_s:
+                    warm = True
+                    growth.begin()
+                progress.left_s = time_s - elapsed
+                name = _draw(generator, warm=warm)
+                made = sum(len(account.trials) for account in kept.accounts.values())
+                gigabytes = sum(built.delivered(client) for client in built.clients) / 1e9
+                progress.show(f"soak: {made} faults, {gigabytes:.1f} GB, now {name}")
+                _one(kept, built, timeline, name, generator)
+                processes.update(built.daemons())
+            kept.slopes = growth.slopes()
+            kept.findings.leave(built, timeline, idle)
+        kept.lasted_s = time.monotonic() - began
+    return kept
+
+
+def _draw(generator: random.Random, *, warm: bool) -> str:
+    names = [name for name in FAULTS if name != CLOCK and not (warm and name == KILLED)]
+    return generator.choice(names)
+
+
+def _one(
+    kept: Soak,
+    built: World,
+    timeline: Timeline,
+    name: str,
+    generator: random.Random,
+) -> None:
+    """One fault, and a quiet time after it."""
+    before = sum(built.delivered(client) for client in built.clients)
+    hold_s = generator.uniform(*HOLD_S)
+    quiet_s = generator.uniform(*QUIET_S)
+    try:
+        trial = attempt(built, timeline, FAULTS[name], hold_s)
+    except FaultNotMadeError:
+        kept.without_effect[name] += 1
+    else:
+        books = newly_ended(built)
+        kept.findings.books.add(books)
+        delivered = sum(built.delivered(client) for client in built.clients) - before
+        kept.accounts.setdefault(name, Account()).enter(trial, delivered, books)
+    timeline.forget()
+    time.sleep(quiet_s)

@@ -1,0 +1,89 @@
+"""What every client was delivered at which time, and the most descriptors that were open."""
+
+import bisect
+import itertools
+import threading
+import time
+from contextlib import suppress
+from typing import Self
+
+from sumrate.lab.faults.confinement import descriptors
+from sumrate.lab.faults.world import World
+
+SAMPLE_S = 0.01
+LOOK_S = 0.1
+"""How often descriptors are counted."""
+
+
+class Timeline:
+    """Samples the deliveries of all clients in a thread of its own; times are time.monotonic()."""
+
+    def __init__(self, world: World) -> None:
+        """Prepares it; `with` starts and ends it."""
+        self._world = world
+        self._times: dict[str, list[float]] = {name: [] for name in world.clients}
+        self._bytes: dict[str, list[int]] = {name: [] for name in world.clients}
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.most_descriptors: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        """Starts sampling."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Ends it."""
+        self._over.set()
+        self._thread.join()
+
+    def forget(self) -> None:
+        """Forgets all deliveries so far."""
+        with self._lock:
+            for name in self._times:
+                del self._times[name][:-1], self._bytes[name][:-1]
+
+    def goodput_mbps(self, name: str, begin: float, end: float) -> float:
+        """Mean goodput of a client in an interval, in Mbit/s."""
+        return (self._at(name, end) - self._at(name, begin)) * 8e-6 / (end - begin)
+
+    def longest_stall(self, name: str, begin: float, end: float) -> float:
+        """Longest time in seconds in which nothing was delivered, within an interval."""
+        with self._lock:
+            grown = [t for t in self._times[name] if begin < t < end]
+        edges = [begin, *grown, end]
+        return max(b - a for a, b in itertools.pairwise(edges))
+
+    def first_after(self, name: str, at: float) -> float | None:
+        """When a client was next delivered something; None if it was not yet."""
+        with self._lock:
+            times = self._times[name]
+            found = bisect.bisect_right(times, at)
+            return times[found] if found < len(times) else None
+
+    def _at(self, name: str, at: float) -> int:
+        with self._lock:
+            found = bisect.bisect_right(self._times[name], at)
+            return self._bytes[name][found - 1] if found else 0
+
+    def _run(self) -> None:
+        looked = 0.0
+        while not self._over.wait(SAMPLE_S):
+            for name in self._times:
+                size = self._world.delivered(name)
+                now = time.monotonic()
+                with self._lock:
+                    sizes = self._bytes[name]
+                    if size > (sizes[-1] if sizes else 0):
+                        sizes.append(size)
+                        self._times[name].append(now)
+            if time.monotonic() - looked > LOOK_S:
+                looked = time.monotonic()
+                self._look()
+
+    def _look(self) -> None:
+        for name, process in self._world.daemons().items():
+            with suppress(OSError):  # it was killed
+                most = max(self.most_descriptors.get(name, 0), descriptors(process))
+                self.most_descriptors[name] = most

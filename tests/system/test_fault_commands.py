@@ -1,0 +1,66 @@
+"""`sumrate-lab faults` and `soak`: reports, refusals, and a Ctrl-C that leaves nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.system.scenario import isolated, needs_sumrate
+from tests.system.test_demo import lab
+from tests.system.test_isolation import descendants, wait_until_gone
+
+pytestmark = [pytest.mark.system, needs_sumrate]
+
+
+def test_faults_are_reported(repository: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report.json"
+    chosen = ("--fault", "reset-injection", "--fault", "server-killed")
+    done = lab(repository, "faults", "--rounds", "1", *chosen, "--output", str(output), "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(output.read_text(encoding="utf-8"))
+    assert report == json.loads(done.stdout)
+    assert report["schema"] == "sumrate.lab.faults.v1"
+    assert report["bytes_lost"] == 0 < report["bytes"]
+    assert {name: row["injected"] for name, row in report["faults"].items()} == {
+        "reset-injection": 1,
+        "server-killed": 1,
+    }
+    assert report["faults"]["server-killed"]["others_ratio"] is None, "it stops everybody"
+    assert str(repository) not in output.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("faults", "--rounds", "0"), ("faults", "--fault", "x"), ("soak", "--time", "1")]
+)
+def test_bad_input_is_refused_before_anything_starts(
+    repository: Path, arguments: tuple[str, ...]
+) -> None:
+    assert lab(repository, *arguments).returncode == 2
+
+
+def test_ctrl_c_ends_a_soak_and_leaves_nothing(repository: Path, tmp_path: Path) -> None:
+    isolated(lambda _scratch: None)  # skips where namespaces are refused
+    output = tmp_path / "report.json"
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "sumrate.lab", "soak", "--time", "600", "--output", str(output)],
+        env={**os.environ, "PYTHONPATH": str(repository / "python")},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(started := descendants(driver.pid)) < 9:  # inside, origin, server, 3 clients, 3 loads
+        assert driver.poll() is None, "it ended before everything was started"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGINT)
+    _, said = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert "everything that was started is gone" in said
+    wait_until_gone(started)
+    assert not output.exists(), "half a soak would look like a whole one"
