@@ -173,6 +173,12 @@ impl HandshakeMessage {
         out[start + 1..start + 3].copy_from_slice(&length.to_be_bytes());
     }
 
+    /// Whether this type of message is what a client begins with.
+    #[must_use]
+    pub fn is_request(kind: u8) -> bool {
+        matches!(kind, HELLO | JOIN)
+    }
+
     /// Reads the message at the start of `bytes`, with the bytes that it
     /// took; `None` if more are needed.
     ///

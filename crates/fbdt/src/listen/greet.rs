@@ -196,8 +196,10 @@ async fn turn_away(connection: Connection, error: WireError) -> Result<(), Hands
             tracing::info!(version, "a client is refused: this server speaks wire version 1");
             refuse(connection, VERSION).await
         }
-        WireError::Field { .. } => refuse(connection, MALFORMED).await,
-        WireError::Type(_) | WireError::Length { .. } => Err(error.into()),
+        WireError::Field { kind, .. } if HandshakeMessage::is_request(kind) => {
+            refuse(connection, MALFORMED).await
+        }
+        _ => Err(error.into()),
     }
 }
 
