@@ -84,13 +84,14 @@ fuzz: ## Run every fuzz target for TIME=30 seconds: out/fuzz/report.json
 tables: ## Write what the last soak, fuzz, faults and soak-real runs reached into docs/
 	$(PYTHON) tools/trust_tables.py $(foreach kind,soak fuzz faults soak-real,$(if $(wildcard out/$(kind)/report.json),--$(kind) out/$(kind)/report.json))
 
-lint: $(VENV)/installed ## Check format, lints (warnings are errors), types and layering
+lint: $(VENV)/installed ## Check format, lints (warnings are errors), types, layering and licences
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff format --check python tests tools
 	$(VENV)/bin/ruff check python tests tools
 	$(VENV)/bin/mypy
 	$(PYTHON) tools/check_layering.py
+	$(VENV)/bin/python tools/check_licences.py
 
 format: $(VENV)/installed ## Format Rust and Python
 	cargo fmt --all

@@ -21,6 +21,7 @@ pub mod tunnel;
 pub mod interfaces;
 pub mod interrupt;
 pub mod output;
+pub mod privileges;
 pub mod socket;
 
 use std::ffi::OsString;
@@ -40,7 +41,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to stdout and are no failure.
-            let _ = error.print();
+            let plain = error.render().to_string();
+            let _ = match output::without_secrets(&plain) {
+                harmless if harmless == plain => error.print(),
+                redacted => write!(std::io::stderr(), "{redacted}"),
+            };
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
@@ -58,7 +63,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         *flag |= cli.json;
         *flag
     });
-    match execute(command) {
+    match commands::prepare(&mut command).and_then(|()| execute(command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             report_error(&error, json);
@@ -111,9 +116,10 @@ fn report_error(error: &CommandError, json: bool) {
     if matches!(error, CommandError::Interrupted(_)) {
         return;
     }
-    let _ = writeln!(std::io::stderr(), "sumrate: {error}");
+    let report = error.report();
+    let _ = writeln!(std::io::stderr(), "sumrate: {}", report.message);
     if json {
-        let _ = output::json(&error.report());
+        let _ = output::json(&report);
     }
 }
 

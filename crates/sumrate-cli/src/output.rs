@@ -30,6 +30,22 @@ pub fn pretty_json<T: Serialize>(value: &T) -> io::Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
+/// The text without the credentials of join links, which users put where they do not belong: errors
+/// quote what they were given, and errors are logged.
+pub fn without_secrets(text: &str) -> String {
+    const FEWEST: usize = 20;
+    let is_secret = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    let mut parts = text.split("c=");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let length = part.bytes().take_while(|byte| is_secret(byte)).count();
+        let visible = if length < FEWEST { part } else { &part[length..] };
+        let mark = if length < FEWEST { "" } else { "<redacted>" };
+        shown.extend(["c=", mark, visible]);
+    }
+    shown
+}
+
 /// Takes a broken pipe for success.
 ///
 /// # Errors
@@ -63,10 +79,28 @@ pub fn write_private(path: &Path, content: &str) -> io::Result<()> {
     })
 }
 
+/// The mode of a regular file that others than its owner have access to.
+pub fn exposed_mode(found: &std::fs::Metadata) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = found.permissions().mode() & 0o777;
+    (found.is_file() && mode & 0o077 != 0).then_some(mode)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn credentials_of_links_are_taken_out_and_nothing_else() {
+        let secret = "EscYkP6FyA2W7DklTfVzJaXP4TJQ1UBe5fDeQcy12R8GdSq_RILACQ";
+        let said = format!("bad 'sumrate://h:1?v=1#k=KQu2&c={secret}' for '--path', c={secret}");
+        let expected = "bad 'sumrate://h:1?v=1#k=KQu2&c=<redacted>' for '--path', c=<redacted>";
+        assert_eq!(without_secrets(&said), expected);
+        for harmless in ["", "c=", "--cc=cubic", "src=1 c=é", "abc=short"] {
+            assert_eq!(without_secrets(harmless), harmless);
+        }
+    }
 
     #[test]
     fn private_files_are_private_and_whole() {

@@ -6,8 +6,8 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::WireError;
 use super::cursor::Cursor;
+use super::{VERSION, WireError};
 use crate::config::Limits;
 use crate::units::PathId;
 
@@ -78,11 +78,26 @@ pub enum RefuseCode {
     Busy,
     /// A field holds what it must not.
     Malformed,
+    /// A code that this version does not know; the reason says more.
+    Other(u8),
 }
 
 impl RefuseCode {
-    const ALL: [(Self, u8); 4] =
+    const KNOWN: [(Self, u8); 4] =
         [(Self::Version, 1), (Self::Authentication, 2), (Self::Busy, 3), (Self::Malformed, 4)];
+
+    fn value(self) -> u8 {
+        let known = Self::KNOWN.iter().find(|(code, _)| *code == self);
+        match (self, known) {
+            (Self::Other(value), _) => value,
+            (_, found) => found.map_or(0, |(_, value)| *value),
+        }
+    }
+
+    fn of_value(value: u8) -> Self {
+        let known = Self::KNOWN.iter().find(|(_, known)| *known == value);
+        known.map_or(Self::Other(value), |(code, _)| *code)
+    }
 }
 
 /// The server's refusal; it closes the connection behind it.
@@ -149,14 +164,19 @@ impl HandshakeMessage {
                 WELCOME
             }
             Self::Refused(refused) => {
-                let code = RefuseCode::ALL.iter().find(|(code, _)| *code == refused.code);
-                out.push(code.map_or(0, |(_, value)| *value));
+                out.push(refused.code.value());
                 out.extend_from_slice(cut(&refused.reason, MAX_LEN - 8));
                 REFUSED
             }
         };
         let length = (out.len() - start - 3) as u16;
         out[start + 1..start + 3].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// Whether this type of message is what a client begins with.
+    #[must_use]
+    pub fn is_request(kind: u8) -> bool {
+        matches!(kind, HELLO | JOIN)
     }
 
     /// Reads the message at the start of `bytes`, with the bytes that it
@@ -189,7 +209,7 @@ impl HandshakeMessage {
         let mut cursor = Cursor::new(kind, body);
         let message = match kind {
             HELLO => Self::Hello(Hello {
-                version: cursor.u16()?,
+                version: version(&mut cursor)?,
                 credential: cursor.array()?,
                 path: PathId(cursor.u8()?),
                 limits: limits(&mut cursor)?,
@@ -208,9 +228,7 @@ impl HandshakeMessage {
                 proof: cursor.array()?,
             }),
             REFUSED => {
-                let value = cursor.u8()?;
-                let code = RefuseCode::ALL.iter().find(|(_, v)| *v == value);
-                let (code, _) = *code.ok_or(cursor.field_error("code"))?;
+                let code = RefuseCode::of_value(cursor.u8()?);
                 Self::Refused(Refused { code, reason: text(&mut cursor, MAX_LEN, "reason")? })
             }
             other => return Err(WireError::Type(other)),
@@ -226,6 +244,14 @@ fn cut(text: &str, max: usize) -> &[u8] {
         end -= 1;
     }
     &text.as_bytes()[..end]
+}
+
+/// The version stands first in a Hello of every version, and says whether the rest can be read.
+fn version(cursor: &mut Cursor<'_>) -> Result<u16, WireError> {
+    match cursor.u16()? {
+        VERSION => Ok(VERSION),
+        other => Err(WireError::Version(other)),
+    }
 }
 
 fn limits(cursor: &mut Cursor<'_>) -> Result<Limits, WireError> {
@@ -318,6 +344,26 @@ mod tests {
             HandshakeMessage::decode(&bytes),
             Err(WireError::Field { kind: HELLO, field: "path name" })
         );
+    }
+
+    #[test]
+    fn a_hello_of_another_version_is_known_by_its_version_alone() {
+        for body in [&[0, 2][..], &[0, 2, 0xff, 0xff, 0xff], &[0, 0, 1], &[0x7f, 0xff]] {
+            let bytes = [&[HELLO, 0, body.len() as u8][..], body].concat();
+            let version = u16::from_be_bytes([body[0], body[1]]);
+            assert_eq!(HandshakeMessage::decode(&bytes), Err(WireError::Version(version)));
+        }
+    }
+
+    #[test]
+    fn a_refusal_with_a_code_of_a_later_version_is_still_read() {
+        let bytes = [REFUSED, 0, 5, 9, b'l', b'a', b't', b'e'];
+        let expected = Refused { code: RefuseCode::Other(9), reason: "late".into() };
+        let (message, _) = HandshakeMessage::decode(&bytes).unwrap().unwrap();
+        assert_eq!(message, HandshakeMessage::Refused(expected));
+        let mut again = Vec::new();
+        message.encode(&mut again);
+        assert_eq!(again, bytes);
     }
 
     proptest! {

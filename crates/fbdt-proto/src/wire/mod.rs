@@ -14,7 +14,7 @@ pub use decoder::FrameDecoder;
 pub use frame::{AckFrame, DATA_OVERHEAD, Frame, HEADER_LEN, MAX_ACK_RANGES, encode_data_header};
 pub use outgoing::Outgoing;
 
-/// Version of the wire format.
+/// Version of the wire format. Others are refused (`docs/protocol.md`, section 5).
 pub const VERSION: u16 = 1;
 
 /// Bytes that are no frame, handshake or control message.
@@ -39,4 +39,7 @@ pub enum WireError {
         /// The field.
         field: &'static str,
     },
+    /// A Hello of another version of the wire format.
+    #[error("wire version {0}, this end speaks version {VERSION}")]
+    Version(u16),
 }

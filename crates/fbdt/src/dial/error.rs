@@ -7,7 +7,7 @@ use fbdt_proto::wire::handshake::RefuseCode;
 
 use crate::socket::SocketError;
 use crate::subflow::{ConnectionError, HandshakeError};
-use crate::tls::{KEY_MISMATCH, RecordError, TlsConfigError};
+use crate::tls::{KEY_MISMATCH, NO_COMMON_VERSION, RecordError, TlsConfigError};
 
 /// What became of one path's attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,14 +70,24 @@ pub enum ConnectError {
         "the server does not know the credential's secret; the address belongs to somebody else, or the link is damaged"
     )]
     WrongProof,
+    /// Client and server have no version of the wire format in common.
+    #[error("{NO_COMMON_VERSION}")]
+    NoCommonVersion,
     /// The server refused.
-    #[error("the server refused ({code:?}): {reason}; a revoked credential needs a new link")]
+    #[error("the server refused ({code:?}): {reason}{}", refusal_advice(*.code))]
     Refused {
         /// Why, as a code.
         code: RefuseCode,
         /// Why, in words.
         reason: String,
     },
+}
+
+fn refusal_advice(code: RefuseCode) -> &'static str {
+    match code {
+        RefuseCode::Authentication => "; a revoked credential needs a new link",
+        _ => "",
+    }
 }
 
 fn list(failures: &[PathFailure]) -> String {
@@ -117,6 +127,9 @@ impl DialError {
         match error {
             HandshakeError::Connection(ConnectionError::Record(RecordError::KeyMismatch)) => {
                 Some(ConnectError::WrongKey)
+            }
+            HandshakeError::Connection(ConnectionError::Record(RecordError::NoCommonVersion)) => {
+                Some(ConnectError::NoCommonVersion)
             }
             HandshakeError::Proof => Some(ConnectError::WrongProof),
             HandshakeError::Refused { code, reason } if *code != RefuseCode::Busy => {

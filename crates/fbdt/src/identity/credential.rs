@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::secret::{RandomError, Secret, fill_random};
+use super::state::FILE_VERSION;
 
 /// Public name of a credential: 8 random bytes, printed as 16 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -112,7 +113,7 @@ pub struct CredentialInfo {
     pub limits: CredentialLimits,
 }
 
-/// The JSON form of a credential file, version 1.
+/// The JSON form of a credential file, version [`FILE_VERSION`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CredentialFile {
@@ -128,7 +129,7 @@ pub(crate) struct CredentialFile {
 impl From<&Credential> for CredentialFile {
     fn from(credential: &Credential) -> Self {
         Self {
-            version: 1,
+            version: FILE_VERSION,
             id: credential.id.to_string(),
             secret: credential.secret.to_base64(),
             name: credential.name.clone(),
@@ -141,9 +142,6 @@ impl From<&Credential> for CredentialFile {
 impl CredentialFile {
     /// The credential, or which field of the file is wrong.
     pub(crate) fn into_credential(self) -> Result<Credential, &'static str> {
-        if self.version != 1 {
-            return Err("`version` is not 1");
-        }
         Ok(Credential {
             id: self.id.parse().map_err(|_| "`id` is not 16 hexadecimal digits")?,
             secret: Secret::from_base64(&self.secret)

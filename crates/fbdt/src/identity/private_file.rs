@@ -1,8 +1,8 @@
 //! Files that only their owner may read, in directories that only their owner may enter.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// A private file or directory could not be used.
@@ -19,6 +19,18 @@ pub enum PrivateFileError {
         mode: u32,
         /// What they should be.
         wanted: &'static str,
+    },
+    /// Somebody else owns it, and could read or replace it.
+    #[error(
+        "{path} belongs to user {owner}, but this process runs as user {user}; run it as that user, or `chown {user} {path}`"
+    )]
+    Foreign {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its owner's number.
+        owner: u32,
+        /// This process's effective user.
+        user: u32,
     },
     /// The path is not a regular file.
     #[error("{path} is not a regular file; remove it or choose another state directory")]
@@ -57,7 +69,7 @@ const LARGEST: u64 = 64 * 1024;
 /// Creates the directory with mode 0700, or checks that the existing one is that private.
 pub(crate) fn ensure_directory(path: &Path) -> Result<(), PrivateFileError> {
     match fs::metadata(path) {
-        Ok(found) => refuse_exposed(path, found.permissions().mode(), "700"),
+        Ok(found) => refuse_shared(path, &found, "700"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -78,7 +90,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, PrivateFileError> {
     if !found.is_file() {
         return Err(PrivateFileError::NotAFile { path: path.to_owned() });
     }
-    refuse_exposed(path, found.permissions().mode(), "600")?;
+    refuse_shared(path, &found, "600")?;
     let mut bytes = Vec::new();
     file.take(LARGEST).read_to_end(&mut bytes).map_err(io_error("read", path))?;
     Ok(bytes)
@@ -108,8 +120,16 @@ pub(crate) fn remove(path: &Path) -> Result<(), PrivateFileError> {
     fs::remove_file(path).map_err(io_error("remove", path))
 }
 
-fn refuse_exposed(path: &Path, mode: u32, wanted: &'static str) -> Result<(), PrivateFileError> {
-    let mode = mode & 0o777;
+fn refuse_shared(
+    path: &Path,
+    found: &Metadata,
+    wanted: &'static str,
+) -> Result<(), PrivateFileError> {
+    let (owner, user) = (found.uid(), nix::unistd::geteuid().as_raw());
+    if owner != user {
+        return Err(PrivateFileError::Foreign { path: path.to_owned(), owner, user });
+    }
+    let mode = found.permissions().mode() & 0o777;
     if mode & 0o077 == 0 {
         return Ok(());
     }
@@ -131,6 +151,23 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let error = read(&path).unwrap_err();
         assert!(matches!(error, PrivateFileError::Exposed { mode: 0o644, .. }));
+        assert!(error.to_string().contains(&format!("chmod 600 {}", path.display())), "{error}");
+    }
+
+    #[test]
+    fn refuses_what_belongs_to_somebody_else() {
+        if !nix::unistd::geteuid().is_root() {
+            return; // nobody else can give files away
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("secret");
+        write(&path, b"x").unwrap();
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        std::os::unix::fs::chown(dir.path(), Some(65534), None).unwrap();
+        for error in [read(&path).unwrap_err(), ensure_directory(dir.path()).unwrap_err()] {
+            assert!(matches!(error, PrivateFileError::Foreign { owner: 65534, .. }), "{error}");
+            assert!(error.to_string().contains("run it as that user"), "{error}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
 
 /// SHA-256 of the server's SubjectPublicKeyInfo: what a client pins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,6 +67,11 @@ pub enum ServerKeyError {
         "the server's certificate is damaged; remove `server.key` and `server.crt` together, clients then need new links"
     )]
     Certificate,
+    /// The key cannot be read, or is not the certificate's.
+    #[error(
+        "`server.key` does not hold the private key of `server.crt` in a form that this program reads (PKCS#8); if a newer version wrote it, update this one, else remove both, clients then need new links"
+    )]
+    Key,
 }
 
 impl ServerKey {
@@ -82,7 +88,14 @@ impl ServerKey {
         let certificate = CertificateDer::from(certificate);
         let fingerprint =
             KeyFingerprint::of_certificate(&certificate).ok_or(ServerKeyError::Certificate)?;
-        Ok(Self { pkcs8, certificate, fingerprint })
+        let key = Self { pkcs8, certificate, fingerprint };
+        CertifiedKey::from_der(
+            vec![key.certificate.clone()],
+            key.private_key(),
+            &rustls::crypto::aws_lc_rs::default_provider(),
+        )
+        .map_err(|_| ServerKeyError::Key)?;
+        Ok(key)
     }
 
     /// What clients pin.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::credential::{
@@ -27,11 +28,27 @@ pub struct ServerState {
     key: ServerKey,
 }
 
+/// Version of the directory and of each of its files. Absent where the first release wrote none.
+pub(super) const FILE_VERSION: u32 = 1;
+
 /// What a credential has used.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UsageFile {
+    #[serde(default = "first_version")]
+    version: u32,
     bytes: u64,
+}
+
+/// The part of a JSON file that every version has; read first, because the rest may be unknown.
+#[derive(Deserialize)]
+struct Versioned {
+    #[serde(default = "first_version")]
+    version: u32,
+}
+
+fn first_version() -> u32 {
+    1
 }
 
 /// The state directory could not be used.
@@ -48,10 +65,18 @@ pub enum StateError {
         /// The reason.
         source: ServerKeyError,
     },
-    /// A credential file does not hold a credential.
+    /// A later version of this program wrote it.
     #[error(
-        "{path} is not a credential: {reason}; remove it, or restore it from where it was made"
+        "{path} has version {found}, this program reads version 1; update this program, or name another state directory"
     )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// A file does not hold what its name says.
+    #[error("{path} is damaged: {reason}; remove it, or restore it from where it was made")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -77,6 +102,7 @@ impl ServerState {
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, StateError> {
         let directory = directory.as_ref().to_owned();
         private_file::ensure_directory(&directory)?;
+        check_directory_version(&directory)?;
         private_file::ensure_directory(&directory.join("credentials"))?;
         let key = load_or_make_key(&directory)?;
         Ok(Self { directory, key })
@@ -178,9 +204,7 @@ impl ServerState {
     pub fn usage(&self, id: CredentialId) -> Result<u64, StateError> {
         let path = self.usage_path(id);
         match private_file::read(&path) {
-            Ok(bytes) => serde_json::from_slice::<UsageFile>(&bytes)
-                .map(|file| file.bytes)
-                .map_err(|error| damaged(&path, error)),
+            Ok(bytes) => parse::<UsageFile>(&path, &bytes).map(|file| file.bytes),
             Err(error) if error.is_not_found() => Ok(0),
             Err(error) => Err(error.into()),
         }
@@ -192,7 +216,8 @@ impl ServerState {
     /// [`StateError`] if the file cannot be written.
     pub fn set_usage(&self, id: CredentialId, bytes: u64) -> Result<(), StateError> {
         let path = self.usage_path(id);
-        let json = serde_json::to_vec(&UsageFile { bytes }).map_err(|e| damaged(&path, e))?;
+        let file = UsageFile { version: FILE_VERSION, bytes };
+        let json = serde_json::to_vec(&file).map_err(|error| damaged(&path, error))?;
         private_file::ensure_directory(&self.directory.join("usage"))?;
         Ok(private_file::write(&path, &json)?)
     }
@@ -223,11 +248,39 @@ fn damaged(path: &Path, reason: impl ToString) -> StateError {
 }
 
 fn parse_credential(path: &Path, bytes: &[u8]) -> Result<Credential, StateError> {
-    // serde_json's messages may quote the text, which holds the secret: say only where.
-    let file: CredentialFile = serde_json::from_slice(bytes).map_err(|error| {
-        damaged(path, format!("JSON error in line {}, column {}", error.line(), error.column()))
-    })?;
+    let file: CredentialFile = parse(path, bytes)?;
     file.into_credential().map_err(|reason| damaged(path, reason))
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, StateError> {
+    // serde_json's messages may quote the text, which can hold a secret: say only where.
+    let failed = |error: serde_json::Error| {
+        damaged(path, format!("JSON error in line {}, column {}", error.line(), error.column()))
+    };
+    let Versioned { version } = serde_json::from_slice(bytes).map_err(failed)?;
+    check_version(path, version)?;
+    serde_json::from_slice(bytes).map_err(failed)
+}
+
+fn check_version(path: &Path, found: u32) -> Result<(), StateError> {
+    match found {
+        FILE_VERSION => Ok(()),
+        0 => Err(damaged(path, "its version is 0")),
+        _ => Err(StateError::Newer { path: path.to_owned(), found }),
+    }
+}
+
+/// A later version whose directory is laid out differently says so in a file `version`.
+fn check_directory_version(directory: &Path) -> Result<(), StateError> {
+    let path = directory.join("version");
+    let bytes = match private_file::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let found = text.trim().parse().map_err(|_| damaged(&path, "it is not a number"))?;
+    check_version(&path, found)
 }
 
 fn load_or_make_key(directory: &Path) -> Result<ServerKey, StateError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fbdt_proto::wire::VERSION;
+use fbdt_proto::wire::WireError;
 use fbdt_proto::wire::handshake::{
     HandshakeMessage, Hello, Join, RefuseCode, Refused, SessionId, Welcome,
 };
@@ -47,6 +47,13 @@ const FAULT: Refusal = Refusal {
     reason: "the server cannot open a session now; its log says why",
 };
 
+const VERSION: Refusal = Refusal {
+    code: RefuseCode::Version,
+    reason: "this server speaks wire version 1; update the older side",
+};
+const MALFORMED: Refusal =
+    Refusal { code: RefuseCode::Malformed, reason: "a field of the request is not possible" };
+
 /// A new session that waits for its Welcome to be sent.
 struct Opening {
     id: SessionId,
@@ -65,7 +72,11 @@ impl Greeter {
         let mut connection = Connection::new(socket, records);
         let mut incoming = secure(&mut connection, self.config.limits.max_handshake_bytes).await?;
         let exporter = connection.exporter()?;
-        let request = receive_request(&mut connection, &mut incoming).await?;
+        let request = match receive_request(&mut connection, &mut incoming).await {
+            Ok(request) => request,
+            Err(HandshakeError::Wire(error)) => return turn_away(connection, error).await,
+            Err(error) => return Err(error),
+        };
         match request {
             HandshakeMessage::Hello(hello) => {
                 self.hello(connection, incoming, exporter, hello).await
@@ -106,12 +117,6 @@ impl Greeter {
 
     /// Checks a Hello and makes its session.
     fn open(&self, hello: &Hello, exporter: &Exporter) -> Result<Opening, Refusal> {
-        if hello.version != VERSION {
-            return Err(Refusal {
-                code: RefuseCode::Version,
-                reason: "this server speaks version 1; update the older side",
-            });
-        }
         let fault = |error: &dyn std::fmt::Display| {
             tracing::error!(%error, "cannot open a session");
             FAULT
@@ -185,6 +190,21 @@ impl Greeter {
             .shared
             .inspect(|inner| inner.paths.contains(join.path) || inner.paths.len() < most);
         if fits { Ok(member) } else { Err(BUSY) }
+    }
+}
+
+/// A client whose request cannot be read is told why; whoever does not speak FBDT at all is told
+/// nothing.
+async fn turn_away(connection: Connection, error: WireError) -> Result<(), HandshakeError> {
+    match error {
+        WireError::Version(version) => {
+            tracing::info!(version, "a client is refused: this server speaks wire version 1");
+            refuse(connection, VERSION).await
+        }
+        WireError::Field { kind, .. } if HandshakeMessage::is_request(kind) => {
+            refuse(connection, MALFORMED).await
+        }
+        _ => Err(error.into()),
     }
 }
 

@@ -218,6 +218,9 @@ fn receive(
     tokio::spawn(async move {
         match timeout(limit, greeter.greet(stream)).await {
             Ok(Ok(())) => {}
+            Ok(Err(error)) if error.is_version() => {
+                tracing::info!(%peer, %error, "a client is refused");
+            }
             Ok(Err(error)) => tracing::debug!(%peer, %error, "handshake failed"),
             Err(_) => tracing::debug!(%peer, "handshake took too long"),
         }
@@ -225,7 +228,7 @@ fn receive(
     });
 }
 
-/// Closes the sessions of credentials that are gone.
+/// Closes the sessions of credentials that are gone: within a second.
 async fn watch_revocations(greeter: Arc<Greeter>) {
     loop {
         tokio::time::sleep(REVOCATION_INTERVAL).await;
@@ -234,5 +237,54 @@ async fn watch_revocations(greeter: Arc<Greeter>) {
                 member.shared.close(CLOSE_REVOKED, "the credential was revoked");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fbdt_proto::{CloseReason, Config, Limits, Role, Session as Protocol};
+
+    use super::registry::Member;
+    use super::*;
+    use crate::auth::ProofKey;
+    use crate::clock::Clock;
+    use crate::identity::CredentialLimits;
+    use crate::session::Shared;
+
+    fn member(credential: &Credential) -> Member {
+        let clock = Clock::start();
+        let limits = Limits::default();
+        let protocol = Protocol::new(clock.now(), Role::Server, Config::default(), limits).unwrap();
+        Member {
+            shared: Arc::new(Shared::new(clock, protocol, limits.max_frame, false)),
+            key: ProofKey::of_credential(&credential.secret),
+            credential: credential.id,
+        }
+    }
+
+    /// Time stands still until everybody waits: the second is counted, not measured.
+    #[tokio::test(start_paused = true)]
+    async fn sessions_of_a_revoked_credential_end_within_a_second_and_no_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = ServerState::open(directory.path().join("state")).unwrap();
+        let credential = |name| state.new_credential(name, CredentialLimits::default()).unwrap();
+        let (revoked, kept) = (credential("revoked"), credential("kept"));
+        let registry = Arc::new(Registry::new(8));
+        let sessions = [member(&revoked), member(&revoked), member(&kept)];
+        for (id, session) in (0..).zip(&sessions) {
+            assert!(registry.insert([id; 16], session.clone()));
+        }
+        let (sender, _opened) = unbounded_channel();
+        let config = ServerConfig::new(state.clone(), Vec::new());
+        let greeter = Arc::new(Greeter { config, tls: None, registry, sessions: sender });
+        let _watching = tokio::spawn(watch_revocations(greeter));
+        tokio::time::sleep(Duration::from_millis(1700)).await;
+        state.revoke(revoked.id).unwrap();
+        for session in &sessions[..2] {
+            let reason = timeout(Duration::from_secs(1), session.shared.closed()).await.unwrap();
+            assert!(matches!(reason, CloseReason::Local { code: CLOSE_REVOKED, .. }), "{reason}");
+        }
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(sessions[2].shared.inspect(|inner| inner.closed().is_none()));
     }
 }

@@ -5,6 +5,7 @@ use fbdt_proto::wire::handshake::{HandshakeMessage, RefuseCode};
 use std::ops::ControlFlow;
 
 use super::connection::{Connection, ConnectionError, Received};
+use crate::tls::RecordError;
 
 /// A connection did not become part of a session.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +14,7 @@ pub(crate) enum HandshakeError {
     #[error(transparent)]
     Connection(#[from] ConnectionError),
     /// The peer sent what is no handshake message.
-    #[error("the peer does not speak FBDT: {0}")]
+    #[error("the peer's handshake cannot be read: {0}")]
     Wire(#[from] WireError),
     /// The peer sent a message that does not belong here.
     #[error("the peer sent `{0}` out of turn")]
@@ -40,6 +41,13 @@ pub(crate) enum HandshakeError {
     /// The session was closed in the meantime.
     #[error("the session is closed")]
     Closed,
+}
+
+impl HandshakeError {
+    /// Whether the ends have no version of the wire format in common.
+    pub(crate) fn is_version(&self) -> bool {
+        matches!(self, Self::Connection(ConnectionError::Record(RecordError::NoCommonVersion)))
+    }
 }
 
 /// A connection whose handshake is over, with what came behind the last message.

@@ -12,5 +12,10 @@ pub(crate) use record::{RecordError, RecordLayer, SocketWriter};
 /// Name in the server's certificate. It is not checked: the key is pinned.
 pub(crate) const SERVER_NAME: &str = "fbdt.invalid";
 
-/// Application protocol: a server that speaks something else is told apart at once.
+/// Application protocol, one for each version of the wire format: the ends agree on a version in
+/// TLS's handshake, where nobody in between can lower it.
 pub(crate) const ALPN: &[u8] = b"fbdt/1";
+
+/// What both ends say when there is no such version.
+pub(crate) const NO_COMMON_VERSION: &str =
+    "the peer speaks no version of FBDT that this program does (fbdt/1); update the older side";

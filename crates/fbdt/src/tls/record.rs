@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 use fbdt_proto::wire::Outgoing;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
+use rustls::{
+    AlertDescription, ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection,
+};
 
 use super::pinned::is_key_mismatch;
-use super::{ALPN, KEY_MISMATCH, SERVER_NAME};
+use super::{ALPN, KEY_MISMATCH, NO_COMMON_VERSION, SERVER_NAME};
 use crate::auth::{EXPORTER_LABEL, Exporter};
 
 /// Largest plaintext of a TLS record, and what encryption adds to each (RFC 8446, section 5.2).
@@ -28,6 +30,9 @@ pub(crate) enum RecordError {
     /// The server has another key than the pinned one.
     #[error("{KEY_MISMATCH}")]
     KeyMismatch,
+    /// The ends have no version of FBDT in common.
+    #[error("{NO_COMMON_VERSION}")]
+    NoCommonVersion,
     /// The peer chose another application protocol, or none.
     #[error("the peer does not speak fbdt/1; check the server's address and port")]
     WrongProtocol,
@@ -38,7 +43,15 @@ pub(crate) enum RecordError {
 
 impl From<rustls::Error> for RecordError {
     fn from(error: rustls::Error) -> Self {
-        if is_key_mismatch(&error) { Self::KeyMismatch } else { Self::Tls(error) }
+        match error {
+            error if is_key_mismatch(&error) => Self::KeyMismatch,
+            // A client is told so by the server's alert, a server finds it out itself.
+            rustls::Error::NoApplicationProtocol
+            | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+                Self::NoCommonVersion
+            }
+            error => Self::Tls(error),
+        }
     }
 }
 

@@ -232,6 +232,32 @@ async fn data_beyond_the_advertised_window_ends_that_session_only() {
 }
 
 #[tokio::test]
+async fn a_revoked_client_that_ignores_it_loses_its_connections() {
+    let (world, bystander, mut rogue, server) = rogue().await;
+    let other = world.state.new_credential("other", Default::default()).unwrap();
+    world.state.revoke(world.credential.id).unwrap();
+    // It goes on sending, and answers nothing.
+    let reason = within(server.closed()).await;
+    assert!(matches!(reason, CloseReason::Local { code: fbdt::CLOSE_REVOKED, .. }), "{reason}");
+    let _ = rogue.socket.write_all(&[0; 4096]).await;
+    let _ = within(rogue.socket.read_to_end(&mut Vec::new())).await;
+    let mut socket = TcpStream::connect(world.addresses[0]).await.unwrap();
+    let join = HandshakeMessage::Join(Join {
+        session: rogue.session,
+        path: PathId(1),
+        path_name: String::new(),
+        proof: sign(&rogue.key, &[b"fbdt join", &[0u8; 32], &[1]]),
+    });
+    assert!(matches!(send(&mut socket, join).await, HandshakeMessage::Refused(_)));
+    // The bystander had the same credential; another one's holder comes in.
+    within(bystander.closed()).await;
+    let mut config = world.config(world.paths(1));
+    let link = world.link();
+    config.link = fbdt::Link::new(link.servers().to_vec(), link.fingerprint(), &other);
+    round_trip(&within(connect(config)).await.unwrap(), 1 << 16, 1).await;
+}
+
+#[tokio::test]
 async fn bytes_that_are_no_frame_end_that_session_only() {
     let (_world, bystander, mut rogue, server) = rogue().await;
     rogue.socket.write_all(&[0xee; 64]).await.unwrap();

@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod faults;
+mod first_version;
 mod hostile;
 mod many;
 mod relay;
 mod streams;
 mod transfer;
+mod versions;
 mod world;

@@ -1,5 +1,6 @@
 //! Addresses and passwords of the local proxies.
 
+use std::io::Read;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
@@ -58,6 +59,16 @@ pub enum ProxyAuthError {
         "the proxy password must be USER:PASSWORD, each 1 to 255 bytes, or @FILE that holds it"
     )]
     Malformed,
+    /// Others can read the file.
+    #[error(
+        "mode {mode:03o} lets others read the proxy password in {path}; run `chmod 600 {path}`"
+    )]
+    Exposed {
+        /// The file.
+        path: String,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// The file could not be read.
     #[error("cannot read the proxy password from {path}: {errno}; check the path and its mode")]
     Unreadable {
@@ -73,11 +84,17 @@ impl FromStr for ProxyAuth {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some(path) = text.strip_prefix('@') {
-            let content =
-                std::fs::read_to_string(path).map_err(|error| ProxyAuthError::Unreadable {
-                    path: path.to_owned(),
-                    errno: Errno::from_raw(error.raw_os_error().unwrap_or(0)),
-                })?;
+            let failed = |error: std::io::Error| ProxyAuthError::Unreadable {
+                path: path.to_owned(),
+                errno: Errno::from_raw(error.raw_os_error().unwrap_or(0)),
+            };
+            let mut file = std::fs::File::open(path).map_err(failed)?;
+            let found = file.metadata().map_err(failed)?;
+            if let Some(mode) = crate::output::exposed_mode(&found) {
+                return Err(ProxyAuthError::Exposed { path: path.to_owned(), mode });
+            }
+            let mut content = String::new();
+            file.read_to_string(&mut content).map_err(failed)?;
             return Self::split(content.trim_end_matches(['\r', '\n']));
         }
         Self::split(text)
@@ -132,6 +149,19 @@ mod tests {
             "@/nonexistent".parse::<ProxyAuth>(),
             Err(ProxyAuthError::Unreadable { .. })
         ));
+    }
+
+    #[test]
+    fn a_password_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("password");
+        crate::output::write_private(&path, "me:pass\n").unwrap();
+        let argument = format!("@{}", path.display());
+        assert!(argument.parse::<ProxyAuth>().unwrap().matches(b"me", b"pass"));
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o604)).unwrap();
+        let error = argument.parse::<ProxyAuth>().unwrap_err();
+        assert!(matches!(error, ProxyAuthError::Exposed { mode: 0o604, .. }), "{error}");
     }
 
     #[test]

@@ -39,6 +39,10 @@ pub struct ServeArgs {
     /// Answer `sumrate status` on this socket [default: one in $XDG_RUNTIME_DIR/sumrate]
     #[arg(long, value_name = "PATH")]
     pub status_socket: Option<PathBuf>,
+    /// Run as this user, without root's rights; root only. The files that other flags name must be
+    /// that user's, and --state must be given
+    #[arg(long, value_name = "NAME", requires = "state")]
+    pub user: Option<String>,
     /// Print events as JSON, one object a line
     #[arg(long)]
     pub json: bool,

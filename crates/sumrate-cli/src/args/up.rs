@@ -46,6 +46,10 @@ pub struct UpArgs {
     /// Write the addresses in use to this file, as JSON, once the proxies serve
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
+    /// Run as this user, without root's rights; root only. The files that other flags name must be
+    /// that user's, except for the link's
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
     /// Print events as JSON, one object a line
     #[arg(long)]
     pub json: bool,

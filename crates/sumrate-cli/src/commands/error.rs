@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::SetupError;
 use crate::bench::BenchError;
 use crate::interrupt::Interrupt;
+use crate::output;
+use crate::privileges::PrivilegeError;
 use crate::status::SocketError;
 
 /// Name and version of the JSON form of an error.
@@ -30,6 +32,9 @@ pub enum CommandError {
     /// The configuration cannot work.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// Privileges cannot be given up.
+    #[error(transparent)]
+    Privilege(#[from] PrivilegeError),
     /// The server cannot listen.
     #[error("{source}{advice}", source = .0, advice = bind_advice(.0))]
     Bind(#[from] BindError),
@@ -88,6 +93,8 @@ impl CommandError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Setup(error) if error.is_privilege() => EXIT_PRIVILEGE,
+            Self::Privilege(error) if error.is_privilege() => EXIT_PRIVILEGE,
+            Self::Privilege(_) => EXIT_USAGE,
             Self::Bind(error) if bind_kind(error) == Some(io::ErrorKind::PermissionDenied) => {
                 EXIT_PRIVILEGE
             }
@@ -114,7 +121,7 @@ impl CommandError {
         ErrorReport {
             schema: ERROR_SCHEMA.to_owned(),
             exit_code: self.exit_code(),
-            message: self.to_string(),
+            message: output::without_secrets(&self.to_string()),
         }
     }
 }

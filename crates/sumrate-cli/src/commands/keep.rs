@@ -138,9 +138,11 @@ async fn reconnect(config: &ClientConfig, outage: &Outage) -> Result<Session, Co
     loop {
         match connect(config.clone()).await {
             Ok(session) => return Ok(session),
-            Err(error @ (ConnectError::Refused { .. } | ConnectError::WrongKey)) => {
-                return Err(error);
-            }
+            Err(
+                error @ (ConnectError::Refused { .. }
+                | ConnectError::WrongKey
+                | ConnectError::NoCommonVersion),
+            ) => return Err(error),
             Err(error) => {
                 tracing::info!("no session yet: {error}; next attempt in {pause:?}");
                 outage.note(error.to_string(), Some(Instant::now() + pause));

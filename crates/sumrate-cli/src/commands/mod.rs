@@ -21,3 +21,41 @@ pub use serve::serve;
 pub use setup::SetupError;
 pub use status::status;
 pub use up::up;
+
+use crate::args::{Command, ProtocolArgs};
+use crate::privileges::{Needs, lower};
+
+/// What has to be done before there are threads: daemons give up what they do not need.
+///
+/// # Errors
+/// [`CommandError`]
+pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
+    let needs = match command {
+        Command::Serve(args) => Needs {
+            user: args.user.as_deref(),
+            ports: args.listen.iter().map(std::net::SocketAddr::port).collect(),
+            congestion_controls: congestion_controls(&args.protocol),
+        },
+        Command::Up(args) => {
+            if args.user.is_some() {
+                args.link = setup::link_text(&args.link)?;
+            }
+            let proxies = [args.socks, args.http];
+            Needs {
+                user: args.user.as_deref(),
+                ports: proxies.iter().filter_map(|proxy| Some(proxy.address()?.port())).collect(),
+                congestion_controls: congestion_controls(&args.protocol),
+            }
+        }
+        _ => return Ok(()),
+    };
+    Ok(lower(&needs)?)
+}
+
+fn congestion_controls(args: &ProtocolArgs) -> Vec<&str> {
+    match args.congestion_control.as_ref().map(|name| name.0.as_str()) {
+        None => Vec::new(),
+        Some("auto") => vec!["cubic", "bbr"],
+        Some(name) => vec![name],
+    }
+}

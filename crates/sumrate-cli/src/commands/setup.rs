@@ -1,6 +1,7 @@
 //! From flags to configurations. Whatever can be known to be wrong is refused here, before anything
 //! starts, with what to do.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::args::{
 };
 use crate::bench::{SendingReport, WindowReport};
 use crate::socket::CongestionRefusal;
-use crate::{interfaces, socket};
+use crate::{interfaces, output, socket};
 
 /// Longest link file, in bytes.
 const LINK_FILE_MAX: u64 = 64 << 10;
@@ -34,6 +35,16 @@ pub enum SetupError {
         path: String,
         /// What the system said.
         error: io::Error,
+    },
+    /// Others can read the file with the link.
+    #[error(
+        "the join link in {path} is a password, and mode {mode:03o} lets others read it; run `chmod 600 {path}`, and make a new link if it was shared"
+    )]
+    ExposedLink {
+        /// The file.
+        path: String,
+        /// Its permission bits.
+        mode: u32,
     },
     /// Link and flag disagree.
     #[error("{}", if *.link_is_insecure {
@@ -181,27 +192,31 @@ impl SetupError {
 
 /// Reads a link given as text, `@FILE` or `@-`, and checks it against the plaintext flag.
 pub(super) fn link(text: &str, insecure: bool) -> Result<Link, SetupError> {
-    let link: Link = match text.strip_prefix('@') {
-        Some(file) => read_link(file)
-            .map_err(|error| SetupError::LinkFile { path: file.to_owned(), error })?
-            .trim()
-            .parse()?,
-        None => text.trim().parse()?,
-    };
+    let link: Link = link_text(text)?.trim().parse()?;
     if link.is_insecure() != insecure {
         return Err(SetupError::Plaintext { link_is_insecure: link.is_insecure() });
     }
     Ok(link)
 }
 
-fn read_link(file: &str) -> io::Result<String> {
-    let mut text = String::new();
-    let source: Box<dyn Read> = match file {
+/// The link as text, from its file where it is given as `@FILE` or `@-`.
+pub(super) fn link_text(text: &str) -> Result<String, SetupError> {
+    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let failed = |error| SetupError::LinkFile { path: path.to_owned(), error };
+    let source: Box<dyn Read> = match path {
         "-" => Box::new(io::stdin()),
-        path => Box::new(std::fs::File::open(path)?),
+        path => {
+            let file = File::open(path).map_err(failed)?;
+            let found = file.metadata().map_err(failed)?;
+            if let Some(mode) = output::exposed_mode(&found) {
+                return Err(SetupError::ExposedLink { path: path.to_owned(), mode });
+            }
+            Box::new(file)
+        }
     };
-    source.take(LINK_FILE_MAX).read_to_string(&mut text)?;
-    Ok(text)
+    let mut link = String::new();
+    source.take(LINK_FILE_MAX).read_to_string(&mut link).map_err(failed)?;
+    Ok(link)
 }
 
 /// The paths of a client: those named, or, where the server is on this very machine, one over
@@ -421,6 +436,21 @@ mod tests {
     fn links_and_files() {
         assert!(matches!(link("sumrate:/x", false), Err(SetupError::Link(_))));
         assert!(matches!(link("@/nonexistent", false), Err(SetupError::LinkFile { .. })));
+        // A pipe is nobody else's to open.
+        assert!(link_text("@/dev/null").is_ok());
+    }
+
+    #[test]
+    fn a_link_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("link");
+        output::write_private(&path, "sumrate://").unwrap();
+        let argument = format!("@{}", path.display());
+        assert_eq!(link_text(&argument).unwrap(), "sumrate://");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        let error = link_text(&argument).unwrap_err();
+        assert!(error.to_string().contains(&format!("chmod 600 {}", path.display())), "{error}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::allowance::Allowance;
 use super::policy::{Policy, RefusedReason};
-use super::resolve::{ResolveError, resolve};
+use super::resolve::{ResolveError, Resolver, SystemResolver, resolve};
 use crate::service::FailureCode;
 use crate::socket;
 
@@ -68,15 +68,23 @@ impl DialError {
 
 /// Connects to targets for clients.
 #[derive(Debug, Clone)]
-pub struct Dialer {
+pub struct Dialer<R = SystemResolver> {
     policy: Policy,
     congestion_control: String,
+    resolver: R,
 }
 
 impl Dialer {
     /// A dialer under this policy, whose sockets use this congestion control.
     pub fn new(policy: Policy, congestion_control: &str) -> Self {
-        Self { policy, congestion_control: congestion_control.to_owned() }
+        Self::with_resolver(policy, congestion_control, SystemResolver)
+    }
+}
+
+impl<R: Resolver> Dialer<R> {
+    /// The same with another source of addresses.
+    pub fn with_resolver(policy: Policy, congestion_control: &str, resolver: R) -> Self {
+        Self { policy, congestion_control: congestion_control.to_owned(), resolver }
     }
 
     /// Resolves, checks and connects for a client with this allowance.
@@ -86,7 +94,7 @@ impl Dialer {
         port: u16,
         allowance: &Allowance,
     ) -> Result<TcpStream, DialError> {
-        let targets = self.permitted(resolve(host, port).await?, allowance)?;
+        let targets = self.permitted(resolve(&self.resolver, host, port).await?, allowance)?;
         tokio::time::timeout(DIAL_TIMEOUT, self.race(targets))
             .await
             .map_err(|_| DialError::TimedOut(format!("{host}:{port}")))?
@@ -154,6 +162,10 @@ fn own_addresses() -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use tokio::net::TcpListener;
 
@@ -167,15 +179,115 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let any = Allowance::default();
-        for host in ["127.0.0.1", "::ffff:127.0.0.1", "localhost", "0x7f.1", "2130706433", "127.1"]
+        for host in
+            ["127.0.0.1", "::ffff:127.0.0.1", "::ffff:7f00:1", "localhost", "::1", "0.0.0.0"]
         {
             let error = dialer(&[]).dial(host, port, &any).await.unwrap_err();
+            assert_eq!(error.code(), FailureCode::NotAllowed, "{host}: {error}");
+        }
+    }
+
+    /// The system reads numbers of many forms as addresses; it is the address that is judged.
+    #[tokio::test]
+    async fn forbidden_targets_are_known_in_every_notation() {
+        let any = Allowance::default();
+        let mut judged = 0;
+        for host in [
+            "127.1",
+            "0177.0.0.1",
+            "0x7f.1",
+            "0x7f000001",
+            "2130706433",
+            "017700000001",
+            "0xa9fea9fe",
+            "2852039166",
+            "0251.0376.0251.0376",
+            "169.254.43518",
+            "0x0a.0.0.1",
+            "0300.0250.1.1",
+            "0",
+            "127.0.0.1.",
+            "LOCALHOST",
+            "localhost.",
+        ] {
+            let error = dialer(&[]).dial(host, 80, &any).await.unwrap_err();
             let code = error.code();
+            // A resolver that does not take it for an address knows no such name either.
             assert!(
                 matches!(code, FailureCode::NotAllowed | FailureCode::NameFailure),
                 "{host}: {error}"
             );
+            judged += usize::from(code == FailureCode::NotAllowed);
         }
+        assert!(judged >= 10, "only {judged} were taken for addresses: the test shows nothing");
+    }
+
+    /// Answers differently each time it is asked.
+    struct Fickle {
+        answers: Mutex<VecDeque<Vec<SocketAddr>>>,
+        asked: AtomicUsize,
+    }
+
+    impl Fickle {
+        fn new(answers: &[&[SocketAddr]]) -> Self {
+            let answers = answers.iter().map(|answer| answer.to_vec()).collect();
+            Self { answers: Mutex::new(answers), asked: AtomicUsize::new(0) }
+        }
+    }
+
+    impl Resolver for &Fickle {
+        async fn look_up(&self, _: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            Ok(self.answers.lock().unwrap().pop_front().unwrap_or_default())
+        }
+    }
+
+    async fn listeners() -> [(TcpListener, SocketAddr); 2] {
+        let listen = async |address| {
+            let listener = TcpListener::bind(address).await.unwrap();
+            let address = listener.local_addr().unwrap();
+            (listener, address)
+        };
+        [listen("127.0.0.1:0").await, listen("127.0.0.2:0").await]
+    }
+
+    fn rebinding(allow: SocketAddr, resolver: &Fickle) -> Dialer<&Fickle> {
+        let policy = Policy::new(vec![allow.to_string().parse().unwrap()], Vec::new());
+        Dialer::with_resolver(policy, &crate::socket::default_congestion_control(), resolver)
+    }
+
+    #[tokio::test]
+    async fn a_name_that_changes_its_address_after_the_check_gains_nothing() {
+        let [(_open, allowed), (shut, forbidden)] = listeners().await;
+        let resolver = Fickle::new(&[&[allowed], &[forbidden], &[forbidden]]);
+        let dialer = rebinding(allowed, &resolver);
+        let stream = dialer.dial("rebind.test", 80, &Allowance::default()).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), allowed, "what was checked is what is dialled");
+        assert_eq!(resolver.asked.load(Ordering::Relaxed), 1, "it is asked once");
+        // The next dial asks again, and judges the new answer.
+        let error = dialer.dial("rebind.test", 80, &Allowance::default()).await.unwrap_err();
+        assert_eq!(error.code(), FailureCode::NotAllowed, "{error}");
+        nobody_came(&shut).await;
+    }
+
+    #[tokio::test]
+    async fn of_a_name_with_open_and_forbidden_addresses_only_the_open_are_dialled() {
+        let [(_open, allowed), (shut, forbidden)] = listeners().await;
+        for order in [[forbidden, allowed], [allowed, forbidden]] {
+            let resolver = Fickle::new(&[&order]);
+            let dialer = rebinding(allowed, &resolver);
+            let stream = dialer.dial("both.test", 80, &Allowance::default()).await.unwrap();
+            assert_eq!(stream.peer_addr().unwrap(), allowed);
+        }
+        nobody_came(&shut).await;
+    }
+
+    /// On loopback, a connection that was made is in the listener's queue by now.
+    async fn nobody_came(listener: &TcpListener) {
+        let waiting = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(listener.poll_accept(context).is_ready())
+        });
+        assert!(!waiting.await, "a forbidden address was dialled");
     }
 
     #[tokio::test]

@@ -8,4 +8,4 @@ mod resolve;
 pub use allowance::{Allowance, AllowanceError, Allowances};
 pub use dial::{DialError, Dialer};
 pub use policy::{AllowRule, AllowRuleError, Policy, RefusedReason};
-pub use resolve::{ResolveError, resolve};
+pub use resolve::{ResolveError, Resolver, SystemResolver, resolve};

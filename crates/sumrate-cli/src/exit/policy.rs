@@ -132,7 +132,11 @@ impl Policy {
         if let Some(reason) = refused_range(address) {
             return Err(reason);
         }
-        let is_own = |own: &IpAddr| own.to_canonical() == address;
+        let inner = embedded_v4(address).map(IpAddr::V4);
+        let is_own = |own: &IpAddr| {
+            let own = own.to_canonical();
+            own == address || Some(own) == inner
+        };
         if own.iter().any(is_own) || self.advertised.iter().any(is_own) {
             return Err(RefusedReason::OwnAddress);
         }
@@ -178,25 +182,30 @@ fn refused_v4(address: Ipv4Addr) -> Option<RefusedReason> {
     })
 }
 
+/// The IPv4 address that a gateway (NAT64, RFC 6052; 6to4, RFC 3056) turns an IPv6 address into.
+fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else { return None };
+    let (high, low) = match address.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => (high, low),
+        _ => return None,
+    };
+    Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
+}
+
 fn refused_v6(address: Ipv6Addr) -> Option<RefusedReason> {
     let s = address.segments();
-    let low = || Ipv4Addr::from((u32::from(s[6]) << 16) | u32::from(s[7]));
-    let through = |inner: Ipv4Addr| refused_v4(inner).map(|_| RefusedReason::Tunnel);
+    if let Some(inner) = embedded_v4(address.into()) {
+        return refused_v4(inner).map(|_| RefusedReason::Tunnel);
+    }
     Some(match s {
         _ if METADATA_V6.contains(&address) => RefusedReason::Metadata,
         [0, 0, 0, 0, 0, 0, 0, 0] => RefusedReason::Unspecified,
         [0, 0, 0, 0, 0, 0, 0, 1] => RefusedReason::Loopback,
-        // IPv4-compatible, IPv4-mapped and IPv4-translated.
-        [0, 0, 0, 0, 0, 0, _, _]
-        | [0, 0, 0, 0, 0, 0xffff, _, _]
-        | [0, 0, 0, 0, 0xffff, 0, _, _] => {
-            return through(low()).or(Some(RefusedReason::Tunnel).filter(|_| s[5] != 0xffff));
-        }
-        [0x64, 0xff9b, 0, 0, 0, 0, _, _] => return through(low()),
+        // IPv4-compatible and IPv4-translated. IPv4-mapped ones were judged as IPv4.
+        [0, 0, 0, 0, 0, 0, _, _] | [0, 0, 0, 0, 0xffff, 0, _, _] => RefusedReason::Tunnel,
         [0x64, 0xff9b, 1, ..] => RefusedReason::Tunnel,
-        [0x2002, high, low, ..] => {
-            return through(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
-        }
+        // ISATAP (RFC 5214), in any network.
+        [.., 0 | 0x200, 0x5efe, _, _] => RefusedReason::Tunnel,
         [0x2001, 0, ..] => RefusedReason::Tunnel,
         [0x100, 0, 0, 0, ..] | [0x2001, 0xdb8, ..] | [0x2001, 2, 0, ..] => RefusedReason::Reserved,
         [0x3fff, 0..=0xfff, ..] | [0x5f00, ..] => RefusedReason::Reserved,
@@ -263,10 +272,21 @@ mod tests {
             ("[64:ff9b::10.0.0.1]:80", R::Tunnel),
             ("[64:ff9b:1::1]:80", R::Tunnel),
             ("[2002:7f00:1::]:80", R::Tunnel),
+            ("[64:ff9b::127.0.0.1]:80", R::Tunnel),
+            ("[64:ff9b::169.254.169.254]:80", R::Tunnel),
+            ("[2002:a9fe:a9fe::1]:80", R::Tunnel),
+            ("[2002:c0a8:101::1]:80", R::Tunnel),
             ("[2001:0:1::1]:80", R::Tunnel),
+            ("[2606:4700::5efe:a00:1]:80", R::Tunnel),
+            ("[2606:4700::200:5efe:a00:1]:80", R::Tunnel),
+            ("[ff02::fb%1]:80", R::Multicast),
+            ("[fe80::1%7]:80", R::LinkLocal),
             ("8.8.4.4:80", R::OwnAddress),
             ("[2a00::77]:80", R::OwnAddress),
             ("[::ffff:8.8.4.4]:80", R::OwnAddress),
+            ("[64:ff9b::8.8.4.4]:80", R::OwnAddress),
+            ("[2002:808:404::1]:80", R::OwnAddress),
+            ("[64:ff9b::9.9.9.9]:80", R::OwnAddress),
             ("9.9.9.9:80", R::OwnAddress),
             ("1.1.1.1:0", R::PortZero),
         ];

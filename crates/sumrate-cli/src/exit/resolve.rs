@@ -33,21 +33,44 @@ pub enum ResolveError {
     TimedOut(String),
 }
 
+/// Who knows the addresses of names.
+pub trait Resolver: Send + Sync {
+    /// All addresses of a name, with this port.
+    fn look_up(
+        &self,
+        name: &str,
+        port: u16,
+    ) -> impl Future<Output = std::io::Result<Vec<SocketAddr>>> + Send;
+}
+
+/// The system's resolver.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    async fn look_up(&self, name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+        Ok(tokio::net::lookup_host((name, port)).await?.collect())
+    }
+}
+
 /// Addresses of `host` with `port`, at most eight, IPv6 and IPv4 in turn. An address literal is
 /// returned as it is.
-pub async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ResolveError> {
+pub async fn resolve(
+    resolver: &impl Resolver,
+    host: &str,
+    port: u16,
+) -> Result<Vec<SocketAddr>, ResolveError> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
     if !is_host_name(host) {
         return Err(ResolveError::NotAName(host.chars().take(80).collect()));
     }
-    let lookup = tokio::net::lookup_host((host, port));
-    let found = tokio::time::timeout(RESOLVE_TIMEOUT, lookup)
+    let found = tokio::time::timeout(RESOLVE_TIMEOUT, resolver.look_up(host, port))
         .await
         .map_err(|_| ResolveError::TimedOut(host.to_owned()))?
         .map_err(|error| ResolveError::Failed { name: host.to_owned(), error })?;
-    let addresses = interleave(found.collect());
+    let addresses = interleave(found);
     if addresses.is_empty() {
         return Err(ResolveError::NoAddress(host.to_owned()));
     }
@@ -108,7 +131,8 @@ mod tests {
 
     #[tokio::test]
     async fn literals_need_no_resolver() {
-        assert_eq!(resolve("::1", 5).await.unwrap(), addresses(&["[::1]:5"]));
-        assert!(matches!(resolve("[::1]", 5).await, Err(ResolveError::NotAName(_))));
+        let resolve = |host| resolve(&SystemResolver, host, 5);
+        assert_eq!(resolve("::1").await.unwrap(), addresses(&["[::1]:5"]));
+        assert!(matches!(resolve("[::1]").await, Err(ResolveError::NotAName(_))));
     }
 }

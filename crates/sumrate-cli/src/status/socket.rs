@@ -96,6 +96,10 @@ impl StatusSocket {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
+            // The socket's mode keeps others out; where a file system does not heed it, this does.
+            if !stream.peer_cred().is_ok_and(|peer| may_ask(peer.uid())) {
+                continue;
+            }
             let Ok(mut answer) = serde_json::to_vec(&report()) else { continue };
             answer.push(b'\n');
             tokio::spawn(async move {
@@ -134,8 +138,10 @@ pub async fn ask(path: &Path) -> Result<StatusReport, SocketError> {
 /// `$XDG_RUNTIME_DIR/sumrate`, or a private directory in `/tmp` where that is not set.
 pub fn default_directory() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()) {
-        Some(runtime) => PathBuf::from(runtime).join("sumrate"),
-        None => PathBuf::from(format!("/tmp/sumrate-{}", nix::unistd::geteuid())),
+        Some(runtime) if !is_of_others(Path::new(&runtime)) => {
+            PathBuf::from(runtime).join("sumrate")
+        }
+        _ => PathBuf::from(format!("/tmp/sumrate-{}", nix::unistd::geteuid())),
     }
 }
 
@@ -147,6 +153,16 @@ pub fn find_sockets(directory: &Path) -> Vec<PathBuf> {
     found.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
     found.sort();
     found
+}
+
+/// Another user's runtime directory, as after `--user`, is no place for a socket.
+fn is_of_others(directory: &Path) -> bool {
+    std::fs::metadata(directory).is_ok_and(|found| found.uid() != nix::unistd::geteuid().as_raw())
+}
+
+/// Its own user and root.
+fn may_ask(uid: u32) -> bool {
+    uid == 0 || uid == nix::unistd::geteuid().as_raw()
 }
 
 fn make_private(directory: &Path) -> Result<(), SocketError> {

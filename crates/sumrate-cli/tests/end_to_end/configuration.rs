@@ -144,3 +144,30 @@ fn failures_in_operation_have_code_one_and_are_json_too() {
     assert_eq!(json(&output)["exit_code"], 1);
     assert!(stderr(&output).contains("is `sumrate up` or `sumrate serve` running?"));
 }
+
+#[test]
+fn key_files_that_others_can_read_are_refused_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    let state = state.to_str().unwrap();
+    let add = ["credential", "add", "--advertise", "192.0.2.1:7443", "--json", "--state", state];
+    let added = json(&run(directory.path(), &add));
+    let credential = format!("credentials/{}.json", added["added"]["id"].as_str().unwrap());
+    for file in ["server.key", "server.crt", &credential] {
+        let path = format!("{state}/{file}");
+        let set = |mode| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(&path, mode).unwrap();
+        };
+        assert_eq!(
+            run(directory.path(), &["credential", "list", "--state", state]).status.code(),
+            Some(0)
+        );
+        for exposed in [0o644, 0o640, 0o604, 0o620, 0o700 | 0o010] {
+            set(exposed);
+            let advice = format!("chmod 600 {path}");
+            refused(&["serve", "--listen", "127.0.0.1:0", "--state", state], 2, &[&advice]);
+        }
+        set(0o600);
+    }
+}

@@ -39,8 +39,13 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     /// Starts and waits for the first event.
-    pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+    pub(crate) fn start(command: Command) -> Self {
+        Self::start_with_log(command, Stdio::inherit())
+    }
+
+    /// The same, with what it logs sent elsewhere.
+    pub(crate) fn start_with_log(mut command: Command, log: Stdio) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let lines = read_lines(child.stdout.take().unwrap());
         let mut daemon = Self { child, lines, first: Value::Null };
         daemon.first = daemon.next_event();
@@ -64,6 +69,15 @@ impl Daemon {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it printed since the last event that was looked at; it has ended.
+    pub(crate) fn rest(&self) -> String {
+        std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect::<Vec<_>>().join("\n")
     }
 
     pub(crate) fn wait(&mut self) -> ExitStatus {
@@ -149,6 +163,8 @@ impl Server {
         assert!(added.status.success(), "{}", stderr(&added));
         let file = self.runtime().join("link");
         std::fs::write(&file, &added.stdout).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&file, mode).unwrap();
         format!("@{}", file.display())
     }
 
