@@ -216,15 +216,17 @@ fn receive(
     }
     let (greeter, limit) = (greeter.clone(), greeter.config.limits.handshake_timeout);
     tokio::spawn(async move {
-        match timeout(limit, greeter.greet(stream)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) if error.is_version() => {
-                tracing::info!(%peer, %error, "a client is refused");
-            }
-            Ok(Err(error)) => tracing::debug!(%peer, %error, "handshake failed"),
-            Err(_) => tracing::debug!(%peer, "handshake took too long"),
+        tokio::select! {
+            greeted = timeout(limit, greeter.greet(stream)) => match greeted {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) if error.is_version() => {
+                    tracing::info!(%peer, %error, "a client is refused");
+                }
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "handshake failed"),
+                Err(_) => tracing::debug!(%peer, "handshake took too long"),
+            },
+            () = place.evicted() => tracing::debug!(%peer, "handshake gave way to another source's"),
         }
-        drop(place);
     });
 }
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from sumrate.lab.endpoints.sumrate import SERVER_PORT
-from sumrate.lab.faults.fault import VICTIM, Fault, proven
+from sumrate.lab.faults.fault import VICTIM, Fault, break_first_path, proven
 from sumrate.lab.faults.world import World
 
 STEPS = ("+3650d", "-3650d", "+0")
@@ -42,13 +41,11 @@ def environment() -> dict[str, str]:
 
 def clock_stepped(world: World, hold_s: float) -> Mapping[str, int]:
     """The clock of server and clients jumps by ten years; paths break and come back meanwhile."""
-    link = world.clients[VICTIM].member.links[0]
     log = world.bench.folder / "serve.log"
     before = _years(log)
     for step in STEPS:
         Path(FILE).write_text(step, encoding="ascii")
-        kill = ["ss", "-K", "dst", link.server_ip, "dport", "=", f":{SERVER_PORT}"]
-        world.bench.client.run(kill)
+        break_first_path(world)
         world.wait_delivered(VICTIM, 1 << 20)
         time.sleep(hold_s)
         world.wait_whole(VICTIM)

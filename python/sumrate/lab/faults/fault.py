@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from sumrate.lab.endpoints.sumrate import SERVER_PORT
 from sumrate.lab.faults.world import World
 
 VICTIM = "victim"
@@ -39,3 +40,10 @@ def proven(**counts: int) -> Mapping[str, int]:
     if missing:
         raise FaultNotMadeError(f"nothing happened: {', '.join(missing)} is 0")
     return counts
+
+
+def break_first_path(world: World) -> None:
+    """Kills the connection of the victim's first path."""
+    server_ip = world.clients[VICTIM].member.links[0].server_ip
+    kill = ["ss", "-K", "dst", server_ip, "dport", "=", f":{SERVER_PORT}"]
+    world.bench.client.run(kill)

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT, up
-from sumrate.lab.faults.fault import BYSTANDER, Fault, proven
+from sumrate.lab.faults.fault import BYSTANDER, VICTIM, Fault, break_first_path, proven
 from sumrate.lab.faults.world import ATTACK, PATIENCE_S, SILENT_PORT, World
 from sumrate.lab.process import Process
 from sumrate.lab.scene import SERVICE_IP
 
 HALF_OPEN = 10_000
+HALF_OPEN_AT_ONCE = 2000
 SOURCES = 40
 """Addresses that strangers come from: 40 times what the server takes of one is more than it takes
 in all."""
@@ -73,13 +74,18 @@ def _sources(world: World) -> Iterator[list[str]]:
 
 
 def half_open(world: World, hold_s: float) -> Mapping[str, int]:
-    """10,000 handshakes are begun from 40 addresses and never finished."""
-    total = ("--connections", str(HALF_OPEN), "--total", str(HALF_OPEN))
+    """10,000 handshakes are begun from 40 addresses and never finished, and more all the time.
+
+    A path that breaks meanwhile comes back meanwhile.
+    """
+    many = ("--connections", str(HALF_OPEN_AT_ONCE))
     with (
         _sources(world) as sources,
-        attack(world, "half-open", ATTACK.server_ip, SERVER_PORT, *total, *sources) as running,
+        attack(world, "half-open", ATTACK.server_ip, SERVER_PORT, *many, *sources) as running,
     ):
         running.wait("made", HALF_OPEN)
+        break_first_path(world)
+        world.wait_whole(VICTIM)
         time.sleep(hold_s)
         counts = running.counts()
     return proven(handshakes=counts["made"], ended_by_the_server=counts["closed"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT, link_file_of, up
 from sumrate.lab.faults.confinement import descriptors
-from sumrate.lab.faults.fault import VICTIM, Fault, proven
+from sumrate.lab.faults.fault import VICTIM, Fault, break_first_path, proven
 from sumrate.lab.faults.world import ORIGIN_PORT, PATIENCE_S, World
 from sumrate.lab.process import Process
 from sumrate.lab.programs import program
@@ -65,7 +65,7 @@ def server_descriptors(world: World, hold_s: float) -> Mapping[str, int]:
             late.wait_until(
                 lambda: _refused(log, words, before) > 0, "the server has none", PATIENCE_S
             )
-            _break_first_path(world)
+            break_first_path(world)
             with _crowd(world, VICTIM):
                 time.sleep(hold_s)
         served = late.wait(PATIENCE_S) == 0
@@ -84,20 +84,13 @@ def _latecomer(world: World) -> Process:
     return Process(argv, log=log, host=world.bench.client)
 
 
-def _break_first_path(world: World) -> None:
-    """Kills the connection of the victim's first path."""
-    server_ip = world.clients[VICTIM].member.links[0].server_ip
-    kill = ["ss", "-K", "dst", server_ip, "dport", "=", f":{SERVER_PORT}"]
-    world.bench.client.run(kill)
-
-
 def client_descriptors(world: World, hold_s: float) -> Mapping[str, int]:
     """A client has no descriptor left while its programs connect and one path breaks."""
     client = world.clients[VICTIM]
     log, words = world.bench.folder / f"{VICTIM}.log", "Too many open files"
     before = _refused(log, words, 0)
     with _few_descriptors(client.daemon), _crowd(world, VICTIM):
-        _break_first_path(world)
+        break_first_path(world)
         time.sleep(hold_s)
     return proven(refused=_refused(log, words, before))
 
