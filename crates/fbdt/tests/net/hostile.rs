@@ -150,6 +150,26 @@ async fn a_handshake_that_never_ends_is_ended_and_others_come_in_meanwhile() {
     world.connect(world.paths(1)).await;
 }
 
+/// No time limit here: only the number of bytes can end it.
+#[tokio::test]
+async fn a_handshake_of_too_many_bytes_is_ended() {
+    let limits =
+        AcceptLimits { handshake_timeout: Duration::from_secs(36_000), ..AcceptLimits::default() };
+    let world = World::start(Mode::Tls, App::Echo, limits, &[loopback(1)]).await;
+    let mut socket = TcpStream::connect(world.addresses[0]).await.unwrap();
+    // A ClientHello that says it has 60 000 bytes, in records of 4096.
+    let mut hello = vec![1, 0, 0xea, 0x60];
+    hello.resize(60_000, 0);
+    for record in hello[..40_960].chunks(4096) {
+        let head = [0x16, 3, 1, 0x10, 0];
+        if socket.write_all(&[&head, record].concat()).await.is_err() {
+            break;
+        }
+    }
+    let _ = within(socket.read_to_end(&mut Vec::new())).await;
+    world.connect(world.paths(1)).await;
+}
+
 /// A client of the plaintext mode that is written by hand.
 struct Rogue {
     socket: TcpStream,
