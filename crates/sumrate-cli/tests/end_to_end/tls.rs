@@ -6,11 +6,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fbdt::{ClientConfig, ConnectError, Link, PathSpec, connect};
 
-use crate::harness::{Server, run};
+use crate::harness::{PATIENCE, Server, run};
 
 /// Runs `openssl s_client` against a server; what it printed, and whether it ended well. It sends
 /// `input` and stays until the server closes.
@@ -201,6 +201,12 @@ impl Impostor {
         config.connect_timeout = Duration::from_secs(2);
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let error = runtime.block_on(connect(config)).unwrap_err();
+        // It learns of the client's end a moment after the client does.
+        let begun = Instant::now();
+        while !std::fs::read_to_string(&self.errors).unwrap().contains("ERROR") {
+            assert!(begun.elapsed() < PATIENCE, "the impostor saw no handshake fail");
+            std::thread::yield_now();
+        }
         let _ = self.child.kill();
         let mut seen = String::new();
         let mut stdout = self.child.stdout.take().unwrap();
