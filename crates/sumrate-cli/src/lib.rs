@@ -18,6 +18,7 @@ pub mod session;
 pub mod status;
 pub mod tunnel;
 
+pub mod descriptors;
 pub mod interfaces;
 pub mod interrupt;
 pub mod output;
@@ -29,7 +30,6 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use args::{Cli, Command};
@@ -72,18 +72,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Uses as many file descriptors as the system permits: each connection is one, and the usual soft
-/// limit of 1024 (for programs that call `select`) is less than one client may have open.
-fn raise_descriptor_limit() {
-    let raised = getrlimit(Resource::RLIMIT_NOFILE)
-        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
-    if let Err(error) = raised {
-        tracing::debug!(%error, "the limit of open files stays as it is");
-    }
-}
-
 fn execute(command: Command) -> Result<(), CommandError> {
-    raise_descriptor_limit();
+    descriptors::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         match command {

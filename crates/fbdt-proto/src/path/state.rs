@@ -144,6 +144,15 @@ impl Subflow {
         self.answers.deadline(&self.progress).is_some_and(|at| at <= now)
     }
 
+    /// `bytes` of `stream` arrived, its end with them or not.
+    pub fn arrived(&mut self, stream: StreamId, bytes: u64, fin: bool) {
+        self.unacked += bytes;
+        self.ack_streams.insert(stream);
+        if fin {
+            self.owe(stream);
+        }
+    }
+
     /// An acknowledgement of `stream` is owed, and without patience: somebody
     /// may wait for it.
     pub fn owe(&mut self, stream: StreamId) {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::Session;
 use crate::error::{OpenError, StreamError};
-use crate::stream::SendState;
+use crate::stream::{SendState, SendStream};
 use crate::time::Instant;
 use crate::units::{Class, StreamId};
 use crate::wire::ControlMessage;
@@ -39,13 +39,7 @@ impl Session {
         id: StreamId,
         data: &[u8],
     ) -> Result<usize, StreamError> {
-        self.check_open()?;
-        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown(id))?;
-        let size = stream.send.write(data)?;
-        if size > 0 {
-            self.mark_busy(id);
-        }
-        Ok(size)
+        self.write_by(id, |send| send.write(data))
     }
 
     /// The same without copying: takes what fits off the front of `data`.
@@ -58,9 +52,17 @@ impl Session {
         id: StreamId,
         data: &mut Bytes,
     ) -> Result<usize, StreamError> {
+        self.write_by(id, |send| send.write_bytes(data))
+    }
+
+    fn write_by(
+        &mut self,
+        id: StreamId,
+        write: impl FnOnce(&mut SendStream) -> Result<usize, StreamError>,
+    ) -> Result<usize, StreamError> {
         self.check_open()?;
         let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown(id))?;
-        let size = stream.send.write_bytes(data)?;
+        let size = write(&mut stream.send)?;
         if size > 0 {
             self.mark_busy(id);
         }

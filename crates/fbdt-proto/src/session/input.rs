@@ -100,11 +100,7 @@ impl Session {
         // by all if that subflow is gone.
         match path.and_then(|p| self.paths[p].subflow.as_mut()) {
             Some(subflow) => {
-                subflow.unacked += payload.len() as u64;
-                subflow.ack_streams.insert(id);
-                if fin {
-                    subflow.owe(id);
-                }
+                subflow.arrived(id, payload.len() as u64, fin);
             }
             None => self.announce(id),
         }

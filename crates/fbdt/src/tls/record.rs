@@ -140,17 +140,11 @@ impl RecordLayer {
         }
     }
 
-    /// Encrypts `frames`, or takes them over in plaintext; they are empty afterwards. In plaintext
-    /// nothing may be pending.
+    /// Encrypts `frames`, or takes them over in plaintext; they are empty afterwards.
     pub(crate) fn send(&mut self, frames: &mut Outgoing) -> Result<(), RecordError> {
         match self {
             Self::Tls(tls) => tls.send(frames)?,
-            Self::Plain(plain) => {
-                debug_assert_eq!(plain.outgoing.len(), plain.written, "frames would be lost");
-                plain.outgoing.clear();
-                plain.written = 0;
-                std::mem::swap(&mut plain.outgoing, frames);
-            }
+            Self::Plain(plain) => plain.send(frames),
         }
         Ok(())
     }
@@ -199,6 +193,22 @@ impl RecordLayer {
     }
 }
 
+impl PlainRecords {
+    /// Takes the frames over; without copying them if nothing else waits.
+    fn send(&mut self, frames: &mut Outgoing) {
+        if self.written < self.outgoing.len() {
+            let mut waiting = self.outgoing.to_vec().split_off(self.written);
+            waiting.extend(frames.to_vec());
+            self.outgoing = waiting.into();
+            frames.clear();
+        } else {
+            self.outgoing.clear();
+            std::mem::swap(&mut self.outgoing, frames);
+        }
+        self.written = 0;
+    }
+}
+
 /// The bytes from `skip` on, as far as one system call takes them.
 fn slices(outgoing: &Outgoing, mut skip: usize) -> Vec<IoSlice<'_>> {
     let rest = outgoing.pieces().filter_map(|piece| {
@@ -219,6 +229,9 @@ impl TlsRecords {
                 .writer()
                 .write_vectored(&slices(frames, done))
                 .map_err(|error| rustls::Error::General(error.to_string()))?;
+            if count == 0 {
+                return Err(rustls::Error::General("TLS takes no more bytes".into()).into());
+            }
             self.pending += count + count.div_ceil(RECORD_PLAINTEXT) * RECORD_OVERHEAD;
             done += count;
         }
@@ -266,5 +279,34 @@ impl Write for SocketWriter<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plaintext_frames_queue_behind_what_the_socket_has_not_taken() {
+        let mut records = RecordLayer::plain();
+        let shared: Vec<u8> = (0..5000).map(|index| index as u8).collect();
+        let mut all = b"first".to_vec();
+        records.send(&mut all.clone().into()).unwrap();
+        let mut socket = [0; 3];
+        assert_eq!(records.write_to(&mut &mut socket[..]).unwrap(), 3);
+        let mut frames = Outgoing::default();
+        frames.encoder().extend_from_slice(b"head");
+        frames.put(shared.clone().into());
+        records.send(&mut frames).unwrap();
+        assert!(frames.is_empty());
+        all.extend_from_slice(b"head");
+        all.extend(shared);
+        assert_eq!(records.pending(), all.len() - 3);
+        let mut taken = socket.to_vec();
+        while records.wants_write() {
+            records.write_to(&mut taken).unwrap();
+        }
+        assert!(taken == all, "the bytes differ");
+        assert_eq!(records.pending(), 0);
     }
 }

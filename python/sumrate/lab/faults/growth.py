@@ -1,12 +1,12 @@
 """Memory and descriptors of the processes over a long run, and whether they grow."""
 
-import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, Self
+from typing import Any
 
 from sumrate.lab.faults.confinement import descriptors, memory
+from sumrate.lab.faults.sampler import Sampler
 from sumrate.lab.faults.slope import TooShortError, slope
 from sumrate.lab.process import Process
 
@@ -15,25 +15,14 @@ TOLERANCE = {"memory_bytes": 16 << 20, "descriptors": 8.0}
 """Growth over a whole run that counts as none: an allocator keeps what a burst needed."""
 
 
-class Growth:
+class Growth(Sampler):
     """Samples processes in a thread of its own; a process that is replaced begins anew."""
 
     def __init__(self, processes: dict[str, Process]) -> None:
         """Takes over the dictionary: what is replaced in it is followed."""
+        super().__init__(LOOK_S)
         self._processes = processes
         self._series: dict[str, tuple[int, list[float], dict[str, list[float]]]] = {}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        """Starts sampling."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Ends it."""
-        self._over.set()
-        self._thread.join()
 
     def begin(self) -> None:
         """Forgets what was sampled so far: the time of warming up."""
@@ -51,12 +40,12 @@ class Growth:
                     found[name][quantity] = {**asdict(seen), "most": max(values), "grows": grows}
         return found
 
-    def _run(self) -> None:
-        while not self._over.wait(LOOK_S):
-            for name, process in list(self._processes.items()):
-                with suppress(OSError):  # it was killed
-                    taken = {"memory_bytes": memory(process), "descriptors": descriptors(process)}
-                    self._note(name, process.pid, taken)
+    def sample(self) -> None:
+        """Looks at every process."""
+        for name, process in list(self._processes.items()):
+            with suppress(OSError):  # it was killed
+                taken = {"memory_bytes": memory(process), "descriptors": descriptors(process)}
+                self._note(name, process.pid, taken)
 
     def _note(self, name: str, pid: int, taken: dict[str, int]) -> None:
         known = self._series.get(name)

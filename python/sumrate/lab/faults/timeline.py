@@ -5,9 +5,9 @@ import itertools
 import threading
 import time
 from contextlib import suppress
-from typing import Self
 
 from sumrate.lab.faults.confinement import descriptors
+from sumrate.lab.faults.sampler import Sampler
 from sumrate.lab.faults.world import World
 
 SAMPLE_S = 0.01
@@ -15,28 +15,18 @@ LOOK_S = 0.1
 """How often descriptors are counted."""
 
 
-class Timeline:
+class Timeline(Sampler):
     """Samples the deliveries of all clients in a thread of its own; times are time.monotonic()."""
 
     def __init__(self, world: World) -> None:
         """Prepares it; `with` starts and ends it."""
+        super().__init__(SAMPLE_S)
         self._world = world
         self._times: dict[str, list[float]] = {name: [] for name in world.clients}
         self._bytes: dict[str, list[int]] = {name: [] for name in world.clients}
         self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._looked = 0.0
         self.most_descriptors: dict[str, int] = {}
-
-    def __enter__(self) -> Self:
-        """Starts sampling."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Ends it."""
-        self._over.set()
-        self._thread.join()
 
     def forget(self) -> None:
         """Forgets all deliveries so far."""
@@ -67,20 +57,19 @@ class Timeline:
             found = bisect.bisect_right(self._times[name], at)
             return self._bytes[name][found - 1] if found else 0
 
-    def _run(self) -> None:
-        looked = 0.0
-        while not self._over.wait(SAMPLE_S):
-            for name in self._times:
-                size = self._world.delivered(name)
-                now = time.monotonic()
-                with self._lock:
-                    sizes = self._bytes[name]
-                    if size > (sizes[-1] if sizes else 0):
-                        sizes.append(size)
-                        self._times[name].append(now)
-            if time.monotonic() - looked > LOOK_S:
-                looked = time.monotonic()
-                self._look()
+    def sample(self) -> None:
+        """Notes what every client was delivered, and now and then the descriptors."""
+        for name in self._times:
+            size = self._world.delivered(name)
+            now = time.monotonic()
+            with self._lock:
+                sizes = self._bytes[name]
+                if size > (sizes[-1] if sizes else 0):
+                    sizes.append(size)
+                    self._times[name].append(now)
+        if time.monotonic() - self._looked > LOOK_S:
+            self._looked = time.monotonic()
+            self._look()
 
     def _look(self) -> None:
         for name, process in self._world.daemons().items():
