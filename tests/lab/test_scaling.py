@@ -61,8 +61,8 @@ def test_the_kernels_window_is_read() -> None:
 def test_window_over_rtt_of_the_busiest_connection_of_each_address() -> None:
     found = rates_of(SAMPLE)
     assert found == {
-        "10.1.1.2": [WindowRate(pytest.approx(579.2), pytest.approx(289.6))],
-        "10.1.2.2": [WindowRate(pytest.approx(1158.4), 0.0)],
+        "10.1.1.2": [WindowRate(100 * 1448 * 8e-3 / 2, 50 * 1448 * 8e-3 / 2)],
+        "10.1.2.2": [WindowRate(400 * 1448 * 8e-3 / 4, 0.0)],
     }
 
 
