@@ -55,6 +55,20 @@ fn two_paths_add_up() {
 }
 
 #[test]
+fn f2_the_stream_s_window_opens_as_fast_as_slow_start() {
+    let mut simulation = configured(
+        &Config::default(),
+        vec![LinkParameters::new(630.0, 3.0), LinkParameters::new(1800.0, 2.0)],
+    );
+    simulation.run(Duration::from_millis(500)).unwrap();
+    let stream = simulation.open(false, Class::Interactive).unwrap();
+    simulation.write(false, stream, 64 * MIB);
+    simulation.run(Duration::from_millis(50)).unwrap();
+    let share = simulation.delivered()[0] as f64 * 8e-6 / (2430.0 * 0.05);
+    assert!(share > 0.7, "{share} of what the links carry in their first 50 ms");
+}
+
+#[test]
 fn one_to_eight_paths_deliver_and_every_one_carries() {
     both_schedulers(|config| {
         for paths in 1..=8 {

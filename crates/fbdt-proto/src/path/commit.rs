@@ -27,8 +27,9 @@ impl Commit {
     }
 
     /// F7: while the RTT shows no queue the TCP window alone limits, plus
-    /// about `commit_slack` unsent; else rate x (gain x min RTT + slack).
-    /// Baselines know the first of these rules only.
+    /// about `commit_slack` unsent, in slow start as much again as the window;
+    /// else rate x (gain x min RTT + slack). Baselines know the first of these
+    /// rules only.
     pub(super) fn of(config: &Config, rate: &RateEstimate, sample: &SubflowSample) -> Self {
         let base = sample.base_rtt();
         let link = rate.link(base);
@@ -40,6 +41,11 @@ impl Commit {
         } else {
             bytes_in(link, slack).max(2 * MIN_FRAME)
         };
+        // Slow start doubles the window in each RTT. It must find bytes then:
+        // what follows in portions looks to TCP like a long train of
+        // acknowledgements, which ends slow start (HyStart, RFC 9406).
+        let ahead =
+            if ahead > 0 && sample.cwnd < sample.ssthresh { ahead.max(sample.cwnd) } else { ahead };
         let by_window = sample.cwnd + ahead;
         let queue = config.commit == CommitRule::Rate && sample.srtt >= base * 3 / 2 + slack / 2;
         let limit = if queue { by_window.min(by_rate) } else { by_window };
@@ -89,6 +95,28 @@ mod tests {
         };
         let limit = Commit::of(&config, &RateEstimate::default(), &sample).limit;
         assert!(limit >= 10_000_000, "{limit}");
+    }
+
+    #[test]
+    fn f7_slow_start_finds_as_much_again_as_the_window() {
+        let sample = SubflowSample {
+            srtt: Duration::from_millis(4),
+            min_rtt: Duration::from_millis(4),
+            delivery_rate: 10_000_000,
+            cwnd: 100_000,
+            ssthresh: u64::MAX,
+            ..SubflowSample::default()
+        };
+        let limit = |sample: SubflowSample| {
+            let mut rate = RateEstimate::default();
+            rate.update(Instant::ZERO, &sample);
+            Commit::of(&Config::default(), &rate, &sample).limit
+        };
+        assert_eq!(limit(sample), 200_000);
+        assert_eq!(limit(SubflowSample { ssthresh: 100_000, ..sample }), 120_000, "it is over");
+        let base = Duration::from_millis(60);
+        let long = SubflowSample { srtt: base, min_rtt: base, ..sample };
+        assert_eq!(limit(long), 100_000, "it would only grow stale");
     }
 
     #[test]

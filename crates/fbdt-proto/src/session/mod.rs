@@ -43,6 +43,8 @@ struct Stream {
     /// The peer should hear that a larger window would help.
     want: Option<u64>,
     want_sent: Instant,
+    /// The largest window asked for.
+    asked: u64,
 }
 
 /// How many streams each end may open and has opened.
@@ -104,8 +106,8 @@ pub struct Session {
     busy: Turns,
     /// Streams whose peer should hear that a larger window would help.
     wants: BTreeSet<StreamId>,
-    /// Streams that have come to their limit and whose windows were not looked
-    /// at since.
+    /// Streams that have come to their limit, or will soon, and whose windows
+    /// were not looked at since.
     newly_blocked: BTreeSet<StreamId>,
     counts: StreamCounts,
     credit: SessionCredit,

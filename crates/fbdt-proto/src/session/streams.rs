@@ -26,6 +26,7 @@ impl Session {
             reader_blocked: true,
             want: None,
             want_sent: Instant::ZERO,
+            asked: 0,
         }
     }
 
@@ -77,7 +78,10 @@ impl Session {
             // A stream that was silent has no claim to the time before.
             stream.send.served = stream.send.served.max(least);
         }
-        if self.busy.put(id, &stream.send) {
+        // What will not fit the first window asks for a larger one before it
+        // has come to its limit: the answer takes an RTT.
+        let large = stream.asked == 0 && stream.send.backlog() > stream.send.limit() / 2;
+        if self.busy.put(id, &stream.send) || large {
             self.newly_blocked.insert(id);
         }
     }

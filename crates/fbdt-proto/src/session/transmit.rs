@@ -355,7 +355,7 @@ impl Session {
 
     /// Sizes writers' buffers and wishes for the peer's windows (F2): all of
     /// them now and then, and at once those of streams that have just come to
-    /// their limit, because the first window is small.
+    /// their limit or soon will, because the first window is small.
     fn size_buffers(&mut self, now: Instant, views: &[PathView]) {
         let all_blocked = self.busy.any_blocked() && self.busy.next_ready(None).is_none();
         let pause = if all_blocked { BLOCKED_CHECK } else { BUFFER_CHECK };
@@ -389,9 +389,13 @@ impl Session {
         let window = send.limit().saturating_sub(send.cumulative());
         let near = send.limit().saturating_sub(send.highest_sent()) < wanted / 2;
         let open = matches!(send.state(), SendState::Open | SendState::Finished);
-        if open && near && wanted > window && now.saturating_since(stream.want_sent) >= WANT_PAUSE {
+        // Slow start doubles the rates in each RTT: the wish must keep pace.
+        let grown = wanted >= stream.asked + stream.asked / 4;
+        let again = grown || now.saturating_since(stream.want_sent) >= WANT_PAUSE;
+        if open && near && wanted > window && again {
             stream.want = Some(wanted);
             stream.want_sent = now;
+            stream.asked = wanted;
             self.wants.insert(id);
         }
     }

@@ -10,6 +10,8 @@ use crate::units::bytes_in;
 const WINDOW_GAIN: f64 = 1.0;
 /// Room beyond what differing arrival delays need.
 const BUFFER_GAIN: f64 = 1.3;
+/// What slow start makes of a rate in two RTTs.
+const RAMP: f64 = 4.0;
 
 /// Size of the next window and how many may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +45,14 @@ impl WindowSize {
 
 /// Bytes of one stream that must be on their way at once so that no path
 /// idles: 1.3 x sum of rates x largest difference of arrival delays, and the
-/// open windows.
+/// open windows. A path whose rate is still being found out will have doubled
+/// it twice when a larger window is there.
 #[must_use]
 pub fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
     let usable = || paths.iter().filter(|p| p.usable);
     let slowest = usable().map(|p| p.arrival + p.base_rtt / 2).max().unwrap_or(Duration::ZERO);
-    let rates: f64 = usable().map(|p| p.delivered_rate).sum();
+    let soon = |p: &PathView| if p.ramping { RAMP * p.rate } else { p.delivered_rate };
+    let rates: f64 = usable().map(soon).sum();
     bytes_in(rates * BUFFER_GAIN, slowest) + size.bytes * size.depth as u64
 }
 
@@ -80,5 +84,13 @@ mod tests {
         let size = WindowSize { bytes: 1 << 20, depth: 4 };
         let wanted = wanted_buffer(&[view(0, 8e7, 0.0), late], size);
         assert!(wanted > 50_000_000, "{wanted}");
+    }
+
+    #[test]
+    fn f2_the_buffer_is_there_when_slow_start_has_doubled_twice() {
+        let size = WindowSize { bytes: 0, depth: 4 };
+        let steady = view(0, 1e7, 0.0);
+        let ramping = PathView { ramping: true, ..steady };
+        assert_eq!(wanted_buffer(&[ramping], size), 4 * wanted_buffer(&[steady], size));
     }
 }

@@ -1,6 +1,7 @@
 //! TCP sockets as FBDT wants them: bound to a path, tuned, and ready to be asked for TCP_INFO.
 
 mod congestion;
+mod pacing;
 mod tcp_info;
 
 use std::io;
@@ -144,6 +145,7 @@ pub(crate) fn tune(socket: &SockRef<'_>, options: &SocketOptions) -> Result<(), 
     set_congestion_control(socket, options.congestion_control.algorithm())?;
     socket.set_tcp_nodelay(true).map_err(option_error("TCP_NODELAY"))?;
     socket.set_tcp_notsent_lowat(NOTSENT_LOWAT).map_err(option_error("TCP_NOTSENT_LOWAT"))?;
+    pacing::turn_on(&**socket).map_err(option_error("SO_MAX_PACING_RATE"))?;
     if let Some(mark) = options.mark {
         socket.set_mark(mark).map_err(option_error("SO_MARK"))?;
     }
@@ -215,6 +217,12 @@ mod tests {
         assert!(algorithm(&server).starts_with(b"reno"));
         let lowat = SockRef::from(&client).tcp_notsent_lowat().unwrap();
         assert_eq!(lowat, NOTSENT_LOWAT);
+        for stream in [&client, &server] {
+            assert!(
+                TcpInfo::of(stream).unwrap().is_paced(),
+                "an accepted socket is like its listener"
+            );
+        }
     }
 
     #[tokio::test]

@@ -30,6 +30,8 @@ mod offset {
     pub(super) const RTTVAR: usize = 72;
     pub(super) const SND_SSTHRESH: usize = 76;
     pub(super) const SND_CWND: usize = 80;
+    #[cfg(test)]
+    pub(super) const MAX_PACING_RATE: usize = 112;
     pub(super) const BYTES_ACKED: usize = 120;
     pub(super) const NOTSENT_BYTES: usize = 144;
     pub(super) const MIN_RTT: usize = 148;
@@ -70,6 +72,12 @@ impl TcpInfo {
             return Err(io::Error::last_os_error());
         }
         Ok(Self { bytes, queued: queued(socket)? })
+    }
+
+    /// Whether SO_MAX_PACING_RATE was set to anything but 'no limit'.
+    #[cfg(test)]
+    pub(crate) fn is_paced(&self) -> bool {
+        self.u64_at(offset::MAX_PACING_RATE) != u64::MAX
     }
 
     fn u32_at(&self, offset: usize) -> u32 {
