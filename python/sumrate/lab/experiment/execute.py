@@ -155,8 +155,8 @@ def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
     for bad in failed:
         where = f"{experiment.name}, {bad.condition}, {bad.scheme}"
         print(f"FAILED {where}: {bad.detail['error']}", file=sys.stderr)
-    for scheme in dict.fromkeys(r.scheme for r in runs if "missing" in r.detail):
-        reason = next(r.detail["missing"] for r in runs if r.scheme == scheme)
+    missing = ((r.scheme, r.detail["missing"]) for r in runs if "missing" in r.detail)
+    for scheme, reason in dict.fromkeys(missing):
         print(f"missing {scheme}: {reason}", file=sys.stderr)
     if late := sum(r.void for r in runs):
         where = f"{experiment.name}: {late} of {len(runs)} runs are void"
