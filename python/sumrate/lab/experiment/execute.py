@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sumrate.lab.experiment import goals
 from sumrate.lab.experiment.catalogue import goal_order
 from sumrate.lab.experiment.judge import Verdict, judge
@@ -116,6 +118,8 @@ def _plan(experiment: Experiment, args: argparse.Namespace) -> Plan:
                 f"{experiment.name} has no {kind} `{name}`; it has {', '.join(known)}"
             )
     repetitions = args.repetitions or (1 if args.quick else experiment.repetitions)
+    if args.quick and experiment.quick_seconds:
+        experiment = replace(experiment, seconds=experiment.quick_seconds)
     return Plan(experiment, repetitions, tuple(args.condition), tuple(args.scheme))
 
 

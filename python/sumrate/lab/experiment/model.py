@@ -195,6 +195,8 @@ class Experiment(Setting, frozen=True):
     repetitions: int = 5
     seed: int = 1
     warmup_s: float = 0.0
+    quick_seconds: float | None = None
+    """Instead of `seconds` with `run --quick`, where those make it long."""
     pace_mbps: float | None = None
     """Method stream: blocks at this rate, whose delay from sender to receiver counts."""
     pace_block_bytes: int = 16384

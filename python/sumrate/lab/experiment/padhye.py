@@ -62,7 +62,8 @@ def _check(rtt_s: float, loss: float) -> None:
 def add_padhye(run: Run, link: Link) -> None:
     """Goodput of a TCP alone on a link, over both forms, neither above what the link carries.
 
-    The RTT is that of the empty link, as the model's users put it in.
+    The RTT is that of the empty link, as the model's users put it in. b is 2, and 1 with `b1` in
+    the metric's name: what a TCP that counts acknowledged bytes comes to.
     """
     goodput = run.value("goodput_mbps")
     rtt_s = (link.down.delay_ms + link.up.delay_ms) / 1e3
@@ -74,3 +75,5 @@ def add_padhye(run: Run, link: Link) -> None:
     run.add("padhye_mbps", simple, "Mbit/s")
     run.add("padhye_ratio", goodput / simple, "ratio")
     run.add("padhye_full_ratio", goodput / full, "ratio")
+    counted = min(most, sqrt_mbps(rtt_s, link.down.loss, b=1.0))
+    run.add("padhye_b1_ratio", goodput / counted, "ratio")

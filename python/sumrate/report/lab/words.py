@@ -45,6 +45,7 @@ GROUPS = {
         "split_error": "error of the predicted split",
         "padhye_mbps": "TCP formula, square-root form",
         "padhye_ratio": "goodput over the TCP formula",
+        "padhye_b1_ratio": "the same with b = 1",
         "padhye_full_ratio": "goodput over the formula with timeouts",
         "completed_share": "share of sessions that completed",
         "stream_jain_index": "Jain's index of streams",
