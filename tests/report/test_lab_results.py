@@ -44,6 +44,52 @@ def test_a_run_is_read_whole_but_for_void_values(folder: Path) -> None:
     assert len(run.verdicts) == 6
 
 
+def test_subflows_are_kept_apart_from_their_sum_and_drawn(
+    own: Path, claims: Path, tmp_path: Path
+) -> None:
+    path = own / "series.parquet"
+    rows = pq.read_table(path).to_pylist()
+    parts = [
+        {**row, "path": name, "goodput_mbps": row["goodput_mbps"] * share}
+        for row in rows
+        if row["scheme"] == "mptcp"
+        for name, share in (("wifi", 0.25), ("wigig", 0.75))
+    ]
+    before = read_run(own)
+    pq.write_table(pa.Table.from_pylist([{**row, "path": ""} for row in rows] + parts), path)
+    run = read_run(own)
+    assert run.series == before.series
+    assert not before.subflows
+    assert {key.scheme for key in run.subflows} == {"mptcp"}
+    key = next(iter(run.subflows))
+    assert sum(rate for _, rate in run.subflows[key]["wigig"]) == pytest.approx(
+        0.75 * sum(rate for _, rate in run.series[key])
+    )
+    write_report([own], claims, tmp_path / "report.html")
+    assert "Thin lines are the subflows" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_scheme_that_is_missing_in_part_is_said_and_a_loss_is_left_of_zero(
+    own: Path, claims: Path, tmp_path: Path
+) -> None:
+    path = own / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["schemes"][2]["missing_in_part"] = ["the congestion control lia is not loaded"]
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    rows = pq.read_table(own / "metrics.parquet").to_pylist()
+    benefit = [
+        {**row, "metric": "aggregation_benefit", "value": row["value"] - 1.0}
+        for row in rows
+        if row["metric"] == "sum_ratio"
+    ]
+    pq.write_table(pa.Table.from_pylist(rows + benefit), own / "metrics.parquet")
+    write_report([own], claims, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Missing in part: <b>Kernel MPTCP</b>, because: the congestion control lia" in text
+    assert "aggregation benefit" in text
+    assert "No scheme is missing" not in text
+
+
 def test_the_median_repetition_stands_for_the_others(folder: Path) -> None:
     run = read_run(folder)
     goodput = {

@@ -52,5 +52,5 @@ pub use path::{Health, SubflowSample};
 pub use session::Session;
 pub use stats::{PathStats, SessionStats, StreamStats};
 pub use time::Instant;
-pub use units::{Class, Direction, PathId, Role, StreamId, SubflowId};
+pub use units::{Class, Direction, PathId, Priority, Role, StreamId, SubflowId};
 pub use wire::Frame;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::path::Health;
-use crate::units::{Class, Direction, PathId, StreamId};
+use crate::units::{Class, Direction, PathId, Priority, StreamId};
 
 /// Why a path sends no data now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum WhyIdle {
     NoSubflow,
     /// It is suspect: only probes go out.
     Suspect,
+    /// A path of a better priority is active (F15).
+    Standby,
     /// TCP has not said anything of it yet.
     Unmeasured,
     /// It holds as much as it may (F7).
@@ -42,6 +44,7 @@ impl WhyIdle {
             Self::Sending => "sending",
             Self::NoSubflow => "no subflow",
             Self::Suspect => "suspect: silent for too long, only probes go out",
+            Self::Standby => "stands by: a path of a better priority is active",
             Self::Unmeasured => "just connected: TCP has not measured it yet",
             Self::CommitLimit => "holds as much as it may",
             Self::NothingToSend => "nothing to send",
@@ -62,6 +65,8 @@ pub struct PathStats {
     pub name: String,
     /// Whether it can be relied on.
     pub health: Health,
+    /// How it is used beside the others (F15).
+    pub priority: Priority,
     /// From which end it sends.
     pub direction: Direction,
     /// Why it sends no data now.

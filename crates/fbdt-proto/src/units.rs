@@ -125,6 +125,49 @@ impl Class {
     }
 }
 
+/// How a path is used beside the others (F15): paths of the best priority
+/// that has an active one carry bytes, the rest stand by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Priority(u8);
+
+impl Priority {
+    /// Carries bytes whenever it can.
+    pub const PRIMARY: Self = Self(0);
+    /// Stands by while a primary path is active.
+    pub const BACKUP: Self = Self(1);
+    /// The priorities' names, by falling priority.
+    pub const NAMES: [&'static str; 10] = [
+        "primary", "backup", "backup2", "backup3", "backup4", "backup5", "backup6", "backup7",
+        "backup8", "backup9",
+    ];
+
+    /// 0 is primary, 1 to 9 stand by, a higher number behind a lower one;
+    /// `None` above that.
+    #[must_use]
+    pub const fn new(level: u8) -> Option<Self> {
+        if (level as usize) < Self::NAMES.len() { Some(Self(level)) } else { None }
+    }
+
+    /// Whether it carries bytes whenever it can.
+    #[must_use]
+    pub const fn is_primary(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The name used in flags, reports and on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self.0 as usize]
+    }
+
+    /// The priority of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let level = Self::NAMES.iter().position(|known| *known == name)?;
+        u8::try_from(level).ok().and_then(Self::new)
+    }
+}
+
 /// From which end of a window a path sends (F3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
@@ -200,6 +243,17 @@ mod tests {
         }
         assert_eq!(StreamId::nth(Role::Client, u64::from(u32::MAX)), None);
         assert_eq!(StreamId::CONTROL.opener(), None);
+    }
+
+    #[test]
+    fn priorities_have_names() {
+        for level in 0..10 {
+            let priority = Priority::new(level).unwrap();
+            assert_eq!(Priority::from_name(priority.name()), Some(priority));
+            assert_eq!(priority.is_primary(), level == 0);
+        }
+        assert_eq!((Priority::new(10), Priority::from_name("standby")), (None, None));
+        assert!(Priority::PRIMARY < Priority::BACKUP);
     }
 
     #[test]

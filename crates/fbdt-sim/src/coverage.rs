@@ -63,6 +63,8 @@ marks! {
     SameClass "F12" "two streams of one class waited at the same time",
     Duplicate "F13" "bytes that were there already were skipped",
     CongestionControl "F14" "measured loss suggested another congestion control",
+    Standby "F15" "a backup path stood by",
+    BackupSent "F15" "a backup path sent new bytes",
 }
 
 /// A set of [`Mark`]s.
@@ -181,6 +183,8 @@ impl Observer {
             coverage.add_if(Mark::SuspectCopied, path.copied_suspect > 0);
             coverage.add_if(Mark::LostAgain, path.resent_lost > 0);
             coverage.add_if(Mark::IdleCopied, path.copied_idle > 0);
+            coverage.add_if(Mark::Standby, path.why_idle == WhyIdle::Standby);
+            coverage.add_if(Mark::BackupSent, sent && !path.priority.is_primary());
         }
         coverage.add_if(Mark::Duplicate, stats.duplicate_bytes > 0);
         let thesis = session.config().window_mode == WindowMode::Thesis;

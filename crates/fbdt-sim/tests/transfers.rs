@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
+use fbdt_proto::stats::WhyIdle;
 use fbdt_proto::wire::Outgoing;
-use fbdt_proto::{Class, Config, Redundancy, SchedulerKind, WindowMode};
+use fbdt_proto::{Class, Config, Priority, Redundancy, SchedulerKind, WindowMode};
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 
 const MIB: u64 = 1 << 20;
@@ -101,6 +102,61 @@ fn f9b_a_path_that_goes_dark_costs_nothing_but_its_share() {
         assert!(path(&stats[1], 1).suspected > 0);
         assert!(path(&stats[1], 1).subflows > 1, "F9b: a fresh subflow, not TCP's timer");
     });
+}
+
+#[test]
+fn f15_a_backup_stands_by_takes_over_and_gives_back() {
+    for scheduler in SchedulerKind::ALL {
+        let config = Config::default().with_scheduler(scheduler);
+        let mut scenario = Scenario::new(7, vec![wifi(), wigig()]);
+        scenario.priorities = vec![Priority::BACKUP];
+        scenario.config = (config.clone(), config.clone());
+        let mut simulation = Simulation::new(scenario).unwrap();
+        let stream = simulation.open(false, Class::Background).unwrap();
+        simulation.write(false, stream, 96 * MIB);
+        simulation.finish(false, stream);
+        simulation.run(Duration::from_millis(500)).unwrap();
+        let stats = simulation.stats();
+        for end in &stats {
+            let standby = path(end, 0);
+            assert_eq!(standby.priority, Priority::BACKUP, "both ends know");
+            assert_eq!(standby.why_idle, WhyIdle::Standby);
+            assert_eq!(standby.new_bytes + standby.redundant(), 0, "{scheduler:?}");
+        }
+        simulation.change(1, &LinkChange::Blackout(true), true, true);
+        simulation.run(Duration::from_millis(100)).unwrap();
+        let before = simulation.delivered()[0];
+        simulation.run(Duration::from_secs(1)).unwrap();
+        let during = (simulation.delivered()[0] - before) as f64 * 8e-6;
+        assert!(during > 0.8 * 63.0, "{scheduler:?}: {during} Mbit in 1 s, from 100 ms on");
+        simulation.change(1, &LinkChange::Blackout(false), true, true);
+        simulation.run(Duration::from_secs(1)).unwrap();
+        let given_back = path(&simulation.stats()[1], 0).clone();
+        assert_eq!(given_back.why_idle, WhyIdle::Standby, "{scheduler:?}");
+        assert!(simulation.run_until_done(Duration::from_secs(60)).unwrap());
+        let stats = simulation.stats();
+        assert_eq!(path(&stats[1], 0).new_bytes, given_back.new_bytes, "{scheduler:?}");
+    }
+}
+
+#[test]
+fn f15_one_primary_is_enough_and_a_second_backup_comes_last() {
+    let links = vec![wifi(), wifi(), wigig(), wigig()];
+    let mut scenario = Scenario::new(7, links);
+    scenario.priorities = ["backup2", "backup"].map(|n| Priority::from_name(n).unwrap()).to_vec();
+    let mut simulation = Simulation::new(scenario).unwrap();
+    let stream = simulation.open(false, Class::Background).unwrap();
+    simulation.write(false, stream, 64 * MIB);
+    let sent = |simulation: &mut Simulation, dark: usize| {
+        simulation.change(dark, &LinkChange::Blackout(true), true, true);
+        simulation.run(Duration::from_millis(300)).unwrap();
+        [0, 1].map(|id| path(&simulation.stats()[1], id).new_bytes)
+    };
+    simulation.run(Duration::from_millis(300)).unwrap();
+    assert_eq!(sent(&mut simulation, 2), [0, 0], "the other primary goes on alone");
+    let [last, next] = sent(&mut simulation, 3);
+    assert!(last == 0 && next > 0, "{last} and {next} bytes");
+    assert!(sent(&mut simulation, 1)[0] > 0);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn path(address: &str) -> PathSpec {
     PathSpec {
         name: address.to_owned(),
         local: address.parse::<IpAddr>().map_or(LocalBinding::Any, LocalBinding::Address),
-        server: None,
+        ..PathSpec::default()
     }
 }
 

@@ -3,6 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use fbdt_proto::Priority;
+use fbdt_proto::wire::PathLabel;
+
 use crate::identity::{Link, ServerState};
 use crate::socket::{CongestionControl, LocalBinding};
 
@@ -16,6 +19,16 @@ pub struct PathSpec {
     /// The server address to use on this path, and its port if not the link's first one; absent:
     /// the link's addresses in turn.
     pub server: Option<(IpAddr, Option<u16>)>,
+    /// Whether it carries bytes or stands by for others (F15). With a backup's priority the name may
+    /// be at most 24 bytes long.
+    pub priority: Priority,
+}
+
+impl PathSpec {
+    /// What the server is told of it.
+    pub(crate) fn label(&self) -> PathLabel {
+        PathLabel { name: self.name.clone(), priority: self.priority }
+    }
 }
 
 /// A client's configuration. Build it with [`ClientConfig::new`] and change fields.
@@ -27,6 +40,8 @@ pub struct ClientConfig {
     pub paths: Vec<PathSpec>,
     /// Interfaces that are left alone when `paths` is empty (a tunnel's own, for example).
     pub excluded_interfaces: Vec<String>,
+    /// Interfaces that stand by for others when `paths` is empty (F15).
+    pub backup_interfaces: Vec<(String, Priority)>,
     /// Congestion control of every socket.
     pub congestion_control: CongestionControl,
     /// SO_MARK of every socket (needs CAP_NET_ADMIN), so that routing rules can exempt them.
@@ -47,6 +62,7 @@ impl ClientConfig {
             link,
             paths: Vec::new(),
             excluded_interfaces: Vec::new(),
+            backup_interfaces: Vec::new(),
             congestion_control: CongestionControl::default(),
             socket_mark: None,
             proto: fbdt_proto::Config::default(),

@@ -58,6 +58,6 @@ pub use fbdt_proto::stats::WhyIdle;
 pub use fbdt_proto::wire::handshake::RefuseCode;
 pub use fbdt_proto::{
     Class, CloseReason, Config, ConfigError, Direction, Health, Limits, OpenError, PathId,
-    PathStats, Redundancy, Role, SchedulerKind, SessionStats, StreamError, StreamId, StreamStats,
-    WindowMode,
+    PathStats, Priority, Redundancy, Role, SchedulerKind, SessionStats, StreamError, StreamId,
+    StreamStats, WindowMode,
 };

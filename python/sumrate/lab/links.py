@@ -14,6 +14,7 @@ from sumrate.lab.programs import program
 from sumrate.traces import Trace, read
 
 CLIENT = "client"
+DEFAULT_MTU = 1500
 SERVER = "server"
 
 
@@ -54,6 +55,14 @@ class Blackout:
 
 
 @dataclass(frozen=True)
+class AckDelay:
+    """Nothing leaves towards the server for `hold_s` in every `every_s`; then all of it at once."""
+
+    hold_s: float
+    every_s: float
+
+
+@dataclass(frozen=True)
 class Link:
     """A point-to-point link between the client and the server, alike in both directions."""
 
@@ -67,6 +76,15 @@ class Link:
     """The link whose interfaces it uses, and whose queue it shares; its own if empty."""
     host: int = 1
     """Fourth octet of the client's address; the server's is one more."""
+    mtu: int = 1500
+    """Largest IP packet, in bytes."""
+    ack_delay: AckDelay | None = None
+    """From the schedule's start on, over and over."""
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether something happens to it while it runs."""
+        return bool(self.blackouts or self.ack_delay or self.up.trace or self.down.trace)
 
     @property
     def interface(self) -> str:
@@ -136,8 +154,12 @@ class Link:
             for direction, impairment in (("a_to_b", self.up), ("b_to_a", self.down))
             if impairment.trace
         ]
-        if self.blackouts or traces:
+        if self.mtu != DEFAULT_MTU:
+            parts[0] += f"\nmtu = {self.mtu}"
+        if self.is_scheduled:
             parts[0] += '\nschedule_start = "trigger"'
+        if self.ack_delay:
+            parts[0] += f"\nschedule_every_s = {float(self.ack_delay.every_s)}"
         pairs = (self, *sharing)
         for end, host, addresses in (
             ("a", CLIENT, [link.client_ip for link in pairs]),
@@ -159,6 +181,11 @@ class Link:
                 parts.append(
                     f"[[link.schedule]]\nat_s = {float(at)}\n"
                     f'direction = "{blackout.direction}"\nblackout = {dark}'
+                )
+        if self.ack_delay:
+            for at, hold in ((0.0, "true"), (self.ack_delay.hold_s, "false")):
+                parts.append(
+                    f'[[link.schedule]]\nat_s = {float(at)}\ndirection = "a_to_b"\nhold = {hold}'
                 )
         return "\n".join(parts)
 
@@ -266,7 +293,7 @@ class Wires:
             run(["ip", "link", "add", name, *ends])
             for host, address in ((CLIENT, link.client_ip), (SERVER, link.server_ip)):
                 run(["ip", "-n", host, "address", "add", f"{address}/24", "dev", name])
-                run(["ip", "-n", host, "link", "set", name, "up"])
+                run(["ip", "-n", host, "link", "set", name, "mtu", str(link.mtu), "up"])
 
     def __enter__(self) -> Self:
         """The wires themselves; they go with their hosts."""

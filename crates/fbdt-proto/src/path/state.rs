@@ -10,7 +10,7 @@ use super::{
 };
 use crate::config::Config;
 use crate::time::Instant;
-use crate::units::{PathId, StreamId, SubflowId, time_for};
+use crate::units::{PathId, Priority, StreamId, SubflowId, time_for};
 
 /// Why bytes were sent a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,6 +98,10 @@ pub struct PathState {
     pub reliability: Reliability,
     /// Whether it can be relied on.
     pub health: Health,
+    /// How it is used beside the others (F15).
+    pub priority: Priority,
+    /// Whether it waits because a path of a better priority is active (F15).
+    pub standby: bool,
     /// Last known base RTT.
     pub base_rtt: Duration,
     /// One-way delay, comparable between paths.
@@ -188,6 +192,8 @@ impl PathState {
             rate: RateEstimate::default(),
             reliability: Reliability::default(),
             health: Health::Dead,
+            priority: Priority::PRIMARY,
+            standby: false,
             base_rtt: Duration::from_millis(100),
             one_way: OneWay::default(),
             forward_delay: None,
@@ -325,7 +331,8 @@ impl PathState {
     /// Whether new bytes may be given to it.
     #[must_use]
     pub fn is_usable(&self) -> bool {
-        self.subflow.as_ref().is_some_and(|s| s.sampled) && self.health == Health::Active
+        let known = self.subflow.as_ref().is_some_and(|s| s.sampled);
+        known && self.health == Health::Active && !self.standby
     }
 
     /// Time until a byte handed over now arrives: the queue-free delay there,

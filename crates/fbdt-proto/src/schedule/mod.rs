@@ -14,6 +14,7 @@ mod otias;
 pub mod redundancy;
 mod redundant;
 mod round_robin;
+mod standby;
 mod two_ended;
 
 pub use blest::Blest;
@@ -26,6 +27,7 @@ pub use musher::MuSher;
 pub use otias::Otias;
 pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
+pub use standby::in_service;
 pub use two_ended::TwoEnded;
 
 use alloc::boxed::Box;
@@ -119,7 +121,7 @@ pub trait Scheduler: Debug + Send {
     /// From which end `path` sends, for people.
     fn direction(&self, path: PathId) -> Direction;
 
-    /// A path became suspect or dead: the front must not wait for it.
+    /// A path became suspect or dead, or stands by again: the front must not wait for it.
     fn path_failed(&mut self, _path: PathId) {}
 
     /// A missing byte keeps a stream from being sent.

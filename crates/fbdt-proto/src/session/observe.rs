@@ -1,7 +1,7 @@
 //! What people and metrics see.
 
 use super::{Session, Stream};
-use crate::path::{CopyReason, PathState};
+use crate::path::{CopyReason, Health, PathState};
 use crate::stats::{PathStats, SessionStats, StreamStats, WhyIdle};
 use crate::units::StreamId;
 
@@ -53,8 +53,13 @@ impl Session {
             id: path.id,
             name: path.name.clone(),
             health: path.health,
+            priority: path.priority,
             direction: self.scheduler.direction(path.id),
-            why_idle: if path.subflow.is_none() { WhyIdle::NoSubflow } else { why_idle },
+            why_idle: match path.health {
+                _ if path.subflow.is_none() => WhyIdle::NoSubflow,
+                Health::Active if path.standby => WhyIdle::Standby,
+                _ => why_idle,
+            },
             rate: path.rate.link(path.base_rtt),
             srtt: sample.srtt,
             min_rtt: path.base_rtt,

@@ -6,9 +6,10 @@ use super::Session;
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::path::{Health, PathState, SubflowSample, forward_delay, suggested_congestion_control};
+use crate::schedule::in_service;
 use crate::stats::WhyIdle;
 use crate::time::Instant;
-use crate::units::{PathId, Role, StreamId, SubflowId};
+use crate::units::{PathId, Priority, Role, StreamId, SubflowId};
 use crate::wire::ControlMessage;
 
 /// A path is given a fresh subflow at most this often (F9b): a merely lossy
@@ -144,6 +145,33 @@ impl Session {
         path.health = health;
         self.news += 1;
         self.events.push_back(Event::PathHealth { path: path.id, health });
+        self.assign_standby();
+    }
+
+    /// Gives a path that the session knows another priority (F15). Both ends
+    /// are told by the handshake, each decides for what it sends.
+    pub fn set_priority(&mut self, path: PathId, priority: Priority) {
+        if let Some(path) = self.paths.iter_mut().find(|p| p.id == path) {
+            path.priority = priority;
+            self.assign_standby();
+        }
+    }
+
+    /// Who carries bytes and who stands by (F15). Like a path that fails, one
+    /// that stands by again must not be waited for.
+    fn assign_standby(&mut self) {
+        let serving = in_service(self.paths.iter().map(|p| (p.health, p.priority)));
+        for path in &mut self.paths {
+            let standby = serving.is_some_and(|serving| path.priority > serving);
+            if standby == path.standby {
+                continue;
+            }
+            path.standby = standby;
+            self.news += 1;
+            if standby {
+                self.scheduler.path_failed(path.id);
+            }
+        }
     }
 
     fn suspect(&mut self, now: Instant, index: usize) {

@@ -78,7 +78,8 @@ impl Session {
             acks || subflow.session_limit_due || subflow.pong_due.is_some() || subflow.ping_due;
         // Subflows that had nothing would wake each other for ever.
         let news = subflow.idle_at != Some(self.news);
-        let sending = path.health == Health::Active && !self.busy.is_empty();
+        let serving = path.health == Health::Active && !path.standby;
+        let sending = serving && !self.busy.is_empty();
         service || (sending && news && path.has_room())
     }
 
@@ -141,6 +142,9 @@ impl Session {
         self.why_idle[path] = match self.paths[path].health {
             Health::Dead => WhyIdle::NoSubflow,
             Health::Suspect => WhyIdle::Suspect,
+            // F15: neither new bytes nor copies; probes and
+            // acknowledgements go out above.
+            Health::Active if self.paths[path].standby => WhyIdle::Standby,
             // Nothing is placed on a path of which nothing is known.
             Health::Active if !self.paths[path].is_usable() => WhyIdle::Unmeasured,
             Health::Active if !self.paths[path].has_room() => WhyIdle::CommitLimit,

@@ -7,11 +7,13 @@ mod cursor;
 mod decoder;
 mod frame;
 pub mod handshake;
+mod label;
 mod outgoing;
 
 pub use control::ControlMessage;
 pub use decoder::FrameDecoder;
 pub use frame::{AckFrame, DATA_OVERHEAD, Frame, HEADER_LEN, MAX_ACK_RANGES, encode_data_header};
+pub use label::PathLabel;
 pub use outgoing::Outgoing;
 
 /// Version of the wire format. Others are refused (`docs/protocol.md`, section 5).

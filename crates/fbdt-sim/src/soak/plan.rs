@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Config, Limits, Redundancy, SchedulerKind, WindowMode};
+use fbdt_proto::{Config, Limits, Priority, Redundancy, SchedulerKind, WindowMode};
 use serde::{Deserialize, Serialize};
 
 use crate::link::LinkParameters;
@@ -52,6 +52,14 @@ pub struct LinkPlan {
     pub queue_us: u64,
     /// Loss of segments, per million.
     pub loss_ppm: u32,
+    /// Priority of its path: 0 primary, 1 to 9 backup.
+    #[serde(default, skip_serializing_if = "is_primary")]
+    pub backup: u8,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes it so
+const fn is_primary(backup: &u8) -> bool {
+    *backup == 0
 }
 
 /// Which directions of a path.
@@ -241,6 +249,11 @@ impl Plan {
         Ok(Scenario {
             seed: self.seed,
             links: self.links.iter().map(LinkPlan::parameters).collect(),
+            priorities: self
+                .links
+                .iter()
+                .map(|link| Priority::new(link.backup).unwrap_or_default())
+                .collect(),
             config: (self.setup.config(0)?, self.setup.config(1)?),
             log,
             sample: Duration::from_micros(self.setup.sample_us.max(100)),

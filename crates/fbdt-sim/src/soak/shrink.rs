@@ -92,7 +92,7 @@ fn remove_links(best: &mut Plan, try_one: &mut impl FnMut(Plan, &mut Plan) -> bo
 
 fn simplify_links(best: &mut Plan, try_one: &mut impl FnMut(Plan, &mut Plan) -> bool) {
     const PLAIN: LinkPlan =
-        LinkPlan { kbps: 100_000, rtt_us: 10_000, queue_us: 20_000, loss_ppm: 0 };
+        LinkPlan { kbps: 100_000, rtt_us: 10_000, queue_us: 20_000, loss_ppm: 0, backup: 0 };
     for at in 0..best.links.len() {
         let mut candidate = best.clone();
         candidate.links[at] = PLAIN;

@@ -10,6 +10,8 @@ use super::plan::{LinkPlan, Operation, PLACEMENTS, Plan, REDUNDANCIES, Setup, WI
 
 /// Probability that a seed mixes a certain fault in.
 const FAULT_SHARE: f64 = 0.25;
+/// Every so many seeds have a backup path.
+const BACKUP_SEEDS: u64 = 4;
 
 impl Plan {
     /// The plan of a seed.
@@ -27,7 +29,13 @@ impl Plan {
     fn drawn(seed: u64, rng: impl RngCore) -> Self {
         let mut swarm = Swarm { rng };
         let setup = swarm.setup();
-        let links = (0..swarm.pick(&[1, 2, 2, 2, 3, 3, 4, 6])).map(|_| swarm.link()).collect();
+        let mut links: Vec<LinkPlan> =
+            (0..swarm.pick(&[1, 2, 2, 2, 3, 3, 4, 6])).map(|_| swarm.link()).collect();
+        if seed.is_multiple_of(BACKUP_SEEDS)
+            && let [_, .., last] = &mut links[..]
+        {
+            last.backup = 1;
+        }
         let operations = swarm.operations();
         Self { seed, setup, links, operations }
     }
@@ -104,6 +112,7 @@ impl<R: RngCore> Swarm<R> {
             rtt_us: self.magnitude(300, 120_000),
             queue_us: self.magnitude(1000, 100_000),
             loss_ppm: if self.rng.random_bool(0.2) { self.magnitude(10, 30_000) as u32 } else { 0 },
+            backup: 0,
         }
     }
 

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fbdt_proto::wire::VERSION;
 use fbdt_proto::wire::handshake::{HandshakeMessage, Hello, Join, SessionId};
+use fbdt_proto::wire::{PathLabel, VERSION};
 use fbdt_proto::{PathId, Role, Session as Protocol};
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::time::timeout;
@@ -116,7 +116,7 @@ impl Enrolment {
         &self,
         ready: Ready,
         path: PathId,
-        name: &str,
+        label: &PathLabel,
         patience: Duration,
     ) -> Result<(), DialError> {
         let mut unused = Some(ready);
@@ -124,15 +124,15 @@ impl Enrolment {
             .membership
             .get_or_try_init(async || {
                 let ready = unused.take().ok_or(HandshakeError::Closed)?;
-                limited(HELLO_TIME, self.hello(ready, path, name)).await
+                limited(HELLO_TIME, self.hello(ready, path, label)).await
             })
             .await?;
         let Some(ready) = unused else {
             self.formed.send_replace(true);
             return Ok(()); // it opened the session
         };
-        let joined = limited(patience, join(membership, ready, path, name)).await?;
-        match membership.shared.add_subflow(path, name, joined) {
+        let joined = limited(patience, join(membership, ready, path, label)).await?;
+        match membership.shared.add_subflow(path, label, joined) {
             Some(_) => Ok(()),
             None => Err(HandshakeError::Closed.into()),
         }
@@ -142,7 +142,7 @@ impl Enrolment {
         &self,
         mut ready: Ready,
         path: PathId,
-        name: &str,
+        label: &PathLabel,
     ) -> Result<Membership, HandshakeError> {
         let key = ProofKey::of_credential(self.config.link.secret());
         let limits = self.config.proto.limits;
@@ -150,7 +150,7 @@ impl Enrolment {
             version: VERSION,
             credential: self.config.link.credential_id().0,
             path,
-            path_name: name.to_owned(),
+            path_name: label.encode(),
             limits,
             proof: key.hello(&ready.exporter, path, &limits),
         });
@@ -165,7 +165,7 @@ impl Enrolment {
         let shared = Arc::new(Shared::new(clock, protocol, limits.max_frame, automatic));
         tokio::spawn(shared.clone().drive());
         let session = Session::new(shared.clone(), Role::Client, welcome.session, None);
-        shared.add_subflow(path, name, ready.incoming.establish(ready.connection));
+        shared.add_subflow(path, label, ready.incoming.establish(ready.connection));
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
         // If nobody waits any more, the session is dropped here and closes.
         let _ = opened.map(|opened| opened.send(session));
@@ -181,12 +181,12 @@ async fn join(
     membership: &Membership,
     mut ready: Ready,
     path: PathId,
-    name: &str,
+    label: &PathLabel,
 ) -> Result<Established, HandshakeError> {
     let join = HandshakeMessage::Join(Join {
         session: membership.id,
         path,
-        path_name: name.to_owned(),
+        path_name: label.encode(),
         proof: membership.key.join(&ready.exporter, path),
     });
     let welcome = exchange(&mut ready.connection, &mut ready.incoming, &join).await?;

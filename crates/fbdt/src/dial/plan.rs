@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fbdt_proto::PathId;
+use fbdt_proto::{PathId, Priority};
 
 use crate::config::PathSpec;
 use crate::interfaces::{self, Interface};
@@ -20,16 +20,21 @@ pub(super) enum Plan {
     Fixed(Vec<PathSpec>),
     Interfaces {
         excluded: Vec<String>,
+        backups: Vec<(String, Priority)>,
         /// An interface that comes back gets its number back.
         numbers: BTreeMap<String, u8>,
     },
 }
 
 impl Plan {
-    pub(super) fn new(paths: Vec<PathSpec>, excluded: Vec<String>) -> Self {
+    pub(super) fn new(
+        paths: Vec<PathSpec>,
+        excluded: Vec<String>,
+        backups: Vec<(String, Priority)>,
+    ) -> Self {
         if paths.is_empty() {
             let numbers = BTreeMap::new();
-            Self::Interfaces { excluded, numbers }
+            Self::Interfaces { excluded, backups, numbers }
         } else {
             Self::Fixed(paths)
         }
@@ -39,8 +44,8 @@ impl Plan {
     pub(super) fn present(&mut self) -> Vec<PathPlan> {
         match self {
             Self::Fixed(specs) => fixed(specs, &interfaces::up()),
-            Self::Interfaces { excluded, numbers } => {
-                following(&interfaces::usable(), excluded, numbers)
+            Self::Interfaces { excluded, backups, numbers } => {
+                following(&interfaces::usable(), excluded, backups, numbers)
             }
         }
     }
@@ -76,6 +81,7 @@ fn fixed(specs: &[PathSpec], up: &[Interface]) -> Vec<PathPlan> {
 fn following(
     usable: &[Interface],
     excluded: &[String],
+    backups: &[(String, Priority)],
     numbers: &mut BTreeMap<String, u8>,
 ) -> Vec<PathPlan> {
     let mut plans = Vec::new();
@@ -97,6 +103,10 @@ fn following(
                 name: interface.name.clone(),
                 local: LocalBinding::Interface(interface.name.clone()),
                 server: None,
+                priority: backups
+                    .iter()
+                    .find(|(name, _)| *name == interface.name)
+                    .map_or(Priority::PRIMARY, |(_, priority)| *priority),
             },
         });
     }
@@ -116,7 +126,7 @@ mod tests {
         let mut numbers = BTreeMap::new();
         let mut ids = |names: &[&str]| {
             let usable: Vec<Interface> = names.iter().map(|name| interface(name)).collect();
-            following(&usable, &["tun0".into()], &mut numbers)
+            following(&usable, &["tun0".into()], &[], &mut numbers)
                 .iter()
                 .map(|plan| plan.id.0)
                 .collect::<Vec<_>>()
@@ -124,6 +134,16 @@ mod tests {
         assert_eq!(ids(&["tun0", "wifi0", "wigig0"]), [0, 1]);
         assert_eq!(ids(&["wigig0"]), [1]);
         assert_eq!(ids(&["eth0", "wifi0", "wigig0"]), [2, 0, 1]);
+    }
+
+    #[test]
+    fn f15_an_interface_can_stand_by() {
+        let backups = [("wwan0".to_owned(), Priority::BACKUP)];
+        let usable = [interface("wifi0"), interface("wwan0")];
+        let plans = following(&usable, &[], &backups, &mut BTreeMap::new());
+        let priorities: Vec<_> = plans.iter().map(|plan| plan.spec.priority).collect();
+        assert_eq!(priorities, [Priority::PRIMARY, Priority::BACKUP]);
+        assert_eq!(plans[1].spec.label().encode(), "wwan0;backup");
     }
 
     #[test]

@@ -187,7 +187,8 @@ impl Race<'_> {
         let patience = JOIN_PATIENCE + begun.elapsed();
         self.enrolling = Some(Box::pin(async move {
             let remote = ready.remote;
-            let result = dialler.enrolment.enrol(ready, plan.id, &plan.spec.name, patience).await;
+            let label = plan.spec.label();
+            let result = dialler.enrolment.enrol(ready, plan.id, &label, patience).await;
             (remote, result)
         }));
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use fbdt_proto::wire::WireError;
 use fbdt_proto::wire::handshake::{
     HandshakeMessage, Hello, Join, RefuseCode, Refused, SessionId, Welcome,
 };
+use fbdt_proto::wire::{PathLabel, WireError};
 use fbdt_proto::{Role, Session as Protocol};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
@@ -109,7 +109,8 @@ impl Greeter {
             registry.remove(&id);
         });
         send(&mut connection, &HandshakeMessage::Welcome(welcome)).await?;
-        shared.add_subflow(hello.path, &hello.path_name, incoming.establish(connection));
+        let label = PathLabel::decode(&hello.path_name);
+        shared.add_subflow(hello.path, &label, incoming.establish(connection));
         // Nobody accepts any more: dropping the session closes it.
         let _ = self.sessions.send(session);
         Ok(())
@@ -172,7 +173,8 @@ impl Greeter {
         };
         send(&mut connection, &HandshakeMessage::Welcome(welcome)).await?;
         let established = incoming.establish(connection);
-        match member.shared.add_subflow(join.path, &join.path_name, established) {
+        let label = PathLabel::decode(&join.path_name);
+        match member.shared.add_subflow(join.path, &label, established) {
             Some(_) => Ok(()),
             None => Err(HandshakeError::Closed),
         }

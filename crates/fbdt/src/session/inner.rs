@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
+use fbdt_proto::wire::PathLabel;
 use fbdt_proto::{CloseReason, Event, Instant, PathId, Session as Protocol, StreamId, SubflowId};
 use socket2::SockRef;
 use tokio::net::TcpStream;
@@ -113,18 +114,19 @@ impl Inner {
         &mut self,
         now: Instant,
         path: PathId,
-        name: &str,
+        label: &PathLabel,
         addresses: Addresses,
         socket: Arc<TcpStream>,
     ) -> Option<(SubflowId, Arc<SubflowIo>)> {
         if self.closed.is_some() {
             return None;
         }
-        let id = self.protocol.subflow_up(now, path, name);
+        let id = self.protocol.subflow_up(now, path, &label.name);
+        self.protocol.set_priority(path, label.priority);
         let io = Arc::new(SubflowIo { socket, held: AtomicUsize::new(0), notify: Notify::new() });
         let entry = SubflowEntry { path, io: io.clone(), sampled: None, outstanding: 0 };
         self.subflows.insert(id, entry);
-        self.paths.up(path, name, id, addresses);
+        self.paths.up(path, &label.name, id, addresses);
         Some((id, io))
     }
 

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use fbdt_proto::wire::PathLabel;
 use fbdt_proto::{CloseReason, Instant, PathId, Session as Protocol, StreamId, SubflowId};
 use tokio::sync::{Notify, watch};
 
@@ -107,7 +108,7 @@ impl Shared {
     pub(crate) fn add_subflow(
         self: &Arc<Self>,
         path: PathId,
-        name: &str,
+        label: &PathLabel,
         established: Established,
     ) -> Option<SubflowId> {
         let addresses = Addresses {
@@ -116,7 +117,7 @@ impl Shared {
         };
         let socket = established.connection.socket().clone();
         let (id, io) =
-            self.update(|inner, now| inner.add_subflow(now, path, name, addresses, socket))?;
+            self.update(|inner, now| inner.add_subflow(now, path, label, addresses, socket))?;
         self.tasks.send_modify(|count| *count += 1);
         let task = SubflowTask::new(self.clone(), id, io, established, self.max_frame);
         tokio::spawn(async move {

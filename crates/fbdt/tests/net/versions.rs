@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fbdt::{
-    ClientConfig, ConnectError, CredentialId, Link, RefuseCode, ServerState, StateError, connect,
+    ClientConfig, ConnectError, CredentialId, Link, Priority, RefuseCode, ServerState, StateError,
+    WhyIdle, connect,
 };
 use tokio::task::spawn_blocking;
 
@@ -146,6 +147,20 @@ async fn a_server_of_the_first_version_serves() {
         wait_for_paths(&session, 2).await;
         round_trip(&session, 100_000, 1).await;
     }
+}
+
+#[tokio::test]
+async fn f15_a_server_of_the_first_version_takes_a_backup_for_any_other_path() {
+    let server = OldServer::start(Mode::Tls, &["fbdt/1"]);
+    let mut config = server.config(2);
+    config.paths[1].priority = Priority::BACKUP;
+    let session = within(connect(config)).await.unwrap();
+    wait_for_paths(&session, 2).await;
+    round_trip(&session, 100_000, 1).await;
+    let stats = session.stats();
+    let standby = stats.paths.iter().find(|path| path.id.0 == 1).unwrap();
+    assert_eq!((standby.priority, standby.why_idle), (Priority::BACKUP, WhyIdle::Standby));
+    assert_eq!(standby.new_bytes, 0);
 }
 
 #[tokio::test]

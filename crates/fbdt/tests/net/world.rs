@@ -115,7 +115,11 @@ impl World {
 }
 
 pub(crate) fn path_from(address: IpAddr) -> PathSpec {
-    PathSpec { name: address.to_string(), local: LocalBinding::Address(address), server: None }
+    PathSpec {
+        name: address.to_string(),
+        local: LocalBinding::Address(address),
+        ..PathSpec::default()
+    }
 }
 
 /// A path whose packets go to another address than the link says: a relay, or nowhere.
@@ -124,6 +128,7 @@ pub(crate) fn path_to(name: &str, server: SocketAddr) -> PathSpec {
         name: name.to_owned(),
         local: LocalBinding::Any,
         server: Some((server.ip(), Some(server.port()))),
+        ..PathSpec::default()
     }
 }
 

@@ -24,9 +24,14 @@ pub struct BenchArgs {
     /// The join link that `sumrate serve` printed, or @FILE that holds it (@- is stdin)
     #[arg(value_name = "LINK|@FILE")]
     pub link: String,
-    /// A path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]]; without one, every usable interface
+    /// A path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup behind it if it stands by;
+    /// without one, every usable interface
     #[arg(long, value_name = "NAME=LOCAL")]
     pub path: Vec<PathArg>,
+    /// A path, or without --path an interface, that stands by: it carries bytes only while none of the
+    /// others works
+    #[arg(long, value_name = "NAME")]
+    pub backup: Vec<String>,
     /// Send for this many seconds, after the warm-up [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "bytes")]
     pub time: Option<Duration>,

@@ -1,10 +1,12 @@
-//! `--path NAME=IFACE | NAME=LOCAL_IP[@SERVER_IP[:PORT]]`.
+//! `--path NAME=IFACE | NAME=LOCAL_IP[@SERVER_IP[:PORT]]`, each with `,backup` or `,backup2` to `,backup9`
+//! behind it where the path stands by.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Longest path name, in bytes: it travels in the handshake.
-const NAME_MAX: usize = 32;
+use fbdt_proto::Priority;
+use fbdt_proto::wire::PathLabel;
+
 /// Longest interface name that Linux accepts.
 const IFACE_MAX: usize = 15;
 
@@ -17,6 +19,8 @@ pub struct PathArg {
     pub binding: PathBinding,
     /// The server address and port of this path where they differ from the link's.
     pub server: Option<(IpAddr, Option<u16>)>,
+    /// Whether it carries bytes or stands by.
+    pub priority: Priority,
 }
 
 /// What a path's connections are bound to.
@@ -37,6 +41,17 @@ pub enum PathArgError {
     /// Name empty, too long or with odd characters.
     #[error("`{0}` cannot be a path's name; use 1 to 32 letters, digits, `-`, `_` or `.`")]
     BadName(String),
+    /// No room for the priority beside the name.
+    #[error("`{name}` is too long for a backup path's name: at most {max} bytes")]
+    LongBackup {
+        /// The name.
+        name: String,
+        /// Longest name of a path with this priority.
+        max: usize,
+    },
+    /// Not a priority.
+    #[error("`{0}` is no priority; write NAME=LOCAL,backup, or backup2 to backup9 for later ones")]
+    BadPriority(String),
     /// Neither address nor a possible interface name.
     #[error(
         "`{0}` is neither an address nor an interface name; write for example wlan0 or 192.168.1.7"
@@ -64,6 +79,14 @@ impl FromStr for PathArg {
         if !is_name(name) {
             return Err(PathArgError::BadName(name.to_owned()));
         }
+        let (rest, priority) = match rest.rsplit_once(',') {
+            Some((rest, word)) => {
+                let bad = || PathArgError::BadPriority(word.to_owned());
+                (rest, Priority::from_name(word).ok_or_else(bad)?)
+            }
+            None => (rest, Priority::PRIMARY),
+        };
+        check_length(name, priority)?;
         let (local, server) = match rest.split_once('@') {
             Some((local, server)) => (local, Some(parse_server(server)?)),
             None => (rest, None),
@@ -74,13 +97,33 @@ impl FromStr for PathArg {
         {
             return Err(PathArgError::MixedFamilies { local: *local, server });
         }
-        Ok(Self { name: name.to_owned(), binding, server })
+        Ok(Self { name: name.to_owned(), binding, server, priority })
+    }
+}
+
+/// The priority travels beside the name.
+fn check_length(name: &str, priority: Priority) -> Result<(), PathArgError> {
+    let max = PathLabel::name_max(priority);
+    if name.len() <= max {
+        return Ok(());
+    }
+    Err(PathArgError::LongBackup { name: name.to_owned(), max })
+}
+
+impl PathArg {
+    /// Has the path stand by, unless it does already.
+    ///
+    /// # Errors
+    /// A name that leaves no room for it.
+    pub fn stand_by(&mut self) -> Result<(), PathArgError> {
+        self.priority = self.priority.max(Priority::BACKUP);
+        check_length(&self.name, self.priority)
     }
 }
 
 fn is_name(name: &str) -> bool {
     !name.is_empty()
-        && name.len() <= NAME_MAX
+        && name.len() <= PathLabel::name_max(Priority::PRIMARY)
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
@@ -153,6 +196,26 @@ mod tests {
         assert!(matches!(parse("a=10.0.0.1@host"), Err(PathArgError::BadServer(_))));
         assert!(matches!(parse("a=10.0.0.1@10.0.0.2:0"), Err(PathArgError::BadServer(_))));
         assert!(matches!(parse("a=10.0.0.1@fd00::1"), Err(PathArgError::MixedFamilies { .. })));
+    }
+
+    #[test]
+    fn a_path_can_stand_by() {
+        let backup = parse("lte=wwan0,backup").unwrap();
+        assert_eq!(backup.binding, PathBinding::Interface("wwan0".to_owned()));
+        assert_eq!(backup.priority, Priority::BACKUP);
+        let last = parse("sat=10.0.0.7@10.0.0.1:9,backup2").unwrap();
+        assert_eq!(Some(last.priority), Priority::new(2));
+        assert_eq!(parse("a=wlan0,primary").unwrap().priority, Priority::PRIMARY);
+        for bad in ["a=wlan0,", "a=wlan0,spare", "a=wlan0,backup10"] {
+            assert!(matches!(parse(bad), Err(PathArgError::BadPriority(_))), "{bad}");
+        }
+        let long = "x".repeat(30);
+        assert!(parse(&format!("{long}=wlan0")).is_ok());
+        let refused = parse(&format!("{long}=wlan0,backup"));
+        assert!(matches!(refused, Err(PathArgError::LongBackup { max: 25, .. })), "{refused:?}");
+        let mut later = parse("a=wlan0").unwrap();
+        later.stand_by().unwrap();
+        assert_eq!(later.priority, Priority::BACKUP);
     }
 
     proptest! {

@@ -10,6 +10,7 @@ const EXAMPLE: &str = "\
 Examples:
   sumrate up 'sumrate://203.0.113.9:7443?v=1#k=...&c=...'
   sumrate up @link.txt --path wifi=wlan0 --path lte=wwan0 --http 127.0.0.1:8080
+  sumrate up @link.txt --backup wwan0
   sumrate up @link.txt --path a=192.168.1.7 --path b=10.0.0.2@203.0.113.10:7443
 
 Then: curl -x socks5h://127.0.0.1:1080 https://example.org/
@@ -22,9 +23,14 @@ pub struct UpArgs {
     /// The join link that `sumrate serve` printed, or @FILE that holds it (@- is stdin)
     #[arg(value_name = "LINK|@FILE")]
     pub link: String,
-    /// A path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]]; without one, every usable interface
+    /// A path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup behind it if it stands by;
+    /// without one, every usable interface
     #[arg(long, value_name = "NAME=LOCAL")]
     pub path: Vec<PathArg>,
+    /// A path, or without --path an interface, that stands by: it carries bytes only while none of the
+    /// others works
+    #[arg(long, value_name = "NAME")]
+    pub backup: Vec<String>,
     /// Address of the SOCKS5 proxy, or off
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1080")]
     pub socks: ProxyAddress,

@@ -25,7 +25,7 @@ const PATHS_TIMEOUT: Duration = Duration::from_secs(10);
 /// [`CommandError`]
 pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
-    let config = dial::configure(&args.link, &args.path, &args.protocol)?;
+    let config = dial::configure(&args.link, (&args.path, &args.backup), &args.protocol)?;
     let request = request(&args);
     Plan::try_from(&request).map_err(|error| CommandError::Bench(error.into()))?;
     let wanted = wanted_paths(&args)?;

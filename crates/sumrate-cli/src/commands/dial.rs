@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fbdt::{ClientConfig, Session, connect};
+use fbdt::{ClientConfig, Priority, Session, connect};
 
 use super::{CommandError, setup};
 use crate::args::{PathArg, ProtocolArgs};
@@ -11,17 +11,21 @@ use crate::interrupt::Interrupts;
 /// How long a session that is nearly open may take to be told that nobody wants it any more.
 const FAREWELL: Duration = Duration::from_millis(200);
 
-/// What a client dials.
+/// What a client dials: `paths`, and which of them stand by.
 pub(super) fn configure(
     link: &str,
-    paths: &[PathArg],
+    (paths, backups): (&[PathArg], &[String]),
     protocol: &ProtocolArgs,
 ) -> Result<ClientConfig, CommandError> {
     let link = setup::link(link, protocol.insecure_plaintext)?;
     setup::check_forward(protocol, paths)?;
-    let paths = setup::client_paths(paths, &link)?;
+    let paths = setup::with_backups(paths, backups)?;
     let mut config = ClientConfig::new(link);
-    config.paths = paths;
+    config.paths = setup::client_paths(&paths, &config.link)?;
+    if paths.is_empty() {
+        let interfaces = backups.iter().map(|name| (name.clone(), Priority::BACKUP));
+        config.backup_interfaces = interfaces.collect();
+    }
     config.congestion_control = setup::congestion_control(protocol.congestion_control.as_ref())?;
     config.proto = setup::protocol(protocol)?;
     config.insecure_plaintext = protocol.insecure_plaintext;

@@ -11,7 +11,8 @@ use fbdt_proto::{Config, ConfigError, Redundancy, WindowMode};
 use tokio::net::TcpListener;
 
 use crate::args::{
-    CongestionArg, PathArg, PathBinding, ProtocolArgs, RedundancyArg, SchedulerArg, WindowModeArg,
+    CongestionArg, PathArg, PathArgError, PathBinding, ProtocolArgs, RedundancyArg, SchedulerArg,
+    WindowModeArg,
 };
 use crate::bench::{SendingReport, WindowReport};
 use crate::socket::CongestionRefusal;
@@ -87,6 +88,17 @@ pub enum SetupError {
         /// Those that exist.
         known: String,
     },
+    /// A backup path is none of the paths.
+    #[error("--backup {backup}: no --path has this name; the names are: {known}")]
+    UnknownBackup {
+        /// The name.
+        backup: String,
+        /// Those that exist.
+        known: String,
+    },
+    /// A backup path's name is too long.
+    #[error(transparent)]
+    Backup(#[from] PathArgError),
     /// The congestion control cannot be had.
     #[error("--cc {name}: {}", congestion_advice(.refusal))]
     CongestionControl {
@@ -219,6 +231,28 @@ pub(super) fn link_text(text: &str) -> Result<String, SetupError> {
     Ok(link)
 }
 
+/// The paths that `--path` names, those that `--backup` names standing by.
+pub(super) fn with_backups(
+    paths: &[PathArg],
+    backups: &[String],
+) -> Result<Vec<PathArg>, SetupError> {
+    let mut paths = paths.to_vec();
+    for backup in backups.iter().filter(|_| !paths.is_empty()).collect::<Vec<_>>() {
+        match paths.iter_mut().find(|path| path.name == *backup) {
+            Some(path) => path.stand_by()?,
+            None => {
+                let known = names(&paths);
+                return Err(SetupError::UnknownBackup { backup: backup.clone(), known });
+            }
+        }
+    }
+    Ok(paths)
+}
+
+fn names(paths: &[PathArg]) -> String {
+    paths.iter().map(|path| path.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
 /// The paths of a client: those named, or, where the server is on this very machine, one over
 /// loopback, or none, which means every usable interface.
 pub(super) fn client_paths(args: &[PathArg], link: &Link) -> Result<Vec<PathSpec>, SetupError> {
@@ -266,6 +300,7 @@ fn path_spec(path: &PathArg) -> PathSpec {
             PathBinding::Address(address) => LocalBinding::Address(*address),
         },
         server: path.server,
+        priority: path.priority,
     }
 }
 
@@ -323,8 +358,7 @@ fn window_sizes(args: &ProtocolArgs, config: &mut Config) -> Result<(), SetupErr
 pub(super) fn check_forward(args: &ProtocolArgs, paths: &[PathArg]) -> Result<(), SetupError> {
     match &args.forward {
         Some(forward) if !paths.is_empty() && !paths.iter().any(|path| path.name == *forward) => {
-            let names: Vec<&str> = paths.iter().map(|path| path.name.as_str()).collect();
-            Err(SetupError::UnknownForward { forward: forward.clone(), known: names.join(", ") })
+            Err(SetupError::UnknownForward { forward: forward.clone(), known: names(paths) })
         }
         _ => Ok(()),
     }
@@ -430,6 +464,20 @@ mod tests {
             paths(&path_args(&["a=192.0.2.77"])),
             Err(SetupError::UnknownAddress { .. })
         ));
+    }
+
+    #[test]
+    fn backups_are_paths() {
+        let given = path_args(&["a=lo", "b=127.0.0.2,backup2"]);
+        let priorities = |paths: &[PathArg]| -> Vec<&str> {
+            paths.iter().map(|path| path.priority.name()).collect()
+        };
+        let both = with_backups(&given, &["a".to_owned(), "b".to_owned()]).unwrap();
+        assert_eq!(priorities(&both), ["backup", "backup2"]);
+        assert_eq!(paths(&both).unwrap()[0].priority.name(), "backup");
+        let unknown = with_backups(&given, &["c".to_owned()]).unwrap_err();
+        assert!(unknown.to_string().contains("a, b"), "{unknown}");
+        assert_eq!(with_backups(&[], &["wwan0".to_owned()]).unwrap(), []);
     }
 
     #[test]

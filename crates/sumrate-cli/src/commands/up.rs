@@ -68,7 +68,7 @@ pub async fn up(args: UpArgs) -> Result<(), CommandError> {
 }
 
 fn configure(args: &UpArgs) -> Result<ClientConfig, CommandError> {
-    let config = dial::configure(&args.link, &args.path, &args.protocol)?;
+    let config = dial::configure(&args.link, (&args.path, &args.backup), &args.protocol)?;
     if (args.socks, args.http) == (ProxyAddress::Off, ProxyAddress::Off) {
         return Err(SetupError::NoProxy.into());
     }

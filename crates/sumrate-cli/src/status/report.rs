@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use fbdt_proto::{Class, PathStats, SessionStats, StreamStats};
+use fbdt_proto::{Class, PathStats, Priority, SessionStats, StreamStats};
 use serde::{Deserialize, Serialize};
 
 use crate::tunnel::Delivery;
@@ -91,6 +91,9 @@ pub struct PathReport {
     pub remote: Option<String>,
     /// `active`, `suspect` or `dead`.
     pub health: String,
+    /// `primary`, `backup`, or `backup2` to `backup9`.
+    #[serde(default = "primary")]
+    pub priority: String,
     /// `forward`, `backward` or `just-in-time`.
     pub direction: String,
     /// Why it sends no data now, or `sending`.
@@ -209,6 +212,7 @@ impl PathReport {
             local,
             remote,
             health: stats.health.name().to_owned(),
+            priority: stats.priority.name().to_owned(),
             direction: stats.direction.name().to_owned(),
             why_idle: stats.why_idle.describe().to_owned(),
             rate_mbps: finite(stats.rate * 8e-6),
@@ -257,6 +261,11 @@ impl From<&StreamStats> for Delivery {
         let [p50_ms, p99_ms, max_ms] = stats.in_order_delay.map(milliseconds);
         Self { p50_ms, p99_ms, max_ms, buffer_peak: stats.receive_buffer_peak }
     }
+}
+
+/// What a process says of a path that does not know priorities.
+fn primary() -> String {
+    Priority::PRIMARY.name().to_owned()
 }
 
 fn class_name(class: Class) -> &'static str {

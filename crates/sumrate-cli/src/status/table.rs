@@ -57,6 +57,7 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
     let head = [
         "path",
         "health",
+        "priority",
         "direction",
         "rate",
         "rtt",
@@ -92,6 +93,7 @@ fn path_row(path: &PathReport) -> Vec<String> {
     vec![
         path.name.clone(),
         path.health.clone(),
+        path.priority.clone(),
         path.direction.clone(),
         format!("{:.1} Mbit/s", path.rate_mbps),
         format!("{:.1} ms", path.rtt_ms),

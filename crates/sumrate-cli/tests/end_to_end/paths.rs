@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::harness::{Server, json, run, stderr};
+use crate::schemas::conforms;
 use crate::web;
 
 #[test]
@@ -33,6 +34,50 @@ fn status_names_every_path_and_the_session_of_both_ends() {
     let there = server.daemon.first["status_socket"].as_str().unwrap();
     let there = json(&run(server.runtime(), &["status", "--json", "--socket", there]));
     assert_eq!(there["sessions"][0]["id"], client.daemon.first["session"]);
+}
+
+#[test]
+fn f15_both_ends_know_which_path_stands_by_and_leave_it_alone() {
+    let server = Server::start(&[]);
+    let link = server.credential(&[]);
+    let paths = ["--path", "wifi=127.0.0.1", "--path", "lte=127.0.0.2,backup"];
+    for reverse in [&[][..], &["--reverse"][..]] {
+        let arguments = [&["bench", &link, "--bytes", "8M", "--json"], &paths[..], reverse];
+        let report = json(&run(server.runtime(), &arguments.concat()));
+        let carried = |name: &str| {
+            let paths = report["paths"].as_array().unwrap();
+            let path = paths.iter().find(|path| path["name"] == name).unwrap();
+            path["bytes"].as_u64().unwrap() + path["redundant_bytes"].as_u64().unwrap()
+        };
+        assert_eq!(carried("lte"), 0, "{report:#}");
+        assert!(carried("wifi") >= 8 << 20, "{report:#}");
+    }
+    let backup = ["--path", "wifi=127.0.0.1", "--path", "lte=127.0.0.2", "--backup", "lte"];
+    let client = server.client(&backup);
+    let there = server.daemon.first["status_socket"].as_str().unwrap().to_owned();
+    for socket in [client.status_socket().to_str().unwrap().to_owned(), there] {
+        loop {
+            let output = run(server.runtime(), &["status", "--json", "--socket", &socket]);
+            let report = json(&output);
+            let found: Vec<_> = report["sessions"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .flat_map(|session| session["paths"].as_array().unwrap())
+                .filter(|path| path["name"] == "lte" && path["health"] == "active")
+                .map(|path| (path["priority"].clone(), path["why_idle"].clone()))
+                .collect();
+            let standing = |(priority, why): &(serde_json::Value, serde_json::Value)| {
+                priority == "backup" && why.as_str().unwrap().starts_with("stands by")
+            };
+            if found.iter().any(standing) {
+                conforms("status", &report);
+                break;
+            }
+        }
+    }
+    let unknown = run(server.runtime(), &["bench", &link, "--path", "a=lo", "--backup", "b"]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", stderr(&unknown));
 }
 
 #[test]

@@ -9,6 +9,7 @@ from sumrate.lab.endpoints.base import (
     Scheme,
     Unavailable,
 )
+from sumrate.lab.endpoints.handover import Handover
 from sumrate.lab.endpoints.mptcp import KernelMptcp, KernelMptcpBackup
 from sumrate.lab.endpoints.scaled import Scaled
 from sumrate.lab.endpoints.single_path import SinglePath
@@ -21,6 +22,7 @@ __all__ = [
     "Aggligator",
     "Download",
     "FollowsInterfaces",
+    "Handover",
     "KernelMptcp",
     "KernelMptcpBackup",
     "Measurement",

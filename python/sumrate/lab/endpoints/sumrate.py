@@ -30,11 +30,19 @@ CROWD_TIMEOUT_S = 60.0
 """After this a transfer of a crowd that still runs has not completed."""
 
 
-def path_options(links: Sequence[Link]) -> list[str]:
-    """One `--path` per link, bound to the client's and the server's address on it."""
+def path_options(links: Sequence[Link], backup: str = "") -> list[str]:
+    """One `--path` per link, bound to the client's and the server's address on it.
+
+    Args:
+        links: the links.
+        backup: name of the one that stands by, if one does.
+
+    """
     options = []
     for link in links:
-        options += ["--path", f"{link.name}={link.client_ip}@{link.server_ip}:{SERVER_PORT}"]
+        standby = ",backup" if link.name == backup else ""
+        bound = f"{link.client_ip}@{link.server_ip}:{SERVER_PORT}{standby}"
+        options += ["--path", f"{link.name}={bound}"]
     return options
 
 
@@ -141,11 +149,17 @@ class Sumrate:
     title: str = "Sumrate"
     options: tuple[str, ...] = ()
     """Protocol flags, such as `--window-mode thesis`, for both ends: each sender follows it."""
+    backup: str = ""
+    """Name of the link that stands by while another works; none if empty."""
 
     def check(self) -> None:
         """Needs the built `sumrate` binary."""
         if not have("sumrate"):
             raise Unavailable("the binary `sumrate` is not built (make build)")
+
+    def paths(self, site: Site) -> list[str]:
+        """The options that name the paths."""
+        return path_options(site.links, self.backup)
 
     @contextmanager
     def download(self, site: Site, payload: Payload) -> Iterator[Download]:
@@ -153,7 +167,7 @@ class Sumrate:
         with (
             file_server(site, payload, address=SERVICE_IP) as files,
             serve(site, *self.options) as server,
-            up(site, *self.options) as daemon,
+            up(site, *self.options, paths=self.paths(site)) as daemon,
         ):
             url = f"http://{SERVICE_IP}:{HTTP_PORT}/{FILE_NAME}"
             proxy = ("--proxy", f"socks5h://127.0.0.1:{SOCKS_PORT}")
@@ -172,7 +186,7 @@ class Sumrate:
             Process(
                 [
                     *(str(program("sumrate")), "bench", f"@{link_file_of(site)}"),
-                    *path_options(site.links),
+                    *self.paths(site),
                     *("--reverse", "--time", f"{seconds:g}", "--warmup", f"{warmup_s:g}"),
                     *("--cc", site.congestion_control, "--json", *self.options),
                 ],
@@ -203,7 +217,7 @@ class Sumrate:
             server = stack.enter_context(serve(site, *self.options))
             argv = [
                 *(str(program("sumrate")), "bench", f"@{link_file_of(site)}"),
-                *path_options(site.links),
+                *self.paths(site),
                 *("--reverse", "--bytes", str(streams * stream_bytes), "--streams", str(streams)),
                 *("--cc", site.congestion_control, "--json", *self.options),
             ]
@@ -238,7 +252,10 @@ class Sumrate:
     @contextmanager
     def stream(self, site: Site) -> Iterator[Reach]:
         """Through the SOCKS5 proxy to an address behind the exit."""
-        with serve(site, *self.options) as server, up(site, *self.options) as daemon:
+        with (
+            serve(site, *self.options) as server,
+            up(site, *self.options, paths=self.paths(site)) as daemon,
+        ):
             yield Reach(
                 SERVICE_IP,
                 SERVICE_IP,

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sumrate.lab.experiment import goals
 from sumrate.lab.experiment.catalogue import goal_order
 from sumrate.lab.experiment.judge import Verdict, judge
@@ -116,6 +118,8 @@ def _plan(experiment: Experiment, args: argparse.Namespace) -> Plan:
                 f"{experiment.name} has no {kind} `{name}`; it has {', '.join(known)}"
             )
     repetitions = args.repetitions or (1 if args.quick else experiment.repetitions)
+    if args.quick and experiment.quick_seconds:
+        experiment = replace(experiment, seconds=experiment.quick_seconds)
     return Plan(experiment, repetitions, tuple(args.condition), tuple(args.scheme))
 
 
@@ -155,8 +159,8 @@ def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
     for bad in failed:
         where = f"{experiment.name}, {bad.condition}, {bad.scheme}"
         print(f"FAILED {where}: {bad.detail['error']}", file=sys.stderr)
-    for scheme in dict.fromkeys(r.scheme for r in runs if "missing" in r.detail):
-        reason = next(r.detail["missing"] for r in runs if r.scheme == scheme)
+    missing = ((r.scheme, r.detail["missing"]) for r in runs if "missing" in r.detail)
+    for scheme, reason in dict.fromkeys(missing):
         print(f"missing {scheme}: {reason}", file=sys.stderr)
     if late := sum(r.void for r in runs):
         where = f"{experiment.name}: {late} of {len(runs)} runs are void"

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from sumrate.lab.experiment import simulated
-from sumrate.lab.experiment.model import EVERY, Check, ConditionSetting, Experiment
+from sumrate.lab.experiment.model import EVERY, Change, Check, ConditionSetting, Experiment
 from sumrate.lab.programs import REPOSITORY
 
 FOLDER = REPOSITORY / "experiments"
@@ -67,6 +67,7 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
         yield experiment.name, f"the name `{experiment.name}` is not the file's"
     yield from simulated.problems(experiment)
     yield from _link_problems(experiment)
+    yield from _scheme_problems(experiment)
     for condition in experiment.conditions:
         yield from _condition_problems(condition, experiment)
     conditions = {condition.name for condition in experiment.conditions}
@@ -91,9 +92,40 @@ def _condition_problems(
         yield scheme, f"condition {condition.name} runs `{scheme}`, which is no scheme"
     for link in set(condition.beside) - links:
         yield link, f"condition {condition.name} has a TCP beside on `{link}`, which is no link"
+    for name, change in condition.links.items():
+        yield from _change_problems(name, change)
+    for start, end in condition.phases:
+        if not 0 <= start < end:
+            yield condition.name, f"a phase of `{condition.name}` ends before it starts"
     dark = all(getattr(condition.links.get(link), "absent", False) for link in links)
     if dark and experiment.simulation is None:
         yield condition.name, f"condition `{condition.name}` leaves no link"
+
+
+def _scheme_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    links = {link.name for link in experiment.links}
+    for scheme in experiment.schemes:
+        if scheme.first and scheme.first not in links:
+            yield scheme.first, f"a scheme starts on `{scheme.first}`, which is no link"
+        if scheme.backup and scheme.backup not in links:
+            yield scheme.backup, f"`{scheme.backup}` stands by in a scheme, but is no link"
+        if scheme.backup and scheme.kind not in ("sumrate", "mptcp-backup"):
+            yield scheme.backup, f"a scheme of kind {scheme.kind} has no backup `{scheme.backup}`"
+        for key in ("congestion_control", "buffers"):
+            for value in set(getattr(scheme, key)) - set(getattr(experiment, key)):
+                yield value, f"a scheme is for `{value}`, which the experiment's {key} lacks"
+
+
+def _change_problems(name: str, change: Change) -> Iterator[tuple[str, str]]:
+    if change.mtu is not None and not 576 <= change.mtu <= 65_535:
+        yield name, f"the mtu of `{name}` must be 576 to 65535 bytes"
+    delay = change.ack_delay
+    if delay is None:
+        return
+    if not 0 < delay.hold_ms < delay.every_ms:
+        yield name, f"the ack_delay of `{name}` must hold for less than every_ms, and more than 0"
+    if change.blackouts or change.up_blackouts or change.flap or change.trace:
+        yield name, f"`{name}` has an ack_delay: it cannot have blackouts or a trace as well"
 
 
 def _link_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
@@ -101,14 +133,10 @@ def _link_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
     for link in experiment.links:
         if link.shares and link.shares not in own:
             yield link.shares, f"`{link.name}` shares `{link.shares}`, which has no wire of its own"
+        if not 576 <= link.mtu <= 65_535:
+            yield link.name, f"link `{link.name}` needs an mtu of 576 to 65535 bytes"
         if experiment.medium == "emulated" and not link.rate_mbps > 0:
             yield link.name, f"link `{link.name}` needs a rate_mbps above 0"
-    for scheme in experiment.schemes:
-        if scheme.first and scheme.first not in {link.name for link in experiment.links}:
-            yield scheme.first, f"a scheme starts on `{scheme.first}`, which is no link"
-        for key in ("congestion_control", "buffers"):
-            for value in set(getattr(scheme, key)) - set(getattr(experiment, key)):
-                yield value, f"a scheme is for `{value}`, which the experiment's {key} lacks"
 
 
 def _check_problems(check: Check, experiment: Experiment) -> Iterator[tuple[str, str]]:

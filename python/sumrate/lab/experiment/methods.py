@@ -7,9 +7,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sumrate.lab.endpoints import FollowsInterfaces, Scheme, SinglePath, Sumrate, Unavailable
+from sumrate.lab.endpoints import (
+    FollowsInterfaces,
+    Handover,
+    Scheme,
+    SinglePath,
+    Sumrate,
+    Unavailable,
+)
+from sumrate.lab.experiment.captured import add_round_trips, add_subflows, captured
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
-from sumrate.lab.experiment.record import Bins, Run, add_benchmark, add_blackouts
+from sumrate.lab.experiment.record import Bins, Run, add_benchmark, add_blackouts, add_phases
 from sumrate.lab.experiment.tcp_model import add_tcp_model, sampled_tcp
 from sumrate.lab.experiment.topology import seconds_of
 from sumrate.lab.links import Link
@@ -55,6 +63,7 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     with ExitStack() as stack:
         others = stack.enter_context(competitors(built, traffic))
         tcp = stack.enter_context(sampled_tcp(built)) if traffic.experiment.sample_tcp else None
+        capture = stack.enter_context(captured(built)) if traffic.experiment.capture else None
         if scheduled(built.links):
             built.emulator.trigger()
         result = scheme.bench(built, traffic.seconds, traffic.warmup_s)
@@ -65,6 +74,10 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     rates = path_rates(details)
     if isinstance(scheme, SinglePath):
         rates = {scheme.link.name: result.goodput_mbps}
+    if capture is not None:
+        rates = add_subflows(
+            run, built.links, capture, warmup_s=traffic.warmup_s, seconds=traffic.seconds
+        )
     for name, rate in rates.items():
         run.add(f"path_{name}_mbps", rate, "Mbit/s")
     for name, size in details.get("windows", {}).items():
@@ -72,6 +85,8 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     add_beside(run, others, ended, traffic)
     if tcp is not None:
         add_tcp_model(run, built.links, tcp, rates)
+        if capture is not None:
+            add_round_trips(run, built.links, tcp)
     kept = ("intervals", "series_mbps")
     run.detail |= {
         "command": result.command,
@@ -112,6 +127,7 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     run.add("longest_stall_ms", said["longest_stall_ms"], "ms")
     run.add("cpu_s_per_gb", result.cpu_s_per_gb, "s/GB")
     run.series = bins.series()
+    add_phases(run, bins, traffic.condition.phases)
     dark = {link.name: [b for b in link.blackouts if b.direction == "both"] for link in built.links}
     every = {blackout for blackouts in dark.values() for blackout in blackouts}
     add_blackouts(run, bins, sorted(every, key=lambda b: b.start_s))
@@ -160,7 +176,7 @@ def jain(rates: Sequence[float]) -> float:
 
 def scheduled(links: Sequence[Link]) -> bool:
     """Whether something happens to the links while they run."""
-    return any(link.blackouts or link.down.trace for link in links)
+    return any(link.is_scheduled for link in links)
 
 
 @contextmanager
@@ -187,7 +203,7 @@ def add_beside(run: Run, others: Sequence[Competitor], ended_s: float, traffic: 
 
 
 class Plugging:
-    """A thread that takes interfaces down and brings them up at their times."""
+    """A thread that takes interfaces down, brings them up, and moves sessions at their times."""
 
     def __init__(
         self, built: Scene, scheme: Scheme, unplugged: Mapping[str, Sequence[tuple[float, float]]]
@@ -213,6 +229,9 @@ class Plugging:
             for down_s, up_s in intervals:
                 yield down_s, lambda link=links[name]: built.unplug(link)  # type: ignore[misc]
                 yield up_s, lambda link=links[name]: plug(link)  # type: ignore[misc]
+        if isinstance(scheme, Handover):
+            for at_s, link in scheme.moves(built):
+                yield at_s, lambda link=link: scheme.move(built, link)  # type: ignore[misc]
 
     def start(self) -> None:
         """Time 0 is now."""

@@ -12,6 +12,7 @@ Kind = Literal[
     "together",
     "mptcp",
     "mptcp-backup",
+    "handover",
     "sumrate",
     "aggligator",
     "tquic",
@@ -21,7 +22,7 @@ Kind = Literal[
 ]
 Method = Literal["bench", "stream", "crowd", "simulation"]
 Medium = Literal["emulated", "veth"]
-Buffers = Literal["default", "large"]
+Buffers = Literal["default", "large", "50k", "100k", "200k", "500k", "1000k"]
 TraceKind = Literal["wigig-los", "wigig-nlos", "wigig-mobility", "wifi-los"]
 Statistic = Literal["median", "min", "max", "mean", "p5", "p99", "count"]
 EVERY = "*"
@@ -43,6 +44,8 @@ class LinkSetting(Setting, frozen=True):
     rate_mbps: float = 0.0
     rtt_ms: float = 0.0
     queue_ms: float = 20.0
+    mtu: int = 1500
+    """Largest IP packet on the link, in bytes."""
     shares: str = ""
 
 
@@ -52,6 +55,16 @@ class Flap(Setting, frozen=True):
     first_s: float
     dark_s: float
     every_s: float
+
+
+class AckDelay(Setting, frozen=True):
+    """What is sent towards the server waits for `hold_ms` in every `every_ms`, then goes at once.
+
+    As a receiver that delays and gathers its acknowledgements.
+    """
+
+    hold_ms: float
+    every_ms: float
 
 
 class Change(Setting, frozen=True):
@@ -65,6 +78,9 @@ class Change(Setting, frozen=True):
     rate_mbps: float | None = None
     rtt_ms: float | None = None
     queue_ms: float | None = None
+    mtu: int | None = None
+    ack_delay: AckDelay | None = None
+    """Not together with blackouts or a trace."""
     blackouts: tuple[tuple[float, float], ...] = ()
     """Intervals in which nothing passes, seconds after the first byte."""
     up_blackouts: tuple[tuple[float, float], ...] = ()
@@ -93,6 +109,8 @@ class ConditionSetting(Setting, frozen=True):
     """Method crowd: sessions at once, each of a client of its own."""
     megabytes: float = 1.0
     """Method crowd: what each stream transfers, in MB (10^6 bytes)."""
+    phases: tuple[tuple[float, float], ...] = ()
+    """Method stream: intervals, seconds after the first byte, whose mean goodput is noted."""
     links: dict[str, Change] = field(default_factory=dict)
 
 
@@ -106,7 +124,9 @@ class SchemeSetting(Setting, frozen=True):
     options: tuple[str, ...] = ()
     """Sumrate: flags of both ends. Scaled: `coupled` or `decoupled`."""
     first: str = ""
-    """MPTCP: the link that the connection starts on (the first one)."""
+    """MPTCP: the link that it starts on; handover: the preferred one (the first one)."""
+    backup: str = ""
+    """MPTCP with a backup, Sumrate: the link that stands by (MPTCP: the last one)."""
     congestion_control: tuple[str, ...] = ()
     """It runs only with these; with all if not given."""
     buffers: tuple[Buffers, ...] = ()
@@ -175,11 +195,21 @@ class Experiment(Setting, frozen=True):
     repetitions: int = 5
     seed: int = 1
     warmup_s: float = 0.0
+    quick_seconds: float | None = None
+    """Instead of `seconds` with `run --quick`, where those make it long."""
     pace_mbps: float | None = None
     """Method stream: blocks at this rate, whose delay from sender to receiver counts."""
     pace_block_bytes: int = 16384
     sample_tcp: bool = False
     """Window and RTT of every subflow are sampled at the sender and compared with the rates."""
+    benefit: bool = False
+    """Goodput is compared with the links alone over all repetitions (benefit.py)."""
+    carried: bool = False
+    """What each emulated link carried towards the client is noted."""
+    padhye: bool = False
+    """Goodput of the links alone is compared with the TCP throughput formula."""
+    capture: bool = False
+    """Method bench: headers are captured at the receiver and analysed subflow by subflow."""
     congestion_control: tuple[str, ...] = ("cubic",)
     buffers: tuple[Buffers, ...] = ("default",)
     simulation: SimulationSetting | None = None

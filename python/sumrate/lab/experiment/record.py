@@ -39,6 +39,8 @@ class Run:
     metrics: list[Metric] = field(default_factory=list)
     series: list[tuple[float, float]] = field(default_factory=list)
     """Middle of each 100 ms in seconds, and its goodput in Mbit/s."""
+    subflows: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """The same by link, where a capture tells it."""
     detail: dict[str, Any] = field(default_factory=dict)
     """Commands, lateness, settings, an error or the reason why the scheme is missing."""
 
@@ -65,6 +67,19 @@ def add_samples(run: Run) -> None:
     steady = steady_samples(run)
     for name, share in (("p5", 0.05), ("p50", 0.5), ("p95", 0.95)):
         run.add(f"sample_{name}_mbps", percentile(steady, share), "Mbit/s")
+
+
+def add_carried(run: Run, stats: Mapping[str, Any]) -> None:
+    """What each link of the emulator delivered to the client, in 10^6 bytes of IP."""
+    for link in stats.get("links", ()):
+        carried = link["b_to_a"]["counters"]["bytes_out"]
+        run.add(f"carried_{link['name']}_mbytes", carried / 1e6, "MB")
+
+
+def add_phases(run: Run, bins: "Bins", phases: Iterable[tuple[float, float]]) -> None:
+    """Mean goodput of each interval (seconds after the first byte), numbered from 1."""
+    for number, (start, end) in enumerate(phases, start=1):
+        run.add(f"phase_{number}_mbps", bins.mbps(start, end), "Mbit/s")
 
 
 def add_benchmark(run: Run, details: Mapping[str, Any]) -> None:

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sumrate.lab.endpoints import Scheme, SinglePath, Unavailable
+from sumrate.lab.experiment.benefit import add_benefits
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
+from sumrate.lab.experiment.padhye import add_padhye
 from sumrate.lab.experiment.ratios import add_bounds, add_ideals, add_percentiles, add_sums
-from sumrate.lab.experiment.record import Run, add_samples
+from sumrate.lab.experiment.record import Run, add_carried, add_samples
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
     links_of,
@@ -24,6 +26,7 @@ from sumrate.lab.scene import scene
 
 MAX_RETRIES = 2
 """How often a run whose emulator was late is made again."""
+CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 SET_UP_S = 0.7
 """Typical time around a run for making links and starting programs."""
 
@@ -166,6 +169,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
             add_percentiles(at_point, links)
         runs += at_point
     add_ideals(experiment, runs)
+    add_benefits(experiment, runs)
     return runs
 
 
@@ -196,6 +200,19 @@ def on_time(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
     return run
 
 
+def check_congestion_control(name: str, known: Path = CONGESTION_CONTROLS) -> None:
+    """Refuses a congestion control that this kernel does not have now.
+
+    Raises:
+        Unavailable: it is neither built in nor loaded.
+
+    """
+    available = known.read_text(encoding="ascii").split()
+    if name not in available:
+        has = ", ".join(available)
+        raise Unavailable(f"the congestion control {name} is not loaded; this kernel has {has}")
+
+
 def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) -> Run:
     """One scheme once, on fresh links."""
     seed = experiment.seed + point.repetition
@@ -212,6 +229,7 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
     shutil.rmtree(folder, ignore_errors=True)
     try:
         scheme.check()
+        check_congestion_control(point.congestion_control)
         with scene(
             traced_links(experiment, point.condition, seed, work / "traces"),
             seed=seed,
@@ -226,6 +244,10 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
             stats = built.emulator.stats()
         run.detail |= {"worst_lateness_ms": worst_lateness_ms(stats), "emulator": stats}
         run.void = is_late(stats)
+        if experiment.carried:
+            add_carried(run, stats)
+        if experiment.padhye and isinstance(scheme, SinglePath):
+            add_padhye(run, scheme.link)
     except Unavailable as reason:
         run.detail["missing"] = str(reason)
     except (ProcessFailedError, RuntimeError, OSError) as error:

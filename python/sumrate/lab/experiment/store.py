@@ -1,6 +1,6 @@
 """Keeps a run of an experiment: tables as Parquet, manifest and verdicts as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ SERIES = pa.schema(
         ("congestion_control", pa.string()),
         ("buffers", pa.string()),
         ("repetition", pa.int32()),
+        ("path", pa.string()),
         ("t_s", pa.float32()),
         ("goodput_mbps", pa.float32()),
     ]
@@ -74,11 +75,6 @@ def read_runs(folder: Path) -> list[Run]:
 
 def manifest(experiment: Experiment, runs: Sequence[Run], origin: dict[str, Any]) -> dict[str, Any]:
     """What makes the run reproducible and what happened in it."""
-    schemes: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        entry = schemes.setdefault(run.scheme, {"name": run.scheme, "title": run.detail["title"]})
-        if "missing" in run.detail:
-            entry["missing"] = run.detail["missing"]
     return {
         "schema": SCHEMA,
         "experiment": experiment.name,
@@ -88,12 +84,27 @@ def manifest(experiment: Experiment, runs: Sequence[Run], origin: dict[str, Any]
         **origin,
         "seeds": sorted({run.seed for run in runs}),
         "links": links_shown(experiment),
-        "schemes": list(schemes.values()),
+        "schemes": list(_schemes(runs)),
         "conditions": [{"name": c.name, "title": c.title} for c in experiment.conditions],
         "repetitions": 1 + max((run.repetition for run in runs), default=-1),
         "void_runs": sum(run.void for run in runs),
         "runs": [_shown(run) for run in runs],
     }
+
+
+def _schemes(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """Each scheme, and why it did not run at all, or not everywhere."""
+    by_name: dict[str, list[Run]] = {}
+    for run in runs:
+        by_name.setdefault(run.scheme, []).append(run)
+    for name, found in by_name.items():
+        entry: dict[str, Any] = {"name": name, "title": found[0].detail["title"]}
+        reasons = list(dict.fromkeys(r.detail["missing"] for r in found if "missing" in r.detail))
+        if all("missing" in run.detail for run in found):
+            entry["missing"] = "; ".join(reasons)
+        elif reasons:
+            entry["missing_in_part"] = reasons
+        yield entry
 
 
 def _shown(run: Run) -> dict[str, Any]:
@@ -129,10 +140,11 @@ def _metric_rows(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, 
 
 def _series_rows(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any]]:
     return [
-        {**_key(experiment, run), "t_s": at, "goodput_mbps": value}
+        {**_key(experiment, run), "path": path, "t_s": at, "goodput_mbps": value}
         for run in runs
         if not run.void
-        for at, value in run.series
+        for path, series in {"": run.series, **run.subflows}.items()
+        for at, value in series
     ]
 
 

@@ -12,7 +12,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sumrate.lab.experiment.record import Run
@@ -42,6 +42,8 @@ class WindowRate:
 
     window: float
     in_flight: float
+    rtt_ms: float = field(default=0.0, compare=False)
+    """Smoothed, as both were divided by."""
 
 
 def rates_of(text: str) -> dict[str, list[WindowRate]]:
@@ -58,13 +60,20 @@ def rates_of(text: str) -> dict[str, list[WindowRate]]:
             if not {"cwnd", "mss", "rtt", "bytes_acked"} <= values.keys() or not values["rtt"]:
                 continue
             segment = values["mss"] * 8e-3 / values["rtt"]
-            rate = WindowRate(values["cwnd"] * segment, values.get("unacked", 0.0) * segment)
+            rate = WindowRate(
+                values["cwnd"] * segment, values.get("unacked", 0.0) * segment, values["rtt"]
+            )
             acked = int(values["bytes_acked"])
             if address not in busiest or acked > busiest[address][0]:
                 busiest[address] = (acked, rate)
         for local, (_, rate) in busiest.items():
             found[local].append(rate)
     return found
+
+
+def round_trips_of(text: str) -> dict[str, list[float]]:
+    """Smoothed RTT in ms of the busiest connection of each local address, sample by sample."""
+    return {local: [rate.rtt_ms for rate in rates] for local, rates in rates_of(text).items()}
 
 
 _NUMBERS = re.compile(r"\b(cwnd|mss|rtt|bytes_acked|unacked):([\d.]+)")

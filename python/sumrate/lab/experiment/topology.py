@@ -7,6 +7,7 @@ from typing import Any
 
 from sumrate.lab.endpoints import (
     Aggligator,
+    Handover,
     KernelMptcp,
     KernelMptcpBackup,
     Scaled,
@@ -24,8 +25,17 @@ from sumrate.lab.experiment.model import (
     LinkSetting,
     SchemeSetting,
 )
-from sumrate.lab.links import Blackout, Impairment, Link
+from sumrate.lab.links import AckDelay, Blackout, Impairment, Link
 from sumrate.traces import generate, write
+
+
+def sized_buffers(most: int) -> dict[str, str]:
+    """Send and receive buffers that grow to `most` bytes and begin at the kernel's usual sizes."""
+    return {
+        "net.ipv4.tcp_rmem": f"4096 {min(131_072, most)} {most}",
+        "net.ipv4.tcp_wmem": f"4096 {min(16_384, most)} {most}",
+    }
+
 
 BUFFER_SETTINGS = {
     "default": {},
@@ -33,6 +43,7 @@ BUFFER_SETTINGS = {
         "net.ipv4.tcp_rmem": "4096 131072 134217728",
         "net.ipv4.tcp_wmem": "4096 16384 134217728",
     },
+    **{f"{size}k": sized_buffers(size * 1024) for size in (50, 100, 200, 500, 1000)},
 }
 """What each name of buffers sets on both hosts; `default` leaves the kernel's, which is recorded.
 128 MiB hold a 500 ms round trip at 2 Gbit/s."""
@@ -103,8 +114,15 @@ def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> 
         down=direction(change.loss),
         up=direction(change.loss_up),
         blackouts=blackouts_of(change, seconds),
+        mtu=change.mtu or setting.mtu,
+        ack_delay=_ack_delay(change),
         wire=setting.shares,
     )
+
+
+def _ack_delay(change: Change) -> AckDelay | None:
+    found = change.ack_delay
+    return AckDelay(found.hold_ms / 1e3, found.every_ms / 1e3) if found else None
 
 
 def blackouts_of(change: Change, seconds: float) -> tuple[Blackout, ...]:
@@ -149,6 +167,7 @@ def _scheme(setting: SchemeSetting) -> Scheme:
     made: Scheme = {
         "mptcp": KernelMptcp,
         "mptcp-backup": KernelMptcpBackup,
+        "handover": Handover,
         "sumrate": Sumrate,
         "aggligator": Aggligator,
         "tquic": Tquic,
@@ -156,9 +175,14 @@ def _scheme(setting: SchemeSetting) -> Scheme:
         "scaled": Scaled,
         "tls-pump": TlsPump,
     }[setting.kind]()
-    keys = ("name", "title", "options", "first")
+    keys = ("name", "title", "options", "first", "backup")
     given = {key: getattr(setting, key) for key in keys if getattr(setting, key)}
     return replace(made, **given) if given else made  # type: ignore[type-var]
+
+
+def _shown_delay(link: Link) -> str:
+    delay = link.ack_delay
+    return f"{delay.hold_s * 1e3:g} of every {delay.every_s * 1e3:g} ms" if delay else ""
 
 
 def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
@@ -172,6 +196,8 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "rate_mbps": link.down.rate_mbps,
             "rtt_ms": link.down.delay_ms + link.up.delay_ms,
             "queue_ms": link.down.queue_ms,
+            "mtu": link.mtu,
+            "ack_delay": _shown_delay(link),
             "loss": link.down.loss,
             "loss_up": link.up.loss,
             "blackouts": [[b.start_s, b.end_s, b.direction] for b in link.blackouts],

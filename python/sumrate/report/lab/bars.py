@@ -106,18 +106,22 @@ def _figure(
 def _scale(
     axes: Axes, summary: Summary, column: Column, settings: Sequence[Setting], width_in: float
 ) -> None:
-    highest = max(
-        (
-            spread.high * column.factor
-            for (metric, setting, _), spread in summary.spreads.items()
-            if metric == column.metric and setting in settings
-        ),
-        default=1.0,
-    )
+    shown = [
+        spread
+        for (metric, setting, _), spread in summary.spreads.items()
+        if metric == column.metric and setting in settings
+    ]
+    highest = max((spread.high * column.factor for spread in shown), default=1.0)
+    lowest = min((spread.low * column.factor for spread in shown), default=0.0)
+    if lowest < 0:
+        highest = max(highest, 0.0)
+        axes.axvline(0.0, color=INK, linewidth=0.8, zorder=0.9)
     if column.metric == "sum_ratio":
         highest = max(highest, 1.0)
         axes.axvline(1.0, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0.9)
-    axes.set_xlim(0, (highest or 1.0) * width_in / (width_in - NUMBER_IN))
+    left = min(0.0, lowest) * 1.03
+    right = left + ((highest or 1.0) - left) * width_in / (width_in - NUMBER_IN)
+    axes.set_xlim(left, right)
     axes.set_xlabel(column.heading)
     axes.locator_params(axis="x", nbins=5)
     axes.grid(visible=True, axis="x")
@@ -177,7 +181,7 @@ def _bar(axes: Axes, column: Column, spread: Spread, look: Style, at: float) -> 
         for end in (low, high):
             cap = ROW_IN * 0.24
             axes.plot([end, end], [at - cap, at + cap], color=INK, linewidth=1.1)
-    _say(axes, high, at, column.number(spread.median))
+    _say(axes, max(high, 0.0), at, column.number(spread.median))
 
 
 def _say(axes: Axes, x: float, at: float, text: str) -> None:

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from sumrate.report.lab.canvas import LETTER_IN, WIDTH_IN, cut, drawing, inches, new_figure
 from sumrate.report.lab.palette import INK, RULE, SHADE, Style
-from sumrate.report.lab.read import Scheme, Setting
+from sumrate.report.lab.read import RunKey, Scheme, Setting
 from sumrate.report.lab.summary import Summary
 from sumrate.report.lab.words import intervals
 
@@ -180,6 +180,19 @@ def _strip(axes: Axes, summary: Summary, setting: Setting, scheme: Scheme, look:
     times, rates = [at for at, _ in points], [rate for _, rate in points]
     axes.fill_between(times, rates, color=look.colour, alpha=0.3, linewidth=0)
     axes.plot(times, rates, color=INK, linewidth=0.9)
+    _subflows(axes, summary, key)
+
+
+def _subflows(axes: Axes, summary: Summary, key: RunKey) -> None:
+    """A line for each link that a capture knows, named at its end."""
+    dashes = ((0, (4, 1.2)), (0, (1, 1)), (0, (6, 1, 1, 1)))
+    for index, (link, points) in enumerate(summary.run.subflows.get(key, {}).items()):
+        if len(summary.run.subflows[key]) < 2 or not points:
+            return
+        times, rates = [at for at, _ in points], [rate for _, rate in points]
+        axes.plot(times, rates, color=INK, linewidth=0.6, linestyle=dashes[index % len(dashes)])
+        axes.annotate(summary.link_title(link), (times[-1], rates[-1]), xytext=(-2, 2),
+                      textcoords="offset points", ha="right", fontsize=6)  # fmt: skip
 
 
 def _dark(summary: Summary, setting: Setting, span: float) -> list[tuple[str, float, float]]:

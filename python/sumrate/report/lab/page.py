@@ -22,8 +22,11 @@ BARS = (
     ("delivery_delay_p99_ms", "delivery_delay_max_ms"),
     ("beside_mbps",),
     ("model_ratio", "split_error"),
+    ("aggregation_benefit", "aggregation_benefit_mean"),
+    ("padhye_ratio", "padhye_full_ratio"),
 )
 """Metrics drawn as bars, two side by side."""
+SUBFLOWS = " Thin lines are the subflows, as the receiver's capture has them."
 CSS = """
 small { display: block; color: var(--soft); font-size: .8125rem; line-height: 1.3; }
 a { color: inherit; } h3 { font-size: 1rem; margin: 2rem 0 .5rem; }
@@ -237,5 +240,5 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
             yield numbered.figure(
                 drawn,
                 f"{where}: goodput against time in 100 ms samples, of the repetition with the "
-                "median goodput.",
+                "median goodput." + (SUBFLOWS if summary.run.subflows else ""),
             )

@@ -71,6 +71,8 @@ class Scheme:
     name: str
     title: str
     missing: str | None = None
+    missing_in_part: tuple[str, ...] = ()
+    """Why it did not run everywhere that it was to."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ class Run:
     metrics: tuple[Measured, ...]
     series: Mapping[RunKey, Sequence[tuple[float, float]]]
     """Middle of each 100 ms sample in seconds, and its goodput in Mbit/s."""
+    subflows: Mapping[RunKey, Mapping[str, Sequence[tuple[float, float]]]]
+    """The same by link, of runs with a capture."""
     verdicts: tuple[Verdict, ...]
     ran: Mapping[RunKey, Mapping[str, Any]]
     """All runs in the order of the manifest, void and failed ones too, and what it says of each;
@@ -142,6 +146,7 @@ def read_run(folder: Path) -> Run:
     void |= {key for key, is_void in zip(_keys(metrics), metrics["void"], strict=True) if is_void}
     failed = {key: str(entry["error"]) for key, entry in ran.items() if entry.get("error")}
     out = void | failed.keys()
+    series = _series(folder / "series.parquet", out)
     return Run(
         folder=folder,
         experiment=_text(path, manifest, "experiment"),
@@ -151,7 +156,8 @@ def read_run(folder: Path) -> Run:
         schemes=_schemes(path, manifest),
         conditions=_conditions(path, manifest),
         metrics=tuple(value for value in _metrics(metrics) if value.key not in out),
-        series=_series(folder / "series.parquet", out),
+        series={key: of[""] for key, of in series.items() if "" in of},
+        subflows={key: _links(of) for key, of in series.items() if _links(of)},
         verdicts=_verdicts(folder / "verdicts.json"),
         ran=ran,
         void=frozenset(void),
@@ -200,7 +206,8 @@ def _schemes(path: Path, manifest: Mapping[str, Any]) -> tuple[Scheme, ...]:
     for entry in _entries(path, manifest, "schemes"):
         name, missing = _text(path, entry, "name"), entry.get("missing")
         reason = None if missing is None or missing is False else str(missing)
-        found.append(Scheme(name, str(entry.get("title") or name), reason))
+        in_part = tuple(map(str, entry.get("missing_in_part") or ()))
+        found.append(Scheme(name, str(entry.get("title") or name), reason, in_part))
     return tuple(found)
 
 
@@ -245,14 +252,28 @@ def _metrics(columns: Mapping[str, list[Any]]) -> Iterator[Measured]:
             yield Measured(key, metric, float(value), unit or "")
 
 
-def _series(path: Path, out: set[RunKey]) -> dict[RunKey, list[tuple[float, float]]]:
+Series = list[tuple[float, float]]
+
+
+def _series(path: Path, out: set[RunKey]) -> dict[RunKey, dict[str, Series]]:
+    """By run and link, the sum of all links under an empty name; older files have that only."""
     columns = _columns(path, SERIES_COLUMNS)
-    found: dict[RunKey, list[tuple[float, float]]] = defaultdict(list)
-    rows = zip(_keys(columns), columns["t_s"], columns["goodput_mbps"], strict=True)
-    for key, at, goodput in rows:
+    paths = _columns(path, ("path",))["path"] if _has(path, "path") else None
+    found: dict[RunKey, dict[str, Series]] = defaultdict(lambda: defaultdict(list))
+    names = paths or [""] * len(columns["t_s"])
+    rows = zip(_keys(columns), names, columns["t_s"], columns["goodput_mbps"], strict=True)
+    for key, name, at, goodput in rows:
         if key not in out and at is not None and goodput is not None:
-            found[key].append((at, goodput))
-    return {key: sorted(points) for key, points in found.items()}
+            found[key][name or ""].append((at, goodput))
+    return {key: {name: sorted(p) for name, p in of.items()} for key, of in found.items()}
+
+
+def _links(series: Mapping[str, Series]) -> dict[str, Series]:
+    return {name: points for name, points in series.items() if name}
+
+
+def _has(path: Path, column: str) -> bool:
+    return column in pq.read_schema(path).names
 
 
 def _verdicts(path: Path) -> tuple[Verdict, ...]:

@@ -86,7 +86,11 @@ def left_out(summary: Summary) -> str:
     for scheme in missing:
         name, reason = escape(scheme.title), escape(scheme.missing or "")
         parts.append(f"<p class='void'>Missing: <b>{name}</b> did not run, because: {reason}</p>")
-    if not missing:
+    in_part = [scheme for scheme in summary.schemes if scheme.missing_in_part]
+    for scheme in in_part:
+        name, reasons = escape(scheme.title), escape("; ".join(scheme.missing_in_part))
+        parts.append(f"<p class='void'>Missing in part: <b>{name}</b>, because: {reasons}</p>")
+    if not missing and not in_part:
         parts.append("<p>No scheme is missing.</p>")
     return "\n".join(parts)
 

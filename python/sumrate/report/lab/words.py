@@ -11,6 +11,9 @@ GROUPS = {
         "goodput_mbps": "goodput",
         "sum_ratio": "sum ratio",
         "ideal_ratio": "share of what the links carry",
+        "aggregation_benefit": "aggregation benefit",
+        "aggregation_benefit_mean": "the same over mean capacities",
+        "additive_run": "share of additive runs",
         "sample_p5_mbps": "100 ms samples, p5",
         "sample_p50_mbps": "100 ms samples, p50",
         "sample_p95_mbps": "100 ms samples, p95",
@@ -40,6 +43,10 @@ GROUPS = {
         "model_mbps": "sum of window / RTT",
         "model_ratio": "goodput over sum of window / RTT",
         "split_error": "error of the predicted split",
+        "padhye_mbps": "TCP formula, square-root form",
+        "padhye_ratio": "goodput over the TCP formula",
+        "padhye_b1_ratio": "the same with b = 1",
+        "padhye_full_ratio": "goodput over the formula with timeouts",
         "completed_share": "share of sessions that completed",
         "stream_jain_index": "Jain's index of streams",
         "session_jain_index": "Jain's index of sessions",
@@ -131,7 +138,8 @@ def quantity(key: str, value: object) -> str:
 
 
 def _words(key: str) -> str:
-    return key.replace("_", " ").replace("rtt", "RTT").replace("cpu", "CPU")
+    words = key.replace("_", " ").replace("rtt", "RTT").replace("cpu", "CPU")
+    return words.replace("mtu", "MTU").replace("ack delay", "ACKs held")
 
 
 def quantities(entry: Mapping[str, Any]) -> str:

@@ -1,0 +1,84 @@
+"""A capture at the receiver during a benchmark, and what it adds to the run, subflow by subflow."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from sumrate.lab.experiment.record import Run, percentile
+from sumrate.lab.experiment.tcp_model import SETTLE_SAMPLES, round_trips_of
+from sumrate.lab.links import Link
+from sumrate.lab.process import Process, ProcessFailedError
+from sumrate.lab.programs import REPOSITORY
+from sumrate.lab.scene import Scene
+from sumrate.lab.subflows import Subflow, full_rate_after_s, read, subflows, variation
+
+
+@contextmanager
+def captured(built: Scene) -> Iterator[Path]:
+    """Captures on the client's interfaces; the file is whole on leaving.
+
+    Raises:
+        ProcessFailedError: nothing could be captured, or packets found no place.
+
+    """
+    output, ready = built.folder / "receiver.pcap", built.folder / "receiver.ready"
+    ready.unlink(missing_ok=True)
+    argv = [sys.executable, "-m", "sumrate.lab.capture", "--output", str(output)]
+    argv += ["--ready", str(ready)]
+    for interface in dict.fromkeys(link.interface for link in built.links):
+        argv += ["--interface", interface]
+    with Process(
+        argv,
+        log=built.folder / "capture.log",
+        host=built.client,
+        env={"PYTHONPATH": str(REPOSITORY / "python")},
+    ) as capture:
+        capture.wait_until(ready.exists, "packets are captured")
+        yield output
+        capture.stop()
+        if capture.poll() != 0:
+            raise ProcessFailedError(f"`{capture.command_line}`: {capture.tail()}")
+
+
+def add_subflows(
+    run: Run, links: Sequence[Link], capture: Path, *, warmup_s: float, seconds: float
+) -> dict[str, float]:
+    """Adds each subflow's series, steadiness and ACKs; returns the rates by link, in Mbit/s.
+
+    Rates count after the warm-up; series begin with the first data.
+    """
+    names = {link.client_ip: link.name for link in links}
+    whole = warmup_s + seconds
+    found = {names[ip]: flow for ip, flow in subflows(read(capture), [*names]).items()}
+    rates: dict[str, float] = {}
+    for name, flow in found.items():
+        run.subflows[name] = series = flow.series(whole)
+        counted = [(at, rate) for at, rate in series if at >= warmup_s]
+        rates[name] = sum(rate for _, rate in counted) / len(counted) if counted else 0.0
+        run.add(f"path_{name}_variation", variation(counted), "ratio")
+        run.add(f"path_{name}_full_rate_after_s", full_rate_after_s(series), "s")
+        _add_acks(run, name, flow)
+    if found:
+        times = [at for at, _ in next(iter(run.subflows.values()))]
+        columns = zip(*(run.subflows[name] for name in found), strict=True)
+        totals = [sum(rate for _, rate in column) for column in columns]
+        run.series = list(zip(times, totals, strict=True))
+    return rates
+
+
+def _add_acks(run: Run, name: str, flow: Subflow) -> None:
+    if flow.acks:
+        run.add(f"path_{name}_kbytes_per_ack", flow.payload / flow.acks / 1e3, "kB")
+        run.add(f"path_{name}_sack_share", flow.selective_acks / flow.acks, "ratio")
+    if flow.payload:
+        run.add(f"path_{name}_repeated_share", flow.repeated / flow.payload, "ratio")
+
+
+def add_round_trips(run: Run, links: Sequence[Link], samples: Path) -> None:
+    """Median and 95th percentile of each subflow's smoothed RTT at the sender."""
+    trips = round_trips_of(samples.read_text(encoding="utf-8"))
+    for link in links:
+        steady = trips.get(link.server_ip, [])[SETTLE_SAMPLES:-1]
+        for label, share in (("p50", 0.5), ("p95", 0.95)):
+            run.add(f"rtt_{link.name}_{label}_ms", percentile(steady, share), "ms")
