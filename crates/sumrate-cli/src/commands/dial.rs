@@ -23,6 +23,7 @@ pub(super) fn configure(
     let mut config = ClientConfig::new(link);
     config.paths = paths;
     config.congestion_control = setup::congestion_control(protocol.congestion_control.as_ref())?;
+    config.coupling = protocol.coupling.transport();
     config.proto = setup::protocol(protocol)?;
     config.insecure_plaintext = protocol.insecure_plaintext;
     Ok(config)
