@@ -67,6 +67,8 @@ class Link:
     """The link whose interfaces it uses, and whose queue it shares; its own if empty."""
     host: int = 1
     """Fourth octet of the client's address; the server's is one more."""
+    returns: str = ""
+    """The link over whose wire the client answers; its own if empty."""
 
     @property
     def interface(self) -> str:
@@ -169,6 +171,12 @@ def _following(impairment: Impairment, path: Path, trace: Trace) -> Impairment:
 
 def _trace_key(path: Path) -> str:
     return f"trace = {json.dumps(str(path.resolve()), ensure_ascii=False)}"
+
+
+def paths(links: Sequence[Link]) -> tuple[Link, ...]:
+    """The links that are paths: not those that only bring back what others carried."""
+    backward = {link.returns for link in links}
+    return tuple(link for link in links if link.name not in backward)
 
 
 def configuration(links: Sequence[Link], seed: int) -> str:

@@ -35,7 +35,9 @@ class LinkSetting(Setting, frozen=True):
     """One radio: a symmetric link; rate in Mbit/s, times in ms.
 
     On the medium `veth` there is no rate, delay or queue. A link that `shares` another is a second
-    pair of addresses on its wire: two paths with one bottleneck.
+    pair of addresses on its wire: two paths with one bottleneck. What the client sends back on a
+    link that `returns` by another goes over that one's wire: one bottleneck, another RTT. A wire
+    that others return by is no path.
     """
 
     name: str
@@ -44,6 +46,7 @@ class LinkSetting(Setting, frozen=True):
     rtt_ms: float = 0.0
     queue_ms: float = 20.0
     shares: str = ""
+    returns: str = ""
 
 
 class Flap(Setting, frozen=True):
@@ -87,6 +90,8 @@ class ConditionSetting(Setting, frozen=True):
     """Only these run in this condition; all if not given."""
     beside: tuple[str, ...] = ()
     """On each of these links one plain TCP sends at the same time."""
+    congestion_control: tuple[str, ...] = ()
+    """It runs only with these; with all if not given."""
     streams: int = 1
     """Method crowd: streams of each session."""
     sessions: int = 1
@@ -181,7 +186,12 @@ class Experiment(Setting, frozen=True):
     sample_tcp: bool = False
     """Window and RTT of every subflow are sampled at the sender and compared with the rates."""
     congestion_control: tuple[str, ...] = ("cubic",)
+    """Names as for TCP_CONGESTION; those that begin with `sumrate_` are loaded for the time."""
+    beside_congestion_control: str = ""
+    """Of the TCPs beside; the same as the scheme's if empty."""
     buffers: tuple[Buffers, ...] = ("default",)
+    quick: tuple[str, ...] = ()
+    """The conditions that `--quick` runs; all if not given."""
     simulation: SimulationSetting | None = None
     """Method simulation: what is computed; `seconds` is about how long one repetition takes."""
     baseline: str = ""

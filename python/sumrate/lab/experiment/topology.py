@@ -104,6 +104,7 @@ def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> 
         up=direction(change.loss_up),
         blackouts=blackouts_of(change, seconds),
         wire=setting.shares,
+        returns=setting.returns,
     )
 
 
