@@ -27,7 +27,8 @@ CRATES: dict[str, set[str]] = {
     "fbdt-tournament": {"fbdt-proto", "fbdt-sim", "sumrate-link"},
     "fbdt": {"fbdt-proto"},
     "sumrate-link": set(),
-    "sumrate-cli": {"fbdt", "fbdt-proto", "sumrate-link"},
+    "sumrate-cc": set(),
+    "sumrate-cli": {"fbdt", "fbdt-proto", "sumrate-cc", "sumrate-link"},
 }
 """What each crate may depend on, of this workspace."""
 

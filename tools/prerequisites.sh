@@ -7,11 +7,11 @@ declare -A package_of=(
   [cc]=build-essential [make]=make [ip]=iproute2 [ss]=iproute2 [tc]=iproute2 [nsenter]=util-linux
   [sysctl]=procps [curl]=curl [mptcpize]=mptcpize [iperf3]=iperf3 [nft]=nftables [chromium]=chromium
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
-  [valgrind]=valgrind [faketime]=faketime
+  [valgrind]=valgrind [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
 )
-# mptcpize and faketime are wanted and not needed: without them the results say what is missing.
+# mptcpize, faketime and clang are wanted and not needed: without them the results say what is missing.
 declare -A needs=(
-  [build]="cc"
+  [build]="cc make clang pkg-config"
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
   [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl"
@@ -20,7 +20,7 @@ declare -A needs=(
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )
-optional=" mptcpize faketime "
+optional=" mptcpize faketime clang "
 PATH="$PATH:/usr/sbin:/sbin"
 
 missing=()
@@ -32,6 +32,16 @@ for purpose in "$@"; do
       lacking+=("$program")
     fi
   done
+  # The loader of the congestion controls in eBPF is linked with both.
+  if [[ $purpose == @(build|fuzz) ]]; then
+    for library in elf:libelf-dev:libelf.h z:zlib1g-dev:zlib.h; do
+      IFS=: read -r name package header <<<"$library"
+      if ! echo "#include <$header>" | cc -E - >/dev/null 2>&1; then
+        missing+=("$package")
+        lacking+=("lib$name's $header")
+      fi
+    done
+  fi
   if [[ $purpose == venv ]] && ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
     missing+=(python3-venv)
     lacking+=("python3 -m venv")

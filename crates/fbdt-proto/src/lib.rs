@@ -45,7 +45,10 @@ pub mod stats;
 pub mod time;
 pub mod units;
 
-pub use config::{CommitRule, Config, ConfigError, Limits, Redundancy, SchedulerKind, WindowMode};
+pub use config::{
+    CommitRule, Config, ConfigError, Limits, Redundancy, SchedulerKind, SharedBottleneck,
+    WindowMode,
+};
 pub use error::{CloseReason, OpenError, SessionError, StreamError};
 pub use event::Event;
 pub use path::{Health, SubflowSample};

@@ -1,13 +1,14 @@
 //! What a client and a server can be told.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fbdt_proto::Priority;
 use fbdt_proto::wire::PathLabel;
 
 use crate::identity::{Link, ServerState};
-use crate::socket::{CongestionControl, LocalBinding};
+use crate::socket::{CongestionControl, Coupling, LocalBinding};
 
 /// One path of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct ClientConfig {
     pub backup_interfaces: Vec<(String, Priority)>,
     /// Congestion control of every socket.
     pub congestion_control: CongestionControl,
+    /// Is told which sockets belong to one session; for a congestion control that couples them.
+    pub coupling: Option<Arc<dyn Coupling>>,
     /// SO_MARK of every socket (needs CAP_NET_ADMIN), so that routing rules can exempt them.
     pub socket_mark: Option<u32>,
     /// The protocol's parameters.
@@ -64,6 +67,7 @@ impl ClientConfig {
             excluded_interfaces: Vec::new(),
             backup_interfaces: Vec::new(),
             congestion_control: CongestionControl::default(),
+            coupling: None,
             socket_mark: None,
             proto: fbdt_proto::Config::default(),
             insecure_plaintext: false,
@@ -111,6 +115,8 @@ pub struct ServerConfig {
     pub advertise: Vec<SocketAddr>,
     /// Congestion control of every socket.
     pub congestion_control: CongestionControl,
+    /// Is told which sockets belong to one session; for a congestion control that couples them.
+    pub coupling: Option<Arc<dyn Coupling>>,
     /// SO_MARK of every socket (needs CAP_NET_ADMIN).
     pub socket_mark: Option<u32>,
     /// The protocol's parameters.
@@ -130,6 +136,7 @@ impl ServerConfig {
             listen,
             advertise: Vec::new(),
             congestion_control: CongestionControl::default(),
+            coupling: None,
             socket_mark: None,
             proto: fbdt_proto::Config::default(),
             limits: AcceptLimits::default(),

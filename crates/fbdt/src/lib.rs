@@ -51,13 +51,15 @@ pub use identity::{
 };
 pub use listen::{AcceptError, BindError, CLOSE_REVOKED, Listener};
 pub use session::{PathInfo, Session, Stream};
-pub use socket::{CongestionControl, LocalBinding, ParseCongestionControlError, SocketError};
+pub use socket::{
+    CongestionControl, Coupling, LocalBinding, ParseCongestionControlError, SocketError,
+};
 pub use tls::TlsConfigError;
 
 pub use fbdt_proto::stats::WhyIdle;
 pub use fbdt_proto::wire::handshake::RefuseCode;
 pub use fbdt_proto::{
     Class, CloseReason, Config, ConfigError, Direction, Health, Limits, OpenError, PathId,
-    PathStats, Priority, Redundancy, Role, SchedulerKind, SessionStats, StreamError, StreamId,
-    StreamStats, WindowMode,
+    PathStats, Priority, Redundancy, Role, SchedulerKind, SessionStats, SharedBottleneck,
+    StreamError, StreamId, StreamStats, WindowMode,
 };

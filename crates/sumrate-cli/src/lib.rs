@@ -18,6 +18,7 @@ pub mod session;
 pub mod status;
 pub mod tunnel;
 
+pub mod coupling;
 pub mod descriptors;
 pub mod interfaces;
 pub mod interrupt;
@@ -82,6 +83,7 @@ fn execute(command: Command) -> Result<(), CommandError> {
             Command::Bench(args) => commands::bench(args).await,
             Command::Status(args) => commands::status(args).await,
             Command::Credential(args) => commands::credential(&args),
+            Command::Cc(args) => commands::cc(&args),
             Command::Link(_) => Ok(()),
         }
     });
@@ -98,6 +100,7 @@ fn json_flag(command: &mut Command) -> Option<&mut bool> {
         Command::Bench(args) => Some(&mut args.json),
         Command::Status(args) => Some(&mut args.json),
         Command::Credential(args) => Some(&mut args.json),
+        Command::Cc(args) => Some(&mut args.json),
         Command::Link(_) => None,
     }
 }

@@ -80,6 +80,8 @@ class Link:
     """Largest IP packet, in bytes."""
     ack_delay: AckDelay | None = None
     """From the schedule's start on, over and over."""
+    returns: str = ""
+    """The link over whose wire the client answers; its own if empty."""
 
     @property
     def is_scheduled(self) -> bool:
@@ -196,6 +198,12 @@ def _following(impairment: Impairment, path: Path, trace: Trace) -> Impairment:
 
 def _trace_key(path: Path) -> str:
     return f"trace = {json.dumps(str(path.resolve()), ensure_ascii=False)}"
+
+
+def paths(links: Sequence[Link]) -> tuple[Link, ...]:
+    """The links that are paths: not those that only bring back what others carried."""
+    backward = {link.returns for link in links}
+    return tuple(link for link in links if link.name not in backward)
 
 
 def configuration(links: Sequence[Link], seed: int) -> str:

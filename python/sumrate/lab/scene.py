@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sumrate.lab.links import CLIENT, SERVER, Blackout, Emulator, Impairment, Link, Wires
+from sumrate.lab.links import CLIENT, SERVER, Blackout, Emulator, Impairment, Link, Wires, paths
 from sumrate.lab.namespaces import Host
 
 SERVICE_IP = "192.168.77.1"
@@ -72,6 +72,15 @@ class Scene:
                 ]
             )
 
+    def return_by(self, link: Link) -> None:
+        """Has the client answer over another wire than the one it receives by."""
+        self.client.run(
+            [
+                *("ip", "route", "replace", f"{link.server_ip}/32", "dev", f"{link.returns}0"),
+                *("src", link.client_ip, "congctl", self.congestion_control),
+            ]
+        )
+
     def unplug(self, link: Link) -> None:
         """Takes the client's interface of a link down, as when a radio loses its network."""
         self.client.run(["ip", "link", "set", link.interface, "down"])
@@ -118,9 +127,11 @@ def scene(
             Wires(links) if wires else Emulator(links, seed=seed, folder=folder)
         )
         stack.enter_context(emulator)
-        built = Scene(client, server, tuple(links), emulator, folder, congestion_control)
+        built = Scene(client, server, paths(links), emulator, folder, congestion_control)
         for link in links:
             if not link.wire:
                 built.pin_congestion_control(link)
+            if link.returns:
+                built.return_by(link)
         emulator.stats(reset=True)  # lateness while the links were being made is no matter
         yield built

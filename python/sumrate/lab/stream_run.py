@@ -43,11 +43,13 @@ class StreamResult:
         return sum(self.cpu_seconds.values()) / (float(self.document["total_bytes"]) / 1e9)
 
 
-def source_command(site: Site, reach: Reach, pace: Pace | None, ready: Path) -> list[str]:
-    """The command of the sender."""
+def source_command(
+    site: Site, reach: Reach, pace: Pace | None, ready: Path, congestion_control: str = ""
+) -> list[str]:
+    """The command of the sender; its congestion control is the site's if none is named."""
     argv = [
         *(*PROGRAM, "source", "--listen", reach.listen_address, "--port", str(reach.listen_port)),
-        *("--cc", site.congestion_control, "--ready", str(ready)),
+        *("--cc", congestion_control or site.congestion_control, "--ready", str(ready)),
     ]
     if reach.mptcp:
         argv.append("--mptcp")
@@ -72,12 +74,14 @@ def sink_command(
 
 
 @contextmanager
-def running_source(site: Site, reach: Reach, pace: Pace | None) -> Iterator[Process]:
+def running_source(
+    site: Site, reach: Reach, pace: Pace | None, congestion_control: str = ""
+) -> Iterator[Process]:
     """A source that accepts connections."""
     ready = site.folder / f"source-{reach.listen_port}.ready"
     ready.unlink(missing_ok=True)
     with Process(
-        source_command(site, reach, pace, ready),
+        source_command(site, reach, pace, ready, congestion_control),
         log=site.folder / "source.log",
         host=site.server,
         env=ENVIRONMENT,
@@ -153,7 +157,9 @@ class Competitor:
 
 
 @contextmanager
-def beside(site: Site, link: Link, port: int, *, at_most_s: float) -> Iterator[Competitor]:
+def beside(
+    site: Site, link: Link, port: int, *, at_most_s: float, congestion_control: str = ""
+) -> Iterator[Competitor]:
     """A plain TCP over this link, as fast as it can; its first byte has arrived."""
     reach = Reach(link.server_ip, link.server_ip, port=port, listen_port=port)
     output, ready = site.folder / f"beside-{port}.json", site.folder / f"beside-{port}.ready"
@@ -162,7 +168,7 @@ def beside(site: Site, link: Link, port: int, *, at_most_s: float) -> Iterator[C
     argv = sink_command(reach, seconds=at_most_s, warmup_s=0.0, pace=None, output=output)
     argv += ["--ready", str(ready), "--bind", link.client_ip]
     with (
-        running_source(site, reach, None) as _,
+        running_source(site, reach, None, congestion_control) as _,
         Process(argv, log=site.folder / "sink.log", host=site.client, env=ENVIRONMENT) as sink,
     ):
         sink.wait_until(ready.exists, "the TCP beside it sends")

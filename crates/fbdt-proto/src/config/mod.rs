@@ -1,7 +1,9 @@
 //! What a session can be told before it starts.
 
+mod coupling;
 mod scheduler;
 
+pub use coupling::SharedBottleneck;
 pub use scheduler::{CommitRule, SchedulerKind};
 
 use alloc::string::String;
@@ -91,6 +93,8 @@ pub struct Config {
     pub window_mode: WindowMode,
     /// When second copies are sent.
     pub redundancy: Redundancy,
+    /// Paths whose send windows are scaled so that together they take what one would (F14).
+    pub shared_bottleneck: SharedBottleneck,
     /// Name of the path that is always forward; by reliability if `None`.
     pub forward: Option<String>,
     /// Smallest and largest window of the pipelined mode, in bytes (F2).
@@ -135,6 +139,7 @@ impl Default for Config {
             commit: CommitRule::default(),
             window_mode: WindowMode::default(),
             redundancy: Redundancy::default(),
+            shared_bottleneck: SharedBottleneck::default(),
             forward: None,
             window: (256 << 10, 4 << 20),
             window_depth: 4,

@@ -8,6 +8,7 @@ mod inflight;
 mod one_way;
 mod rate;
 mod reliability;
+mod scaling;
 mod state;
 mod view;
 
@@ -17,6 +18,7 @@ pub use inflight::{Chunk, InFlight};
 pub use one_way::{OneWay, forward_delay};
 pub use rate::RateEstimate;
 pub use reliability::Reliability;
+pub use scaling::window_factor;
 pub use state::{CopyReason, PathCounters, PathState, Subflow};
 pub use view::{PathView, lead};
 

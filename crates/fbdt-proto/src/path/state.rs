@@ -111,6 +111,8 @@ pub struct PathState {
     commit: Commit,
     /// What a scheduler's punishment left of the congestion window.
     punished: Option<u64>,
+    /// The part of the window that is used (F14).
+    scale: f64,
     last_reliability: Instant,
     /// When a subflow beside this one was last asked for.
     pub redial_asked: Option<Instant>,
@@ -199,6 +201,7 @@ impl PathState {
             forward_delay: None,
             commit: Commit::initial(),
             punished: None,
+            scale: 1.0,
             last_reliability: Instant::ZERO,
             redial_asked: None,
             idle_since: None,
@@ -269,14 +272,34 @@ impl PathState {
         }
         let window = self.window();
         self.commit = Commit::of(config, &self.rate, &SubflowSample { cwnd: window, ..*sample });
+        if self.scale < 1.0 {
+            // TCP would send at once what is committed beyond a scaled window.
+            self.commit.limit = self.commit.limit.min(window.max(self.commit.frame));
+        }
         progress
     }
 
-    /// TCP's congestion window, or what a punishment left of it, in bytes.
+    /// TCP's congestion window, or what a punishment or its scale left of it, in bytes.
     #[must_use]
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub fn window(&self) -> u64 {
         let window = self.subflow.as_ref().map_or(0, |s| s.sample.cwnd);
-        self.punished.map_or(window, |left| left.min(window))
+        let left = self.punished.map_or(window, |left| left.min(window));
+        if self.scale < 1.0 { (left as f64 * self.scale) as u64 } else { left }
+    }
+
+    /// TCP's window over its RTT in bytes per second (equation 4.2); none while it carries nothing.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn window_rate(&self) -> Option<f64> {
+        let sample = &self.subflow.as_ref().filter(|_| self.is_usable())?.sample;
+        let rtt = sample.srtt.as_secs_f64();
+        (rtt > 0.0).then(|| sample.cwnd as f64 / rtt)
+    }
+
+    /// Uses this part of the window from the next sample on.
+    pub const fn scale(&mut self, factor: f64) {
+        self.scale = factor;
     }
 
     /// Halves what the path may hold, as MPTCP halves the congestion window

@@ -3,9 +3,12 @@
 use core::time::Duration;
 
 use super::Session;
+use crate::config::SharedBottleneck;
 use crate::error::CloseReason;
 use crate::event::Event;
-use crate::path::{Health, PathState, SubflowSample, forward_delay, suggested_congestion_control};
+use crate::path::{
+    Health, PathState, SubflowSample, forward_delay, suggested_congestion_control, window_factor,
+};
 use crate::schedule::in_service;
 use crate::stats::WhyIdle;
 use crate::time::Instant;
@@ -72,8 +75,10 @@ impl Session {
         let Some(index) = self.path_of(subflow) else {
             return;
         };
+        let factor = self.factor_of(index);
         let config = &self.config;
         let path = &mut self.paths[index];
+        path.scale(factor);
         let progress = path.update(now, sample, config);
         let loss = path.reliability.loss();
         if let Some(state) = &mut path.subflow {
@@ -96,6 +101,16 @@ impl Session {
             }
             _ => {}
         }
+    }
+
+    /// Which part of its window a path may use (F14): less than 1 if it shares a bottleneck.
+    fn factor_of(&self, index: usize) -> f64 {
+        let shared = &self.config.shared_bottleneck;
+        if *shared == SharedBottleneck::None || !shared.contains(&self.paths[index].name) {
+            return 1.0;
+        }
+        let sharing = self.paths.iter().filter(|path| shared.contains(&path.name));
+        window_factor(sharing.filter_map(PathState::window_rate))
     }
 
     /// How often [`Session::handle_sample`] should be called for `subflow`
@@ -338,5 +353,53 @@ impl Session {
                 subflow.ping_due = path.health == Health::Active;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Limits};
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    /// Commit limits of three paths with windows of 100, 300 and 100 kB and RTTs of 20, 20 and 80 ms.
+    fn limits(shared: SharedBottleneck) -> Vec<u64> {
+        let config = Config {
+            shared_bottleneck: shared,
+            commit: crate::CommitRule::Window,
+            ..Config::default()
+        };
+        let now = Instant::ZERO;
+        let mut session = Session::new(now, Role::Client, config, Limits::default()).unwrap();
+        let paths = [("a", 100_000, 20), ("b", 300_000, 20), ("c", 100_000, 80)];
+        let mut samples = Vec::new();
+        for (number, (name, cwnd, rtt)) in (0..).zip(paths) {
+            let rtt = Duration::from_millis(rtt);
+            let sample =
+                SubflowSample { srtt: rtt, min_rtt: rtt, cwnd, mss: 1000, ..Default::default() };
+            samples.push((session.subflow_up(now, PathId(number), name), sample));
+        }
+        for _ in 0..2 {
+            for (subflow, sample) in &samples {
+                session.handle_sample(now, *subflow, sample);
+            }
+        }
+        session.paths.iter().map(PathState::commit_limit).collect()
+    }
+
+    #[test]
+    fn f14_paths_of_a_shared_bottleneck_use_a_part_of_their_windows() {
+        let whole = limits(SharedBottleneck::None);
+        assert!(whole.iter().zip([100_000, 300_000, 100_000]).all(|(got, cwnd)| *got >= cwnd));
+        // x = 5, 15 and 1.25 MB/s.
+        let factor = 15.0 / 21.25;
+        for (got, cwnd) in limits(SharedBottleneck::All).into_iter().zip([1e5, 3e5, 1e5]) {
+            assert_eq!(got, (cwnd * factor) as u64);
+        }
+        let named = limits(SharedBottleneck::Paths(vec!["a".into(), "b".into()]));
+        assert_eq!(named, [75_000, 225_000, whole[2]]);
+        let alone = limits(SharedBottleneck::Paths(vec!["a".into()]));
+        assert_eq!(alone, whole, "one path shares with nobody");
     }
 }

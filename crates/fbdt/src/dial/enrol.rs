@@ -15,7 +15,7 @@ use crate::auth::{self, Exporter, ProofKey};
 use crate::clock::Clock;
 use crate::config::{ClientConfig, PathSpec};
 use crate::session::{Session, Shared};
-use crate::socket::{self, CongestionControl, SocketOptions};
+use crate::socket::{self, CongestionControl, SessionSockets, SocketOptions};
 use crate::subflow::{
     Connection, ConnectionError, Established, HandshakeError, Incoming, exchange, secure,
 };
@@ -162,7 +162,9 @@ impl Enrolment {
         let protocol = Protocol::new(clock.now(), Role::Client, proto, welcome.limits)
             .map_err(|_| HandshakeError::Unexpected("Welcome"))?;
         let automatic = self.config.congestion_control == CongestionControl::Auto;
-        let shared = Arc::new(Shared::new(clock, protocol, limits.max_frame, automatic));
+        let coupling = self.config.coupling.as_ref();
+        let sockets = SessionSockets::new(automatic, coupling, &welcome.session, Role::Client);
+        let shared = Arc::new(Shared::new(clock, protocol, limits.max_frame, sockets));
         tokio::spawn(shared.clone().drive());
         let session = Session::new(shared.clone(), Role::Client, welcome.session, None);
         shared.add_subflow(path, label, ready.incoming.establish(ready.connection));

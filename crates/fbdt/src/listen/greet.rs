@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::config::ServerConfig;
 use crate::identity::{CredentialId, CredentialInfo, StateError};
 use crate::session::{Session, Shared};
-use crate::socket::CongestionControl;
+use crate::socket::{CongestionControl, SessionSockets};
 use crate::subflow::{
     Connection, ConnectionError, HandshakeError, Incoming, receive_request, secure, send,
 };
@@ -141,7 +141,9 @@ impl Greeter {
         let protocol = Protocol::new(clock.now(), Role::Server, proto.clone(), hello.limits)
             .map_err(|error| fault(&error))?;
         let automatic = self.config.congestion_control == CongestionControl::Auto;
-        let shared = Shared::new(clock, protocol, proto.limits.max_frame, automatic);
+        let coupling = self.config.coupling.as_ref();
+        let sockets = SessionSockets::new(automatic, coupling, &id, Role::Server);
+        let shared = Shared::new(clock, protocol, proto.limits.max_frame, sockets);
         let member = Member {
             shared: Arc::new(shared),
             key: key.of_session(&id, exporter),

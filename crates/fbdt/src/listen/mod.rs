@@ -252,13 +252,15 @@ mod tests {
     use crate::clock::Clock;
     use crate::identity::CredentialLimits;
     use crate::session::Shared;
+    use crate::socket::SessionSockets;
 
     fn member(credential: &Credential) -> Member {
         let clock = Clock::start();
         let limits = Limits::default();
         let protocol = Protocol::new(clock.now(), Role::Server, Config::default(), limits).unwrap();
+        let sockets = SessionSockets::default();
         Member {
-            shared: Arc::new(Shared::new(clock, protocol, limits.max_frame, false)),
+            shared: Arc::new(Shared::new(clock, protocol, limits.max_frame, sockets)),
             key: ProofKey::of_credential(&credential.secret),
             credential: credential.id,
         }

@@ -3,6 +3,7 @@
 //! Whoever holds the lock calls the protocol; [`Shared::update`] then fires what is due, hands out
 //! the protocol's events and, once the lock is free, wakes exactly those who have something to do.
 
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use tokio::sync::{Notify, watch};
 use super::inner::{Inner, Wakes};
 use super::paths::Addresses;
 use crate::clock::Clock;
+use crate::socket::SessionSockets;
 use crate::subflow::{Established, SubflowTask};
 
 /// How long close frames and unsent bytes may take to leave.
@@ -30,6 +32,7 @@ pub(crate) struct Shared {
     /// Subflow tasks that run.
     tasks: watch::Sender<usize>,
     max_frame: u32,
+    sockets: SessionSockets,
 }
 
 impl Shared {
@@ -37,16 +40,17 @@ impl Shared {
         clock: Clock,
         protocol: Protocol,
         max_frame: u32,
-        automatic_congestion_control: bool,
+        sockets: SessionSockets,
     ) -> Self {
         Self {
             clock,
-            inner: Mutex::new(Inner::new(protocol, automatic_congestion_control)),
+            inner: Mutex::new(Inner::new(protocol, sockets.automatic)),
             deadline_moved: Notify::new(),
             accepts: Notify::new(),
             closed: watch::Sender::new(None),
             tasks: watch::Sender::new(0),
             max_frame,
+            sockets,
         }
     }
 
@@ -116,6 +120,7 @@ impl Shared {
             remote: established.connection.peer_addr(),
         };
         let socket = established.connection.socket().clone();
+        self.sockets.add(socket.as_fd());
         let (id, io) =
             self.update(|inner, now| inner.add_subflow(now, path, label, addresses, socket))?;
         self.tasks.send_modify(|count| *count += 1);

@@ -1,6 +1,7 @@
 //! TCP sockets as FBDT wants them: bound to a path, tuned, and ready to be asked for TCP_INFO.
 
 mod congestion;
+mod coupling;
 mod pacing;
 mod tcp_info;
 
@@ -12,6 +13,8 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 pub use congestion::{CongestionControl, ParseCongestionControlError};
+pub use coupling::Coupling;
+pub(crate) use coupling::SessionSockets;
 pub(crate) use tcp_info::TcpInfo;
 
 /// Unsent bytes above which a socket is not writable (F7: what the kernel holds is beyond recall).

@@ -1,6 +1,7 @@
 //! Command line: every command and flag is defined here once; help, errors and defaults come from it.
 
 mod bench;
+mod cc;
 mod credential;
 mod listen;
 mod path;
@@ -10,6 +11,7 @@ mod status;
 mod up;
 
 pub use bench::BenchArgs;
+pub use cc::{CcAction, CcArgs};
 pub use credential::{CredentialAction, CredentialArgs};
 pub use listen::{ProxyAddress, ProxyAuth, ProxyAuthError};
 pub use path::{PathArg, PathArgError, PathBinding};
@@ -65,6 +67,8 @@ pub enum Command {
     Status(StatusArgs),
     /// List, add or revoke the credentials that a server accepts
     Credential(CredentialArgs),
+    /// Load, unload or list coupled congestion control
+    Cc(CcArgs),
     /// Emulate links: rate, delay, loss, blackouts
     #[command(subcommand)]
     Link(sumrate_link::LinkCommand),

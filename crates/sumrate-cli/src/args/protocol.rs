@@ -8,14 +8,22 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use fbdt_proto::SchedulerKind;
 
+use crate::coupling::CouplingState;
+
 /// How this end sends. Each end's flags govern what that end sends.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Protocol")]
 pub struct ProtocolArgs {
-    /// Congestion control of every TCP connection: cubic, bbr, auto (by measured loss) or another
-    /// algorithm of this kernel [default: cubic]
+    /// Congestion control of every TCP connection: cubic, bbr, auto (by measured loss), another
+    /// algorithm of this kernel, or lia, olia or balia, which couple the paths of a session
+    /// [default: cubic]
     #[arg(long = "cc", value_name = "ALGORITHM")]
     pub congestion_control: Option<CongestionArg>,
+    /// Paths that share a bottleneck: of their TCP windows only so much is used that together they
+    /// take what the fastest would. Without it, --cc lia, olia and balia do this for all paths where
+    /// they cannot be loaded
+    #[arg(long, value_name = "PATHNAME,PATHNAME", value_delimiter = ',', num_args = 1)]
+    pub shared_bottleneck: Vec<String>,
     /// Which bytes a path sends next. Others than just-in-time and two-ended are published schedulers
     /// for comparison: they fill the TCP window and make no early copies (--redundancy suspect)
     /// [default: just-in-time]
@@ -43,6 +51,9 @@ pub struct ProtocolArgs {
     /// No encryption and no authentication of data: for a laboratory only, on both ends
     #[arg(long)]
     pub insecure_plaintext: bool,
+    /// What was made of --cc before privileges were given up.
+    #[arg(skip)]
+    pub coupling: CouplingState,
 }
 
 /// Which bytes a path sends next (rule F3b).

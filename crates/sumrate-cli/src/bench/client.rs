@@ -205,6 +205,7 @@ mod tests {
     fn sending(scheduler: &str) -> SendingReport {
         SendingReport {
             congestion_control: "cubic".to_owned(),
+            shared_bottleneck: false,
             scheduler: scheduler.to_owned(),
             window_mode: "pipelined".to_owned(),
             redundancy: "off".to_owned(),

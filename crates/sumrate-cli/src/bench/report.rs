@@ -16,6 +16,9 @@ pub const BENCH_SCHEMA: &str = "sumrate.bench.v1";
 pub struct SendingReport {
     /// Congestion control.
     pub congestion_control: String,
+    /// Whether windows of paths are scaled because they share a bottleneck.
+    #[serde(default)]
+    pub shared_bottleneck: bool,
     /// Scheduler.
     pub scheduler: String,
     /// Window mode.
@@ -92,6 +95,9 @@ pub struct BenchReport {
     pub direction: BenchDirection,
     /// Congestion control of the sender.
     pub congestion_control: String,
+    /// Whether the sender scales windows of paths because they share a bottleneck.
+    #[serde(default)]
+    pub shared_bottleneck: bool,
     /// Scheduler of the sender.
     pub scheduler: String,
     /// Window mode of the sender.
@@ -214,6 +220,7 @@ pub(super) fn compose(
         command: frame.command,
         direction: frame.direction,
         congestion_control: sending.congestion_control,
+        shared_bottleneck: sending.shared_bottleneck,
         scheduler: sending.scheduler,
         window_mode: sending.window_mode,
         redundancy: sending.redundancy,

@@ -27,6 +27,7 @@ pub(super) fn configure(
         config.backup_interfaces = interfaces.collect();
     }
     config.congestion_control = setup::congestion_control(protocol.congestion_control.as_ref())?;
+    config.coupling = protocol.coupling.transport();
     config.proto = setup::protocol(protocol)?;
     config.insecure_plaintext = protocol.insecure_plaintext;
     Ok(config)

@@ -5,6 +5,8 @@ use std::io;
 use fbdt::{AcceptError, BindError, ConnectError, SocketError as TransportSocketError, StateError};
 use serde::{Deserialize, Serialize};
 
+use sumrate_cc::CouplingError;
+
 use super::SetupError;
 use crate::bench::BenchError;
 use crate::interrupt::Interrupt;
@@ -35,6 +37,9 @@ pub enum CommandError {
     /// Privileges cannot be given up.
     #[error(transparent)]
     Privilege(#[from] PrivilegeError),
+    /// Coupled congestion control cannot be had.
+    #[error(transparent)]
+    Coupling(#[from] CouplingError),
     /// The server cannot listen.
     #[error("{source}{advice}", source = .0, advice = bind_advice(.0))]
     Bind(#[from] BindError),
@@ -95,6 +100,7 @@ impl CommandError {
             Self::Setup(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Privilege(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Privilege(_) => EXIT_USAGE,
+            Self::Coupling(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Bind(error) if bind_kind(error) == Some(io::ErrorKind::PermissionDenied) => {
                 EXIT_PRIVILEGE
             }
@@ -108,9 +114,12 @@ impl CommandError {
                 SocketError::InUse(_) | SocketError::NotASocket(_) | SocketError::Directory(_),
             ) => EXIT_USAGE,
             Self::Bench(BenchError::Plan(_)) => EXIT_USAGE,
-            Self::Connect(_) | Self::Accept(_) | Self::Bench(_) | Self::Status(_) | Self::Io(_) => {
-                EXIT_FAILED
-            }
+            Self::Connect(_)
+            | Self::Accept(_)
+            | Self::Bench(_)
+            | Self::Status(_)
+            | Self::Coupling(_)
+            | Self::Io(_) => EXIT_FAILED,
             Self::Interrupted(Interrupt::Interrupted) => EXIT_INTERRUPTED,
             Self::Interrupted(Interrupt::Terminated) => EXIT_TERMINATED,
         }

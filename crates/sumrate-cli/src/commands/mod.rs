@@ -2,6 +2,7 @@
 //! before anything starts.
 
 mod bench;
+mod cc;
 mod credential;
 mod dial;
 mod error;
@@ -14,6 +15,7 @@ mod status;
 mod up;
 
 pub use bench::bench;
+pub use cc::{AlgorithmReport, CC_SCHEMA, CcReport, GroupReport, cc};
 pub use credential::{CREDENTIAL_SCHEMA, CredentialReport, CredentialSummary, credential};
 pub use error::{CommandError, ERROR_SCHEMA, ErrorReport};
 pub use event::{PathSummary, SERVE_SCHEMA, ServeEvent, ServeLine, UP_SCHEMA, UpEvent, UpLine};
@@ -22,7 +24,8 @@ pub use setup::SetupError;
 pub use status::status;
 pub use up::up;
 
-use crate::args::{Command, ProtocolArgs};
+use crate::args::{Command, CongestionArg, ProtocolArgs};
+use crate::coupling::CouplingState;
 use crate::privileges::{Needs, lower};
 
 /// What has to be done before there are threads: daemons give up what they do not need.
@@ -30,6 +33,13 @@ use crate::privileges::{Needs, lower};
 /// # Errors
 /// [`CommandError`]
 pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
+    let protocol = match command {
+        Command::Serve(args) => &mut args.protocol,
+        Command::Up(args) => &mut args.protocol,
+        Command::Bench(args) => &mut args.protocol,
+        _ => return Ok(()),
+    };
+    couple(protocol)?;
     let needs = match command {
         Command::Serve(args) => Needs {
             user: args.user.as_deref(),
@@ -52,10 +62,28 @@ pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
     Ok(lower(&needs)?)
 }
 
+/// Loads a coupled congestion control while there may be the privilege for it.
+fn couple(args: &mut ProtocolArgs) -> Result<(), CommandError> {
+    if let Some(CongestionArg(wish)) = &args.congestion_control {
+        args.coupling = CouplingState::of(wish)?;
+        match &args.coupling {
+            CouplingState::None => {}
+            CouplingState::Kernel(coupler) => {
+                let name = coupler.algorithm().kernel_name().to_owned();
+                args.congestion_control = Some(CongestionArg(name));
+            }
+            CouplingState::Scaled => args.congestion_control = None,
+        }
+    }
+    Ok(())
+}
+
 fn congestion_controls(args: &ProtocolArgs) -> Vec<&str> {
     match args.congestion_control.as_ref().map(|name| name.0.as_str()) {
         None => Vec::new(),
         Some("auto") => vec!["cubic", "bbr"],
+        // Everybody may choose what was loaded.
+        Some(_) if matches!(args.coupling, CouplingState::Kernel(_)) => Vec::new(),
         Some(name) => vec![name],
     }
 }

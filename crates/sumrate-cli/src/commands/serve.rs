@@ -81,6 +81,7 @@ fn configure(args: &ServeArgs) -> Result<ServerConfig, CommandError> {
     let mut config = ServerConfig::new(state, args.listen.clone());
     config.advertise.clone_from(&args.advertise);
     config.congestion_control = congestion_control;
+    config.coupling = args.protocol.coupling.transport();
     config.proto = proto;
     config.insecure_plaintext = args.protocol.insecure_plaintext;
     Ok(config)

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use fbdt::{CongestionControl, Link, LinkError, LocalBinding, PathSpec, ServerAddress};
-use fbdt_proto::{Config, ConfigError, Redundancy, WindowMode};
+use fbdt_proto::{Config, ConfigError, Redundancy, SharedBottleneck, WindowMode};
 use tokio::net::TcpListener;
 
 use crate::args::{
@@ -15,6 +15,7 @@ use crate::args::{
     WindowModeArg,
 };
 use crate::bench::{SendingReport, WindowReport};
+use crate::coupling::CouplingState;
 use crate::socket::CongestionRefusal;
 use crate::{interfaces, output, socket};
 
@@ -107,6 +108,16 @@ pub enum SetupError {
         /// Why not.
         refusal: CongestionRefusal,
     },
+    /// One path shares a bottleneck with none.
+    #[error(
+        "--shared-bottleneck {0} names one path; name those that share one, separated by commas"
+    )]
+    SharedAlone(String),
+    /// The kernel couples already.
+    #[error(
+        "--shared-bottleneck is for where --cc {0} cannot be loaded; it is loaded: leave one out"
+    )]
+    CoupledTwice(&'static str),
     /// A window's size for a mode that has no such window.
     #[error("{flag} is for --window-mode {mode}; {advice}")]
     WindowFlag {
@@ -326,6 +337,7 @@ pub(super) fn protocol(args: &ProtocolArgs) -> Result<Config, SetupError> {
         };
     }
     config.forward.clone_from(&args.forward);
+    config.shared_bottleneck = shared_bottleneck(args)?;
     if let Some(linger) = args.linger {
         config.linger = linger;
     }
@@ -351,6 +363,19 @@ fn window_sizes(args: &ProtocolArgs, config: &mut Config) -> Result<(), SetupErr
             config.thesis_window = thesis_window.unwrap_or(config.thesis_window);
             Ok(())
         }
+    }
+}
+
+/// The paths whose windows are scaled.
+fn shared_bottleneck(args: &ProtocolArgs) -> Result<SharedBottleneck, SetupError> {
+    match (args.shared_bottleneck.as_slice(), &args.coupling) {
+        ([], CouplingState::Scaled) => Ok(SharedBottleneck::All),
+        ([], _) => Ok(SharedBottleneck::None),
+        ([only], _) => Err(SetupError::SharedAlone(only.clone())),
+        (_, CouplingState::Kernel(coupler)) => {
+            Err(SetupError::CoupledTwice(coupler.algorithm().name()))
+        }
+        (names, _) => Ok(SharedBottleneck::Paths(names.to_vec())),
     }
 }
 
@@ -396,6 +421,7 @@ fn default_congestion_control() -> CongestionControl {
 pub(super) fn sending(cc: &CongestionControl, config: &Config) -> SendingReport {
     SendingReport {
         congestion_control: cc.to_string(),
+        shared_bottleneck: config.shared_bottleneck != SharedBottleneck::None,
         scheduler: config.scheduler.name().to_owned(),
         window_mode: config.window_mode.name().to_owned(),
         redundancy: config.redundancy.name().to_owned(),

@@ -4,6 +4,7 @@
 
 mod bench;
 mod configuration;
+mod coupling;
 mod harness;
 mod help;
 mod hostile;

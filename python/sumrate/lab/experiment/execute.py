@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from sumrate.lab.congestion import loaded
 from sumrate.lab.experiment import goals
 from sumrate.lab.experiment.catalogue import goal_order
 from sumrate.lab.experiment.judge import Verdict, judge
@@ -118,9 +119,10 @@ def _plan(experiment: Experiment, args: argparse.Namespace) -> Plan:
                 f"{experiment.name} has no {kind} `{name}`; it has {', '.join(known)}"
             )
     repetitions = args.repetitions or (1 if args.quick else experiment.repetitions)
+    conditions = tuple(args.condition) or (experiment.quick if args.quick else ())
     if args.quick and experiment.quick_seconds:
         experiment = replace(experiment, seconds=experiment.quick_seconds)
-    return Plan(experiment, repetitions, tuple(args.condition), tuple(args.scheme))
+    return Plan(experiment, repetitions, conditions, tuple(args.scheme))
 
 
 def execute(plan: Plan, output: Path, progress: Progress) -> tuple[list[Run], list[Verdict]]:
@@ -128,7 +130,8 @@ def execute(plan: Plan, output: Path, progress: Progress) -> tuple[list[Run], li
     shutil.rmtree(RUN_FOLDER, ignore_errors=True)
     RUN_FOLDER.mkdir(parents=True)
     origin: dict[str, Any] = provenance(sys.argv) | {"sampler_real_time": granted()}
-    runs = run_all(plan, RUN_FOLDER, progress)
+    with loaded(plan.experiment.congestion_control) as missing:
+        runs = run_all(plan, RUN_FOLDER, progress, missing)
     origin["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
     found = judge(plan.experiment, runs)
     write(output / plan.experiment.name, plan.experiment, runs, found, origin)

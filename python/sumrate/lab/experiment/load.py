@@ -73,6 +73,8 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
     conditions = {condition.name for condition in experiment.conditions}
     if experiment.baseline and experiment.baseline not in conditions:
         yield experiment.baseline, f"baseline `{experiment.baseline}` is no condition"
+    for name in set(experiment.quick) - conditions:
+        yield name, f"`quick` names `{name}`, which is no condition"
     if not 1 <= experiment.repetitions <= 1000 or not 0 < experiment.seconds <= 3600:
         yield "repetitions", "`repetitions` must be 1 to 1000 and seconds 0 to 3600"
     schemes = scheme_names(experiment)
@@ -97,6 +99,8 @@ def _condition_problems(
     for start, end in condition.phases:
         if not 0 <= start < end:
             yield condition.name, f"a phase of `{condition.name}` ends before it starts"
+    for value in set(condition.congestion_control) - set(experiment.congestion_control):
+        yield value, f"condition {condition.name} is for `{value}`, which the experiment lacks"
     dark = all(getattr(condition.links.get(link), "absent", False) for link in links)
     if dark and experiment.simulation is None:
         yield condition.name, f"condition `{condition.name}` leaves no link"
@@ -135,6 +139,8 @@ def _link_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
             yield link.shares, f"`{link.name}` shares `{link.shares}`, which has no wire of its own"
         if not 576 <= link.mtu <= 65_535:
             yield link.name, f"link `{link.name}` needs an mtu of 576 to 65535 bytes"
+        if link.returns and link.returns not in own:
+            yield link.returns, f"`{link.name}` returns by `{link.returns}`, which has no wire"
         if experiment.medium == "emulated" and not link.rate_mbps > 0:
             yield link.name, f"link `{link.name}` needs a rate_mbps above 0"
 

@@ -80,6 +80,8 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         )
     for name, rate in rates.items():
         run.add(f"path_{name}_mbps", rate, "Mbit/s")
+        if len(rates) > 1 and (total := sum(rates.values())) > 0:
+            run.add(f"path_{name}_share", rate / total, "ratio")
     for name, size in details.get("windows", {}).items():
         run.add(name, size, "B")
     add_beside(run, others, ended, traffic)
@@ -187,7 +189,13 @@ def competitors(built: Scene, traffic: Traffic) -> Iterator[list[Competitor]]:
     with ExitStack() as stack:
         yield [
             stack.enter_context(
-                beside(built, links[name], BESIDE_PORT + number, at_most_s=length + 30.0)
+                beside(
+                    built,
+                    links[name],
+                    BESIDE_PORT + number,
+                    at_most_s=length + 30.0,
+                    congestion_control=traffic.experiment.beside_congestion_control,
+                )
             )
             for number, name in enumerate(traffic.condition.beside)
         ]
@@ -199,6 +207,8 @@ def add_beside(run: Run, others: Sequence[Competitor], ended_s: float, traffic: 
     rates = [other.goodput_mbps(start, ended_s) for other in others]
     if rates:
         run.add("beside_mbps", sum(rates) / len(rates), "Mbit/s")
+        goodput = run.value("goodput_mbps") or 0.0
+        run.add("bottleneck_share", goodput / max(goodput + sum(rates), 1e-9), "ratio")
         run.detail["beside_mbps"] = [rounded(rate) for rate in rates]
 
 

@@ -36,7 +36,9 @@ class LinkSetting(Setting, frozen=True):
     """One radio: a symmetric link; rate in Mbit/s, times in ms.
 
     On the medium `veth` there is no rate, delay or queue. A link that `shares` another is a second
-    pair of addresses on its wire: two paths with one bottleneck.
+    pair of addresses on its wire: two paths with one bottleneck. What the client sends back on a
+    link that `returns` by another goes over that one's wire: one bottleneck, another RTT. A wire
+    that others return by is no path.
     """
 
     name: str
@@ -47,6 +49,7 @@ class LinkSetting(Setting, frozen=True):
     mtu: int = 1500
     """Largest IP packet on the link, in bytes."""
     shares: str = ""
+    returns: str = ""
 
 
 class Flap(Setting, frozen=True):
@@ -103,6 +106,8 @@ class ConditionSetting(Setting, frozen=True):
     """Only these run in this condition; all if not given."""
     beside: tuple[str, ...] = ()
     """On each of these links one plain TCP sends at the same time."""
+    congestion_control: tuple[str, ...] = ()
+    """It runs only with these; with all if not given."""
     streams: int = 1
     """Method crowd: streams of each session."""
     sessions: int = 1
@@ -211,7 +216,12 @@ class Experiment(Setting, frozen=True):
     capture: bool = False
     """Method bench: headers are captured at the receiver and analysed subflow by subflow."""
     congestion_control: tuple[str, ...] = ("cubic",)
+    """Names as for TCP_CONGESTION; those that begin with `sumrate_` are loaded for the time."""
+    beside_congestion_control: str = ""
+    """Of the TCPs beside; the same as the scheme's if empty."""
     buffers: tuple[Buffers, ...] = ("default",)
+    quick: tuple[str, ...] = ()
+    """The conditions that `--quick` runs; all if not given."""
     simulation: SimulationSetting | None = None
     """Method simulation: what is computed; `seconds` is about how long one repetition takes."""
     baseline: str = ""

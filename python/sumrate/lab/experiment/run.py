@@ -1,7 +1,7 @@
 """Runs an experiment: every scheme in every condition, in alternating order, on fresh links."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,7 +61,9 @@ class Plan:
             for buffers in e.buffers:
                 for congestion_control in e.congestion_control:
                     for condition in e.conditions:
-                        if not self.only_conditions or condition.name in self.only_conditions:
+                        wanted = condition.congestion_control or e.congestion_control
+                        chosen = not self.only_conditions or condition.name in self.only_conditions
+                        if chosen and congestion_control in wanted:
                             yield Point(condition, congestion_control, buffers, repetition)
 
     def schemes(self, point: Point) -> list[Scheme]:
@@ -124,8 +126,18 @@ Made = tuple[Point, list[tuple[Alike | None, Run]]]
 """The runs of a point, each with what makes it the same as others."""
 
 
-def run_all(plan: Plan, work: Path, progress: Progress) -> list[Run]:
-    """Runs the plan; what fails or is missing becomes an entry, never silence."""
+def run_all(
+    plan: Plan, work: Path, progress: Progress, missing: Mapping[str, str] | None = None
+) -> list[Run]:
+    """Runs the plan; what fails or is missing becomes an entry, never silence.
+
+    Args:
+        plan: what is run.
+        work: where an experiment keeps what its programs need.
+        progress: is told.
+        missing: congestion controls that cannot be had, each with the reason.
+
+    """
     made: list[Made] = []
     known: dict[Alike, Run] = {}
     for point in plan.points():
@@ -139,7 +151,11 @@ def run_all(plan: Plan, work: Path, progress: Progress) -> list[Run]:
                 f"{point.condition.title}, {point.congestion_control}, repetition "
                 f"{point.repetition + 1} of {plan.repetitions}, {scheme.title}",
             )
-            run = on_time(plan.experiment, point, scheme, work)
+            if reason := (missing or {}).get(point.congestion_control):
+                run = blank(plan.experiment, point, scheme)
+                run.detail["missing"] = reason
+            else:
+                run = on_time(plan.experiment, point, scheme, work)
             progress.left_s -= plan.run_seconds(point)
             at_point.append((alike, run))
             if alike is not None and counts(run):
@@ -213,18 +229,23 @@ def check_congestion_control(name: str, known: Path = CONGESTION_CONTROLS) -> No
         raise Unavailable(f"the congestion control {name} is not loaded; this kernel has {has}")
 
 
-def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) -> Run:
-    """One scheme once, on fresh links."""
-    seed = experiment.seed + point.repetition
-    run = Run(
+def blank(experiment: Experiment, point: Point, scheme: Scheme) -> Run:
+    """A run in which nothing was measured yet."""
+    return Run(
         scheme=scheme.name,
         condition=point.condition.name,
         congestion_control=point.congestion_control,
         buffers=point.buffers,
         repetition=point.repetition,
-        seed=seed,
+        seed=experiment.seed + point.repetition,
         detail={"title": scheme.title},
     )
+
+
+def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) -> Run:
+    """One scheme once, on fresh links."""
+    run = blank(experiment, point, scheme)
+    seed = run.seed
     folder = work / "run"
     shutil.rmtree(folder, ignore_errors=True)
     try:

@@ -117,6 +117,7 @@ def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> 
         mtu=change.mtu or setting.mtu,
         ack_delay=_ack_delay(change),
         wire=setting.shares,
+        returns=setting.returns,
     )
 
 

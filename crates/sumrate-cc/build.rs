@@ -1,0 +1,41 @@
+//! Compiles the arithmetic for user space, where it is tested, and the eBPF programs with clang.
+//!
+//! Without clang the crate builds all the same and says at run time what is missing.
+
+use std::path::Path;
+use std::process::Command;
+
+const PROGRAMS: [&str; 4] = ["lia", "olia", "balia", "reno"];
+
+fn main() {
+    println!("cargo:rustc-check-cfg=cfg(programs)");
+    println!("cargo:rerun-if-changed=bpf");
+    println!("cargo:rerun-if-env-changed=CLANG");
+    cc::Build::new()
+        .file("bpf/arithmetic.c")
+        .warnings_into_errors(true)
+        .compile("sumrate_cc_arithmetic");
+    if std::env::var_os("CARGO_FEATURE_BPF").is_none() {
+        return;
+    }
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+    if Command::new(&clang).arg("--version").output().is_err() {
+        println!("cargo:warning={clang} is missing: lia, olia and balia are not built in");
+        return;
+    }
+    let out = std::env::var("OUT_DIR").unwrap_or_default();
+    for name in PROGRAMS {
+        let object = Path::new(&out).join(format!("{name}.bpf.o"));
+        let status = Command::new(&clang)
+            .args(["-O2", "-g", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c"])
+            .arg(format!("bpf/{name}.bpf.c"))
+            .arg("-o")
+            .arg(&object)
+            .status();
+        assert!(
+            status.as_ref().is_ok_and(std::process::ExitStatus::success),
+            "{clang} does not compile bpf/{name}.bpf.c ({status:?}); it must be 12 or newer"
+        );
+    }
+    println!("cargo:rustc-cfg=programs");
+}

@@ -1,0 +1,77 @@
+//! What becomes of `--cc lia`: the kernel's, or, without the privilege to load it, scaled windows.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use fbdt::Coupling;
+use sumrate_cc::{Algorithm, Coupler, CouplingError, load};
+
+/// What was made of a wish for coupled congestion control.
+#[derive(Debug, Clone, Default)]
+pub enum CouplingState {
+    /// Nobody wished it.
+    #[default]
+    None,
+    /// The kernel couples the sockets that it is told of.
+    Kernel(Arc<Coupler>),
+    /// The kernel cannot; windows are scaled instead.
+    Scaled,
+}
+
+impl CouplingState {
+    /// Loads what `--cc` names, if it is one of ours. To be called while there are privileges: what
+    /// it gives needs none.
+    ///
+    /// # Errors
+    /// The kernel refuses though it is allowed.
+    pub fn of(wish: &str) -> Result<Self, CouplingError> {
+        let Ok(algorithm) = wish.parse::<Algorithm>() else { return Ok(Self::None) };
+        // `reno` is the kernel's own.
+        if wish == Algorithm::Reno.name() {
+            return Ok(Self::None);
+        }
+        match load(algorithm) {
+            Ok(coupler) => Ok(Self::Kernel(Arc::new(coupler))),
+            Err(error) if error.is_privilege() || matches!(error, CouplingError::NotBuilt(_)) => {
+                tracing::warn!(
+                    "--cc {wish}: {error}. Instead, of each TCP window so much is used that the \
+                     paths of a shared bottleneck take what the fastest would; that is all paths, \
+                     unless --shared-bottleneck names them"
+                );
+                Ok(Self::Scaled)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the transport tells of its sockets.
+    pub fn transport(&self) -> Option<Arc<dyn Coupling>> {
+        match self {
+            Self::Kernel(coupler) => Some(Arc::new(Told(coupler.clone()))),
+            Self::None | Self::Scaled => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Told(Arc<Coupler>);
+
+impl Coupling for Told {
+    fn join(&self, socket: BorrowedFd<'_>, session: u64) -> io::Result<()> {
+        self.0.join(socket, session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_ours_is_left_to_the_kernel() {
+        for name in ["cubic", "reno", "auto", "nonsense"] {
+            let state = CouplingState::of(name).unwrap();
+            assert!(matches!(state, CouplingState::None) && state.transport().is_none());
+        }
+    }
+}

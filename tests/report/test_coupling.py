@@ -1,0 +1,71 @@
+"""Shares of a shared bottleneck and their confidence bands are what the values say."""
+
+from pathlib import Path
+
+import pytest
+
+from sumrate.report.coupling import Band, figure, main, shares, summary
+from sumrate.report.lab.read import Measured, Run, RunError, RunKey, Setting
+
+
+def run(values: dict[tuple[str, str, str], list[float]]) -> Run:
+    metrics = tuple(
+        Measured(RunKey(scheme, Setting(condition, control, "default"), n), metric, value, "ratio")
+        for (scheme, condition, control), measured in values.items()
+        for n, value in enumerate(measured)
+        for metric in ("bottleneck_share",)
+    )
+    return Run(
+        folder=Path("made-up"), experiment="rfc6356", title="", question="", manifest={},
+        schemes=(), conditions=(), metrics=metrics, series={}, verdicts=(), ran={},
+        void=frozenset(), failed={},
+    )  # fmt: skip
+
+
+SOME = {
+    ("mptcp", "shared-2-1", "sumrate_lia"): [0.50, 0.52, 0.54],
+    ("mptcp", "shared-2-1", "sumrate_reno"): [0.66],
+    ("mptcp", "shared-4-1", "sumrate_lia"): [0.5, 0.5],
+    ("mptcp", "shared-2-3", "sumrate_reno"): [0.4, 0.4],
+    ("one", "shared-2-1", "reno"): [0.5],
+    ("mptcp", "disjoint", "sumrate_lia"): [0.9],
+}
+
+
+def test_students_interval_as_worked_out_by_hand() -> None:
+    band = Band.of([0.50, 0.52, 0.54])
+    assert band.mean == pytest.approx(0.52)
+    assert band.high - band.mean == pytest.approx(4.303 * 0.02 / 3**0.5)
+    assert band.mean - band.low == pytest.approx(band.high - band.mean)
+    assert Band.of([0.3]) == Band(0.3, 0.3, 0.3, 1), "one repetition has no interval"
+    wide = Band.of([0.0, 1.0] * 50)
+    assert wide.high - wide.mean == pytest.approx(1.96 * 0.5025 / 10, rel=1e-3)
+
+
+def test_only_shared_bottlenecks_of_the_scheme_count() -> None:
+    found = shares(run(SOME))
+    assert found.keys() == {1, 3}
+    assert found[1]["sumrate_lia"].keys() == {2, 4}
+    assert found[1]["sumrate_reno"][2].mean == pytest.approx(0.66)
+    with pytest.raises(RunError, match="bottleneck_share of aggligator"):
+        shares(run(SOME), "aggligator")
+
+
+def test_the_table_has_every_cell_and_says_where_nothing_was_measured() -> None:
+    lines = summary(shares(run(SOME))).splitlines()
+    assert lines[0].endswith("| LIA | uncoupled |")
+    assert lines[2] == "| 1 | 2 | 0.50 | 0.52 (0.47 to 0.57) | 0.66 |"
+    assert lines[3] == "| 1 | 4 | 0.50 | 0.50 (0.50 to 0.50) | - |"
+    assert lines[4] == "| 3 | 2 | 0.25 | - | 0.40 (0.40 to 0.40) |"
+
+
+def test_the_figure_has_a_panel_for_each_number_of_tcps() -> None:
+    drawn = figure(shares(run(SOME)))
+    assert [axis.get_title() for axis in drawn.axes] == ["1 TCP beside", "3 TCPs beside"]
+
+
+def test_a_folder_without_results_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path / "none")]) == 2
+    assert "no such result folder" in capsys.readouterr().err
