@@ -112,7 +112,7 @@ def test_all_experiments_together_take_less_than_two_hours() -> None:
     on_links = [found for found in map(load, names()) if found.simulation is None]
     plans = [Plan(found, found.repetitions) for found in on_links]
     assert sum(p.seconds() for p in plans) < 2 * 3600
-    assert all(p.repetitions == 5 for p in plans)
+    assert all(p.repetitions >= 5 for p in plans)
 
 
 def runs_of(condition: str, **goodput: float) -> list[Run]:
