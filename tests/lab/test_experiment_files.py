@@ -73,6 +73,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ("at_least = 0.9", "", 26, "cannot fail"),
         ('name = "trial"', 'name = "other"', 2, "is not the file's"),
         ('title = "normal"\n', 'title = "normal"\nlinks.lte.loss = 0.1\n', 23, "is no link"),
+        ("seconds = 1.0", "seconds = 1.5", 6, "must be whole"),
         ('claim = "T-4.1b-normal"\n', "", 25, "neither a claim nor a goal"),
     ],
 )

@@ -56,7 +56,7 @@ fn two_paths_add_up() {
 }
 
 #[test]
-fn f2_the_stream_s_window_opens_as_fast_as_slow_start() {
+fn f2_windows_open_as_fast_as_slow_start() {
     let mut simulation = configured(
         &Config::default(),
         vec![LinkParameters::new(630.0, 3.0), LinkParameters::new(1800.0, 2.0)],

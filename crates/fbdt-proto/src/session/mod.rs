@@ -108,7 +108,7 @@ pub struct Session {
     wants: BTreeSet<StreamId>,
     /// Streams that have come to their limit, or will soon, and whose windows
     /// were not looked at since.
-    newly_blocked: BTreeSet<StreamId>,
+    near_limit: BTreeSet<StreamId>,
     counts: StreamCounts,
     credit: SessionCredit,
     totals: Totals,
@@ -148,7 +148,7 @@ impl Session {
             streams: BTreeMap::new(),
             busy: Turns::default(),
             wants: BTreeSet::new(),
-            newly_blocked: BTreeSet::new(),
+            near_limit: BTreeSet::new(),
             counts: StreamCounts {
                 local: 0,
                 local_limit: u64::from(peer_limits.max_streams),
@@ -254,7 +254,7 @@ impl Session {
         }
         self.busy.clear();
         self.wants.clear();
-        self.newly_blocked.clear();
+        self.near_limit.clear();
         self.events.push_back(Event::Closed(reason.clone()));
         self.close = Some(reason);
     }

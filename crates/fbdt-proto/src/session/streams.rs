@@ -82,7 +82,7 @@ impl Session {
         // has come to its limit: the answer takes an RTT.
         let large = stream.asked == 0 && stream.send.backlog() > stream.send.limit() / 2;
         if self.busy.put(id, &stream.send) || large {
-            self.newly_blocked.insert(id);
+            self.near_limit.insert(id);
         }
     }
 
@@ -92,7 +92,7 @@ impl Session {
             && let Some(stream) = self.streams.get(&id)
             && self.busy.put(id, &stream.send)
         {
-            self.newly_blocked.insert(id);
+            self.near_limit.insert(id);
         }
     }
 

@@ -364,12 +364,12 @@ impl Session {
         let all_blocked = self.busy.any_blocked() && self.busy.next_ready(None).is_none();
         let pause = if all_blocked { BLOCKED_CHECK } else { BUFFER_CHECK };
         let due = now.saturating_since(self.last_buffer_check) >= pause;
-        if !due && self.newly_blocked.is_empty() {
+        if !due && self.near_limit.is_empty() {
             return;
         }
         let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
         let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
-        let mut ids = core::mem::take(&mut self.newly_blocked);
+        let mut ids = core::mem::take(&mut self.near_limit);
         if due {
             self.last_buffer_check = now;
             ids.extend(self.busy.ids());

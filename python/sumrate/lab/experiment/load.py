@@ -77,6 +77,9 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
         yield name, f"`quick` names `{name}`, which is no condition"
     if not 1 <= experiment.repetitions <= 1000 or not 0 < experiment.seconds <= 3600:
         yield "repetitions", "`repetitions` must be 1 to 1000 and seconds 0 to 3600"
+    times = (experiment.seconds, experiment.warmup_s, *(c.seconds for c in experiment.conditions))
+    if experiment.method == "bench" and any(time and time % 1 for time in times):
+        yield "seconds", "`seconds` and warmup_s must be whole: iperf3 cuts fractions"
     schemes = scheme_names(experiment)
     if len(schemes) != len(set(schemes)):
         yield schemes[0], f"two schemes have the same name: {', '.join(schemes)}"
