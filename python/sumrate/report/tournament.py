@@ -18,6 +18,8 @@ from matplotlib.figure import Figure
 
 from sumrate.report.lab.canvas import WIDTH_IN, drawing
 from sumrate.report.lab.palette import INK, PAPER
+from sumrate.report.tournament_sockets import SampleError, cells
+from sumrate.report.tournament_sockets import summary as sample_summary
 
 SCHEMA = "tournament.v1"
 DEFAULT = "just-in-time"
@@ -355,23 +357,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("tables", nargs="+", type=Path, help="what fbdt-tournament wrote")
     parser.add_argument("--figure", type=Path, help="write the maps here (svg, png or pdf)")
     parser.add_argument("--summary", type=Path, help="write the standings here (Markdown)")
+    parser.add_argument(
+        "--sockets",
+        type=Path,
+        help="kept result of the laboratory's tournament-sample, to be set beside these",
+    )
     parser.add_argument("--json", action="store_true", help="print the standings as JSON")
     given = parser.parse_args(arguments)
     try:
         conditions = read(given.tables)
-    except TableError as error:
+        sample = _sample(given.tables, given.sockets) if given.sockets else ""
+    except (TableError, SampleError) as error:
         print(f"tournament: {error}", file=sys.stderr)
         return 2
     if given.figure:
         figure(conditions).savefig(given.figure, dpi=200)
     if given.summary:
-        given.summary.write_text(summary(conditions), encoding="utf-8")
+        given.summary.write_text(summary(conditions) + sample, encoding="utf-8")
     if given.json:
         standings = [standing(conditions, n) for n in conditions[0].goodput_mbps]
         print(json.dumps([vars(s) for s in standings], indent=2))
     elif not given.summary:
-        print(summary(conditions), end="")
+        print(summary(conditions) + sample, end="")
     return 0
+
+
+def _sample(tables: Iterable[Path], folder: Path) -> str:
+    rows = [row for path in tables for row in _rows(path)]
+    return "\n" + sample_summary(cells(rows, folder))
 
 
 if __name__ == "__main__":

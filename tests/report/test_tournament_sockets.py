@@ -1,0 +1,89 @@
+"""Cells on real sockets stand beside the rows of the table that have the same links."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sumrate.report.tournament import main
+from sumrate.report.tournament_sockets import (
+    Cell,
+    SampleError,
+    cells,
+    median_error,
+    parameters,
+    summary,
+)
+from tests.report.test_tournament import row, table
+
+RATIO = 1800.0 / 630.0
+"""Of the made-up run's links; the slower one has twice the RTT."""
+
+
+def simulated(scheduler: str, sum_ratio: float, **more: str | float) -> dict[str, Any]:
+    like = {"group": "rate-rtt", "rate_ratio": RATIO, "rtt_ratio": 2.0, "late": "slow"}
+    none = {"loss": 0.0, "lossy": "none"}
+    return row(scheduler, 60, 5, 2, **{**like, **none, "sum_ratio": sum_ratio, **more})
+
+
+def test_links_are_described_in_the_words_of_the_table() -> None:
+    def link(rate: float, rtt: float, **more: object) -> dict[str, Any]:
+        return {"rate_mbps": rate, "rtt_ms": rtt, "loss": 0.0, "blackouts": [], **more}
+
+    plain = parameters([link(15, 20), link(45, 2)])
+    assert (plain["group"], plain["rate_ratio"], plain["rtt_ratio"]) == ("rate-rtt", 3.0, 10.0)
+    assert (plain["late"], plain["lossy"], plain["dark"]) == ("slow", "none", "none")
+    lossy = parameters([link(45, 4, loss=0.01), link(15, 4, loss=0.01)])
+    assert (lossy["group"], lossy["loss"], lossy["lossy"]) == ("loss", 0.01, "both")
+    dark = parameters([link(45, 4, blackouts=[[1.5, 1.75, "both"]]), link(15, 4)])
+    assert (dark["group"], dark["dark"], dark["outage_s"]) == ("outage", "fast", 0.25)
+    assert not dark["flapping"]
+
+
+def test_only_the_same_condition_and_scheduler_are_compared(folder: Path) -> None:
+    rows = [
+        simulated("sumrate", 0.97, seed=1),
+        simulated("sumrate", 0.99, seed=2),
+        simulated("sumrate", 1.01, seed=3),
+        simulated("sumrate", 0.1, rtt_ratio=3.0),
+        simulated("sumrate", 0.2, buffer_bytes=65536),
+        simulated("sumrate", 0.3, lossy="fast", loss=0.01),
+        simulated("daps", 0.4),
+    ]
+    (cell,) = cells(rows, folder)
+    assert (cell.condition, cell.scheduler, cell.simulated) == ("Normal", "sumrate", 0.99)
+    assert cell.measured > 0.9
+
+
+def test_errors_are_shares_of_what_was_measured() -> None:
+    found = [
+        Cell("a", "x", 0.5, 1.0),
+        Cell("a", "y", 1.1, 1.0),
+        Cell("b", "x", 1.0, 1.0),
+    ]
+    assert [round(cell.error, 3) for cell in found] == [-0.5, 0.1, 0.0]
+    assert round(median_error(found), 3) == 0.1
+    text = summary(found)
+    assert "median error of the simulation is 10.0%" in text
+    assert "largest 50% (x, a)" in text
+    assert "| b | 1.000 / 1.000 |  |" in text
+
+
+def test_the_command_sets_them_beside_the_table(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [simulated("sumrate", 0.97), simulated("mptcp", 0.93)]
+    assert main([str(table(tmp_path / "t.json", rows)), "--sockets", str(folder)]) == 0
+    assert "On real sockets, 2 cells" in capsys.readouterr().out
+
+
+def test_a_result_without_anything_in_common_is_refused(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [simulated("daps", 0.97)]
+    with pytest.raises(SampleError, match="none of its conditions"):
+        cells(rows, folder)
+    (tmp_path / "t.json").write_text(json.dumps({}))
+    assert main([str(table(tmp_path / "u.json", rows)), "--sockets", str(tmp_path / "no")]) == 2
+    assert "there is no such result folder" in capsys.readouterr().err
