@@ -1,6 +1,8 @@
 """The command `sumrate-lab`."""
 
 import argparse
+import os
+import sys
 from importlib import import_module
 
 from sumrate import __version__
@@ -24,8 +26,18 @@ def main() -> int:
     faults.add_commands(commands)
     _add_optional(parser, commands)
     args = parser.parse_args()
-    status: int = args.run(args)
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has gone, as in `sumrate-lab list | head`; nothing is flushed to it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     return status
+
+
+BROKEN_PIPE = 141
+"""Exit status of a program that SIGPIPE ended, as shells say it."""
 
 
 OPTIONAL = (

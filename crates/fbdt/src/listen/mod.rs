@@ -11,7 +11,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
@@ -210,7 +209,7 @@ fn receive(
         reset_on_close(&stream);
         return;
     };
-    if let Err(error) = socket::tune(&SockRef::from(&stream), options) {
+    if let Err(error) = socket::accepted(&stream, options) {
         tracing::debug!(%peer, %error, "connection dropped");
         return;
     }

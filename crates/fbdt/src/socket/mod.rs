@@ -120,10 +120,24 @@ pub(crate) async fn connect(
     let socket = new_socket(remote)?;
     tune(&SockRef::from(&socket), options)?;
     bind(&socket, local, remote)?;
-    TcpSocket::from_std_stream(socket.into())
+    let stream = TcpSocket::from_std_stream(socket.into())
         .connect(remote)
         .await
-        .map_err(|source| SocketError::Connect { remote, source })
+        .map_err(|source| SocketError::Connect { remote, source })?;
+    pace(&stream)?;
+    Ok(stream)
+}
+
+/// Sets the options of an accepted socket.
+pub(crate) fn accepted(stream: &TcpStream, options: &SocketOptions) -> Result<(), SocketError> {
+    tune(&SockRef::from(stream), options)?;
+    pace(stream)
+}
+
+/// Paces a connected socket, unless its RTT is too short to need it.
+fn pace(stream: &TcpStream) -> Result<(), SocketError> {
+    let rtt = TcpInfo::of(stream).map_err(option_error("TCP_INFO"))?.min_rtt();
+    pacing::turn_on_for(stream, rtt).map_err(option_error("SO_MAX_PACING_RATE"))
 }
 
 /// Listens on `address`; accepted sockets inherit the congestion control.
@@ -143,12 +157,11 @@ pub(crate) fn listen(
     TcpListener::from_std(socket.into()).map_err(SocketError::Create)
 }
 
-/// Sets the options of a connected or accepted socket.
-pub(crate) fn tune(socket: &SockRef<'_>, options: &SocketOptions) -> Result<(), SocketError> {
+/// Sets the options that hold before and after a connection is there.
+fn tune(socket: &SockRef<'_>, options: &SocketOptions) -> Result<(), SocketError> {
     set_congestion_control(socket, options.congestion_control.algorithm())?;
     socket.set_tcp_nodelay(true).map_err(option_error("TCP_NODELAY"))?;
     socket.set_tcp_notsent_lowat(NOTSENT_LOWAT).map_err(option_error("TCP_NOTSENT_LOWAT"))?;
-    pacing::turn_on(&**socket).map_err(option_error("SO_MAX_PACING_RATE"))?;
     if let Some(mark) = options.mark {
         socket.set_mark(mark).map_err(option_error("SO_MARK"))?;
     }
@@ -220,12 +233,18 @@ mod tests {
         assert!(algorithm(&server).starts_with(b"reno"));
         let lowat = SockRef::from(&client).tcp_notsent_lowat().unwrap();
         assert_eq!(lowat, NOTSENT_LOWAT);
-        for stream in [&client, &server] {
-            assert!(
-                TcpInfo::of(stream).unwrap().is_paced(),
-                "an accepted socket is like its listener"
-            );
-        }
+    }
+
+    #[tokio::test]
+    async fn sockets_are_paced_unless_the_rtt_is_short() {
+        let listener = listen(([127, 0, 0, 1], 0).into(), &SocketOptions::default()).unwrap();
+        let remote = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(remote).await.unwrap();
+        let paced = || TcpInfo::of(&stream).unwrap().is_paced();
+        pacing::turn_on_for(&stream, Duration::from_micros(999)).unwrap();
+        assert!(!paced());
+        pacing::turn_on_for(&stream, Duration::from_millis(1)).unwrap();
+        assert!(paced());
     }
 
     #[tokio::test]

@@ -3,11 +3,24 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use nix::libc;
 
 /// Any limit but the largest, which stands for none, turns pacing on.
 static UNLIMITED: u64 = u64::MAX - 1;
+
+/// Over a shorter RTT slow start fills the link, or cubic grows to it, in no time; and the timers of
+/// pacing would cost more than it gives.
+const LEAST_RTT: Duration = Duration::from_millis(1);
+
+/// Turns pacing on where the RTT of the handshake says that it is worth it.
+///
+/// # Errors
+/// What the kernel says.
+pub(super) fn turn_on_for(socket: &impl AsRawFd, rtt: Duration) -> io::Result<()> {
+    if rtt < LEAST_RTT { Ok(()) } else { turn_on(socket) }
+}
 
 /// Lets TCP spread segments over the RTT: at twice the window's rate in slow start, at 1.2 times it
 /// afterwards.
@@ -18,7 +31,7 @@ static UNLIMITED: u64 = u64::MAX - 1;
 ///
 /// # Errors
 /// What the kernel says.
-pub(super) fn turn_on(socket: &impl AsRawFd) -> io::Result<()> {
+fn turn_on(socket: &impl AsRawFd) -> io::Result<()> {
     // SAFETY: the pointer and length describe a u64 that outlives the call.
     let result = unsafe {
         libc::setsockopt(

@@ -124,7 +124,7 @@ impl TcpInfo {
     }
 
     /// The smallest RTT; the smoothed one where the kernel has no minimum yet.
-    fn min_rtt(&self) -> Duration {
+    pub(crate) fn min_rtt(&self) -> Duration {
         match self.u32_at(offset::MIN_RTT) {
             0 | u32::MAX => Duration::from_micros(u64::from(self.u32_at(offset::RTT))),
             micros => Duration::from_micros(u64::from(micros)),
