@@ -17,7 +17,7 @@ def run(values: dict[tuple[str, str, str], list[float]]) -> Run:
     )
     return Run(
         folder=Path("made-up"), experiment="rfc6356", title="", question="", manifest={},
-        schemes=(), conditions=(), metrics=metrics, series={}, verdicts=(), ran={},
+        schemes=(), conditions=(), metrics=metrics, series={}, subflows={}, verdicts=(), ran={},
         void=frozenset(), failed={},
     )  # fmt: skip
 

@@ -22,9 +22,9 @@ RATIO = 1800.0 / 630.0
 
 
 def simulated(scheduler: str, sum_ratio: float, **more: str | float) -> dict[str, Any]:
-    like = {"group": "rate-rtt", "rate_ratio": RATIO, "rtt_ratio": 2.0, "late": "slow"}
-    none = {"loss": 0.0, "lossy": "none"}
-    return row(scheduler, 60, 5, 2, **{**like, **none, "sum_ratio": sum_ratio, **more})
+    like: dict[str, Any] = {"group": "rate-rtt", "rate_ratio": RATIO, "rtt_ratio": 2.0}
+    like |= {"late": "slow", "loss": 0.0, "lossy": "none", "sum_ratio": sum_ratio, **more}
+    return row(scheduler, 60, 5, 2, **like)
 
 
 def test_links_are_described_in_the_words_of_the_table() -> None:
