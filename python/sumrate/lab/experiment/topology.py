@@ -186,6 +186,10 @@ def _shown_delay(link: Link) -> str:
     return f"{delay.hold_s * 1e3:g} of every {delay.every_s * 1e3:g} ms" if delay else ""
 
 
+def _shown_beside(count: int) -> str:
+    return {0: "", 1: "a plain TCP"}.get(count, f"{count} plain TCPs")
+
+
 def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
     """The calibration of every link in every condition, for the manifest."""
     titles = {link.name: link.title for link in experiment.links}
@@ -205,7 +209,7 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "unplugged": [list(i) for i in condition.links.get(link.name, Change()).unplugged],
             "trace": condition.links.get(link.name, Change()).trace or "",
             "shares": link.wire,
-            "beside": "a plain TCP" if link.name in condition.beside else "",
+            "beside": _shown_beside(condition.beside.count(link.name)),
         }
         for condition in experiment.conditions
         for link in links_of(experiment, condition)
