@@ -21,7 +21,7 @@ demo: ## Two radios added up under a real download: out/demo/report.html (flags:
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
 	$(PYTHON) -m sumrate.lab demo $(DEMO)
 
-bench: $(VENV)/installed ## The performance goals P1 to P10, measured: about an hour (flags: BENCH="--quick", --json)
+bench: $(VENV)/installed ## The performance goals P1 to P10, measured: an hour and a half (flags: BENCH="--quick", --json)
 	@tools/prerequisites.sh build demo bench
 	@cargo build --release --locked -p sumrate-cli -p sumrate-link
 	@cargo build --release --locked -p fbdt --example tls_pump
@@ -85,6 +85,7 @@ tables: ## Write what the last soak, fuzz, faults and soak-real runs reached int
 	$(PYTHON) tools/trust_tables.py $(foreach kind,soak fuzz faults soak-real,$(if $(wildcard out/$(kind)/report.json),--$(kind) out/$(kind)/report.json))
 
 lint: $(VENV)/installed ## Check format, lints (warnings are errors), types, layering and licences
+	! git grep -nE '^(<<<<<<<|>>>>>>>)' -- . ':!docs/results'
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff format --check python tests tools

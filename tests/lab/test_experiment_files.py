@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab import cli
+from sumrate.lab.experiment import commands
 from sumrate.lab.experiment.catalogue import claims, entries, judges
 from sumrate.lab.experiment.commands import KEPT, objections
+from sumrate.lab.experiment.judge import DEPENDS, FAILS
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names, scheme_names
+from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.readme import out_of_step
 from sumrate.lab.programs import REPOSITORY
 
@@ -133,6 +136,40 @@ def test_kept_verdicts_are_what_values_and_checks_say(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert judged(monkeypatch, "--check") == 0, capsys.readouterr().out + "sumrate-lab judge"
+
+
+def test_what_does_not_hold_has_a_cause() -> None:
+    missed = [entry for entry in entries(KEPT) if entry.verdict in (FAILS, DEPENDS)]
+    assert missed
+    assert not [entry.id for entry in missed if not entry.cause]
+
+
+def test_a_list_goes_on_behind_a_file_that_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(name: str) -> Experiment:
+        if name == "blackout":
+            raise ExperimentError("blackout.toml:3: wrong")
+        return load(name)
+
+    monkeypatch.setattr(commands, "load", wrong)
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "list"])
+    assert cli.main() == 2
+    said = capsys.readouterr()
+    assert "blackout.toml:3: wrong" in said.err
+    assert "unshaped" in said.out
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+def test_a_number_of_repetitions_is_at_least_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: str
+) -> None:
+    argv = ["sumrate-lab", "run", "unshaped", f"--repetitions={number}"]
+    monkeypatch.setattr(sys, "argv", argv)
+    with pytest.raises(SystemExit) as refused:
+        cli.main()
+    assert refused.value.code == 2
+    assert "1 or more" in capsys.readouterr().err
 
 
 def test_a_verdict_changed_by_hand_is_found_and_written_anew(

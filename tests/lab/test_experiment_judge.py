@@ -85,6 +85,19 @@ def test_what_was_not_measured_is_not_run() -> None:
     assert found.verdict == "not-run", "one condition is not all of them"
 
 
+def test_a_ratio_is_of_repetitions_that_count_on_both_sides() -> None:
+    """Each has its own traces: a void run of one scheme must not leave the others' easy ones."""
+    goodput = {"sumrate": (100.0, 10.0, 100.0), "wifi": (80.0, 8.0, 80.0)}
+    runs = [run(s, "normal", i, v) for s, values in goodput.items() for i, v in enumerate(values)]
+    for late in runs[3], runs[5]:
+        late.void = True
+    (verdict,) = judge(experiment(ratio("normal", 1.2)), runs)
+    assert (verdict.verdict, verdict.measured) == ("holds", "1.25")
+    runs[4].void = True
+    (verdict,) = judge(experiment(ratio("normal", 1.2)), runs)
+    assert verdict.verdict == "not-run"
+
+
 def test_percentiles_are_values_that_occurred() -> None:
     values = [float(i) for i in range(1, 101)]
     assert [percentile(values, share) for share in (0.05, 0.5, 0.99, 1.0)] == [5, 50, 99, 100]

@@ -11,7 +11,7 @@ from sumrate.lab.experiment import readme, store
 from sumrate.lab.experiment.catalogue import Entry, entries
 from sumrate.lab.experiment.execute import bench, run
 from sumrate.lab.experiment.judge import judge
-from sumrate.lab.experiment.load import CATALOGUE, FOLDER, load, names
+from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.results import write_json
@@ -39,7 +39,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     sub.add_argument("names", nargs="+", metavar="NAME")
     sub.add_argument("--quick", action="store_true", help="one repetition")
-    sub.add_argument("--repetitions", type=int, help="of every condition (the experiment's)")
+    sub.add_argument("--repetitions", type=_positive, help="of every condition (the experiment's)")
     sub.add_argument("--condition", action="append", default=[], help="only this (repeatable)")
     sub.add_argument(
         "--scheme", action="append", default=[], help="only this and the links alone (repeatable)"
@@ -58,7 +58,7 @@ def _add_bench(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog="example: sumrate-lab bench --quick --only P1 --only P5",
     )
     sub.add_argument("--quick", action="store_true", help="one repetition")
-    sub.add_argument("--repetitions", type=int, help="of every condition (the experiment's)")
+    sub.add_argument("--repetitions", type=_positive, help="of every condition (the experiment's)")
     sub.add_argument(
         "--only", action="append", default=[], metavar="GOAL", help="only this (repeatable)"
     )
@@ -108,22 +108,46 @@ def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub.set_defaults(run=verdicts)
 
 
+def _positive(text: str) -> int:
+    """A number of repetitions.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of repetitions: 1 or more")
+    return int(text)
+
+
+def _minutes(minutes: float) -> str:
+    return f"{minutes:.0f} min" if minutes >= 1 else "1 min"
+
+
 def list_experiments(args: argparse.Namespace) -> int:
     """Prints name, title and question of every experiment."""
-    found = [load(name) for name in names()]
+    found, broken = [], []
+    for name in names():
+        try:
+            found.append(load(name))
+        except ExperimentError as error:
+            broken.append(error)
+    for complaint in broken:
+        print(f"sumrate-lab: {complaint}", file=sys.stderr)
+    status = 2 if broken else 0
     if args.json:
         print(json.dumps([{"name": e.name, "title": e.title, "question": e.question,
                            "method": e.method, "seconds": Plan(e, e.repetitions).seconds()}
                           for e in found], indent=1))  # fmt: skip
-        return 0
+        return status
     for e in found:
         minutes = Plan(e, e.repetitions).seconds() / 60
         quick = minutes / e.repetitions
-        print(f"{e.name:24} {e.title} (about {minutes:.0f} min, --quick {quick:.0f})")
+        print(f"{e.name:24} {e.title} (about {_minutes(minutes)}, --quick {_minutes(quick)})")
         print(f"{'':24} {e.question}")
     total = sum(Plan(e, e.repetitions).seconds() for e in found) / 60
     print(f"{'all of them':24} about {total:.0f} min; void runs are made again, which takes longer")
-    return 0
+    return status
 
 
 def report(args: argparse.Namespace) -> int:

@@ -23,7 +23,8 @@ from sumrate.lab.experiment.model import Check
 SCHEMA = "sumrate.lab.goals.v1"
 NOTE = (
     "measured: Sumrate as it is by default (just-in-time), or what the row names; beside it its "
-    "other modes and its peers, where they were measured in the same run."
+    "other modes and its peers, where they were measured in the same run (in as many of the "
+    "row's conditions as is said, else in all)."
 )
 TITLES = {
     JUDGED: "measured",
@@ -53,8 +54,12 @@ class Row:
     verdict: str = NOT_RUN
     measured: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """By scheme; Sumrate as it is by default (just-in-time) first."""
+    points: Mapping[str, int] = field(default_factory=dict)
+    """By scheme: conditions (with their congestion control and buffers) that were measured."""
     missed_in: tuple[str, ...] = ()
     """Conditions in which it is missed, with what was measured there."""
+    cause: str = ""
+    """Why it is missed, where that was seen in a measurement."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -119,7 +124,9 @@ def _row(experiment: str, check: Check, findings: Sequence[Mapping[str, Any]]) -
         experiment=experiment,
         verdict=verdict,
         measured={scheme: (min(v), max(v)) for scheme, v in values.items()},
+        points={scheme: len(v) for scheme, v in values.items()},
         missed_in=tuple(dict.fromkeys(_where(f) for f in missed)),
+        cause=check.cause if missed else "",
     )
 
 

@@ -106,11 +106,24 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
 def _measured(
     runs: Sequence[Run], value: Selection, over: Selection | None, at: tuple[str, str, str]
 ) -> float | None:
-    measured = _selected(runs, value, at)
-    if over is None or measured is None:
-        return measured
+    """The statistic, or its ratio to that of another selection.
+
+    Repetitions differ in their seed, and so in their traces and losses: a ratio is of those that
+    count on both sides.
+    """
+    above = _selected(runs, value, at)
+    if over is None:
+        return _statistic(value, above)
     below = _selected(runs, over, at)
-    return measured / below if below else None
+    both = above.keys() & below.keys()
+    divisor = _statistic(over, {n: below[n] for n in both})
+    measured = _statistic(value, {n: above[n] for n in both})
+    return measured / divisor if measured is not None and divisor else None
+
+
+def _statistic(selection: Selection, values: Mapping[int, Sequence[float]]) -> float | None:
+    every = [value for _, of in sorted(values.items()) for value in of]
+    return STATISTICS[selection.statistic](every) if every else None
 
 
 def _beside(
@@ -128,22 +141,24 @@ def _beside(
             yield scheme, found
 
 
-def _selected(runs: Sequence[Run], selection: Selection, at: tuple[str, str, str]) -> float | None:
-    """The statistic of a metric over the repetitions that are not void."""
+def _selected(
+    runs: Sequence[Run], selection: Selection, at: tuple[str, str, str]
+) -> dict[int, list[float]]:
+    """The values of a metric by repetition, of the runs that are not void."""
     keys = ("condition", "congestion_control", "buffers")
     wanted = {
         key: here if getattr(selection, key) in ("", EVERY) else getattr(selection, key)
         for key, here in zip(keys, at, strict=True)
     }
-    values = [
-        metric.value
-        for run in runs
-        if run.scheme == selection.scheme and not run.void
-        if all(getattr(run, key) == value for key, value in wanted.items())
-        for metric in run.metrics
-        if metric.name == selection.metric
-    ]
-    return STATISTICS[selection.statistic](values) if values else None
+    found: dict[int, list[float]] = defaultdict(list)
+    for run in runs:
+        if run.scheme != selection.scheme or run.void:
+            continue
+        if all(getattr(run, key) == value for key, value in wanted.items()):
+            values = [m.value for m in run.metrics if m.name == selection.metric]
+            if values:
+                found[run.repetition] += values
+    return dict(found)
 
 
 def figure(value: float) -> str:

@@ -23,6 +23,7 @@ from sumrate.lab.experiment.goals import (
 from sumrate.lab.experiment.judge import BESIDE, DEPENDS, FAILS, HOLDS, JUDGED, NOT_RUN
 
 WORDS = {HOLDS: "holds", FAILS: "does not hold", DEPENDS: "holds in part", NOT_RUN: "not run yet"}
+PLURAL = {HOLDS: "hold", FAILS: "do not hold", DEPENDS: "hold in part", NOT_RUN: "not run yet"}
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,19 @@ def _goal_lines(found: Sequence[Row]) -> list[str]:
     ]
     for row in found:
         if is_performance(row.goal):
-            cells = [span(row.measured.get(scheme)) for scheme in (JUDGED, *BESIDE)]
+            cells = [_cell(row, scheme) for scheme in (JUDGED, *BESIDE)]
             lines.append(
                 f"| {row.goal}: {row.statement} | {row.limit or '-'} | {' | '.join(cells)} "
                 f"| {MARKS[row.verdict]} |"
             )
     return lines
+
+
+def _cell(row: Row, scheme: str) -> str:
+    """What was measured of a scheme, and in how many of the conditions if not in all of them."""
+    points, of = row.points.get(scheme, 0), row.points.get(JUDGED, 0)
+    part = f" (in {points} of {of})" if 0 < points < of else ""
+    return span(row.measured.get(scheme)) + part
 
 
 def _other_goal_lines(found: Sequence[Row]) -> list[str]:
@@ -129,7 +137,7 @@ def _claim_row(entry: Entry) -> str:
 
 def _counts(found: Sequence[Entry]) -> str:
     counts = Counter(e.verdict for e in found)
-    return ", ".join(f"{counts[v]} {WORDS[v]}" for v in WORDS if counts[v])
+    return ", ".join(f"{counts[v]} {PLURAL[v]}" for v in PLURAL if counts[v])
 
 
 def _missed(found: Sequence[Row]) -> list[str]:
@@ -145,7 +153,7 @@ def _missed(found: Sequence[Row]) -> list[str]:
     ]
     lines += [
         f"- {row.goal}, {row.statement}: wanted {row.limit}, measured {'; '.join(row.missed_in)} "
-        f"(`sumrate-lab run {row.experiment}`)."
+        f"(`sumrate-lab run {row.experiment}`). {row.cause}".rstrip()
         for row in missed
     ]
     return lines
