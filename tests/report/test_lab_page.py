@@ -9,11 +9,14 @@ import sys
 from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from sumrate.report.lab import write_report
+from sumrate.report.lab.claims import demands
+from sumrate.report.lab.read import Verdict
 from sumrate.report.lab.words import quantities
 from tests.report import made_up
 
@@ -197,3 +200,21 @@ def test_what_a_simulation_drew_is_shown(folder: Path, claims: Path, tmp_path: P
     assert text.count('<img src="data:image/svg+xml;base64,') == 1
     assert "3.7a.</figcaption>" in text
     assert "whiskers" not in text, "bars are for what was measured"
+
+
+def test_a_goal_has_a_row_for_each_of_its_demands() -> None:
+    def finding(statement: str, measured: float | None, *, holds: bool | None) -> dict[str, Any]:
+        expected = "" if holds is None and measured is not None else "at least 1"
+        return {"statement": statement, "measured": measured, "holds": holds, "expected": expected}
+
+    whole = Verdict(
+        "", "P4", "depends", "", "", "", "the cause",
+        (finding("a", 2.0, holds=True), finding("b", 0.5, holds=False),
+         finding("b", 0.7, holds=False), finding("c", 0.4, holds=None)),
+    )  # fmt: skip
+    rows = [(v.statement, v.verdict, v.measured, v.cause) for v in demands(whole)]
+    assert rows == [
+        ("a", "holds", "2", ""),
+        ("b", "fails", "0.5 to 0.7", "the cause"),
+        ("c", "reported", "0.4", ""),
+    ]

@@ -3,7 +3,7 @@
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ MARKS = {
     "fails": "✗ fails",
     "depends": "± depends",
     "not-run": f"{NOTHING} not run",
+    "reported": f"{NOTHING} figure only",
 }
 DOCUMENTS = {
     "D0": "“802.11ad in an evolving Wi-Fi network”",
@@ -70,7 +71,7 @@ def verdict_section(runs: Sequence[Run], claims: Mapping[str, Claim]) -> str:
     parts = [f"<p class='headline'>{_count('claim', on_claims)} {_count('goal', on_goals)}</p>"]
     if on_goals:
         order = sorted(on_goals, key=lambda pair: _natural(pair[1].goal))
-        rows = "".join(_goal_row(run, verdict) for run, verdict in order)
+        rows = "".join(_goal_row(run, v) for run, verdict in order for v in demands(verdict))
         parts.append(f"<h2>Performance goals</h2>{_table(('goal', 'wanted'), rows)}")
     parts.append("<h2>Published claims</h2>")
     if on_claims:
@@ -83,9 +84,49 @@ def verdict_section(runs: Sequence[Run], claims: Mapping[str, Claim]) -> str:
     return "\n".join(parts)
 
 
-def _natural(goal: str) -> tuple[int, str]:
+def _natural(goal: str) -> tuple[bool, int, str]:
+    """P1 to P10 first."""
     digits = "".join(letter for letter in goal if letter.isdigit())
-    return int(digits or 0), goal
+    return not (goal[:1] == "P" and digits), int(digits or 0), goal
+
+
+def demands(verdict: Verdict) -> Iterator[Verdict]:
+    """A goal's demands one by one; the cause stands at the first that is missed."""
+    statements = dict.fromkeys(finding.get("statement") for finding in verdict.findings)
+    if len(statements) < 2:
+        yield verdict
+        return
+    cause = verdict.cause
+    for statement in statements:
+        own = tuple(f for f in verdict.findings if f.get("statement") == statement)
+        kind = _kind(own)
+        missed = kind in ("fails", "depends")
+        yield replace(
+            verdict,
+            statement=str(statement),
+            expected=own[0].get("expected"),
+            measured=_span([f["measured"] for f in own if f.get("measured") is not None]),
+            verdict=kind,
+            cause=cause if missed else "",
+            findings=own,
+        )
+        cause = "" if missed else cause
+
+
+def _kind(findings: Sequence[Mapping[str, Any]]) -> str:
+    said = {finding.get("holds") for finding in findings}
+    if said == {None}:
+        return "not-run" if findings[0].get("expected") else "reported"
+    if False in said:
+        return "depends" if True in said else "fails"
+    return "not-run" if None in said else "holds"
+
+
+def _span(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    low, high = (f"{v:,.0f}" if abs(v) >= 1e4 else f"{v:.4g}" for v in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def _count(word: str, verdicts: Sequence[tuple[Run, Verdict]]) -> str:

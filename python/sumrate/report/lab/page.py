@@ -43,8 +43,8 @@ table.verdicts th, table.verdicts td { text-align: left; padding: .375rem .625re
 table.verdicts { width: 100%; table-layout: fixed; min-width: 44rem; }
 table.verdicts td:first-child { white-space: normal; }
 table.verdicts td { overflow-wrap: break-word; }
-table.verdicts th:nth-child(1) { width: 32%; } table.verdicts th:nth-child(2) { width: 18%; }
-table.verdicts th:nth-child(3) { width: 13%; } table.verdicts th:nth-child(4) { width: 12%; }
+table.verdicts th:nth-child(1) { width: 28%; } table.verdicts th:nth-child(2) { width: 14%; }
+table.verdicts th:nth-child(3) { width: 12%; } table.verdicts th:nth-child(4) { width: 10%; }
 td.mark { font-weight: 600; white-space: nowrap; }
 tr.fails td.mark { text-decoration: underline; text-underline-offset: .2em; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
