@@ -16,6 +16,7 @@ pub mod interfaces;
 pub mod names;
 pub mod netns;
 pub mod packet;
+pub mod radio;
 pub mod time;
 pub mod trace;
 

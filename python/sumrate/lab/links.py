@@ -63,6 +63,14 @@ class AckDelay:
 
 
 @dataclass(frozen=True)
+class Sleep:
+    """The radio sleeps after `after_ms` without a packet; what comes then waits `wake_ms`."""
+
+    after_ms: float
+    wake_ms: float
+
+
+@dataclass(frozen=True)
 class Link:
     """A point-to-point link between the client and the server, alike in both directions."""
 
@@ -80,6 +88,7 @@ class Link:
     """Largest IP packet, in bytes."""
     ack_delay: AckDelay | None = None
     """From the schedule's start on, over and over."""
+    sleep: Sleep | None = None
     returns: str = ""
     """The link over whose wire the client answers; its own if empty."""
 
@@ -162,6 +171,9 @@ class Link:
             parts[0] += '\nschedule_start = "trigger"'
         if self.ack_delay:
             parts[0] += f"\nschedule_every_s = {float(self.ack_delay.every_s)}"
+        if self.sleep:
+            parts[0] += f"\nsleep_after_ms = {float(self.sleep.after_ms)}"
+            parts[0] += f"\nwake_ms = {float(self.sleep.wake_ms)}"
         pairs = (self, *sharing)
         for end, host, addresses in (
             ("a", CLIENT, [link.client_ip for link in pairs]),

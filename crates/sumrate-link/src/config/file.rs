@@ -12,6 +12,7 @@ use super::{
 };
 use crate::direction::Directions;
 use crate::names::MAX_INTERFACE;
+use crate::radio::Sleep;
 use crate::time::{SECOND, from_millis};
 
 const MTU: std::ops::RangeInclusive<u32> = 68..=65_535;
@@ -41,6 +42,8 @@ struct Link {
     static_neighbours: bool,
     schedule_start: Option<ScheduleStart>,
     schedule_every_s: Option<f64>,
+    sleep_after_ms: Option<f64>,
+    wake_ms: Option<f64>,
     a: Endpoint,
     b: Endpoint,
     #[serde(default)]
@@ -140,6 +143,7 @@ fn check_link(
         place.parameter(table, check_together(&parameters[index]))?;
     }
     let schedule = check_schedule(place, &link, start)?;
+    let sleep = check_sleep(place, &link)?;
     Ok(LinkConfig {
         name: link.name,
         backend: link.backend,
@@ -147,6 +151,7 @@ fn check_link(
         static_neighbours: link.static_neighbours,
         ends: [link.a, link.b],
         parameters,
+        sleep,
         schedule,
     })
 }
@@ -197,6 +202,20 @@ fn check_endpoint(
         }
     }
     Ok(())
+}
+
+fn check_sleep(place: &Place<'_>, link: &Link) -> Result<Option<Sleep>, ConfigError> {
+    let (after, wake) = match (link.sleep_after_ms, link.wake_ms) {
+        (None, None) => return Ok(None),
+        (Some(after), Some(wake)) => (after, wake),
+        _ => return place.refuse("wake_ms", "sleep_after_ms and wake_ms go together"),
+    };
+    for (key, value) in [("sleep_after_ms", after), ("wake_ms", wake)] {
+        if !(0.001..=3.6e6).contains(&value) {
+            return place.refuse(key, format!("must be 0.001 to 3600000, not {value}"));
+        }
+    }
+    Ok(Some(Sleep { after: from_millis(after), wake: from_millis(wake) }))
 }
 
 fn check_schedule(

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::direction::{Direction, Directions};
+use crate::radio::Sleep;
 use crate::time::Nanos;
 use parameters::{Parameters, Update};
 
@@ -149,6 +150,8 @@ pub struct LinkConfig {
     pub ends: [Endpoint; 2],
     /// Parameters at the start, by `Direction::index`.
     pub parameters: [Parameters; 2],
+    /// Whether its radio sleeps.
+    pub sleep: Option<Sleep>,
     /// Changes over time.
     pub schedule: Schedule,
 }

@@ -51,6 +51,18 @@ fn defaults_are_an_open_link() {
 }
 
 #[test]
+fn a_radio_sleeps_when_both_times_are_given() {
+    let config = one_link("sleep_after_ms = 500\nwake_ms = 100\n", "").unwrap();
+    let sleep = Sleep { after: 500_000_000, wake: 100_000_000 };
+    assert_eq!(config.links[0].sleep, Some(sleep));
+    assert_eq!(one_link("", "").unwrap().links[0].sleep, None);
+    let half = complaint(one_link("sleep_after_ms = 500\n", ""));
+    assert!(half.contains("sleep_after_ms and wake_ms go together"), "{half}");
+    let wrong = complaint(one_link("sleep_after_ms = 500\nwake_ms = -1\n", ""));
+    assert!(wrong.contains("wake_ms: must be 0.001 to 3600000, not -1"), "{wrong}");
+}
+
+#[test]
 fn schedules_are_sorted_and_may_repeat() {
     let config = one_link(
         "schedule_start = \"trigger\"\nschedule_every_s = 5\n",

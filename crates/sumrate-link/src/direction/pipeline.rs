@@ -126,6 +126,16 @@ impl Pipeline {
         self.advance(now);
     }
 
+    /// When the transmitter had sent everything; `None` while something waits or is being sent.
+    pub fn busy_until(&self) -> Option<Nanos> {
+        (self.service.is_none() && self.queue.head().is_none()).then_some(self.idle_since)
+    }
+
+    /// Sends nothing more before `until`, but what is being sent.
+    pub fn pause(&mut self, until: Nanos) {
+        self.idle_since = self.idle_since.max(until);
+    }
+
     /// Does what the transmitter has done by `now`.
     pub fn advance(&mut self, now: Nanos) {
         loop {

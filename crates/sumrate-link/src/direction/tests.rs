@@ -165,6 +165,23 @@ fn held_packets_wait_and_then_leave_at_the_rate() {
 }
 
 #[test]
+fn a_paused_transmitter_sends_what_waited_at_its_rate() {
+    for (parameters, expected) in
+        [(limited(), [101 * MS, 102 * MS]), (Parameters::default(), [100 * MS, 100 * MS])]
+    {
+        let mut pipeline = pipeline(parameters);
+        assert_eq!(pipeline.busy_until(), Some(0));
+        pipeline.pause(100 * MS);
+        pipeline.arrive(MS, packet(1500));
+        pipeline.arrive(2 * MS, packet(1500));
+        assert_eq!(pipeline.busy_until(), None);
+        let sent = collect(&mut pipeline, SECOND);
+        assert_eq!(sent.iter().map(|(time, ..)| *time).collect::<Vec<_>>(), expected);
+        assert_eq!(pipeline.busy_until(), Some(expected[1]));
+    }
+}
+
+#[test]
 fn a_new_rate_holds_for_the_rest_of_the_packet_being_sent() {
     let mut pipeline = pipeline(limited());
     pipeline.arrive(0, packet(1500));

@@ -20,6 +20,7 @@ use crate::direction::{Direction, Directions, Pipeline, generator};
 use crate::interfaces::{Interfaces, SetupError};
 use crate::packet::Packet;
 use crate::packet::buffer::Pool;
+use crate::radio::Radio;
 use crate::time::{Clock, Nanos, whole};
 use lateness::Lateness;
 use report::{DirectionReport, LinkReport, Report};
@@ -41,7 +42,25 @@ struct Link {
     name: String,
     /// By `Direction::index`: the pipeline that begins at side a is first.
     pipelines: [Pipeline; 2],
+    radio: Radio,
     timeline: Timeline,
+}
+
+impl Link {
+    /// Takes in a packet that goes in `direction`.
+    fn arrive(&mut self, now: Nanos, direction: Direction, packet: Packet) {
+        for pipeline in &mut self.pipelines {
+            pipeline.advance(now);
+        }
+        let busy = self.pipelines.each_ref().map(Pipeline::busy_until);
+        let busy = busy[0].zip(busy[1]).map(|(one, other)| one.max(other));
+        if let Some(awake) = self.radio.hear(now, busy) {
+            for pipeline in &mut self.pipelines {
+                pipeline.pause(awake);
+            }
+        }
+        self.pipelines[direction.index()].arrive(now, packet);
+    }
 }
 
 /// A running emulator. Not `Send`: make it on the thread that runs it.
@@ -71,6 +90,7 @@ impl Emulator {
                 let random = generator(config.seed, &link.name, direction);
                 Pipeline::new(now, link.parameters[direction.index()].clone(), random)
             }),
+            radio: Radio::new(now, link.sleep),
             timeline: Timeline::new(link.schedule.clone(), now),
         });
         let pool = Pool::default();
@@ -198,7 +218,7 @@ impl Emulator {
     /// Reads a batch of packets that go in `direction`.
     fn receive(&mut self, link: usize, direction: Direction) {
         let device = &self.interfaces.devices[link][direction.index()];
-        let pipeline = &mut self.links[link].pipelines[direction.index()];
+        let link = &mut self.links[link];
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = self.clock.now();
         for _ in 0..BATCH {
@@ -208,7 +228,7 @@ impl Emulator {
                     let packet = Packet::new(buffer, device.link_header());
                     // A step of the wall clock must not take packets far back.
                     let age = whole(received.age).min(crate::time::SECOND);
-                    pipeline.arrive(now.saturating_sub(age), packet);
+                    link.arrive(now.saturating_sub(age), direction, packet);
                 }
                 Ok(None) => return,
                 Err(_) => {
@@ -313,6 +333,7 @@ fn link_report(link: &Link, now: Nanos) -> LinkReport {
     };
     LinkReport {
         name: link.name.clone(),
+        radio: link.radio.counters(),
         a_to_b: direction(Direction::AToB),
         b_to_a: direction(Direction::BToA),
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::lateness::LatenessReport;
 use crate::config::parameters::Description;
 use crate::direction::counters::Counters;
+use crate::radio::RadioCounters;
 
 /// Everything that the emulator counted. `version` changes when a field changes its meaning or goes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,6 +37,8 @@ pub struct Report {
 pub struct LinkReport {
     /// Its name.
     pub name: String,
+    /// Its radio.
+    pub radio: RadioCounters,
     /// From a to b.
     pub a_to_b: DirectionReport,
     /// From b to a.

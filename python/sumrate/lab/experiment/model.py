@@ -32,6 +32,13 @@ class Setting(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Base of everything in an experiment file: no other keys, no changes."""
 
 
+class SleepSetting(Setting, frozen=True):
+    """A radio that sleeps after this time without a packet, and takes a while to wake."""
+
+    after_ms: float
+    wake_ms: float
+
+
 class LinkSetting(Setting, frozen=True):
     """One radio: a symmetric link; rate in Mbit/s, times in ms.
 
@@ -48,6 +55,7 @@ class LinkSetting(Setting, frozen=True):
     queue_ms: float = 20.0
     mtu: int = 1500
     """Largest IP packet on the link, in bytes."""
+    sleep: SleepSetting | None = None
     shares: str = ""
     returns: str = ""
 

@@ -25,7 +25,7 @@ from sumrate.lab.experiment.model import (
     LinkSetting,
     SchemeSetting,
 )
-from sumrate.lab.links import AckDelay, Blackout, Impairment, Link
+from sumrate.lab.links import AckDelay, Blackout, Impairment, Link, Sleep
 from sumrate.traces import generate, write
 
 
@@ -116,9 +116,15 @@ def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> 
         blackouts=blackouts_of(change, seconds),
         mtu=change.mtu or setting.mtu,
         ack_delay=_ack_delay(change),
+        sleep=_sleep(setting),
         wire=setting.shares,
         returns=setting.returns,
     )
+
+
+def _sleep(setting: LinkSetting) -> Sleep | None:
+    found = setting.sleep
+    return Sleep(found.after_ms, found.wake_ms) if found else None
 
 
 def _ack_delay(change: Change) -> AckDelay | None:
@@ -190,6 +196,11 @@ def _shown_beside(count: int) -> str:
     return {0: "", 1: "a plain TCP"}.get(count, f"{count} plain TCPs")
 
 
+def _shown_sleep(link: Link) -> str:
+    sleep = link.sleep
+    return f"after {sleep.after_ms:g} ms, wakes in {sleep.wake_ms:g} ms" if sleep else ""
+
+
 def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
     """The calibration of every link in every condition, for the manifest."""
     titles = {link.name: link.title for link in experiment.links}
@@ -203,6 +214,7 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "queue_ms": link.down.queue_ms,
             "mtu": link.mtu,
             "ack_delay": _shown_delay(link),
+            "sleep": _shown_sleep(link),
             "loss": link.down.loss,
             "loss_up": link.up.loss,
             "blackouts": [[b.start_s, b.end_s, b.direction] for b in link.blackouts],

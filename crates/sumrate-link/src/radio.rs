@@ -1,0 +1,86 @@
+//! A radio that sleeps while nothing is sent, and takes a while to wake. Pure: time is an argument.
+
+use serde::Serialize;
+
+use crate::time::Nanos;
+
+/// When a radio sleeps and how long it takes to wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sleep {
+    /// It sleeps after this time without a packet in either direction.
+    pub after: Nanos,
+    /// What comes then waits this long, and so does what comes meanwhile.
+    pub wake: Nanos,
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RadioCounters {
+    /// Packets that found the radio asleep.
+    pub wakes: u64,
+}
+
+/// The radio of one link, which both directions share.
+#[derive(Clone, Debug)]
+pub struct Radio {
+    sleep: Option<Sleep>,
+    /// When the last packet came.
+    heard: Nanos,
+    counters: RadioCounters,
+}
+
+impl Radio {
+    /// A radio that is awake at `now`; without `sleep` it always is.
+    pub fn new(now: Nanos, sleep: Option<Sleep>) -> Radio {
+        Radio { sleep, heard: now, counters: RadioCounters::default() }
+    }
+
+    /// A packet comes. If it finds the radio asleep: from when on the radio sends. `busy_until` is when the
+    /// transmitters had sent everything, `None` while they have not.
+    pub fn hear(&mut self, now: Nanos, busy_until: Option<Nanos>) -> Option<Nanos> {
+        let sleep = self.sleep?;
+        let quiet_since = busy_until.map(|until| until.max(self.heard));
+        self.heard = self.heard.max(now);
+        let asleep = quiet_since.is_some_and(|since| now.saturating_sub(since) >= sleep.after);
+        self.counters.wakes += u64::from(asleep);
+        asleep.then(|| now.saturating_add(sleep.wake))
+    }
+
+    /// Counts so far.
+    pub fn counters(&self) -> RadioCounters {
+        self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLEEP: Sleep = Sleep { after: 500, wake: 100 };
+
+    #[test]
+    fn a_radio_sleeps_after_a_quiet_time_and_takes_a_while_to_wake() {
+        let mut radio = Radio::new(0, Some(SLEEP));
+        assert_eq!(radio.hear(400, Some(0)), None);
+        assert_eq!(radio.hear(899, Some(400)), None, "quiet for 499");
+        assert_eq!(radio.hear(1399, Some(899)), Some(1499));
+        assert_eq!(radio.hear(1410, Some(1499)), None, "it is waking");
+        assert_eq!(radio.hear(2100, Some(1550)), Some(2200));
+        assert_eq!(radio.counters().wakes, 2);
+    }
+
+    #[test]
+    fn a_radio_that_still_sends_does_not_sleep() {
+        let mut radio = Radio::new(0, Some(SLEEP));
+        assert_eq!(radio.hear(10_000, None), None);
+        let mut radio = Radio::new(0, Some(SLEEP));
+        assert_eq!(radio.hear(10_000, Some(9_600)), None);
+    }
+
+    #[test]
+    fn a_radio_without_sleep_is_always_awake() {
+        let mut radio = Radio::new(0, None);
+        assert_eq!(radio.hear(1_000_000, Some(0)), None);
+        assert_eq!(radio.counters().wakes, 0);
+    }
+}
