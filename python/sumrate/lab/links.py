@@ -159,21 +159,12 @@ class Link:
             sharing: links that have further addresses on its interfaces.
 
         """
-        parts = [f'[[link]]\nname = "{self.name}"']
+        parts = [self._head()]
         traces = [
             (direction, impairment.trace)
             for direction, impairment in (("a_to_b", self.up), ("b_to_a", self.down))
             if impairment.trace
         ]
-        if self.mtu != DEFAULT_MTU:
-            parts[0] += f"\nmtu = {self.mtu}"
-        if self.is_scheduled:
-            parts[0] += '\nschedule_start = "trigger"'
-        if self.ack_delay:
-            parts[0] += f"\nschedule_every_s = {float(self.ack_delay.every_s)}"
-        if self.sleep:
-            parts[0] += f"\nsleep_after_ms = {float(self.sleep.after_ms)}"
-            parts[0] += f"\nwake_ms = {float(self.sleep.wake_ms)}"
         pairs = (self, *sharing)
         for end, host, addresses in (
             ("a", CLIENT, [link.client_ip for link in pairs]),
@@ -202,6 +193,20 @@ class Link:
                     f'[[link.schedule]]\nat_s = {float(at)}\ndirection = "a_to_b"\nhold = {hold}'
                 )
         return "\n".join(parts)
+
+    def _head(self) -> str:
+        """What holds for the whole link."""
+        head = f'[[link]]\nname = "{self.name}"'
+        if self.mtu != DEFAULT_MTU:
+            head += f"\nmtu = {self.mtu}"
+        if self.is_scheduled:
+            head += '\nschedule_start = "trigger"'
+        if self.ack_delay:
+            head += f"\nschedule_every_s = {float(self.ack_delay.every_s)}"
+        if self.sleep:
+            head += f"\nsleep_after_ms = {float(self.sleep.after_ms)}"
+            head += f"\nwake_ms = {float(self.sleep.wake_ms)}"
+        return head
 
 
 def _following(impairment: Impairment, path: Path, trace: Trace) -> Impairment:
