@@ -7,10 +7,10 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count, islice
 from pathlib import Path
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT, link_file_of, up
-from sumrate.lab.faults.confinement import descriptors
 from sumrate.lab.faults.fault import VICTIM, Fault, break_first_path, proven
 from sumrate.lab.faults.world import ORIGIN_PORT, PATIENCE_S, World
 from sumrate.lab.process import POLL_S, Process, ProcessFailedError
@@ -25,9 +25,14 @@ METERED_SOCKS = 1098
 
 @contextmanager
 def _few_descriptors(process: Process) -> Iterator[None]:
-    """Lowers the limit of a running process to what it has open."""
+    """Lowers the limit of a running process to what it has open.
+
+    The limit is on numbers, not on how many there are: below it `SPARE_DESCRIPTORS` are free.
+    """
     soft, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
-    few = descriptors(process) + SPARE_DESCRIPTORS
+    used = {int(entry.name) for entry in Path(f"/proc/{process.pid}/fd").iterdir()}
+    free = (number for number in count() if number not in used)
+    few = next(islice(free, SPARE_DESCRIPTORS, None))
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (few, hard))
     try:
         yield
