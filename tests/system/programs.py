@@ -255,9 +255,12 @@ class Row:
 
     def missing(self, folder: Path) -> str:
         """Why it cannot be tried here; empty if it can."""
-        lacking = [name for name in self.needs if shutil.which(name) is None]
+        path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
+        lacking = [name for name in self.needs if shutil.which(name, path=path) is None]
         if lacking:
             return f"{', '.join(lacking)} not installed"
+        if "sshd" in self.needs and os.getuid() != 0:
+            return "sshd needs root"
         if self.file and not (folder / self.file).exists():
             return f"{self.file} could not be built"
         return ""
@@ -280,7 +283,7 @@ PROGRAMS = (
         "fetch-go",
     ),
     Row("git", _git, ("git",)),
-    Row("ssh", _ssh, ("ssh",)),
+    Row("ssh", _ssh, ("ssh", "sshd", "nc")),
     Row("Chromium", _chromium, ("chromium",)),
 )
 

@@ -24,6 +24,10 @@ from tests.system.scenario import isolated, needs_sumrate
 
 pytestmark = [pytest.mark.system, needs_sumrate]
 
+needs_users = pytest.mark.skipif(
+    os.getuid() != 0, reason="without root there is one user, and no cgroup to make"
+)
+
 MODES = ("--redirect", "--tproxy", "--tun")
 NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 PATIENCE_S = 20.0
@@ -119,6 +123,7 @@ def test_a_large_file_is_whole(mode: str) -> None:
     isolated(scenario)
 
 
+@needs_users
 @pytest.mark.parametrize("mode", MODES)
 def test_of_one_user_only(mode: str) -> None:
     def scenario(scratch: Path) -> None:
@@ -140,6 +145,7 @@ def test_of_one_user_only(mode: str) -> None:
     isolated(scenario)
 
 
+@needs_users
 @pytest.mark.parametrize("mode", MODES)
 def test_of_one_cgroup_only(mode: str) -> None:
     def scenario(scratch: Path) -> None:
@@ -227,6 +233,7 @@ def test_a_refused_connection_is_reset(mode: str) -> None:
     isolated(scenario)
 
 
+@needs_users
 @pytest.mark.parametrize("mode", MODES)
 def test_without_the_right_it_says_so(mode: str) -> None:
     def scenario(scratch: Path) -> None:
@@ -248,6 +255,7 @@ def test_without_the_right_it_says_so(mode: str) -> None:
     isolated(scenario)
 
 
+@needs_users
 @pytest.mark.parametrize("mode", MODES)
 def test_as_another_user_it_keeps_one_right(mode: str) -> None:
     def scenario(scratch: Path) -> None:
@@ -355,6 +363,24 @@ def test_run_keeps_addresses_truthful_and_follows_children() -> None:
             assert "ConnectionRefusedError" in said, "a blocking program learns the reason"
             said = python(built.client, REFUSED, SERVICE_IP, prefix=prefix)
             assert "ConnectionResetError" in said or "BrokenPipeError" in said, said
+
+    isolated(scenario)
+
+
+def test_run_with_a_password_and_with_names_of_this_machine() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, "--socks-auth", "me:secret") as (built, daemon):
+            run = [str(program("sumrate")), "run", "--socks", "127.0.0.1:1080"]
+            right = (*run, "--socks-auth", "me:secret", "--")
+            said = python(built.client, PEER, SERVICE_IP, "8080", MARK, prefix=right)
+            assert said.count("True True") == 4, (said, daemon.tail())
+            wrong = (*run, "--")
+            said = python(built.client, PEER, SERVICE_IP, "8080", MARK, prefix=wrong)
+            assert "PermissionError" in said and "True" not in said, said
+            reach = f"import socket; socket.create_connection(('{NAME}', 8080)); print('reached')"
+            assert "reached" in python(built.client, reach, prefix=right)
+            local = (*run, "--socks-auth", "me:secret", "--local-names", "--")
+            assert "gaierror" in python(built.client, reach, prefix=local)
 
     isolated(scenario)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sumrate.lab.namespaces import Host
 from sumrate.lab.scene import SERVICE_IP
 from tests.conftest import REPOSITORY
 from tests.system.capture_scene import ONLY_TO, captured, fetch
@@ -92,6 +93,17 @@ def test_programs(name: str) -> None:
             assert not wrong, "\n".join([*wrong, daemon.tail()])
 
     isolated(scenario)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("row", PROGRAMS, ids=lambda row: row.title)
+def test_the_row_is_tried_on_this_machine(row: Row) -> None:
+    folder = built_programs()
+    if missing := row.missing(folder):
+        pytest.skip(f"{row.title}: {missing}")
+    place = Place(Host.__new__(Host), folder, Way(REDIRECT), SERVICE_IP)
+    argv, _environment = row.command(place)
+    assert shutil.which(argv[0]), f"{argv[0]} is to be run"
 
 
 @pytest.mark.system
