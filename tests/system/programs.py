@@ -279,7 +279,7 @@ PROGRAMS = (
         "Go, static",
         _go,
         (),
-        {"`sumrate run`": "makes its system calls itself; refused with that reason"},
+        {"`sumrate run`": "it makes its system calls itself; `run` refuses it"},
         "fetch-go",
     ),
     Row("git", _git, ("git",)),
