@@ -1,5 +1,6 @@
 """Every program of the README's table through every way: works, or not for the reason it says."""
 
+import atexit
 import functools
 import json
 import re
@@ -48,6 +49,7 @@ def way_of(name: str, folder: Path) -> Way:
 def built_programs() -> Path:
     """Compiled once, outside the namespaces, where the compilers' caches are."""
     folder = Path(tempfile.mkdtemp(prefix="sumrate-programs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     build(folder)
     return folder
 
