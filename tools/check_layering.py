@@ -28,7 +28,16 @@ CRATES: dict[str, set[str]] = {
     "fbdt": {"fbdt-proto"},
     "sumrate-link": set(),
     "sumrate-cc": set(),
-    "sumrate-cli": {"fbdt", "fbdt-proto", "sumrate-cc", "sumrate-link"},
+    "sumrate-preload": set(),
+    "sumrate-capture": {"sumrate-preload"},
+    "sumrate-cli": {
+        "fbdt",
+        "fbdt-proto",
+        "sumrate-capture",
+        "sumrate-cc",
+        "sumrate-link",
+        "sumrate-preload",
+    },
 }
 """What each crate may depend on, of this workspace."""
 

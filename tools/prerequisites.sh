@@ -7,20 +7,22 @@ declare -A package_of=(
   [cc]=build-essential [make]=make [ip]=iproute2 [ss]=iproute2 [tc]=iproute2 [nsenter]=util-linux
   [sysctl]=procps [curl]=curl [mptcpize]=mptcpize [iperf3]=iperf3 [nft]=nftables [chromium]=chromium
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
+  [wget]=wget [nc]=netcat-openbsd [ssh]=openssh-client [sshd]=openssh-server [node]=nodejs
+  [javac]=default-jdk-headless
   [valgrind]=valgrind [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
 )
-# mptcpize, faketime and clang are wanted and not needed: without them the results say what is missing.
+# Those of `optional` are wanted and not needed: without them the results say what is missing.
 declare -A needs=(
   [build]="cc make clang pkg-config"
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
-  [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl"
+  [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac"
   [bench-core]="cc valgrind"
   [fuzz]="cc c++"
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )
-optional=" mptcpize faketime clang "
+optional=" mptcpize faketime clang wget nc ssh sshd node javac "
 PATH="$PATH:/usr/sbin:/sbin"
 
 missing=()

@@ -3,10 +3,11 @@
 //! In the order in which data meets them: `args` is what the user wrote, `commands` what is done with
 //! it; a connection comes in through `proxy`, travels on a stream of a `tunnel` (behind which
 //! `session` puts the transport) after a word of the `service` protocol, and leaves through `exit`;
-//! `relay` copies its bytes on both ends. `bench` measures, `status` tells.
+//! `relay` copies its bytes on both ends; `capture` brings in connections that were meant for no proxy. `bench` measures, `status` tells.
 
 pub mod args;
 pub mod bench;
+pub(crate) mod capture;
 pub mod commands;
 pub mod exit;
 #[cfg(feature = "fuzzing")]
@@ -74,17 +75,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn execute(command: Command) -> Result<(), CommandError> {
+    if let Command::Run(args) = &command {
+        // What it becomes inherits limits and threads' traces: there are none yet.
+        return commands::run(args).map(|never| match never {});
+    }
     descriptors::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         match command {
             Command::Serve(args) => commands::serve(args).await,
-            Command::Up(args) => commands::up(args).await,
+            Command::Up(args) => commands::up(*args).await,
             Command::Bench(args) => commands::bench(args).await,
             Command::Status(args) => commands::status(args).await,
             Command::Credential(args) => commands::credential(&args),
             Command::Cc(args) => commands::cc(&args),
-            Command::Link(_) => Ok(()),
+            Command::Run(_) | Command::Link(_) => Ok(()),
         }
     });
     // A name that is being looked up must not hold the process up.
@@ -97,6 +102,7 @@ fn json_flag(command: &mut Command) -> Option<&mut bool> {
     match command {
         Command::Serve(args) => Some(&mut args.json),
         Command::Up(args) => Some(&mut args.json),
+        Command::Run(args) => Some(&mut args.json),
         Command::Bench(args) => Some(&mut args.json),
         Command::Status(args) => Some(&mut args.json),
         Command::Credential(args) => Some(&mut args.json),

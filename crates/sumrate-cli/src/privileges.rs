@@ -23,6 +23,8 @@ pub struct Needs<'a> {
     pub ports: Vec<u16>,
     /// Use these congestion controls; empty: the default one, or the kernel's choice without it.
     pub congestion_controls: Vec<&'a str>,
+    /// Mark sockets, so that rules for others leave them alone.
+    pub marks: bool,
 }
 
 /// Privileges could not be given up.
@@ -122,7 +124,9 @@ fn kept_capabilities(needs: &Needs<'_>) -> CapabilitySet {
         [] => default,
         named => named,
     };
-    if wanted.iter().any(|name| !allowed.split_whitespace().any(|free| free == *name)) {
+    if needs.marks
+        || wanted.iter().any(|name| !allowed.split_whitespace().any(|free| free == *name))
+    {
         keep |= CapabilitySet::NET_ADMIN;
     }
     if needs.user.is_none() {

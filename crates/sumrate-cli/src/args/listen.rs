@@ -111,6 +111,11 @@ impl ProxyAuth {
         Ok(Self { user: user.to_owned(), password: password.to_owned() })
     }
 
+    /// User and password, for those who have to present them.
+    pub fn expose(&self) -> (&str, &str) {
+        (&self.user, &self.password)
+    }
+
     /// Whether user and password are right; the time does not depend on where they differ.
     pub fn matches(&self, user: &[u8], password: &[u8]) -> bool {
         same(self.user.as_bytes(), user) & same(self.password.as_bytes(), password)

@@ -1,16 +1,19 @@
 //! Command line: every command and flag is defined here once; help, errors and defaults come from it.
 
 mod bench;
+mod capture;
 mod cc;
 mod credential;
 mod listen;
 mod path;
 mod protocol;
+mod run;
 mod serve;
 mod status;
 mod up;
 
 pub use bench::BenchArgs;
+pub use capture::CaptureArgs;
 pub use cc::{CcAction, CcArgs};
 pub use credential::{CredentialAction, CredentialArgs};
 pub use listen::{ProxyAddress, ProxyAuth, ProxyAuthError};
@@ -18,6 +21,7 @@ pub use path::{PathArg, PathArgError, PathBinding};
 pub use protocol::{
     CongestionArg, ProtocolArgs, RedundancyArg, SchedulerArg, SecondsError, WindowModeArg, seconds,
 };
+pub use run::RunArgs;
 pub use serve::ServeArgs;
 pub use status::StatusArgs;
 pub use up::UpArgs;
@@ -60,7 +64,9 @@ pub enum Command {
     /// Be the far end: accept clients and reach the network for them
     Serve(ServeArgs),
     /// Add up this machine's paths to a server and offer them as a proxy
-    Up(UpArgs),
+    Up(Box<UpArgs>),
+    /// Run a command with its TCP connections led to a running `sumrate up`
+    Run(RunArgs),
     /// Measure goodput, delay and redundancy over the paths to a server
     Bench(BenchArgs),
     /// Show what a running `sumrate up` or `sumrate serve` is doing

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{PathArg, ProtocolArgs, ProxyAddress, ProxyAuth};
+use super::{CaptureArgs, PathArg, ProtocolArgs, ProxyAddress, ProxyAuth};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -12,6 +12,7 @@ Examples:
   sumrate up @link.txt --path wifi=wlan0 --path lte=wwan0 --http 127.0.0.1:8080
   sumrate up @link.txt --backup wwan0
   sumrate up @link.txt --path a=192.168.1.7 --path b=10.0.0.2@203.0.113.10:7443
+  sudo sumrate up @link.txt --redirect --only-user me
 
 Then: curl -x socks5h://127.0.0.1:1080 https://example.org/
 Other users of this machine can read a link given as an argument; @FILE hides it.";
@@ -59,6 +60,9 @@ pub struct UpArgs {
     /// Print events as JSON, one object a line
     #[arg(long)]
     pub json: bool,
+    /// Connections of programs that know nothing of it.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
     /// How this end sends.
     #[command(flatten)]
     pub protocol: ProtocolArgs,

@@ -5,9 +5,11 @@ use std::io;
 use fbdt::{AcceptError, BindError, ConnectError, SocketError as TransportSocketError, StateError};
 use serde::{Deserialize, Serialize};
 
+use sumrate_capture::guardian::CaptureError;
+use sumrate_capture::program::ProgramError;
 use sumrate_cc::CouplingError;
 
-use super::SetupError;
+use super::{RunError, SetupError};
 use crate::bench::BenchError;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -40,6 +42,12 @@ pub enum CommandError {
     /// Coupled congestion control cannot be had.
     #[error(transparent)]
     Coupling(#[from] CouplingError),
+    /// Connections cannot be taken.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// A command was not started.
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// The server cannot listen.
     #[error("{source}{advice}", source = .0, advice = bind_advice(.0))]
     Bind(#[from] BindError),
@@ -100,6 +108,7 @@ impl CommandError {
             Self::Setup(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Privilege(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Privilege(_) => EXIT_USAGE,
+            Self::Capture(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Coupling(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Bind(error) if bind_kind(error) == Some(io::ErrorKind::PermissionDenied) => {
                 EXIT_PRIVILEGE
@@ -114,11 +123,17 @@ impl CommandError {
                 SocketError::InUse(_) | SocketError::NotASocket(_) | SocketError::Directory(_),
             ) => EXIT_USAGE,
             Self::Bench(BenchError::Plan(_)) => EXIT_USAGE,
+            Self::Capture(CaptureError::Missing { .. }) => EXIT_USAGE,
+            Self::Run(RunError::Program(ProgramError::OutOfReach { .. }) | RunError::Proxy(_)) => {
+                EXIT_USAGE
+            }
             Self::Connect(_)
             | Self::Accept(_)
             | Self::Bench(_)
             | Self::Status(_)
             | Self::Coupling(_)
+            | Self::Capture(_)
+            | Self::Run(_)
             | Self::Io(_) => EXIT_FAILED,
             Self::Interrupted(Interrupt::Interrupted) => EXIT_INTERRUPTED,
             Self::Interrupted(Interrupt::Terminated) => EXIT_TERMINATED,

@@ -2,6 +2,7 @@
 //! before anything starts.
 
 mod bench;
+mod capture;
 mod cc;
 mod credential;
 mod dial;
@@ -9,6 +10,7 @@ mod error;
 mod event;
 mod keep;
 mod reach;
+mod run;
 mod serve;
 mod setup;
 mod status;
@@ -19,6 +21,7 @@ pub use cc::{AlgorithmReport, CC_SCHEMA, CcReport, GroupReport, cc};
 pub use credential::{CREDENTIAL_SCHEMA, CredentialReport, CredentialSummary, credential};
 pub use error::{CommandError, ERROR_SCHEMA, ErrorReport};
 pub use event::{PathSummary, SERVE_SCHEMA, ServeEvent, ServeLine, UP_SCHEMA, UpEvent, UpLine};
+pub use run::{RunError, run};
 pub use serve::serve;
 pub use setup::SetupError;
 pub use status::status;
@@ -45,16 +48,19 @@ pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
             user: args.user.as_deref(),
             ports: args.listen.iter().map(std::net::SocketAddr::port).collect(),
             congestion_controls: congestion_controls(&args.protocol),
+            marks: false,
         },
         Command::Up(args) => {
             if args.user.is_some() {
                 args.link = setup::link_text(&args.link)?;
             }
+            capture::prepare(&mut args.capture)?;
             let proxies = [args.socks, args.http];
             Needs {
                 user: args.user.as_deref(),
                 ports: proxies.iter().filter_map(|proxy| Some(proxy.address()?.port())).collect(),
                 congestion_controls: congestion_controls(&args.protocol),
+                marks: args.capture.guardian.is_some(),
             }
         }
         _ => return Ok(()),

@@ -165,6 +165,9 @@ pub enum SetupError {
     /// Not a credential id.
     #[error("`{0}` is no credential id; `sumrate credential list` shows them")]
     CredentialId(String),
+    /// A user whose connections are to be taken.
+    #[error("--only-user {0}: there is no such user; `getent passwd` shows them")]
+    UnknownUser(String),
     /// More paths awaited than there can be.
     #[error("--wait-paths {wanted}: only {given} paths are named with --path")]
     WaitPaths {

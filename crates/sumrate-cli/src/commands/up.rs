@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::event::{UpEvent, path_summaries, session_id};
 use super::keep::{Outage, keep_session};
 use super::serve::optional;
-use super::{CommandError, SetupError, dial, setup};
+use super::{CommandError, SetupError, capture, dial, setup};
 use crate::args::{ProxyAddress, UpArgs};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::output;
@@ -21,18 +21,25 @@ use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
 ///
 /// # Errors
 /// [`CommandError`]
-pub async fn up(args: UpArgs) -> Result<(), CommandError> {
+pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
     let started = Instant::now();
-    let config = configure(&args)?;
+    let mut config = configure(&args)?;
     setup::clear_file("--ready-file", args.ready_file.as_deref())?;
     let socks = proxy(&args, ProxyKind::Socks5, &config.congestion_control)?;
     let http = proxy(&args, ProxyKind::Http, &config.congestion_control)?;
     let bound = StatusSocket::bind(args.status_socket.as_deref(), "up");
     let status = optional(args.status_socket.as_deref(), bound)?;
+    let taken = capture::Capture::bind(&mut args).await?;
+    if let Some(taken) = &taken {
+        taken.exempt(&mut config).await?;
+    }
     let session = dial::open(config.clone(), &mut interrupts).await?;
     let addresses = ProxyReport { socks: address(socks.as_ref())?, http: address(http.as_ref())? };
-    announce(&args, &addresses, status.as_ref(), &session)?;
+    if let Some(taken) = &taken {
+        taken.begin()?;
+    }
+    announce(&args, (&addresses, taken.as_ref()), status.as_ref(), &session)?;
     let (sender, receiver) = watch::channel(Some(session));
     let tunnel = SessionTunnel::new(receiver.clone());
     let outage = Outage::default();
@@ -47,13 +54,16 @@ pub async fn up(args: UpArgs) -> Result<(), CommandError> {
     let outcome = tokio::select! {
         error = keep_session(&config, &sender, &outage, args.json) => Err(error),
         () = run_proxy(socks, tunnel.clone()) => Ok(()),
-        () = run_proxy(http, tunnel) => Ok(()),
+        () = run_proxy(http, tunnel.clone()) => Ok(()),
+        failed = capture::run(taken.as_ref(), tunnel) => failed.map_err(CommandError::from),
         () = answering => Ok(()),
         interrupt = interrupts.next() => match interrupt {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
             Interrupt::Terminated => Ok(()),
         },
     };
+    // Programs connect directly again before the session is gone.
+    drop(taken);
     let last = sender.send_replace(None);
     if let Some(session) = last {
         session.close(0, "the client stops").await;
@@ -69,7 +79,8 @@ pub async fn up(args: UpArgs) -> Result<(), CommandError> {
 
 fn configure(args: &UpArgs) -> Result<ClientConfig, CommandError> {
     let config = dial::configure(&args.link, (&args.path, &args.backup), &args.protocol)?;
-    if (args.socks, args.http) == (ProxyAddress::Off, ProxyAddress::Off) {
+    let takes = args.capture.guardian.is_some();
+    if !takes && (args.socks, args.http) == (ProxyAddress::Off, ProxyAddress::Off) {
         return Err(SetupError::NoProxy.into());
     }
     Ok(config)
@@ -106,7 +117,7 @@ async fn run_proxy(proxy: Option<Proxy>, tunnel: SessionTunnel) {
 
 fn announce(
     args: &UpArgs,
-    addresses: &ProxyReport,
+    (addresses, taken): (&ProxyReport, Option<&capture::Capture>),
     status: Option<&StatusSocket>,
     session: &Session,
 ) -> std::io::Result<()> {
@@ -130,6 +141,9 @@ fn announce(
         if let Some(address) = address {
             output::line(&format!("{name} proxy on {address}"))?;
         }
+    }
+    if let Some(taken) = taken {
+        output::line(&taken.describe())?;
     }
     let names: Vec<String> = path_summaries(session).into_iter().map(|path| path.name).collect();
     output::line(&format!("paths: {}", names.join(", ")))

@@ -18,6 +18,7 @@ fn check(read: &[u8], buffer: &[u8], target: &Target, answer: &[u8]) {
 
 /// The SOCKS5 proxy.
 pub fn socks5(data: &[u8]) {
+    silent(data);
     for auth in passwords() {
         let (mut buffer, mut answer, mut rest) = (Vec::new(), Vec::new(), data);
         let mut client = join(&mut rest, &mut answer);
@@ -25,6 +26,21 @@ pub fn socks5(data: &[u8]) {
         if let Ok(target) = &outcome {
             check(&data[..data.len() - rest.len()], &buffer, target, &[]);
             assert!(answer.len() >= 2, "the client was told which method");
+            assert!(auth.is_none() || data.windows(6).any(|w| w == b"secret"), "without password");
+        }
+    }
+}
+
+/// The form of SOCKS5 that has no answers.
+fn silent(data: &[u8]) {
+    for auth in passwords() {
+        let (mut buffer, mut rest) = (Vec::new(), data);
+        if !matches!(now(super::silent::is_wanted(&mut rest, &mut buffer)), Ok(true)) {
+            continue;
+        }
+        let outcome = now(super::silent::handshake(&mut rest, auth.as_ref(), &mut buffer));
+        if let Ok(target) = &outcome {
+            check(&data[..data.len() - rest.len()], &buffer, target, &[]);
             assert!(auth.is_none() || data.windows(6).any(|w| w == b"secret"), "without password");
         }
     }

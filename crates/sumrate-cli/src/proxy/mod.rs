@@ -5,6 +5,7 @@ mod connect;
 pub(crate) mod fuzzing;
 mod http;
 mod server;
+mod silent;
 mod socks5;
 
 pub use connect::{ConnectFailure, connect_through};

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::connect::connect_through;
-use super::{http, socks5};
+use super::{http, silent, socks5};
 use crate::args::ProxyAuth;
 use crate::exit::Allowance;
 use crate::relay::relay;
@@ -91,14 +91,15 @@ async fn serve<T: Tunnel>(
 ) {
     let mut early = Vec::new();
     let handshake = read_target(kind, &mut client, auth, &mut early);
-    let target = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
-        Ok(Ok(target)) => target,
+    let (target, wants_answer) = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
+        Ok(Ok(read)) => read,
         Ok(Err(reason)) => return tracing::debug!(reason, "a proxy client was turned away"),
         Err(_) => return tracing::debug!("a proxy client said nothing for 10 s"),
     };
     let socks5::Target { host, port } = target;
     let connected = connect_through(tunnel, &host, port).await;
     let told = match (&connected, kind) {
+        _ if !wants_answer => Ok(()),
         (Ok(_), ProxyKind::Socks5) => socks5::reply(&mut client, socks5::Reply::Succeeded).await,
         (Ok(_), ProxyKind::Http) => http::established(&mut client).await,
         (Err(failure), ProxyKind::Socks5) => socks5::reply(&mut client, failure.code.into()).await,
@@ -111,24 +112,37 @@ async fn serve<T: Tunnel>(
             Ok(relayed) => tracing::debug!(host, port, ?relayed, "a connection ended"),
             Err(error) => tracing::debug!(host, port, %error, "a connection failed"),
         },
-        (Err(failure), _) => tracing::info!(host, port, %failure, "no connection"),
+        (Err(failure), _) => {
+            tracing::info!(host, port, %failure, "no connection");
+            if !wants_answer {
+                socket::reset_on_close(&client);
+            }
+        }
         (Ok(_), Err(error)) => tracing::debug!(host, port, %error, "the client went away"),
     }
 }
 
+/// Where the client wants to go, and whether it is to be told what became of it.
 async fn read_target(
     kind: ProxyKind,
     client: &mut TcpStream,
     auth: Option<&ProxyAuth>,
     early: &mut Vec<u8>,
-) -> Result<socks5::Target, String> {
+) -> Result<(socks5::Target, bool), String> {
     match kind {
         ProxyKind::Socks5 => {
-            socks5::handshake(client, auth, early).await.map_err(|error| error.to_string())
+            let silent =
+                silent::is_wanted(client, early).await.map_err(|error| error.to_string())?;
+            let target = match silent {
+                true => silent::handshake(client, auth, early).await,
+                false => socks5::handshake(client, auth, early).await,
+            };
+            target.map(|target| (target, !silent)).map_err(|error| error.to_string())
         }
-        ProxyKind::Http => {
-            http::handshake(client, auth, early).await.map_err(|error| error.to_string())
-        }
+        ProxyKind::Http => http::handshake(client, auth, early)
+            .await
+            .map(|target| (target, true))
+            .map_err(|error| error.to_string()),
     }
 }
 

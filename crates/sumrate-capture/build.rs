@@ -1,0 +1,48 @@
+//! Builds the preload library, which becomes a part of this one: `sumrate` is a single file.
+//!
+//! It is another kind of artifact than Cargo can have as a dependency, so Cargo is asked once more, in
+//! a target folder of its own.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What is meant for the build that this script is a part of.
+const OURS: [&str; 6] = [
+    "CARGO_ENCODED_RUSTFLAGS",
+    "RUSTFLAGS",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "CLIPPY_ARGS",
+    "CARGO_TARGET_DIR",
+    "CARGO_BUILD_TARGET",
+];
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=../sumrate-preload/src");
+    println!("cargo:rerun-if-changed=../sumrate-preload/Cargo.toml");
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let folder = Path::new(&variable("OUT_DIR")).join("preload");
+    let mut cargo = Command::new(variable("CARGO"));
+    cargo
+        .args(["rustc", "--quiet", "--locked", "--release", "--crate-type", "cdylib"])
+        .args(["--manifest-path", "../sumrate-preload/Cargo.toml", "--features", "interpose"])
+        .args(["--config", "profile.release.panic=\"abort\""])
+        .args(["--config", "profile.release.strip=true", "--config", "profile.release.debug=false"])
+        .arg("--target-dir")
+        .arg(&folder);
+    let mut built = folder.clone();
+    if variable("TARGET") != variable("HOST") {
+        cargo.args(["--target", &variable("TARGET")]);
+        built.push(variable("TARGET"));
+    }
+    for name in OURS {
+        cargo.env_remove(name);
+    }
+    let status = cargo.status();
+    assert!(
+        status.as_ref().is_ok_and(std::process::ExitStatus::success),
+        "the preload library could not be built ({status:?})"
+    );
+    let library = built.join("release/libsumrate_preload.so");
+    println!("cargo:rustc-env=SUMRATE_PRELOAD_LIBRARY={}", library.display());
+}

@@ -1,0 +1,288 @@
+//! The whole machine's packets through a TUN device.
+//!
+//! TCP ends in this machine's own kernel and not in a second implementation of it: packets are given
+//! other addresses and written back to the device, where they meet a listener (`flows`). So connections
+//! can be reset, windows grow and nothing is held that the program did not ask for; the crates at hand
+//! that end TCP in user space cannot reset a connection, or hold any amount of data.
+//!
+//! UDP goes to whoever carries it ([`Datagrams`]); what nobody carries is answered with ICMP "port
+//! unreachable", so that programs need not wait. Of other protocols nothing is carried, nor answered.
+
+mod flows;
+mod packet;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tun_rs::{AsyncDevice, DeviceBuilder, SyncDevice};
+
+use self::flows::{Flow, Flows};
+use self::packet::{Packet, Transport};
+pub use crate::rules::{TUN_OWN, TUN_PEER};
+
+/// Largest packet, in bytes: nothing leaves this machine as it is, so pieces may be as large as the
+/// protocol allows.
+pub const MTU: u16 = 65_520;
+/// Connections that the kernel completes before they are accepted.
+const BACKLOG: i32 = 1024;
+/// Answers over UDP that may wait to be written.
+const REPLIES_MAX: usize = 256;
+/// Devices of this program that there may be.
+const DEVICES_MAX: u32 = 16;
+
+/// A datagram of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Datagram {
+    /// The program's address and port.
+    pub source: SocketAddr,
+    /// Whom it is for.
+    pub destination: SocketAddr,
+    /// What it says.
+    pub payload: Vec<u8>,
+}
+
+/// Sends datagrams back to programs.
+#[derive(Debug, Clone)]
+pub struct Replies(mpsc::Sender<Vec<u8>>);
+
+impl Replies {
+    /// Sends `payload` from `datagram`'s destination to its source. Like every datagram it may be lost.
+    pub fn answer(&self, datagram: &Datagram, payload: &[u8]) {
+        if let Some(packet) = packet::datagram(datagram.destination, datagram.source, payload) {
+            let _ = self.0.try_send(packet);
+        }
+    }
+}
+
+/// Carries datagrams.
+pub trait Datagrams {
+    /// Takes a datagram, and answers later; `false` if it is not carried, of which the program is told.
+    fn carry(&self, datagram: Datagram, replies: &Replies) -> bool;
+}
+
+/// The device could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make a TUN device: {0}; /dev/net/tun has to exist and needs CAP_NET_ADMIN")]
+pub struct TunError(#[from] io::Error);
+
+/// A device that was made while there were the rights for it. It goes when this is dropped, and its
+/// routes with it.
+pub struct Device {
+    device: SyncDevice,
+    name: String,
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Device({})", self.name)
+    }
+}
+
+impl Device {
+    /// Makes one of a free name.
+    ///
+    /// # Errors
+    /// [`TunError`]
+    pub fn open() -> Result<Self, TunError> {
+        let is_free = |name: &String| !std::path::Path::new("/sys/class/net").join(name).exists();
+        let mut names = (0..DEVICES_MAX).map(|number| format!("sumrate{number}"));
+        let name = names.find(is_free).ok_or_else(|| io::Error::from(io::ErrorKind::AddrInUse))?;
+        let device = DeviceBuilder::new().name(&name).build_sync()?;
+        Ok(Self { device, name })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The device at work.
+pub struct Tun {
+    device: Arc<AsyncDevice>,
+    flows: [Mutex<Flows>; 2],
+    listeners: [Option<TcpListener>; 2],
+    ports: [u16; 2],
+}
+
+impl Tun {
+    /// Listens for what comes through the device. Its addresses need not be there yet.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn new(device: Device) -> io::Result<Self> {
+        let device = AsyncDevice::new(device.device)?;
+        let (v4, v6) = (listen(TUN_OWN.0.into())?, listen(TUN_OWN.1.into()));
+        if let Err(error) = &v6 {
+            tracing::info!(%error, "this machine has no IPv6 to take");
+        }
+        let listeners = [Some(v4), v6.ok()];
+        let mut ports = [0; 2];
+        for (port, listener) in ports.iter_mut().zip(&listeners) {
+            *port = listener.as_ref().map_or(Ok(0), |l| l.local_addr().map(|a| a.port()))?;
+        }
+        let flows = [Mutex::default(), Mutex::default()];
+        Ok(Self { device: Arc::new(device), flows, listeners, ports })
+    }
+
+    /// Ports of the listeners for IPv4 and IPv6, 0 where there is none.
+    pub fn ports(&self) -> [u16; 2] {
+        self.ports
+    }
+
+    fn flows(&self, family: usize) -> MutexGuard<'_, Flows> {
+        self.flows[family].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next connection of a program, and where it was meant to go.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        loop {
+            let (stream, from) = tokio::select! {
+                accepted = accept(self.listeners[0].as_ref()) => accepted?,
+                accepted = accept(self.listeners[1].as_ref()) => accepted?,
+            };
+            let family = usize::from(from.is_ipv6());
+            if from.ip() != peer(family) {
+                tracing::debug!(%from, "somebody connected to the listener itself");
+                continue;
+            }
+            if let Some(flow) = self.flows(family).at(from.port()) {
+                return Ok((stream, flow.destination));
+            }
+        }
+    }
+
+    /// Moves packets until the device fails.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn run(&self, datagrams: &impl Datagrams) -> io::Result<()> {
+        let (sender, mut replies) = mpsc::channel::<Vec<u8>>(REPLIES_MAX);
+        let sender = Replies(sender);
+        let writing = async {
+            while let Some(packet) = replies.recv().await {
+                self.device.send(&packet).await?;
+            }
+            Ok(())
+        };
+        let reading = async {
+            let mut buffer = vec![0; usize::from(u16::MAX)];
+            loop {
+                let length = self.device.recv(&mut buffer).await?;
+                self.handle(&mut buffer[..length], datagrams, &sender).await?;
+            }
+        };
+        tokio::select! {
+            failed = writing => failed,
+            failed = reading => failed,
+        }
+    }
+
+    async fn handle(
+        &self,
+        bytes: &mut [u8],
+        datagrams: &impl Datagrams,
+        replies: &Replies,
+    ) -> io::Result<()> {
+        let Some(packet) = Packet::parse(bytes) else { return Ok(()) };
+        let answer = match packet.transport {
+            Transport::Tcp { .. } => match self.translation(&packet) {
+                Some((source, destination)) => {
+                    packet.readdress(bytes, source, destination);
+                    // A full queue of the device is a lost packet, which TCP sends again.
+                    return forgive(self.device.send(bytes).await);
+                }
+                None => packet::refused_segment(bytes, &packet),
+            },
+            Transport::Udp { payload } => {
+                let datagram = Datagram {
+                    source: packet.source,
+                    destination: packet.destination,
+                    payload: bytes.get(payload..).unwrap_or_default().to_vec(),
+                };
+                match datagrams.carry(datagram, replies) {
+                    true => None,
+                    false => packet::port_unreachable(bytes, &packet),
+                }
+            }
+        };
+        match answer {
+            Some(answer) => forgive(self.device.send(&answer).await),
+            None => Ok(()),
+        }
+    }
+
+    /// The addresses that a segment gets: on the way to the listener, or back. `None` if it belongs to
+    /// no connection that began here.
+    fn translation(&self, packet: &Packet) -> Option<(SocketAddr, SocketAddr)> {
+        let family = usize::from(packet.source.is_ipv6());
+        let own = SocketAddr::new(own(family), self.ports[family]);
+        let now = Instant::now();
+        let mut flows = self.flows(family);
+        if packet.source == own && packet.destination.ip() == peer(family) {
+            let flow = flows.seen(packet.destination.port(), packet.ends(), now)?;
+            return Some((flow.destination, flow.source));
+        }
+        let flow = Flow { source: packet.source, destination: packet.destination };
+        let port = match packet.begins() {
+            true => flows.begin(flow, now)?,
+            false => flows.number(&flow)?,
+        };
+        flows.seen(port, packet.ends(), now)?;
+        Some((SocketAddr::new(peer(family), port), own))
+    }
+}
+
+fn own(family: usize) -> IpAddr {
+    if family == 0 { TUN_OWN.0.into() } else { TUN_OWN.1.into() }
+}
+
+fn peer(family: usize) -> IpAddr {
+    if family == 0 { TUN_PEER.0.into() } else { TUN_PEER.1.into() }
+}
+
+/// What a device has no room for is lost, as on every link.
+fn forgive(sent: io::Result<usize>) -> io::Result<()> {
+    match sent {
+        Err(error) if error.raw_os_error() == Some(nix::libc::EBADFD) => Err(error),
+        Err(error) => {
+            tracing::debug!(%error, "a packet was lost");
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn listen(address: IpAddr) -> io::Result<TcpListener> {
+    let address = SocketAddr::new(address, 0);
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    match address {
+        SocketAddr::V4(_) => socket.set_freebind_v4(true)?,
+        SocketAddr::V6(_) => socket.set_freebind_v6(true)?,
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// How long a connection that has ended, or never came about, keeps its number: as long as the kernel
+/// may remember its end.
+const KEPT_AFTER_END: Duration = Duration::from_secs(120);
+/// How long a silent connection keeps it: longer than the kernel's keep-alives (two hours).
+const KEPT_SILENT: Duration = Duration::from_secs(3 * 3600);

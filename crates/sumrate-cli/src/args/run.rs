@@ -1,0 +1,55 @@
+//! Flags of `sumrate run`.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use ipnet::IpNet;
+
+use super::{ProxyAuth, capture::net};
+
+const EXAMPLE: &str = "\
+Examples:
+  sumrate up @link.txt                  in another terminal, or as a service
+  sumrate run -- git clone https://example.org/project.git
+  sumrate run --direct 10.0.0.0/8 -- ssh me@host.example.org
+
+Works for programs that use this machine's C library (glibc). Others are refused, or, if they are
+started by the command, said on stderr: statically linked ones, Go, setuid. What the command does
+over UDP goes directly. The exit code is the command's own.";
+
+/// Arguments of `sumrate run`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub struct RunArgs {
+    /// SOCKS5 proxy of the `sumrate up` to use [default: that of the only one that runs here]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub socks: Option<SocketAddr>,
+    /// Password of the proxy: USER:PASSWORD or @FILE that holds it
+    #[arg(long, value_name = "USER:PASSWORD|@FILE")]
+    pub socks_auth: Option<ProxyAuth>,
+    /// Status socket of the `sumrate up` to use, where several run
+    #[arg(long, value_name = "PATH", conflicts_with = "socks")]
+    pub socket: Option<PathBuf>,
+    /// A network or address that is reached directly, besides this machine and its links
+    #[arg(long, value_name = "NET", value_parser = net)]
+    pub direct: Vec<IpNet>,
+    /// Resolve names on this machine, not at the server
+    #[arg(long)]
+    pub local_names: bool,
+    /// Do not let the command start programs that cannot be reached
+    #[arg(long)]
+    pub strict: bool,
+    /// Print an error as JSON, too
+    #[arg(long)]
+    pub json: bool,
+    /// The command and its arguments
+    #[arg(
+        value_name = "COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub command: Vec<OsString>,
+}

@@ -1,0 +1,193 @@
+//! Relays what listeners take.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sumrate_capture::guardian::Method;
+use sumrate_capture::listener::CaptureListener;
+use sumrate_capture::tun::{Datagram, Datagrams, Device, Replies, Tun};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::dns;
+use crate::exit::Allowance;
+use crate::proxy::connect_through;
+use crate::relay::relay;
+use crate::socket;
+use crate::tunnel::Tunnel;
+
+/// Pause after the system refused to accept (no file descriptor left).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The port of name servers.
+const DNS_PORT: u16 = 53;
+
+/// Where taken connections come from, over IPv4 and, where this machine has it, IPv6.
+pub(crate) enum Source {
+    /// Rules lead them to listeners.
+    Rules(Vec<CaptureListener>),
+    /// They come out of a device.
+    Tun(Box<Tun>),
+}
+
+impl Source {
+    /// Listens on free ports for what the rules of this method will lead there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn rules(method: &Method) -> io::Result<Self> {
+        let mut listeners = vec![CaptureListener::bind(method, false)?];
+        match CaptureListener::bind(method, true) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) => tracing::info!(%error, "this machine has no IPv6 to take"),
+        }
+        Ok(Self::Rules(listeners))
+    }
+
+    /// Takes what comes out of a device.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn tun(device: Device) -> io::Result<Self> {
+        Ok(Self::Tun(Box::new(Tun::new(device)?)))
+    }
+
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let listeners = match self {
+            Self::Tun(tun) => return tun.accept().await,
+            Self::Rules(listeners) => listeners,
+        };
+        tokio::select! {
+            accepted = accept(listeners.first()) => accepted,
+            accepted = accept(listeners.get(1)) => accepted,
+        }
+    }
+}
+
+/// Taken connections.
+pub(crate) struct Connections {
+    source: Source,
+    connections: Arc<Semaphore>,
+    name_server: Option<SocketAddr>,
+}
+
+impl Connections {
+    /// At most `connections` at a time. What was meant for a name server goes to `name_server`, if
+    /// there is one.
+    pub(crate) fn new(source: Source, connections: u32, name_server: Option<SocketAddr>) -> Self {
+        let connections = Arc::new(Semaphore::new(connections as usize));
+        Self { source, connections, name_server }
+    }
+
+    /// Ports for IPv4 and IPv6, 0 where there is none.
+    pub(crate) fn ports(&self) -> [u16; 2] {
+        match &self.source {
+            Source::Tun(tun) => tun.ports(),
+            Source::Rules(listeners) => {
+                let port = |index: usize| listeners.get(index).map_or(0, CaptureListener::port);
+                [port(0), port(1)]
+            }
+        }
+    }
+
+    /// Serves until the future is dropped, which ends the connections too, or a device fails.
+    ///
+    /// # Errors
+    /// What the system says of the device.
+    pub(crate) async fn run<T: Tunnel>(&self, tunnel: T) -> io::Result<()> {
+        let packets = async {
+            match &self.source {
+                Source::Tun(tun) => {
+                    let names = Questions::new(tunnel.clone(), self.name_server);
+                    tun.run(&names).await
+                }
+                Source::Rules(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            failed = packets => failed,
+            never = self.relay_all(tunnel.clone()) => match never {},
+        }
+    }
+
+    async fn relay_all<T: Tunnel>(&self, tunnel: T) -> Infallible {
+        let mut tasks = JoinSet::new();
+        loop {
+            // The semaphore is never closed.
+            let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
+            let (client, meant) = match self.source.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "a taken connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            socket::tune_accepted(&client);
+            let target = self.name_server.filter(|_| meant.port() == DNS_PORT).unwrap_or(meant);
+            let tunnel = tunnel.clone();
+            tasks.spawn(async move {
+                serve(client, target, &tunnel).await;
+                drop(permit);
+            });
+            while tasks.try_join_next().is_some() {}
+        }
+    }
+}
+
+async fn accept(listener: Option<&CaptureListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The program believes itself connected already: what goes wrong it learns by a reset.
+async fn serve<T: Tunnel>(client: TcpStream, target: SocketAddr, tunnel: &T) {
+    let host = target.ip().to_canonical().to_string();
+    match connect_through(tunnel, &host, target.port()).await {
+        Ok(stream) => match relay(stream, client, &[], &Allowance::default()).await {
+            Ok(relayed) => tracing::debug!(%target, ?relayed, "a taken connection ended"),
+            Err(error) => tracing::debug!(%target, %error, "a taken connection failed"),
+        },
+        Err(failure) => {
+            tracing::info!(%target, %failure, "no connection");
+            socket::reset_on_close(&client);
+        }
+    }
+}
+
+/// Carries questions to name servers, and no other datagrams.
+struct Questions<T> {
+    tunnel: T,
+    name_server: Option<SocketAddr>,
+    open: Arc<Semaphore>,
+}
+
+impl<T> Questions<T> {
+    fn new(tunnel: T, name_server: Option<SocketAddr>) -> Self {
+        Self { tunnel, name_server, open: Arc::new(Semaphore::new(dns::QUESTIONS_MAX)) }
+    }
+}
+
+impl<T: Tunnel> Datagrams for Questions<T> {
+    fn carry(&self, datagram: Datagram, replies: &Replies) -> bool {
+        if datagram.destination.port() != DNS_PORT {
+            return false;
+        }
+        // Of more than can be open at a time, programs ask again.
+        let Ok(permit) = Arc::clone(&self.open).try_acquire_owned() else { return true };
+        let asked = self.name_server.unwrap_or(datagram.destination);
+        let (tunnel, replies) = (self.tunnel.clone(), replies.clone());
+        tokio::spawn(async move {
+            if let Some(answer) = dns::answer(&datagram.payload, asked, &tunnel).await {
+                replies.answer(&datagram, &answer);
+            }
+            drop(permit);
+        });
+        true
+    }
+}

@@ -1,0 +1,203 @@
+//! Questions to name servers, which programs ask over UDP, over TCP through the tunnel (RFC 7766): each
+//! on a stream of its own to the name server that was chosen.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UdpSocket;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::proxy::connect_through;
+use crate::tunnel::Tunnel;
+
+/// Questions that may be open at a time; of more, the program asks again, as it does over UDP.
+pub(super) const QUESTIONS_MAX: usize = 512;
+/// Longest question over UDP that is read, in bytes.
+const QUESTION_MAX: usize = 4096;
+/// Length of the header (RFC 1035 §4.1.1).
+const HEADER: usize = 12;
+/// Longest answer for a program that says nothing about it (RFC 1035 §4.2.1), and for one that does
+/// (what the EDNS flag day of 2020 recommends).
+const ANSWER_MAX: usize = 512;
+const ANSWER_MAX_EDNS: usize = 1232;
+const FLAG_TRUNCATED: u8 = 0x02;
+const SERVFAIL: u8 = 2;
+
+/// The daemon's end of it: UDP on 127.0.0.1 and, where this machine has it, ::1.
+pub(crate) struct NameServer {
+    sockets: Vec<Arc<UdpSocket>>,
+    asked: SocketAddr,
+}
+
+impl NameServer {
+    /// Takes free ports; questions go to `asked`, as the exit reaches it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) async fn bind(asked: SocketAddr) -> io::Result<Self> {
+        let mut sockets = vec![Arc::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?)];
+        if let Ok(socket) = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).await {
+            sockets.push(Arc::new(socket));
+        }
+        Ok(Self { sockets, asked })
+    }
+
+    /// Ports for IPv4 and IPv6, 0 where there is none.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn ports(&self) -> io::Result<[u16; 2]> {
+        let mut ports = [0; 2];
+        for (port, socket) in ports.iter_mut().zip(&self.sockets) {
+            *port = socket.local_addr()?.port();
+        }
+        Ok(ports)
+    }
+
+    /// Answers until the future is dropped.
+    pub(crate) async fn run<T: Tunnel>(&self, tunnel: T) {
+        let open = Arc::new(Semaphore::new(QUESTIONS_MAX));
+        let serve = |index: usize| {
+            let (socket, tunnel, open) = (self.sockets.get(index), tunnel.clone(), &open);
+            async move {
+                match socket {
+                    Some(socket) => self.serve(socket, tunnel, open).await,
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        tokio::join!(serve(0), serve(1));
+    }
+
+    async fn serve<T: Tunnel>(&self, socket: &Arc<UdpSocket>, tunnel: T, open: &Arc<Semaphore>) {
+        let mut tasks = JoinSet::new();
+        let mut buffer = vec![0; QUESTION_MAX];
+        loop {
+            let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
+            while tasks.try_join_next().is_some() {}
+            let Ok(permit) = Arc::clone(open).try_acquire_owned() else { continue };
+            let question = buffer[..length].to_vec();
+            let (socket, tunnel, asked) = (Arc::clone(socket), tunnel.clone(), self.asked);
+            tasks.spawn(async move {
+                if let Some(answer) = answer(&question, asked, &tunnel).await {
+                    let _ = socket.send_to(&answer, from).await;
+                }
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// What the program is sent; nothing for what is no question.
+pub(super) async fn answer<T: Tunnel>(
+    question: &[u8],
+    asked: SocketAddr,
+    tunnel: &T,
+) -> Option<Vec<u8>> {
+    let is_question = question.len() >= HEADER && question[2] & 0x80 == 0;
+    if !is_question {
+        return None;
+    }
+    match ask(question, asked, tunnel).await {
+        Ok(answer) => Some(fitting(answer, question)),
+        Err(error) => {
+            tracing::debug!(%asked, %error, "a name server gave no answer");
+            Some(failure(question))
+        }
+    }
+}
+
+async fn ask<T: Tunnel>(question: &[u8], asked: SocketAddr, tunnel: &T) -> io::Result<Vec<u8>> {
+    let failed = |failure| io::Error::new(io::ErrorKind::NotConnected, failure);
+    let mut stream =
+        connect_through(tunnel, &asked.ip().to_string(), asked.port()).await.map_err(failed)?;
+    let length = u16::try_from(question.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    stream.write_all(&[&length.to_be_bytes(), question].concat()).await?;
+    stream.flush().await?;
+    let length = stream.read_u16().await?;
+    let mut answer = vec![0; usize::from(length)];
+    stream.read_exact(&mut answer).await?;
+    if answer.len() < HEADER || answer[..2] != question[..2] {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    Ok(answer)
+}
+
+/// The answer, or, where it is too long for UDP, that the program is to ask over TCP.
+fn fitting(answer: Vec<u8>, question: &[u8]) -> Vec<u8> {
+    let has_additional = question[10..12] != [0, 0];
+    let most = if has_additional { ANSWER_MAX_EDNS } else { ANSWER_MAX };
+    if answer.len() <= most {
+        return answer;
+    }
+    let mut short = answer[..HEADER].to_vec();
+    short[2] |= FLAG_TRUNCATED;
+    short[4..HEADER].fill(0);
+    short
+}
+
+/// That the name server failed (RFC 1035 §4.1.1, RCODE 2), rather than silence.
+fn failure(question: &[u8]) -> Vec<u8> {
+    let mut answer = question[..HEADER].to_vec();
+    // A response, with what was asked for of recursion, and recursion available.
+    answer[2] = 0x80 | (question[2] & 0x79);
+    answer[3] = 0x80 | SERVFAIL;
+    answer[4..HEADER].fill(0);
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::{Answer, FailureCode, Request, read_request, write_answer};
+    use crate::tunnel::in_memory::pipe_tunnel;
+
+    const QUESTION: &[u8] =
+        b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x00\x00\x01\x00\x01";
+
+    /// An exit whose name server answers with this many bytes; none if it is refused.
+    async fn answered(length: Option<usize>) -> Vec<u8> {
+        let asked = "192.0.2.53:53".parse().unwrap();
+        let (tunnel, mut streams) = pipe_tunnel();
+        tokio::spawn(async move {
+            let mut stream = streams.recv().await.unwrap();
+            let Request::Connect(request) = read_request(&mut stream).await.unwrap() else {
+                panic!("another request")
+            };
+            assert_eq!((request.host.as_str(), request.port), ("192.0.2.53", 53));
+            let Some(length) = length else {
+                let refused = Answer::Refused { code: FailureCode::Refused, message: "no".into() };
+                return write_answer(&mut stream, &refused).await.unwrap();
+            };
+            write_answer(&mut stream, &Answer::Ready(String::new())).await.unwrap();
+            let mut question = vec![0; usize::from(stream.read_u16().await.unwrap())];
+            stream.read_exact(&mut question).await.unwrap();
+            assert_eq!(question, QUESTION);
+            let mut answer = question;
+            answer[2] |= 0x80;
+            answer.resize(length, 7);
+            stream.write_u16(u16::try_from(length).unwrap()).await.unwrap();
+            stream.write_all(&answer).await.unwrap();
+        });
+        answer(QUESTION, asked, &tunnel).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn answers_come_through_a_stream() {
+        let short = answered(Some(100)).await;
+        assert_eq!((short.len(), &short[..3]), (100, b"\x12\x34\x81".as_slice()));
+        let long = answered(Some(3000)).await;
+        assert_eq!(long, b"\x12\x34\x83\x00\0\0\0\0\0\0\0\0");
+    }
+
+    #[tokio::test]
+    async fn no_answer_is_said() {
+        assert_eq!(answered(None).await, b"\x12\x34\x81\x82\0\0\0\0\0\0\0\0");
+        let other = b"\x43\x21";
+        let (tunnel, _streams) = pipe_tunnel();
+        assert_eq!(answer(other, "192.0.2.53:53".parse().unwrap(), &tunnel).await, None);
+    }
+}

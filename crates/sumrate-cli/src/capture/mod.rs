@@ -1,0 +1,8 @@
+//! The connections of programs that know nothing of Sumrate, as [`sumrate_capture`] takes them: each on
+//! a stream of its own, questions to name servers on streams too.
+
+mod connections;
+mod dns;
+
+pub(crate) use connections::{Connections, Source};
+pub(crate) use dns::NameServer;

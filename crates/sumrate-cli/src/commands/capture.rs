@@ -1,0 +1,184 @@
+//! The part of `sumrate up` that takes connections of programs that know nothing of it.
+
+use std::io;
+
+use fbdt::{ClientConfig, Link};
+use nix::unistd::User;
+use sumrate_capture::guardian::{CaptureError, Guardian, MARK_OWN, Method, Plan, Ports};
+use sumrate_capture::selection::Selection;
+use sumrate_capture::tun::Device;
+
+use super::{CommandError, SetupError};
+use crate::args::{CaptureArgs, UpArgs};
+use crate::capture::{Connections, NameServer, Source};
+use crate::tunnel::Tunnel;
+
+/// What is to be taken, and the flag that says so; `None` if nothing is.
+fn plan(args: &CaptureArgs) -> Result<Option<(Plan, &'static str)>, SetupError> {
+    let (method, flag) = match (args.redirect, args.tproxy, &args.device) {
+        (_, _, Some(device)) => (Method::Tun(device.name().to_owned()), "--tun"),
+        (true, ..) => (Method::Redirect, "--redirect"),
+        (_, true, _) => (Method::Tproxy { gateway: args.gateway }, "--tproxy"),
+        _ => return Ok(None),
+    };
+    let selection = Selection {
+        users: args.only_user.iter().map(|user| user_id(user)).collect::<Result<_, _>>()?,
+        cgroups: args.only_cgroup.clone(),
+        only_to: args.only_to.clone(),
+        direct: args.direct.clone(),
+    };
+    Ok(Some((Plan { method, selection, dns: args.dns.is_some() }, flag)))
+}
+
+fn user_id(name: &str) -> Result<u32, SetupError> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    match User::from_name(name) {
+        Ok(Some(user)) => Ok(user.uid.as_raw()),
+        _ => Err(SetupError::UnknownUser(name.to_owned())),
+    }
+}
+
+/// Starts the guardian, while there are the rights for it and no thread.
+///
+/// # Errors
+/// [`CommandError`]
+pub(super) fn prepare(args: &mut CaptureArgs) -> Result<(), CommandError> {
+    if args.tun {
+        Guardian::check_rights("--tun")?;
+        args.device = Some(Device::open().map_err(CaptureError::from)?);
+    }
+    if let Some((plan, flag)) = plan(args)? {
+        args.guardian = Some(Guardian::start(&plan, flag)?);
+    }
+    Ok(())
+}
+
+/// What is taken, once it is taken. Dropping it removes the rules.
+pub(super) struct Capture {
+    guardian: Guardian,
+    connections: Connections,
+    names: Option<NameServer>,
+    device: Option<String>,
+    flag: &'static str,
+}
+
+impl Capture {
+    /// Listens; `None` if nothing is to be taken.
+    ///
+    /// # Errors
+    /// [`CommandError`]
+    pub(super) async fn bind(args: &mut UpArgs) -> Result<Option<Self>, CommandError> {
+        let planned = plan(&args.capture)?;
+        let (Some((plan, flag)), Some(guardian)) = (planned, args.capture.guardian.take()) else {
+            return Ok(None);
+        };
+        let device = args.capture.device.take();
+        let name = device.as_ref().map(|device| device.name().to_owned());
+        let failed = |action| move |error| CaptureError::System { action, error };
+        let names = match args.capture.dns {
+            Some(asked) => Some(
+                NameServer::bind(asked).await.map_err(failed("listen for questions of names"))?,
+            ),
+            None => None,
+        };
+        let source = match device {
+            Some(device) => Source::tun(device),
+            None => Source::rules(&plan.method),
+        };
+        let connections = source
+            .map(|source| Connections::new(source, args.max_connections, args.capture.dns))
+            .map_err(failed("listen for taken connections"))?;
+        Ok(Some(Self { guardian, connections, names, device: name, flag }))
+    }
+
+    /// Has everything taken from now on.
+    ///
+    /// # Errors
+    /// [`CommandError`]
+    pub(super) fn begin(&self) -> Result<(), CommandError> {
+        let dns = self.names.as_ref().map(NameServer::ports).transpose()?.unwrap_or_default();
+        Ok(self.guardian.install(Ports { tcp: self.connections.ports(), dns })?)
+    }
+
+    /// Has the client's own sockets left alone, and its own device not taken for a path.
+    ///
+    /// # Errors
+    /// What the system says of the server's name.
+    pub(super) async fn exempt(&self, config: &mut ClientConfig) -> io::Result<()> {
+        config.socket_mark = Some(MARK_OWN);
+        config.excluded_interfaces.extend(self.device.clone());
+        resolve_now(&mut config.link).await
+    }
+
+    /// What is said of it.
+    pub(super) fn describe(&self) -> String {
+        let names = if self.names.is_some() { " and questions to name servers" } else { "" };
+        format!("TCP connections{names} are taken ({})", self.flag)
+    }
+}
+
+/// Serves what is taken, if anything is.
+///
+/// # Errors
+/// What the system says of a TUN device that fails.
+pub(super) async fn run<T: Tunnel>(capture: Option<&Capture>, tunnel: T) -> io::Result<()> {
+    let Some(capture) = capture else { return std::future::pending().await };
+    let names = async {
+        match &capture.names {
+            Some(names) => names.run(tunnel.clone()).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        failed = capture.connections.run(tunnel.clone()) => failed,
+        () = names => Ok(()),
+    }
+}
+
+/// Resolves the server's name for good: later the question of the daemon itself might be taken, too.
+///
+/// # Errors
+/// What the system says of the name.
+async fn resolve_now(link: &mut Link) -> io::Result<()> {
+    let mut addresses = Vec::new();
+    for server in link.servers() {
+        match server.ip() {
+            Some(_) => addresses.push(server.to_string()),
+            None => {
+                let found = tokio::net::lookup_host((server.host.as_str(), server.port)).await?;
+                addresses.extend(found.map(|address| address.to_string()));
+            }
+        }
+    }
+    let text = link.to_string_with_secret();
+    if let Some((_, rest)) = text.split_once('?') {
+        let pinned = format!("sumrate://{}?{rest}", addresses.join(","));
+        *link = pinned.parse::<Link>().map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found() {
+        assert_eq!(user_id("1000").unwrap(), 1000);
+        assert_eq!(user_id("root").unwrap(), 0);
+        assert!(matches!(user_id("no-such-user"), Err(SetupError::UnknownUser(_))));
+    }
+
+    #[tokio::test]
+    async fn the_servers_name_is_resolved_and_the_credential_kept() {
+        let secret = "EscYkP6FyA2W7DklTfVzJaXP4TJQ1UBe5fDeQcy12R8GdSq_RILACQ";
+        let text = format!("sumrate://localhost:7443,192.0.2.1:1?v=1&insecure=1#c={secret}");
+        let mut link: Link = text.parse().unwrap();
+        resolve_now(&mut link).await.unwrap();
+        assert!(link.servers().iter().all(|server| server.ip().is_some()));
+        assert!(link.servers().iter().any(|server| server.port == 1));
+        assert!(link.to_string_with_secret().ends_with(secret));
+    }
+}

@@ -1,0 +1,152 @@
+//! `sumrate run`.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sumrate_capture::preload::{PreloadError, install};
+use sumrate_capture::program::{ProgramError, find};
+use sumrate_preload::config::{Config, Net, VARIABLE};
+
+use super::CommandError;
+use crate::args::RunArgs;
+use crate::status::{ask, default_directory, find_sockets};
+
+/// Why a command was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// No `sumrate up` with a SOCKS5 proxy.
+    #[error(
+        "no `sumrate up` with a SOCKS5 proxy answers in {0}: start one, or name its proxy with --socks"
+    )]
+    NoDaemon(PathBuf),
+    /// Several.
+    #[error("several `sumrate up` run here; name one with --socket: {}", .0.join(", "))]
+    Ambiguous(Vec<String>),
+    /// The proxy has an IPv6 address.
+    #[error(
+        "the proxy on {0} cannot be used: the preload library speaks to a proxy on an IPv4 address of this machine, such as 127.0.0.1"
+    )]
+    Proxy(SocketAddr),
+    /// The program is missing, or out of reach.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The library has no place.
+    #[error(transparent)]
+    Preload(#[from] PreloadError),
+    /// The system does not start it.
+    #[error("cannot start {program}: {error}")]
+    Exec {
+        /// The program.
+        program: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+/// Becomes the command, with its connections led to a running `sumrate up`.
+///
+/// # Errors
+/// [`CommandError`]; otherwise this does not return.
+pub fn run(args: &RunArgs) -> Result<Infallible, CommandError> {
+    let (name, arguments) = args
+        .command
+        .split_first()
+        .ok_or_else(|| RunError::Program(ProgramError::NotFound(String::new())))?;
+    let program = find(name, std::env::var_os("PATH").as_deref()).map_err(RunError::Program)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let proxy = match args.socks {
+        Some(address) => address,
+        None => runtime.block_on(running_proxy(args.socket.as_deref()))?,
+    };
+    drop(runtime);
+    let installed = install(&places()).map_err(RunError::Preload)?;
+    let config = Config {
+        proxy: on_this_machine(proxy)?,
+        auth: args.socks_auth.as_ref().map(|auth| {
+            let (user, password) = auth.expose();
+            (user.as_bytes().to_vec(), password.as_bytes().to_vec())
+        }),
+        direct: args
+            .direct
+            .iter()
+            .map(|net| Net { address: net.network(), bits: net.prefix_len() })
+            .collect(),
+        names_at_exit: !args.local_names,
+        names: installed.names.to_str().map(str::to_owned),
+        strict: args.strict,
+    };
+    let mut preload = installed.library.into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    let error = Command::new(&program)
+        .arg0(name)
+        .args(arguments)
+        .env("LD_PRELOAD", preload)
+        .env(VARIABLE, config.to_string())
+        .exec();
+    Err(RunError::Exec { program, error }.into())
+}
+
+/// The SOCKS5 proxy of a client that runs here.
+async fn running_proxy(socket: Option<&Path>) -> Result<SocketAddr, CommandError> {
+    let directory = default_directory();
+    let sockets = match socket {
+        Some(socket) => vec![socket.to_owned()],
+        None => find_sockets(&directory),
+    };
+    let mut found = Vec::new();
+    for path in sockets {
+        match ask(&path).await {
+            Ok(report) => {
+                let socks = report.proxies.socks.and_then(|address| address.parse().ok());
+                found.extend(socks.map(|address: SocketAddr| (path, address)));
+            }
+            Err(error) if socket.is_some() => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+    match found.as_slice() {
+        [] => Err(RunError::NoDaemon(socket.map_or(directory, Path::to_owned)).into()),
+        [(_, address)] => Ok(*address),
+        several => {
+            let names = several.iter().map(|(path, _)| path.display().to_string());
+            Err(RunError::Ambiguous(names.collect()).into())
+        }
+    }
+}
+
+/// The proxy as it is reached from here.
+fn on_this_machine(proxy: SocketAddr) -> Result<SocketAddrV4, RunError> {
+    match proxy.ip().to_canonical() {
+        IpAddr::V4(any) if any.is_unspecified() => {
+            Ok(SocketAddrV4::new(Ipv4Addr::LOCALHOST, proxy.port()))
+        }
+        IpAddr::V4(address) => Ok(SocketAddrV4::new(address, proxy.port())),
+        IpAddr::V6(_) => Err(RunError::Proxy(proxy)),
+    }
+}
+
+/// Where the library may lie, best first.
+fn places() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache/sumrate"));
+    let fallback = PathBuf::from(format!("/tmp/sumrate-{}", nix::unistd::geteuid()));
+    std::iter::once(default_directory()).chain(home).chain([fallback]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_proxy_is_reached_over_ipv4() {
+        let reach = |text: &str| on_this_machine(text.parse().unwrap()).map(|a| a.to_string());
+        assert_eq!(reach("0.0.0.0:9").unwrap(), "127.0.0.1:9");
+        assert_eq!(reach("192.0.2.1:9").unwrap(), "192.0.2.1:9");
+        assert!(matches!(reach("[::1]:9"), Err(RunError::Proxy(_))));
+    }
+}

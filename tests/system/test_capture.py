@@ -1,0 +1,431 @@
+"""Whose connections of which programs are taken, and that nothing is left behind."""
+
+import dataclasses
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sumrate.lab.endpoints.sumrate import link_file_of, up
+from sumrate.lab.faults.bench import Bench
+from sumrate.lab.namespaces import Host, run
+from sumrate.lab.process import Process, ProcessFailedError
+from sumrate.lab.programs import program
+from sumrate.lab.scene import SERVICE_IP
+from tests.system.capture_scene import ONLY_TO, SERVICE_IP6, captured, fetch
+from tests.system.programs import MARK, NAME, run_prefix
+from tests.system.scenario import isolated, needs_sumrate
+
+pytestmark = [pytest.mark.system, needs_sumrate]
+
+needs_users = pytest.mark.skipif(
+    os.getuid() != 0, reason="without root there is one user, and no cgroup to make"
+)
+
+MODES = ("--redirect", "--tproxy", "--tun")
+NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+PATIENCE_S = 20.0
+CAP_NET_ADMIN = 1 << 12
+
+
+def network_state(host: Host) -> str:
+    """Everything that capturing could leave behind."""
+    questions = [
+        ["nft", "list", "ruleset"],
+        ["ip", "-4", "rule"],
+        ["ip", "-6", "rule"],
+        ["ip", "-4", "route", "show", "table", "all"],
+        ["ip", "-6", "route", "show", "table", "all"],
+        ["ip", "-o", "link"],
+    ]
+    said = "\n".join(host.run(question) for question in questions)
+    # The kernel's own entries come when an address has been found to be free.
+    return "\n".join(line for line in said.splitlines() if " table local " not in line)
+
+
+def wait_for_state(host: Host, wanted: str) -> None:
+    """The limit only ends a test that would hang."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := network_state(host)) != wanted:
+        assert time.monotonic() < deadline, f"left behind:\n{found}\ninstead of\n{wanted}"
+        time.sleep(0.05)
+
+
+def guardian_of(daemon: Process) -> int:
+    """The process that removes the rules."""
+    children = Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children").read_text(encoding="ascii")
+    (guardian,) = (int(pid) for pid in children.split())
+    return guardian
+
+
+def python(host: Host, code: str, *words: str, prefix: tuple[str, ...] = ()) -> str:
+    """What a Python program on the host prints, its error if it fails."""
+    argv = [*prefix, sys.executable, "-c", code, *words]
+    done = subprocess.run(host.command(argv), capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_carries_both_families_and_leaves_nothing_behind(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, first):
+            first.stop()
+            clean = network_state(built.client)
+            for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+                with up(built, mode, *ONLY_TO, name=f"up-{ending.name}") as daemon:
+                    assert network_state(built.client) != clean
+                    assert MARK in fetch(built), daemon.tail()
+                    assert MARK in fetch(built, url=f"http://[{SERVICE_IP6}]:8080/token.html")
+                    daemon.send_signal(ending)
+                    daemon.wait(PATIENCE_S)
+                    wait_for_state(built.client, clean)
+                    assert fetch(built) == "", "it is not taken any more"
+
+    isolated(scenario)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_killed_processes_left_is_removed_by_the_next(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, first):
+            first.stop()
+            clean = network_state(built.client)
+            with up(built, mode, *ONLY_TO, name="killed") as daemon:
+                os.kill(guardian_of(daemon), signal.SIGKILL)
+                daemon.kill()
+            assert network_state(built.client) != clean, "there is something to remove"
+            with up(built, mode, *ONLY_TO, name="next") as daemon:
+                assert MARK in fetch(built), daemon.tail()
+            wait_for_state(built.client, clean)
+
+    isolated(scenario)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_large_file_is_whole(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, mode, *ONLY_TO) as (built, daemon):
+            content = os.urandom(24 << 20)
+            (scratch / "www/large").write_bytes(content)
+            got = scratch / "got"
+            url = f"http://{SERVICE_IP}:8080/large"
+            argv = ["curl", "-sS", "--noproxy", "*", "--max-time", "60", "-o", str(got), url]
+            done = subprocess.run(built.client.command(argv), check=False)
+            assert done.returncode == 0, daemon.tail()
+            assert hashlib.sha256(got.read_bytes()).digest() == hashlib.sha256(content).digest()
+
+    isolated(scenario)
+
+
+@needs_users
+@pytest.mark.parametrize("mode", MODES)
+def test_of_one_user_only(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, mode, *ONLY_TO, "--only-user", "65534") as (built, daemon):
+            argv = [
+                *NOBODY,
+                "curl",
+                "-s",
+                "--max-time",
+                "8",
+                f"http://{SERVICE_IP}:8080/token.html",
+            ]
+            done = subprocess.run(
+                built.client.command(argv), capture_output=True, text=True, check=False
+            )
+            assert MARK in done.stdout, daemon.tail()
+            assert fetch(built) == "", "root's are left alone"
+
+    isolated(scenario)
+
+
+@needs_users
+@pytest.mark.parametrize("mode", MODES)
+def test_of_one_cgroup_only(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        # nft looks for cgroups here, whatever the machine has mounted.
+        run(["mount", "-t", "cgroup2", "none", "/sys/fs/cgroup"])
+        group = Path(f"/sys/fs/cgroup/sumrate-test-{mode.strip('-')}-{time.monotonic_ns()}")
+        group.mkdir()
+        try:
+            with captured(scratch, mode, *ONLY_TO, "--only-cgroup", str(group)) as (built, daemon):
+                enter = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$0" "$@"']
+                url = f"http://{SERVICE_IP}:8080/token.html"
+                argv = [*enter, "curl", "-s", "--max-time", "8", url]
+                done = subprocess.run(
+                    built.client.command(argv), capture_output=True, text=True, check=False
+                )
+                assert MARK in done.stdout, daemon.tail()
+                assert fetch(built) == "", "those outside are left alone"
+        finally:
+            group.rmdir()
+
+    isolated(scenario)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_not_to_an_exception(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, mode, *ONLY_TO, "--direct", SERVICE_IP) as (built, daemon):
+            assert fetch(built) == ""
+            six = fetch(built, url=f"http://[{SERVICE_IP6}]:8080/token.html")
+            assert MARK in six, daemon.tail()
+
+    isolated(scenario)
+
+
+RESOLVE = "import socket, sys; print(socket.getaddrinfo(sys.argv[1], 80)[0][4][0])"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_questions_to_name_servers(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, mode, *ONLY_TO, "--dns", SERVICE_IP) as (built, daemon):
+            assert python(built.client, RESOLVE, NAME).strip() == SERVICE_IP, daemon.tail()
+            assert "not known" in python(built.client, RESOLVE, "no-such.example")
+
+    isolated(scenario)
+
+
+DATAGRAM = """
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(10)
+s.connect((sys.argv[1], 4433))
+s.send(b"hello")
+s.recv(1)
+"""
+
+
+def test_a_device_refuses_other_datagrams_and_answers_questions_without_being_told_whom() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, "--tun", *ONLY_TO) as (built, daemon):
+            for address in (SERVICE_IP, SERVICE_IP6):
+                said = python(built.client, DATAGRAM, address)
+                assert "ConnectionRefusedError" in said, (said, daemon.tail())
+            # This machine's resolver is behind the server: questions go through the device.
+            assert python(built.client, RESOLVE, NAME).strip() == SERVICE_IP, daemon.tail()
+
+    isolated(scenario)
+
+
+REFUSED = """
+import socket, sys
+s = socket.create_connection((sys.argv[1], 9), timeout=None if len(sys.argv) > 2 else 10)
+s.sendall(b"x")
+print(s.recv(1))
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_refused_connection_is_reset(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, mode, *ONLY_TO) as (built, _daemon):
+            said = python(built.client, REFUSED, SERVICE_IP)
+            assert "ConnectionResetError" in said or "BrokenPipeError" in said, said
+
+    isolated(scenario)
+
+
+@needs_users
+@pytest.mark.parametrize("mode", MODES)
+def test_without_the_right_it_says_so(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, first):
+            first.stop()
+            link = scratch / "nobodys.link"
+            shutil.copy(link_file_of(built), link)
+            os.chown(link, 65534, 65534)
+            scratch.chmod(0o755)
+            binary = scratch / "sumrate"
+            shutil.copy(program("sumrate"), binary)
+            argv = [*NOBODY, str(binary), "up", f"@{link}", mode]
+            done = subprocess.run(
+                built.client.command(argv), capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 3, done
+            assert mode in done.stderr and "root" in done.stderr, done.stderr
+
+    isolated(scenario)
+
+
+@needs_users
+@pytest.mark.parametrize("mode", MODES)
+def test_as_another_user_it_keeps_one_right(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, first):
+            first.stop()
+            clean = network_state(built.client)
+            scratch.chmod(0o755)
+            folder = scratch / "nobodys"
+            folder.mkdir()
+            os.chown(folder, 65534, 65534)
+            own = dataclasses.replace(built, folder=folder)
+            link = link_file_of(built)
+            with up(own, mode, *ONLY_TO, "--user", "nobody", link_file=link) as daemon:
+                assert MARK in fetch(built), daemon.tail()
+                status = Path(f"/proc/{daemon.pid}/status").read_text(encoding="utf-8")
+                fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+                assert fields["Uid"].split() == ["65534"] * 4
+                assert int(fields["CapEff"], 16) == int(fields["CapPrm"], 16) == CAP_NET_ADMIN
+            wait_for_state(built.client, clean)
+
+    isolated(scenario)
+
+
+def test_a_gateway_takes_what_others_send() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, "--tproxy", "--gateway", *ONLY_TO) as (built, daemon):
+            lan = Host("lan")
+            wire = ["ip", "link", "add", "lan0", "netns", "lan", "type", "veth"]
+            run([*wire, "peer", "name", "lan0", "netns", built.client.name])
+            for host, address in ((lan, "10.9.0.2/24"), (built.client, "10.9.0.1/24")):
+                host.run(["ip", "address", "add", address, "dev", "lan0"])
+                host.run(["ip", "link", "set", "lan0", "up"])
+            lan.run(["ip", "route", "add", "default", "via", "10.9.0.1"])
+            argv = ["curl", "-s", "--max-time", "8", f"http://{SERVICE_IP}:8080/token.html"]
+            done = subprocess.run(lan.command(argv), capture_output=True, text=True, check=False)
+            assert MARK in done.stdout, daemon.tail()
+            lan.delete()
+
+    isolated(scenario)
+
+
+def test_own_connections_to_a_machine_that_takes_everything_go_on() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, "--tun") as (built, daemon):
+            page = scratch / "own"
+            page.mkdir()
+            (page / "token.html").write_text(MARK, encoding="utf-8")
+            web = [sys.executable, "-m", "http.server", "--directory", str(page), "--bind"]
+            wifi = built.links[0]
+            server = Process(
+                [*web, wifi.client_ip, "8088"], log=scratch / "own.log", host=built.client
+            )
+            with server:
+                url = f"http://{wifi.client_ip}:8088/token.html"
+                argv = ["curl", "-s", "--retry-connrefused", "--retry", "9", "--retry-delay", "1"]
+                # From an address that is on no link: only the default route leads back to it.
+                built.client.run(["ip", "route", "replace", "default", "via", wifi.server_ip])
+                built.server.run(["ip", "address", "add", "192.0.2.7/32", "dev", "lo"])
+                argv += ["--interface", "192.0.2.7", url]
+                assert MARK in built.server.run(argv), daemon.tail()
+
+    isolated(scenario)
+
+
+PEER = """
+import os, socket, sys
+host, port = sys.argv[1], int(sys.argv[2])
+def go(label, blocking, protocol=0):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    s = socket.socket(family, socket.SOCK_STREAM, protocol)
+    s.settimeout(None if blocking else 20)
+    s.connect((host, port))
+    copy = s.dup()
+    s.sendall(b"GET /token.html HTTP/1.0\\r\\n\\r\\n")
+    text = b""
+    while part := s.recv(4096):
+        text += part
+    print(label, copy.getpeername()[:2] == (host, port), MARK.encode() in text)
+MARK = sys.argv[3]
+go("blocking", True)
+go("not blocking", False)
+if os.path.exists("/proc/sys/net/mptcp/enabled"):
+    go("MPTCP", True, 262)
+else:
+    print("MPTCP True True")
+if os.fork() == 0:
+    go("child", True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_run_keeps_addresses_truthful_and_follows_children() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, daemon):
+            prefix = run_prefix(scratch)
+            for host in (SERVICE_IP, SERVICE_IP6):
+                said = python(built.client, PEER, host, "8080", MARK, prefix=prefix)
+                lines = sorted(said.strip().splitlines())
+                expected = [
+                    f"{label} True True" for label in ("MPTCP", "blocking", "child", "not blocking")
+                ]
+                assert lines == expected, (said, daemon.tail())
+            said = python(built.client, REFUSED, SERVICE_IP, "blocking", prefix=prefix)
+            assert "ConnectionRefusedError" in said, "a blocking program learns the reason"
+            said = python(built.client, REFUSED, SERVICE_IP, prefix=prefix)
+            assert "ConnectionResetError" in said or "BrokenPipeError" in said, said
+
+    isolated(scenario)
+
+
+def test_run_with_a_password_and_with_names_of_this_machine() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, "--socks-auth", "me:secret") as (built, daemon):
+            run = [str(program("sumrate")), "run", "--socks", "127.0.0.1:1080"]
+            right = (*run, "--socks-auth", "me:secret", "--")
+            said = python(built.client, PEER, SERVICE_IP, "8080", MARK, prefix=right)
+            assert said.count("True True") == 4, (said, daemon.tail())
+            wrong = (*run, "--")
+            said = python(built.client, PEER, SERVICE_IP, "8080", MARK, prefix=wrong)
+            assert "PermissionError" in said and "True" not in said, said
+            reach = f"import socket; socket.create_connection(('{NAME}', 8080)); print('reached')"
+            assert "reached" in python(built.client, reach, prefix=right)
+            local = (*run, "--socks-auth", "me:secret", "--local-names", "--")
+            assert "gaierror" in python(built.client, reach, prefix=local)
+
+    isolated(scenario)
+
+
+def sumrate_run(built: Bench, *words: str) -> subprocess.CompletedProcess[str]:
+    binary = str(program("sumrate"))
+    socket = ("--socket", str(built.folder / "up.sock"))
+    argv = built.client.command([binary, "run", *socket, *words])
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def test_run_says_what_it_cannot_reach() -> None:
+    static = Path("/bin/busybox-static")
+    candidates = [Path("/bin/busybox"), static, Path("/usr/sbin/ldconfig"), Path("/sbin/ldconfig")]
+
+    def scenario(scratch: Path) -> None:
+        found = next((path for path in candidates if path.exists() and _is_static(path)), None)
+        assert found, "every Debian machine has a static ldconfig"
+        with captured(scratch) as (built, _daemon):
+            refused = sumrate_run(built, "--", str(found))
+            assert refused.returncode == 2, refused
+            assert "is statically linked" in refused.stderr, refused.stderr
+            command = f"{found} --version; echo went on"
+            said = sumrate_run(built, "--", "sh", "-c", command)
+            assert "do not go through Sumrate" in said.stderr and "went on" in said.stdout, said
+            strict = sumrate_run(built, "--strict", "--", "sh", "-c", command)
+            assert "not started" in strict.stderr and "ldconfig (" not in strict.stdout, strict
+            assert sumrate_run(built, "--", "no-such-program").returncode == 1
+            assert sumrate_run(built, "--", "sh", "-c", "exit 7").returncode == 7
+
+    isolated(scenario)
+
+
+def _is_static(path: Path) -> bool:
+    head = path.read_bytes()[:4096]
+    return head.startswith(b"\x7fELF") and b"ld-linux" not in head and b"/lib64/ld" not in head
+
+
+def test_a_daemon_that_cannot_make_rules_ends() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, first):
+            first.stop()
+            clean = network_state(built.client)
+            with pytest.raises(ProcessFailedError, match="the rules cannot be made"):
+                up(built, "--redirect", "--only-cgroup", "no/such/cgroup", name="bad")
+            wait_for_state(built.client, clean)
+
+    isolated(scenario)
