@@ -3,10 +3,12 @@
 //! In the order in which data meets them: `args` is what the user wrote, `commands` what is done with
 //! it; a connection comes in through `proxy`, travels on a stream of a `tunnel` (behind which
 //! `session` puts the transport) after a word of the `service` protocol, and leaves through `exit`;
-//! `relay` copies its bytes on both ends. `bench` measures, `status` tells.
+//! `relay` copies its bytes on both ends, `classes` says how urgent they are. `bench` measures, `status`
+//! tells.
 
 pub mod args;
 pub mod bench;
+pub mod classes;
 pub mod commands;
 pub mod exit;
 #[cfg(feature = "fuzzing")]

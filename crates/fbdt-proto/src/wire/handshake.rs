@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::cursor::Cursor;
-use super::{VERSION, WireError};
+use super::{MESSAGE_VERSION, VERSION, WireError};
 use crate::config::Limits;
 use crate::units::PathId;
 
@@ -249,7 +249,7 @@ fn cut(text: &str, max: usize) -> &[u8] {
 /// The version stands first in a Hello of every version, and says whether the rest can be read.
 fn version(cursor: &mut Cursor<'_>) -> Result<u16, WireError> {
     match cursor.u16()? {
-        VERSION => Ok(VERSION),
+        known @ (VERSION | MESSAGE_VERSION) => Ok(known),
         other => Err(WireError::Version(other)),
     }
 }

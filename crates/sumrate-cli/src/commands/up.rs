@@ -11,6 +11,7 @@ use super::keep::{Outage, keep_session};
 use super::serve::optional;
 use super::{CommandError, SetupError, dial, setup};
 use crate::args::{ProxyAddress, UpArgs};
+use crate::classes::ClassRules;
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::output;
 use crate::proxy::{Proxy, ProxyKind};
@@ -90,7 +91,9 @@ fn proxy(
     }
     let listener = setup::listen(name, address, congestion_control)?;
     let auth = args.socks_auth.clone().map(Arc::new);
-    Ok(Some(Proxy::new(kind, listener, auth, args.max_connections)))
+    let rules = ClassRules::new(args.class_rule.clone());
+    let proxy = Proxy::new(kind, listener, auth, args.max_connections);
+    Ok(Some(proxy.with_class_rules(rules)))
 }
 
 fn address(proxy: Option<&Proxy>) -> std::io::Result<Option<String>> {

@@ -1,5 +1,6 @@
 //! The local proxies of `sumrate up`: SOCKS5 and HTTP CONNECT, each connection on a stream of its own.
 
+mod associate;
 mod connect;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -7,5 +8,5 @@ mod http;
 mod server;
 mod socks5;
 
-pub use connect::{ConnectFailure, connect_through};
+pub use connect::{ConnectFailure, connect_as, connect_through};
 pub use server::{Proxy, ProxyKind};

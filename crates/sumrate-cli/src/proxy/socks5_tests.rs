@@ -11,7 +11,7 @@ fn run(
     input: &[u8],
     auth: Option<&ProxyAuth>,
     step: usize,
-) -> (Result<Target, SocksError>, Vec<u8>, Vec<u8>) {
+) -> (Result<Request, SocksError>, Vec<u8>, Vec<u8>) {
     block_on(async {
         let (mut client, mut server) = tokio::io::duplex(4096);
         let input = input.to_vec();
@@ -37,8 +37,8 @@ fn run(
     })
 }
 
-fn target(host: &str, port: u16) -> Target {
-    Target { host: host.to_owned(), port }
+fn target(host: &str, port: u16) -> Request {
+    Request::connect(Target { host: host.to_owned(), port })
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod socket;
 mod table;
 
 pub use report::{
-    DelayReport, OutageReport, PathReport, ProxyReport, RedundantReport, STATUS_SCHEMA,
+    ClassReport, DelayReport, MessageReport, OutageReport, PathReport, ProxyReport, RedundantReport, STATUS_SCHEMA,
     SessionReport, StatusReport, StreamReport,
 };
 pub use socket::{SocketError, StatusSocket, ask, default_directory, find_sockets};
