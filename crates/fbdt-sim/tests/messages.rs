@@ -21,7 +21,8 @@ fn lte() -> LinkParameters {
 }
 
 fn simulation(links: Vec<LinkParameters>) -> Simulation {
-    let mut simulation = Simulation::new(Scenario { log: false, ..Scenario::new(3, links) }).unwrap();
+    let mut simulation =
+        Simulation::new(Scenario { log: false, ..Scenario::new(3, links) }).unwrap();
     simulation.run(MS * 500).unwrap();
     simulation
 }

@@ -60,6 +60,7 @@ pub use fbdt_proto::stats::WhyIdle;
 pub use fbdt_proto::wire::handshake::RefuseCode;
 pub use fbdt_proto::{
     Budget, Class, ClassStats, CloseReason, Config, ConfigError, Delivery, Direction, Health,
-    Importance, Limits, MessageError, MessageOptions, MessageStats, OpenError, PathId, PathStats, Priority, Redundancy, Role, SchedulerKind, SessionStats, SharedBottleneck,
-    StreamError, StreamId, StreamStats, WindowMode,
+    Importance, Limits, MessageError, MessageOptions, MessageStats, OpenError, PathId, PathStats,
+    Priority, Redundancy, Role, SchedulerKind, SessionStats, SharedBottleneck, StreamError,
+    StreamId, StreamStats, WindowMode,
 };

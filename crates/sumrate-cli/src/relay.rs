@@ -49,7 +49,8 @@ pub async fn relay<S: TunnelStream>(
         }
         copy(&mut connection_in, &mut stream_out, allowance, watch.as_mut()).await
     };
-    let result = tokio::try_join!(copy(&mut stream_in, &mut connection_out, allowance, None), outward);
+    let result =
+        tokio::try_join!(copy(&mut stream_in, &mut connection_out, allowance, None), outward);
     match result {
         Ok((to_connection, to_stream)) => Ok(Relayed { to_connection, to_stream }),
         Err(error) => {
@@ -112,10 +113,9 @@ mod tests {
     async fn both_directions_and_half_close() {
         let (mut application, inner) = connection_pair().await;
         let (stream, mut far) = tokio::io::duplex(1 << 20);
-        let task =
-            tokio::spawn(
-                async move { relay(stream, inner, b"early ", &Allowance::default(), None).await },
-            );
+        let task = tokio::spawn(async move {
+            relay(stream, inner, b"early ", &Allowance::default(), None).await
+        });
         application.write_all(b"request").await.unwrap();
         application.shutdown().await.unwrap();
         let mut request = Vec::new();
@@ -139,7 +139,9 @@ mod tests {
         let (mut application, inner) = connection_pair().await;
         let (stream, far) = tokio::io::duplex(1024);
         let task =
-            tokio::spawn(async move { relay(stream, inner, b"", &Allowance::default(), None).await });
+            tokio::spawn(
+                async move { relay(stream, inner, b"", &Allowance::default(), None).await },
+            );
         drop(far);
         // Writing into the closed pipe fails, which must not look like a clean end.
         let mut buffer = [0; 1];

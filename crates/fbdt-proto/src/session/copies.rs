@@ -46,7 +46,6 @@ impl Occasion {
     }
 }
 
-
 /// A chunk that may be copied: whose, which, and its first open part.
 struct Candidate {
     owner: usize,
@@ -183,8 +182,7 @@ impl Session {
         let stream = self.streams.get(&space.stream())?;
         let gap = stream.owed(space, chunk.copied.max(chunk.range.start)..chunk.range.end)?;
         // A message is late by itself, whatever lies below it.
-        let ahead =
-            if space.is_message_space() { 0 } else { gap.start - stream.send.cumulative() };
+        let ahead = if space.is_message_space() { 0 } else { gap.start - stream.send.cumulative() };
         let urgency = (space != StreamId::CONTROL, stream.send.class, ahead);
         Some(Candidate { owner, chunk: index, space, gap, urgency })
     }

@@ -52,8 +52,7 @@ impl Session {
     /// Memory held for receiving by all streams together, in bytes.
     #[must_use]
     pub fn receive_memory(&self) -> u64 {
-        let messages =
-            |s: &Stream| s.messages.as_ref().map_or(0, |channel| channel.input.memory());
+        let messages = |s: &Stream| s.messages.as_ref().map_or(0, |channel| channel.input.memory());
         self.streams.values().map(|s| s.receive.assembler().memory() + messages(s)).sum()
     }
 

@@ -306,7 +306,11 @@ impl SendMessages {
         let highest = ack.ranges.last().map_or(0, |range| range.end).max(ack.cumulative);
         if highest > self.next {
             let sent = self.next;
-            return Err(SessionError::Acknowledgement { stream: ack.stream, offset: highest, sent });
+            return Err(SessionError::Acknowledgement {
+                stream: ack.stream,
+                offset: highest,
+                sent,
+            });
         }
         let before = (self.cumulative, self.acked.total(), self.limit);
         self.limit = self.limit.max(ack.limit);
@@ -434,7 +438,11 @@ mod tests {
     fn f16_what_expires_on_its_way_becomes_a_gap() {
         let mut m = SendMessages::new();
         for _ in 0..4 {
-            m.push(at(0), Bytes::from_static(b"abcd"), with(Importance::Normal, Delivery::Reliable, Some(9)));
+            m.push(
+                at(0),
+                Bytes::from_static(b"abcd"),
+                with(Importance::Normal, Delivery::Reliable, Some(9)),
+            );
         }
         m.push(at(0), Bytes::from_static(b"last"), MessageOptions::default());
         while m.take().is_some() {}
@@ -460,7 +468,11 @@ mod tests {
     #[test]
     fn f16_the_best_effort_are_sent_once() {
         let mut m = SendMessages::new();
-        m.push(at(0), Bytes::from_static(b""), with(Importance::Normal, Delivery::BestEffort, None));
+        m.push(
+            at(0),
+            Bytes::from_static(b""),
+            with(Importance::Normal, Delivery::BestEffort, None),
+        );
         let range = m.take().unwrap();
         assert_eq!(range, 0..MESSAGE_OVERHEAD, "an empty message is one too");
         assert_eq!((m.may_copy(0), m.is_repaired(0)), (None, false));
@@ -480,7 +492,8 @@ mod tests {
         let more = AckFrame { limit: 64 << 10, ..ack(0, vec![]) };
         assert_eq!(m.acknowledge(&more), Ok(true));
         assert!(m.take().is_some());
-        let count = (0..100).take_while(|_| m.push(at(0), large.clone(), MessageOptions::default()));
+        let count =
+            (0..100).take_while(|_| m.push(at(0), large.clone(), MessageOptions::default()));
         assert_eq!(count.count(), 12, "256 KiB");
         assert!(m.writer_blocked);
         assert!(m.acknowledge(&ack(1 << 20, vec![])).is_err());

@@ -210,7 +210,10 @@ impl Greeter {
 async fn turn_away(connection: Connection, error: WireError) -> Result<(), HandshakeError> {
     match error {
         WireError::Version(version) => {
-            tracing::info!(version, "a client is refused: this server speaks wire versions 1 and 2");
+            tracing::info!(
+                version,
+                "a client is refused: this server speaks wire versions 1 and 2"
+            );
             refuse(connection, VERSION).await
         }
         WireError::Field { kind, .. } if HandshakeMessage::is_request(kind) => {

@@ -7,8 +7,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{Ticketer, cipher_suite, default_provider};
 use rustls::{ClientConfig, Error, ServerConfig};
 
-use super::protocols;
 use super::pinned::PinnedKey;
+use super::protocols;
 use crate::identity::{KeyFingerprint, ServerKey};
 
 /// Tickets that the server hands out on each connection, and that a client keeps: a redial uses

@@ -24,5 +24,4 @@ fn protocols() -> Vec<Vec<u8>> {
 }
 
 /// What both ends say when there is no such version.
-pub(crate) const NO_COMMON_VERSION: &str =
-    "the peer speaks no version of FBDT that this program does (fbdt/2, fbdt/1); update the older side";
+pub(crate) const NO_COMMON_VERSION: &str = "the peer speaks no version of FBDT that this program does (fbdt/2, fbdt/1); update the older side";

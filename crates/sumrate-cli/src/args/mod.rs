@@ -10,7 +10,7 @@ mod serve;
 mod status;
 mod up;
 
-pub use bench::BenchArgs;
+pub use bench::{BenchArgs, DeliveryArg};
 pub use cc::{CcAction, CcArgs};
 pub use credential::{CredentialAction, CredentialArgs};
 pub use listen::{ProxyAddress, ProxyAuth, ProxyAuthError};

@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn f11_regular_segments_are_streaming() {
-        let segment = || [(4000, 64 << 10)].into_iter().chain(std::iter::repeat_n((1, 64 << 10), 9));
+        let segment =
+            || [(4000, 64 << 10)].into_iter().chain(std::iter::repeat_n((1, 64 << 10), 9));
         let found = classes((0..5).flat_map(|_| segment()));
         assert_eq!(found, [Class::Streaming]);
         let rest = (0..4).flat_map(|_| segment()).chain([(60_000, 300)]);

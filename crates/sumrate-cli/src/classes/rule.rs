@@ -30,9 +30,7 @@ pub enum ClassRuleError {
     )]
     Form(String),
     /// No such class.
-    #[error(
-        "`{0}` is no class; there are conversational, interactive, streaming and background"
-    )]
+    #[error("`{0}` is no class; there are conversational, interactive, streaming and background")]
     Class(String),
 }
 
@@ -129,9 +127,16 @@ mod tests {
 
     #[test]
     fn what_is_no_rule_is_refused_with_advice() {
-        for bad in ["", "=background", "22", "0=background", "70000=streaming", ".=streaming",
-            "a b=streaming", "a/8=streaming"]
-        {
+        for bad in [
+            "",
+            "=background",
+            "22",
+            "0=background",
+            "70000=streaming",
+            ".=streaming",
+            "a b=streaming",
+            "a/8=streaming",
+        ] {
             let said = bad.parse::<ClassRule>().unwrap_err().to_string();
             assert!(said.contains("PORT=CLASS"), "{bad}: {said}");
         }

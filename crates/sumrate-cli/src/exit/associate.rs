@@ -194,10 +194,7 @@ impl<R: Resolver + Clone + 'static> Association<R> {
     }
 }
 
-async fn receive(
-    socket: Option<&UdpSocket>,
-    buffer: &mut [u8],
-) -> io::Result<(usize, SocketAddr)> {
+async fn receive(socket: Option<&UdpSocket>, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
     match socket {
         Some(socket) => socket.recv_from(buffer).await,
         None => std::future::pending().await,

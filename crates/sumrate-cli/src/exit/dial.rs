@@ -112,7 +112,8 @@ impl<R: Resolver> Dialer<R> {
         allowance: &Allowance,
     ) -> Result<SocketAddr, DialError> {
         let found = self.permitted(resolve(&self.resolver, host, port).await?, allowance)?;
-        let canonical = |target: &SocketAddr| SocketAddr::new(target.ip().to_canonical(), target.port());
+        let canonical =
+            |target: &SocketAddr| SocketAddr::new(target.ip().to_canonical(), target.port());
         // An IPv4 socket reaches more than IPv6 ones do on many hosts.
         let four = found.iter().map(canonical).find(SocketAddr::is_ipv4);
         four.or(found.first().map(canonical))

@@ -15,9 +15,7 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use super::socks5::{self, Reply};
 use crate::classes::{ClassRules, DatagramGuess};
-use crate::service::{
-    Answer, AssociateRequest, Datagram, Request, read_answer, write_request,
-};
+use crate::service::{Answer, AssociateRequest, Datagram, Request, read_answer, write_request};
 use crate::tunnel::{Tunnel, TunnelStream, Use};
 
 /// Bytes in front of the address: two reserved ones and the fragment's number.
@@ -107,7 +105,8 @@ impl Sender<'_> {
         client: &mut TcpStream,
         mut stream: S,
     ) -> Result<(), AssociateError> {
-        let (mut datagram, mut word) = (vec![0; DATAGRAM_MAX], [0; 256]);
+        let mut datagram = vec![0; DATAGRAM_MAX];
+        let (mut word, mut answer) = ([0; 256], [0; 256]);
         let (mut guess, mut known) = (DatagramGuess::default(), false);
         loop {
             tokio::select! {
@@ -126,10 +125,10 @@ impl Sender<'_> {
                 }
                 message = self.messages.receive() => {
                     let message = message.map_err(io::Error::other)?;
-                    let answer = [&[0; PREFIX][..], &message].concat();
+                    let packet = [&[0; PREFIX][..], &message].concat();
                     // What the client does not take is lost, as datagrams are.
                     if self.port != 0 {
-                        let _ = self.socket.send_to(&answer, (self.peer, self.port)).await;
+                        let _ = self.socket.send_to(&packet, (self.peer, self.port)).await;
                     }
                 }
                 // It says nothing more on its connection; the association ends with it.
@@ -137,7 +136,7 @@ impl Sender<'_> {
                     return Ok(());
                 },
                 // Nor does the server on its stream.
-                read = stream.read(&mut word) => if matches!(read, Ok(0) | Err(_)) {
+                read = stream.read(&mut answer) => if matches!(read, Ok(0) | Err(_)) {
                     return Ok(());
                 },
             }

@@ -8,5 +8,7 @@ mod http;
 mod server;
 mod socks5;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use associate::message_of;
 pub use connect::{ConnectFailure, connect_as, connect_through};
 pub use server::{Proxy, ProxyKind};

@@ -122,10 +122,12 @@ async fn serve<T: Tunnel>(
     };
     let guess = class.is_none().then(Guess::default);
     match (connected, told) {
-        (Ok(stream), Ok(())) => match relay(stream, client, &early, &Allowance::default(), guess).await {
-            Ok(relayed) => tracing::debug!(host, port, ?relayed, "a connection ended"),
-            Err(error) => tracing::debug!(host, port, %error, "a connection failed"),
-        },
+        (Ok(stream), Ok(())) => {
+            match relay(stream, client, &early, &Allowance::default(), guess).await {
+                Ok(relayed) => tracing::debug!(host, port, ?relayed, "a connection ended"),
+                Err(error) => tracing::debug!(host, port, %error, "a connection failed"),
+            }
+        }
         (Err(failure), _) => tracing::info!(host, port, %failure, "no connection"),
         (Ok(_), Err(error)) => tracing::debug!(host, port, %error, "the client went away"),
     }
