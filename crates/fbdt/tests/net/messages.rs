@@ -107,7 +107,7 @@ async fn f16_a_session_of_the_first_version_has_none() {
 }
 
 #[tokio::test]
-async fn f16_old_messages_are_dropped_while_no_path_is_up() {
+async fn f16_messages_whose_time_is_over_are_not_sent() {
     let (_world, client, server) = pair(Mode::Tls).await;
     let (here, _there) = stream(&client, &server).await;
     let messages = here.messages().unwrap();
