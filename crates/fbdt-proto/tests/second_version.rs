@@ -1,6 +1,6 @@
 //! What wire version 2 adds, byte by byte, as its first release wrote it. Like those of version 1,
 //! these bytes are never changed.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::single_range_in_vec_init)]
 
 use std::time::Duration;
 
