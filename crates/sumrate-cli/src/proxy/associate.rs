@@ -23,7 +23,7 @@ const PREFIX: usize = 3;
 /// Largest datagram, in bytes.
 const DATAGRAM_MAX: usize = 65_535;
 /// A datagram that is older than this is worth nothing any more.
-pub(super) const LIFETIME: Duration = Duration::from_secs(1);
+const LIFETIME: Duration = Duration::from_secs(1);
 /// Longest time for the exit's answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 
@@ -171,7 +171,7 @@ impl Sender<'_> {
 
 /// What of a client's datagram travels: all behind the prefix. Fragments are dropped, as RFC 1928
 /// allows, and what is too long for a message.
-pub(super) fn message_of(datagram: &[u8], longest: usize) -> Option<&[u8]> {
+pub(crate) fn message_of(datagram: &[u8], longest: usize) -> Option<&[u8]> {
     let (&[_, _, fragment], message) = datagram.split_first_chunk::<PREFIX>()?;
     (fragment == 0 && message.len() <= longest && Datagram::parse(message).is_ok())
         .then_some(message)
