@@ -53,7 +53,7 @@ class Dependency(NamedTuple):
 PROTO_DEPENDENCIES = {"bytes", "libm", "thiserror"}
 
 MODULES = (
-    ("time", "units", "ranges", "histogram"),
+    ("time", "units", "ranges", "histogram", "message"),
     ("config", "wire"),
     ("error",),
     ("path", "stats"),

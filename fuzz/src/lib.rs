@@ -9,16 +9,17 @@ use std::time::Duration;
 use fbdt_proto::wire::handshake::HandshakeMessage;
 use fbdt_proto::wire::{ControlMessage, FrameDecoder, Outgoing};
 use fbdt_proto::{
-    Class, Config, Event, Frame, Instant, Limits, PathId, Role, Session, StreamId, SubflowSample,
+    Class, Config, Event, Frame, Instant, Limits, MessageOptions, PathId, Role, Session, StreamId,
+    SubflowSample,
 };
 use fbdt_sim::soak::{Plan, run_plan};
-pub use sumrate_cli::fuzzing::{http, service, socks5};
+pub use sumrate_cli::fuzzing::{datagram, http, service, socks5};
 
 /// One fuzz target.
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("frame_decoder", frame_decoder),
     ("control_message", control_message),
     ("handshake", handshake),
@@ -27,6 +28,7 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("socks5", socks5),
     ("http", http),
     ("service", service),
+    ("datagram", datagram),
     ("join_link", join_link),
     ("trace", trace),
     ("link_config", link_config),
@@ -111,7 +113,8 @@ pub fn session_input(data: &[u8]) {
     };
     let config = Config { limits, max_stream_window: 64 << 10, ..Config::default() };
     let mut now = Instant::from_nanos(1_000_000_000);
-    let mut session = Session::new(now, role, config, limits).expect("a valid configuration");
+    let session = Session::new(now, role, config, limits).expect("a valid configuration");
+    let mut session = session.with_messages();
     let subflows = [0, 1].map(|path| session.subflow_up(now, PathId(path), "path"));
     let sample = SubflowSample {
         srtt: Duration::from_millis(4),
@@ -124,6 +127,7 @@ pub fn session_input(data: &[u8]) {
     for class in Class::ALL {
         if let Ok(id) = session.open_stream(now, class) {
             let _ = session.write(now, id, &[7; 5000]);
+            let _ = session.send_message(now, id, vec![8; 300].into(), MessageOptions::default());
         }
     }
     let reading = how & 2 == 0;
@@ -136,10 +140,12 @@ pub fn session_input(data: &[u8]) {
         session.handle_timeout(now);
         drain(&mut session, now, &subflows);
         while let Some(event) = session.poll_event() {
-            if let Event::StreamOpened(id) | Event::Readable(id) = event
+            if let Event::StreamOpened(id) | Event::Readable(id) | Event::MessageReadable(id) =
+                event
                 && reading
             {
                 while let Ok(Some(_)) = session.read(now, id, usize::MAX) {}
+                while session.read_message(now, id).is_ok() {}
             }
         }
         // Beside the window: the control stream's own and what pieces cost.

@@ -60,6 +60,14 @@ pub enum SessionError {
         /// Pieces held.
         count: usize,
     },
+    /// A message, or a gap, that lies across others or nowhere.
+    #[error("stream {}: a message at offset {offset} that cannot be", stream.stream())]
+    Message {
+        /// The stream's message space.
+        stream: StreamId,
+        /// Where it should lie.
+        offset: u64,
+    },
     /// A control message that makes no sense here.
     #[error("control message refused: {0}")]
     Control(&'static str),
@@ -79,6 +87,7 @@ impl SessionError {
             Self::FinalSize { .. } => close_code::FINAL_SIZE,
             Self::Acknowledgement { .. } => close_code::ACKNOWLEDGEMENT,
             Self::Fragments { .. } => close_code::FRAGMENTS,
+            Self::Message { .. } => close_code::MESSAGE,
             Self::Control(_) => close_code::CONTROL,
             Self::UnknownSubflow(_) => close_code::INTERNAL,
         }
@@ -105,6 +114,8 @@ pub mod close_code {
     pub const FRAGMENTS: u32 = 7;
     /// Malformed or misplaced control message.
     pub const CONTROL: u32 = 8;
+    /// A message that cannot be.
+    pub const MESSAGE: u32 = 9;
     /// Codes from here on are the application's.
     pub const APPLICATION: u32 = 0x100;
 }
@@ -145,6 +156,28 @@ pub enum OpenError {
     /// The peer allows no more streams now; wait for one to end.
     #[error("the peer allows {0} streams and all are open; wait until one ends")]
     Limit(u64),
+}
+
+/// A message could not be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// The peer speaks a version of the wire format that has none.
+    #[error("the other end knows no messages (wire version 1); update it, or use a stream")]
+    Unavailable,
+    /// It is longer than the peer takes.
+    #[error("a message of {size} bytes is longer than the {limit} that the other end takes")]
+    TooLong {
+        /// Its size.
+        size: usize,
+        /// The longest that the peer takes.
+        limit: u32,
+    },
+    /// Too much waits already: wait for the event.
+    #[error("not now: wait for the stream's event")]
+    Blocked,
+    /// The stream is over.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
 }
 
 /// A stream could not be read or written.

@@ -13,6 +13,10 @@ pub enum Event {
     Readable(StreamId),
     /// The stream has room, or an error, for a writer that was blocked.
     Writable(StreamId),
+    /// The stream has a message to read.
+    MessageReadable(StreamId),
+    /// The stream has room for a sender of messages that was blocked.
+    MessageWritable(StreamId),
     /// The peer gave up sending on the stream.
     StreamReset {
         /// The stream.

@@ -40,20 +40,22 @@ pub mod config;
 pub mod error;
 pub mod event;
 pub mod histogram;
+pub mod message;
 pub mod ranges;
 pub mod stats;
 pub mod time;
 pub mod units;
 
 pub use config::{
-    CommitRule, Config, ConfigError, Limits, Redundancy, SchedulerKind, SharedBottleneck,
+    Budget, CommitRule, Config, ConfigError, Limits, Redundancy, SchedulerKind, SharedBottleneck,
     WindowMode,
 };
-pub use error::{CloseReason, OpenError, SessionError, StreamError};
+pub use error::{CloseReason, MessageError, OpenError, SessionError, StreamError};
 pub use event::Event;
+pub use message::{Delivery, Importance, MessageOptions};
 pub use path::{Health, SubflowSample};
 pub use session::Session;
-pub use stats::{PathStats, SessionStats, StreamStats};
+pub use stats::{ClassStats, MessageStats, PathStats, SessionStats, StreamStats};
 pub use time::Instant;
 pub use units::{Class, Direction, PathId, Priority, Role, StreamId, SubflowId};
 pub use wire::Frame;

@@ -142,6 +142,53 @@ pub struct StreamStats {
     pub send_limit: u64,
     /// Open transmission windows.
     pub open_windows: usize,
+    /// Its messages (F16).
+    pub messages: MessageStats,
+}
+
+/// What became of messages (F16).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageStats {
+    /// Given to a path, each once.
+    pub sent: u64,
+    /// Acknowledged by the peer.
+    pub acknowledged: u64,
+    /// Dropped at this end: their time was over, or their stream.
+    pub dropped: u64,
+    /// Received, each once.
+    pub received: u64,
+    /// Received a second time.
+    pub duplicate: u64,
+}
+
+/// What one class has cost and carried (F11), streams' bytes and messages together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassStats {
+    /// The class.
+    pub class: Class,
+    /// Streams of it that are open now.
+    pub streams: u64,
+    /// Bytes sent for the first time.
+    pub new_bytes: u64,
+    /// Copies that a path sent by choice: of overdue bytes, and where it had nothing better to do.
+    /// The class's budget bounds them.
+    pub chosen_bytes: u64,
+    /// Bytes sent again because their path was lost or suspect.
+    pub repaired_bytes: u64,
+    /// Copies that the scheduler's own rule asks for.
+    pub scheduled_bytes: u64,
+    /// Bytes received, each once.
+    pub received_bytes: u64,
+    /// Bytes received a second time.
+    pub duplicate_bytes: u64,
+}
+
+impl ClassStats {
+    /// Bytes sent a second time, for whatever reason.
+    #[must_use]
+    pub const fn redundant_bytes(&self) -> u64 {
+        self.chosen_bytes + self.repaired_bytes + self.scheduled_bytes
+    }
 }
 
 /// A session.
@@ -151,6 +198,10 @@ pub struct SessionStats {
     pub paths: Vec<PathStats>,
     /// Every open stream, by number.
     pub streams: Vec<StreamStats>,
+    /// Every class, in the order of [`Class::ALL`].
+    pub classes: [ClassStats; Class::ALL.len()],
+    /// All messages, also of streams that are over.
+    pub messages: MessageStats,
     /// Streams opened so far, by this end and by the peer.
     pub opened: (u64, u64),
     /// Stream bytes sent for the first time.

@@ -23,6 +23,21 @@ impl StreamId {
     /// The stream on which the two sessions talk to each other.
     pub const CONTROL: Self = Self(0);
 
+    /// Set in the name of a stream's message space (F16).
+    pub const MESSAGES: u32 = 1 << 31;
+
+    /// Whether this names a stream's message space.
+    #[must_use]
+    pub const fn is_message_space(self) -> bool {
+        self.0 & Self::MESSAGES != 0
+    }
+
+    /// The stream that a message space belongs to; a stream itself otherwise.
+    #[must_use]
+    pub const fn stream(self) -> Self {
+        Self(self.0 & !Self::MESSAGES)
+    }
+
     /// How many streams of the same opener come before this one.
     #[must_use]
     pub const fn index(self) -> u64 {
@@ -36,7 +51,8 @@ impl StreamId {
             Role::Client => 1,
             Role::Server => 2,
         };
-        u32::try_from(index.checked_mul(2)?.checked_add(first)?).ok().map(Self)
+        let id = u32::try_from(index.checked_mul(2)?.checked_add(first)?).ok().map(Self)?;
+        (!id.is_message_space()).then_some(id)
     }
 
     /// Who opens a stream with this number; `None` for the control stream.
@@ -110,6 +126,23 @@ impl Class {
             Self::Streaming => 2,
             Self::Background => 3,
         }
+    }
+
+    /// The name used in flags and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Conversational => "conversational",
+            Self::Interactive => "interactive",
+            Self::Streaming => "streaming",
+            Self::Background => "background",
+        }
+    }
+
+    /// The class of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
     /// The class that has this number on the wire.

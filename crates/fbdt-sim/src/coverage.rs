@@ -65,6 +65,9 @@ marks! {
     CongestionControl "F14" "measured loss suggested another congestion control",
     Standby "F15" "a backup path stood by",
     BackupSent "F15" "a backup path sent new bytes",
+    MessageArrived "F16" "a message arrived",
+    MessageOvertook "F16" "a message arrived before one that was sent earlier",
+    MessageGap "F16" "a gap took the place of messages",
 }
 
 /// A set of [`Mark`]s.
@@ -110,6 +113,7 @@ pub(crate) struct Observer {
     frames: BTreeMap<(usize, StreamId), LastFrame>,
     by_path: BTreeMap<(usize, StreamId, usize), (u64, u64)>,
     acks: BTreeMap<(usize, StreamId), usize>,
+    messages: BTreeMap<(usize, StreamId), u64>,
     health: BTreeMap<(usize, PathId), Health>,
     all_down: bool,
 }
@@ -127,6 +131,12 @@ impl Observer {
                 self.coverage.add_if(Mark::AckOtherPath, last.is_some_and(|last| last != path));
             }
             Frame::Want { .. } => self.coverage.add(Mark::WindowAsked),
+            Frame::Message { stream, offset, .. } => {
+                self.coverage.add(Mark::MessageArrived);
+                let before = self.messages.insert((end, *stream), *offset);
+                self.coverage.add_if(Mark::MessageOvertook, before.is_some_and(|b| b > *offset));
+            }
+            Frame::Gap { .. } => self.coverage.add(Mark::MessageGap),
             _ => {}
         }
     }

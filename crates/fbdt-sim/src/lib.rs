@@ -16,5 +16,5 @@ mod violation;
 
 pub use coverage::{Coverage, Mark};
 pub use link::{LinkChange, LinkParameters};
-pub use simulation::{Scenario, Simulation};
+pub use simulation::{Arrival, Scenario, Simulation};
 pub use violation::Violation;

@@ -32,6 +32,26 @@ pub enum Violation {
         /// What the session said.
         error: String,
     },
+    /// A message arrived twice, was never sent, or is not what was sent.
+    #[error("message {number} of stream {stream}: {what}")]
+    Message {
+        /// Its stream.
+        stream: u32,
+        /// Its number.
+        number: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Copies by choice cost more than their class's budget.
+    #[error("{copied} bytes of class {class} copied by choice, {allowed} allowed")]
+    ClassBudget {
+        /// The class's name.
+        class: &'static str,
+        /// Bytes copied.
+        copied: u64,
+        /// Bytes allowed.
+        allowed: u64,
+    },
     /// More is held than was advertised.
     #[error("{held} bytes held, {allowed} allowed")]
     Memory {

@@ -13,7 +13,7 @@ fn soak(first: u64, seeds: u64, threads: usize) -> Report {
 }
 
 #[test]
-fn f1_to_f15_are_all_at_work_in_a_few_hundred_seeds() {
+fn f1_to_f16_are_all_at_work_in_a_few_hundred_seeds() {
     let report = soak(0, 600, 2);
     assert_eq!(report.failures, []);
     assert_eq!(report.unseen().collect::<Vec<_>>(), []);

@@ -50,7 +50,7 @@ pub use identity::{
     ServerState, StateError,
 };
 pub use listen::{AcceptError, BindError, CLOSE_REVOKED, Listener};
-pub use session::{PathInfo, Session, Stream};
+pub use session::{ClassHandle, Messages, PathInfo, Session, Stream};
 pub use socket::{
     CongestionControl, Coupling, LocalBinding, ParseCongestionControlError, SocketError,
 };
@@ -59,7 +59,8 @@ pub use tls::TlsConfigError;
 pub use fbdt_proto::stats::WhyIdle;
 pub use fbdt_proto::wire::handshake::RefuseCode;
 pub use fbdt_proto::{
-    Class, CloseReason, Config, ConfigError, Direction, Health, Limits, OpenError, PathId,
-    PathStats, Priority, Redundancy, Role, SchedulerKind, SessionStats, SharedBottleneck,
-    StreamError, StreamId, StreamStats, WindowMode,
+    Budget, Class, ClassStats, CloseReason, Config, ConfigError, Delivery, Direction, Health,
+    Importance, Limits, MessageError, MessageOptions, MessageStats, OpenError, PathId, PathStats,
+    Priority, Redundancy, Role, SchedulerKind, SessionStats, SharedBottleneck, StreamError,
+    StreamId, StreamStats, WindowMode,
 };

@@ -5,7 +5,8 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use crate::service::read_request;
+use crate::proxy::message_of;
+use crate::service::{Datagram, read_request};
 
 pub use crate::proxy::fuzzing::{http, socks5};
 
@@ -14,6 +15,17 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
         Poll::Pending => panic!("it waits although everything is there"),
+    }
+}
+
+/// A datagram of a client of the SOCKS5 proxy; what is behind its prefix travels.
+pub fn datagram(data: &[u8]) {
+    if let Some(message) = message_of(data, 4096) {
+        let parsed = Datagram::parse(message).map(|datagram| datagram.data.len());
+        assert!(parsed.is_ok_and(|size| size < message.len() && message.len() <= 4096));
+    }
+    if let Ok(parsed) = Datagram::parse(data) {
+        assert!(!parsed.destination.host.is_empty() && data.ends_with(parsed.data));
     }
 }
 

@@ -3,11 +3,13 @@
 //! In the order in which data meets them: `args` is what the user wrote, `commands` what is done with
 //! it; a connection comes in through `proxy`, travels on a stream of a `tunnel` (behind which
 //! `session` puts the transport) after a word of the `service` protocol, and leaves through `exit`;
-//! `relay` copies its bytes on both ends; `capture` brings in connections that were meant for no proxy. `bench` measures, `status` tells.
+//! `relay` copies its bytes on both ends, `classes` says how urgent they are; `capture` brings in
+//! connections that were meant for no proxy. `bench` measures, `status` tells.
 
 pub mod args;
 pub mod bench;
 pub(crate) mod capture;
+pub mod classes;
 pub mod commands;
 pub mod exit;
 #[cfg(feature = "fuzzing")]

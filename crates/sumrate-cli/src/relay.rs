@@ -2,10 +2,13 @@
 //! direction is passed on and the other direction goes on; a failure is passed on as a reset.
 
 use std::io;
+use std::time::Instant;
 
+use fbdt::ClassHandle;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::classes::Guess;
 use crate::exit::Allowance;
 use crate::socket;
 use crate::tunnel::{ABORT_RELAY_FAILED, TunnelStream};
@@ -25,7 +28,8 @@ pub struct Relayed {
 }
 
 /// Relays until both directions have ended. `early` goes to the stream first: what a proxy had read
-/// of the connection beyond its own protocol. Bytes pass as far and as fast as `allowance` lets them.
+/// of the connection beyond its own protocol. With a `guess`, the class of what goes into the stream
+/// follows its behaviour. Bytes pass as far and as fast as `allowance` lets them.
 ///
 /// # Errors
 /// The first failure of either side; both sides were then reset.
@@ -34,16 +38,19 @@ pub async fn relay<S: TunnelStream>(
     mut connection: TcpStream,
     early: &[u8],
     allowance: &Allowance,
+    guess: Option<Guess>,
 ) -> io::Result<Relayed> {
+    let mut watch = guess.zip(stream.class_setter());
     let (mut stream_in, mut stream_out) = tokio::io::split(stream);
     let (mut connection_in, mut connection_out) = connection.split();
     let outward = async {
         if !early.is_empty() {
             stream_out.write_all(early).await?;
         }
-        copy(&mut connection_in, &mut stream_out, allowance).await
+        copy(&mut connection_in, &mut stream_out, allowance, watch.as_mut()).await
     };
-    let result = tokio::try_join!(copy(&mut stream_in, &mut connection_out, allowance), outward);
+    let result =
+        tokio::try_join!(copy(&mut stream_in, &mut connection_out, allowance, None), outward);
     match result {
         Ok((to_connection, to_stream)) => Ok(Relayed { to_connection, to_stream }),
         Err(error) => {
@@ -55,7 +62,12 @@ pub async fn relay<S: TunnelStream>(
 }
 
 /// Copies to the end of data and passes the end on.
-async fn copy<R, W>(reader: &mut R, writer: &mut W, allowance: &Allowance) -> io::Result<u64>
+async fn copy<R, W>(
+    reader: &mut R,
+    writer: &mut W,
+    allowance: &Allowance,
+    mut watch: Option<&mut (Guess, ClassHandle)>,
+) -> io::Result<u64>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -63,10 +75,17 @@ where
     let mut buffer = vec![0; BUFFER_MIN];
     let mut total = 0;
     loop {
+        let asked = Instant::now();
         let count = reader.read(&mut buffer).await?;
         if count == 0 {
             writer.shutdown().await?;
             return Ok(total);
+        }
+        if let Some((guess, class)) = &mut watch {
+            let now = Instant::now();
+            if let Some(found) = guess.sent(now, now - asked, count as u64) {
+                class.set(found);
+            }
         }
         allowance.take(count).await?;
         writer.write_all(&buffer[..count]).await?;
@@ -94,10 +113,9 @@ mod tests {
     async fn both_directions_and_half_close() {
         let (mut application, inner) = connection_pair().await;
         let (stream, mut far) = tokio::io::duplex(1 << 20);
-        let task =
-            tokio::spawn(
-                async move { relay(stream, inner, b"early ", &Allowance::default()).await },
-            );
+        let task = tokio::spawn(async move {
+            relay(stream, inner, b"early ", &Allowance::default(), None).await
+        });
         application.write_all(b"request").await.unwrap();
         application.shutdown().await.unwrap();
         let mut request = Vec::new();
@@ -121,7 +139,9 @@ mod tests {
         let (mut application, inner) = connection_pair().await;
         let (stream, far) = tokio::io::duplex(1024);
         let task =
-            tokio::spawn(async move { relay(stream, inner, b"", &Allowance::default()).await });
+            tokio::spawn(
+                async move { relay(stream, inner, b"", &Allowance::default(), None).await },
+            );
         drop(far);
         // Writing into the closed pipe fails, which must not look like a clean end.
         let mut buffer = [0; 1];

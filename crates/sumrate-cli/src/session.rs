@@ -3,7 +3,7 @@
 use std::io;
 
 use bytes::Bytes;
-use fbdt::{Class, Session, Stream};
+use fbdt::{Class, ClassHandle, Messages, Session, Stream};
 use tokio::sync::watch;
 
 use crate::status::SessionReport;
@@ -21,6 +21,14 @@ impl TunnelStream for Stream {
 
     async fn write_piece(&mut self, bytes: &mut Bytes) -> io::Result<usize> {
         std::future::poll_fn(|cx| self.poll_write_chunk(cx, bytes)).await
+    }
+
+    fn class_setter(&self) -> Option<ClassHandle> {
+        Some(self.class_handle())
+    }
+
+    fn messages(&self) -> Option<Messages> {
+        Stream::messages(self)
     }
 
     fn delivery(&self) -> Option<Delivery> {
@@ -56,6 +64,7 @@ impl Tunnel for SessionTunnel {
         let class = match purpose {
             Use::Interactive => Class::Interactive,
             Use::Bulk => Class::Background,
+            Use::Known(class) => class,
         };
         session.open_stream(class).await.map_err(|error| TunnelError::Refused(error.to_string()))
     }

@@ -4,6 +4,7 @@
 use std::io;
 
 use bytes::{Buf, Bytes, BytesMut};
+use fbdt::{Class, ClassHandle, Messages};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::status::SessionReport;
@@ -36,6 +37,16 @@ pub trait TunnelStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
         }
     }
 
+    /// Sets the traffic class of what this end sends, if the transport has classes.
+    fn class_setter(&self) -> Option<ClassHandle> {
+        None
+    }
+
+    /// The stream's messages, if both ends have them.
+    fn messages(&self) -> Option<Messages> {
+        None
+    }
+
     /// Delay and stalls of what this end received on the stream, if they are known.
     fn delivery(&self) -> Option<Delivery> {
         None
@@ -62,6 +73,8 @@ pub enum Use {
     Interactive,
     /// A measurement's data.
     Bulk,
+    /// What is known to be of this class.
+    Known(Class),
 }
 
 /// Why no stream could be opened.

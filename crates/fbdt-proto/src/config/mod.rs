@@ -1,13 +1,17 @@
 //! What a session can be told before it starts.
 
+mod budget;
 mod coupling;
 mod scheduler;
 
+pub use budget::Budget;
 pub use coupling::SharedBottleneck;
 pub use scheduler::{CommitRule, SchedulerKind};
 
 use alloc::string::String;
 use core::time::Duration;
+
+use crate::units::Class;
 
 /// How windows follow each other (F5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,6 +112,8 @@ pub struct Config {
     /// Bytes of such copies that are always allowed, so that a short
     /// transfer has a budget too.
     pub overdue_allowance: u64,
+    /// What copies by choice may cost each class, in the order of [`Class::ALL`] (F11).
+    pub class_budgets: [Budget; Class::ALL.len()],
     /// A copy must be expected this many times sooner than the original.
     pub copy_margin: f64,
     /// What this end is willing to hold.
@@ -146,6 +152,7 @@ impl Default for Config {
             thesis_window: 64 << 10,
             overdue_budget: 0.005,
             overdue_allowance: 1 << 20,
+            class_budgets: Budget::DEFAULT,
             copy_margin: 1.5,
             limits: Limits::default(),
             max_stream_window: 128 << 20,
@@ -256,6 +263,14 @@ impl Config {
             self.overdue_budget,
             "use a share of 0 to 1",
         )?;
+        for budget in self.class_budgets {
+            check(
+                (0.0..=1.0).contains(&budget.share),
+                "class_budgets",
+                budget.share,
+                "use shares of 0 to 1",
+            )?;
+        }
         check(self.copy_margin >= 1.0, "copy_margin", self.copy_margin, "use at least 1")?;
         check(
             self.max_stream_window >= self.limits.stream_window,

@@ -20,6 +20,8 @@ pub struct Chunk {
     pub expected: Instant,
     /// Up to here another path carries the bytes too.
     pub copied: u64,
+    /// Nothing had come on its path for a while: the radio may have been asleep (F10).
+    pub cold: bool,
 }
 
 /// Chunks from which on acknowledged ones are taken out of the middle too: a

@@ -37,6 +37,8 @@ impl CopyReason {
 const ACK_BYTES: u64 = 16 << 10;
 /// ... of this many intervals between acknowledgements.
 const ACK_PATIENCE: u32 = 3;
+/// A radio may sleep after this much silence.
+const COLD: Duration = Duration::from_millis(40);
 /// How often a subflow that holds bytes is sampled.
 const SAMPLE_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
 
@@ -349,6 +351,13 @@ impl PathState {
         };
         let held = self.outstanding().saturating_sub(subflow.sample.sacked);
         held + self.commit.frame / 2 <= self.commit.limit
+    }
+
+    /// Whether nothing has come for so long that its radio may be asleep (F10).
+    #[must_use]
+    pub fn is_cold(&self, now: Instant) -> bool {
+        let silent = |subflow: &Subflow| now.saturating_since(subflow.last_input) >= COLD;
+        self.subflow.as_ref().is_some_and(silent)
     }
 
     /// Whether new bytes may be given to it.

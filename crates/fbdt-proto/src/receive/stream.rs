@@ -151,6 +151,12 @@ impl ReceiveStream {
         self.assembler.discard();
     }
 
+    /// The code with which the peer gave up sending.
+    #[must_use]
+    pub const fn reset_code(&self) -> Option<u32> {
+        self.reset
+    }
+
     /// Whether what arrives is thrown away.
     #[must_use]
     pub const fn is_discarding(&self) -> bool {

@@ -70,6 +70,7 @@ mod tests {
             sent: Instant::ZERO,
             expected: Instant::from_nanos(expected_ms * 1_000_000),
             copied: 0,
+            cold: false,
         }
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::Session;
 use crate::error::{OpenError, StreamError};
-use crate::stream::{SendState, SendStream};
+use crate::stream::{SendState, SendStream, message_space};
 use crate::time::Instant;
 use crate::units::{Class, StreamId};
 use crate::wire::ControlMessage;
@@ -27,6 +27,23 @@ impl Session {
         self.streams.insert(id, stream);
         self.send_control(ControlMessage::Open { stream: id, class });
         Ok(id)
+    }
+
+    /// Gives a stream another class (F11): what this end sends from now on is served by it. The
+    /// peer decides for what it sends itself.
+    pub fn set_class(&mut self, id: StreamId, class: Class) {
+        if id == StreamId::CONTROL {
+            return;
+        }
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.send.class = class;
+            // Among its new peers it has had as much as the one that had least.
+            if let Some(least) = self.busy.least_served(id, class) {
+                stream.send.served = least;
+            }
+            self.news += 1;
+            self.refresh_turn(id);
+        }
     }
 
     /// Takes what fits of `data`; says how many bytes.
@@ -118,6 +135,10 @@ impl Session {
             return;
         };
         let end = stream.send.highest_sent();
+        if let Some(channel) = &mut stream.messages {
+            channel.out.abandon();
+            self.talking.remove(&id);
+        }
         if stream.send.reset(SendState::Reset) {
             self.send_control(ControlMessage::Reset { stream: id, code, end });
         }
@@ -143,6 +164,13 @@ impl Session {
             return;
         };
         stream.released = true;
+        let moved = stream.messages.as_mut().is_some_and(|channel| channel.input.discard());
+        if moved {
+            self.announce(message_space(id));
+        }
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
         let unfinished = stream.send.state() == SendState::Open;
         let unread = !stream.receive.is_finished();
         if unfinished {

@@ -113,6 +113,7 @@ impl Session {
         self.discard_input_if_reset(id);
         self.events.push_back(Event::StreamReset { stream: id, code });
         self.events.push_back(Event::Readable(id));
+        self.events.push_back(Event::MessageReadable(id));
         self.reap(id);
         Ok(())
     }
@@ -141,6 +142,11 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&id) else {
             return Ok(());
         };
+        if let Some(channel) = &mut stream.messages {
+            channel.out.abandon();
+            self.talking.remove(&id);
+            self.events.push_back(Event::MessageWritable(id));
+        }
         let end = stream.send.highest_sent();
         if stream.send.reset(SendState::Stopped(code)) {
             self.send_control(ControlMessage::Reset { stream: id, code, end });

@@ -1,4 +1,4 @@
-//! Second copies of what other paths owe (F6, F9, F10).
+//! Second copies of what other paths owe (F6, F9, F10, F11).
 
 use crate::wire::Outgoing;
 use core::ops::Range;
@@ -20,62 +20,103 @@ const OVERDUE_PAUSE: Duration = Duration::from_micros(500);
 const OVERDUE_BATCH: Duration = Duration::from_millis(100);
 /// A second radio that is this much later does not help a short flow.
 const CROSSING_SLACK: Duration = Duration::from_millis(10);
+/// The same if the first radio may be asleep: it takes about so long to wake.
+const COLD_SLACK: Duration = Duration::from_millis(150);
+
+/// When a path looks for something to copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// A path is suspect (F9).
+    Suspect,
+    /// Something is overdue (F6).
+    Overdue,
+    /// Something short and urgent was sent that goes before what this path would send next (F11).
+    Prompt,
+    /// There is nothing new to send (F10).
+    Idle,
+}
+
+impl Occasion {
+    const fn reason(self) -> CopyReason {
+        match self {
+            Self::Suspect => CopyReason::Suspect,
+            Self::Overdue => CopyReason::Overdue,
+            Self::Prompt | Self::Idle => CopyReason::Idle,
+        }
+    }
+}
 
 /// A chunk that may be copied: whose, which, and its first open part.
 struct Candidate {
     owner: usize,
     chunk: usize,
-    stream: StreamId,
+    /// The stream, or its message space.
+    space: StreamId,
     gap: Range<u64>,
     /// The most urgent is the least: class, then distance from delivery.
     urgency: (bool, Class, u64),
 }
 
 impl Session {
-    /// Sends a copy on `path` for this reason, if there is one to send.
+    /// Sends a copy on `path` on this occasion, if there is one to send.
     pub(super) fn transmit_copy(
         &mut self,
         now: Instant,
         path: usize,
         views: &[PathView],
-        reason: CopyReason,
+        occasion: Occasion,
         out: &mut Outgoing,
     ) -> bool {
-        if !self.may_copy(now, reason) {
+        if !self.may_copy(now, occasion) {
             return false;
         }
-        let Some(found) = self.find_copy(now, path, views, reason) else {
-            if reason == CopyReason::Overdue {
+        let Some(found) = self.find_copy(now, path, views, occasion) else {
+            if occasion == Occasion::Overdue {
                 self.last_overdue_check = now;
             }
             return false;
         };
-        let frame = self.paths[path].frame();
-        let range = found.gap.start..found.gap.end.min(found.gap.start + frame);
+        let whole = found.space.is_message_space();
+        let frame = if whole { u64::MAX } else { self.paths[path].frame() };
+        let range = found.gap.start..found.gap.end.min(found.gap.start.saturating_add(frame));
         if let Some(chunk) = self.paths[found.owner].in_flight.iter_mut().nth(found.chunk) {
             chunk.copied = range.end;
         }
-        self.emit(now, path, &views[path], found.stream, range, Some(reason), out);
+        let (view, reason) = (&views[path], Some(occasion.reason()));
+        if whole {
+            self.emit_message(now, path, view, found.space.stream(), range, reason, out);
+        } else {
+            self.emit(now, path, view, found.space, range, reason, out);
+        }
         true
     }
 
-    fn may_copy(&self, now: Instant, reason: CopyReason) -> bool {
+    fn may_copy(&self, now: Instant, occasion: Occasion) -> bool {
         if self.paths.len() < 2 {
             return false;
         }
-        match reason {
-            CopyReason::Lost | CopyReason::Scheduled => false,
-            CopyReason::Suspect => {
+        match occasion {
+            Occasion::Suspect => {
                 self.paths.iter().any(|p| p.health == Health::Suspect && !p.in_flight.is_empty())
             }
-            CopyReason::Overdue => {
+            Occasion::Overdue => {
                 let pause = now.saturating_since(self.last_overdue_check) < OVERDUE_PAUSE;
                 self.config.redundancy == Redundancy::ExpectedArrival
                     && !pause
                     && self.in_budget(self.totals.copied[CopyReason::Overdue as usize])
             }
-            CopyReason::Idle => !self.busy.is_empty(),
+            Occasion::Prompt => {
+                !self.talking.is_empty()
+                    || self.waiting_class().is_some_and(|class| self.busy.any_better(class))
+            }
+            Occasion::Idle => !self.busy.is_empty() || !self.talking.is_empty(),
         }
+    }
+
+    /// The class of the stream whose turn it is, if there is one and it is not this session's own.
+    fn waiting_class(&self) -> Option<Class> {
+        let next = self.busy.next_ready(None).filter(|turn| turn.id != StreamId::CONTROL);
+        next.map(|turn| turn.class)
     }
 
     /// Whether `spent` bytes of copies leave room for more (F6).
@@ -86,35 +127,44 @@ impl Session {
         (spent as f64) < budget
     }
 
+    /// Whether the class may spend more on copies by choice (F11).
+    fn class_in_budget(&self, class: Class) -> bool {
+        let totals = &self.totals.classes[class as usize];
+        self.config.class_budgets[class as usize].admits(totals.new_bytes, totals.chosen())
+    }
+
     /// The most urgent chunk of another path that `path` should copy.
     fn find_copy(
         &self,
         now: Instant,
         path: usize,
         views: &[PathView],
-        reason: CopyReason,
+        occasion: Occasion,
     ) -> Option<Candidate> {
         let mut best: Option<Candidate> = None;
+        let messages_only = occasion == Occasion::Prompt
+            && !self.waiting_class().is_some_and(|class| self.busy.any_better(class));
         for (owner, state) in self.paths.iter().enumerate() {
             let suspect = state.health == Health::Suspect;
             let off = self.config.redundancy == Redundancy::Off;
-            if owner == path || (reason == CopyReason::Suspect) != suspect {
+            if owner == path || (occasion == Occasion::Suspect) != suspect {
                 continue;
             }
             for (index, chunk) in state.in_flight.iter().enumerate() {
                 // The sessions' own words must get through in every mode: a
                 // redial that waits behind what it should replace helps nobody.
-                if off && chunk.stream != StreamId::CONTROL {
+                let left_out = messages_only && !chunk.stream.is_message_space();
+                if left_out || (off && chunk.stream != StreamId::CONTROL) {
                     continue;
                 }
-                if reason == CopyReason::Overdue && !is_overdue(now, chunk, &views[owner]) {
+                if occasion == Occasion::Overdue && !is_overdue(now, chunk, &views[owner]) {
                     break;
                 }
                 let Some(candidate) = self.candidate(owner, index, chunk) else {
                     continue;
                 };
                 if best.as_ref().is_some_and(|b| b.urgency <= candidate.urgency)
-                    || !self.should_copy(now, path, views, reason, chunk, &candidate)
+                    || !self.should_copy(now, path, views, occasion, chunk, &candidate)
                 {
                     continue;
                 }
@@ -128,11 +178,13 @@ impl Session {
         if chunk.copied >= chunk.range.end {
             return None;
         }
-        let send = &self.streams.get(&chunk.stream)?.send;
-        let gap = send.unacknowledged(chunk.copied.max(chunk.range.start)..chunk.range.end)?;
-        let control = chunk.stream == StreamId::CONTROL;
-        let urgency = (!control, send.class, gap.start - send.cumulative());
-        Some(Candidate { owner, chunk: index, stream: chunk.stream, gap, urgency })
+        let space = chunk.stream;
+        let stream = self.streams.get(&space.stream())?;
+        let gap = stream.owed(space, chunk.copied.max(chunk.range.start)..chunk.range.end)?;
+        // A message is late by itself, whatever lies below it.
+        let ahead = if space.is_message_space() { 0 } else { gap.start - stream.send.cumulative() };
+        let urgency = (space != StreamId::CONTROL, stream.send.class, ahead);
+        Some(Candidate { owner, chunk: index, space, gap, urgency })
     }
 
     fn should_copy(
@@ -140,21 +192,77 @@ impl Session {
         now: Instant,
         path: usize,
         views: &[PathView],
-        reason: CopyReason,
+        occasion: Occasion,
         chunk: &Chunk,
         candidate: &Candidate,
     ) -> bool {
         let (owner, helper) = (&views[candidate.owner], &views[path]);
-        let wanted = match reason {
-            CopyReason::Lost | CopyReason::Scheduled => false,
-            CopyReason::Suspect => true,
-            CopyReason::Overdue => {
-                candidate.urgency.2 <= bytes_in(helper.rate, OVERDUE_BATCH)
+        let (ordinary, class, ahead) = candidate.urgency;
+        let affordable = !ordinary || self.class_in_budget(class);
+        let repaired = || self.is_repaired(candidate);
+        let wanted = match occasion {
+            Occasion::Suspect => repaired(),
+            Occasion::Overdue => {
+                affordable
+                    && repaired()
+                    && ahead <= bytes_in(helper.rate, OVERDUE_BATCH)
                     && copy_wins(&self.config, now, chunk, owner, helper)
             }
-            CopyReason::Idle => self.idle_copy(now, path, chunk, owner, helper),
+            Occasion::Prompt | Occasion::Idle if candidate.space.is_message_space() => {
+                self.message_copy(candidate, affordable, is_crossing(chunk, owner, helper))
+            }
+            Occasion::Prompt => affordable && self.prompt_copy(class, chunk, owner, helper),
+            Occasion::Idle => affordable && self.idle_copy(now, path, chunk, owner, helper),
         };
-        wanted && !self.carries(path, candidate.stream, candidate.gap.start)
+        wanted && !self.carries(path, candidate.space, candidate.gap.start)
+    }
+
+    /// Whether a message that its path lost is worth sending again; streams always are.
+    fn is_repaired(&self, candidate: &Candidate) -> bool {
+        if !candidate.space.is_message_space() {
+            return true;
+        }
+        let stream = self.streams.get(&candidate.space.stream());
+        let channel = stream.and_then(|stream| stream.messages.as_ref());
+        channel.is_some_and(|channel| channel.out.is_repaired(candidate.gap.start))
+    }
+
+    /// A message is copied to a second path at once: whatever that costs if it says so, else
+    /// within its class's budget and if the copy may come first (F16).
+    fn message_copy(&self, candidate: &Candidate, affordable: bool, crossing: bool) -> bool {
+        let stream = self.streams.get(&candidate.space.stream());
+        let Some(channel) = stream.and_then(|stream| stream.messages.as_ref()) else {
+            return false;
+        };
+        match channel.out.may_copy(candidate.gap.start) {
+            None => false,
+            Some(whatever_it_costs) => {
+                let by_choice = self.config.redundancy == Redundancy::ExpectedArrival;
+                let prompt = candidate.urgency.1 <= Class::Interactive;
+                whatever_it_costs || (by_choice && affordable && crossing && prompt)
+            }
+        }
+    }
+
+    /// What little a better class has on its way goes before a worse class's new bytes (F11).
+    fn prompt_copy(
+        &self,
+        class: Class,
+        chunk: &Chunk,
+        owner: &PathView,
+        helper: &PathView,
+    ) -> bool {
+        let waiting = self.waiting_class();
+        self.config.redundancy == Redundancy::ExpectedArrival
+            && class <= Class::Interactive
+            && waiting.is_some_and(|waiting| class < waiting)
+            && self.is_short(chunk.stream)
+            && is_crossing(chunk, owner, helper)
+    }
+
+    /// Whether all of the stream was sent and little of it is on its way.
+    fn is_short(&self, id: StreamId) -> bool {
+        self.streams.get(&id).is_some_and(|stream| stream.send.is_short_tail(SHORT_FLOW))
     }
 
     /// A path without new bytes copies what its copy would win, all of a
@@ -176,9 +284,9 @@ impl Session {
             }
             Redundancy::ExpectedArrival => {
                 let Some(stream) = self.streams.get(&chunk.stream) else { return false };
-                let crossing = stream.send.is_short_tail(SHORT_FLOW)
+                let crossing = self.is_short(chunk.stream)
                     && state.outstanding() <= SHORT_FLOW
-                    && helper.arrival <= owner.arrival * 2 + CROSSING_SLACK;
+                    && is_crossing(chunk, owner, helper);
                 // A writer that only pauses is no reason to send all twice, and
                 // neither is an end while other streams have bytes to send.
                 let tail = stream.send.state() == SendState::Finished && !self.busy.any_unsent();
@@ -192,4 +300,11 @@ impl Session {
     pub(super) fn carries(&self, path: usize, id: StreamId, byte: u64) -> bool {
         self.paths[path].in_flight.iter().any(|own| own.stream == id && own.range.contains(&byte))
     }
+}
+
+/// Whether a copy of a short flow is not much later than its original (F10); a radio that may be
+/// asleep is expected to be late itself.
+fn is_crossing(chunk: &Chunk, owner: &PathView, helper: &PathView) -> bool {
+    let slack = if chunk.cold { COLD_SLACK } else { CROSSING_SLACK };
+    helper.arrival <= owner.arrival * 2 + slack
 }

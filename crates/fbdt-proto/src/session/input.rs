@@ -54,7 +54,16 @@ impl Session {
         if let Some(path) = path {
             self.heard(now, path);
         }
+        if let Some(kind) = frame.second_version()
+            && !self.with_messages
+        {
+            return Err(crate::wire::WireError::Type(kind).into());
+        }
         match frame {
+            Frame::Message { stream, offset, payload } => {
+                self.handle_message(path, stream, offset, &payload)
+            }
+            Frame::Gap { stream, start, end } => self.handle_gap(path, stream, start..end),
             Frame::Data { stream, offset, fin, payload } => {
                 self.handle_data(now, path, stream, offset, fin, &payload)
             }
@@ -124,7 +133,13 @@ impl Session {
         if wake {
             stream.reader_blocked = false;
         }
+        let class = stream.send.class;
         self.totals.received += inserted.new;
+        if id != StreamId::CONTROL {
+            let totals = &mut self.totals.classes[class as usize];
+            totals.received += inserted.new;
+            totals.duplicate += inserted.duplicate;
+        }
         if inserted.new > 0 && !inserted.delivered {
             self.totals.held_peak = self.totals.held_peak.max(held);
         }
@@ -145,7 +160,7 @@ impl Session {
         Ok(())
     }
 
-    fn count_duplicate(&mut self, path: Option<usize>, bytes: u64) {
+    pub(super) fn count_duplicate(&mut self, path: Option<usize>, bytes: u64) {
         self.totals.duplicate += bytes;
         if let Some(path) = path {
             self.paths[path].counters.duplicate += bytes;
@@ -167,6 +182,9 @@ impl Session {
     /// An acknowledgement, by whatever path: it frees bytes on all (F8).
     fn handle_ack(&mut self, now: Instant, ack: &AckFrame) -> Result<(), SessionError> {
         let id = ack.stream;
+        if id.is_message_space() && self.with_messages {
+            return self.handle_message_ack(now, ack);
+        }
         let Some(stream) = self.streams.get_mut(&id) else {
             // Late words about a stream that is over; or of none that can be.
             return self.admit_stream(id).map(|_| ());
@@ -196,8 +214,8 @@ impl Session {
         for path in &mut self.paths {
             path.in_flight.settle(|chunk| {
                 streams
-                    .get(&chunk.stream)
-                    .is_none_or(|s| s.send.unacknowledged(chunk.range.clone()).is_none())
+                    .get(&chunk.stream.stream())
+                    .is_none_or(|s| s.owed(chunk.stream, chunk.range.clone()).is_none())
             });
         }
     }
@@ -208,6 +226,9 @@ impl Session {
     fn handle_want(&mut self, id: StreamId, window: u64) {
         let pool = self.config.limits.session_window / 2;
         let free = pool.saturating_sub(self.credit.grown);
+        if id.is_message_space() && self.with_messages {
+            return self.handle_message_want(id.stream(), window);
+        }
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let unread = stream.receive.assembler().ready_bytes();
         let (grown, moved) = stream.receive.window().want(window, unread, free);

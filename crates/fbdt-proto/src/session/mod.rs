@@ -7,6 +7,7 @@ mod application;
 mod control;
 mod copies;
 mod input;
+mod messages;
 mod observe;
 mod paths;
 mod scheduled;
@@ -18,24 +19,27 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use self::messages::Channel;
 use self::turns::Turns;
 use crate::config::{Config, ConfigError, Limits};
 use crate::error::CloseReason;
 use crate::event::Event;
-use crate::path::PathState;
+use crate::path::{CopyReason, PathState};
 use crate::ranges::RangeSet;
 use crate::receive::ReceiveStream;
 use crate::schedule::{self, Scheduler};
-use crate::stats::WhyIdle;
+use crate::stats::{MessageStats, WhyIdle};
 use crate::stream::SendStream;
 use crate::time::Instant;
-use crate::units::{Role, StreamId};
+use crate::units::{Class, Role, StreamId};
 
 /// Both halves of one stream.
 #[derive(Debug)]
 struct Stream {
     send: SendStream,
     receive: ReceiveStream,
+    /// Its messages, once there were any (F16).
+    messages: Option<Box<Channel>>,
     /// The application dropped its handle.
     released: bool,
     /// A reader waits.
@@ -79,16 +83,37 @@ struct SessionCredit {
     receive_limit: u64,
     /// Sum of what streams' windows have grown by.
     grown: u64,
+    /// The same of the windows of their messages.
+    grown_messages: u64,
 }
 
 /// What was counted over all streams.
 #[derive(Debug, Default)]
 struct Totals {
     new_bytes: u64,
-    copied: [u64; 5],
+    copied: [u64; CopyReason::ALL.len()],
+    classes: [ClassTotals; Class::ALL.len()],
     received: u64,
     duplicate: u64,
     held_peak: u64,
+    /// Of streams that are over.
+    messages: MessageStats,
+}
+
+/// The same for one class (F11).
+#[derive(Debug, Default)]
+struct ClassTotals {
+    new_bytes: u64,
+    copied: [u64; CopyReason::ALL.len()],
+    received: u64,
+    duplicate: u64,
+}
+
+impl ClassTotals {
+    /// Copies that were sent by choice, and not because a path failed.
+    const fn chosen(&self) -> u64 {
+        self.copied[CopyReason::Overdue as usize] + self.copied[CopyReason::Idle as usize]
+    }
 }
 
 /// One end of a session over any number of paths.
@@ -104,6 +129,10 @@ pub struct Session {
     streams: BTreeMap<StreamId, Stream>,
     /// Streams with bytes that are unsent, lost or unacknowledged.
     busy: Turns,
+    /// Whether both ends speak the version that has messages (F16).
+    with_messages: bool,
+    /// Streams with messages that are unsent, lost or unacknowledged.
+    talking: BTreeSet<StreamId>,
     /// Streams whose peer should hear that a larger window would help.
     wants: BTreeSet<StreamId>,
     /// Streams that have come to their limit, or will soon, and whose windows
@@ -147,6 +176,8 @@ impl Session {
             why_idle: Vec::new(),
             streams: BTreeMap::new(),
             busy: Turns::default(),
+            with_messages: false,
+            talking: BTreeSet::new(),
             wants: BTreeSet::new(),
             near_limit: BTreeSet::new(),
             counts: StreamCounts {
@@ -176,9 +207,17 @@ impl Session {
             news: 0,
             config,
         };
-        let control = session.new_stream(StreamId::CONTROL, crate::Class::Conversational);
+        let control = session.new_stream(StreamId::CONTROL, Class::Conversational);
         session.streams.insert(StreamId::CONTROL, control);
         Ok(session)
+    }
+
+    /// Both ends speak version 2 of the wire format: there are messages (F16). To be told before
+    /// the first frame.
+    #[must_use]
+    pub const fn with_messages(mut self) -> Self {
+        self.with_messages = true;
+        self
     }
 
     /// Which end this is.
@@ -250,9 +289,14 @@ impl Session {
             if id != StreamId::CONTROL {
                 self.events.push_back(Event::Readable(id));
                 self.events.push_back(Event::Writable(id));
+                if stream.messages.is_some() {
+                    self.events.push_back(Event::MessageReadable(id));
+                    self.events.push_back(Event::MessageWritable(id));
+                }
             }
         }
         self.busy.clear();
+        self.talking.clear();
         self.wants.clear();
         self.near_limit.clear();
         self.events.push_back(Event::Closed(reason.clone()));

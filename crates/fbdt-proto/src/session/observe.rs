@@ -2,8 +2,8 @@
 
 use super::{Session, Stream};
 use crate::path::{CopyReason, Health, PathState};
-use crate::stats::{PathStats, SessionStats, StreamStats, WhyIdle};
-use crate::units::StreamId;
+use crate::stats::{ClassStats, PathStats, SessionStats, StreamStats, WhyIdle};
+use crate::units::{Class, StreamId};
 
 impl Session {
     /// Everything there is to see, now.
@@ -13,6 +13,8 @@ impl Session {
         SessionStats {
             paths: self.paths.iter().zip(&self.why_idle).map(|(p, w)| self.path(p, *w)).collect(),
             streams: streams.map(|(id, s)| stream_stats(*id, s)).collect(),
+            classes: self.class_stats(),
+            messages: self.message_stats(),
             opened: (self.counts.local, self.counts.peer),
             new_bytes: self.totals.new_bytes,
             redundant_bytes: self.totals.copied.iter().sum(),
@@ -24,10 +26,34 @@ impl Session {
         }
     }
 
+    /// What each class has carried and cost (F11).
+    #[must_use]
+    pub fn class_stats(&self) -> [ClassStats; Class::ALL.len()] {
+        let mut classes = Class::ALL.map(|class| {
+            let totals = &self.totals.classes[class as usize];
+            let copied = |reason: CopyReason| totals.copied[reason as usize];
+            ClassStats {
+                class,
+                streams: 0,
+                new_bytes: totals.new_bytes,
+                chosen_bytes: totals.chosen(),
+                repaired_bytes: copied(CopyReason::Lost) + copied(CopyReason::Suspect),
+                scheduled_bytes: copied(CopyReason::Scheduled),
+                received_bytes: totals.received,
+                duplicate_bytes: totals.duplicate,
+            }
+        });
+        for (_, stream) in self.streams.iter().filter(|(id, _)| **id != StreamId::CONTROL) {
+            classes[stream.send.class as usize].streams += 1;
+        }
+        classes
+    }
+
     /// Memory held for receiving by all streams together, in bytes.
     #[must_use]
     pub fn receive_memory(&self) -> u64 {
-        self.streams.values().map(|s| s.receive.assembler().memory()).sum()
+        let messages = |s: &Stream| s.messages.as_ref().map_or(0, |channel| channel.input.memory());
+        self.streams.values().map(|s| s.receive.assembler().memory() + messages(s)).sum()
     }
 
     /// Stream bytes sent for the first time, and copies of overdue ones (F6).
@@ -95,5 +121,6 @@ fn stream_stats(id: StreamId, stream: &Stream) -> StreamStats {
         longest_stall: assembler.longest_stall(),
         send_limit: stream.send.limit(),
         open_windows: stream.send.windows.open().len(),
+        messages: stream.messages.as_ref().map(|channel| channel.stats()).unwrap_or_default(),
     }
 }

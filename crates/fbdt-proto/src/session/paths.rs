@@ -11,6 +11,7 @@ use crate::path::{
 };
 use crate::schedule::in_service;
 use crate::stats::WhyIdle;
+use crate::stream::message_space;
 use crate::time::Instant;
 use crate::units::{PathId, Priority, Role, StreamId, SubflowId};
 use crate::wire::ControlMessage;
@@ -140,9 +141,18 @@ impl Session {
         let path = &mut self.paths[index];
         let Some(old) = path.detach() else { return };
         for chunk in path.in_flight.take() {
-            let Some(stream) = self.streams.get_mut(&chunk.stream) else {
+            let Some(stream) = self.streams.get_mut(&chunk.stream.stream()) else {
                 continue;
             };
+            if chunk.stream.is_message_space() {
+                // One that is copied lives on where the copy is.
+                if chunk.copied <= chunk.range.start
+                    && let Some(channel) = &mut stream.messages
+                {
+                    channel.out.lose(chunk.range);
+                }
+                continue;
+            }
             let mut at = chunk.copied.max(chunk.range.start);
             while let Some(gap) = stream.send.unacknowledged(at..chunk.range.end) {
                 at = gap.end;
@@ -253,7 +263,9 @@ impl Session {
 
     /// Says all acknowledgements and limits again on every subflow.
     fn announce_all(&mut self) {
-        let ids: alloc::vec::Vec<StreamId> = self.streams.keys().copied().collect();
+        let spaces = self.streams.iter().filter(|(_, stream)| stream.messages.is_some());
+        let spaces = spaces.map(|(id, _)| message_space(*id));
+        let ids: alloc::vec::Vec<StreamId> = self.streams.keys().copied().chain(spaces).collect();
         for path in &mut self.paths {
             if let Some(subflow) = &mut path.subflow {
                 subflow.session_limit_due = true;
@@ -271,7 +283,9 @@ impl Session {
         if let Some(since) = self.all_down_since {
             return Some(since + self.config.linger);
         }
-        let moving = !self.busy.is_empty() || self.paths.iter().any(|p| !p.in_flight.is_empty());
+        let moving = !self.busy.is_empty()
+            || !self.talking.is_empty()
+            || self.paths.iter().any(|p| !p.in_flight.is_empty());
         let slowest = self.paths.iter().map(PathState::sample_interval).min().unwrap_or(TICK);
         let tick = moving.then_some(self.tick + slowest.max(TICK));
         let acks = self
@@ -341,7 +355,8 @@ impl Session {
         }
         self.check_answers(now);
         let silence = self.keepalive_silence();
-        let sending = !self.busy.is_empty();
+        let sending = !self.busy.is_empty() || !self.talking.is_empty();
+        self.expire_messages(now);
         for path in &mut self.paths {
             let Some(subflow) = &mut path.subflow else { continue };
             let heard = subflow.last_input.max(subflow.last_ping);

@@ -22,6 +22,7 @@ impl Session {
         Stream {
             send: SendStream::new(id, class, self.peer_limits.stream_window, capacity),
             receive: ReceiveStream::new(id, window),
+            messages: None,
             released: false,
             reader_blocked: true,
             want: None,
@@ -42,6 +43,9 @@ impl Session {
     pub(super) fn admit_stream(&mut self, id: StreamId) -> Result<bool, SessionError> {
         if self.streams.contains_key(&id) {
             return Ok(true);
+        }
+        if id.is_message_space() {
+            return Err(SessionError::StreamNumber(id));
         }
         if id.opener() == Some(self.role) {
             // Opened here and over, unless it was never opened.
@@ -104,7 +108,9 @@ impl Session {
         if stream.send.is_over() {
             self.busy.remove(id);
         }
-        let over = stream.send.is_over() && stream.receive.is_finished() && stream.released;
+        let quiet = stream.messages.as_ref().is_none_or(|channel| channel.out.is_quiet());
+        let over =
+            stream.send.is_over() && stream.receive.is_finished() && stream.released && quiet;
         if !over || id == StreamId::CONTROL {
             return;
         }
@@ -113,6 +119,9 @@ impl Session {
             let first = self.config.limits.stream_window;
             let grown = stream.receive.window().size().saturating_sub(first);
             self.credit.grown = self.credit.grown.saturating_sub(grown);
+            if let Some(channel) = stream.messages.take() {
+                self.forget_channel(id, &channel);
+            }
             self.consume_credit(stream.receive.highest().saturating_sub(taken));
         }
         if id.opener() == Some(self.role.peer()) {

@@ -5,7 +5,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use super::Session;
-use super::copies::SHORT_FLOW;
+use super::copies::{Occasion, SHORT_FLOW};
 use super::streams::LEAST_CAPACITY;
 use crate::config::{Redundancy, WindowMode};
 use crate::path::{Chunk, CopyReason, Health, PathView};
@@ -14,7 +14,7 @@ use crate::schedule::{JustInTime, PlacementRequest, Scheduler};
 use crate::stats::WhyIdle;
 use crate::stream::SendState;
 use crate::time::Instant;
-use crate::units::{StreamId, SubflowId};
+use crate::units::{Class, StreamId, SubflowId};
 use crate::window::{WindowSize, wanted_buffer};
 use crate::wire::{Frame, Outgoing, encode_data_header};
 
@@ -27,7 +27,7 @@ const BLOCKED_CHECK: Duration = Duration::from_millis(1);
 /// How often a larger window is asked for while it is missing.
 const WANT_PAUSE: Duration = Duration::from_millis(10);
 /// Added to the expected arrival of a chunk before it counts as overdue.
-const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
+pub(super) const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
 
 impl Session {
     /// Appends the next frame for `subflow` to `out`; `false` if there is
@@ -79,7 +79,7 @@ impl Session {
         // Subflows that had nothing would wake each other for ever.
         let news = subflow.idle_at != Some(self.news);
         let serving = path.health == Health::Active && !path.standby;
-        let sending = serving && !self.busy.is_empty();
+        let sending = serving && !(self.busy.is_empty() && self.talking.is_empty());
         service || (sending && news && path.has_room())
     }
 
@@ -130,8 +130,8 @@ impl Session {
             };
             subflow.ack_streams.remove(&id);
             subflow.ack_from = StreamId(id.0.saturating_add(1));
-            let ack = match self.streams.get(&id) {
-                Some(stream) => stream.receive.acknowledgement(),
+            let ack = match self.streams.get(&id.stream()) {
+                Some(stream) => stream.acknowledgement(id),
                 None => over(id),
             };
             Frame::Ack(ack).encode(out.encoder());
@@ -156,9 +156,12 @@ impl Session {
         let views = self.views(now);
         self.size_buffers(now, &views);
         self.ask_for_windows(out);
-        let done = self.transmit_lost(now, path, &views, out)
-            || self.transmit_copy(now, path, &views, CopyReason::Suspect, out)
-            || self.transmit_copy(now, path, &views, CopyReason::Overdue, out)
+        self.want_for_messages(now, out);
+        let done = self.transmit_lost_message(now, path, &views, out)
+            || self.transmit_lost(now, path, &views, out)
+            || self.transmit_copy(now, path, &views, Occasion::Suspect, out)
+            || self.transmit_copy(now, path, &views, Occasion::Overdue, out)
+            || self.transmit_copy(now, path, &views, Occasion::Prompt, out)
             || self.transmit_repeated(now, path, &views, out)
             || self.transmit_new(now, path, &views, out)
             || self.transmit_blocking(now, path, &views, out);
@@ -167,7 +170,7 @@ impl Session {
             return;
         }
         self.paths[path].idle_since.get_or_insert(now);
-        self.transmit_copy(now, path, &views, CopyReason::Idle, out);
+        self.transmit_copy(now, path, &views, Occasion::Idle, out);
     }
 
     /// What schedulers see of the paths now.
@@ -219,8 +222,16 @@ impl Session {
             self.why_idle[path] = WhyIdle::FlowControl;
         }
         let mut turn = None;
+        // Messages go before the bytes of streams of their class (F16).
+        let mut spoken = None;
         while let Some(next) = self.busy.next_ready(turn) {
             turn = Some(next);
+            if next.id != StreamId::CONTROL && spoken < Some(next.class) {
+                spoken = Some(next.class);
+                if self.transmit_message(now, path, views, next.class, out) {
+                    return true;
+                }
+            }
             let Some(range) = self.place(now, path, views, next.id, (frame, size, credit)) else {
                 continue;
             };
@@ -233,7 +244,7 @@ impl Session {
             self.emit(now, path, &views[path], next.id, range, None, out);
             return true;
         }
-        false
+        self.transmit_message(now, path, views, Class::Background, out)
     }
 
     /// New bytes of one stream for `path`, taken from what is unsent; `None`,
@@ -324,13 +335,21 @@ impl Session {
         let length = u32::try_from(data).unwrap_or(0);
         encode_data_header(out.encoder(), id, range.start, fin, length);
         stream.send.emit(range.clone(), out);
+        let class = (id != StreamId::CONTROL).then_some(stream.send.class as usize);
+        let class = class.map(|class| &mut self.totals.classes[class]);
         let state = &mut self.paths[path];
         match copy {
             Some(reason) => {
+                if let Some(class) = class {
+                    class.copied[reason as usize] += data;
+                }
                 state.counters.copied[reason as usize] += data;
                 self.totals.copied[reason as usize] += data;
             }
             None => {
+                if let Some(class) = class {
+                    class.new_bytes += data;
+                }
                 stream.send.served += data;
                 // Idle paths copy short flows at once (F10).
                 self.news += u64::from(stream.send.is_short_tail(SHORT_FLOW));
@@ -353,6 +372,7 @@ impl Session {
             range,
             sent: now,
             expected: now + view.arrival + ARRIVAL_SLACK,
+            cold: state.is_cold(now),
         });
         self.refresh_turn(id);
     }

@@ -14,7 +14,8 @@ use crate::units::{Class, StreamId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Turn {
     ordinary: bool,
-    class: Class,
+    /// Its traffic class.
+    pub(super) class: Class,
     served: u64,
     /// The stream.
     pub(super) id: StreamId,
@@ -157,6 +158,12 @@ impl Turns {
                 self.ready.range((Bound::Excluded(turn), Bound::Unbounded)).next().copied()
             }
         }
+    }
+
+    /// Whether a stream of a better class than `class` waits for acknowledgements or for more.
+    pub(super) fn any_better(&self, class: Class) -> bool {
+        let ordinary = self.all.iter().find(|turn| turn.ordinary);
+        ordinary.is_some_and(|turn| turn.class < class)
     }
 
     /// Whether any stream has bytes that no path was given.

@@ -304,6 +304,12 @@ impl SendStream {
             && self.backlog() == 0
     }
 
+    /// Whether sending was given up here or by the peer's word.
+    #[must_use]
+    pub const fn is_given_up(&self) -> bool {
+        matches!(self.state, SendState::Reset | SendState::Stopped(_))
+    }
+
     /// Whether the peer needs nothing more of this half.
     #[must_use]
     pub const fn is_over(&self) -> bool {

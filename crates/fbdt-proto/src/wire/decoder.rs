@@ -80,17 +80,17 @@ impl FrameDecoder {
         if offset.checked_add(body.len() as u64 + 2).is_none() {
             return Err(WireError::Field { kind, field: "offset" });
         }
-        Ok(Frame::Data {
-            stream: StreamId(u32::from_be_bytes([s0, s1, s2, s3])),
-            offset,
-            fin: kind == kind::DATA_FIN,
-            payload: Bytes::from(body),
-        })
+        let stream = StreamId(u32::from_be_bytes([s0, s1, s2, s3]));
+        let payload = Bytes::from(body);
+        if kind == kind::MESSAGE {
+            return Ok(Frame::Message { stream, offset, payload });
+        }
+        Ok(Frame::Data { stream, offset, fin: kind == kind::DATA_FIN, payload })
     }
 }
 
 const fn is_data(kind: u8) -> bool {
-    matches!(kind, kind::DATA | kind::DATA_FIN)
+    matches!(kind, kind::DATA | kind::DATA_FIN | kind::MESSAGE)
 }
 
 #[cfg(test)]
@@ -133,6 +133,16 @@ mod tests {
             any::<u64>().prop_map(|token| Frame::Ping { token }),
             any::<(u64, u64)>().prop_map(|(token, received)| Frame::Pong { token, received }),
             (any::<u32>(), "[a-zä]{0,40}").prop_map(|(code, reason)| Frame::Close { code, reason }),
+            (any::<u32>(), 0..u64::MAX - 400, prop::collection::vec(any::<u8>(), 0..300)).prop_map(
+                |(stream, offset, payload)| Frame::Message {
+                    stream: StreamId(stream),
+                    offset,
+                    payload: payload.into()
+                }
+            ),
+            (any::<u32>(), 0..1u64 << 40, 1..1u64 << 40).prop_map(|(stream, start, size)| {
+                Frame::Gap { stream: StreamId(stream), start, end: start + size }
+            }),
             (any::<u32>(), any::<u64>())
                 .prop_map(|(s, window)| Frame::Want { stream: StreamId(s), window }),
         ]

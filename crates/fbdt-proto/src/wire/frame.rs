@@ -28,6 +28,8 @@ pub(super) mod kind {
     pub(in super::super) const PONG: u8 = 6;
     pub(in super::super) const CLOSE: u8 = 7;
     pub(in super::super) const WANT: u8 = 8;
+    pub(in super::super) const MESSAGE: u8 = 9;
+    pub(in super::super) const GAP: u8 = 10;
 }
 
 /// One unit on a subflow. Every frame can arrive on any path, in any order
@@ -73,6 +75,25 @@ pub enum Frame {
         /// Why, in words.
         reason: String,
     },
+    /// A message of a stream, whole (F16). From wire version 2 on.
+    Message {
+        /// The stream.
+        stream: StreamId,
+        /// Where it lies in the stream's message space.
+        offset: u64,
+        /// Its bytes.
+        payload: Bytes,
+    },
+    /// Nothing will come in this range of the stream's message space (F16). From wire version 2
+    /// on.
+    Gap {
+        /// The stream.
+        stream: StreamId,
+        /// Its first offset.
+        start: u64,
+        /// The offset behind it.
+        end: u64,
+    },
     /// The sender could use a receive window of this size for the stream.
     Want {
         /// The stream.
@@ -104,11 +125,28 @@ pub fn encode_data_header(out: &mut Vec<u8>, stream: StreamId, offset: u64, fin:
     out.extend_from_slice(&offset.to_be_bytes());
 }
 
+/// Appends the header of a message whose payload of `len` bytes follows.
+pub fn encode_message_header(out: &mut Vec<u8>, stream: StreamId, offset: u64, len: u32) {
+    put_header(out, kind::MESSAGE, 12 + len);
+    out.extend_from_slice(&stream.0.to_be_bytes());
+    out.extend_from_slice(&offset.to_be_bytes());
+}
+
 pub(super) fn put_header(out: &mut Vec<u8>, kind: u8, length: u32) {
     out.extend_from_slice(&((u32::from(kind) << 24) | (length & 0x00ff_ffff)).to_be_bytes());
 }
 
 impl Frame {
+    /// The frame's type where it belongs to version 2 of the wire format.
+    #[must_use]
+    pub const fn second_version(&self) -> Option<u8> {
+        match self {
+            Self::Message { .. } => Some(kind::MESSAGE),
+            Self::Gap { .. } => Some(kind::GAP),
+            _ => None,
+        }
+    }
+
     /// Appends the frame's bytes to `out`.
     #[allow(clippy::cast_possible_truncation)]
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -134,6 +172,16 @@ impl Frame {
                 out.extend_from_slice(&code.to_be_bytes());
                 out.extend_from_slice(&reason.as_bytes()[..end]);
             }
+            Self::Message { stream, offset, payload } => {
+                encode_message_header(out, *stream, *offset, payload.len() as u32);
+                out.extend_from_slice(payload);
+            }
+            Self::Gap { stream, start, end } => {
+                put_header(out, kind::GAP, 20);
+                out.extend_from_slice(&stream.0.to_be_bytes());
+                out.extend_from_slice(&start.to_be_bytes());
+                out.extend_from_slice(&end.to_be_bytes());
+            }
             Self::Want { stream, window } => {
                 put_header(out, kind::WANT, 12);
                 out.extend_from_slice(&stream.0.to_be_bytes());
@@ -156,6 +204,14 @@ impl Frame {
                     .map_err(|_| cursor.field_error("reason"))?;
                 Self::Close { code, reason: reason.into() }
             }
+            kind::GAP => {
+                let stream = StreamId(cursor.u32()?);
+                let (start, end) = (cursor.u64()?, cursor.u64()?);
+                if start >= end {
+                    return Err(cursor.field_error("gap"));
+                }
+                Self::Gap { stream, start, end }
+            }
             kind::WANT => Self::Want { stream: StreamId(cursor.u32()?), window: cursor.u64()? },
             other => return Err(WireError::Type(other)),
         };
@@ -167,7 +223,7 @@ impl Frame {
     pub(super) fn check_length(kind: u8, length: u32, max_data: u32) -> Result<(), WireError> {
         let ok = match kind {
             kind::DATA => (13..=12 + max_data).contains(&length),
-            kind::DATA_FIN => (12..=12 + max_data).contains(&length),
+            kind::DATA_FIN | kind::MESSAGE => (12..=12 + max_data).contains(&length),
             kind::ACK => {
                 (20..=20 + 16 * MAX_ACK_RANGES as u32).contains(&length)
                     && (length - 20).is_multiple_of(16)
@@ -176,6 +232,7 @@ impl Frame {
             kind::PONG => length == 16,
             kind::CLOSE => (4..=4 + MAX_REASON as u32).contains(&length),
             kind::WANT => length == 12,
+            kind::GAP => length == 20,
             other => return Err(WireError::Type(other)),
         };
         if ok { Ok(()) } else { Err(WireError::Length { kind, length }) }

@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::cursor::Cursor;
-use super::{VERSION, WireError};
+use super::{MESSAGE_VERSION, VERSION, WireError};
 use crate::config::Limits;
 use crate::units::PathId;
 
@@ -249,7 +249,7 @@ fn cut(text: &str, max: usize) -> &[u8] {
 /// The version stands first in a Hello of every version, and says whether the rest can be read.
 fn version(cursor: &mut Cursor<'_>) -> Result<u16, WireError> {
     match cursor.u16()? {
-        VERSION => Ok(VERSION),
+        known @ (VERSION | MESSAGE_VERSION) => Ok(known),
         other => Err(WireError::Version(other)),
     }
 }
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_hello_of_another_version_is_known_by_its_version_alone() {
-        for body in [&[0, 2][..], &[0, 2, 0xff, 0xff, 0xff], &[0, 0, 1], &[0x7f, 0xff]] {
+        for body in [&[0, 3][..], &[0, 3, 0xff, 0xff, 0xff], &[0, 0, 1], &[0x7f, 0xff]] {
             let bytes = [&[HELLO, 0, body.len() as u8][..], body].concat();
             let version = u16::from_be_bytes([body[0], body[1]]);
             assert_eq!(HandshakeMessage::decode(&bytes), Err(WireError::Version(version)));

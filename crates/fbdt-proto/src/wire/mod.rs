@@ -12,12 +12,17 @@ mod outgoing;
 
 pub use control::ControlMessage;
 pub use decoder::FrameDecoder;
-pub use frame::{AckFrame, DATA_OVERHEAD, Frame, HEADER_LEN, MAX_ACK_RANGES, encode_data_header};
+pub use frame::{
+    AckFrame, DATA_OVERHEAD, Frame, HEADER_LEN, MAX_ACK_RANGES, encode_data_header,
+    encode_message_header,
+};
 pub use label::PathLabel;
 pub use outgoing::Outgoing;
 
-/// Version of the wire format. Others are refused (`docs/protocol.md`, section 5).
+/// The first version of the wire format; every end speaks it (`docs/protocol.md`, section 5).
 pub const VERSION: u16 = 1;
+/// The version that added messages (F16); no other is spoken beside these two.
+pub const MESSAGE_VERSION: u16 = 2;
 
 /// Bytes that are no frame, handshake or control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +47,6 @@ pub enum WireError {
         field: &'static str,
     },
     /// A Hello of another version of the wire format.
-    #[error("wire version {0}, this end speaks version {VERSION}")]
+    #[error("wire version {0}, this end speaks versions {VERSION} and {MESSAGE_VERSION}")]
     Version(u16),
 }

@@ -30,8 +30,21 @@ impl Simulation {
             if copied > allowed {
                 return Err(Violation::Budget { copied, allowed });
             }
+            self.check_classes(end)?;
         }
         self.check_progress()
+    }
+
+    fn check_classes(&self, end: usize) -> Result<(), Violation> {
+        let budgets = self.ends[end].config().class_budgets;
+        for (class, budget) in self.ends[end].class_stats().iter().zip(budgets) {
+            let allowed = (class.new_bytes as f64 * budget.share) as u64 + budget.allowance + FRAME;
+            if class.chosen_bytes > allowed {
+                let (copied, class) = (class.chosen_bytes, class.class.name());
+                return Err(Violation::ClassBudget { class, copied, allowed });
+            }
+        }
+        Ok(())
     }
 
     /// A session ends only if somebody ended it, or all paths were down for

@@ -3,6 +3,7 @@
 mod check;
 mod connection;
 mod faults;
+mod talk;
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use fbdt_proto::{
 };
 
 use self::connection::{Connection, SimulatedPath};
+pub use self::talk::Arrival;
+use self::talk::Talk;
 use crate::application::Application;
 use crate::coverage::Observer;
 use crate::link::LinkParameters;
@@ -103,6 +106,7 @@ pub struct Simulation {
     closed_at: [Option<Instant>; 2],
     /// Bytes that sessions before this one delivered.
     delivered_before: [u64; 2],
+    talk: Talk,
 }
 
 fn sessions(
@@ -111,8 +115,8 @@ fn sessions(
 ) -> Result<[Session; 2], fbdt_proto::ConfigError> {
     let (client, server) = config;
     Ok([
-        Session::new(at[CLIENT], Role::Client, client.clone(), server.limits)?,
-        Session::new(at[SERVER], Role::Server, server.clone(), client.limits)?,
+        Session::new(at[CLIENT], Role::Client, client.clone(), server.limits)?.with_messages(),
+        Session::new(at[SERVER], Role::Server, server.clone(), client.limits)?.with_messages(),
     ])
 }
 
@@ -152,6 +156,7 @@ impl Simulation {
             forgotten: false,
             closed_at: [None; 2],
             delivered_before: [0; 2],
+            talk: Talk::default(),
         };
         for (index, parameters) in scenario.links.into_iter().enumerate() {
             simulation.add_path(parameters, scenario.seed.wrapping_add(index as u64 * 1000));
@@ -379,7 +384,7 @@ impl Simulation {
             self.run_application(end)?;
         }
         self.transmit()?;
-        self.handle_events();
+        self.handle_events()?;
         self.check()
     }
 
@@ -520,7 +525,7 @@ impl Simulation {
         Violation::Livelock { steps: self.steps, elapsed_ms: self.elapsed().as_millis() as u64 }
     }
 
-    fn handle_events(&mut self) {
+    fn handle_events(&mut self) -> Result<(), Violation> {
         for end in [CLIENT, SERVER] {
             while let Some(event) = self.ends[end].poll_event() {
                 self.note(|log| write!(log, "{end} {event:?}"));
@@ -531,10 +536,12 @@ impl Simulation {
                     Event::RedialCancelled { path } => self.cancel_redial(path),
                     Event::SubflowRetired(id) => self.retire(end, id),
                     Event::Closed(_) => self.closed_at[end] = Some(self.now),
+                    Event::MessageReadable(stream) => self.read_messages(end, stream)?,
                     _ => {}
                 }
             }
         }
+        Ok(())
     }
 
     fn path_mut(&mut self, path: PathId) -> Option<&mut SimulatedPath> {

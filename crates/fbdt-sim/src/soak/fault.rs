@@ -62,6 +62,7 @@ impl Operation {
         Some(match self {
             Self::Open { .. }
             | Self::Write { .. }
+            | Self::Message { .. }
             | Self::Advance { .. }
             | Self::Heal { .. }
             | Self::FullSpeed { .. }

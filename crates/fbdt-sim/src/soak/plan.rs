@@ -90,6 +90,8 @@ pub enum Operation {
     Open { client: bool, class: usize },
     /// Bytes are written.
     Write { client: bool, stream: usize, bytes: u64 },
+    /// A message is sent, worth nothing after so many ms; 0: for ever.
+    Message { client: bool, stream: usize, bytes: u64, ms: u64 },
     /// A stream's writer says that this was all.
     Finish { client: bool, stream: usize },
     /// A stream's writer gives up.

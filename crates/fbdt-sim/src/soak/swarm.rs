@@ -10,6 +10,10 @@ use super::plan::{LinkPlan, Operation, PLACEMENTS, Plan, REDUNDANCIES, Setup, WI
 
 /// Probability that a seed mixes a certain fault in.
 const FAULT_SHARE: f64 = 0.25;
+/// Every so many seeds send messages.
+const MESSAGE_SEEDS: u64 = 3;
+/// Longest of these, in bytes; every peer takes it.
+const MESSAGE_MOST: u64 = 4000;
 /// Every so many seeds have a backup path.
 const BACKUP_SEEDS: u64 = 4;
 
@@ -36,9 +40,29 @@ impl Plan {
         {
             last.backup = 1;
         }
-        let operations = swarm.operations();
+        let mut operations = swarm.operations();
+        if seed.is_multiple_of(MESSAGE_SEEDS) {
+            operations = talking(operations);
+        }
         Self { seed, setup, links, operations }
     }
+}
+
+/// The same with a message beside each write, so that what else seeds draw does not change.
+fn talking(operations: Vec<Operation>) -> Vec<Operation> {
+    let with_message = |operation: Operation| {
+        let message = match operation {
+            Operation::Write { client, stream, bytes } => Some(Operation::Message {
+                client,
+                stream: stream + 1,
+                bytes: bytes % MESSAGE_MOST,
+                ms: if bytes % 3 == 0 { 0 } else { 1 + bytes % 250 },
+            }),
+            _ => None,
+        };
+        [Some(operation), message].into_iter().flatten()
+    };
+    operations.into_iter().flat_map(with_message).collect()
 }
 
 /// Draws from given bytes; zeros behind them.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fbdt_proto::{Class, OpenError, StreamId};
+use fbdt_proto::{Class, MessageOptions, OpenError, StreamId};
 
 use super::fault::Fault;
 use super::plan::{MOST_PATHS, Operation, Plan, PlanError};
@@ -121,6 +121,7 @@ impl Trial<'_> {
             Operation::FullSpeed { client } => self.full_speed(client),
             Operation::FillMemory { client } => self.fill_memory(client),
             Operation::Write { client, stream, .. }
+            | Operation::Message { client, stream, .. }
             | Operation::Finish { client, stream }
             | Operation::ResetStream { client, stream }
             | Operation::StopStream { client, stream }
@@ -147,6 +148,12 @@ impl Trial<'_> {
         let simulation = &mut self.simulation;
         match *operation {
             Operation::Write { bytes, .. } => simulation.write(client, id, bytes),
+            Operation::Message { bytes, ms, .. } => {
+                let lifetime = (ms > 0).then_some(Duration::from_millis(ms));
+                let options = MessageOptions { lifetime, ..MessageOptions::default() };
+                // Too many may wait, or the stream be over.
+                let _ = simulation.send_message(client, id, bytes as usize, options);
+            }
             Operation::Finish { .. } => simulation.finish(client, id),
             Operation::ResetStream { .. } => simulation.abandon(client, id),
             Operation::StopStream { .. } => simulation.stop(client, id),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fbdt_proto::wire::handshake::{HandshakeMessage, Hello, Join, SessionId};
-use fbdt_proto::wire::{PathLabel, VERSION};
+use fbdt_proto::wire::{MESSAGE_VERSION, PathLabel};
 use fbdt_proto::{PathId, Role, Session as Protocol};
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::time::timeout;
@@ -50,6 +50,7 @@ pub(super) struct Ready {
     connection: Connection,
     incoming: Incoming,
     exporter: Exporter,
+    version: u16,
     pub(super) remote: SocketAddr,
 }
 
@@ -106,8 +107,8 @@ impl Enrolment {
         };
         let mut connection = Connection::new(socket, records);
         let incoming = secure(&mut connection, MAX_HANDSHAKE_BYTES).await?;
-        let exporter = connection.exporter()?;
-        Ok(Ready { connection, incoming, exporter, remote })
+        let (exporter, version) = (connection.exporter()?, connection.version()?);
+        Ok(Ready { connection, incoming, exporter, version, remote })
     }
 
     /// Makes the connection the path's subflow. If there is no session yet, this path opens it,
@@ -147,7 +148,7 @@ impl Enrolment {
         let key = ProofKey::of_credential(self.config.link.secret());
         let limits = self.config.proto.limits;
         let hello = HandshakeMessage::Hello(Hello {
-            version: VERSION,
+            version: ready.version,
             credential: self.config.link.credential_id().0,
             path,
             path_name: label.encode(),
@@ -161,6 +162,10 @@ impl Enrolment {
         let proto = self.config.proto.clone();
         let protocol = Protocol::new(clock.now(), Role::Client, proto, welcome.limits)
             .map_err(|_| HandshakeError::Unexpected("Welcome"))?;
+        let protocol = match ready.version {
+            MESSAGE_VERSION => protocol.with_messages(),
+            _ => protocol,
+        };
         let automatic = self.config.congestion_control == CongestionControl::Auto;
         let coupling = self.config.coupling.as_ref();
         let sockets = SessionSockets::new(automatic, coupling, &welcome.session, Role::Client);

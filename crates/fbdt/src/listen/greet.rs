@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fbdt_proto::wire::handshake::{
     HandshakeMessage, Hello, Join, RefuseCode, Refused, SessionId, Welcome,
 };
-use fbdt_proto::wire::{PathLabel, WireError};
+use fbdt_proto::wire::{MESSAGE_VERSION, PathLabel, WireError};
 use fbdt_proto::{Role, Session as Protocol};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
@@ -49,7 +49,7 @@ const FAULT: Refusal = Refusal {
 
 const VERSION: Refusal = Refusal {
     code: RefuseCode::Version,
-    reason: "this server speaks wire version 1; update the older side",
+    reason: "this server speaks wire versions 1 and 2; update the older side",
 };
 const MALFORMED: Refusal =
     Refusal { code: RefuseCode::Malformed, reason: "a field of the request is not possible" };
@@ -94,6 +94,10 @@ impl Greeter {
         exporter: Exporter,
         hello: Hello,
     ) -> Result<(), HandshakeError> {
+        // What TLS agreed on counts: a Hello that says otherwise is no honest one.
+        if hello.version != connection.version()? {
+            return refuse(connection, VERSION).await;
+        }
         let opening = match self.open(&hello, &exporter) {
             Ok(opening) => opening,
             Err(refusal) => return refuse(connection, refusal).await,
@@ -140,6 +144,10 @@ impl Greeter {
         let proto = &self.config.proto;
         let protocol = Protocol::new(clock.now(), Role::Server, proto.clone(), hello.limits)
             .map_err(|error| fault(&error))?;
+        let protocol = match hello.version {
+            MESSAGE_VERSION => protocol.with_messages(),
+            _ => protocol,
+        };
         let automatic = self.config.congestion_control == CongestionControl::Auto;
         let coupling = self.config.coupling.as_ref();
         let sockets = SessionSockets::new(automatic, coupling, &id, Role::Server);
@@ -202,7 +210,10 @@ impl Greeter {
 async fn turn_away(connection: Connection, error: WireError) -> Result<(), HandshakeError> {
     match error {
         WireError::Version(version) => {
-            tracing::info!(version, "a client is refused: this server speaks wire version 1");
+            tracing::info!(
+                version,
+                "a client is refused: this server speaks wire versions 1 and 2"
+            );
             refuse(connection, VERSION).await
         }
         WireError::Field { kind, .. } if HandshakeMessage::is_request(kind) => {

@@ -39,6 +39,8 @@ struct SubflowEntry {
 struct StreamWakers {
     read: Option<Waker>,
     write: Option<Waker>,
+    read_message: Option<Waker>,
+    write_message: Option<Waker>,
 }
 
 /// Whom to wake once the lock is free.
@@ -51,11 +53,24 @@ pub(crate) struct Wakes {
     pub(crate) closed: Option<CloseReason>,
 }
 
-/// Whether a stream's reader or writer waits.
+/// Which of those who use a stream waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Read,
     Write,
+    ReadMessage,
+    WriteMessage,
+}
+
+impl StreamWakers {
+    fn slot(&mut self, side: Side) -> &mut Option<Waker> {
+        match side {
+            Side::Read => &mut self.read,
+            Side::Write => &mut self.write,
+            Side::ReadMessage => &mut self.read_message,
+            Side::WriteMessage => &mut self.write_message,
+        }
+    }
 }
 
 /// The guarded state.
@@ -65,6 +80,8 @@ pub(crate) struct Inner {
     subflows: BTreeMap<SubflowId, SubflowEntry>,
     streams: HashMap<StreamId, StreamWakers>,
     opened: VecDeque<StreamId>,
+    /// Those who wait on streams that are gone.
+    orphans: Vec<Waker>,
     armed: Option<Instant>,
     closed: Option<CloseReason>,
     automatic_congestion_control: bool,
@@ -78,6 +95,7 @@ impl Inner {
             subflows: BTreeMap::new(),
             streams: HashMap::new(),
             opened: VecDeque::new(),
+            orphans: Vec::new(),
             armed: None,
             closed: None,
             automatic_congestion_control,
@@ -94,11 +112,7 @@ impl Inner {
 
     /// A stream's task waits for an event of it.
     pub(crate) fn wait(&mut self, id: StreamId, side: Side, waker: &Waker) {
-        let wakers = self.streams.entry(id).or_default();
-        let slot = match side {
-            Side::Read => &mut wakers.read,
-            Side::Write => &mut wakers.write,
-        };
+        let slot = self.streams.entry(id).or_default().slot(side);
         match slot {
             Some(known) => known.clone_from(waker),
             None => *slot = Some(waker.clone()),
@@ -107,7 +121,10 @@ impl Inner {
 
     /// The application dropped its handle.
     pub(crate) fn forget(&mut self, id: StreamId) {
-        self.streams.remove(&id);
+        if let Some(StreamWakers { read_message, write_message, .. }) = self.streams.remove(&id) {
+            // Handles of its messages may outlive it.
+            self.orphans.extend([read_message, write_message].into_iter().flatten());
+        }
     }
 
     pub(super) fn add_subflow(
@@ -197,7 +214,7 @@ impl Inner {
 
     /// Does what is due, hands out events, and says whom to wake.
     pub(super) fn settle(&mut self, now: Instant, caller: Option<SubflowId>) -> Wakes {
-        let mut wakes = Wakes::default();
+        let mut wakes = Wakes { streams: std::mem::take(&mut self.orphans), ..Wakes::default() };
         if self.protocol.poll_timeout().is_some_and(|at| at <= now) {
             self.handle_timeout(now);
         }
@@ -241,6 +258,12 @@ impl Inner {
             Event::Writable(stream) | Event::StreamStopped { stream, .. } => {
                 self.wake_stream(stream, Side::Write, wakes);
             }
+            Event::MessageReadable(stream) => {
+                self.wake_stream(stream, Side::ReadMessage, wakes);
+            }
+            Event::MessageWritable(stream) => {
+                self.wake_stream(stream, Side::WriteMessage, wakes);
+            }
             Event::Redial { path } => self.paths.set_wanted(path, true),
             Event::RedialCancelled { path } => {
                 let missing = !self.paths.is_up(path);
@@ -257,18 +280,14 @@ impl Inner {
 
     fn wake_stream(&mut self, id: StreamId, side: Side, wakes: &mut Wakes) {
         if let Some(wakers) = self.streams.get_mut(&id) {
-            let waker = match side {
-                Side::Read => wakers.read.take(),
-                Side::Write => wakers.write.take(),
-            };
-            wakes.streams.extend(waker);
+            wakes.streams.extend(wakers.slot(side).take());
         }
     }
 
     fn handle_closed(&mut self, reason: CloseReason, wakes: &mut Wakes) {
         for wakers in std::mem::take(&mut self.streams).into_values() {
-            wakes.streams.extend(wakers.read);
-            wakes.streams.extend(wakers.write);
+            let StreamWakers { read, write, read_message, write_message } = wakers;
+            wakes.streams.extend([read, write, read_message, write_message].into_iter().flatten());
         }
         self.paths.close();
         self.closed = Some(reason.clone());

@@ -1,6 +1,7 @@
 //! Sessions and streams for applications, and the state behind them.
 
 mod inner;
+mod messages;
 mod paths;
 mod shared;
 mod stream;
@@ -13,8 +14,9 @@ use tokio::time::timeout;
 
 use crate::identity::CredentialInfo;
 
+pub use messages::Messages;
 pub use paths::PathInfo;
-pub use stream::Stream;
+pub use stream::{ClassHandle, Stream};
 
 pub(crate) use inner::SubflowIo;
 pub(crate) use shared::{CLOSE_TIME, Shared};
@@ -81,6 +83,12 @@ impl Session {
     pub async fn accept_stream(&self) -> Option<Stream> {
         let id = self.shared.accept().await?;
         Some(Stream::new(self.shared.clone(), self.anchor.clone(), id))
+    }
+
+    /// Whether both ends speak the version of the wire format that has messages (F16); without
+    /// it there are streams only.
+    pub fn has_messages(&self) -> bool {
+        self.shared.inspect(|inner| inner.protocol.has_messages())
     }
 
     /// Counters and measurements of the session and its paths.

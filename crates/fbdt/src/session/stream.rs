@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use fbdt_proto::{Instant, Session as Protocol, StreamError, StreamId, StreamStats};
+use fbdt_proto::{Class, Instant, Session as Protocol, StreamError, StreamId, StreamStats};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Anchor;
+use super::Messages;
 use super::inner::Side;
 use super::shared::Shared;
 
@@ -33,6 +34,26 @@ pub struct Stream {
     ended: bool,
 }
 
+/// Sets a stream's class (F11).
+#[derive(Clone)]
+pub struct ClassHandle {
+    shared: Arc<Shared>,
+    id: StreamId,
+}
+
+impl fmt::Debug for ClassHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClassHandle({})", self.id)
+    }
+}
+
+impl ClassHandle {
+    /// Gives the stream this class; nothing happens once it is over.
+    pub fn set(&self, class: Class) {
+        self.shared.update(|inner, _| inner.protocol.set_class(self.id, class));
+    }
+}
+
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stream({})", self.id)
@@ -47,6 +68,24 @@ impl Stream {
     /// The stream's number in its session.
     pub fn id(&self) -> StreamId {
         self.id
+    }
+
+    /// Gives the stream another class (F11): what this end sends from now on is served by it.
+    pub fn set_class(&self, class: Class) {
+        self.class_handle().set(class);
+    }
+
+    /// Sets the stream's class from elsewhere, while its halves are in use.
+    pub fn class_handle(&self) -> ClassHandle {
+        ClassHandle { shared: self.shared.clone(), id: self.id }
+    }
+
+    /// The stream's messages (F16), beside its bytes: a message overtakes them and others. `None`
+    /// if the peer speaks a version of the wire format that has none. Of several handles that wait
+    /// the last one is woken.
+    pub fn messages(&self) -> Option<Messages> {
+        let there = self.shared.inspect(|inner| inner.protocol.has_messages());
+        there.then(|| Messages::new(self.shared.clone(), self.id))
     }
 
     /// Counters of the stream; `None` once the session has forgotten it.

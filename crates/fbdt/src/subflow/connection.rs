@@ -79,6 +79,11 @@ impl Connection {
         Ok(self.records.exporter()?)
     }
 
+    /// The version of the wire format that both ends speak here.
+    pub(crate) fn version(&self) -> Result<u16, ConnectionError> {
+        Ok(self.records.version()?)
+    }
+
     /// One system call's worth of bytes, decrypted and handed to `sink`.
     pub(crate) fn read<B>(
         &mut self,

@@ -7,8 +7,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{Ticketer, cipher_suite, default_provider};
 use rustls::{ClientConfig, Error, ServerConfig};
 
-use super::ALPN;
 use super::pinned::PinnedKey;
+use super::protocols;
 use crate::identity::{KeyFingerprint, ServerKey};
 
 /// Tickets that the server hands out on each connection, and that a client keeps: a redial uses
@@ -40,7 +40,7 @@ pub(crate) fn client_config(pinned: KeyFingerprint) -> Result<Arc<ClientConfig>,
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.alpn_protocols = protocols();
     config.enable_sni = false;
     config.enable_early_data = false;
     config.resumption = Resumption::in_memory_sessions(2 * TICKETS);
@@ -53,7 +53,7 @@ pub(crate) fn server_config(key: &ServerKey) -> Result<Arc<ServerConfig>, TlsCon
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(vec![key.certificate().clone()], key.private_key())?;
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.alpn_protocols = protocols();
     config.ticketer = Ticketer::new()?;
     config.send_tls13_tickets = TICKETS;
     config.max_early_data_size = 0;

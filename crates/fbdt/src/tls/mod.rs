@@ -1,5 +1,7 @@
 //! TLS 1.3 under every subflow, and the record layer that drives it without a copy too many.
 
+use fbdt_proto::wire::{MESSAGE_VERSION, VERSION};
+
 mod config;
 mod pinned;
 mod record;
@@ -12,10 +14,14 @@ pub(crate) use record::{RecordError, RecordLayer, SocketWriter};
 /// Name in the server's certificate. It is not checked: the key is pinned.
 pub(crate) const SERVER_NAME: &str = "fbdt.invalid";
 
-/// Application protocol, one for each version of the wire format: the ends agree on a version in
-/// TLS's handshake, where nobody in between can lower it.
-pub(crate) const ALPN: &[u8] = b"fbdt/1";
+/// Application protocols, one for each version of the wire format, the best first: the ends agree
+/// on a version in TLS's handshake, where nobody in between can lower it.
+pub(crate) const ALPN: [(&[u8], u16); 2] = [(b"fbdt/2", MESSAGE_VERSION), (b"fbdt/1", VERSION)];
+
+/// Their names, as TLS wants them.
+fn protocols() -> Vec<Vec<u8>> {
+    ALPN.iter().map(|(name, _)| name.to_vec()).collect()
+}
 
 /// What both ends say when there is no such version.
-pub(crate) const NO_COMMON_VERSION: &str =
-    "the peer speaks no version of FBDT that this program does (fbdt/1); update the older side";
+pub(crate) const NO_COMMON_VERSION: &str = "the peer speaks no version of FBDT that this program does (fbdt/2, fbdt/1); update the older side";

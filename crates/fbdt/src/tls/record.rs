@@ -8,7 +8,7 @@ use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use fbdt_proto::wire::Outgoing;
+use fbdt_proto::wire::{Outgoing, VERSION};
 use rustls::pki_types::ServerName;
 use rustls::{
     AlertDescription, ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection,
@@ -34,7 +34,7 @@ pub(crate) enum RecordError {
     #[error("{NO_COMMON_VERSION}")]
     NoCommonVersion,
     /// The peer chose another application protocol, or none.
-    #[error("the peer does not speak fbdt/1; check the server's address and port")]
+    #[error("the peer does not speak fbdt/2 or fbdt/1; check the server's address and port")]
     WrongProtocol,
     /// Any other fault of TLS.
     #[error("TLS: {0}")]
@@ -111,10 +111,19 @@ impl RecordLayer {
         let Self::Tls(tls) = self else {
             return Ok([0; 32]);
         };
-        if tls.connection.alpn_protocol() != Some(ALPN) {
-            return Err(RecordError::WrongProtocol);
-        }
+        self.version()?;
         Ok(tls.connection.export_keying_material([0; 32], EXPORTER_LABEL, Some(&[]))?)
+    }
+
+    /// The version of the wire format that the ends agreed on; the first in plaintext, where
+    /// nothing would keep it from being lowered.
+    pub(crate) fn version(&self) -> Result<u16, RecordError> {
+        let Self::Tls(tls) = self else {
+            return Ok(VERSION);
+        };
+        let chosen = tls.connection.alpn_protocol();
+        let known = ALPN.iter().find(|(name, _)| chosen == Some(name));
+        known.map(|(_, version)| *version).ok_or(RecordError::WrongProtocol)
     }
 
     /// Decrypts `input` and hands the plaintext to `sink` in pieces, until the input is used up

@@ -7,6 +7,7 @@ mod faults;
 mod first_version;
 mod hostile;
 mod many;
+mod messages;
 mod relay;
 mod streams;
 mod transfer;

@@ -83,7 +83,7 @@ async fn a_client_of_the_first_version_is_served() {
 async fn a_later_client_that_also_speaks_the_first_version_is_served() {
     let world = world(Mode::Tls).await;
     let (address, credential) = (world.addresses[0], credential(&world));
-    let alpn = ["fbdt/3", "fbdt/2", "fbdt/1"];
+    let alpn = ["fbdt/9", "fbdt/8", "fbdt/1"];
     within(spawn_blocking(move || old_client(Mode::Tls, address, credential, &alpn)))
         .await
         .unwrap();
@@ -165,14 +165,14 @@ async fn f15_a_server_of_the_first_version_takes_a_backup_for_any_other_path() {
 
 #[tokio::test]
 async fn a_later_server_that_also_speaks_the_first_version_serves() {
-    let server = OldServer::start(Mode::Tls, &["fbdt/2", "fbdt/1"]);
+    let server = OldServer::start(Mode::Tls, &["fbdt/9", "fbdt/1"]);
     let session = within(connect(server.config(1))).await.unwrap();
     round_trip(&session, 10_000, 1).await;
 }
 
 #[tokio::test]
 async fn a_server_without_a_common_version_is_named_as_such() {
-    let server = OldServer::start(Mode::Tls, &["fbdt/2"]);
+    let server = OldServer::start(Mode::Tls, &["fbdt/9"]);
     let error = within(connect(server.config(1))).await.unwrap_err();
     assert!(matches!(error, ConnectError::NoCommonVersion), "{error}");
     assert!(error.to_string().contains("update the older side"), "{error}");
@@ -184,7 +184,7 @@ async fn a_client_without_a_common_version_gets_the_alert_that_says_so() {
     let address = world.addresses[0];
     let error = spawn_blocking(move || {
         let socket = TcpStream::connect(address).unwrap();
-        Wire::tls_client(socket, &["fbdt/2"]).err().unwrap()
+        Wire::tls_client(socket, &["fbdt/9"]).err().unwrap()
     });
     let error = within(error).await.unwrap();
     assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
@@ -209,13 +209,13 @@ async fn answer(world: &World, request: Vec<u8>) -> Option<(u8, String)> {
 async fn a_hello_of_another_version_is_refused_in_words() {
     for mode in BOTH {
         let world = world(mode).await;
-        for version in [0_u16, 2, 999] {
+        for version in [0_u16, 3, 999] {
             // Nothing but the version's place is the same.
             let body = [&version.to_be_bytes()[..], &[0xff; 200]].concat();
             let hello = [&[0x41, 0, body.len() as u8][..], &body].concat();
             let (code, words) = answer(&world, hello).await.unwrap();
             assert_eq!(code, 1);
-            assert!(words.contains("wire version 1; update the older side"), "{words}");
+            assert!(words.contains("wire versions 1 and 2; update the older side"), "{words}");
         }
     }
 }

@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use fbdt::Delivery;
 
 use super::protocol::byte_count;
 use super::{PathArg, ProtocolArgs, seconds};
-use crate::bench::STREAMS_MAX;
+use crate::bench::{MESSAGE_LEAST, MESSAGE_MOST, STREAMS_MAX};
 
 const EXAMPLE: &str = "\
 Examples:
   sumrate bench @link.txt --time 10 --warmup 2
   sumrate bench @link.txt --path wifi=wlan0 --path wigig=wlan1 --reverse --json
   sumrate bench @link.txt --bytes 1G --streams 4
+  sumrate bench @link.txt --messages --message-interval 0.02 --time 60
 
 Goodput is what the receiving application got, once. With --reverse the server sends, and then the
 server's own --scheduler, --window-mode, --redundancy and --cc decide how.";
@@ -60,12 +62,48 @@ pub struct BenchArgs {
     /// Compare every received byte with what was sent (about 5 % more CPU time)
     #[arg(long)]
     pub verify: bool,
+    /// Measure messages instead: the server sends each one back, their delay and loss are reported
+    #[arg(long, conflicts_with_all = ["bytes", "reverse", "streams", "warmup", "verify"])]
+    pub messages: bool,
+    /// Bytes in each message
+    #[arg(long, value_name = "N", default_value_t = 200, requires = "messages", value_parser = clap::value_parser!(u32).range(i64::from(MESSAGE_LEAST)..=i64::from(MESSAGE_MOST)))]
+    pub message_bytes: u32,
+    /// Time between two messages
+    #[arg(long, value_name = "SECONDS", value_parser = interval, default_value = "0.01", requires = "messages")]
+    pub message_interval: Duration,
+    /// A message that is older than this is lost; 0 waits for every one
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1", requires = "messages")]
+    pub message_lifetime: Duration,
+    /// What is done so that a message arrives
+    #[arg(long, value_name = "HOW", default_value = "reliable", requires = "messages")]
+    pub message_delivery: DeliveryArg,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     /// How this end sends.
     #[command(flatten)]
     pub protocol: ProtocolArgs,
+}
+
+/// `--message-delivery`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DeliveryArg {
+    /// Sent again while that is worth it; copied at once within the class's budget
+    Reliable,
+    /// Copied to a second path at once, whatever it costs
+    Duplicated,
+    /// Given to one path, once
+    BestEffort,
+}
+
+impl From<DeliveryArg> for Delivery {
+    fn from(arg: DeliveryArg) -> Self {
+        match arg {
+            DeliveryArg::Reliable => Self::Reliable,
+            DeliveryArg::Duplicated => Self::Duplicated,
+            DeliveryArg::BestEffort => Self::BestEffort,
+        }
+    }
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -12,7 +12,7 @@ mod serve;
 mod status;
 mod up;
 
-pub use bench::BenchArgs;
+pub use bench::{BenchArgs, DeliveryArg};
 pub use capture::CaptureArgs;
 pub use cc::{CcAction, CcArgs};
 pub use credential::{CredentialAction, CredentialArgs};

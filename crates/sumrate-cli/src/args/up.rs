@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::classes::ClassRule;
+
 use super::{CaptureArgs, PathArg, ProtocolArgs, ProxyAddress, ProxyAuth};
 
 const EXAMPLE: &str = "\
@@ -44,6 +46,11 @@ pub struct UpArgs {
     /// Let a proxy without password listen beyond this machine
     #[arg(long)]
     pub socks_open: bool,
+    /// Traffic class of connections to a port or host: PORT=CLASS or HOST=CLASS (a dot in front means
+    /// all names below it), CLASS being conversational, interactive, streaming or background; the
+    /// first rule that fits counts, and what no rule names is guessed from its behaviour
+    #[arg(long, value_name = "PORT|HOST=CLASS")]
+    pub class_rule: Vec<ClassRule>,
     /// Most connections that each proxy carries at a time
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_connections: u32,

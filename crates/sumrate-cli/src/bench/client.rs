@@ -34,6 +34,11 @@ pub enum BenchError {
     /// The server refused.
     #[error("the server refused the measurement: {0}")]
     Refused(String),
+    /// The other end has no messages.
+    #[error(
+        "this session has no messages: the server speaks wire version 1, or plaintext; update it, or measure streams"
+    )]
+    NoMessages,
     /// A data stream failed.
     #[error("a data stream failed: {0}")]
     Stream(std::io::Error),
@@ -101,7 +106,7 @@ pub async fn measure<T: Tunnel>(
     compose(frame, &run, &here, &there).ok_or(BenchError::Incomplete)
 }
 
-fn accepted(answer: Answer) -> Result<(), BenchError> {
+pub(super) fn accepted(answer: Answer) -> Result<(), BenchError> {
     match answer {
         Answer::Ready(_) => Ok(()),
         Answer::Refused { message, .. } => Err(BenchError::Refused(message)),

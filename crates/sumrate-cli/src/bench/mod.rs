@@ -3,6 +3,7 @@
 
 mod client;
 mod host;
+mod messages;
 mod meter;
 mod observer;
 mod pattern;
@@ -12,6 +13,10 @@ mod transfer;
 
 pub use client::{BenchError, measure};
 pub use host::BenchHost;
+pub use messages::{
+    MESSAGE_BENCH_SCHEMA, MESSAGE_LEAST, MESSAGE_MOST, MessageBenchReport, MessagePlan,
+    measure_messages,
+};
 pub use report::{
     BENCH_SCHEMA, BenchPath, BenchReport, CpuReport, EndReport, IntervalReport, SendingReport,
     StreamGoodput, WindowReport,

@@ -14,8 +14,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::dns;
+use crate::classes::{ClassRules, Guess};
 use crate::exit::Allowance;
-use crate::proxy::connect_through;
+use crate::proxy::connect_as;
 use crate::relay::relay;
 use crate::socket;
 use crate::tunnel::Tunnel;
@@ -97,7 +98,11 @@ impl Connections {
     ///
     /// # Errors
     /// What the system says of the device.
-    pub(crate) async fn run<T: Tunnel>(&self, tunnel: T) -> io::Result<()> {
+    pub(crate) async fn run<T: Tunnel>(
+        &self,
+        tunnel: T,
+        rules: &Arc<ClassRules>,
+    ) -> io::Result<()> {
         let packets = async {
             match &self.source {
                 Source::Tun(tun) => {
@@ -109,11 +114,11 @@ impl Connections {
         };
         tokio::select! {
             failed = packets => failed,
-            never = self.relay_all(tunnel.clone()) => match never {},
+            never = self.relay_all(tunnel.clone(), rules) => match never {},
         }
     }
 
-    async fn relay_all<T: Tunnel>(&self, tunnel: T) -> Infallible {
+    async fn relay_all<T: Tunnel>(&self, tunnel: T, rules: &Arc<ClassRules>) -> Infallible {
         let mut tasks = JoinSet::new();
         loop {
             // The semaphore is never closed.
@@ -128,9 +133,9 @@ impl Connections {
             };
             socket::tune_accepted(&client);
             let target = self.name_server.filter(|_| meant.port() == DNS_PORT).unwrap_or(meant);
-            let tunnel = tunnel.clone();
+            let (tunnel, rules) = (tunnel.clone(), Arc::clone(rules));
             tasks.spawn(async move {
-                serve(client, target, &tunnel).await;
+                serve(client, target, &tunnel, &rules).await;
                 drop(permit);
             });
             while tasks.try_join_next().is_some() {}
@@ -146,10 +151,12 @@ async fn accept(listener: Option<&CaptureListener>) -> io::Result<(TcpStream, So
 }
 
 /// The program believes itself connected already: what goes wrong it learns by a reset.
-async fn serve<T: Tunnel>(client: TcpStream, target: SocketAddr, tunnel: &T) {
+async fn serve<T: Tunnel>(client: TcpStream, target: SocketAddr, tunnel: &T, rules: &ClassRules) {
     let host = target.ip().to_canonical().to_string();
-    match connect_through(tunnel, &host, target.port()).await {
-        Ok(stream) => match relay(stream, client, &[], &Allowance::default()).await {
+    let class = rules.class_of(&host, target.port());
+    let guess = class.is_none().then(Guess::default);
+    match connect_as(tunnel, &host, target.port(), class).await {
+        Ok(stream) => match relay(stream, client, &[], &Allowance::default(), guess).await {
             Ok(relayed) => tracing::debug!(%target, ?relayed, "a taken connection ended"),
             Err(error) => tracing::debug!(%target, %error, "a taken connection failed"),
         },

@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use fbdt::{Health, Session};
+use fbdt::{ClientConfig, Health, Session};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{CommandError, SetupError, dial, setup};
 use crate::args::BenchArgs;
-use crate::bench::{BenchReport, Plan, measure};
+use crate::bench::{BenchReport, MessageBenchReport, MessagePlan, Plan, measure, measure_messages};
 use crate::interrupt::Interrupts;
 use crate::output;
 use crate::service::{BenchDirection, BenchLimit, BenchRequest};
@@ -26,6 +26,9 @@ const PATHS_TIMEOUT: Duration = Duration::from_secs(10);
 pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
     let config = dial::configure(&args.link, (&args.path, &args.backup), &args.protocol)?;
+    if args.messages {
+        return messages(&args, config, interrupts).await;
+    }
     let request = request(&args);
     Plan::try_from(&request).map_err(|error| CommandError::Bench(error.into()))?;
     let wanted = wanted_paths(&args)?;
@@ -50,6 +53,65 @@ pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
         output::pretty_json(&report)?;
     } else {
         print(&report)?;
+    }
+    Ok(())
+}
+
+/// The mode that measures messages.
+async fn messages(
+    args: &BenchArgs,
+    config: ClientConfig,
+    mut interrupts: Interrupts,
+) -> Result<(), CommandError> {
+    let wanted = wanted_paths(args)?;
+    let session = dial::open(config, &mut interrupts).await?;
+    let progress = progress(args);
+    let plan = MessagePlan {
+        bytes: args.message_bytes,
+        interval: args.message_interval,
+        length: args.time.unwrap_or(DEFAULT_TIME),
+        lifetime: Some(args.message_lifetime).filter(|lifetime| !lifetime.is_zero()),
+        delivery: args.message_delivery.into(),
+    };
+    let work = async {
+        wait_for_paths(&session, wanted).await;
+        let tunnel = SessionTunnel::fixed(session.clone());
+        measure_messages(&tunnel, plan, command(), |bytes| progress.set_position(bytes)).await
+    };
+    let measured = tokio::select! {
+        measured = work => measured.map_err(CommandError::from),
+        interrupt = interrupts.next() => Err(CommandError::Interrupted(interrupt)),
+    };
+    progress.finish_and_clear();
+    session.close(0, "measured").await;
+    let report = measured?;
+    if args.json {
+        return Ok(output::pretty_json(&report)?);
+    }
+    Ok(print_messages(&report)?)
+}
+
+fn print_messages(report: &MessageBenchReport) -> std::io::Result<()> {
+    let echo = report.echo_ms;
+    output::line(&format!(
+        "{} messages of {} bytes, {} echoes, {:.3} % lost or later than {:.0} ms",
+        report.offered,
+        report.message_bytes,
+        report.received,
+        report.loss * 100.0,
+        report.lifetime_ms
+    ))?;
+    output::line(&format!(
+        "echo after p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} ms; longest gap {:.1} ms",
+        echo.p50, echo.p99, echo.p999, echo.max, report.longest_gap_ms
+    ))?;
+    for path in &report.paths {
+        output::line(&format!(
+            "  {}: {} bytes sent, {} of them copies",
+            path.name,
+            path.sent_bytes + path.redundant_bytes,
+            path.redundant_bytes
+        ))?;
     }
     Ok(())
 }

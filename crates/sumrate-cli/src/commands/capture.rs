@@ -1,6 +1,7 @@
 //! The part of `sumrate up` that takes connections of programs that know nothing of it.
 
 use std::io;
+use std::sync::Arc;
 
 use fbdt::{ClientConfig, Link};
 use nix::unistd::User;
@@ -11,6 +12,7 @@ use sumrate_capture::tun::Device;
 use super::{CommandError, SetupError};
 use crate::args::{CaptureArgs, UpArgs};
 use crate::capture::{Connections, NameServer, Source};
+use crate::classes::ClassRules;
 use crate::tunnel::Tunnel;
 
 /// What is to be taken, and the flag that says so; `None` if nothing is.
@@ -123,7 +125,11 @@ impl Capture {
 ///
 /// # Errors
 /// What the system says of a TUN device that fails.
-pub(super) async fn run<T: Tunnel>(capture: Option<&Capture>, tunnel: T) -> io::Result<()> {
+pub(super) async fn run<T: Tunnel>(
+    capture: Option<&Capture>,
+    tunnel: T,
+    rules: &Arc<ClassRules>,
+) -> io::Result<()> {
     let Some(capture) = capture else { return std::future::pending().await };
     let names = async {
         match &capture.names {
@@ -132,7 +138,7 @@ pub(super) async fn run<T: Tunnel>(capture: Option<&Capture>, tunnel: T) -> io::
         }
     };
     tokio::select! {
-        failed = capture.connections.run(tunnel.clone()) => failed,
+        failed = capture.connections.run(tunnel.clone(), rules) => failed,
         () = names => Ok(()),
     }
 }

@@ -4,15 +4,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fbdt::{Session, Stream};
+use fbdt::{MessageError, MessageOptions, Session, Stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::bench::{BenchHost, SendingReport};
-use crate::exit::{Allowance, Allowances, Dialer};
+use crate::classes::Guess;
+use crate::exit::{Allowance, Allowances, Association, Dialer};
 use crate::relay::relay;
 use crate::service::{
-    Answer, ConnectRequest, FailureCode, Request, ServiceError, read_request, write_answer,
+    Answer, AssociateRequest, ConnectRequest, EchoRequest, FailureCode, Request, ServiceError,
+    read_request, write_answer,
 };
 use crate::session::report;
 use crate::tunnel::ReportSource;
@@ -27,12 +29,17 @@ const CLOSE_LIMITS: u32 = 0x21;
 /// answer hold these up for seconds, and must not hold up other sessions.
 const SESSION_DIALS_MAX: usize = 64;
 
+/// UDP associations that one session may have at a time; each has two sockets.
+const SESSION_ASSOCIATIONS_MAX: usize = 256;
+
 /// What all sessions share.
 pub(super) struct Exit {
     /// Reaches targets.
     pub(super) dialer: Dialer,
     /// Bounds the connections that are being made.
     pub(super) dials: Semaphore,
+    /// Bounds the UDP associations of all sessions.
+    pub(super) associations: Semaphore,
     /// What each credential may use.
     pub(super) allowances: Allowances,
     /// How this end sends.
@@ -46,6 +53,8 @@ struct Share {
     allowance: Arc<Allowance>,
     /// Bounds the connections that are being made for it.
     dials: Semaphore,
+    /// Bounds its associations.
+    associations: Semaphore,
 }
 
 /// Serves a session's streams until the session is over.
@@ -64,7 +73,8 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         None => Arc::default(),
     };
     let dials = Semaphore::new(SESSION_DIALS_MAX);
-    let share = Arc::new(Share { exit, bench, allowance, dials });
+    let associations = Semaphore::new(SESSION_ASSOCIATIONS_MAX);
+    let share = Arc::new(Share { exit, bench, allowance, dials, associations });
     let mut streams = JoinSet::new();
     while let Some(stream) = session.accept_stream().await {
         let share = Arc::clone(&share);
@@ -89,12 +99,14 @@ async fn serve_stream(mut stream: Stream, share: &Share) -> Result<(), ServiceEr
     }
     match request {
         Request::Connect(request) => connect(stream, share, &request).await,
+        Request::Associate(request) => associate(stream, share, &request).await,
         _ if allowance.is_limited() => {
             let reason = "measurements are not for a credential with limits".to_owned();
             refuse(&mut stream, FailureCode::NotAllowed, reason).await
         }
         Request::Bench(request) => bench.control(stream, request).await,
         Request::BenchStream(request) => bench.data(stream, request).await,
+        Request::Echo(request) => echo(stream, request).await,
     }
 }
 
@@ -117,6 +129,56 @@ async fn refuse(
     Ok(stream.shutdown().await?)
 }
 
+/// Relays datagrams, each a message of the stream.
+async fn associate(
+    mut stream: Stream,
+    share: &Share,
+    request: &AssociateRequest,
+) -> Result<(), ServiceError> {
+    let Share { exit, allowance, associations, .. } = share;
+    let Some(messages) = stream.messages() else {
+        let words = "this session has no messages: the client speaks wire version 1".to_owned();
+        return refuse(&mut stream, FailureCode::Unsupported, words).await;
+    };
+    let (Ok(_own), Ok(_permit)) = (associations.try_acquire(), exit.associations.try_acquire())
+    else {
+        let words = "too many UDP associations are open".to_owned();
+        return refuse(&mut stream, FailureCode::Busy, words).await;
+    };
+    let class = request.class.is_none().then(|| stream.class_handle());
+    let association = Association::new(exit.dialer.clone(), messages, class).await?;
+    write_answer(&mut stream, &Answer::Ready(String::new())).await?;
+    Ok(association.relay(&mut stream, allowance).await?)
+}
+
+/// Sends each message back until the stream ends.
+async fn echo(mut stream: Stream, request: EchoRequest) -> Result<(), ServiceError> {
+    use tokio::io::AsyncReadExt;
+    let Some(messages) = stream.messages() else {
+        let words = "this session has no messages: the client speaks wire version 1".to_owned();
+        return refuse(&mut stream, FailureCode::Unsupported, words).await;
+    };
+    write_answer(&mut stream, &Answer::Ready(String::new())).await?;
+    let lifetime = Some(Duration::from_millis(request.lifetime_ms.into()));
+    let options = MessageOptions {
+        lifetime: lifetime.filter(|lifetime| !lifetime.is_zero()),
+        ..MessageOptions::default()
+    };
+    let mut word = [0; 1];
+    loop {
+        tokio::select! {
+            message = messages.receive() => {
+                let message = message.map_err(std::io::Error::other)?;
+                match messages.try_send(message, options) {
+                    Ok(()) | Err(MessageError::Blocked) => {}
+                    Err(error) => return Err(std::io::Error::other(error).into()),
+                }
+            }
+            _ = stream.read(&mut word) => return Ok(()),
+        }
+    }
+}
+
 async fn connect(
     mut stream: Stream,
     share: &Share,
@@ -134,6 +196,7 @@ async fn connect(
     };
     let reached = connection.peer_addr().as_ref().map(SocketAddr::to_string).unwrap_or_default();
     write_answer(&mut stream, &Answer::Ready(reached)).await?;
-    relay(stream, connection, &[], allowance).await?;
+    let guess = request.class.is_none().then(Guess::default);
+    relay(stream, connection, &[], allowance, guess).await?;
     Ok(())
 }

@@ -23,6 +23,8 @@ use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
 
 /// Most connections that the exit makes at a time.
 const DIALS_MAX: usize = 512;
+/// Most UDP associations at a time, over all sessions.
+const ASSOCIATIONS_MAX: usize = 2048;
 /// Streams that a client may have open at a time.
 const STREAMS_MAX: u32 = 4096;
 /// How often use is written down: what a crash forgets at most.
@@ -93,6 +95,7 @@ fn exit(args: &ServeArgs, config: &ServerConfig) -> Exit {
     Exit {
         dialer: Dialer::new(policy, config.congestion_control.algorithm()),
         dials: Semaphore::new(DIALS_MAX),
+        associations: Semaphore::new(ASSOCIATIONS_MAX),
         allowances: Allowances::new(config.state.clone()),
         sending: setup::sending(&config.congestion_control, &config.proto),
     }

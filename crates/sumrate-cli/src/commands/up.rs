@@ -11,6 +11,7 @@ use super::keep::{Outage, keep_session};
 use super::serve::optional;
 use super::{CommandError, SetupError, capture, dial, setup};
 use crate::args::{ProxyAddress, UpArgs};
+use crate::classes::ClassRules;
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::output;
 use crate::proxy::{Proxy, ProxyKind};
@@ -43,6 +44,7 @@ pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
     let (sender, receiver) = watch::channel(Some(session));
     let tunnel = SessionTunnel::new(receiver.clone());
     let outage = Outage::default();
+    let rules = Arc::new(ClassRules::new(args.class_rule.clone()));
     let answering = async {
         match &status {
             Some(socket) => {
@@ -55,7 +57,7 @@ pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
         error = keep_session(&config, &sender, &outage, args.json) => Err(error),
         () = run_proxy(socks, tunnel.clone()) => Ok(()),
         () = run_proxy(http, tunnel.clone()) => Ok(()),
-        failed = capture::run(taken.as_ref(), tunnel) => failed.map_err(CommandError::from),
+        failed = capture::run(taken.as_ref(), tunnel, &rules) => failed.map_err(CommandError::from),
         () = answering => Ok(()),
         interrupt = interrupts.next() => match interrupt {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
@@ -101,7 +103,9 @@ fn proxy(
     }
     let listener = setup::listen(name, address, congestion_control)?;
     let auth = args.socks_auth.clone().map(Arc::new);
-    Ok(Some(Proxy::new(kind, listener, auth, args.max_connections)))
+    let rules = ClassRules::new(args.class_rule.clone());
+    let proxy = Proxy::new(kind, listener, auth, args.max_connections);
+    Ok(Some(proxy.with_class_rules(rules)))
 }
 
 fn address(proxy: Option<&Proxy>) -> std::io::Result<Option<String>> {

@@ -100,6 +100,26 @@ impl<R: Resolver> Dialer<R> {
             .map_err(|_| DialError::TimedOut(format!("{host}:{port}")))?
     }
 
+    /// The address of `host`:`port` to which a client with this allowance may send datagrams, the
+    /// first of those that the policy permits: what is checked here is what must be sent to.
+    ///
+    /// # Errors
+    /// No address, or none that is permitted.
+    pub async fn permitted_address(
+        &self,
+        host: &str,
+        port: u16,
+        allowance: &Allowance,
+    ) -> Result<SocketAddr, DialError> {
+        let found = self.permitted(resolve(&self.resolver, host, port).await?, allowance)?;
+        let canonical =
+            |target: &SocketAddr| SocketAddr::new(target.ip().to_canonical(), target.port());
+        // An IPv4 socket reaches more than IPv6 ones do on many hosts.
+        let four = found.iter().map(canonical).find(SocketAddr::is_ipv4);
+        four.or(found.first().map(canonical))
+            .ok_or_else(|| DialError::TimedOut(format!("{host}:{port}")))
+    }
+
     fn permitted(
         &self,
         found: Vec<SocketAddr>,

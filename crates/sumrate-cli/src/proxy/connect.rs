@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fbdt::Class;
+
 use crate::service::{Answer, ConnectRequest, FailureCode, Request, read_answer, write_request};
 use crate::tunnel::{Tunnel, Use};
 
@@ -24,18 +26,39 @@ impl ConnectFailure {
     }
 }
 
-/// A stream whose other end is connected to `host`:`port`.
+/// A stream whose other end is connected to `host`:`port`; each end guesses its class.
+///
+/// # Errors
+/// [`ConnectFailure`]
 pub async fn connect_through<T: Tunnel>(
     tunnel: &T,
     host: &str,
     port: u16,
 ) -> Result<T::Stream, ConnectFailure> {
+    connect_as(tunnel, host, port, None).await
+}
+
+/// The same with a class that is known.
+///
+/// # Errors
+/// [`ConnectFailure`]
+pub async fn connect_as<T: Tunnel>(
+    tunnel: &T,
+    host: &str,
+    port: u16,
+    class: Option<Class>,
+) -> Result<T::Stream, ConnectFailure> {
+    let purpose = class.map_or(Use::Interactive, Use::Known);
     let exchange = async {
-        let mut stream = tunnel.open(Use::Interactive).await.map_err(|error| ConnectFailure {
+        let mut stream = tunnel.open(purpose).await.map_err(|error| ConnectFailure {
             code: FailureCode::NetworkUnreachable,
             message: error.to_string(),
         })?;
-        let request = Request::Connect(ConnectRequest { host: host.to_owned(), port });
+        let request = Request::Connect(ConnectRequest {
+            host: host.to_owned(),
+            port,
+            class: class.map(|class| class.name().to_owned()),
+        });
         write_request(&mut stream, &request)
             .await
             .map_err(|error| ConnectFailure::general(error.to_string()))?;

@@ -23,8 +23,8 @@ pub fn socks5(data: &[u8]) {
         let (mut buffer, mut answer, mut rest) = (Vec::new(), Vec::new(), data);
         let mut client = join(&mut rest, &mut answer);
         let outcome = now(super::socks5::handshake(&mut client, auth.as_ref(), &mut buffer));
-        if let Ok(target) = &outcome {
-            check(&data[..data.len() - rest.len()], &buffer, target, &[]);
+        if let Ok(request) = &outcome {
+            check(&data[..data.len() - rest.len()], &buffer, &request.target, &[]);
             assert!(answer.len() >= 2, "the client was told which method");
             assert!(auth.is_none() || data.windows(6).any(|w| w == b"secret"), "without password");
         }

@@ -1,5 +1,6 @@
 //! The local proxies of `sumrate up`: SOCKS5 and HTTP CONNECT, each connection on a stream of its own.
 
+mod associate;
 mod connect;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -8,5 +9,7 @@ mod server;
 mod silent;
 mod socks5;
 
-pub use connect::{ConnectFailure, connect_through};
+#[cfg(feature = "fuzzing")]
+pub(crate) use associate::message_of;
+pub use connect::{ConnectFailure, connect_as, connect_through};
 pub use server::{Proxy, ProxyKind};

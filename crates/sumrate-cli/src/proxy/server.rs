@@ -8,9 +8,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::connect::connect_through;
-use super::{http, silent, socks5};
+use super::connect::connect_as;
+use super::{associate, http, silent, socks5};
 use crate::args::ProxyAuth;
+use crate::classes::{ClassRules, Guess};
 use crate::exit::Allowance;
 use crate::relay::relay;
 use crate::socket;
@@ -36,6 +37,7 @@ pub struct Proxy {
     listener: TcpListener,
     auth: Option<Arc<ProxyAuth>>,
     connections: Arc<Semaphore>,
+    rules: Arc<ClassRules>,
 }
 
 impl Proxy {
@@ -47,7 +49,13 @@ impl Proxy {
         connections: u32,
     ) -> Self {
         let connections = Arc::new(Semaphore::new(connections as usize));
-        Self { kind, listener, auth, connections }
+        Self { kind, listener, auth, connections, rules: Arc::default() }
+    }
+
+    /// The same with rules for the classes of connections.
+    #[must_use]
+    pub fn with_class_rules(self, rules: ClassRules) -> Self {
+        Self { rules: Arc::new(rules), ..self }
     }
 
     /// The address that clients connect to.
@@ -74,8 +82,9 @@ impl Proxy {
             };
             socket::tune_accepted(&client);
             let (kind, auth, tunnel) = (self.kind, self.auth.clone(), tunnel.clone());
+            let rules = Arc::clone(&self.rules);
             tasks.spawn(async move {
-                serve(kind, client, auth.as_deref(), &tunnel).await;
+                serve(kind, client, auth.as_deref(), &tunnel, &rules).await;
                 drop(permit);
             });
             while tasks.try_join_next().is_some() {}
@@ -88,6 +97,7 @@ async fn serve<T: Tunnel>(
     mut client: TcpStream,
     auth: Option<&ProxyAuth>,
     tunnel: &T,
+    rules: &ClassRules,
 ) {
     let mut early = Vec::new();
     let handshake = read_target(kind, &mut client, auth, &mut early);
@@ -96,8 +106,15 @@ async fn serve<T: Tunnel>(
         Ok(Err(reason)) => return tracing::debug!(reason, "a proxy client was turned away"),
         Err(_) => return tracing::debug!("a proxy client said nothing for 10 s"),
     };
-    let socks5::Target { host, port } = target;
-    let connected = connect_through(tunnel, &host, port).await;
+    let socks5::Request { command, target: socks5::Target { host, port } } = target;
+    if command == socks5::Command::UdpAssociate {
+        if !wants_answer {
+            return tracing::debug!("a client that waits for no answer wants datagrams");
+        }
+        return associate::serve(client, tunnel, rules, port).await;
+    }
+    let class = rules.class_of(&host, port);
+    let connected = connect_as(tunnel, &host, port, class).await;
     let told = match (&connected, kind) {
         _ if !wants_answer => Ok(()),
         (Ok(_), ProxyKind::Socks5) => socks5::reply(&mut client, socks5::Reply::Succeeded).await,
@@ -107,11 +124,14 @@ async fn serve<T: Tunnel>(
             http::failed(&mut client, failure.code, &failure.message).await
         }
     };
+    let guess = class.is_none().then(Guess::default);
     match (connected, told) {
-        (Ok(stream), Ok(())) => match relay(stream, client, &early, &Allowance::default()).await {
-            Ok(relayed) => tracing::debug!(host, port, ?relayed, "a connection ended"),
-            Err(error) => tracing::debug!(host, port, %error, "a connection failed"),
-        },
+        (Ok(stream), Ok(())) => {
+            match relay(stream, client, &early, &Allowance::default(), guess).await {
+                Ok(relayed) => tracing::debug!(host, port, ?relayed, "a connection ended"),
+                Err(error) => tracing::debug!(host, port, %error, "a connection failed"),
+            }
+        }
         (Err(failure), _) => {
             tracing::info!(host, port, %failure, "no connection");
             if !wants_answer {
@@ -128,20 +148,19 @@ async fn read_target(
     client: &mut TcpStream,
     auth: Option<&ProxyAuth>,
     early: &mut Vec<u8>,
-) -> Result<(socks5::Target, bool), String> {
+) -> Result<(socks5::Request, bool), String> {
     match kind {
         ProxyKind::Socks5 => {
-            let silent =
-                silent::is_wanted(client, early).await.map_err(|error| error.to_string())?;
-            let target = match silent {
-                true => silent::handshake(client, auth, early).await,
-                false => socks5::handshake(client, auth, early).await,
-            };
-            target.map(|target| (target, !silent)).map_err(|error| error.to_string())
+            if silent::is_wanted(client, early).await.map_err(|error| error.to_string())? {
+                let request = silent::handshake(client, auth, early).await;
+                return request.map(|request| (request, false)).map_err(|error| error.to_string());
+            }
+            let request = socks5::handshake(client, auth, early).await;
+            request.map(|request| (request, true)).map_err(|error| error.to_string())
         }
         ProxyKind::Http => http::handshake(client, auth, early)
             .await
-            .map(|target| (target, true))
+            .map(|target| (socks5::Request::connect(target), true))
             .map_err(|error| error.to_string()),
     }
 }

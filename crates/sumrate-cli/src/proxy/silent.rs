@@ -6,7 +6,7 @@ use std::io;
 use sumrate_preload::preface::{METHOD_SILENT, VERSION};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::socks5::{self, SocksError, Target};
+use super::socks5::{self, Request, SocksError};
 use crate::args::ProxyAuth;
 
 const GREETING: [u8; 3] = [VERSION, 1, METHOD_SILENT];
@@ -32,7 +32,7 @@ pub(super) async fn handshake<C: AsyncRead + Unpin>(
     client: &mut C,
     auth: Option<&ProxyAuth>,
     buffer: &mut Vec<u8>,
-) -> Result<Target, SocksError> {
+) -> Result<Request, SocksError> {
     let wanted = if auth.is_some() { 2 } else { 0 };
     // The same as any other client's, but for where the answers go.
     if let Some(method) = buffer.get_mut(2) {
@@ -81,11 +81,15 @@ impl<C: Unpin> AsyncWrite for Mute<'_, C> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::socks5::Target;
     use super::*;
     use sumrate_preload::preface::{METHOD_NONE, Preface, Target as Asked};
     use tokio::io::AsyncWriteExt;
 
-    async fn go(sent: &[u8], auth: Option<&ProxyAuth>) -> (bool, Option<Target>, Vec<u8>, Vec<u8>) {
+    async fn go(
+        sent: &[u8],
+        auth: Option<&ProxyAuth>,
+    ) -> (bool, Option<Request>, Vec<u8>, Vec<u8>) {
         let (mut client, mut server) = tokio::io::duplex(4096);
         client.write_all(sent).await.unwrap();
         client.shutdown().await.unwrap();
@@ -105,7 +109,7 @@ mod tests {
     async fn nothing_is_answered_and_what_follows_is_kept() {
         let auth: ProxyAuth = "me:secret".parse().unwrap();
         let target = Asked::Name(b"far.example", 443);
-        let expected = Target { host: "far.example".to_owned(), port: 443 };
+        let expected = Request::connect(Target { host: "far.example".to_owned(), port: 443 });
         let open = Preface::new(METHOD_SILENT, None, target);
         let sent = [open.bytes(), b"GET"].concat();
         let (_, found, rest, answered) = go(&sent, None).await;

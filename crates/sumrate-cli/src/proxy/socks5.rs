@@ -5,12 +5,12 @@
 //! connection without the reply that an unknown command should get.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::args::ProxyAuth;
-use crate::service::FailureCode;
+use crate::service::{Datagram, FailureCode};
 
 const VERSION: u8 = 5;
 const AUTH_VERSION: u8 = 1;
@@ -18,6 +18,7 @@ const METHOD_NONE: u8 = 0;
 const METHOD_PASSWORD: u8 = 2;
 const METHOD_REFUSED: u8 = 0xff;
 const COMMAND_CONNECT: u8 = 1;
+const COMMAND_ASSOCIATE: u8 = 3;
 
 /// Reply codes of RFC 1928 §6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,29 @@ pub(crate) struct Target {
     pub(crate) port: u16,
 }
 
+/// What a client may ask for (RFC 1928 §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// A connection to the target.
+    Connect,
+    /// A relay for datagrams; the target is where the client will send them from, or zeros.
+    UdpAssociate,
+}
+
+/// What a client asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) command: Command,
+    pub(crate) target: Target,
+}
+
+impl Request {
+    /// A connection to the target.
+    pub(crate) fn connect(target: Target) -> Self {
+        Self { command: Command::Connect, target }
+    }
+}
+
 /// Why a SOCKS handshake ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SocksError {
@@ -68,7 +92,7 @@ pub(crate) enum SocksError {
     NoMethod,
     #[error("wrong user name or password")]
     WrongPassword,
-    #[error("command {0} is not supported, only CONNECT")]
+    #[error("command {0} is not supported, only CONNECT and UDP ASSOCIATE")]
     Command(u8),
     #[error("address type {0} does not exist")]
     AddressType(u8),
@@ -108,17 +132,19 @@ fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::from(count))
 }
 
-/// The target of a CONNECT and the request's length.
-fn parse_request(bytes: &[u8]) -> Result<Option<(Target, usize)>, SocksError> {
+/// The request and its length.
+fn parse_request(bytes: &[u8]) -> Result<Option<(Request, usize)>, SocksError> {
     if let Some(&version) = bytes.first()
         && version != VERSION
     {
         return Err(SocksError::Version(version));
     }
     let Some(&[_, command, _, address_type]) = bytes.first_chunk::<4>() else { return Ok(None) };
-    if command != COMMAND_CONNECT {
-        return Err(SocksError::Command(command));
-    }
+    let command = match command {
+        COMMAND_CONNECT => Command::Connect,
+        COMMAND_ASSOCIATE => Command::UdpAssociate,
+        other => return Err(SocksError::Command(other)),
+    };
     let body = &bytes[4..];
     let parsed = match address_type {
         1 => body.first_chunk::<4>().map(|v4| (Ipv4Addr::from(*v4).to_string(), 4)),
@@ -133,7 +159,8 @@ fn parse_request(bytes: &[u8]) -> Result<Option<(Target, usize)>, SocksError> {
     let Some(port) = body.get(length..).and_then(|rest| rest.first_chunk::<2>()) else {
         return Ok(None);
     };
-    Ok(Some((Target { host, port: u16::from_be_bytes(*port) }, 4 + length + 2)))
+    let target = Target { host, port: u16::from_be_bytes(*port) };
+    Ok(Some((Request { command, target }, 4 + length + 2)))
 }
 
 fn domain(name: &[u8]) -> Result<String, SocksError> {
@@ -149,7 +176,7 @@ pub(crate) async fn handshake<C: AsyncRead + AsyncWrite + Unpin>(
     client: &mut C,
     auth: Option<&ProxyAuth>,
     buffer: &mut Vec<u8>,
-) -> Result<Target, SocksError> {
+) -> Result<Request, SocksError> {
     let wanted = if auth.is_some() { METHOD_PASSWORD } else { METHOD_NONE };
     let offered = loop {
         if let Some((methods, length)) = parse_greeting(buffer)? {
@@ -169,9 +196,9 @@ pub(crate) async fn handshake<C: AsyncRead + AsyncWrite + Unpin>(
     }
     loop {
         match parse_request(buffer) {
-            Ok(Some((target, length))) => {
+            Ok(Some((request, length))) => {
                 buffer.drain(..length);
-                return Ok(target);
+                return Ok(request);
             }
             Ok(None) => read_more(client, buffer).await?,
             Err(error) => {
@@ -211,6 +238,17 @@ fn request_error_reply(error: &SocksError) -> Reply {
 /// for CONNECT.
 pub(crate) async fn reply<C: AsyncWrite + Unpin>(client: &mut C, reply: Reply) -> io::Result<()> {
     client.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
+    client.flush().await
+}
+
+/// Says that datagrams may be sent to `bound` (RFC 1928 §6 and §7).
+pub(crate) async fn bound<C: AsyncWrite + Unpin>(
+    client: &mut C,
+    bound: SocketAddr,
+) -> io::Result<()> {
+    let mut message = vec![VERSION, Reply::Succeeded as u8, 0];
+    message.extend(Datagram::encode(bound, &[]));
+    client.write_all(&message).await?;
     client.flush().await
 }
 

@@ -11,7 +11,7 @@ fn run(
     input: &[u8],
     auth: Option<&ProxyAuth>,
     step: usize,
-) -> (Result<Target, SocksError>, Vec<u8>, Vec<u8>) {
+) -> (Result<Request, SocksError>, Vec<u8>, Vec<u8>) {
     block_on(async {
         let (mut client, mut server) = tokio::io::duplex(4096);
         let input = input.to_vec();
@@ -37,8 +37,8 @@ fn run(
     })
 }
 
-fn target(host: &str, port: u16) -> Target {
-    Target { host: host.to_owned(), port }
+fn target(host: &str, port: u16) -> Request {
+    Request::connect(Target { host: host.to_owned(), port })
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn password() {
 fn other_commands_versions_and_types_get_their_reply() {
     for (request, code) in [
         (b"\x05\x02\x00\x01\x01\x02\x03\x04\x00\x50", Reply::CommandNotSupported),
-        (b"\x05\x03\x00\x01\x01\x02\x03\x04\x00\x50", Reply::CommandNotSupported),
+        (b"\x05\x04\x00\x01\x01\x02\x03\x04\x00\x50", Reply::CommandNotSupported),
         (b"\x05\x01\x00\x09\x01\x02\x03\x04\x00\x50", Reply::AddressTypeNotSupported),
         (b"\x05\x01\x00\x03\x00\x02\x03\x04\x00\x50", Reply::GeneralFailure),
     ] {
@@ -90,6 +90,16 @@ fn other_commands_versions_and_types_get_their_reply() {
         assert_eq!(answered[2..4], [5, code as u8]);
     }
     assert!(matches!(run(b"GET / HTTP/1.1\r\n\r\n", None, 4096).0, Err(SocksError::Version(b'G'))));
+}
+
+#[test]
+fn an_association_is_a_request_too() {
+    let (outcome, ..) = run(b"\x05\x01\x00\x05\x03\x00\x01\0\0\0\0\x1f\x90", None, 3);
+    let target = Target { host: "0.0.0.0".to_owned(), port: 8080 };
+    assert_eq!(outcome.unwrap(), Request { command: Command::UdpAssociate, target });
+    let mut answer = Vec::new();
+    block_on(bound(&mut answer, "127.0.0.1:8080".parse().unwrap())).unwrap();
+    assert_eq!(answer, b"\x05\0\0\x01\x7f\0\0\x01\x1f\x90");
 }
 
 #[test]
@@ -118,7 +128,7 @@ proptest! {
         bytes.extend(name.as_bytes());
         bytes.extend(port.to_be_bytes());
         let (parsed, length) = parse_request(&bytes).unwrap().unwrap();
-        prop_assert_eq!(parsed, Target { host: name, port });
+        prop_assert_eq!(parsed, Request::connect(Target { host: name, port }));
         prop_assert_eq!(length, bytes.len());
     }
 }

@@ -9,6 +9,8 @@ use super::{Answer, FailureCode, Request};
 const KIND_CONNECT: u8 = 1;
 const KIND_BENCH: u8 = 2;
 const KIND_BENCH_STREAM: u8 = 3;
+const KIND_ASSOCIATE: u8 = 4;
+const KIND_ECHO: u8 = 5;
 
 /// Longest body of a request or answer, in bytes.
 const BODY_MAX: usize = 4096;
@@ -51,6 +53,8 @@ pub async fn write_request<W: AsyncWrite + Unpin>(
         Request::Connect(body) => (KIND_CONNECT, serde_json::to_vec(body)?),
         Request::Bench(body) => (KIND_BENCH, serde_json::to_vec(body)?),
         Request::BenchStream(body) => (KIND_BENCH_STREAM, serde_json::to_vec(body)?),
+        Request::Associate(body) => (KIND_ASSOCIATE, serde_json::to_vec(body)?),
+        Request::Echo(body) => (KIND_ECHO, serde_json::to_vec(body)?),
     };
     write_framed(writer, kind, &body).await
 }
@@ -62,6 +66,8 @@ pub async fn read_request<R: AsyncRead + Unpin>(reader: &mut R) -> Result<Reques
         KIND_CONNECT => Request::Connect(serde_json::from_slice(&body)?),
         KIND_BENCH => Request::Bench(serde_json::from_slice(&body)?),
         KIND_BENCH_STREAM => Request::BenchStream(serde_json::from_slice(&body)?),
+        KIND_ASSOCIATE => Request::Associate(serde_json::from_slice(&body)?),
+        KIND_ECHO => Request::Echo(serde_json::from_slice(&body)?),
         other => return Err(ServiceError::UnknownKind(other)),
     })
 }
@@ -235,8 +241,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn connect_round_trips(host in "\\PC{0,200}", port: u16) {
-            let request = Request::Connect(ConnectRequest { host, port });
+        fn connect_round_trips(host in "\\PC{0,200}", port: u16, class: Option<String>) {
+            let request = Request::Connect(ConnectRequest { host, port, class });
             prop_assert_eq!(round_trip(&request), request);
         }
 

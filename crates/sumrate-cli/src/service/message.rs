@@ -11,6 +11,10 @@ pub enum Request {
     Bench(BenchRequest),
     /// Kind 3: this stream carries the bytes of a measurement.
     BenchStream(BenchStreamRequest),
+    /// Kind 4: relay UDP datagrams, each a message of this stream, until the stream ends.
+    Associate(AssociateRequest),
+    /// Kind 5: send each message of this stream back.
+    Echo(EchoRequest),
 }
 
 /// Body of kind 1.
@@ -20,6 +24,24 @@ pub struct ConnectRequest {
     pub host: String,
     /// TCP port.
     pub port: u16,
+    /// Name of the traffic class that the user gave it; without one, the server guesses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+}
+
+/// Body of kind 4.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssociateRequest {
+    /// As in [`ConnectRequest`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+}
+
+/// Body of kind 5.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EchoRequest {
+    /// Milliseconds after which an echo is worth nothing any more.
+    pub lifetime_ms: u32,
 }
 
 /// Body of kind 2.

@@ -2,15 +2,17 @@
 //!
 //! The client opens a stream and writes one request: `u8` kind, `u16` length (big-endian), a JSON
 //! body. The server answers with `u8` status, `u16` length, a JSON body. Then the stream carries raw
-//! bytes both ways (kinds 1 and 3) or reports (kind 2).
+//! bytes both ways (kinds 1 and 3) or reports (kind 2); with kinds 4 and 5 it has messages.
 
 mod codec;
+mod datagram;
 mod message;
 
 pub use codec::{
     ServiceError, read_answer, read_report, read_request, write_answer, write_report, write_request,
 };
+pub use datagram::{Datagram, DatagramError, Destination};
 pub use message::{
-    Answer, BenchDirection, BenchLimit, BenchRequest, BenchStreamRequest, ConnectRequest,
-    FailureCode, Request,
+    Answer, AssociateRequest, BenchDirection, BenchLimit, BenchRequest, BenchStreamRequest,
+    ConnectRequest, EchoRequest, FailureCode, Request,
 };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use fbdt_proto::{Class, PathStats, Priority, SessionStats, StreamStats};
+use fbdt_proto::{ClassStats, MessageStats, PathStats, Priority, SessionStats, StreamStats};
 use serde::{Deserialize, Serialize};
 
 use crate::tunnel::Delivery;
@@ -72,12 +72,76 @@ pub struct SessionReport {
     pub receive_memory_bytes: u64,
     /// Most bytes that ever waited for earlier ones.
     pub receive_buffer_peak_bytes: u64,
+    /// What each traffic class has carried and cost; those that carried something.
+    #[serde(default)]
+    pub classes: Vec<ClassReport>,
+    /// Messages of all streams so far.
+    #[serde(default)]
+    pub messages: MessageReport,
     /// Streams that this end and the peer have opened.
     pub streams_opened: (u64, u64),
     /// The paths, in order.
     pub paths: Vec<PathReport>,
     /// The open streams.
     pub streams: Vec<StreamReport>,
+}
+
+/// One traffic class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassReport {
+    /// `conversational`, `interactive`, `streaming` or `background`.
+    pub class: String,
+    /// Streams of it that are open now.
+    pub streams: u64,
+    /// Bytes sent for the first time, of streams and messages.
+    pub sent_bytes: u64,
+    /// Bytes sent a second time.
+    pub redundant_bytes: u64,
+    /// Of those, copies sent by choice: the class's budget bounds them.
+    pub chosen_bytes: u64,
+    /// Of those, bytes whose path was lost or suspect.
+    pub repaired_bytes: u64,
+    /// Bytes received, each once.
+    pub received_bytes: u64,
+    /// Bytes received a second time.
+    pub duplicate_bytes: u64,
+}
+
+impl From<&ClassStats> for ClassReport {
+    fn from(stats: &ClassStats) -> Self {
+        Self {
+            class: stats.class.name().to_owned(),
+            streams: stats.streams,
+            sent_bytes: stats.new_bytes,
+            redundant_bytes: stats.redundant_bytes(),
+            chosen_bytes: stats.chosen_bytes,
+            repaired_bytes: stats.repaired_bytes,
+            received_bytes: stats.received_bytes,
+            duplicate_bytes: stats.duplicate_bytes,
+        }
+    }
+}
+
+/// What became of messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageReport {
+    /// Given to a path, each once.
+    pub sent: u64,
+    /// Acknowledged by the other end.
+    pub acknowledged: u64,
+    /// Dropped because their time was over, or their stream.
+    pub dropped: u64,
+    /// Received, each once.
+    pub received: u64,
+    /// Received a second time.
+    pub duplicate: u64,
+}
+
+impl From<MessageStats> for MessageReport {
+    fn from(stats: MessageStats) -> Self {
+        let MessageStats { sent, acknowledged, dropped, received, duplicate } = stats;
+        Self { sent, acknowledged, dropped, received, duplicate }
+    }
 }
 
 /// One path.
@@ -198,6 +262,13 @@ impl SessionReport {
             duplicate_bytes: stats.duplicate_bytes,
             receive_memory_bytes: stats.receive_memory,
             receive_buffer_peak_bytes: stats.receive_buffer_peak,
+            classes: stats
+                .classes
+                .iter()
+                .filter(|class| class.streams + class.new_bytes + class.received_bytes > 0)
+                .map(ClassReport::from)
+                .collect(),
+            messages: stats.messages.into(),
             streams_opened: stats.opened,
             paths: stats.paths.into_iter().map(path).collect(),
             streams: stats.streams.iter().map(StreamReport::from).collect(),
@@ -243,7 +314,7 @@ impl From<&StreamStats> for StreamReport {
         let [p50, p99, max] = stats.in_order_delay.map(milliseconds);
         Self {
             id: stats.id.0,
-            class: class_name(stats.class).to_owned(),
+            class: stats.class.name().to_owned(),
             written_bytes: stats.written,
             acknowledged_bytes: stats.acknowledged,
             received_bytes: stats.received,
@@ -266,15 +337,6 @@ impl From<&StreamStats> for Delivery {
 /// What a process says of a path that does not know priorities.
 fn primary() -> String {
     Priority::PRIMARY.name().to_owned()
-}
-
-fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Conversational => "conversational",
-        Class::Interactive => "interactive",
-        Class::Streaming => "streaming",
-        Class::Background => "background",
-    }
 }
 
 /// JSON has no infinity.

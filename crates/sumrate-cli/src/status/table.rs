@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{OutageReport, PathReport, SessionReport, StatusReport, StreamReport};
+use super::{ClassReport, OutageReport, PathReport, SessionReport, StatusReport, StreamReport};
 
 /// Writes the report as text.
 ///
@@ -74,6 +74,19 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
             writeln!(out, "  {}: {local} -> {remote}", path.name)?;
         }
     }
+    if !session.classes.is_empty() {
+        let head = ["class", "streams", "sent", "redundant", "of that by choice", "received"];
+        let rows: Vec<_> = session.classes.iter().map(class_row).collect();
+        write_columns(out, &head, &rows)?;
+    }
+    let messages = session.messages;
+    if messages.sent + messages.received > 0 {
+        writeln!(
+            out,
+            "messages: {} sent, {} dropped, {} received",
+            messages.sent, messages.dropped, messages.received
+        )?;
+    }
     if !session.streams.is_empty() {
         let head = [
             "stream",
@@ -102,6 +115,18 @@ fn path_row(path: &PathReport) -> Vec<String> {
         bytes(path.redundant_bytes),
         bytes(path.received_bytes),
         path.why_idle.clone(),
+    ]
+}
+
+fn class_row(class: &ClassReport) -> Vec<String> {
+    let share = class.redundant_bytes as f64 * 100.0 / class.sent_bytes.max(1) as f64;
+    vec![
+        class.class.clone(),
+        class.streams.to_string(),
+        bytes(class.sent_bytes),
+        format!("{} ({share:.1} %)", bytes(class.redundant_bytes)),
+        bytes(class.chosen_bytes),
+        bytes(class.received_bytes),
     ]
 }
 

@@ -5,6 +5,7 @@
 mod bench;
 mod configuration;
 mod coupling;
+mod datagrams;
 mod harness;
 mod help;
 mod hostile;

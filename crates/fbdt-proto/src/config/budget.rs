@@ -1,0 +1,48 @@
+//! What second copies may cost each class (F6, F11).
+
+use crate::units::Class;
+
+/// Bytes of a class that may be sent twice by choice: a share of what it has sent, and an
+/// allowance so that a short exchange has a budget too. Copies of what a suspect or lost path
+/// owes are repairs and have no budget (F6).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    /// Share of the class's new bytes, 0 to 1.
+    pub share: f64,
+    /// Bytes on top.
+    pub allowance: u64,
+}
+
+impl Budget {
+    /// The budgets of all classes, in their order: two-way traffic may be sent twice as a whole,
+    /// large transfers at most once in a hundred times.
+    pub const DEFAULT: [Self; Class::ALL.len()] = [
+        Self { share: 1.0, allowance: 4 << 20 },
+        Self { share: 0.5, allowance: 4 << 20 },
+        Self { share: 0.1, allowance: 1 << 20 },
+        Self { share: 0.008, allowance: 1 << 20 },
+    ];
+
+    /// Whether a class that has sent `new` bytes and `spent` copies may send more copies.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn admits(&self, new: u64, spent: u64) -> bool {
+        (spent as f64) < self.share * new as f64 + self.allowance as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f11_budgets_fall_with_the_classes() {
+        let budgets = Budget::DEFAULT;
+        assert!(budgets.is_sorted_by(|a, b| a.share > b.share && a.allowance >= b.allowance));
+        let background = budgets[Class::Background as usize];
+        assert!(background.share < 0.01);
+        assert!(background.admits(0, (1 << 20) - 1));
+        assert!(!background.admits(0, 1 << 20));
+        assert!(background.admits(1 << 30, 9 << 20) && !background.admits(1 << 30, 10 << 20));
+    }
+}

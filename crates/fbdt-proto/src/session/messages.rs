@@ -1,0 +1,466 @@
+//! Messages of streams: whole, out of order, on the path that delivers first (F16).
+
+use alloc::boxed::Box;
+use core::cmp::Reverse;
+use core::ops::Range;
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use super::transmit::ARRIVAL_SLACK;
+use super::{Session, Stream};
+use crate::error::{MessageError, SessionError, StreamError};
+use crate::event::Event;
+use crate::message::{MESSAGE_OVERHEAD, MessageOptions};
+use crate::path::{Chunk, CopyReason, PathView};
+use crate::receive::ReceiveMessages;
+use crate::stats::MessageStats;
+use crate::stream::{SendMessages, Unit, message_space};
+use crate::time::Instant;
+use crate::units::{Class, StreamId};
+use crate::wire::{AckFrame, Frame, Outgoing, encode_message_header};
+
+/// A message waits no longer than this for the path that would deliver it first.
+const PATIENCE: Duration = Duration::from_millis(4);
+/// A path that is so much later delivers as soon as the first one.
+const EQUAL: Duration = Duration::from_millis(1);
+/// How often a larger window is asked for while it is missing.
+const WANT_PAUSE: Duration = Duration::from_millis(10);
+/// This part of the session's window is what the windows of messages may grow by together.
+const POOL: u64 = 16;
+
+/// Both halves of a stream's messages.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) out: SendMessages,
+    pub(super) input: ReceiveMessages,
+}
+
+impl Channel {
+    fn new(id: StreamId) -> Box<Self> {
+        let input = ReceiveMessages::new(message_space(id));
+        Box::new(Self { out: SendMessages::new(), input })
+    }
+
+    pub(super) const fn stats(&self) -> MessageStats {
+        MessageStats {
+            sent: self.out.counts.sent,
+            acknowledged: self.out.counts.acknowledged,
+            dropped: self.out.counts.dropped,
+            received: self.input.counts.received,
+            duplicate: self.input.counts.duplicate,
+        }
+    }
+}
+
+impl Stream {
+    /// What of `range` of the stream's bytes, or of its message space, is not acknowledged.
+    pub(super) fn owed(&self, space: StreamId, range: Range<u64>) -> Option<Range<u64>> {
+        if space.is_message_space() {
+            return self.messages.as_ref()?.out.unacknowledged(range);
+        }
+        self.send.unacknowledged(range)
+    }
+
+    /// The acknowledgement of the stream's bytes, or of its message space.
+    pub(super) fn acknowledgement(&self, space: StreamId) -> AckFrame {
+        if !space.is_message_space() {
+            return self.receive.acknowledgement();
+        }
+        match &self.messages {
+            Some(channel) => channel.input.acknowledgement(),
+            None => ReceiveMessages::new(space).acknowledgement(),
+        }
+    }
+}
+
+impl Session {
+    /// Whether both ends know messages (F16).
+    #[must_use]
+    pub const fn has_messages(&self) -> bool {
+        self.with_messages
+    }
+
+    /// Longest message that the peer takes, in bytes.
+    #[must_use]
+    pub const fn longest_message(&self) -> u32 {
+        self.peer_limits.max_frame
+    }
+
+    /// Takes a message for the peer's end of the stream. It is delivered whole, on its own and
+    /// not in order with other messages or the stream's bytes; or not at all, as `options` say.
+    ///
+    /// # Errors
+    /// [`MessageError::Blocked`]: wait for [`Event::MessageWritable`]. Others say why never.
+    pub fn send_message(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        bytes: Bytes,
+        options: MessageOptions,
+    ) -> Result<(), MessageError> {
+        if let Some(reason) = &self.close {
+            return Err(StreamError::Closed(reason.clone()).into());
+        }
+        if !self.with_messages {
+            return Err(MessageError::Unavailable);
+        }
+        let limit = self.longest_message();
+        if bytes.len() > limit as usize {
+            return Err(MessageError::TooLong { size: bytes.len(), limit });
+        }
+        let stream = self.streams.get_mut(&id).filter(|_| id != StreamId::CONTROL);
+        let stream = stream.ok_or(StreamError::Unknown(id))?;
+        let channel = stream.messages.get_or_insert_with(|| Channel::new(id));
+        if stream.released || channel.out.is_over() || stream.send.is_given_up() {
+            return Err(StreamError::Finished(id).into());
+        }
+        if !channel.out.push(now, bytes, options) {
+            return Err(MessageError::Blocked);
+        }
+        self.talking.insert(id);
+        self.news += 1;
+        Ok(())
+    }
+
+    /// The next message of the stream.
+    ///
+    /// # Errors
+    /// [`StreamError::Blocked`]: wait for [`Event::MessageReadable`]; or none will come.
+    pub fn read_message(&mut self, _now: Instant, id: StreamId) -> Result<Bytes, StreamError> {
+        let closed = self.close.clone();
+        let stream = self.streams.get_mut(&id).filter(|_| id != StreamId::CONTROL);
+        let stream = stream.ok_or(StreamError::Unknown(id))?;
+        if stream.released {
+            return Err(StreamError::Finished(id));
+        }
+        let channel = stream.messages.get_or_insert_with(|| Channel::new(id));
+        if let Some((bytes, moved)) = channel.input.read() {
+            if moved {
+                self.announce(message_space(id));
+            }
+            return Ok(bytes);
+        }
+        if let Some(reason) = closed {
+            return Err(StreamError::Closed(reason));
+        }
+        if let Some(code) = stream.receive.reset_code() {
+            return Err(StreamError::Reset { stream: id, code });
+        }
+        channel.input.reader_blocked = true;
+        Err(StreamError::Blocked)
+    }
+
+    /// The stream that an arriving frame's message space belongs to, if it is not over.
+    fn channel_of(
+        &mut self,
+        path: Option<usize>,
+        id: StreamId,
+        size: u64,
+    ) -> Result<Option<&mut Stream>, SessionError> {
+        if id == StreamId::CONTROL {
+            return Err(SessionError::Control("a message on the control stream"));
+        }
+        let space = message_space(id);
+        match path.and_then(|p| self.paths[p].subflow.as_mut()) {
+            Some(subflow) => subflow.arrived(space, size, false),
+            None => self.announce(space),
+        }
+        if let Some(path) = path {
+            self.paths[path].counters.received += size;
+        }
+        if !self.admit_stream(id)? {
+            self.count_duplicate(path, size);
+            return Ok(None);
+        }
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
+        if stream.messages.is_none() {
+            let mut channel = Channel::new(id);
+            if stream.released {
+                channel.input.discard();
+            }
+            stream.messages = Some(channel);
+        }
+        Ok(Some(stream))
+    }
+
+    pub(super) fn handle_message(
+        &mut self,
+        path: Option<usize>,
+        id: StreamId,
+        offset: u64,
+        bytes: &Bytes,
+    ) -> Result<(), SessionError> {
+        let size = bytes.len() as u64;
+        let Some(stream) = self.channel_of(path, id, size)? else { return Ok(()) };
+        let class = stream.send.class as usize;
+        let Some(channel) = &mut stream.messages else { return Ok(()) };
+        let (new, moved) = channel.input.insert(offset, bytes)?;
+        let wake = new && core::mem::take(&mut channel.input.reader_blocked);
+        if new {
+            self.totals.received += size;
+            self.totals.classes[class].received += size;
+        } else {
+            self.totals.classes[class].duplicate += size;
+            self.count_duplicate(path, size);
+        }
+        if moved {
+            self.announce(message_space(id));
+        }
+        if wake {
+            self.events.push_back(Event::MessageReadable(id));
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle_gap(
+        &mut self,
+        path: Option<usize>,
+        id: StreamId,
+        range: Range<u64>,
+    ) -> Result<(), SessionError> {
+        let Some(stream) = self.channel_of(path, id, 0)? else { return Ok(()) };
+        let Some(channel) = &mut stream.messages else { return Ok(()) };
+        if channel.input.skip(range)? {
+            self.announce(message_space(id));
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle_message_ack(
+        &mut self,
+        now: Instant,
+        ack: &AckFrame,
+    ) -> Result<(), SessionError> {
+        let id = ack.stream.stream();
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return self.admit_stream(id).map(|_| ());
+        };
+        let Some(channel) = &mut stream.messages else {
+            // It says how far it would take messages; or acknowledges what was never sent.
+            return SendMessages::new().acknowledge(ack).map(|_| ());
+        };
+        if !channel.out.acknowledge(ack)? {
+            return Ok(());
+        }
+        self.news += 1;
+        if channel.out.is_quiet() {
+            self.talking.remove(&id);
+        }
+        self.settle(now);
+        self.reap(id);
+        Ok(())
+    }
+
+    /// Grants a larger window, out of what all message spaces may grow by together.
+    pub(super) fn handle_message_want(&mut self, id: StreamId, window: u64) {
+        let pool = self.config.limits.session_window / POOL;
+        let free = pool.saturating_sub(self.credit.grown_messages);
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let channel = stream.messages.get_or_insert_with(|| Channel::new(id));
+        let (grown, moved) = channel.input.want(window, free);
+        self.credit.grown_messages += grown;
+        if moved {
+            self.announce(message_space(id));
+        }
+    }
+
+    /// The stream is over; its counts stay.
+    pub(super) fn forget_channel(&mut self, id: StreamId, channel: &Channel) {
+        self.talking.remove(&id);
+        let grown = channel.input.grown();
+        self.credit.grown_messages = self.credit.grown_messages.saturating_sub(grown);
+        self.totals.messages = self.totals.messages.plus(channel.stats());
+    }
+
+    /// All messages of the session so far.
+    pub(super) fn message_stats(&self) -> MessageStats {
+        let open = self.streams.values().filter_map(|stream| stream.messages.as_ref());
+        open.fold(self.totals.messages, |sum, channel| sum.plus(channel.stats()))
+    }
+
+    /// Drops what is worth nothing any more, and wakes whom that gives room.
+    pub(super) fn expire_messages(&mut self, now: Instant) {
+        for id in &self.talking {
+            let stream = self.streams.get_mut(id);
+            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
+                continue;
+            };
+            channel.out.expire(now);
+            if channel.out.writer_blocked && channel.out.has_room() {
+                channel.out.writer_blocked = false;
+                self.events.push_back(Event::MessageWritable(*id));
+            }
+        }
+    }
+
+    /// Messages whose subflow is gone, and gaps in place of those given up.
+    pub(super) fn transmit_lost_message(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        out: &mut Outgoing,
+    ) -> bool {
+        let lost = |id: &&StreamId| {
+            let stream = self.streams.get(*id);
+            stream.and_then(|s| s.messages.as_ref()).is_some_and(|c| c.out.has_lost())
+        };
+        let ids: alloc::vec::Vec<StreamId> = self.talking.iter().filter(lost).copied().collect();
+        for id in ids {
+            let stream = self.streams.get_mut(&id);
+            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
+                continue;
+            };
+            channel.out.expire(now);
+            if let Some(range) = channel.out.take_lost() {
+                self.emit_message(now, path, &views[path], id, range, Some(CopyReason::Lost), out);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sends the first message of the classes up to `worst`, unless another path should have it.
+    pub(super) fn transmit_message(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        worst: Class,
+        out: &mut Outgoing,
+    ) -> bool {
+        while let Some((id, queued)) = self.first_message(worst) {
+            let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
+                return false;
+            };
+            if channel.out.expire(now) {
+                continue;
+            }
+            let patient = now.saturating_since(queued) < PATIENCE;
+            if patient && is_later(views, path) {
+                return false;
+            }
+            let Some(range) = channel.out.take() else { return false };
+            if channel.out.writer_blocked && channel.out.has_room() {
+                channel.out.writer_blocked = false;
+                self.events.push_back(Event::MessageWritable(id));
+            }
+            self.why_idle[path] = crate::stats::WhyIdle::Sending;
+            self.emit_message(now, path, &views[path], id, range, None, out);
+            return true;
+        }
+        false
+    }
+
+    /// The most urgent message that its receiver's limit lets go: by class, importance and age.
+    fn first_message(&self, worst: Class) -> Option<(StreamId, Instant)> {
+        let urgent = |id: &StreamId| {
+            let stream = self.streams.get(id)?;
+            let out = &stream.messages.as_ref()?.out;
+            let (importance, queued) = out.first()?;
+            let goes = stream.send.class <= worst && out.short_of().is_none();
+            goes.then_some((stream.send.class, Reverse(importance), queued, *id))
+        };
+        self.talking.iter().filter_map(urgent).min().map(|(.., queued, id)| (id, queued))
+    }
+
+    /// Asks for larger windows for messages that wait for one.
+    pub(super) fn want_for_messages(&mut self, now: Instant, out: &mut Outgoing) {
+        for id in &self.talking {
+            let stream = self.streams.get_mut(id);
+            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
+                continue;
+            };
+            let Some(end) = channel.out.short_of() else { continue };
+            let asked = channel.out.want_sent;
+            if asked.is_some_and(|at| now.saturating_since(at) < WANT_PAUSE) {
+                continue;
+            }
+            channel.out.want_sent = Some(now);
+            let window = 2 * (end - channel.out.cumulative());
+            Frame::Want { stream: message_space(*id), window }.encode(out.encoder());
+        }
+    }
+
+    /// Makes the frame of a message or of a gap and enters it on the path's account.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn emit_message(
+        &mut self,
+        now: Instant,
+        path: usize,
+        view: &PathView,
+        id: StreamId,
+        range: Range<u64>,
+        copy: Option<CopyReason>,
+        out: &mut Outgoing,
+    ) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(channel) = &mut stream.messages else { return };
+        let size = match channel.out.unit(&range) {
+            Unit::Message(bytes) => {
+                let size = range.end - range.start - MESSAGE_OVERHEAD;
+                let length = u32::try_from(size).unwrap_or(0);
+                encode_message_header(out.encoder(), id, range.start, length);
+                out.put(bytes);
+                size
+            }
+            Unit::Gap => {
+                let (start, end) = (range.start, range.end);
+                Frame::Gap { stream: id, start, end }.encode(out.encoder());
+                0
+            }
+        };
+        let state = &mut self.paths[path];
+        let class = &mut self.totals.classes[stream.send.class as usize];
+        match copy {
+            Some(reason) => {
+                if reason != CopyReason::Lost {
+                    channel.out.copied(range.start);
+                }
+                class.copied[reason as usize] += size;
+                state.counters.copied[reason as usize] += size;
+                self.totals.copied[reason as usize] += size;
+            }
+            None => {
+                class.new_bytes += size;
+                state.counters.new_bytes += size;
+                self.totals.new_bytes += size;
+            }
+        }
+        // Another path may carry a copy at once.
+        self.news += 1;
+        if let Some(subflow) = &mut state.subflow {
+            subflow.answers.ask(now);
+        }
+        state.in_flight.push(Chunk {
+            stream: message_space(id),
+            copied: range.start,
+            range,
+            sent: now,
+            expected: now + view.arrival + ARRIVAL_SLACK,
+            cold: state.is_cold(now),
+        });
+    }
+}
+
+/// Whether another path that has room would deliver notably sooner.
+fn is_later(views: &[PathView], path: usize) -> bool {
+    let own = views[path].arrival;
+    let ready = views.iter().filter(|view| view.usable && view.ready);
+    ready.map(|view| view.arrival).min().is_some_and(|best| own > best + best / 4 + EQUAL)
+}
+
+impl MessageStats {
+    /// The sum of both.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            acknowledged: self.acknowledged + other.acknowledged,
+            dropped: self.dropped + other.dropped,
+            received: self.received + other.received,
+            duplicate: self.duplicate + other.duplicate,
+        }
+    }
+}

@@ -1,0 +1,503 @@
+//! The sending half of a stream's messages (F16).
+
+use alloc::collections::{BTreeMap, VecDeque};
+use core::ops::Range;
+
+use bytes::Bytes;
+
+use crate::error::SessionError;
+use crate::message::{
+    Delivery, FIRST_MESSAGE_WINDOW, Importance, MESSAGE_OVERHEAD, MessageOptions,
+};
+use crate::ranges::RangeSet;
+use crate::time::Instant;
+use crate::units::StreamId;
+use crate::wire::AckFrame;
+
+/// Bytes of messages, with their overhead, that may wait on one stream.
+const CAPACITY: u64 = 256 << 10;
+
+/// A message that no path was given yet.
+#[derive(Clone, Debug)]
+struct Waiting {
+    bytes: Bytes,
+    delivery: Delivery,
+    queued: Instant,
+    expires: Option<Instant>,
+}
+
+/// A message that was sent and is not acknowledged.
+#[derive(Clone, Debug)]
+struct Sent {
+    /// Offset behind it.
+    end: u64,
+    /// `None` once it was given up: what is sent in its place says so.
+    bytes: Option<Bytes>,
+    delivery: Delivery,
+    expires: Option<Instant>,
+    /// A second path carries it.
+    copied: bool,
+}
+
+/// What goes out for a range of the message space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A message, whole.
+    Message(Bytes),
+    /// Nothing will come there.
+    Gap,
+}
+
+/// What became of a stream's messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentMessages {
+    /// Given to a path.
+    pub sent: u64,
+    /// Acknowledged by the peer.
+    pub acknowledged: u64,
+    /// Dropped here because their time was over, or with a path that was lost.
+    pub dropped: u64,
+}
+
+/// Messages going out on one stream.
+///
+/// Each takes a range of the stream's message space when it is first sent: its length and
+/// [`MESSAGE_OVERHEAD`]. What expires before that costs the peer nothing.
+#[derive(Debug, Default)]
+pub struct SendMessages {
+    /// By falling importance, each in the order in which they came.
+    waiting: [VecDeque<Waiting>; 3],
+    waiting_bytes: u64,
+    sent: BTreeMap<u64, Sent>,
+    /// Sent on a subflow that is gone.
+    lost: RangeSet,
+    acked: RangeSet,
+    cumulative: u64,
+    next: u64,
+    limit: u64,
+    /// The peer wants no more.
+    over: bool,
+    /// Somebody waits for room.
+    pub writer_blocked: bool,
+    /// When the peer was last asked for a larger window.
+    pub want_sent: Option<Instant>,
+    /// What became of them.
+    pub counts: SentMessages,
+}
+
+const fn rank(importance: Importance) -> usize {
+    match importance {
+        Importance::High => 0,
+        Importance::Normal => 1,
+        Importance::Low => 2,
+    }
+}
+
+const fn cost(bytes: &Bytes) -> u64 {
+    bytes.len() as u64 + MESSAGE_OVERHEAD
+}
+
+impl SendMessages {
+    /// Nothing waits; the peer takes [`FIRST_MESSAGE_WINDOW`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self { limit: FIRST_MESSAGE_WINDOW, ..Self::default() }
+    }
+
+    /// Takes a message; `false` if too much waits already.
+    pub fn push(&mut self, now: Instant, bytes: Bytes, options: MessageOptions) -> bool {
+        self.expire(now);
+        let size = cost(&bytes);
+        if self.waiting_bytes > 0 && self.waiting_bytes + size > CAPACITY {
+            self.writer_blocked = true;
+            return false;
+        }
+        self.waiting_bytes += size;
+        let MessageOptions { importance, delivery, lifetime } = options;
+        let expires = lifetime.map(|lifetime| now + lifetime);
+        self.waiting[rank(importance)].push_back(Waiting { bytes, delivery, queued: now, expires });
+        true
+    }
+
+    /// Drops what is worth nothing any more; says whether anything was.
+    pub fn expire(&mut self, now: Instant) -> bool {
+        let before = self.counts.dropped;
+        let over = |expires: Option<Instant>| expires.is_some_and(|at| at <= now);
+        for queue in &mut self.waiting {
+            queue.retain(|message| {
+                let stays = !over(message.expires);
+                if !stays {
+                    self.waiting_bytes -= cost(&message.bytes);
+                    self.counts.dropped += 1;
+                }
+                stays
+            });
+        }
+        for sent in self.sent.values_mut().filter(|sent| over(sent.expires)) {
+            if sent.bytes.take().is_some() {
+                self.counts.dropped += 1;
+            }
+            sent.expires = None;
+        }
+        self.counts.dropped > before
+    }
+
+    /// Whether a writer that was told to wait may try again.
+    #[must_use]
+    pub const fn has_room(&self) -> bool {
+        self.waiting_bytes <= CAPACITY / 2
+    }
+
+    /// The first message that waits: its importance and since when.
+    #[must_use]
+    pub fn first(&self) -> Option<(Importance, Instant)> {
+        let named = [Importance::High, Importance::Normal, Importance::Low];
+        named.into_iter().zip(&self.waiting).find_map(|(importance, queue)| {
+            queue.front().map(|message| (importance, message.queued))
+        })
+    }
+
+    /// The limit that the first message needs, if the peer's does not reach so far.
+    #[must_use]
+    pub fn short_of(&self) -> Option<u64> {
+        let first = self.waiting.iter().find_map(VecDeque::front)?;
+        let end = self.next + cost(&first.bytes);
+        (end > self.limit).then_some(end)
+    }
+
+    /// Bytes that wait, with their overhead.
+    #[must_use]
+    pub const fn backlog(&self) -> u64 {
+        self.waiting_bytes
+    }
+
+    /// Gives the first message its place; its range, or `None` if none waits or fits.
+    pub fn take(&mut self) -> Option<Range<u64>> {
+        if self.short_of().is_some() {
+            return None;
+        }
+        let message = self.waiting.iter_mut().find_map(VecDeque::pop_front)?;
+        let size = cost(&message.bytes);
+        self.waiting_bytes -= size;
+        let range = self.next..self.next + size;
+        self.next = range.end;
+        self.counts.sent += 1;
+        let Waiting { bytes, delivery, expires, .. } = message;
+        let sent = Sent { end: range.end, bytes: Some(bytes), delivery, expires, copied: false };
+        self.sent.insert(range.start, sent);
+        Some(range)
+    }
+
+    /// What goes out for `range`, which is a message's or lies in gaps.
+    #[must_use]
+    pub fn unit(&self, range: &Range<u64>) -> Unit {
+        match self.sent.get(&range.start) {
+            Some(Sent { end, bytes: Some(bytes), .. }) if *end == range.end => {
+                Unit::Message(bytes.clone())
+            }
+            _ => Unit::Gap,
+        }
+    }
+
+    /// The part of `range` that the peer does not have, if there is any.
+    #[must_use]
+    pub fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
+        if self.over {
+            return None;
+        }
+        self.acked.first_gap(range.start.max(self.cumulative)..range.end)
+    }
+
+    /// Everything below this is done with.
+    #[must_use]
+    pub const fn cumulative(&self) -> u64 {
+        self.cumulative
+    }
+
+    /// Whether a copy of the message at `start` may be sent on a second path at once: `None` if
+    /// not, else whether it may whatever it costs.
+    #[must_use]
+    pub fn may_copy(&self, start: u64) -> Option<bool> {
+        let sent = self.sent.get(&start).filter(|sent| !sent.copied && sent.bytes.is_some())?;
+        match sent.delivery {
+            Delivery::Reliable => Some(false),
+            Delivery::Duplicated => Some(true),
+            Delivery::BestEffort => None,
+        }
+    }
+
+    /// Whether what is lost of it is worth a copy.
+    #[must_use]
+    pub fn is_repaired(&self, start: u64) -> bool {
+        self.sent.get(&start).is_none_or(|sent| sent.delivery != Delivery::BestEffort)
+    }
+
+    /// A second path carries the message at `start`.
+    pub fn copied(&mut self, start: u64) {
+        if let Some(sent) = self.sent.get_mut(&start) {
+            sent.copied = true;
+        }
+    }
+
+    /// The subflow that carried `range` is gone.
+    pub fn lose(&mut self, range: Range<u64>) {
+        let Some(gap) = self.unacknowledged(range) else { return };
+        if let Some(sent) = self.sent.get_mut(&gap.start)
+            && sent.delivery == Delivery::BestEffort
+            && sent.bytes.take().is_some()
+        {
+            self.counts.dropped += 1;
+        }
+        self.lost.insert(gap);
+    }
+
+    /// The next range to be sent again: one message, or gaps that lie together.
+    pub fn take_lost(&mut self) -> Option<Range<u64>> {
+        while let Some(piece) = self.lost.first() {
+            let Some(gap) = self.unacknowledged(piece.clone()) else {
+                self.lost.remove(piece);
+                continue;
+            };
+            let mut end = gap.start;
+            for (start, sent) in self.sent.range(gap.start..gap.end) {
+                if sent.bytes.is_some() {
+                    end = if *start == gap.start { sent.end } else { *start };
+                    break;
+                }
+                end = sent.end;
+            }
+            let end = if end == gap.start { gap.end } else { end.min(gap.end) };
+            self.lost.remove(piece.start..end);
+            return Some(gap.start..end);
+        }
+        None
+    }
+
+    /// Whether anything waits to be sent, for the first time or again.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.iter().any(|queue| !queue.is_empty()) || !self.lost.is_empty()
+    }
+
+    /// Whether a lost range waits.
+    #[must_use]
+    pub fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Whether nothing waits and everything was acknowledged or given up.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        !self.is_waiting() && self.cumulative >= self.next
+    }
+
+    /// The peer's acknowledgement; says whether anything new was in it.
+    ///
+    /// # Errors
+    /// An acknowledgement of what was never sent.
+    pub fn acknowledge(&mut self, ack: &AckFrame) -> Result<bool, SessionError> {
+        if self.over {
+            return Ok(false);
+        }
+        if ack.cumulative == u64::MAX {
+            self.abandon();
+            return Ok(true);
+        }
+        let highest = ack.ranges.last().map_or(0, |range| range.end).max(ack.cumulative);
+        if highest > self.next {
+            let sent = self.next;
+            return Err(SessionError::Acknowledgement {
+                stream: ack.stream,
+                offset: highest,
+                sent,
+            });
+        }
+        let before = (self.cumulative, self.acked.total(), self.limit);
+        self.limit = self.limit.max(ack.limit);
+        self.settle(self.cumulative..ack.cumulative);
+        for range in &ack.ranges {
+            self.settle(range.start.max(self.cumulative)..range.end);
+        }
+        if let Some(first) = self.acked.first().filter(|first| first.start <= self.cumulative) {
+            self.cumulative = self.cumulative.max(first.end);
+        }
+        self.cumulative = self.cumulative.max(ack.cumulative);
+        self.acked.remove_below(self.cumulative);
+        self.lost.remove_below(self.cumulative);
+        Ok(before != (self.cumulative, self.acked.total(), self.limit))
+    }
+
+    /// The peer has what lies in `range`.
+    fn settle(&mut self, range: Range<u64>) {
+        if range.start >= range.end {
+            return;
+        }
+        let mut at = range.start;
+        while let Some((&start, sent)) = self.sent.range(at..range.end).next() {
+            at = sent.end;
+            if sent.end <= range.end {
+                self.counts.acknowledged += u64::from(sent.bytes.is_some());
+                self.sent.remove(&start);
+            }
+        }
+        self.acked.insert(range.clone());
+        self.lost.remove(range);
+    }
+
+    /// Nothing more is sent, and nothing waited for.
+    pub fn abandon(&mut self) {
+        let waiting: usize = self.waiting.iter().map(VecDeque::len).sum();
+        let given_up = self.sent.values().filter(|sent| sent.bytes.is_some()).count();
+        self.counts.dropped += (waiting + given_up) as u64;
+        self.waiting = Default::default();
+        self.waiting_bytes = 0;
+        self.sent.clear();
+        self.lost = RangeSet::new();
+        self.cumulative = self.next;
+        self.over = true;
+    }
+
+    /// Whether the peer, or this end, wants no more messages here.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Offset up to which the peer takes messages.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+}
+
+impl SentMessages {
+    /// The sum of two counts.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            acknowledged: self.acknowledged + other.acknowledged,
+            dropped: self.dropped + other.dropped,
+        }
+    }
+}
+
+/// The name under which a stream's message space is acknowledged (F16).
+#[must_use]
+pub const fn message_space(stream: StreamId) -> StreamId {
+    StreamId(stream.0 | StreamId::MESSAGES)
+}
+
+#[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use core::time::Duration;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn with(importance: Importance, delivery: Delivery, ms: Option<u64>) -> MessageOptions {
+        MessageOptions { importance, delivery, lifetime: ms.map(Duration::from_millis) }
+    }
+
+    fn ack(cumulative: u64, ranges: Vec<Range<u64>>) -> AckFrame {
+        AckFrame { stream: StreamId(1), cumulative, limit: 0, ranges }
+    }
+
+    fn message(text: &'static str) -> Unit {
+        Unit::Message(Bytes::from_static(text.as_bytes()))
+    }
+
+    #[test]
+    fn f16_the_important_go_first_and_the_expired_not_at_all() {
+        let mut m = SendMessages::new();
+        for (text, importance, ms) in [
+            ("low", Importance::Low, None),
+            ("one", Importance::Normal, None),
+            ("old", Importance::Normal, Some(5)),
+            ("top", Importance::High, Some(20)),
+        ] {
+            let options = with(importance, Delivery::Reliable, ms);
+            assert!(m.push(at(0), Bytes::from_static(text.as_bytes()), options));
+        }
+        assert!(m.expire(at(5)) && !m.expire(at(5)));
+        let mut order = Vec::new();
+        while let Some(range) = m.take() {
+            order.push(m.unit(&range));
+        }
+        assert_eq!(order, [message("top"), message("one"), message("low")]);
+        assert_eq!(m.counts, SentMessages { sent: 3, acknowledged: 0, dropped: 1 });
+        assert_eq!(m.unacknowledged(0..201), Some(0..201), "the expired one took no place");
+    }
+
+    #[test]
+    fn f16_what_expires_on_its_way_becomes_a_gap() {
+        let mut m = SendMessages::new();
+        for _ in 0..4 {
+            m.push(
+                at(0),
+                Bytes::from_static(b"abcd"),
+                with(Importance::Normal, Delivery::Reliable, Some(9)),
+            );
+        }
+        m.push(at(0), Bytes::from_static(b"last"), MessageOptions::default());
+        while m.take().is_some() {}
+        assert_eq!(m.acknowledge(&ack(0, vec![68..136])), Ok(true));
+        m.lose(0..68);
+        assert_eq!(m.take_lost(), Some(0..68));
+        assert_eq!(m.unit(&(0..68)), message("abcd"));
+        m.expire(at(10));
+        for range in [0..68, 136..204, 204..272, 272..340] {
+            m.lose(range);
+        }
+        assert_eq!(m.take_lost(), Some(0..68));
+        assert_eq!(m.unit(&(0..68)), Unit::Gap);
+        assert_eq!(m.take_lost(), Some(136..272), "gaps go together");
+        assert_eq!(m.unit(&(136..272)), Unit::Gap);
+        assert_eq!(m.take_lost(), Some(272..340));
+        assert_eq!(m.unit(&(272..340)), message("last"));
+        assert_eq!(m.acknowledge(&ack(340, vec![])), Ok(true));
+        assert!(m.is_quiet());
+        assert_eq!(m.counts, SentMessages { sent: 5, acknowledged: 2, dropped: 3 });
+    }
+
+    #[test]
+    fn f16_the_best_effort_are_sent_once() {
+        let mut m = SendMessages::new();
+        m.push(
+            at(0),
+            Bytes::from_static(b""),
+            with(Importance::Normal, Delivery::BestEffort, None),
+        );
+        let range = m.take().unwrap();
+        assert_eq!(range, 0..MESSAGE_OVERHEAD, "an empty message is one too");
+        assert_eq!((m.may_copy(0), m.is_repaired(0)), (None, false));
+        m.lose(range.clone());
+        assert_eq!(m.take_lost(), Some(range.clone()));
+        assert_eq!(m.unit(&range), Unit::Gap);
+        assert_eq!(m.counts.dropped, 1);
+    }
+
+    #[test]
+    fn f16_limits_of_the_peer_and_of_the_queue() {
+        let mut m = SendMessages::new();
+        let large = Bytes::from(vec![0; 20 << 10]);
+        assert!(m.push(at(0), large.clone(), MessageOptions::default()));
+        assert_eq!(m.short_of(), Some((20 << 10) + 64));
+        assert_eq!(m.take(), None);
+        let more = AckFrame { limit: 64 << 10, ..ack(0, vec![]) };
+        assert_eq!(m.acknowledge(&more), Ok(true));
+        assert!(m.take().is_some());
+        let count =
+            (0..100).take_while(|_| m.push(at(0), large.clone(), MessageOptions::default()));
+        assert_eq!(count.count(), 12, "256 KiB");
+        assert!(m.writer_blocked);
+        assert!(m.acknowledge(&ack(1 << 20, vec![])).is_err());
+        assert_eq!(m.acknowledge(&ack(u64::MAX, vec![])), Ok(true));
+        assert!(m.is_over() && m.is_quiet() && m.take().is_none());
+    }
+}

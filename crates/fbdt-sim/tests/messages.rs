@@ -1,0 +1,319 @@
+//! Messages and classes in virtual time: what calls, games and pages meet.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fbdt_proto::{Class, Config, Delivery, Importance, MessageError, MessageOptions, StreamId};
+use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
+use proptest::prelude::*;
+
+const MS: Duration = Duration::from_millis(1);
+const MIB: u64 = 1 << 20;
+
+fn wifi() -> LinkParameters {
+    LinkParameters::new(60.0, 12.0)
+}
+
+fn lte() -> LinkParameters {
+    LinkParameters::new(30.0, 30.0)
+}
+
+fn simulation(links: Vec<LinkParameters>) -> Simulation {
+    let mut simulation =
+        Simulation::new(Scenario { log: false, ..Scenario::new(3, links) }).unwrap();
+    simulation.run(MS * 500).unwrap();
+    simulation
+}
+
+/// The slowest of a thousand.
+fn p999(mut latencies: Vec<Duration>) -> Duration {
+    latencies.sort_unstable();
+    latencies[latencies.len() * 999 / 1000]
+}
+
+/// The server sends `count` messages of 200 bytes, one each 10 ms; `fault` is told of each.
+fn talk(
+    simulation: &mut Simulation,
+    count: u32,
+    options: MessageOptions,
+    mut fault: impl FnMut(&mut Simulation, u32),
+) -> (StreamId, Vec<Duration>) {
+    let stream = simulation.open(false, Class::Conversational).unwrap();
+    for index in 0..count {
+        fault(simulation, index);
+        simulation.send_message(false, stream, 192, options).unwrap();
+        simulation.run(MS * 10).unwrap();
+    }
+    simulation.run(Duration::from_secs(3)).unwrap();
+    let arrived = simulation.messages().iter().filter(|arrival| arrival.stream == stream);
+    (stream, arrived.map(|arrival| arrival.latency).collect())
+}
+
+/// One radio is dark for 300 ms in each 2 s.
+fn blackouts(simulation: &mut Simulation, index: u32) {
+    match index % 200 {
+        50 => simulation.change(0, &LinkChange::Blackout(true), true, true),
+        80 => simulation.change(0, &LinkChange::Blackout(false), true, true),
+        _ => {}
+    }
+}
+
+#[test]
+fn f16_blackouts_of_one_radio_cost_messages_less_than_20_ms() {
+    for beside in [false, true] {
+        let transfer = |simulation: &mut Simulation| {
+            if beside {
+                let stream = simulation.open(false, Class::Background).unwrap();
+                simulation.write(false, stream, 400 * MIB);
+            }
+        };
+        let best = [wifi(), lte()].map(|link| {
+            let mut alone = simulation(vec![link]);
+            transfer(&mut alone);
+            p999(talk(&mut alone, 1500, MessageOptions::default(), |_, _| {}).1)
+        });
+        let mut both = simulation(vec![wifi(), lte()]);
+        transfer(&mut both);
+        let (_, latencies) = talk(&mut both, 1500, MessageOptions::default(), blackouts);
+        assert_eq!(latencies.len(), 1500, "every one arrived");
+        // What a transfer leaves in the queue of the radio that stays, nobody can overtake.
+        let [wifi, lte] = best;
+        let bound = if beside { lte.max(wifi) } else { lte.min(wifi) };
+        let dark = p999(latencies);
+        assert!(dark <= bound + MS * 20, "beside a transfer {beside}: {dark:?}, alone {best:?}");
+        let classes = &both.stats()[1].classes;
+        let calls = classes[Class::Conversational as usize];
+        assert!(calls.redundant_bytes() <= calls.new_bytes + MIB, "{calls:?}");
+        let transfer = classes[Class::Background as usize];
+        let spent = transfer.chosen_bytes as f64 / transfer.new_bytes.max(1) as f64;
+        assert!(spent <= 0.01 + 1e6 / transfer.new_bytes.max(1) as f64, "{spent}");
+    }
+}
+
+#[test]
+fn f16_without_copies_blackouts_are_felt() {
+    let mut both = simulation(vec![wifi(), lte()]);
+    let options = MessageOptions { delivery: Delivery::BestEffort, ..Default::default() };
+    let (_, latencies) = talk(&mut both, 1500, options, blackouts);
+    assert!(latencies.len() < 1500, "what a lost path had is gone: {}", latencies.len());
+    let stats = both.stats()[1].clone();
+    assert_eq!(stats.messages.sent, 1500);
+    assert_eq!(stats.messages.dropped, 1500 - latencies.len() as u64);
+}
+
+#[test]
+fn f16_what_is_too_old_is_not_sent_and_leaves_no_hole() {
+    let mut both = simulation(vec![wifi(), lte()]);
+    let options = MessageOptions { lifetime: Some(MS * 150), ..Default::default() };
+    let dark = |simulation: &mut Simulation, index: u32| {
+        if index == 100 || index == 400 {
+            for path in 0..2 {
+                simulation.change(path, &LinkChange::Blackout(index == 100), true, true);
+            }
+        }
+    };
+    let (stream, latencies) = talk(&mut both, 1000, options, dark);
+    let [_, server] = both.stats();
+    assert!(server.messages.dropped > 200, "{:?}", server.messages);
+    assert!(latencies.len() > 650, "{}", latencies.len());
+    // The last ones arrive as if nothing had happened.
+    let late = latencies[latencies.len() - 300..].iter().max().unwrap();
+    assert!(*late < MS * 60, "{late:?}");
+    both.finish_all();
+    assert!(both.run_until_done(Duration::from_secs(5)).unwrap());
+    for client in [true, false] {
+        both.release(client, stream);
+    }
+    both.run(Duration::from_secs(2)).unwrap();
+    both.check_leaks().unwrap();
+}
+
+#[test]
+fn f16_important_messages_overtake_what_waits() {
+    let mut one = simulation(vec![LinkParameters::new(2.0, 20.0)]);
+    let stream = one.open(false, Class::Conversational).unwrap();
+    for _ in 0..60 {
+        one.send_message(false, stream, 4000, MessageOptions::default()).unwrap();
+    }
+    one.run(MS * 20).unwrap();
+    let high = MessageOptions { importance: Importance::High, ..Default::default() };
+    let last = one.send_message(false, stream, 200, high).unwrap();
+    one.run(Duration::from_secs(5)).unwrap();
+    let order: Vec<u64> = one.messages().iter().map(|arrival| arrival.number).collect();
+    assert_eq!(order.len(), 61);
+    let place = order.iter().position(|number| *number == last).unwrap();
+    assert!(place < 40, "it was the {place}th to arrive");
+}
+
+#[test]
+fn f16_a_flood_waits_at_the_sender_and_all_of_it_arrives() {
+    let mut both = simulation(vec![wifi(), lte()]);
+    let stream = both.open(true, Class::Interactive).unwrap();
+    let (mut sent, mut blocked) = (0, 0);
+    while sent < 3000 {
+        match both.send_message(true, stream, 1200, MessageOptions::default()) {
+            Ok(_) => sent += 1,
+            Err(MessageError::Blocked) => {
+                blocked += 1;
+                both.run(MS).unwrap();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    both.run(Duration::from_secs(10)).unwrap();
+    assert_eq!(both.messages().len(), 3000);
+    assert!(blocked > 0, "the sender was told to wait");
+}
+
+/// Pages beside a transfer: each is answered by a short flow.
+#[test]
+fn f11_short_flows_are_not_held_up_by_a_blackout() {
+    let answered = |links: Vec<LinkParameters>, faults: bool| {
+        let mut simulation = simulation(links);
+        let transfer = simulation.open(false, Class::Background).unwrap();
+        simulation.write(false, transfer, 400 * MIB);
+        let mut slowest = Duration::ZERO;
+        for index in 0..40 {
+            let stream = simulation.open(false, Class::Interactive).unwrap();
+            let begun = simulation.elapsed();
+            simulation.write(false, stream, 12_000);
+            simulation.finish(false, stream);
+            // In the middle of each fifth answer the first radio goes dark.
+            if faults && index % 5 == 4 {
+                simulation.run(MS * 3).unwrap();
+                simulation.change(0, &LinkChange::Blackout(true), true, true);
+            }
+            let before = simulation.stats()[0].classes[Class::Interactive as usize].received_bytes;
+            let wanted = before.max(12_000 * (index + 1));
+            let done = simulation
+                .run_until(Duration::from_secs(5), |s| {
+                    s.stats()[0].classes[Class::Interactive as usize].received_bytes >= wanted
+                })
+                .unwrap();
+            assert!(done);
+            slowest = slowest.max(simulation.elapsed() - begun);
+            simulation.change(0, &LinkChange::Blackout(false), true, true);
+            simulation.run(MS * 400).unwrap();
+        }
+        slowest
+    };
+    let alone = answered(vec![lte()], false);
+    let both = answered(vec![wifi(), lte()], true);
+    assert!(both <= alone + MS * 20, "{both:?}, one radio alone {alone:?}");
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Send { client: bool, stream: usize, size: usize, importance: u8, delivery: u8, ms: u64 },
+    Write { client: bool, stream: usize, bytes: u64 },
+    Class { client: bool, stream: usize, class: usize },
+    Advance { ms: u64 },
+    Dark { path: usize },
+    Light { path: usize },
+    Loss { path: usize, loss: f64 },
+    Reset { path: usize },
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let path = 0..3usize;
+    let size = prop_oneof![0..300usize, 0..60_000usize];
+    prop_oneof![
+        8 => (any::<bool>(), 0..4usize, size, 0..3u8, 0..3u8, prop_oneof![Just(0), 1..400u64]).prop_map(
+            |(client, stream, size, importance, delivery, ms)|
+            Operation::Send { client, stream, size, importance, delivery, ms }),
+        2 => (any::<bool>(), 0..4usize, 1..300_000u64)
+            .prop_map(|(client, stream, bytes)| Operation::Write { client, stream, bytes }),
+        1 => (any::<bool>(), 0..4usize, 0..4usize)
+            .prop_map(|(client, stream, class)| Operation::Class { client, stream, class }),
+        5 => (1..200u64).prop_map(|ms| Operation::Advance { ms }),
+        1 => path.clone().prop_map(|path| Operation::Dark { path }),
+        2 => path.clone().prop_map(|path| Operation::Light { path }),
+        1 => (path.clone(), 0.0..0.05f64).prop_map(|(path, loss)| Operation::Loss { path, loss }),
+        1 => path.prop_map(|path| Operation::Reset { path }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever happens to the paths, a message arrives whole and at most once, one without a
+    /// deadline arrives, and in the end nobody holds anything.
+    #[test]
+    fn f16_every_message_once(
+        depth in 1..40usize,
+        operations in prop::collection::vec(operation(), 1..60),
+    ) {
+        let links = vec![wifi(), lte(), LinkParameters::new(5.0, 80.0)];
+        let config = Config { window_depth: depth, ..Config::default() };
+        let mut scenario = Scenario { log: false, ..Scenario::new(depth as u64, links) };
+        scenario.config = (config.clone(), config);
+        let mut both = Simulation::new(scenario).unwrap();
+        both.run(MS * 300).unwrap();
+        let streams: Vec<StreamId> =
+            Class::ALL.map(|class| both.open(true, class).unwrap()).into();
+        // The peer may answer on them once it knows them.
+        for stream in &streams {
+            both.write(true, *stream, 1);
+        }
+        both.run(MS * 200).unwrap();
+        let mut promised = BTreeSet::new();
+        for operation in &operations {
+            apply(&mut both, &streams, operation, &mut promised)?;
+        }
+        for path in 0..3 {
+            both.change(path, &LinkChange::Blackout(false), true, true);
+            both.change(path, &LinkChange::Loss(0.0), true, true);
+        }
+        both.run(Duration::from_secs(20)).unwrap();
+        for arrival in both.messages() {
+            promised.remove(&(arrival.from_client, arrival.number));
+        }
+        prop_assert!(promised.is_empty(), "{promised:?} did not arrive");
+        both.finish_all();
+        prop_assert!(both.run_until_done(Duration::from_secs(20)).unwrap());
+        for stream in streams {
+            both.release(true, stream);
+            both.release(false, stream);
+        }
+        both.run(Duration::from_secs(5)).unwrap();
+        both.check_leaks().map_err(|error| TestCaseError::fail(error.to_string()))?;
+    }
+}
+
+fn apply(
+    both: &mut Simulation,
+    streams: &[StreamId],
+    operation: &Operation,
+    promised: &mut BTreeSet<(bool, u64)>,
+) -> Result<(), TestCaseError> {
+    match *operation {
+        Operation::Send { client, stream, size, importance, delivery, ms } => {
+            let options = MessageOptions {
+                importance: [Importance::Low, Importance::Normal, Importance::High]
+                    [usize::from(importance)],
+                delivery: [Delivery::Reliable, Delivery::Duplicated, Delivery::BestEffort]
+                    [usize::from(delivery)],
+                lifetime: (ms > 0).then_some(MS * u32::try_from(ms).unwrap()),
+            };
+            match both.send_message(client, streams[stream], size, options) {
+                Ok(number) if ms == 0 && delivery < 2 => drop(promised.insert((client, number))),
+                Ok(_) | Err(MessageError::Blocked) => {}
+                Err(error) => return Err(TestCaseError::fail(error.to_string())),
+            }
+        }
+        Operation::Write { client, stream, bytes } => both.write(client, streams[stream], bytes),
+        Operation::Class { client, stream, class } => {
+            both.set_class(client, streams[stream], Class::ALL[class]);
+        }
+        Operation::Advance { ms } => both
+            .run(Duration::from_millis(ms))
+            .map_err(|error| TestCaseError::fail(error.to_string()))?,
+        Operation::Dark { path } => both.change(path, &LinkChange::Blackout(true), true, true),
+        Operation::Light { path } => both.change(path, &LinkChange::Blackout(false), true, true),
+        Operation::Loss { path, loss } => both.change(path, &LinkChange::Loss(loss), true, true),
+        Operation::Reset { path } => both.reset_path(path),
+    }
+    Ok(())
+}

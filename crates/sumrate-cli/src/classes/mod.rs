@@ -1,0 +1,8 @@
+//! Which traffic class a connection belongs to (F11): what the user says of its host or port, or
+//! what its behaviour looks like.
+
+mod guess;
+mod rule;
+
+pub use guess::{DatagramGuess, Guess};
+pub use rule::{ClassRule, ClassRuleError, ClassRules};
