@@ -46,8 +46,8 @@ pub mod time;
 pub mod units;
 
 pub use config::{
-    CommitRule, Config, ConfigError, Limits, Redundancy, SchedulerKind, SharedBottleneck,
-    WindowMode,
+    CommitRule, Config, ConfigError, Limits, PathPolicy, RateCap, Redundancy, SchedulerKind,
+    SharedBottleneck, Weight, WindowMode,
 };
 pub use error::{CloseReason, OpenError, SessionError, StreamError};
 pub use event::Event;

@@ -1,9 +1,11 @@
 //! What a session can be told before it starts.
 
 mod coupling;
+mod policy;
 mod scheduler;
 
 pub use coupling::SharedBottleneck;
+pub use policy::{PathPolicy, RateCap, Weight};
 pub use scheduler::{CommitRule, SchedulerKind};
 
 use alloc::string::String;

@@ -9,6 +9,8 @@ mod copies;
 mod input;
 mod observe;
 mod paths;
+mod picture;
+mod policy;
 mod scheduled;
 mod streams;
 mod transmit;
@@ -26,7 +28,7 @@ use crate::path::PathState;
 use crate::ranges::RangeSet;
 use crate::receive::ReceiveStream;
 use crate::schedule::{self, Scheduler};
-use crate::stats::WhyIdle;
+use crate::stats::IdleTimes;
 use crate::stream::SendStream;
 use crate::time::Instant;
 use crate::units::{Role, StreamId};
@@ -100,7 +102,7 @@ pub struct Session {
     role: Role,
     config: Config,
     paths: Vec<PathState>,
-    why_idle: Vec<WhyIdle>,
+    why_idle: Vec<IdleTimes>,
     streams: BTreeMap<StreamId, Stream>,
     /// Streams with bytes that are unsent, lost or unacknowledged.
     busy: Turns,
