@@ -42,6 +42,7 @@ mod session;
 
 mod clock;
 mod config;
+mod policies;
 
 pub use config::{AcceptLimits, ClientConfig, PathSpec, ServerConfig};
 pub use dial::{CLOSE_FORGOTTEN, ConnectError, PathFailure, connect};
@@ -50,16 +51,17 @@ pub use identity::{
     ServerState, StateError,
 };
 pub use listen::{AcceptError, BindError, CLOSE_REVOKED, Listener};
+pub use policies::PathPolicies;
 pub use session::{PathInfo, Session, Stream};
 pub use socket::{
     CongestionControl, Coupling, LocalBinding, ParseCongestionControlError, SocketError,
 };
 pub use tls::TlsConfigError;
 
-pub use fbdt_proto::stats::WhyIdle;
+pub use fbdt_proto::stats::{Cell, WhyIdle, WindowPicture};
 pub use fbdt_proto::wire::handshake::RefuseCode;
 pub use fbdt_proto::{
     Class, CloseReason, Config, ConfigError, Direction, Health, Limits, OpenError, PathId,
-    PathStats, Priority, Redundancy, Role, SchedulerKind, SessionStats, SharedBottleneck,
-    StreamError, StreamId, StreamStats, WindowMode,
+    PathPolicy, PathStats, Priority, RateCap, Redundancy, Role, SchedulerKind, SessionStats,
+    SharedBottleneck, StreamError, StreamId, StreamStats, Weight, WindowMode,
 };
