@@ -84,8 +84,10 @@ impl RateCap {
     #[must_use]
     pub fn text(self) -> String {
         let kilobits = self.0.get();
-        let (unit, size) =
-            Self::UNITS.into_iter().find(|(_, size)| kilobits % size == 0).unwrap_or(('k', 1));
+        let (unit, size) = Self::UNITS
+            .into_iter()
+            .find(|(_, size)| kilobits.is_multiple_of(*size))
+            .unwrap_or(('k', 1));
         format!("{}{unit}", kilobits / size)
     }
 

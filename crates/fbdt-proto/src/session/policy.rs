@@ -64,8 +64,9 @@ impl Session {
 
     /// What `path` did may let another go on that waits for its share.
     pub(super) fn wake_shares(&mut self, path: usize) {
-        let mut others = self.why_idle.iter().enumerate().filter(|(index, _)| *index != path);
-        if others.any(|(_, why)| why.now() == WhyIdle::Weight) {
+        let waits = |index: usize| index != path && self.why_idle[index].now() == WhyIdle::Weight;
+        let mut waiting = (0..self.paths.len()).filter(|index| waits(*index));
+        if waiting.any(|index| !self.has_its_share(index)) {
             self.news += 1;
         }
     }

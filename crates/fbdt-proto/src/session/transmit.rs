@@ -238,8 +238,9 @@ impl Session {
         while let Some(next) = self.busy.next_ready(turn) {
             turn = Some(next);
             if !self.may_carry(path, next.id) {
+                // Nor any behind it: what is urgent comes first.
                 self.enter(now, path, WhyIdle::Weight);
-                continue;
+                break;
             }
             let Some(range) = self.place(now, path, views, next.id, (frame, size, credit)) else {
                 continue;

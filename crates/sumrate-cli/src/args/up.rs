@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{PathArg, ProtocolArgs, ProxyAddress, ProxyAuth};
+use super::{ObserveArgs, PathArg, PolicyArg, ProtocolArgs, ProxyAddress, ProxyAuth};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -31,6 +31,13 @@ pub struct UpArgs {
     /// others works
     #[arg(long, value_name = "NAME")]
     pub backup: Vec<String>,
+    /// How a path, or without --path an interface, is used, as in wwan0=backup,metered,quota=10G; also
+    /// weight=3 and rate=20M. `sumrate path set --help` says what they mean
+    #[arg(long, value_name = "NAME=SETTING,...")]
+    pub policy: Vec<PolicyArg>,
+    /// Directory that keeps what paths have used of their quotas [default: $XDG_STATE_HOME/sumrate]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// Address of the SOCKS5 proxy, or off
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1080")]
     pub socks: ProxyAddress,
@@ -59,6 +66,9 @@ pub struct UpArgs {
     /// Print events as JSON, one object a line
     #[arg(long)]
     pub json: bool,
+    /// Who may watch.
+    #[command(flatten)]
+    pub observe: ObserveArgs,
     /// How this end sends.
     #[command(flatten)]
     pub protocol: ProtocolArgs,
