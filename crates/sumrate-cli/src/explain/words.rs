@@ -174,7 +174,8 @@ fn circumstances(interval: &Interval<'_>) -> Vec<String> {
         sentences.push(format!("It loses: TCP had to send {percent:.1} % of its bytes again."));
     }
     if path.metered {
-        let used = path.quota.as_ref().map_or_else(String::new, |quota| {
+        let quota = path.quota.as_ref().filter(|_| interval.why != "quota");
+        let used = quota.map_or_else(String::new, |quota| {
             let limit = quota.limit_bytes.map_or_else(String::new, |l| format!(" of {}", bytes(l)));
             format!(" It has used {}{limit} in {}.", bytes(quota.used_bytes), quota.month)
         });
