@@ -47,8 +47,8 @@ pub mod time;
 pub mod units;
 
 pub use config::{
-    Budget, CommitRule, Config, ConfigError, Limits, Redundancy, SchedulerKind, SharedBottleneck,
-    WindowMode,
+    Budget, CommitRule, Config, ConfigError, Limits, PathPolicy, RateCap, Redundancy,
+    SchedulerKind, SharedBottleneck, Weight, WindowMode,
 };
 pub use error::{CloseReason, MessageError, OpenError, SessionError, StreamError};
 pub use event::Event;

@@ -2,10 +2,13 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::time::Duration;
 
+use crate::config::PathPolicy;
 use crate::path::Health;
-use crate::units::{Class, Direction, PathId, Priority, StreamId};
+use crate::time::Instant;
+use crate::units::{Class, Direction, PathId, StreamId};
 
 /// Why a path sends no data now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +26,10 @@ pub enum WhyIdle {
     Unmeasured,
     /// It holds as much as it may (F7).
     CommitLimit,
+    /// It has sent as fast as it may (F15).
+    RateCap,
+    /// It has carried its share and waits for paths that have not (F15).
+    Weight,
     /// No stream has unsent bytes.
     NothingToSend,
     /// The peer's limits allow no more.
@@ -37,6 +44,43 @@ pub enum WhyIdle {
 }
 
 impl WhyIdle {
+    /// Every reason, in the order in which times are counted.
+    pub const ALL: [Self; 13] = [
+        Self::Sending,
+        Self::NoSubflow,
+        Self::Suspect,
+        Self::Standby,
+        Self::Unmeasured,
+        Self::CommitLimit,
+        Self::RateCap,
+        Self::Weight,
+        Self::NothingToSend,
+        Self::FlowControl,
+        Self::TooLate,
+        Self::WindowsFull,
+        Self::LeftToAnother,
+    ];
+
+    /// One word for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sending => "sending",
+            Self::NoSubflow => "no-subflow",
+            Self::Suspect => "suspect",
+            Self::Standby => "standby",
+            Self::Unmeasured => "unmeasured",
+            Self::CommitLimit => "commit-limit",
+            Self::RateCap => "rate-cap",
+            Self::Weight => "weight",
+            Self::NothingToSend => "nothing-to-send",
+            Self::FlowControl => "flow-control",
+            Self::TooLate => "too-late",
+            Self::WindowsFull => "windows-full",
+            Self::LeftToAnother => "left-to-another",
+        }
+    }
+
     /// Words for reports.
     #[must_use]
     pub const fn describe(self) -> &'static str {
@@ -47,12 +91,51 @@ impl WhyIdle {
             Self::Standby => "stands by: a path of a better priority is active",
             Self::Unmeasured => "just connected: TCP has not measured it yet",
             Self::CommitLimit => "holds as much as it may",
+            Self::RateCap => "has sent as fast as its rate cap allows",
+            Self::Weight => "has carried its share by weight",
             Self::NothingToSend => "nothing to send",
             Self::FlowControl => "the receiver's limit is reached",
             Self::TooLate => "its bytes would come later than the others' can do it",
             Self::WindowsFull => "all windows are open and handed over",
             Self::LeftToAnother => "the scheduler leaves the bytes to another path",
         }
+    }
+}
+
+/// Why a path sends nothing, and for how long it has been so for each reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IdleTimes {
+    now: WhyIdle,
+    since: Instant,
+    spent: [Duration; WhyIdle::ALL.len()],
+}
+
+impl IdleTimes {
+    /// A path that begins now.
+    #[must_use]
+    pub fn new(now: Instant) -> Self {
+        Self { since: now, ..Self::default() }
+    }
+
+    /// The reason now.
+    #[must_use]
+    pub const fn now(&self) -> WhyIdle {
+        self.now
+    }
+
+    /// Another reason, or the same, from `now` on.
+    pub fn enter(&mut self, now: Instant, why: WhyIdle) {
+        if why != self.now {
+            self.spent[self.now as usize] += now.saturating_since(self.since);
+            self.since = now;
+            self.now = why;
+        }
+    }
+
+    /// Time by reason, in the order of [`WhyIdle::ALL`], up to the last change.
+    #[must_use]
+    pub const fn spent(&self) -> &[Duration; WhyIdle::ALL.len()] {
+        &self.spent
     }
 }
 
@@ -65,12 +148,14 @@ pub struct PathStats {
     pub name: String,
     /// Whether it can be relied on.
     pub health: Health,
-    /// How it is used beside the others (F15).
-    pub priority: Priority,
+    /// How the user wants it to be used (F15).
+    pub policy: PathPolicy,
     /// From which end it sends.
     pub direction: Direction,
     /// Why it sends no data now.
     pub why_idle: WhyIdle,
+    /// For how long it was so, by reason (order of [`WhyIdle::ALL`]), up to the last change.
+    pub waited: [Duration; WhyIdle::ALL.len()],
     /// Estimated rate of the link, bytes per second.
     pub rate: f64,
     /// Smoothed RTT.
@@ -99,6 +184,8 @@ pub struct PathStats {
     pub duplicate: u64,
     /// Share of TCP's bytes that it sent again, over all subflows.
     pub retransmitted_share: f64,
+    /// Bytes that TCP carried in both directions, retransmissions included, headers not.
+    pub carried: u64,
     /// Subflows that it has had.
     pub subflows: u64,
     /// Times it became suspect.
@@ -191,6 +278,33 @@ impl ClassStats {
     }
 }
 
+/// What has become of a part of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// No path has been given it.
+    Unsent,
+    /// A path carries it.
+    Carried(PathId),
+    /// It arrived.
+    Arrived,
+    /// It has not arrived; who carries it is known to the other end.
+    Missing,
+}
+
+/// One stream's window as it closes, from its lowest missing byte to its highest known one, in
+/// equal parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowPicture {
+    /// The stream.
+    pub stream: StreamId,
+    /// Whether this end sends it.
+    pub sending: bool,
+    /// Its bytes.
+    pub range: Range<u64>,
+    /// Its parts, lowest first.
+    pub cells: Vec<Cell>,
+}
+
 /// A session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionStats {
@@ -202,6 +316,8 @@ pub struct SessionStats {
     pub classes: [ClassStats; Class::ALL.len()],
     /// All messages, also of streams that are over.
     pub messages: MessageStats,
+    /// The windows that have most under way, of a few streams.
+    pub windows: Vec<WindowPicture>,
     /// Streams opened so far, by this end and by the peer.
     pub opened: (u64, u64),
     /// Stream bytes sent for the first time.
@@ -218,4 +334,31 @@ pub struct SessionStats {
     pub receive_buffer_peak: u64,
     /// Name of the scheduler.
     pub scheduler: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_in_their_order_and_have_names() {
+        for (index, why) in WhyIdle::ALL.into_iter().enumerate() {
+            assert_eq!(why as usize, index, "{why:?}");
+            assert!(why.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+        }
+        let names: alloc::collections::BTreeSet<_> = WhyIdle::ALL.map(WhyIdle::name).into();
+        assert_eq!(names.len(), WhyIdle::ALL.len());
+    }
+
+    #[test]
+    fn time_is_counted_by_reason() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let mut times = IdleTimes::new(at(10));
+        times.enter(at(12), WhyIdle::CommitLimit);
+        times.enter(at(13), WhyIdle::CommitLimit);
+        times.enter(at(20), WhyIdle::Sending);
+        assert_eq!(times.now(), WhyIdle::Sending);
+        let spent = |why: WhyIdle| times.spent()[why as usize].as_millis();
+        assert_eq!((spent(WhyIdle::Sending), spent(WhyIdle::CommitLimit)), (2, 8));
+    }
 }

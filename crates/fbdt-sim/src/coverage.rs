@@ -194,7 +194,7 @@ impl Observer {
             coverage.add_if(Mark::LostAgain, path.resent_lost > 0);
             coverage.add_if(Mark::IdleCopied, path.copied_idle > 0);
             coverage.add_if(Mark::Standby, path.why_idle == WhyIdle::Standby);
-            coverage.add_if(Mark::BackupSent, sent && !path.priority.is_primary());
+            coverage.add_if(Mark::BackupSent, sent && !path.policy.priority.is_primary());
         }
         coverage.add_if(Mark::Duplicate, stats.duplicate_bytes > 0);
         let thesis = session.config().window_mode == WindowMode::Thesis;

@@ -277,6 +277,7 @@ impl TcpDirection {
             app_limited: self.unsent.is_empty(),
             sent_total: self.sent,
             retransmitted_total: self.retransmitted,
+            received_total: 0,
         }
     }
 }

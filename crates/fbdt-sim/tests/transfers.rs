@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fbdt_proto::stats::WhyIdle;
 use fbdt_proto::wire::Outgoing;
-use fbdt_proto::{Class, Config, Priority, Redundancy, SchedulerKind, WindowMode};
+use fbdt_proto::{Class, Config, PathPolicy, Priority, Redundancy, SchedulerKind, WindowMode};
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 
 const MIB: u64 = 1 << 20;
@@ -109,7 +109,7 @@ fn f15_a_backup_stands_by_takes_over_and_gives_back() {
     for scheduler in SchedulerKind::ALL {
         let config = Config::default().with_scheduler(scheduler);
         let mut scenario = Scenario::new(7, vec![wifi(), wigig()]);
-        scenario.priorities = vec![Priority::BACKUP];
+        scenario.policies = vec![PathPolicy::of_priority(Priority::BACKUP)];
         scenario.config = (config.clone(), config.clone());
         let mut simulation = Simulation::new(scenario).unwrap();
         let stream = simulation.open(false, Class::Background).unwrap();
@@ -119,7 +119,7 @@ fn f15_a_backup_stands_by_takes_over_and_gives_back() {
         let stats = simulation.stats();
         for end in &stats {
             let standby = path(end, 0);
-            assert_eq!(standby.priority, Priority::BACKUP, "both ends know");
+            assert_eq!(standby.policy.priority, Priority::BACKUP, "both ends know");
             assert_eq!(standby.why_idle, WhyIdle::Standby);
             assert_eq!(standby.new_bytes + standby.redundant(), 0, "{scheduler:?}");
         }
@@ -143,7 +143,8 @@ fn f15_a_backup_stands_by_takes_over_and_gives_back() {
 fn f15_one_primary_is_enough_and_a_second_backup_comes_last() {
     let links = vec![wifi(), wifi(), wigig(), wigig()];
     let mut scenario = Scenario::new(7, links);
-    scenario.priorities = ["backup2", "backup"].map(|n| Priority::from_name(n).unwrap()).to_vec();
+    let policy = |name| PathPolicy::of_priority(Priority::from_name(name).unwrap());
+    scenario.policies = ["backup2", "backup"].map(policy).to_vec();
     let mut simulation = Simulation::new(scenario).unwrap();
     let stream = simulation.open(false, Class::Background).unwrap();
     simulation.write(false, stream, 64 * MIB);

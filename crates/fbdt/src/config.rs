@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fbdt_proto::Priority;
 use fbdt_proto::wire::PathLabel;
+use fbdt_proto::{PathPolicy, Priority};
 
 use crate::identity::{Link, ServerState};
+use crate::policies::PathPolicies;
 use crate::socket::{CongestionControl, Coupling, LocalBinding};
 
 /// One path of a client.
@@ -26,9 +27,11 @@ pub struct PathSpec {
 }
 
 impl PathSpec {
-    /// What the server is told of it.
-    pub(crate) fn label(&self) -> PathLabel {
-        PathLabel { name: self.name.clone(), priority: self.priority }
+    /// What the server is told of it; a policy of its name counts before its own priority.
+    pub(crate) fn label(&self, policies: &PathPolicies) -> PathLabel {
+        let own = || PathPolicy::of_priority(self.priority);
+        let policy = policies.get(&self.name).unwrap_or_else(own);
+        PathLabel { name: self.name.clone(), policy }
     }
 }
 
@@ -43,6 +46,8 @@ pub struct ClientConfig {
     pub excluded_interfaces: Vec<String>,
     /// Interfaces that stand by for others when `paths` is empty (F15).
     pub backup_interfaces: Vec<(String, Priority)>,
+    /// How paths are used, by name; may be changed while sessions live.
+    pub policies: PathPolicies,
     /// Congestion control of every socket.
     pub congestion_control: CongestionControl,
     /// Is told which sockets belong to one session; for a congestion control that couples them.
@@ -66,6 +71,7 @@ impl ClientConfig {
             paths: Vec::new(),
             excluded_interfaces: Vec::new(),
             backup_interfaces: Vec::new(),
+            policies: PathPolicies::default(),
             congestion_control: CongestionControl::default(),
             coupling: None,
             socket_mark: None,

@@ -42,6 +42,7 @@ mod session;
 
 mod clock;
 mod config;
+mod policies;
 
 pub use config::{AcceptLimits, ClientConfig, PathSpec, ServerConfig};
 pub use dial::{CLOSE_FORGOTTEN, ConnectError, PathFailure, connect};
@@ -50,17 +51,18 @@ pub use identity::{
     ServerState, StateError,
 };
 pub use listen::{AcceptError, BindError, CLOSE_REVOKED, Listener};
+pub use policies::PathPolicies;
 pub use session::{ClassHandle, Messages, PathInfo, Session, Stream};
 pub use socket::{
     CongestionControl, Coupling, LocalBinding, ParseCongestionControlError, SocketError,
 };
 pub use tls::TlsConfigError;
 
-pub use fbdt_proto::stats::WhyIdle;
+pub use fbdt_proto::stats::{Cell, WhyIdle, WindowPicture};
 pub use fbdt_proto::wire::handshake::RefuseCode;
 pub use fbdt_proto::{
     Budget, Class, ClassStats, CloseReason, Config, ConfigError, Delivery, Direction, Health,
-    Importance, Limits, MessageError, MessageOptions, MessageStats, OpenError, PathId, PathStats,
-    Priority, Redundancy, Role, SchedulerKind, SessionStats, SharedBottleneck, StreamError,
-    StreamId, StreamStats, WindowMode,
+    Importance, Limits, MessageError, MessageOptions, MessageStats, OpenError, PathId, PathPolicy,
+    PathStats, Priority, RateCap, Redundancy, Role, SchedulerKind, SessionStats, SharedBottleneck,
+    StreamError, StreamId, StreamStats, Weight, WindowMode,
 };

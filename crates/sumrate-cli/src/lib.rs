@@ -4,22 +4,30 @@
 //! it; a connection comes in through `proxy`, travels on a stream of a `tunnel` (behind which
 //! `session` puts the transport) after a word of the `service` protocol, and leaves through `exit`;
 //! `relay` copies its bytes on both ends, `classes` says how urgent they are; `capture` brings in
-//! connections that were meant for no proxy. `bench` measures, `status` tells.
+//! connections that were meant for no proxy. `bench` measures, `status` tells; `metrics` and `web` tell
+//! it to Prometheus and browsers.
 
 pub mod args;
 pub mod bench;
 pub(crate) mod capture;
 pub mod classes;
 pub mod commands;
+pub mod control;
+pub mod eventlog;
 pub mod exit;
+pub mod explain;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+pub mod metrics;
+pub mod policy;
 pub mod proxy;
 pub mod relay;
 pub mod service;
 pub mod session;
 pub mod status;
+pub mod top;
 pub mod tunnel;
+pub mod web;
 
 pub mod coupling;
 pub mod descriptors;
@@ -89,6 +97,9 @@ fn execute(command: Command) -> Result<(), CommandError> {
             Command::Up(args) => commands::up(*args).await,
             Command::Bench(args) => commands::bench(args).await,
             Command::Status(args) => commands::status(args).await,
+            Command::Top(args) => commands::top(args).await,
+            Command::Explain(args) => commands::explain(args).await,
+            Command::Path(args) => commands::path(args).await,
             Command::Credential(args) => commands::credential(&args),
             Command::Cc(args) => commands::cc(&args),
             Command::Run(_) | Command::Link(_) => Ok(()),
@@ -107,6 +118,9 @@ fn json_flag(command: &mut Command) -> Option<&mut bool> {
         Command::Run(args) => Some(&mut args.json),
         Command::Bench(args) => Some(&mut args.json),
         Command::Status(args) => Some(&mut args.json),
+        Command::Top(args) => Some(&mut args.json),
+        Command::Explain(args) => Some(&mut args.json),
+        Command::Path(args) => Some(&mut args.json),
         Command::Credential(args) => Some(&mut args.json),
         Command::Cc(args) => Some(&mut args.json),
         Command::Link(_) => None,

@@ -72,6 +72,8 @@ pub fn write_private(path: &Path, content: &str) -> io::Result<()> {
         let mut file =
             options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(content.as_bytes())?;
+        // Else a crash of the machine can leave the new name on no content.
+        file.sync_all()?;
         std::fs::rename(&temporary, path)
     };
     write().inspect_err(|_| {

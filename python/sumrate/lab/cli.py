@@ -42,6 +42,7 @@ BROKEN_PIPE = 141
 
 OPTIONAL = (
     ("sumrate.lab.experiment.commands", "list, run, report and verdicts", "lab"),
+    ("sumrate.lab.events_command", "events", "lab"),
     ("sumrate.lab.trace_play", "trace", "ghz"),
     ("sumrate.lab.phy_command", "phy", "ghz"),
     ("sumrate.access.command", "access", "ghz"),

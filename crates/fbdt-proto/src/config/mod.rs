@@ -2,10 +2,12 @@
 
 mod budget;
 mod coupling;
+mod policy;
 mod scheduler;
 
 pub use budget::Budget;
 pub use coupling::SharedBottleneck;
+pub use policy::{PathPolicy, RateCap, Weight};
 pub use scheduler::{CommitRule, SchedulerKind};
 
 use alloc::string::String;

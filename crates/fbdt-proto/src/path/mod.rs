@@ -5,20 +5,24 @@ mod commit;
 mod congestion;
 mod health;
 mod inflight;
+mod limit;
 mod one_way;
 mod rate;
 mod reliability;
 mod scaling;
+mod share;
 mod state;
 mod view;
 
 pub use congestion::suggested_congestion_control;
 pub use health::{Answers, Health, Progress};
 pub use inflight::{Chunk, InFlight};
+pub use limit::RateLimit;
 pub use one_way::{OneWay, forward_delay};
 pub use rate::RateEstimate;
 pub use reliability::Reliability;
 pub use scaling::window_factor;
+pub use share::Share;
 pub use state::{CopyReason, PathCounters, PathState, Subflow};
 pub use view::{PathView, lead};
 
@@ -56,6 +60,8 @@ pub struct SubflowSample {
     pub sent_total: u64,
     /// Retransmitted since the connection began.
     pub retransmitted_total: u64,
+    /// Received in order since the connection began.
+    pub received_total: u64,
 }
 
 impl SubflowSample {

@@ -6,11 +6,12 @@ use core::time::Duration;
 
 use super::commit::Commit;
 use super::{
-    Answers, Health, InFlight, OneWay, PathView, Progress, RateEstimate, Reliability, SubflowSample,
+    Answers, Health, InFlight, OneWay, PathView, Progress, RateEstimate, RateLimit, Reliability,
+    Share, SubflowSample,
 };
-use crate::config::Config;
+use crate::config::{Config, PathPolicy};
 use crate::time::Instant;
-use crate::units::{PathId, Priority, StreamId, SubflowId, time_for};
+use crate::units::{PathId, StreamId, SubflowId, bytes_in, time_for};
 
 /// Why bytes were sent a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +42,11 @@ const ACK_PATIENCE: u32 = 3;
 const COLD: Duration = Duration::from_millis(40);
 /// How often a subflow that holds bytes is sampled.
 const SAMPLE_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
+
+/// Time's worth of bytes in a frame of a path with a rate cap.
+const CAPPED_FRAME: Duration = Duration::from_millis(1);
+/// Least payload of its frames, in bytes.
+const CAPPED_LEAST: u64 = 4 << 10;
 
 /// The TCP connection that a path has now.
 #[derive(Debug)]
@@ -100,8 +106,12 @@ pub struct PathState {
     pub reliability: Reliability,
     /// Whether it can be relied on.
     pub health: Health,
-    /// How it is used beside the others (F15).
-    pub priority: Priority,
+    /// How the user wants it to be used (F15).
+    pub policy: PathPolicy,
+    /// What it has been given beside other paths with a weight (F15).
+    pub share: Share,
+    /// What keeps it below its rate cap.
+    limit: Option<RateLimit>,
     /// Whether it waits because a path of a better priority is active (F15).
     pub standby: bool,
     /// Last known base RTT.
@@ -143,6 +153,8 @@ pub struct PathCounters {
     pub past_sent: u64,
     /// See `past_sent`.
     pub past_retransmitted: u64,
+    /// TCP bytes received by earlier subflows.
+    pub past_received: u64,
 }
 
 impl Subflow {
@@ -196,7 +208,9 @@ impl PathState {
             rate: RateEstimate::default(),
             reliability: Reliability::default(),
             health: Health::Dead,
-            priority: Priority::PRIMARY,
+            policy: PathPolicy::default(),
+            share: Share::default(),
+            limit: None,
             standby: false,
             base_rtt: Duration::from_millis(100),
             one_way: OneWay::default(),
@@ -247,6 +261,7 @@ impl PathState {
         let subflow = self.subflow.take()?;
         self.counters.past_sent += subflow.sample.sent_total;
         self.counters.past_retransmitted += subflow.sample.retransmitted_total;
+        self.counters.past_received += subflow.sample.received_total;
         self.health = Health::Dead;
         Some(subflow)
     }
@@ -329,8 +344,54 @@ impl PathState {
 
     /// Payload of one frame, in bytes (F7).
     #[must_use]
-    pub const fn frame(&self) -> u64 {
-        self.commit.frame
+    pub fn frame(&self) -> u64 {
+        match &self.limit {
+            None => self.commit.frame,
+            // A capped path's frames are as long as those of a link with that rate.
+            Some(limit) => bytes_in(limit.cap().bytes_per_second(), CAPPED_FRAME)
+                .clamp(CAPPED_LEAST.min(self.commit.frame), self.commit.frame),
+        }
+    }
+
+    /// Uses the path as `policy` says from now on.
+    pub fn set_policy(&mut self, now: Instant, policy: PathPolicy) {
+        if policy.rate_cap != self.policy.rate_cap {
+            self.limit = policy.rate_cap.map(|cap| RateLimit::new(now, cap));
+        }
+        if policy.weight != self.policy.weight {
+            self.share = Share::default();
+        }
+        self.policy = policy;
+    }
+
+    /// Whether it costs money and stands by: then it is probed as rarely as if nothing was open.
+    #[must_use]
+    pub const fn is_frugal(&self) -> bool {
+        self.policy.metered && self.standby
+    }
+
+    /// `bytes` left on the path.
+    pub fn spend(&mut self, now: Instant, bytes: u64) {
+        if let Some(limit) = &mut self.limit {
+            limit.spend(now, bytes);
+        }
+    }
+
+    /// When its cap lets the next frame leave; `None` without one.
+    #[must_use]
+    pub fn opens_at(&self) -> Option<Instant> {
+        self.limit.as_ref().map(|limit| limit.opens_at(self.frame()))
+    }
+
+    /// Whether its cap holds the next frame back.
+    #[must_use]
+    pub fn is_capped(&self, now: Instant) -> bool {
+        self.opens_at().is_some_and(|at| at > now)
+    }
+
+    /// A rate of the link, or the cap if that is lower, in bytes per second.
+    fn usable_rate(&self, rate: f64) -> f64 {
+        self.policy.rate_cap.map_or(rate, |cap| rate.min(cap.bytes_per_second()))
     }
 
     /// How often TCP should be asked while it holds bytes: a slow path has no
@@ -403,8 +464,8 @@ impl PathState {
         PathView {
             id: self.id,
             usable: self.is_usable(),
-            rate: self.rate.link(self.base_rtt),
-            delivered_rate: self.rate.delivered(self.base_rtt),
+            rate: self.usable_rate(self.rate.link(self.base_rtt)),
+            delivered_rate: self.usable_rate(self.rate.delivered(self.base_rtt)),
             arrival: self.arrival(),
             ramping: self.rate.is_ramping(now, self.base_rtt),
             srtt: sample.srtt,

@@ -346,7 +346,7 @@ impl Session {
                 channel.out.writer_blocked = false;
                 self.events.push_back(Event::MessageWritable(id));
             }
-            self.why_idle[path] = crate::stats::WhyIdle::Sending;
+            self.why_idle[path].enter(now, crate::stats::WhyIdle::Sending);
             self.emit_message(now, path, &views[path], id, range, None, out);
             return true;
         }

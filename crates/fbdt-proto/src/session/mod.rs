@@ -10,6 +10,8 @@ mod input;
 mod messages;
 mod observe;
 mod paths;
+mod picture;
+mod policy;
 mod scheduled;
 mod streams;
 mod transmit;
@@ -28,7 +30,7 @@ use crate::path::{CopyReason, PathState};
 use crate::ranges::RangeSet;
 use crate::receive::ReceiveStream;
 use crate::schedule::{self, Scheduler};
-use crate::stats::{MessageStats, WhyIdle};
+use crate::stats::{IdleTimes, MessageStats};
 use crate::stream::SendStream;
 use crate::time::Instant;
 use crate::units::{Class, Role, StreamId};
@@ -125,7 +127,7 @@ pub struct Session {
     role: Role,
     config: Config,
     paths: Vec<PathState>,
-    why_idle: Vec<WhyIdle>,
+    why_idle: Vec<IdleTimes>,
     streams: BTreeMap<StreamId, Stream>,
     /// Streams with bytes that are unsent, lost or unacknowledged.
     busy: Turns,

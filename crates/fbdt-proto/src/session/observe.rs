@@ -2,7 +2,7 @@
 
 use super::{Session, Stream};
 use crate::path::{CopyReason, Health, PathState};
-use crate::stats::{ClassStats, PathStats, SessionStats, StreamStats, WhyIdle};
+use crate::stats::{ClassStats, IdleTimes, PathStats, SessionStats, StreamStats, WhyIdle};
 use crate::units::{Class, StreamId};
 
 impl Session {
@@ -11,10 +11,11 @@ impl Session {
     pub fn stats(&self) -> SessionStats {
         let streams = self.streams.iter().filter(|(id, _)| **id != StreamId::CONTROL);
         SessionStats {
-            paths: self.paths.iter().zip(&self.why_idle).map(|(p, w)| self.path(p, *w)).collect(),
+            paths: self.paths.iter().zip(&self.why_idle).map(|(p, w)| self.path(p, w)).collect(),
             streams: streams.map(|(id, s)| stream_stats(*id, s)).collect(),
             classes: self.class_stats(),
             messages: self.message_stats(),
+            windows: self.window_pictures(),
             opened: (self.counts.local, self.counts.peer),
             new_bytes: self.totals.new_bytes,
             redundant_bytes: self.totals.copied.iter().sum(),
@@ -69,7 +70,7 @@ impl Session {
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn path(&self, path: &PathState, why_idle: WhyIdle) -> PathStats {
+    fn path(&self, path: &PathState, idle: &IdleTimes) -> PathStats {
         let sample = path.subflow.as_ref().map(|s| s.sample).unwrap_or_default();
         let counters = &path.counters;
         let sent = counters.past_sent + sample.sent_total;
@@ -79,13 +80,14 @@ impl Session {
             id: path.id,
             name: path.name.clone(),
             health: path.health,
-            priority: path.priority,
+            policy: path.policy,
             direction: self.scheduler.direction(path.id),
             why_idle: match path.health {
                 _ if path.subflow.is_none() => WhyIdle::NoSubflow,
                 Health::Active if path.standby => WhyIdle::Standby,
-                _ => why_idle,
+                _ => idle.now(),
             },
+            waited: *idle.spent(),
             rate: path.rate.link(path.base_rtt),
             srtt: sample.srtt,
             min_rtt: path.base_rtt,
@@ -100,6 +102,7 @@ impl Session {
             received: counters.received,
             duplicate: counters.duplicate,
             retransmitted_share: if sent == 0 { 0.0 } else { again as f64 / sent as f64 },
+            carried: sent + counters.past_received + sample.received_total,
             subflows: counters.subflows,
             suspected: counters.suspected,
         }

@@ -10,10 +10,10 @@ use crate::path::{
     Health, PathState, SubflowSample, forward_delay, suggested_congestion_control, window_factor,
 };
 use crate::schedule::in_service;
-use crate::stats::WhyIdle;
+use crate::stats::{IdleTimes, WhyIdle};
 use crate::stream::message_space;
 use crate::time::Instant;
-use crate::units::{PathId, Priority, Role, StreamId, SubflowId};
+use crate::units::{PathId, Role, StreamId, SubflowId};
 use crate::wire::ControlMessage;
 
 /// A path is given a fresh subflow at most this often (F9b): a merely lossy
@@ -33,12 +33,13 @@ impl Session {
         self.next_subflow += 1;
         let index = self.paths.iter().position(|p| p.id == path).unwrap_or_else(|| {
             self.paths.push(PathState::new(path, name));
-            self.why_idle.push(WhyIdle::default());
+            self.why_idle.push(IdleTimes::new(now));
             self.paths.len() - 1
         });
         self.paths[index].name = name.into();
         self.drop_subflow(now, index, true);
         self.paths[index].attach(now, id, self.config.suspect_floor);
+        self.enter(now, index, WhyIdle::Unmeasured);
         self.all_down_since = None;
         self.set_health(index, Health::Active);
         // What the lost subflow carried of acknowledgements and limits is
@@ -53,6 +54,7 @@ impl Session {
             return;
         };
         self.drop_subflow(now, index, false);
+        self.enter(now, index, WhyIdle::NoSubflow);
         self.scheduler.path_failed(self.paths[index].id);
         self.set_health(index, Health::Dead);
         self.announce_all();
@@ -173,21 +175,12 @@ impl Session {
         self.assign_standby();
     }
 
-    /// Gives a path that the session knows another priority (F15). Both ends
-    /// are told by the handshake, each decides for what it sends.
-    pub fn set_priority(&mut self, path: PathId, priority: Priority) {
-        if let Some(path) = self.paths.iter_mut().find(|p| p.id == path) {
-            path.priority = priority;
-            self.assign_standby();
-        }
-    }
-
     /// Who carries bytes and who stands by (F15). Like a path that fails, one
     /// that stands by again must not be waited for.
-    fn assign_standby(&mut self) {
-        let serving = in_service(self.paths.iter().map(|p| (p.health, p.priority)));
+    pub(super) fn assign_standby(&mut self) {
+        let serving = in_service(self.paths.iter().map(|p| (p.health, p.policy.priority)));
         for path in &mut self.paths {
-            let standby = serving.is_some_and(|serving| path.priority > serving);
+            let standby = serving.is_some_and(|serving| path.policy.priority > serving);
             if standby == path.standby {
                 continue;
             }
@@ -295,25 +288,26 @@ impl Session {
             .filter_map(|s| s.ack_at(self.config.ack_interval))
             // What is due already leaves when its socket has room, not by time.
             .filter(|at| *at > self.tick);
-        let silence = self.keepalive_silence();
-        let probes = self
-            .paths
-            .iter()
-            .filter_map(|p| p.subflow.as_ref())
-            .map(|s| s.last_input.max(s.last_ping) + silence);
+        let probes = self.paths.iter().filter_map(|p| {
+            let subflow = p.subflow.as_ref()?;
+            Some(subflow.last_input.max(subflow.last_ping) + self.keepalive_silence(p))
+        });
         let answers = self
             .paths
             .iter()
             .filter(|p| p.health == Health::Active)
             .filter_map(|p| p.subflow.as_ref())
             .filter_map(|s| s.answers.deadline(&s.progress));
-        tick.into_iter().chain(acks).chain(probes).chain(answers).min()
+        let caps = self.cap_opens();
+        tick.into_iter().chain(acks).chain(probes).chain(answers).chain(caps).min()
     }
 
     /// Silence after which a probe is sent.
-    fn keepalive_silence(&self) -> Duration {
+    fn keepalive_silence(&self, path: &PathState) -> Duration {
         // The control stream is always there.
-        if self.streams.len() > 1 { self.config.keepalive.0 } else { self.config.keepalive.1 }
+        let streams = self.streams.len() > 1;
+        // Four probes a second are 3 GB a month (F15).
+        if streams && !path.is_frugal() { self.config.keepalive.0 } else { self.config.keepalive.1 }
     }
 
     /// A frame arrived: the peer lives, and so does a subflow on which TCP
@@ -354,14 +348,16 @@ impl Session {
             self.end(CloseReason::Linger(self.config.linger));
         }
         self.check_answers(now);
-        let silence = self.keepalive_silence();
         let sending = !self.busy.is_empty() || !self.talking.is_empty();
         self.expire_messages(now);
-        for path in &mut self.paths {
+        for index in 0..self.paths.len() {
+            let silence = self.keepalive_silence(&self.paths[index]);
+            let path = &mut self.paths[index];
+            let frugal = path.is_frugal();
             let Some(subflow) = &mut path.subflow else { continue };
             let heard = subflow.last_input.max(subflow.last_ping);
             let quiet = now.saturating_since(heard) >= silence;
-            let compare = sending && now.saturating_since(subflow.last_ping) >= PROBE;
+            let compare = sending && !frugal && now.saturating_since(subflow.last_ping) >= PROBE;
             if quiet || compare {
                 subflow.last_ping = now;
                 // A suspect path holds enough that TCP probes with by itself.

@@ -45,6 +45,7 @@ impl Session {
             self.transmit_data(now, path, out);
         }
         let sent = (out.len() - before) as u64;
+        self.paths[path].spend(now, sent);
         let Some(subflow) = &mut self.paths[path].subflow else {
             return sent > 0;
         };
@@ -80,7 +81,7 @@ impl Session {
         let news = subflow.idle_at != Some(self.news);
         let serving = path.health == Health::Active && !path.standby;
         let sending = serving && !(self.busy.is_empty() && self.talking.is_empty());
-        service || (sending && news && path.has_room())
+        service || (sending && news && path.has_room() && !path.is_capped(now))
     }
 
     fn transmit_close(&mut self, path: usize, out: &mut Outgoing) -> bool {
@@ -139,7 +140,15 @@ impl Session {
     }
 
     fn transmit_data(&mut self, now: Instant, path: usize, out: &mut Outgoing) {
-        self.why_idle[path] = match self.paths[path].health {
+        let took = self.takes_bytes(path);
+        self.transmit_streams(now, path, out);
+        if took && !self.takes_bytes(path) {
+            self.wake_shares(path);
+        }
+    }
+
+    fn transmit_streams(&mut self, now: Instant, path: usize, out: &mut Outgoing) {
+        let why = match self.paths[path].health {
             Health::Dead => WhyIdle::NoSubflow,
             Health::Suspect => WhyIdle::Suspect,
             // F15: neither new bytes nor copies; probes and
@@ -148,11 +157,16 @@ impl Session {
             // Nothing is placed on a path of which nothing is known.
             Health::Active if !self.paths[path].is_usable() => WhyIdle::Unmeasured,
             Health::Active if !self.paths[path].has_room() => WhyIdle::CommitLimit,
+            // F15: everything waits, so that the cap holds over any time.
+            Health::Active if self.paths[path].is_capped(now) => WhyIdle::RateCap,
             Health::Active => WhyIdle::Sending,
         };
-        if self.why_idle[path] != WhyIdle::Sending {
+        self.enter(now, path, why);
+        if why != WhyIdle::Sending {
             return;
         }
+        // F15: what only saves time is not worth a metered path's bytes.
+        let frugal = self.paths[path].policy.metered;
         let views = self.views(now);
         self.size_buffers(now, &views);
         self.ask_for_windows(out);
@@ -160,9 +174,9 @@ impl Session {
         let done = self.transmit_lost_message(now, path, &views, out)
             || self.transmit_lost(now, path, &views, out)
             || self.transmit_copy(now, path, &views, Occasion::Suspect, out)
-            || self.transmit_copy(now, path, &views, Occasion::Overdue, out)
-            || self.transmit_copy(now, path, &views, Occasion::Prompt, out)
-            || self.transmit_repeated(now, path, &views, out)
+            || (!frugal && self.transmit_copy(now, path, &views, Occasion::Overdue, out))
+            || (!frugal && self.transmit_copy(now, path, &views, Occasion::Prompt, out))
+            || (!frugal && self.transmit_repeated(now, path, &views, out))
             || self.transmit_new(now, path, &views, out)
             || self.transmit_blocking(now, path, &views, out);
         if done {
@@ -170,7 +184,9 @@ impl Session {
             return;
         }
         self.paths[path].idle_since.get_or_insert(now);
-        self.transmit_copy(now, path, &views, Occasion::Idle, out);
+        if !frugal {
+            self.transmit_copy(now, path, &views, Occasion::Idle, out);
+        }
     }
 
     /// What schedulers see of the paths now.
@@ -214,12 +230,12 @@ impl Session {
         views: &[PathView],
         out: &mut Outgoing,
     ) -> bool {
-        self.why_idle[path] = WhyIdle::NothingToSend;
+        self.enter(now, path, WhyIdle::NothingToSend);
         let frame = self.paths[path].frame();
         let size = WindowSize::of(&self.config, views, frame);
         let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
         if self.busy.any_blocked() {
-            self.why_idle[path] = WhyIdle::FlowControl;
+            self.enter(now, path, WhyIdle::FlowControl);
         }
         let mut turn = None;
         // Messages go before the bytes of streams of their class (F16).
@@ -232,6 +248,11 @@ impl Session {
                     return true;
                 }
             }
+            if !self.may_carry(path, next.id) {
+                // Nor any behind it: what is urgent comes first.
+                self.enter(now, path, WhyIdle::Weight);
+                break;
+            }
             let Some(range) = self.place(now, path, views, next.id, (frame, size, credit)) else {
                 continue;
             };
@@ -240,7 +261,7 @@ impl Session {
             if self.scheduler.defers() && range.end - range.start >= views[path].room {
                 self.news += 1;
             }
-            self.why_idle[path] = WhyIdle::Sending;
+            self.enter(now, path, WhyIdle::Sending);
             self.emit(now, path, &views[path], next.id, range, None, out);
             return true;
         }
@@ -266,7 +287,7 @@ impl Session {
         let bound = stream.send.bound(credit);
         let front = stream.send.windows.unsent().first().map_or(0, |r| r.start);
         if front >= bound {
-            self.why_idle[path] = WhyIdle::FlowControl;
+            self.why_idle[path].enter(now, WhyIdle::FlowControl);
             return None;
         }
         let request = PlacementRequest {
@@ -291,9 +312,17 @@ impl Session {
         };
         match &placed {
             Some(range) => stream.send.windows.take(range.clone()),
-            None if self.scheduler.defers() => self.why_idle[path] = WhyIdle::LeftToAnother,
-            None if crate::path::lead(views, path) > 0 => self.why_idle[path] = WhyIdle::TooLate,
-            None => self.why_idle[path] = WhyIdle::WindowsFull,
+            None => {
+                let late = crate::path::lead(views, path) > 0;
+                self.why_idle[path].enter(
+                    now,
+                    match () {
+                        () if self.scheduler.defers() => WhyIdle::LeftToAnother,
+                        () if late => WhyIdle::TooLate,
+                        () => WhyIdle::WindowsFull,
+                    },
+                );
+            }
         }
         placed
     }
@@ -374,6 +403,9 @@ impl Session {
             expected: now + view.arrival + ARRIVAL_SLACK,
             cold: state.is_cold(now),
         });
+        if copy.is_none() && id != StreamId::CONTROL {
+            self.count_share(path, data);
+        }
         self.refresh_turn(id);
     }
 

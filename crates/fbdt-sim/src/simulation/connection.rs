@@ -203,8 +203,8 @@ impl Simulation {
         let local = self.local(end);
         let name = format!("path{index}");
         let id = self.ends[end].subflow_up(local, PathId(index as u8), &name);
-        let priority = self.priorities.get(index).copied().unwrap_or_default();
-        self.ends[end].set_priority(PathId(index as u8), priority);
+        let policy = self.policies.get(index).copied().unwrap_or_default();
+        self.ends[end].set_policy(local, PathId(index as u8), policy);
         self.down_since[end] = None;
         let connection = &mut self.paths[index].connections[which];
         connection.ids[end] = Some(id);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use fbdt_proto::{ConfigError, PathId};
+use fbdt_proto::{ConfigError, PathId, PathPolicy};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -101,6 +101,18 @@ impl Simulation {
             if wanted {
                 link.apply(now, change);
             }
+        }
+    }
+
+    /// Both ends use a path otherwise from now on (F15).
+    pub fn set_policy(&mut self, path: usize, policy: PathPolicy) {
+        if self.policies.len() <= path {
+            self.policies.resize(path + 1, PathPolicy::default());
+        }
+        self.policies[path] = policy;
+        for end in [CLIENT, SERVER] {
+            let now = self.local(end);
+            self.ends[end].set_policy(now, PathId(path as u8), policy);
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fbdt_proto::wire::Outgoing;
 use fbdt_proto::{
-    Class, Config, Event, Instant, OpenError, PathId, Priority, Role, Session, SessionStats,
+    Class, Config, Event, Instant, OpenError, PathId, PathPolicy, Role, Session, SessionStats,
     StreamId,
 };
 
@@ -41,8 +41,8 @@ pub struct Scenario {
     pub seed: u64,
     /// One link per path.
     pub links: Vec<LinkParameters>,
-    /// The paths' priorities, in their order; those not listed are primary.
-    pub priorities: Vec<Priority>,
+    /// How the paths are used, in their order; those not listed are like any other.
+    pub policies: Vec<PathPolicy>,
     /// Configuration of client and server.
     pub config: (Config, Config),
     /// Whether everything that happens is written down.
@@ -64,7 +64,7 @@ impl Scenario {
         Self {
             seed,
             links,
-            priorities: Vec::new(),
+            policies: Vec::new(),
             config: (Config::default(), Config::default()),
             log: true,
             sample: SAMPLE,
@@ -99,7 +99,7 @@ pub struct Simulation {
     over_expected: bool,
     /// Whether a session may end because all paths were down for too long.
     lingering_allowed: bool,
-    priorities: Vec<Priority>,
+    policies: Vec<PathPolicy>,
     /// The server does not know the session any more.
     forgotten: bool,
     /// When the ends closed, for the time that their sockets stay.
@@ -152,7 +152,7 @@ impl Simulation {
             down_since: clocks.map(|ahead| Some(START + ahead)),
             over_expected: false,
             lingering_allowed: scenario.lingering_allowed,
-            priorities: scenario.priorities,
+            policies: scenario.policies,
             forgotten: false,
             closed_at: [None; 2],
             delivered_before: [0; 2],

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Config, Limits, Priority, Redundancy, SchedulerKind, WindowMode};
+use fbdt_proto::{Config, Limits, PathPolicy, Priority, Redundancy, SchedulerKind, WindowMode};
 use serde::{Deserialize, Serialize};
 
 use crate::link::LinkParameters;
@@ -251,10 +251,11 @@ impl Plan {
         Ok(Scenario {
             seed: self.seed,
             links: self.links.iter().map(LinkPlan::parameters).collect(),
-            priorities: self
+            policies: self
                 .links
                 .iter()
                 .map(|link| Priority::new(link.backup).unwrap_or_default())
+                .map(PathPolicy::of_priority)
                 .collect(),
             config: (self.setup.config(0)?, self.setup.config(1)?),
             log,

@@ -79,6 +79,16 @@ impl Enrolment {
         self.membership.get()
     }
 
+    /// What the server is told of a path.
+    pub(super) fn label(&self, spec: &PathSpec) -> PathLabel {
+        spec.label(&self.config.policies)
+    }
+
+    /// Waits until a path may be used.
+    pub(super) async fn admitted(&self, name: &str) {
+        self.config.policies.admitted(name).await;
+    }
+
     /// Waits until there is a session.
     pub(super) async fn formed(&self) {
         let mut formed = self.formed.subscribe();

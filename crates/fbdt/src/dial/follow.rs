@@ -120,6 +120,7 @@ impl Diallers {
 
 /// Brings one path up, and up again whenever the session wants it.
 async fn run(dialler: Arc<Dialler>, plan: Arc<PathPlan>, kick: Arc<Notify>) {
+    dialler.enrolment.admitted(&plan.spec.name).await;
     let mut outcome = race(&dialler, &plan, Pace::First, None, &kick).await;
     let Some(membership) = dialler.enrolment.membership() else {
         return;

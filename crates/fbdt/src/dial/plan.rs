@@ -116,6 +116,7 @@ fn following(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policies::PathPolicies;
 
     fn interface(name: &str) -> Interface {
         Interface { name: name.into(), addresses: vec!["10.0.0.1".parse().unwrap()] }
@@ -143,7 +144,7 @@ mod tests {
         let plans = following(&usable, &[], &backups, &mut BTreeMap::new());
         let priorities: Vec<_> = plans.iter().map(|plan| plan.spec.priority).collect();
         assert_eq!(priorities, [Priority::PRIMARY, Priority::BACKUP]);
-        assert_eq!(plans[1].spec.label().encode(), "wwan0;backup");
+        assert_eq!(plans[1].spec.label(&PathPolicies::default()).encode(), "wwan0;backup");
     }
 
     #[test]

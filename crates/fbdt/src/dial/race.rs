@@ -187,7 +187,7 @@ impl Race<'_> {
         let patience = JOIN_PATIENCE + begun.elapsed();
         self.enrolling = Some(Box::pin(async move {
             let remote = ready.remote;
-            let label = plan.spec.label();
+            let label = dialler.enrolment.label(&plan.spec);
             let result = dialler.enrolment.enrol(ready, plan.id, &label, patience).await;
             (remote, result)
         }));

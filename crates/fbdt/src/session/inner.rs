@@ -7,7 +7,9 @@ use std::task::Waker;
 use std::time::Duration;
 
 use fbdt_proto::wire::PathLabel;
-use fbdt_proto::{CloseReason, Event, Instant, PathId, Session as Protocol, StreamId, SubflowId};
+use fbdt_proto::{
+    CloseReason, Event, Instant, PathId, PathPolicy, Session as Protocol, StreamId, SubflowId,
+};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
@@ -139,11 +141,13 @@ impl Inner {
             return None;
         }
         let id = self.protocol.subflow_up(now, path, &label.name);
-        self.protocol.set_priority(path, label.priority);
+        // A client's own wish may be newer than what this subflow has told the server.
+        let policy = self.paths.policy(path).unwrap_or(label.policy);
+        self.protocol.set_policy(now, path, policy);
         let io = Arc::new(SubflowIo { socket, held: AtomicUsize::new(0), notify: Notify::new() });
         let entry = SubflowEntry { path, io: io.clone(), sampled: None, outstanding: 0 };
         self.subflows.insert(id, entry);
-        self.paths.up(path, &label.name, id, addresses);
+        self.paths.up(path, label, id, addresses);
         Some((id, io))
     }
 
@@ -163,6 +167,23 @@ impl Inner {
             self.retire(id);
         }
         self.paths.set_wanted(path, false);
+    }
+
+    /// Has a path be used otherwise; a client has it dialled anew, so that the server knows. Says
+    /// whether there is such a path.
+    pub(crate) fn set_policy(&mut self, now: Instant, name: &str, policy: PathPolicy) -> bool {
+        let Some(path) = self.paths.set_policy(name, policy) else { return false };
+        self.protocol.set_policy(now, path, policy);
+        true
+    }
+
+    /// Takes a path out of use, or lets it back.
+    pub(crate) fn withhold(&mut self, now: Instant, name: &str, withheld: bool) {
+        match self.paths.withhold(name, withheld) {
+            Some(path) if withheld => self.remove_path(now, path),
+            Some(path) => self.paths.set_wanted(path, self.paths.is_untold(path)),
+            None => {}
+        }
     }
 
     fn subflows_of(&self, path: PathId) -> impl Iterator<Item = SubflowId> {
@@ -266,8 +287,8 @@ impl Inner {
             }
             Event::Redial { path } => self.paths.set_wanted(path, true),
             Event::RedialCancelled { path } => {
-                let missing = !self.paths.is_up(path);
-                self.paths.set_wanted(path, missing);
+                let untold = self.paths.is_untold(path);
+                self.paths.set_wanted(path, untold);
             }
             Event::SubflowRetired(id) => self.retire(id),
             Event::PathHealth { path, health } => self.paths.set_health(path, health),

@@ -9,7 +9,7 @@ mod stream;
 use std::fmt;
 use std::sync::Arc;
 
-use fbdt_proto::{Class, CloseReason, OpenError, Role, SessionStats};
+use fbdt_proto::{Class, CloseReason, OpenError, PathPolicy, Role, SessionStats};
 use tokio::time::timeout;
 
 use crate::identity::CredentialInfo;
@@ -94,6 +94,18 @@ impl Session {
     /// Counters and measurements of the session and its paths.
     pub fn stats(&self) -> SessionStats {
         self.shared.inspect(|inner| inner.protocol.stats())
+    }
+
+    /// On a client: has a path be used as `policy` says, from now on. The path is dialled anew, so
+    /// that the server knows it too. Says whether the session has such a path. Later sessions ask
+    /// [`ClientConfig::policies`](crate::ClientConfig::policies).
+    pub fn set_path_policy(&self, name: &str, policy: PathPolicy) -> bool {
+        self.shared.update(|inner, now| inner.set_policy(now, name, policy))
+    }
+
+    /// On a client: takes a path out of use altogether, or lets it back.
+    pub fn withhold_path(&self, name: &str, withheld: bool) {
+        self.shared.update(|inner, now| inner.withhold(now, name, withheld));
     }
 
     /// Every path that the session has or had.

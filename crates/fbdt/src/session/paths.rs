@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use fbdt_proto::{Health, PathId, SubflowId};
+use fbdt_proto::wire::PathLabel;
+use fbdt_proto::{Health, PathId, PathPolicy, SubflowId};
 use tokio::sync::watch;
 
 /// Both ends of a subflow.
@@ -32,7 +33,23 @@ struct PathEntry {
     name: String,
     health: Health,
     subflow: Option<(SubflowId, Addresses)>,
+    /// How a client wants it to be used, if it was told so.
+    policy: Option<PathPolicy>,
+    /// What the server was told last.
+    told: Option<PathPolicy>,
+    /// It is not to be used at all.
+    withheld: bool,
     dial: watch::Sender<bool>,
+}
+
+impl PathEntry {
+    fn is_untold(&self) -> bool {
+        self.subflow.is_none() || self.policy.is_some_and(|policy| self.told != Some(policy))
+    }
+
+    fn want(&self, wanted: bool) {
+        self.dial.send_replace(wanted && !self.withheld);
+    }
 }
 
 /// All paths that the session has seen.
@@ -47,6 +64,9 @@ impl PathTable {
             name: String::new(),
             health: Health::Dead,
             subflow: None,
+            policy: None,
+            told: None,
+            withheld: false,
             dial: watch::Sender::new(false),
         });
         if entry.name != name {
@@ -69,11 +89,43 @@ impl PathTable {
         self.paths.contains_key(&path)
     }
 
-    pub(super) fn up(&mut self, path: PathId, name: &str, id: SubflowId, addresses: Addresses) {
-        let entry = self.entry(path, name);
+    pub(super) fn up(
+        &mut self,
+        path: PathId,
+        label: &PathLabel,
+        id: SubflowId,
+        addresses: Addresses,
+    ) {
+        let entry = self.entry(path, &label.name);
         entry.subflow = Some((id, addresses));
         entry.health = Health::Active;
-        entry.dial.send_replace(false);
+        entry.told = Some(label.policy);
+        entry.want(entry.is_untold());
+    }
+
+    /// How a client was told to use the path.
+    pub(super) fn policy(&self, path: PathId) -> Option<PathPolicy> {
+        self.paths.get(&path)?.policy
+    }
+
+    /// Enters how a path is to be used and has it dialled, so that the server hears of it.
+    pub(super) fn set_policy(&mut self, name: &str, policy: PathPolicy) -> Option<PathId> {
+        let (id, entry) = self.paths.iter_mut().find(|(_, entry)| entry.name == name)?;
+        entry.policy = Some(policy);
+        entry.want(entry.is_untold());
+        Some(*id)
+    }
+
+    /// Whether the path has no subflow, or the server does not know how it is used.
+    pub(super) fn is_untold(&self, path: PathId) -> bool {
+        self.paths.get(&path).is_none_or(PathEntry::is_untold)
+    }
+
+    /// Takes a path out of use, or lets it back.
+    pub(super) fn withhold(&mut self, name: &str, withheld: bool) -> Option<PathId> {
+        let (id, entry) = self.paths.iter_mut().find(|(_, entry)| entry.name == name)?;
+        entry.withheld = withheld;
+        Some(*id)
     }
 
     /// The subflow is gone; if the path has no newer one, it is to be dialled.
@@ -83,12 +135,8 @@ impl PathTable {
         {
             entry.subflow = None;
             entry.health = Health::Dead;
-            entry.dial.send_replace(true);
+            entry.want(true);
         }
-    }
-
-    pub(super) fn is_up(&self, path: PathId) -> bool {
-        self.paths.get(&path).is_some_and(|entry| entry.subflow.is_some())
     }
 
     pub(super) fn set_health(&mut self, path: PathId, health: Health) {
@@ -99,13 +147,13 @@ impl PathTable {
 
     pub(super) fn set_wanted(&mut self, path: PathId, wanted: bool) {
         if let Some(entry) = self.paths.get(&path) {
-            entry.dial.send_replace(wanted);
+            entry.want(wanted);
         }
     }
 
     pub(super) fn dial_signal(&mut self, path: PathId, name: &str) -> watch::Receiver<bool> {
         let entry = self.entry(path, name);
-        entry.dial.send_replace(entry.subflow.is_none());
+        entry.want(entry.is_untold());
         entry.dial.subscribe()
     }
 

@@ -33,6 +33,7 @@ mod offset {
     #[cfg(test)]
     pub(super) const MAX_PACING_RATE: usize = 112;
     pub(super) const BYTES_ACKED: usize = 120;
+    pub(super) const BYTES_RECEIVED: usize = 128;
     pub(super) const NOTSENT_BYTES: usize = 144;
     pub(super) const MIN_RTT: usize = 148;
     pub(super) const DELIVERY_RATE: usize = 160;
@@ -120,6 +121,7 @@ impl TcpInfo {
             app_limited: self.bytes[offset::APP_LIMITED] & 1 != 0,
             sent_total: self.u64_at(offset::BYTES_SENT),
             retransmitted_total: self.u64_at(offset::BYTES_RETRANS),
+            received_total: self.u64_at(offset::BYTES_RECEIVED),
         }
     }
 
@@ -156,6 +158,7 @@ mod tests {
         let sample = TcpInfo::of(&client).unwrap().sample(5);
         assert!((10_000..=10_001).contains(&sample.acked_total));
         assert_eq!(sample.in_flight, 0);
+        assert_eq!(sample.received_total, 1);
         assert_eq!(sample.unsent, 5);
         assert_eq!(sample.ssthresh, u64::MAX, "nothing was lost yet");
         assert!(sample.mss > 500 && sample.cwnd >= u64::from(sample.mss));

@@ -159,7 +159,7 @@ async fn f15_a_server_of_the_first_version_takes_a_backup_for_any_other_path() {
     round_trip(&session, 100_000, 1).await;
     let stats = session.stats();
     let standby = stats.paths.iter().find(|path| path.id.0 == 1).unwrap();
-    assert_eq!((standby.priority, standby.why_idle), (Priority::BACKUP, WhyIdle::Standby));
+    assert_eq!((standby.policy.priority, standby.why_idle), (Priority::BACKUP, WhyIdle::Standby));
     assert_eq!(standby.new_bytes, 0);
 }
 

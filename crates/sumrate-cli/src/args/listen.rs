@@ -118,11 +118,12 @@ impl ProxyAuth {
 
     /// Whether user and password are right; the time does not depend on where they differ.
     pub fn matches(&self, user: &[u8], password: &[u8]) -> bool {
-        same(self.user.as_bytes(), user) & same(self.password.as_bytes(), password)
+        same_secret(self.user.as_bytes(), user) & same_secret(self.password.as_bytes(), password)
     }
 }
 
-fn same(expected: &[u8], given: &[u8]) -> bool {
+/// Whether two secrets are the same; the time does not depend on where they differ.
+pub(crate) fn same_secret(expected: &[u8], given: &[u8]) -> bool {
     let mut difference = expected.len() ^ given.len();
     for (index, byte) in expected.iter().enumerate() {
         difference |= usize::from(byte ^ given.get(index).copied().unwrap_or(!*byte));

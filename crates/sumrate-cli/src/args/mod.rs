@@ -5,25 +5,32 @@ mod capture;
 mod cc;
 mod credential;
 mod listen;
+mod observe;
 mod path;
+mod policy;
 mod protocol;
 mod run;
 mod serve;
 mod status;
+mod top;
 mod up;
 
 pub use bench::{BenchArgs, DeliveryArg};
 pub use capture::CaptureArgs;
 pub use cc::{CcAction, CcArgs};
 pub use credential::{CredentialAction, CredentialArgs};
+pub(crate) use listen::same_secret;
 pub use listen::{ProxyAddress, ProxyAuth, ProxyAuthError};
+pub use observe::ObserveArgs;
 pub use path::{PathArg, PathArgError, PathBinding};
+pub use policy::{ExplainArgs, PathAction, PathCommandArgs, PathSettings, PolicyArg};
 pub use protocol::{
     CongestionArg, ProtocolArgs, RedundancyArg, SchedulerArg, SecondsError, WindowModeArg, seconds,
 };
 pub use run::RunArgs;
 pub use serve::ServeArgs;
 pub use status::StatusArgs;
+pub use top::TopArgs;
 pub use up::UpArgs;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -71,6 +78,12 @@ pub enum Command {
     Bench(BenchArgs),
     /// Show what a running `sumrate up` or `sumrate serve` is doing
     Status(StatusArgs),
+    /// Watch the paths of a running process: rates, RTT, windows
+    Top(TopArgs),
+    /// Say in words why each path carries what it carries
+    Explain(ExplainArgs),
+    /// List the paths, or change how they are used
+    Path(PathCommandArgs),
     /// List, add or revoke the credentials that a server accepts
     Credential(CredentialArgs),
     /// Load, unload or list coupled congestion control

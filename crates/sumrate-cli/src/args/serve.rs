@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ProtocolArgs;
+use super::{ObserveArgs, ProtocolArgs};
 use crate::exit::AllowRule;
 
 const EXAMPLE: &str = "\
@@ -46,6 +46,9 @@ pub struct ServeArgs {
     /// Print events as JSON, one object a line
     #[arg(long)]
     pub json: bool,
+    /// Who may watch.
+    #[command(flatten)]
+    pub observe: ObserveArgs,
     /// How this end sends.
     #[command(flatten)]
     pub protocol: ProtocolArgs,

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::classes::ClassRule;
 
-use super::{CaptureArgs, PathArg, ProtocolArgs, ProxyAddress, ProxyAuth};
+use super::{CaptureArgs, ObserveArgs, PathArg, PolicyArg, ProtocolArgs, ProxyAddress, ProxyAuth};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -34,6 +34,13 @@ pub struct UpArgs {
     /// others works
     #[arg(long, value_name = "NAME")]
     pub backup: Vec<String>,
+    /// How a path, or without --path an interface, is used, as in wwan0=backup,metered,quota=10G; also
+    /// weight=3 and rate=20M. `sumrate path set --help` says what they mean
+    #[arg(long, value_name = "NAME=SETTING,...")]
+    pub policy: Vec<PolicyArg>,
+    /// Directory that keeps what paths have used of their quotas [default: $XDG_STATE_HOME/sumrate]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// Address of the SOCKS5 proxy, or off
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1080")]
     pub socks: ProxyAddress,
@@ -70,6 +77,9 @@ pub struct UpArgs {
     /// Connections of programs that know nothing of it.
     #[command(flatten)]
     pub capture: CaptureArgs,
+    /// Who may watch.
+    #[command(flatten)]
+    pub observe: ObserveArgs,
     /// How this end sends.
     #[command(flatten)]
     pub protocol: ProtocolArgs,

@@ -11,8 +11,10 @@ use sumrate_cc::CouplingError;
 
 use super::{RunError, SetupError};
 use crate::bench::BenchError;
+use crate::control::ControlError;
 use crate::interrupt::Interrupt;
 use crate::output;
+use crate::policy::PolicyError;
 use crate::privileges::PrivilegeError;
 use crate::status::SocketError;
 
@@ -66,6 +68,20 @@ pub enum CommandError {
     /// The status could not be had.
     #[error(transparent)]
     Status(#[from] SocketError),
+    /// A path's policy cannot be had.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// A change was not made.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// No path of this name.
+    #[error("there is no path {name}; the paths are: {known}")]
+    UnknownPath {
+        /// The name.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
     /// Several processes could be meant.
     #[error("{} processes run here; name one with --socket: {}", .0.len(), .0.join(", "))]
     Ambiguous(Vec<String>),
@@ -113,7 +129,12 @@ impl CommandError {
             Self::Bind(error) if bind_kind(error) == Some(io::ErrorKind::PermissionDenied) => {
                 EXIT_PRIVILEGE
             }
-            Self::Setup(_) | Self::Bind(_) | Self::State(_) | Self::Ambiguous(_) => EXIT_USAGE,
+            Self::Setup(_)
+            | Self::Bind(_)
+            | Self::State(_)
+            | Self::Policy(_)
+            | Self::UnknownPath { .. }
+            | Self::Ambiguous(_) => EXIT_USAGE,
             Self::Connect(
                 ConnectError::Insecure { .. }
                 | ConnectError::Config(_)
@@ -131,6 +152,7 @@ impl CommandError {
             | Self::Accept(_)
             | Self::Bench(_)
             | Self::Status(_)
+            | Self::Control(_)
             | Self::Coupling(_)
             | Self::Capture(_)
             | Self::Run(_)

@@ -32,6 +32,12 @@ pub enum ServeEvent {
         listen: Vec<String>,
         /// Socket of `sumrate status`.
         status_socket: Option<String>,
+        /// URL of the metrics, if they are served.
+        #[serde(default)]
+        metrics: Option<String>,
+        /// URL of the status page with its token, if it is served.
+        #[serde(default)]
+        web: Option<String>,
     },
     /// A client opened a session.
     SessionOpened {
@@ -82,6 +88,12 @@ pub enum UpEvent {
         http: Option<String>,
         /// Socket of `sumrate status`.
         status_socket: Option<String>,
+        /// URL of the metrics, if they are served.
+        #[serde(default)]
+        metrics: Option<String>,
+        /// URL of the status page with its token, if it is served.
+        #[serde(default)]
+        web: Option<String>,
         /// The session's id.
         session: String,
         /// The paths that are up or coming up.

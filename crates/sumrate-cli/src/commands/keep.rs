@@ -71,7 +71,7 @@ pub(super) async fn keep_session(
         };
         let reason = tokio::select! {
             reason = session.closed() => reason.to_string(),
-            never = watch_paths(&session, config.proto.linger, outage) => match never {},
+            never = watch_paths(&session, config, outage) => match never {},
         };
         tracing::warn!("the session is over: {reason}; a new one is dialled now");
         outage.note(reason.clone(), None);
@@ -94,7 +94,7 @@ pub(super) async fn keep_session(
 /// Says which path is lost, that all are, and that they are back.
 async fn watch_paths(
     session: &Session,
-    linger: Duration,
+    config: &ClientConfig,
     outage: &Outage,
 ) -> std::convert::Infallible {
     let mut seen = BTreeSet::new();
@@ -104,9 +104,15 @@ async fn watch_paths(
         let any_up = paths.iter().any(|path| path.health != Health::Dead);
         for path in paths {
             let up = path.health != Health::Dead;
+            // Whoever took it out of use has said so.
+            let withheld = config.policies.is_withheld(&path.name);
             if up && lost.remove(&path.name) {
                 tracing::warn!("path {} is back", path.name);
-            } else if !up && seen.contains(&path.name) && lost.insert(path.name.clone()) {
+            } else if !up
+                && !withheld
+                && seen.contains(&path.name)
+                && lost.insert(path.name.clone())
+            {
                 tracing::warn!(
                     "path {} lost its connection; it is dialled again at once, then every 5 s or so",
                     path.name
@@ -123,7 +129,7 @@ async fn watch_paths(
         } else if outage.report().is_none() && !seen.is_empty() {
             tracing::warn!(
                 "the server is lost: no path is up; the session waits {} s for one of: {}",
-                linger.as_secs_f64(),
+                config.proto.linger.as_secs_f64(),
                 lost.iter().cloned().collect::<Vec<_>>().join(", ")
             );
             outage.note("no path to the server is up; all are being dialled".to_owned(), None);

@@ -8,12 +8,16 @@ mod credential;
 mod dial;
 mod error;
 mod event;
+mod explain;
 mod keep;
+mod observe;
+mod path;
 mod reach;
 mod run;
 mod serve;
 mod setup;
 mod status;
+mod top;
 mod up;
 
 pub use bench::bench;
@@ -21,10 +25,13 @@ pub use cc::{AlgorithmReport, CC_SCHEMA, CcReport, GroupReport, cc};
 pub use credential::{CREDENTIAL_SCHEMA, CredentialReport, CredentialSummary, credential};
 pub use error::{CommandError, ERROR_SCHEMA, ErrorReport};
 pub use event::{PathSummary, SERVE_SCHEMA, ServeEvent, ServeLine, UP_SCHEMA, UpEvent, UpLine};
+pub use explain::explain;
+pub use path::{PATH_SCHEMA, PathListReport, PathSummaryReport, path};
 pub use run::{RunError, run};
 pub use serve::serve;
 pub use setup::SetupError;
 pub use status::status;
+pub use top::top;
 pub use up::up;
 
 use crate::args::{Command, CongestionArg, ProtocolArgs};
@@ -46,7 +53,12 @@ pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
     let needs = match command {
         Command::Serve(args) => Needs {
             user: args.user.as_deref(),
-            ports: args.listen.iter().map(std::net::SocketAddr::port).collect(),
+            ports: args
+                .listen
+                .iter()
+                .map(std::net::SocketAddr::port)
+                .chain(args.observe.ports())
+                .collect(),
             congestion_controls: congestion_controls(&args.protocol),
             marks: false,
         },
@@ -56,9 +68,10 @@ pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
             }
             capture::prepare(&mut args.capture)?;
             let proxies = [args.socks, args.http];
+            let proxies = proxies.iter().filter_map(|proxy| Some(proxy.address()?.port()));
             Needs {
                 user: args.user.as_deref(),
-                ports: proxies.iter().filter_map(|proxy| Some(proxy.address()?.port())).collect(),
+                ports: proxies.chain(args.observe.ports()).collect(),
                 congestion_controls: congestion_controls(&args.protocol),
                 marks: args.capture.guardian.is_some(),
             }

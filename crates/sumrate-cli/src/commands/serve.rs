@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::event::{ServeEvent, session_id};
+use super::observe::{Observers, Snapshot};
 use super::reach::{Exit, serve_session};
 use super::{CommandError, setup};
 use crate::args::ServeArgs;
@@ -44,12 +45,17 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let credential = first_credential(&config.state)?;
     let exit = Arc::new(exit(&args, &config));
     let status = status_socket(args.status_socket.as_deref())?;
+    let observers = Observers::bind(&args.observe)?;
     let mut listener = Listener::bind(config).await?;
-    announce(&args, &listener, &credential, status.as_ref())?;
+    announce(&args, &listener, &credential, status.as_ref(), &observers)?;
     let sessions = Sessions::default();
+    let snapshot: Snapshot = {
+        let sessions = Arc::clone(&sessions);
+        Arc::new(move || status_report(&sessions, started))
+    };
     let answering = async {
         match &status {
-            Some(socket) => socket.serve(|| status_report(&sessions, started)).await,
+            Some(socket) => socket.serve(|| snapshot()).await,
             None => std::future::pending().await,
         }
     };
@@ -57,6 +63,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let outcome = tokio::select! {
         error = accepting => Err(error),
         () = answering => Ok(()),
+        () = observers.run(&snapshot) => Ok(()),
         () = keep_usage(&exit) => Ok(()),
         interrupt = interrupts.next() => match interrupt {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
@@ -137,6 +144,7 @@ fn announce(
     listener: &Listener,
     credential: &Credential,
     status: Option<&StatusSocket>,
+    observers: &Observers,
 ) -> io::Result<()> {
     let link = listener.link(credential).to_string_with_secret();
     if let Some(path) = &args.link_file {
@@ -148,13 +156,16 @@ fn announce(
     let listen = listener.local_addrs().iter().map(ToString::to_string).collect();
     tracing::info!(?listen, "accepting clients");
     if !args.json {
-        return output::line(&link);
+        output::line(&link)?;
+        return observers.announce();
     }
     let event = ServeEvent::Listening {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         link,
         listen,
         status_socket: status.map(|socket| socket.path().display().to_string()),
+        metrics: observers.metrics_url(),
+        web: observers.web_url(),
     };
     output::json(&event.into_line())
 }

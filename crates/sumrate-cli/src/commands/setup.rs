@@ -17,6 +17,7 @@ use crate::args::{
 use crate::bench::{SendingReport, WindowReport};
 use crate::coupling::CouplingState;
 use crate::socket::CongestionRefusal;
+use crate::web::HttpError;
 use crate::{interfaces, output, socket};
 
 /// Longest link file, in bytes.
@@ -131,6 +132,9 @@ pub enum SetupError {
     /// A protocol parameter is wrong.
     #[error(transparent)]
     Protocol(#[from] ConfigError),
+    /// A surface for watchers cannot be had.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// A proxy would be open to others.
     #[error(
         "the proxy on {0} could be used by others: listen on 127.0.0.1, set --socks-auth, or pass --socks-open"
@@ -168,6 +172,9 @@ pub enum SetupError {
     /// A user whose connections are to be taken.
     #[error("--only-user {0}: there is no such user; `getent passwd` shows them")]
     UnknownUser(String),
+    /// Nothing to draw on.
+    #[error("`sumrate top` draws on a terminal; use `sumrate status --watch`, or --json")]
+    NoTerminal,
     /// More paths awaited than there can be.
     #[error("--wait-paths {wanted}: only {given} paths are named with --path")]
     WaitPaths {
@@ -207,6 +214,7 @@ impl SetupError {
     /// Whether a privilege would cure it.
     pub fn is_privilege(&self) -> bool {
         match self {
+            Self::Http(error) => error.is_privilege(),
             Self::Listen { error, .. } => error.kind() == io::ErrorKind::PermissionDenied,
             Self::CongestionControl { refusal, .. } => {
                 matches!(refusal, CongestionRefusal::NotPermitted(_))

@@ -1,7 +1,7 @@
 //! `sumrate status`.
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::CommandError;
@@ -19,10 +19,7 @@ const WATCH: Duration = Duration::from_secs(1);
 /// [`CommandError`]
 pub async fn status(args: StatusArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
-    let socket = match &args.socket {
-        Some(socket) => socket.clone(),
-        None => only_socket().await?,
-    };
+    let socket = socket(args.socket.as_deref()).await?;
     loop {
         let report = ask(&socket).await?;
         print(&report, &args)?;
@@ -36,6 +33,14 @@ pub async fn status(args: StatusArgs) -> Result<(), CommandError> {
                 Interrupt::Terminated => Ok(()),
             },
         }
+    }
+}
+
+/// The socket that was named, or the only one that answers.
+pub(super) async fn socket(named: Option<&Path>) -> Result<PathBuf, CommandError> {
+    match named {
+        Some(socket) => Ok(socket.to_owned()),
+        None => only_socket().await,
     }
 }
 

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fbdt::{ClientConfig, CongestionControl, Session};
+use fbdt::{ClientConfig, CongestionControl, PathPolicy, Priority, Session};
 use tokio::sync::watch;
 
 use super::event::{UpEvent, path_summaries, session_id};
 use super::keep::{Outage, keep_session};
+use super::observe::{Observers, Snapshot};
 use super::serve::optional;
 use super::{CommandError, SetupError, capture, dial, setup};
-use crate::args::{ProxyAddress, UpArgs};
+use crate::args::{PolicyArg, ProxyAddress, UpArgs};
 use crate::classes::ClassRules;
+use crate::control::{ControlRequest, ControlSocket};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::output;
+use crate::policy::{Keeper, Month, PathWish, PolicyError};
 use crate::proxy::{Proxy, ProxyKind};
 use crate::session::{SessionTunnel, report};
 use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
@@ -26,11 +29,14 @@ pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
     let started = Instant::now();
     let mut config = configure(&args)?;
+    let keeper = Arc::new(keeper(&args, &config)?);
     setup::clear_file("--ready-file", args.ready_file.as_deref())?;
     let socks = proxy(&args, ProxyKind::Socks5, &config.congestion_control)?;
     let http = proxy(&args, ProxyKind::Http, &config.congestion_control)?;
     let bound = StatusSocket::bind(args.status_socket.as_deref(), "up");
     let status = optional(args.status_socket.as_deref(), bound)?;
+    let control = status.as_ref().map(|socket| ControlSocket::bind(socket.path())).transpose()?;
+    let observers = Observers::bind(&args.observe)?;
     let taken = capture::Capture::bind(&mut args).await?;
     if let Some(taken) = &taken {
         taken.exempt(&mut config).await?;
@@ -40,16 +46,34 @@ pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
     if let Some(taken) = &taken {
         taken.begin()?;
     }
-    announce(&args, (&addresses, taken.as_ref()), status.as_ref(), &session)?;
+    announce(&args, (&addresses, taken.as_ref()), status.as_ref(), &observers, &session)?;
     let (sender, receiver) = watch::channel(Some(session));
     let tunnel = SessionTunnel::new(receiver.clone());
-    let outage = Outage::default();
     let rules = Arc::new(ClassRules::new(args.class_rule.clone()));
+    let outage = Arc::new(Outage::default());
+    let snapshot: Snapshot = {
+        let (receiver, outage) = (receiver.clone(), Arc::clone(&outage));
+        let keeper = Arc::clone(&keeper);
+        Arc::new(move || {
+            let mut report = status_report(&receiver, &addresses, &outage, started);
+            keeper.annotate(&mut report);
+            report
+        })
+    };
+    let controlled = async {
+        let change = |request: &ControlRequest| {
+            let session = receiver.borrow().clone();
+            let changed = keeper.change(session.as_ref(), &request.path, &request.set);
+            changed.map(drop).map_err(|error| error.to_string())
+        };
+        match &control {
+            Some(socket) => socket.serve(change).await,
+            None => std::future::pending().await,
+        }
+    };
     let answering = async {
         match &status {
-            Some(socket) => {
-                socket.serve(|| status_report(&receiver, &addresses, &outage, started)).await
-            }
+            Some(socket) => socket.serve(|| snapshot()).await,
             None => std::future::pending().await,
         }
     };
@@ -59,6 +83,9 @@ pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
         () = run_proxy(http, tunnel.clone()) => Ok(()),
         failed = capture::run(taken.as_ref(), tunnel, &rules) => failed.map_err(CommandError::from),
         () = answering => Ok(()),
+        () = observers.run(&snapshot) => Ok(()),
+        () = controlled => Ok(()),
+        () = keeper.keep(&receiver) => Ok(()),
         interrupt = interrupts.next() => match interrupt {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
             Interrupt::Terminated => Ok(()),
@@ -67,6 +94,8 @@ pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
     // Programs connect directly again before the session is gone.
     drop(taken);
     let last = sender.send_replace(None);
+    keeper.count(last.as_ref(), Month::now());
+    keeper.save();
     if let Some(session) = last {
         session.close(0, "the client stops").await;
     }
@@ -77,6 +106,29 @@ pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
         output::json(&UpEvent::Stopped.into_line())?;
     }
     outcome
+}
+
+/// How paths are used: as `--policy` says, beside what `--path` and `--backup` say.
+fn keeper(args: &UpArgs, config: &ClientConfig) -> Result<Keeper, CommandError> {
+    let directory = setup::state_directory(args.state.as_deref()).ok();
+    let keeper = Keeper::new(config.policies.clone(), directory);
+    for PolicyArg { name, change } in &args.policy {
+        let path = config.paths.iter().find(|path| path.name == *name);
+        let interface = config.backup_interfaces.iter().find(|(known, _)| known == name);
+        let priority = match (path, interface) {
+            (Some(path), _) => path.priority,
+            (None, Some((_, priority))) => *priority,
+            (None, None) if config.paths.is_empty() => Priority::PRIMARY,
+            (None, None) => {
+                let known: Vec<_> = config.paths.iter().map(|path| path.name.clone()).collect();
+                let (name, known) = (name.clone(), known.join(", "));
+                return Err(PolicyError::UnknownPath { name, known }.into());
+            }
+        };
+        let usual = PathWish { policy: PathPolicy::of_priority(priority), quota: None };
+        keeper.begin(name, usual, change)?;
+    }
+    Ok(keeper)
 }
 
 fn configure(args: &UpArgs) -> Result<ClientConfig, CommandError> {
@@ -123,6 +175,7 @@ fn announce(
     args: &UpArgs,
     (addresses, taken): (&ProxyReport, Option<&capture::Capture>),
     status: Option<&StatusSocket>,
+    observers: &Observers,
     session: &Session,
 ) -> std::io::Result<()> {
     let line = UpEvent::Ready {
@@ -130,6 +183,8 @@ fn announce(
         socks: addresses.socks.clone(),
         http: addresses.http.clone(),
         status_socket: status.map(|socket| socket.path().display().to_string()),
+        metrics: observers.metrics_url(),
+        web: observers.web_url(),
         session: session_id(session),
         paths: path_summaries(session),
     }
@@ -149,6 +204,7 @@ fn announce(
     if let Some(taken) = taken {
         output::line(&taken.describe())?;
     }
+    observers.announce()?;
     let names: Vec<String> = path_summaries(session).into_iter().map(|path| path.name).collect();
     output::line(&format!("paths: {}", names.join(", ")))
 }

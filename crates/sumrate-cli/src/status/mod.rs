@@ -5,8 +5,9 @@ mod socket;
 mod table;
 
 pub use report::{
-    ClassReport, DelayReport, MessageReport, OutageReport, PathReport, ProxyReport,
-    RedundantReport, STATUS_SCHEMA, SessionReport, StatusReport, StreamReport,
+    ClassReport, DelayReport, MessageReport, OutageReport, PathReport, ProxyReport, QuotaReport,
+    RedundantReport, STATUS_SCHEMA, SessionReport, StatusReport, StreamReport, WindowReport,
 };
 pub use socket::{SocketError, StatusSocket, ask, default_directory, find_sockets};
 pub use table::write_table;
+pub(crate) use table::{bytes, write_columns};

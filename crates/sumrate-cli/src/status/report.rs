@@ -1,9 +1,13 @@
 //! The status as values; their JSON form is versioned and described in `docs/schemas`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use fbdt_proto::{ClassStats, MessageStats, PathStats, Priority, SessionStats, StreamStats};
+use fbdt_proto::stats::{Cell, WhyIdle, WindowPicture};
+use fbdt_proto::{
+    ClassStats, Direction, Health, MessageStats, PathId, PathPolicy, PathStats, Priority,
+    SessionStats, StreamStats,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::tunnel::Delivery;
@@ -84,6 +88,36 @@ pub struct SessionReport {
     pub paths: Vec<PathReport>,
     /// The open streams.
     pub streams: Vec<StreamReport>,
+    /// The windows that have most under way, of a few streams.
+    #[serde(default)]
+    pub windows: Vec<WindowReport>,
+}
+
+/// A window as it closes, in up to 64 equal parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowReport {
+    /// The stream.
+    pub stream: u32,
+    /// Whether this end sends it.
+    pub sending: bool,
+    /// Its first byte: the lowest that has not arrived.
+    pub from: u64,
+    /// The byte behind its last.
+    pub to: u64,
+    /// A character a part: a letter for the path that carries it (`A` is the session's first), `.` for
+    /// what no path was given, `=` for what has arrived, `-` for what has not, at the receiving end.
+    pub cells: String,
+}
+
+/// What a metered path has used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuotaReport {
+    /// Bytes per calendar month, if there is a limit.
+    pub limit_bytes: Option<u64>,
+    /// Bytes that TCP carried on it this month, both directions together.
+    pub used_bytes: u64,
+    /// The month, in UTC, as in 2026-11.
+    pub month: String,
 }
 
 /// One traffic class.
@@ -145,7 +179,7 @@ impl From<MessageStats> for MessageReport {
 }
 
 /// One path.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathReport {
     /// Its name.
     pub name: String,
@@ -162,6 +196,24 @@ pub struct PathReport {
     pub direction: String,
     /// Why it sends no data now, or `sending`.
     pub why_idle: String,
+    /// The same in one word, as in `waited_s`, or `quota`.
+    #[serde(default)]
+    pub why: String,
+    /// For how long it was so, in seconds by reason, up to the last change.
+    #[serde(default)]
+    pub waited_s: BTreeMap<String, f64>,
+    /// Its share beside other paths with a weight.
+    #[serde(default)]
+    pub weight: Option<u8>,
+    /// Most that this end sends on it.
+    #[serde(default)]
+    pub rate_cap_mbps: Option<f64>,
+    /// Whether its bytes cost money.
+    #[serde(default)]
+    pub metered: bool,
+    /// What it has used, where that is counted.
+    #[serde(default)]
+    pub quota: Option<QuotaReport>,
     /// Estimated rate of the link towards the peer.
     pub rate_mbps: f64,
     /// Smoothed RTT.
@@ -191,7 +243,7 @@ pub struct PathReport {
 }
 
 /// Redundant bytes by cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedundantReport {
     /// Their connection was lost.
     pub lost: u64,
@@ -249,10 +301,18 @@ impl SessionReport {
     pub(crate) fn new(id: [u8; 16], mut stats: SessionStats, mut endpoints: Endpoints) -> Self {
         // In the order in which the user named them, not in which they came up.
         stats.paths.sort_by_key(|path| path.id);
+        let order: Vec<PathId> = stats.paths.iter().map(|path| path.id).collect();
         let path = |path: PathStats| {
             let (local, remote) = endpoints.remove(&path.name).unwrap_or_default();
             PathReport::new(path, local, remote)
         };
+        let mut paths: Vec<PathReport> = stats.paths.into_iter().map(path).collect();
+        // Those that have never been up, behind the others.
+        let mut others: Vec<String> = endpoints.into_keys().collect();
+        others.sort();
+        let direction = paths.first().map(|path| path.direction.clone());
+        let direction = direction.unwrap_or_else(|| Direction::JustInTime.name().to_owned());
+        paths.extend(others.into_iter().map(|name| PathReport::never_up(name, &direction)));
         Self {
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             scheduler: stats.scheduler.to_owned(),
@@ -270,22 +330,84 @@ impl SessionReport {
                 .collect(),
             messages: stats.messages.into(),
             streams_opened: stats.opened,
-            paths: stats.paths.into_iter().map(path).collect(),
+            paths,
             streams: stats.streams.iter().map(StreamReport::from).collect(),
+            windows: stats.windows.iter().map(|window| WindowReport::new(window, &order)).collect(),
+        }
+    }
+}
+
+impl WindowReport {
+    fn new(picture: &WindowPicture, order: &[PathId]) -> Self {
+        let letter = |cell: &Cell| match cell {
+            Cell::Unsent => '.',
+            Cell::Arrived => '=',
+            Cell::Missing => '-',
+            Cell::Carried(path) => {
+                let position = order.iter().position(|known| known == path).unwrap_or(0);
+                char::from(b'A' + (position % 26) as u8)
+            }
+        };
+        Self {
+            stream: picture.stream.0,
+            sending: picture.sending,
+            from: picture.range.start,
+            to: picture.range.end,
+            cells: picture.cells.iter().map(letter).collect(),
         }
     }
 }
 
 impl PathReport {
-    fn new(stats: PathStats, local: Option<String>, remote: Option<String>) -> Self {
+    /// The path is not used because its quota is used up.
+    pub(crate) fn idle_for_quota(&mut self, quota: &QuotaReport) {
+        "quota".clone_into(&mut self.why);
+        let limit = quota.limit_bytes.unwrap_or(0) as f64 / 1e9;
+        self.why_idle = format!("its quota of {limit:.2} GB for {} is used up", quota.month);
+    }
+
+    /// A path that has had no connection yet.
+    fn never_up(name: String, direction: &str) -> Self {
         Self {
+            name,
+            health: Health::Dead.name().to_owned(),
+            priority: primary(),
+            direction: direction.to_owned(),
+            why_idle: WhyIdle::NoSubflow.describe().to_owned(),
+            why: WhyIdle::NoSubflow.name().to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Enters how the path is to be used.
+    pub(crate) fn used_as(&mut self, policy: &PathPolicy) {
+        policy.priority.name().clone_into(&mut self.priority);
+        self.weight = policy.weight.map(fbdt_proto::Weight::get);
+        self.rate_cap_mbps = policy.rate_cap.map(|cap| f64::from(cap.kilobits()) / 1e3);
+        self.metered = policy.metered;
+    }
+
+    fn new(stats: PathStats, local: Option<String>, remote: Option<String>) -> Self {
+        let policy = stats.policy;
+        let mut report = Self {
             redundant_bytes: stats.redundant(),
             local,
             remote,
             health: stats.health.name().to_owned(),
-            priority: stats.priority.name().to_owned(),
+            priority: String::new(),
             direction: stats.direction.name().to_owned(),
             why_idle: stats.why_idle.describe().to_owned(),
+            why: stats.why_idle.name().to_owned(),
+            waited_s: WhyIdle::ALL
+                .into_iter()
+                .zip(stats.waited)
+                .filter(|(_, time)| !time.is_zero())
+                .map(|(why, time)| (why.name().to_owned(), time.as_secs_f64()))
+                .collect(),
+            weight: None,
+            rate_cap_mbps: None,
+            metered: false,
+            quota: None,
             rate_mbps: finite(stats.rate * 8e-6),
             rtt_ms: milliseconds(stats.srtt),
             min_rtt_ms: milliseconds(stats.min_rtt),
@@ -305,7 +427,9 @@ impl PathReport {
             subflows: stats.subflows,
             suspected: stats.suspected,
             name: stats.name,
-        }
+        };
+        report.used_as(&policy);
+        report
     }
 }
 

@@ -89,17 +89,24 @@ impl StatusSocket {
         &self.path
     }
 
-    /// Answers until the future is dropped.
-    pub async fn serve(&self, report: impl Fn() -> StatusReport) {
+    /// The next connection of this process's user, or of root.
+    pub(crate) async fn accept(&self) -> UnixStream {
         loop {
-            let Ok((mut stream, _)) = self.listener.accept().await else {
+            let Ok((stream, _)) = self.listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
             // The socket's mode keeps others out; where a file system does not heed it, this does.
-            if !stream.peer_cred().is_ok_and(|peer| may_ask(peer.uid())) {
-                continue;
+            if stream.peer_cred().is_ok_and(|peer| may_ask(peer.uid())) {
+                return stream;
             }
+        }
+    }
+
+    /// Answers until the future is dropped.
+    pub async fn serve(&self, report: impl Fn() -> StatusReport) {
+        loop {
+            let mut stream = self.accept().await;
             let Ok(mut answer) = serde_json::to_vec(&report()) else { continue };
             answer.push(b'\n');
             tokio::spawn(async move {

@@ -142,7 +142,11 @@ fn stream_row(stream: &StreamReport) -> Vec<String> {
     ]
 }
 
-fn write_columns(out: &mut impl Write, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+pub(crate) fn write_columns(
+    out: &mut impl Write,
+    head: &[&str],
+    rows: &[Vec<String>],
+) -> io::Result<()> {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain(head.get(column).map(|cell| cell.len())).max().unwrap_or(0)
@@ -158,7 +162,7 @@ fn write_columns(out: &mut impl Write, head: &[&str], rows: &[Vec<String>]) -> i
 }
 
 /// Bytes with a decimal unit.
-fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     let count = count as f64;
     match units.iter().find(|(size, _)| count >= *size) {

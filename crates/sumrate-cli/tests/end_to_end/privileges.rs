@@ -252,7 +252,11 @@ fn the_units_start_what_they_name() {
     let _server = start("sumrate-serve.service", &places, &[]);
     let link = directory.path().join("link.txt");
     assert_eq!(link.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let places = [("/etc/sumrate-link", link.to_str().unwrap()), ("${RUNTIME_DIRECTORY}", &place)];
+    let places = [
+        ("/etc/sumrate-link", link.to_str().unwrap()),
+        ("${STATE_DIRECTORY}", &place),
+        ("${RUNTIME_DIRECTORY}", &place),
+    ];
     let client = start("sumrate-up.service", &places, &["--socks", "127.0.0.1:0"]);
     assert_eq!(client.first["event"], "ready", "{}", client.first);
     assert!(

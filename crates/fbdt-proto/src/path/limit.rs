@@ -1,0 +1,108 @@
+//! What keeps a path below its rate cap (F15).
+
+use core::time::Duration;
+
+use crate::config::RateCap;
+use crate::time::Instant;
+use crate::units::time_for;
+
+/// Time's worth of bytes that may leave at once.
+const BURST_TIME: f64 = 0.02;
+/// The same for slow paths, in bytes.
+const BURST_LEAST: f64 = 16_384.0;
+
+/// A token bucket: bytes may leave while it holds some, and it fills at the cap.
+#[derive(Clone, Copy, Debug)]
+pub struct RateLimit {
+    cap: RateCap,
+    /// Bytes that may leave, at `filled`; below zero after a large frame.
+    tokens: f64,
+    filled: Instant,
+}
+
+impl RateLimit {
+    /// A full bucket.
+    #[must_use]
+    pub fn new(now: Instant, cap: RateCap) -> Self {
+        let mut limit = Self { cap, tokens: 0.0, filled: now };
+        limit.tokens = limit.burst();
+        limit
+    }
+
+    /// The cap.
+    #[must_use]
+    pub const fn cap(&self) -> RateCap {
+        self.cap
+    }
+
+    fn burst(&self) -> f64 {
+        (self.cap.bytes_per_second() * BURST_TIME).max(BURST_LEAST)
+    }
+
+    fn tokens_at(&self, now: Instant) -> f64 {
+        let since = now.saturating_since(self.filled).as_secs_f64();
+        (self.tokens + since * self.cap.bytes_per_second()).min(self.burst())
+    }
+
+    /// `bytes` leave. What must leave may leave beyond the cap; later bytes wait for it.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn spend(&mut self, now: Instant, bytes: u64) {
+        self.tokens = self.tokens_at(now) - bytes as f64;
+        self.filled = now;
+    }
+
+    /// When a frame of `bytes` may leave.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub fn opens_at(&self, bytes: u64) -> Instant {
+        let missing = (bytes as f64).min(self.burst()) - self.tokens;
+        if missing <= 0.0 {
+            return self.filled;
+        }
+        // A nanosecond later, so that rounding does not leave it short.
+        let wait = time_for(libm::ceil(missing) as u64, self.cap.bytes_per_second());
+        self.filled + wait + Duration::from_nanos(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn f15_a_burst_leaves_at_once_and_the_rest_at_the_cap() {
+        // 8 Mbit/s: 1 MB/s, 20 kB at once.
+        let mut limit = RateLimit::new(Instant::ZERO, RateCap::from_kilobits(8_000).unwrap());
+        assert!(limit.opens_at(10_000) <= Instant::ZERO);
+        limit.spend(Instant::ZERO, 20_000);
+        let opens = limit.opens_at(10_000);
+        assert_eq!(opens.as_nanos() / 1_000_000, 10, "10 kB are 10 ms");
+        limit.spend(opens, 10_000);
+        assert_eq!(limit.opens_at(10_000).as_nanos() / 1_000_000, 20);
+        assert_eq!(limit.opens_at(1 << 30).as_nanos() / 1_000_000, 30, "no more than a burst");
+    }
+
+    proptest! {
+        /// Whoever waits until it opens sends at most the cap and a burst, and at least the cap.
+        #[test]
+        fn f15_the_cap_is_kept_and_used(
+            kilobits in 100..10_000_000u32,
+            frames in prop::collection::vec(100..16_000u64, 50..200),
+        ) {
+            let cap = RateCap::from_kilobits(kilobits).unwrap();
+            let mut limit = RateLimit::new(Instant::ZERO, cap);
+            let burst = limit.burst();
+            let (mut now, mut sent) = (Instant::ZERO, 0.0);
+            for frame in frames {
+                now = now.max(limit.opens_at(frame));
+                limit.spend(now, frame);
+                sent += frame as f64;
+                let allowed = now.as_nanos() as f64 * 1e-9 * cap.bytes_per_second();
+                prop_assert!(sent <= allowed + burst + 1.0, "{sent} of {allowed}");
+            }
+            let allowed = now.as_nanos() as f64 * 1e-9 * cap.bytes_per_second();
+            prop_assert!(sent + 16_384.0 + 1.0 >= allowed, "{sent} of {allowed}");
+        }
+    }
+}

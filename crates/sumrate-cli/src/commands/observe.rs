@@ -1,0 +1,123 @@
+//! What runs beside a daemon for those who watch it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hyper::Request;
+use hyper::body::Incoming;
+
+use super::{CommandError, SetupError, setup};
+use crate::args::ObserveArgs;
+use crate::eventlog::{Differences, EventLog};
+use crate::metrics;
+use crate::output;
+use crate::status::StatusReport;
+use crate::web::{self, HttpServer, Token};
+
+/// Time between two looks for the event log, and the least that it can be.
+const EVENT_INTERVAL: Duration = Duration::from_millis(100);
+const EVENT_INTERVAL_LEAST: Duration = Duration::from_millis(10);
+
+/// Says what the process is doing now; all surfaces show this one report.
+pub(super) type Snapshot = Arc<dyn Fn() -> StatusReport + Send + Sync>;
+
+/// The surfaces that were asked for, listening.
+#[derive(Debug)]
+pub(super) struct Observers {
+    metrics: Option<HttpServer>,
+    web: Option<(HttpServer, Token)>,
+    event_log: Option<(PathBuf, Duration)>,
+}
+
+impl Observers {
+    /// Listens where it was told to.
+    pub(super) fn bind(args: &ObserveArgs) -> Result<Self, CommandError> {
+        let metrics = args
+            .metrics
+            .map(|address| HttpServer::bind("--metrics", address, args.metrics_open))
+            .transpose()
+            .map_err(SetupError::from)?;
+        let web = match args.web {
+            Some(address) => {
+                let server =
+                    HttpServer::bind("--web", address, args.web_open).map_err(SetupError::from)?;
+                Some((server, Token::random()?))
+            }
+            None => None,
+        };
+        setup::clear_file("--event-log", args.event_log.as_deref())?;
+        let interval = args.event_interval.unwrap_or(EVENT_INTERVAL).max(EVENT_INTERVAL_LEAST);
+        let event_log = args.event_log.clone().map(|path| (path, interval));
+        Ok(Self { metrics, web, event_log })
+    }
+
+    /// URL of the metrics.
+    pub(super) fn metrics_url(&self) -> Option<String> {
+        self.metrics.as_ref().map(|server| format!("http://{}/metrics", server.address()))
+    }
+
+    /// URL of the page, with its token.
+    pub(super) fn web_url(&self) -> Option<String> {
+        let (server, token) = self.web.as_ref()?;
+        Some(format!("http://{}/#token={}", server.address(), token.secret()))
+    }
+
+    /// Says where, for people.
+    pub(super) fn announce(&self) -> std::io::Result<()> {
+        for (what, url) in [("metrics", self.metrics_url()), ("web page", self.web_url())] {
+            if let Some(url) = url {
+                output::line(&format!("{what} on {url}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers until the future is dropped.
+    pub(super) async fn run(&self, snapshot: &Snapshot) {
+        tokio::join!(
+            serve_metrics(self.metrics.as_ref(), snapshot),
+            serve_page(self.web.as_ref(), snapshot),
+            log_events(self.event_log.as_ref(), snapshot)
+        );
+    }
+}
+
+async fn serve_metrics(server: Option<&HttpServer>, snapshot: &Snapshot) {
+    let Some(server) = server else { return std::future::pending().await };
+    let snapshot = Arc::clone(snapshot);
+    server
+        .serve(move |request: &Request<Incoming>| {
+            metrics::answer(request.uri().path(), || snapshot())
+        })
+        .await;
+}
+
+async fn serve_page(server: Option<&(HttpServer, Token)>, snapshot: &Snapshot) {
+    let Some((server, token)) = server else { return std::future::pending().await };
+    let (snapshot, token) = (Arc::clone(snapshot), token.clone());
+    server
+        .serve(move |request: &Request<Incoming>| {
+            web::page(&token, request.uri().path(), request.headers(), || snapshot())
+        })
+        .await;
+}
+
+async fn log_events(log: Option<&(PathBuf, Duration)>, snapshot: &Snapshot) {
+    let Some((path, interval)) = log else { return std::future::pending().await };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let log = match EventLog::create(path, &snapshot(), now) {
+        Ok(log) => log,
+        Err(error) => {
+            tracing::warn!(%error, "there is no event log");
+            return std::future::pending().await;
+        }
+    };
+    let mut differences = Differences::default();
+    let mut ticks = tokio::time::interval(*interval);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        log.write(&differences.take(snapshot()));
+    }
+}

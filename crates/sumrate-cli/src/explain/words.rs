@@ -1,0 +1,199 @@
+//! The sentences.
+
+use fbdt_proto::Priority;
+
+use super::report::Interval;
+use crate::status::{PathReport, StatusReport, bytes};
+
+/// Below this a path carries nothing worth a word: acknowledgements and probes only.
+const NOTHING_MBPS: f64 = 0.001;
+/// Share of retransmitted bytes from which on a path is called lossy.
+const LOSSY: f64 = 0.01;
+
+/// What holds for the whole process.
+pub(super) fn of_process(report: &StatusReport) -> Vec<String> {
+    match &report.outage {
+        Some(outage) => vec![format!(
+            "The server is not reached for {:.1} s: {}.",
+            outage.since_s, outage.last_error
+        )],
+        None if report.sessions.is_empty() => {
+            vec!["There is no session: nobody uses this process now.".to_owned()]
+        }
+        None => Vec::new(),
+    }
+}
+
+/// One path: what it carries, why, and what would change that.
+pub(super) fn of_path(interval: &Interval<'_>) -> Vec<String> {
+    let mut sentences = vec![carries(interval)];
+    sentences.extend(reason(interval));
+    sentences.extend(circumstances(interval));
+    sentences
+}
+
+fn carries(interval: &Interval<'_>) -> String {
+    let part = |mbps: f64, all: f64, what: &str| {
+        (mbps > NOTHING_MBPS).then(|| {
+            let percent = 100.0 * mbps / all;
+            format!("{percent:.0} % of what this end {what} ({mbps:.1} of {all:.1} Mbit/s)")
+        })
+    };
+    let sent = part(interval.sent_mbps, interval.all_sent_mbps, "sends");
+    let received = part(interval.received_mbps, interval.all_received_mbps, "receives");
+    let name = &interval.path.name;
+    match (sent, received) {
+        (Some(sent), Some(received)) => format!("{name} carries {sent} and {received}."),
+        (Some(one), None) | (None, Some(one)) => format!("{name} carries {one}."),
+        (None, None) => format!("{name} carries nothing."),
+    }
+}
+
+/// Why this end sends no more on it.
+fn reason(interval: &Interval<'_>) -> Option<String> {
+    let path = interval.path;
+    let percent = 100.0 * interval.why_share;
+    let words = match interval.why {
+        "quota" => of_quota(path),
+        "no-subflow" => {
+            "It has no connection: it was refused, lost or never answered. It is dialled again at \
+             once when the interface changes, else every few seconds."
+                .to_owned()
+        }
+        "suspect" => {
+            "It has fallen silent: what it owes goes over the other paths, and it is dialled anew \
+             beside its old connection; whichever shows life first is used."
+                .to_owned()
+        }
+        "standby" => of_standby(interval),
+        "unmeasured" => "It has just connected; TCP has not measured it yet.".to_owned(),
+        "commit-limit" | "sending" => format!(
+            "Its link is full: it holds {} of the {} that it may hold now, and takes more as those \
+             are acknowledged.",
+            bytes(path.commit_bytes),
+            bytes(path.commit_limit_bytes)
+        ),
+        "rate-cap" => format!(
+            "Its rate cap of {:.1} Mbit/s holds it back {percent:.0} % of the time; its link would \
+             take about {:.0} Mbit/s.",
+            path.rate_cap_mbps.unwrap_or(0.0),
+            path.rate_mbps
+        ),
+        "weight" => of_weight(interval),
+        "nothing-to-send" => "No stream has bytes that wait to be sent by this end.".to_owned(),
+        "flow-control" => {
+            "The receiver's limit is reached: the program that reads there is the slowest part."
+                .to_owned()
+        }
+        "too-late" => of_delay(interval),
+        "windows-full" => {
+            "All windows are open and handed over: it waits for acknowledgements.".to_owned()
+        }
+        "left-to-another" => {
+            format!(
+                "The scheduler {} leaves the bytes to another path.",
+                interval.session.scheduler
+            )
+        }
+        _ => format!("It {}.", path.why_idle),
+    };
+    Some(words)
+}
+
+fn of_quota(path: &PathReport) -> String {
+    let Some(quota) = &path.quota else { return format!("It is idle: {}.", path.why_idle) };
+    format!(
+        "Its quota for {} is used up: {} of {}. It is used again when the month is over (UTC), or \
+         when the quota is raised: `sumrate path set {} --quota BYTES`.",
+        quota.month,
+        bytes(quota.used_bytes),
+        bytes(quota.limit_bytes.unwrap_or(0)),
+        path.name
+    )
+}
+
+fn of_standby(interval: &Interval<'_>) -> String {
+    let own = level(&interval.path.priority);
+    let serving: Vec<String> = interval
+        .session
+        .paths
+        .iter()
+        .filter(|other| other.health == "active" && level(&other.priority) < own)
+        .map(|other| format!("{} ({})", other.name, other.priority))
+        .collect();
+    format!(
+        "It stands by ({}) because {} {} active. It takes over when the last of these falls silent, \
+         and hands back as soon as one is active again.",
+        interval.path.priority,
+        if serving.is_empty() { "a better path".to_owned() } else { serving.join(", ") },
+        if serving.len() > 1 { "are" } else { "is" }
+    )
+}
+
+fn of_weight(interval: &Interval<'_>) -> String {
+    let own = interval.path;
+    let others: Vec<String> = interval
+        .session
+        .paths
+        .iter()
+        .filter(|other| other.name != own.name)
+        .filter_map(|other| Some(format!("{} has {}", other.name, other.weight?)))
+        .collect();
+    format!(
+        "It has carried its share by weight and waits for the others {:.0} % of the time: its weight \
+         is {}, {}.",
+        100.0 * interval.why_share,
+        own.weight.unwrap_or(0),
+        others.join(", ")
+    )
+}
+
+fn of_delay(interval: &Interval<'_>) -> String {
+    let own = interval.path;
+    let fastest = interval
+        .session
+        .paths
+        .iter()
+        .filter(|other| other.name != own.name && other.health == "active")
+        .min_by(|a, b| a.rtt_ms.total_cmp(&b.rtt_ms));
+    let compared = fastest.map_or_else(String::new, |other| {
+        format!(" ({:.0} ms RTT; {} has {:.0} ms)", own.rtt_ms, other.name, other.rtt_ms)
+    });
+    format!(
+        "Its bytes would come too late{compared}: until they arrived, the other paths have sent \
+         everything that there is room for."
+    )
+}
+
+/// What is worth knowing besides.
+fn circumstances(interval: &Interval<'_>) -> Vec<String> {
+    let path = interval.path;
+    let mut sentences = Vec::new();
+    if path.retransmitted_share > LOSSY {
+        let percent = 100.0 * path.retransmitted_share;
+        sentences.push(format!("It loses: TCP had to send {percent:.1} % of its bytes again."));
+    }
+    if path.metered {
+        let quota = path.quota.as_ref().filter(|_| interval.why != "quota");
+        let used = quota.map_or_else(String::new, |quota| {
+            let limit = quota.limit_bytes.map_or_else(String::new, |l| format!(" of {}", bytes(l)));
+            format!(" It has used {}{limit} in {}.", bytes(quota.used_bytes), quota.month)
+        });
+        sentences.push(format!("It is metered: no copies that would only save time.{used}"));
+    }
+    if interval.received_mbps > NOTHING_MBPS && interval.received_mbps > interval.sent_mbps {
+        sentences.push(
+            "What arrives on it is up to the other end: `sumrate explain` there says why."
+                .to_owned(),
+        );
+    }
+    sentences
+}
+
+fn level(priority: &str) -> usize {
+    Priority::NAMES.iter().position(|name| *name == priority).unwrap_or(0)
+}
+
+#[cfg(test)]
+#[path = "words_tests.rs"]
+mod tests;

@@ -1,0 +1,118 @@
+//! Each reason has its words, and they name the others and the numbers.
+
+use std::collections::BTreeMap;
+
+use crate::explain::explain;
+use crate::status::{PathReport, QuotaReport, StatusReport};
+
+/// A client with two paths that sent for a second, as JSON says.
+fn report(uptime_s: f64, paths: serde_json::Value) -> StatusReport {
+    let session = serde_json::json!({
+        "id": "0123456789abcdef0123456789abcdef", "scheduler": "just-in-time",
+        "sent_bytes": 0, "redundant_bytes": 0, "received_bytes": 0, "duplicate_bytes": 0,
+        "receive_memory_bytes": 0, "receive_buffer_peak_bytes": 0, "streams_opened": [1, 0],
+        "paths": paths, "streams": []
+    });
+    let report = serde_json::json!({
+        "schema": "sumrate.status.v1", "version": "0", "role": "client", "pid": 1,
+        "uptime_s": uptime_s, "proxies": {"socks": null, "http": null}, "outage": null,
+        "sessions": [session]
+    });
+    serde_json::from_value(report).unwrap()
+}
+
+fn path(name: &str, sent: u64) -> serde_json::Value {
+    serde_json::json!({
+        "name": name, "local": null, "remote": null, "health": "active", "direction": "just-in-time",
+        "why_idle": "holds as much as it may", "why": "commit-limit", "rate_mbps": 100.0,
+        "rtt_ms": 10.0, "min_rtt_ms": 9.0, "commit_bytes": 200_000, "commit_limit_bytes": 250_000,
+        "sent_bytes": sent, "redundant_bytes": 0,
+        "redundant": {"lost": 0, "suspect": 0, "overdue": 0, "idle": 0, "scheduled": 0},
+        "received_bytes": 0, "duplicate_bytes": 0, "retransmitted_share": 0.0, "subflows": 1,
+        "suspected": 0
+    })
+}
+
+/// The words for the second of two paths, after a second in which both sent.
+fn words(change: impl FnOnce(&mut PathReport)) -> String {
+    let before = report(10.0, serde_json::json!([path("wifi", 0), path("lte", 0)]));
+    let mut after =
+        report(11.0, serde_json::json!([path("wifi", 7_500_000), path("lte", 2_500_000)]));
+    change(&mut after.sessions[0].paths[1]);
+    let explained = explain(&before, &after);
+    assert_eq!(explained.paths[0].name, "wifi");
+    explained.paths[1].sentences.join(" ")
+}
+
+fn waited(why: &str, seconds: f64) -> BTreeMap<String, f64> {
+    [(why.to_owned(), seconds)].into()
+}
+
+#[test]
+fn shares_and_a_full_link() {
+    let words = words(|path| path.waited_s = waited("commit-limit", 1.0));
+    let expected = "lte carries 25 % of what this end sends (20.0 of 80.0 Mbit/s). Its link is full: \
+                    it holds 200.0 kB of the 250.0 kB";
+    assert!(words.starts_with(expected), "{words}");
+}
+
+#[test]
+fn who_stands_by_names_whom_for() {
+    let words = words(|path| {
+        path.sent_bytes = 0;
+        path.priority = "backup".to_owned();
+        path.why = "standby".to_owned();
+    });
+    assert!(
+        words.starts_with("lte carries nothing. It stands by (backup) because wifi (primary) is")
+    );
+}
+
+#[test]
+fn policies_are_named_with_their_numbers() {
+    let capped = words(|path| {
+        path.rate_cap_mbps = Some(20.0);
+        path.waited_s = [("rate-cap".to_owned(), 0.9), ("commit-limit".to_owned(), 0.1)].into();
+    });
+    assert!(
+        capped.contains("Its rate cap of 20.0 Mbit/s holds it back 90 % of the time"),
+        "{capped}"
+    );
+    let weighted = words(|path| {
+        path.weight = Some(1);
+        path.waited_s = waited("weight", 0.5);
+    });
+    assert!(weighted.contains("has carried its share by weight"), "{weighted}");
+    let spent = words(|path| {
+        path.sent_bytes = 0;
+        path.metered = true;
+        let (limit_bytes, month) = (Some(10_000_000_000), "2026-11".to_owned());
+        let quota = QuotaReport { limit_bytes, used_bytes: 10_000_000_001, month };
+        path.idle_for_quota(&quota);
+        path.quota = Some(quota);
+    });
+    assert!(spent.contains("Its quota for 2026-11 is used up: 10.0 GB of 10.0 GB"), "{spent}");
+    assert!(spent.contains("sumrate path set lte --quota") && spent.contains("metered"), "{spent}");
+}
+
+#[test]
+fn other_reasons_have_words_too() {
+    for (why, expected) in [
+        ("too-late", "Its bytes would come too late (300 ms RTT; wifi has 10 ms)"),
+        ("nothing-to-send", "No stream has bytes"),
+        ("flow-control", "The receiver's limit is reached"),
+        ("windows-full", "All windows are open"),
+        ("left-to-another", "The scheduler just-in-time leaves"),
+        ("suspect", "fallen silent"),
+        ("no-subflow", "has no connection"),
+        ("unmeasured", "just connected"),
+    ] {
+        let words = words(|path| {
+            path.rtt_ms = 300.0;
+            path.why = why.to_owned();
+        });
+        assert!(words.contains(expected), "{why}: {words}");
+    }
+    let lossy = words(|path| path.retransmitted_share = 0.05);
+    assert!(lossy.contains("TCP had to send 5.0 % of its bytes again"), "{lossy}");
+}

@@ -1,0 +1,233 @@
+//! Applies wishes to the session of the moment, counts what paths carry, and takes a path whose quota
+//! is used up out of use until the month is over or the quota is raised.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fbdt::{PathPolicies, PathStats, Session};
+use tokio::sync::watch;
+
+use super::{Ledger, LedgerError, Month, PathChange, PathWish, WishError};
+use crate::status::{QuotaReport, StatusReport};
+
+/// How often what paths carry is counted: a quota is exceeded by what a path carries in this time.
+const COUNT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the account is written: what a crash forgets at most.
+const SAVE_INTERVALS: u32 = 10;
+
+/// A wish cannot be granted.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// No path of that name.
+    #[error("there is no path {name}; the paths are: {known}")]
+    UnknownPath {
+        /// The name.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
+    /// A setting cannot be.
+    #[error(transparent)]
+    Wish(#[from] WishError),
+    /// What was used cannot be known.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// No place to keep what was used.
+    #[error("a quota needs a state directory; start `sumrate up` with --state, or set HOME")]
+    NoState,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    wishes: BTreeMap<String, PathWish>,
+    ledger: Option<Ledger>,
+    /// What paths had carried when last looked at, by session and name.
+    seen: HashMap<([u8; 16], String), u64>,
+    withheld: BTreeMap<String, bool>,
+    warned: bool,
+}
+
+/// The policies of a client.
+#[derive(Debug)]
+pub struct Keeper {
+    table: PathPolicies,
+    directory: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+impl Keeper {
+    /// Policies for the sessions that are dialled with `table`; `directory` keeps what quotas have
+    /// been used.
+    pub fn new(table: PathPolicies, directory: Option<PathBuf>) -> Self {
+        Self { table, directory, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A wish from the command line, before there is a session. `usual` is how the path would be
+    /// used without it.
+    ///
+    /// # Errors
+    /// [`PolicyError`]
+    pub fn begin(
+        &self,
+        name: &str,
+        usual: PathWish,
+        change: &PathChange,
+    ) -> Result<(), PolicyError> {
+        let wish = change.apply(usual)?;
+        self.enter(name, wish)?;
+        self.enforce(None);
+        Ok(())
+    }
+
+    /// Enters a wish for this and later sessions.
+    fn enter(&self, name: &str, wish: PathWish) -> Result<(), PolicyError> {
+        let mut state = self.lock();
+        if (wish.quota.is_some() || wish.policy.metered) && state.ledger.is_none() {
+            match &self.directory {
+                Some(directory) => state.ledger = Some(Ledger::open(directory, Month::now())?),
+                None if wish.quota.is_some() => return Err(PolicyError::NoState),
+                None => {}
+            }
+        }
+        self.table.set(name, wish.policy);
+        state.wishes.insert(name.to_owned(), wish);
+        Ok(())
+    }
+
+    /// Changes how a path of the session is used, from now on.
+    ///
+    /// # Errors
+    /// [`PolicyError`]; then nothing has changed.
+    pub fn change(
+        &self,
+        session: Option<&Session>,
+        name: &str,
+        change: &PathChange,
+    ) -> Result<PathWish, PolicyError> {
+        let paths = session.map(Session::paths).unwrap_or_default();
+        let known = self.lock().wishes.get(name).copied();
+        if known.is_none() && !paths.iter().any(|path| path.name == name) {
+            let known: Vec<_> = paths.into_iter().map(|path| path.name).collect();
+            let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
+            return Err(PolicyError::UnknownPath { name: name.to_owned(), known });
+        }
+        let usual = || {
+            let stats = session?.stats().paths.into_iter().find(|path| path.name == name)?;
+            Some(PathWish { policy: stats.policy, quota: None })
+        };
+        let wish = change.apply(known.or_else(usual).unwrap_or_default())?;
+        self.enter(name, wish)?;
+        if let Some(session) = session {
+            session.set_path_policy(name, wish.policy);
+        }
+        self.enforce(session);
+        Ok(wish)
+    }
+
+    /// Counts, writes down and enforces until the future is dropped.
+    pub async fn keep(&self, sessions: &watch::Receiver<Option<Session>>) {
+        for tick in 1u32.. {
+            tokio::time::sleep(COUNT_INTERVAL).await;
+            let session = sessions.borrow().clone();
+            self.count(session.as_ref(), Month::now());
+            if tick % SAVE_INTERVALS == 0 {
+                self.save();
+            }
+        }
+    }
+
+    /// Counts what the session's paths have carried since the last time, and enforces quotas.
+    pub fn count(&self, session: Option<&Session>, month: Month) {
+        if self.lock().ledger.is_none() {
+            return;
+        }
+        if let Some(session) = session {
+            self.lock().count(session.id(), &session.stats().paths);
+        }
+        if let Some(ledger) = &mut self.lock().ledger {
+            ledger.turn(month);
+        }
+        self.enforce(session);
+    }
+
+    /// Withholds paths whose quota is used up, and lets back those whose is not any more.
+    fn enforce(&self, session: Option<&Session>) {
+        let mut state = self.lock();
+        let spent: Vec<(String, bool)> =
+            state.wishes.keys().map(|name| (name.clone(), state.is_spent(name))).collect();
+        for (name, spent) in spent {
+            let before = state.withheld.insert(name.clone(), spent).unwrap_or(false);
+            if before != spent {
+                self.table.withhold(&name, spent);
+                match spent {
+                    true => tracing::warn!("path {name} is idle: its quota is used up"),
+                    false => tracing::warn!("path {name} may be used again: there is quota left"),
+                }
+            }
+            // Again each time: a connection that was being made may have come up since.
+            if let Some(session) = session.filter(|_| spent || before != spent) {
+                session.withhold_path(&name, spent);
+            }
+        }
+    }
+
+    /// Writes down what was used. A disk that is full is no reason to stop: it is tried again.
+    pub fn save(&self) {
+        let mut state = self.lock();
+        let Some(ledger) = &mut state.ledger else { return };
+        match ledger.save() {
+            Ok(()) => state.warned = false,
+            Err(error) if !state.warned => {
+                tracing::warn!(%error, "what paths have used is not written down; it is tried again");
+                state.warned = true;
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Adds to a report what only the keeper knows.
+    pub fn annotate(&self, report: &mut StatusReport) {
+        let state = self.lock();
+        let paths = report.sessions.iter_mut().flat_map(|session| &mut session.paths);
+        for path in paths {
+            let Some(wish) = state.wishes.get(&path.name).copied() else { continue };
+            path.used_as(&wish.policy);
+            let Some(ledger) = &state.ledger else { continue };
+            if wish.quota.is_none() && !wish.policy.metered {
+                continue;
+            }
+            let quota = QuotaReport {
+                limit_bytes: wish.quota,
+                used_bytes: ledger.used(&path.name),
+                month: ledger.month().to_string(),
+            };
+            if state.is_spent(&path.name) {
+                path.idle_for_quota(&quota);
+            }
+            path.quota = Some(quota);
+        }
+    }
+}
+
+impl State {
+    fn is_spent(&self, name: &str) -> bool {
+        let quota = self.wishes.get(name).and_then(|wish| wish.quota);
+        let used = self.ledger.as_ref().map_or(0, |ledger| ledger.used(name));
+        quota.is_some_and(|quota| used >= quota)
+    }
+
+    fn count(&mut self, session: [u8; 16], paths: &[PathStats]) {
+        self.seen.retain(|(known, _), _| *known == session);
+        let Some(ledger) = &mut self.ledger else { return };
+        for path in paths {
+            let before = self.seen.insert((session, path.name.clone()), path.carried);
+            ledger.count(&path.name, path.carried.saturating_sub(before.unwrap_or(0)));
+        }
+    }
+}

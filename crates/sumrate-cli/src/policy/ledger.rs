@@ -1,0 +1,220 @@
+//! What each path has carried this month, kept over restarts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::output;
+
+/// Name and version of the file's form.
+const SCHEMA: &str = "sumrate.path-usage.v1";
+/// Name of the file in the state directory.
+const FILE: &str = "path-usage.json";
+
+/// A calendar month in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Month {
+    /// As in 2026.
+    pub year: i32,
+    /// 1 to 12.
+    pub month: u8,
+}
+
+impl Month {
+    /// The present one.
+    pub fn now() -> Self {
+        let now = time::OffsetDateTime::now_utc();
+        Self { year: now.year(), month: now.month().into() }
+    }
+}
+
+impl fmt::Display for Month {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}", self.year, self.month)
+    }
+}
+
+/// The account cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// It is not what this program writes.
+    #[error(
+        "{path} is no account of what paths have used: {error}; correct it, or remove it to count from zero"
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: String,
+    },
+    /// The system refused.
+    #[error("cannot {action} {path}: {error}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    schema: String,
+    month: String,
+    used_bytes: BTreeMap<String, u64>,
+}
+
+/// Bytes by path in the present month, and the file that keeps them.
+#[derive(Debug)]
+pub struct Ledger {
+    path: PathBuf,
+    month: Month,
+    used: BTreeMap<String, u64>,
+    changed: bool,
+}
+
+impl Ledger {
+    /// Reads the account of a state directory; without one, nothing was used.
+    ///
+    /// # Errors
+    /// [`LedgerError`]
+    pub fn open(directory: &Path, month: Month) -> Result<Self, LedgerError> {
+        let path = directory.join(FILE);
+        let mut ledger = Self { path, month, used: BTreeMap::new(), changed: false };
+        let text = match std::fs::read_to_string(&ledger.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ledger),
+            Err(error) => return Err(ledger.failed("read", error)),
+        };
+        let malformed = |error: String| LedgerError::Malformed { path: ledger.path.clone(), error };
+        let file: File =
+            serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        if file.schema != SCHEMA {
+            return Err(malformed(format!("its schema is {}, not {SCHEMA}", file.schema)));
+        }
+        if file.month == month.to_string() {
+            ledger.used = file.used_bytes;
+        }
+        Ok(ledger)
+    }
+
+    fn failed(&self, action: &'static str, error: io::Error) -> LedgerError {
+        LedgerError::Io { action, path: self.path.clone(), error }
+    }
+
+    /// The month that is counted.
+    pub fn month(&self) -> Month {
+        self.month
+    }
+
+    /// A new month begins with nothing used. A clock that was set back begins none.
+    pub fn turn(&mut self, month: Month) {
+        if month > self.month {
+            self.month = month;
+            self.used.clear();
+            self.changed = true;
+        }
+    }
+
+    /// Bytes that a path has carried this month.
+    pub fn used(&self, path: &str) -> u64 {
+        self.used.get(path).copied().unwrap_or(0)
+    }
+
+    /// A path carried more.
+    pub fn count(&mut self, path: &str, bytes: u64) {
+        if bytes > 0 {
+            let used = self.used.entry(path.to_owned()).or_default();
+            *used = used.saturating_add(bytes);
+            self.changed = true;
+        }
+    }
+
+    /// Writes the account if it has changed, whole or not at all.
+    ///
+    /// # Errors
+    /// What the system said; the account in memory goes on.
+    pub fn save(&mut self) -> Result<(), LedgerError> {
+        if !self.changed {
+            return Ok(());
+        }
+        let file = File {
+            schema: SCHEMA.to_owned(),
+            month: self.month.to_string(),
+            used_bytes: self.used.clone(),
+        };
+        let write = || {
+            if let Some(directory) = self.path.parent() {
+                std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            }
+            output::write_private(&self.path, &format!("{}\n", serde_json::to_string(&file)?))
+        };
+        write().map_err(|error| self.failed("write", error))?;
+        self.changed = false;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const NOVEMBER: Month = Month { year: 2026, month: 11 };
+    const DECEMBER: Month = Month { year: 2026, month: 12 };
+
+    #[test]
+    fn use_outlives_the_process_and_not_the_month() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = directory.path().join("state");
+        let mut ledger = Ledger::open(&state, NOVEMBER).unwrap();
+        ledger.save().unwrap();
+        assert!(!state.exists(), "nothing was used");
+        ledger.count("wwan0", 700);
+        ledger.count("wwan0", 300);
+        ledger.save().unwrap();
+        assert_eq!(Ledger::open(&state, NOVEMBER).unwrap().used("wwan0"), 1000);
+        assert_eq!(Ledger::open(&state, DECEMBER).unwrap().used("wwan0"), 0);
+        let mode = std::fs::metadata(state.join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        ledger.turn(Month { year: 2025, month: 1 });
+        assert_eq!(ledger.used("wwan0"), 1000, "a clock that was set back begins no month");
+        ledger.turn(DECEMBER);
+        assert_eq!((ledger.used("wwan0"), ledger.month()), (0, DECEMBER));
+        ledger.save().unwrap();
+        assert_eq!(Ledger::open(&state, NOVEMBER).unwrap().used("wwan0"), 0);
+    }
+
+    #[test]
+    fn a_full_disk_loses_nothing_and_the_next_attempt_writes_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(directory.path(), NOVEMBER).unwrap();
+        ledger.count("a", 5);
+        ledger.save().unwrap();
+        // A directory in the way of the file is refused like a full disk is.
+        std::fs::remove_file(directory.path().join(FILE)).unwrap();
+        std::fs::create_dir(directory.path().join(FILE)).unwrap();
+        ledger.count("a", 5);
+        assert!(matches!(ledger.save(), Err(LedgerError::Io { action: "write", .. })));
+        assert_eq!(ledger.used("a"), 10);
+        std::fs::remove_dir(directory.path().join(FILE)).unwrap();
+        ledger.save().unwrap();
+        assert_eq!(Ledger::open(directory.path(), NOVEMBER).unwrap().used("a"), 10);
+    }
+
+    #[test]
+    fn what_is_no_account_is_not_taken_for_an_empty_one() {
+        let directory = tempfile::tempdir().unwrap();
+        for text in ["", "{}", "{\"schema\":\"x\",\"month\":\"2026-11\",\"used_bytes\":{}}"] {
+            std::fs::write(directory.path().join(FILE), text).unwrap();
+            let error = Ledger::open(directory.path(), NOVEMBER).unwrap_err();
+            assert!(error.to_string().contains("remove it to count from zero"), "{error}");
+        }
+    }
+}

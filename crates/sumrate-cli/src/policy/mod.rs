@@ -1,0 +1,13 @@
+//! How the user wants each path to be used: what can be wished for, how much of a month's quota is
+//! used, and what follows from both.
+
+mod keeper;
+mod ledger;
+mod units;
+mod wish;
+
+pub use keeper::{Keeper, PolicyError};
+pub use ledger::{Ledger, LedgerError, Month};
+pub use units::{quantity, rate};
+pub use wish::{PathChange, PathWish, WishError};
+pub(crate) use wish::{level, parse_priority, parse_quota, parse_rate_cap, parse_weight};

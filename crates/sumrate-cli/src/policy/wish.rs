@@ -1,0 +1,183 @@
+//! What can be wished for a path, and changed.
+
+use fbdt_proto::{PathPolicy, Priority, RateCap, Weight};
+use serde::{Deserialize, Serialize};
+
+use super::{quantity, rate};
+
+/// How one path is to be used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PathWish {
+    /// What the transport does about it, on both ends.
+    pub policy: PathPolicy,
+    /// Bytes per calendar month, both directions together.
+    pub quota: Option<u64>,
+}
+
+/// A change of some of it; what is absent stays. 0 lifts a weight, a rate cap or a quota.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PathChange {
+    /// 0 carries whenever it can; 1 to 9 stand by for lower ones.
+    pub priority: Option<u8>,
+    /// Share beside other paths with a weight, 1 to 100.
+    pub weight: Option<u8>,
+    /// Most that each end sends on it, in kbit/s.
+    pub rate_cap_kbps: Option<u32>,
+    /// Bytes per calendar month.
+    pub quota_bytes: Option<u64>,
+    /// Whether its bytes cost money.
+    pub metered: Option<bool>,
+}
+
+/// A setting that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WishError {
+    /// Not a priority.
+    #[error("`{0}` is no priority; write primary, backup, backup2 to backup9, or 0 to 9")]
+    Priority(String),
+    /// Not a weight.
+    #[error("`{0}` is no weight; write 1 to 100, or none")]
+    Weight(String),
+    /// Neither rate nor quantity.
+    #[error("{0}")]
+    Unit(String),
+    /// No setting at all.
+    #[error(
+        "`{0}` is no setting; write backup, weight=3, rate=20M, quota=10G or metered, separated by commas"
+    )]
+    Unknown(String),
+}
+
+/// A priority by name or number.
+pub(crate) fn parse_priority(text: &str) -> Result<Priority, WishError> {
+    let by_number = || text.parse().ok().and_then(Priority::new);
+    Priority::from_name(text).or_else(by_number).ok_or_else(|| WishError::Priority(text.to_owned()))
+}
+
+/// A weight; 0 for `none`.
+pub(crate) fn parse_weight(text: &str) -> Result<u8, WishError> {
+    let known = |value: &u8| Weight::new(*value).is_some();
+    if text == "none" {
+        return Ok(0);
+    }
+    text.parse().ok().filter(known).ok_or_else(|| WishError::Weight(text.to_owned()))
+}
+
+/// A rate in kbit/s; 0 for `none`.
+pub(crate) fn parse_rate_cap(text: &str) -> Result<u32, WishError> {
+    if text == "none" {
+        return Ok(0);
+    }
+    rate(text).map(RateCap::kilobits).map_err(WishError::Unit)
+}
+
+/// A number of bytes; 0 for `none`.
+pub(crate) fn parse_quota(text: &str) -> Result<u64, WishError> {
+    if text == "none" { Ok(0) } else { quantity(text).map_err(WishError::Unit) }
+}
+
+impl PathChange {
+    /// Reads settings as in `backup,weight=3,rate=20M,quota=10G,metered`.
+    ///
+    /// # Errors
+    /// The first that cannot be.
+    pub fn parse(text: &str) -> Result<Self, WishError> {
+        let mut change = Self::default();
+        for setting in text.split(',') {
+            match setting.split_once('=') {
+                None if setting == "metered" => change.metered = Some(true),
+                None => {
+                    let unknown = |_| WishError::Unknown(setting.to_owned());
+                    change.priority = Some(level(parse_priority(setting).map_err(unknown)?));
+                }
+                Some(("priority", value)) => change.priority = Some(level(parse_priority(value)?)),
+                Some(("weight", value)) => change.weight = Some(parse_weight(value)?),
+                Some(("rate", value)) => change.rate_cap_kbps = Some(parse_rate_cap(value)?),
+                Some(("quota", value)) => change.quota_bytes = Some(parse_quota(value)?),
+                Some(_) => return Err(WishError::Unknown(setting.to_owned())),
+            }
+        }
+        Ok(change)
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The wish after the change.
+    ///
+    /// # Errors
+    /// A number that is out of range, as it can come over the control socket.
+    pub fn apply(&self, wish: PathWish) -> Result<PathWish, WishError> {
+        let mut wish = wish;
+        if let Some(level) = self.priority {
+            let refused = || WishError::Priority(level.to_string());
+            wish.policy.priority = Priority::new(level).ok_or_else(refused)?;
+        }
+        if let Some(weight) = self.weight {
+            wish.policy.weight = Weight::new(weight);
+            if weight > Weight::MAX {
+                return Err(WishError::Weight(weight.to_string()));
+            }
+        }
+        if let Some(rate) = self.rate_cap_kbps {
+            wish.policy.rate_cap = RateCap::from_kilobits(rate);
+        }
+        if let Some(quota) = self.quota_bytes {
+            wish.quota = (quota > 0).then_some(quota);
+        }
+        wish.policy.metered = self.metered.unwrap_or(wish.policy.metered);
+        Ok(wish)
+    }
+}
+
+/// The priority's number.
+pub(crate) fn level(priority: Priority) -> u8 {
+    let position = Priority::NAMES.iter().position(|name| *name == priority.name());
+    position.and_then(|position| u8::try_from(position).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn settings_are_read_and_applied() {
+        let change = PathChange::parse("backup2,weight=3,rate=20M,quota=10G,metered").unwrap();
+        let wish = change.apply(PathWish::default()).unwrap();
+        assert_eq!(wish.policy.priority.name(), "backup2");
+        assert_eq!(wish.policy.weight, Weight::new(3));
+        assert_eq!(wish.policy.rate_cap.unwrap().text(), "20M");
+        assert_eq!((wish.quota, wish.policy.metered), (Some(10_000_000_000), true));
+        let lifted = PathChange::parse("rate=none,quota=none,weight=none,priority=0").unwrap();
+        let rest = lifted.apply(wish).unwrap();
+        let metered = PathPolicy { metered: true, ..PathPolicy::default() };
+        assert_eq!(rest, PathWish { policy: metered, quota: None });
+        assert!(PathChange::default().is_empty() && !lifted.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for bad in ["", "backup,", "fast", "weight=0", "weight=101", "rate=0", "quota=x", "color=1"]
+        {
+            assert!(PathChange::parse(bad).is_err(), "{bad}");
+        }
+        let out_of_range = [
+            PathChange { priority: Some(10), ..PathChange::default() },
+            PathChange { weight: Some(101), ..PathChange::default() },
+        ];
+        for change in out_of_range {
+            assert!(change.apply(PathWish::default()).is_err(), "{change:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "\\PC{0,60}") {
+            let _ = PathChange::parse(&text);
+        }
+    }
+}

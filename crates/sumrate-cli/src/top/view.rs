@@ -1,0 +1,269 @@
+//! What it looks like.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table, Wrap};
+
+use super::TopState;
+use super::window;
+use crate::status::{PathReport, SessionReport, StatusReport, bytes};
+
+/// Streams that are listed.
+const STREAMS: usize = 5;
+/// Width from which on all columns fit.
+const WIDE: u16 = 96;
+
+const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+
+/// Draws everything.
+pub fn draw(frame: &mut Frame<'_>, state: &TopState) {
+    let paths = state.report.as_ref().map_or(0, |report| {
+        report.sessions.iter().map(|session| session.paths.len()).sum::<usize>()
+    });
+    let paths = u16::try_from(paths).unwrap_or(u16::MAX).min(frame.area().height / 3);
+    let [head, table, chart, rest, foot] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Length(paths + 3),
+        Constraint::Length(5),
+        Constraint::Min(4),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    frame.render_widget(heading(state), head);
+    if let Some(report) = &state.report {
+        draw_paths(frame, table, state, report);
+        draw_rates(frame, chart, state, report);
+        if state.explaining {
+            draw_explanation(frame, rest, state);
+        } else {
+            draw_windows(frame, rest, report);
+        }
+    }
+    let keys = " q quit   ↑ ↓ path   e explain   p pause";
+    let paused = if state.paused { "   PAUSED" } else { "" };
+    frame.render_widget(Line::styled(format!("{keys}{paused}"), DIM), foot);
+}
+
+fn heading(state: &TopState) -> Paragraph<'_> {
+    let Some(report) = &state.report else {
+        let waiting = state.error.clone().unwrap_or_else(|| "waiting for an answer".to_owned());
+        return Paragraph::new(waiting);
+    };
+    let proxies = [("SOCKS5", &report.proxies.socks), ("HTTP", &report.proxies.http)];
+    let proxies: String = proxies
+        .iter()
+        .filter_map(|(name, address)| Some(format!("  {name} {}", address.as_ref()?)))
+        .collect();
+    let first = format!(
+        "sumrate {} {}, process {}, up for {}{proxies}",
+        report.role,
+        report.version,
+        report.pid,
+        lasting(report.uptime_s)
+    );
+    let second = match (&state.error, &report.outage) {
+        (Some(error), _) => Line::styled(error.clone(), BOLD),
+        (None, Some(outage)) => Line::styled(
+            format!("no server for {:.0} s: {}", outage.since_s, outage.last_error),
+            BOLD,
+        ),
+        (None, None) => Line::raw(totals(report)),
+    };
+    Paragraph::new(vec![Line::styled(first, BOLD), second])
+}
+
+fn totals(report: &StatusReport) -> String {
+    let sum = |of: fn(&SessionReport) -> u64| bytes(report.sessions.iter().map(of).sum());
+    format!(
+        "{} sessions, {} streams; sent {} (redundant {}), received {}",
+        report.sessions.len(),
+        report.sessions.iter().map(|session| session.streams.len()).sum::<usize>(),
+        sum(|session| session.sent_bytes),
+        sum(|session| session.redundant_bytes),
+        sum(|session| session.received_bytes)
+    )
+}
+
+fn lasting(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.0} h", s / 3600.0),
+    }
+}
+
+fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
+    let wide = area.width >= WIDE;
+    let head: &[&str] = if wide {
+        &[
+            "",
+            "path",
+            "health",
+            "priority",
+            "direction",
+            "out",
+            "in",
+            "link",
+            "RTT",
+            "commit",
+            "now",
+        ]
+    } else {
+        &["", "path", "health", "out", "in", "RTT", "now"]
+    };
+    let places = report
+        .sessions
+        .iter()
+        .flat_map(|session| session.paths.iter().enumerate().map(move |path| (session, path)));
+    let rows = places.enumerate().map(|(index, (session, (place, path)))| {
+        let history = state.history(&session.id, &path.name);
+        let newest = |rates: Option<&std::collections::VecDeque<f64>>| {
+            rates.and_then(|rates| rates.back()).copied()
+        };
+        let rates = (newest(history.map(|h| &h.sent)), newest(history.map(|h| &h.received)));
+        let row = path_row(path, place, rates, wide);
+        if index == state.selected {
+            row.style(Style::new().add_modifier(Modifier::REVERSED))
+        } else {
+            row
+        }
+    });
+    let widths: &[Constraint] = if wide {
+        &[
+            Constraint::Length(1),
+            Constraint::Length(10),
+            Constraint::Length(7),
+            Constraint::Length(8),
+            Constraint::Length(12),
+            Constraint::Length(7),
+            Constraint::Length(7),
+            Constraint::Length(7),
+            Constraint::Length(8),
+            Constraint::Length(9),
+            Constraint::Min(12),
+        ]
+    } else {
+        &[
+            Constraint::Length(1),
+            Constraint::Length(10),
+            Constraint::Length(7),
+            Constraint::Length(7),
+            Constraint::Length(7),
+            Constraint::Length(8),
+            Constraint::Min(10),
+        ]
+    };
+    let table = Table::new(rows, widths.iter().copied())
+        .header(Row::new(head.iter().copied()).style(DIM))
+        .block(Block::bordered().title(" paths, Mbit/s "));
+    frame.render_widget(table, area);
+}
+
+fn path_row(
+    path: &PathReport,
+    place: usize,
+    rates: (Option<f64>, Option<f64>),
+    wide: bool,
+) -> Row<'static> {
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+    let mark = Cell::new(window::letter(place).to_string())
+        .style(Style::new().fg(window::colour(place)).add_modifier(Modifier::BOLD));
+    let health = Cell::new(path.health.clone());
+    let health = if path.health == "active" { health } else { health.style(BOLD) };
+    let (out, into) = (rate(rates.0), rate(rates.1));
+    let rtt = format!("{:.1} ms", path.rtt_ms);
+    let now = path.why.clone();
+    if !wide {
+        return Row::new([
+            mark,
+            path.name.clone().into(),
+            health,
+            out.into(),
+            into.into(),
+            rtt.into(),
+            now.into(),
+        ]);
+    }
+    let full = 100 * path.commit_bytes / path.commit_limit_bytes.max(1);
+    Row::new([
+        mark,
+        path.name.clone().into(),
+        health,
+        path.priority.clone().into(),
+        path.direction.clone().into(),
+        out.into(),
+        into.into(),
+        format!("{:.0}", path.rate_mbps).into(),
+        rtt.into(),
+        format!("{full} %").into(),
+        now.into(),
+    ])
+}
+
+/// The selected path over the last two minutes.
+fn draw_rates(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
+    let all =
+        report.sessions.iter().flat_map(|session| session.paths.iter().map(move |p| (session, p)));
+    let Some((session, path)) = all.into_iter().nth(state.selected) else { return };
+    let empty = super::state::History::default();
+    let history = state.history(&session.id, &path.name).unwrap_or(&empty);
+    let [left, right] =
+        Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
+    for (area, what, rates) in [(left, "out", &history.sent), (right, "in", &history.received)] {
+        let room = usize::from(area.width.saturating_sub(2));
+        let shown: Vec<f64> =
+            rates.iter().skip(rates.len().saturating_sub(room)).copied().collect();
+        let most = shown.iter().copied().fold(0.0, f64::max);
+        // Tenths, so that slow paths have a curve too.
+        let bars: Vec<u64> = shown.iter().map(|rate| (rate * 10.0).round() as u64).collect();
+        let title = format!(" {} {what}, at most {most:.1} ", path.name);
+        let sparkline = Sparkline::default().data(bars).block(Block::bordered().title(title));
+        frame.render_widget(sparkline, area);
+    }
+}
+
+fn draw_windows(frame: &mut Frame<'_>, area: Rect, report: &StatusReport) {
+    let mut lines = Vec::new();
+    for window in report.sessions.iter().flat_map(|session| &session.windows) {
+        lines.extend(window::lines(window));
+    }
+    if lines.is_empty() {
+        lines.push(Line::styled("nothing is on its way", DIM));
+    }
+    let mut streams: Vec<_> = report.sessions.iter().flat_map(|session| &session.streams).collect();
+    streams.sort_by_key(|stream| std::cmp::Reverse(stream.written_bytes + stream.received_bytes));
+    for stream in streams.into_iter().take(STREAMS) {
+        let delay = stream.in_order_delay_ms;
+        lines.push(Line::styled(
+            format!(
+                "stream {} {}: written {}, received {}, in-order delay p50 {:.1} p99 {:.1} ms, longest stall {:.0} ms",
+                stream.id,
+                stream.class,
+                bytes(stream.written_bytes),
+                bytes(stream.received_bytes),
+                delay.p50,
+                delay.p99,
+                stream.longest_stall_ms
+            ),
+            DIM,
+        ));
+    }
+    let title =
+        " windows, closing from both ends: letter = on that path, · unsent, █ arrived, - missing ";
+    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(title)), area);
+}
+
+fn draw_explanation(frame: &mut Frame<'_>, area: Rect, state: &TopState) {
+    let sentences = state.explained.get(state.selected).cloned().unwrap_or_default();
+    let lines: Vec<Line<'_>> = sentences.into_iter().map(Line::from).collect();
+    let paragraph =
+        Paragraph::new(lines).wrap(Wrap { trim: true }).block(Block::bordered().title(" why "));
+    frame.render_widget(paragraph, area);
+}
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;

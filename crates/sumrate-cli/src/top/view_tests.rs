@@ -1,0 +1,109 @@
+//! What the terminal shows, as reviewed snapshots.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::draw;
+use crate::status::StatusReport;
+use crate::top::{Key, TopState};
+
+fn report(second: u64) -> StatusReport {
+    let path = |name: &str, mbps: u64, change: serde_json::Value| {
+        let mut path = serde_json::json!({
+            "name": name, "local": null, "remote": null, "health": "active", "priority": "primary",
+            "direction": "just-in-time", "why_idle": "", "why": "commit-limit",
+            "waited_s": {"commit-limit": second}, "rate_mbps": mbps * 2, "rtt_ms": 4.25,
+            "min_rtt_ms": 4.0, "commit_bytes": 150_000, "commit_limit_bytes": 200_000,
+            "sent_bytes": second * mbps * 125_000, "redundant_bytes": 0,
+            "redundant": {"lost": 0, "suspect": 0, "overdue": 0, "idle": 0, "scheduled": 0},
+            "received_bytes": second * 1000, "duplicate_bytes": 0, "retransmitted_share": 0.0,
+            "subflows": 1, "suspected": 0
+        });
+        path.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        path
+    };
+    let standby = serde_json::json!({
+        "priority": "backup", "why": "standby", "sent_bytes": 0, "received_bytes": 0,
+        "commit_bytes": 0, "metered": true
+    });
+    let paths = [
+        path("wifi", 60 + second % 7, serde_json::json!({})),
+        path("wigig", 180, serde_json::json!({"health": "suspect", "why": "suspect"})),
+        path("lte", 0, standby),
+    ];
+    let delays = serde_json::json!({"p50": 0.6, "p99": 4.0, "max": 9.0});
+    serde_json::from_value(serde_json::json!({
+        "schema": "sumrate.status.v1", "version": "0.1.0", "role": "client", "pid": 4242,
+        "uptime_s": second as f64, "proxies": {"socks": "127.0.0.1:1080", "http": null},
+        "outage": null,
+        "sessions": [{
+            "id": "0123456789abcdef0123456789abcdef", "scheduler": "two-ended",
+            "sent_bytes": 2_000_000_000u64, "redundant_bytes": 1_000_000, "received_bytes": 50_000,
+            "duplicate_bytes": 0, "receive_memory_bytes": 0, "receive_buffer_peak_bytes": 0,
+            "streams_opened": [3, 0], "paths": paths,
+            "streams": [{
+                "id": 5, "class": "interactive", "written_bytes": 2_000_000_000u64,
+                "acknowledged_bytes": 1_990_000_000u64, "received_bytes": 50_000,
+                "receive_memory_bytes": 0, "receive_buffer_peak_bytes": 0,
+                "in_order_delay_ms": delays, "longest_stall_ms": 21.0, "open_windows": 2
+            }],
+            "windows": [{
+                "stream": 5, "sending": true, "from": 1_990_000_000u64, "to": 1_994_000_000u64,
+                "cells": "AA=AAAAAAAA...........................................BBBB==BBBB"
+            }, {
+                "stream": 7, "sending": false, "from": 0, "to": 64, "cells": "--==--=="
+            }]
+        }]
+    }))
+    .unwrap()
+}
+
+fn shown(state: &TopState, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, state)).unwrap();
+    terminal.backend().to_string()
+}
+
+fn state() -> TopState {
+    let mut state = TopState::default();
+    (1..=60).for_each(|second| state.update(report(second)));
+    state
+}
+
+#[test]
+fn paths_rates_and_windows() {
+    insta::assert_snapshot!(shown(&state(), 120, 30));
+}
+
+#[test]
+fn a_narrow_terminal_shows_what_matters() {
+    insta::assert_snapshot!(shown(&state(), 64, 22));
+}
+
+#[test]
+fn the_selected_path_is_explained() {
+    let mut state = state();
+    assert!(state.press(Key::Down) && state.press(Key::Down) && state.press(Key::Explain));
+    assert!(state.press(Key::Down), "there is none below the last");
+    insta::assert_snapshot!(shown(&state, 100, 24));
+    assert!(!state.press(Key::Quit));
+}
+
+#[test]
+fn a_pause_keeps_the_picture_and_an_error_is_shown() {
+    let mut state = state();
+    let before = shown(&state, 120, 30);
+    state.press(Key::Pause);
+    state.update(report(99));
+    assert_eq!(shown(&state, 120, 30).replace("   PAUSED", "         "), before);
+    state.error = Some("nothing answers".to_owned());
+    assert!(shown(&state, 120, 30).contains("nothing answers"));
+}
+
+#[test]
+fn any_size_can_be_drawn() {
+    for (width, height) in [(1, 1), (10, 3), (300, 100), (40, 8)] {
+        shown(&state(), width, height);
+        shown(&TopState::default(), width, height);
+    }
+}

@@ -1,0 +1,238 @@
+// The status page: asks once a second, keeps five minutes, draws. Text goes in as text only.
+"use strict";
+
+const KEEP_S = 300;
+const ASK_MS = 1000;
+const COLOURS = 7;
+const DASHES = ["", "8 4", "2 3", "10 3 2 3", "5 2", "1 5", "12 6"];
+const SVG = "http://www.w3.org/2000/svg";
+
+const byId = (id) => document.getElementById(id);
+const past = new Map(); // "session path" -> { place, points: [{ at, sent, received, rtt }] }
+let before = null;
+let measure = "received";
+
+/** The token of the printed URL; kept for reloads of this tab and taken out of the address. */
+function token() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) {
+    sessionStorage.setItem("token", given);
+    window.history.replaceState(null, "", location.pathname);
+  }
+  return sessionStorage.getItem("token") ?? "";
+}
+
+function element(name, text, classes) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  if (classes) made.className = classes;
+  return made;
+}
+
+function drawn(name, attributes, text) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function bytes(count) {
+  for (const [size, unit] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) {
+    if (count >= size) return `${(count / size).toFixed(1)} ${unit}`;
+  }
+  return `${count} B`;
+}
+
+const letter = (place) => String.fromCharCode(65 + (place % 26));
+
+function trouble(words) {
+  byId("trouble").textContent = words;
+  byId("trouble").hidden = !words;
+}
+
+async function ask() {
+  try {
+    const headers = { Authorization: `Bearer ${token()}` };
+    const answer = await fetch("api/status", { headers, cache: "no-store" });
+    if (answer.status === 401) {
+      trouble("This page needs the whole URL that sumrate printed, with its token.");
+    } else if (answer.ok) {
+      const report = await answer.json();
+      trouble(report.outage
+        ? `The server is not reached for ${report.outage.since_s.toFixed(0)} s: ${report.outage.last_error}`
+        : "");
+      show(report);
+    } else {
+      trouble(`sumrate answered with status ${answer.status}.`);
+    }
+  } catch {
+    trouble("No answer: sumrate has stopped, or cannot be reached.");
+  }
+}
+
+/** Rates since the report before, in Mbit/s. */
+function rates(session, path, elapsed) {
+  const earlier = before?.sessions.find((known) => known.id === session.id)
+    ?.paths.find((known) => known.name === path.name);
+  if (!earlier || elapsed <= 0) return { sent: null, received: null };
+  const mbps = (now, then) => Math.max(0, now - then) * 8e-6 / elapsed;
+  const sent = (of) => of.sent_bytes + of.redundant_bytes;
+  return {
+    sent: mbps(sent(path), sent(earlier)),
+    received: mbps(path.received_bytes, earlier.received_bytes),
+  };
+}
+
+function show(report) {
+  const elapsed = before ? report.uptime_s - before.uptime_s : 0;
+  byId("process").textContent =
+    `${report.role} ${report.version}, up for ${Math.round(report.uptime_s)} s, ` +
+    `${report.sessions.length} session${report.sessions.length === 1 ? "" : "s"}`;
+  const rows = [];
+  const streams = [];
+  const windows = [];
+  const alive = new Set();
+  for (const session of report.sessions) {
+    session.paths.forEach((path, place) => {
+      const key = `${session.id} ${path.name}`;
+      alive.add(key);
+      const rate = rates(session, path, elapsed);
+      remember(key, place, path, rate, report.uptime_s);
+      rows.push(pathRow(path, place, rate));
+    });
+    windows.push(...session.windows.map(windowLine));
+    streams.push(...session.streams);
+  }
+  for (const key of past.keys()) if (!alive.has(key)) past.delete(key);
+  byId("paths").replaceChildren(...rows);
+  byId("windows").replaceChildren(...(windows.length ? windows : [element("p", "nothing is on its way", "note")]));
+  streams.sort((a, b) => b.written_bytes + b.received_bytes - a.written_bytes - a.received_bytes);
+  byId("streams").replaceChildren(...streams.slice(0, 20).map(streamRow));
+  before = report;
+  drawChart(report.uptime_s);
+}
+
+function remember(key, place, path, rate, at) {
+  if (!past.has(key)) past.set(key, { name: path.name, place, points: [] });
+  const { points } = past.get(key);
+  if (points.length && at < points[points.length - 1].at) points.length = 0; // it was restarted
+  points.push({ at, sent: rate.sent, received: rate.received, rtt: path.rtt_ms });
+  while (points[0].at < at - KEEP_S) points.shift();
+}
+
+function pathRow(path, place, rate) {
+  const row = element("tr");
+  const name = element("th", undefined);
+  name.scope = "row";
+  name.append(element("span", letter(place), `mark path-${place % COLOURS}`), path.name);
+  const number = (value) => element("td", value === null ? "-" : value.toFixed(1), "number");
+  const commit = element("td");
+  const meter = element("meter", `${path.commit_bytes} of ${path.commit_limit_bytes} bytes`);
+  meter.max = Math.max(1, path.commit_limit_bytes);
+  meter.value = path.commit_bytes;
+  meter.title = meter.textContent;
+  commit.append(meter);
+  const quota = path.quota
+    ? `; ${bytes(path.quota.used_bytes)}${path.quota.limit_bytes ? ` of ${bytes(path.quota.limit_bytes)}` : ""} used in ${path.quota.month}`
+    : "";
+  const rtt = element("td", `${path.rtt_ms.toFixed(1)} ms`, "number");
+  row.append(name, element("td", path.health, path.health === "active" ? "" : "bad"),
+    element("td", path.priority), number(rate.sent), number(rate.received),
+    number(path.rate_mbps), rtt, commit, element("td", path.why_idle + quota, "words"));
+  return row;
+}
+
+function windowLine(window) {
+  const what = window.sending ? "sending" : "receiving";
+  const line = element("p", undefined, "window");
+  line.append(element("span", `stream ${window.stream}, ${what} ${bytes(window.to - window.from)} `),
+    element("br"));
+  for (const cell of window.cells) {
+    const place = cell.charCodeAt(0) - 65;
+    const carried = place >= 0 && place < 26;
+    const shown = cell === "." ? "·" : cell;
+    line.append(element("span", shown, carried ? `cell carried path-${place % COLOURS}` : "cell"));
+  }
+  return line;
+}
+
+function streamRow(stream) {
+  const delay = stream.in_order_delay_ms;
+  const row = element("tr");
+  row.append(element("td", stream.id, "number"), element("td", stream.class),
+    element("td", bytes(stream.written_bytes), "number"),
+    element("td", bytes(stream.received_bytes), "number"),
+    element("td", `${delay.p50.toFixed(1)} / ${delay.p99.toFixed(1)} ms`, "number"),
+    element("td", `${stream.longest_stall_ms.toFixed(0)} ms`, "number"));
+  return row;
+}
+
+/** The next of 1, 2, 5, 10, ... */
+function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-3)));
+  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);
+}
+
+function drawChart(now) {
+  const chart = byId("chart");
+  const { width, height } = chart.getBoundingClientRect();
+  const [left, right, top, bottom] = [52, 74, 12, 24];
+  const lines = [...past.values()];
+  const values = lines.flatMap((line) => line.points.map((point) => point[measure]))
+    .filter((value) => value !== null);
+  const most = roundUp(Math.max(...values, 1));
+  const first = Math.min(now, ...lines.flatMap((line) => line.points.slice(0, 1).map((p) => p.at)));
+  const span = Math.min(KEEP_S, Math.max(30, now - first));
+  const x = (at) => left + (width - left - right) * (1 - (now - at) / span);
+  const y = (value) => top + (height - top - bottom) * (1 - value / most);
+  const parts = [];
+  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+    const at = y(most * share);
+    parts.push(drawn("line", { class: "axis", x1: left, x2: width - right, y1: at, y2: at }),
+      drawn("text", { x: left - 6, y: at + 4, "text-anchor": "end" }, +(most * share).toPrecision(3)));
+  }
+  for (const share of [0, 0.5, 1]) {
+    const anchor = ["start", "middle", "end"][share * 2];
+    const words = share === 1 ? "now" : `-${Math.round(span * (1 - share))} s`;
+    parts.push(drawn("text", { x: x(now - span * (1 - share)), y: height - 6, "text-anchor": anchor }, words));
+  }
+  const labels = [];
+  for (const line of lines) {
+    const shown = line.points.filter((point) => point[measure] !== null && point.at >= now - span);
+    if (!shown.length) continue;
+    const points = shown.map((p) => `${x(p.at).toFixed(1)},${y(p[measure]).toFixed(1)}`).join(" ");
+    const colour = line.place % COLOURS;
+    parts.push(drawn("polyline", { class: `line-${colour}`, points, "stroke-dasharray": DASHES[colour] }));
+    labels.push({ colour, name: `${letter(line.place)} ${line.name}`, y: y(shown[shown.length - 1][measure]) });
+  }
+  // Labels that would lie on each other are moved apart.
+  labels.sort((a, b) => a.y - b.y);
+  labels.forEach((label, index) => {
+    if (index) label.y = Math.max(label.y, labels[index - 1].y + 14);
+  });
+  const over = labels.length ? Math.max(0, labels[labels.length - 1].y - (height - bottom)) : 0;
+  for (const label of labels) {
+    parts.push(drawn("text", { class: `name text-${label.colour}`, x: width - right + 6, y: label.y - over + 4 },
+      label.name.slice(0, 11)));
+  }
+  chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  chart.replaceChildren(...parts);
+  byId("chart-words").textContent = lines.map((line) => words(line)).join(" ");
+}
+
+/** What a line shows, for those who do not see it. */
+function words(line) {
+  const values = line.points.map((point) => point[measure]).filter((value) => value !== null);
+  if (!values.length) return `${line.name}: nothing yet.`;
+  const unit = measure === "rtt" ? "ms" : "Mbit/s";
+  const [last, least, most] = [values[values.length - 1], Math.min(...values), Math.max(...values)];
+  return `${line.name}: ${last.toFixed(1)} ${unit} now, ${least.toFixed(1)} to ${most.toFixed(1)}.`;
+}
+
+byId("measures").addEventListener("change", (event) => {
+  measure = event.target.value;
+  if (before) drawChart(before.uptime_s);
+});
+window.addEventListener("resize", () => { if (before) drawChart(before.uptime_s); });
+ask();
+setInterval(() => { if (!document.hidden) ask(); }, ASK_MS);

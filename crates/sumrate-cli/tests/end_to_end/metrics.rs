@@ -1,0 +1,89 @@
+//! The metrics over HTTP.
+
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+use crate::harness::{Server, curl, run, stderr};
+
+fn url(event: &Value) -> String {
+    event["metrics"].as_str().unwrap().to_owned()
+}
+
+fn fetch(url: &str) -> String {
+    let output = curl(&["--fail", url]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The value of the only sample that begins so.
+fn value(exposition: &str, begin: &str) -> f64 {
+    let found: Vec<&str> = exposition.lines().filter(|line| line.starts_with(begin)).collect();
+    assert_eq!(found.len(), 1, "{begin}: {found:?}");
+    found[0].rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn both_ends_tell_prometheus_what_they_do_and_no_secret() {
+    let server = Server::start(&["--metrics", "0", "--allow", "127.0.0.0/8"]);
+    let web = crate::web::start("127.0.0.1");
+    let client = server.client(&["--path", "radio=127.0.0.1", "--metrics", "127.0.0.1:0"]);
+    let page = client.curl_socks(&[&format!("http://{web}/1000")]);
+    assert!(page.status.success(), "{}", stderr(&page));
+    let here = fetch(&url(&client.daemon.first));
+    let there = fetch(&url(&server.daemon.first));
+    let whole = client.daemon.first["session"].as_str().unwrap();
+    let session = &whole[..8];
+    let labels = format!("{{session=\"{session}\",path=\"radio\"}}");
+    let received = format!("sumrate_path_received_bytes_total{labels}");
+    assert!(value(&here, &received) > 0.0);
+    assert!(value(&there, &format!("sumrate_path_sent_bytes_total{labels}")) > 0.0);
+    assert!(value(&here, &format!("sumrate_path_rtt_seconds{labels}")) < 60.0);
+    let active =
+        format!("sumrate_path_health{{session=\"{session}\",path=\"radio\",health=\"active\"}}");
+    assert_eq!(value(&here, &active).to_bits(), 1f64.to_bits());
+    let link = server.link();
+    let secret = link.split("c=").nth(1).unwrap();
+    for exposition in [&here, &there] {
+        assert!(
+            exposition.lines().all(|line| line.starts_with("# ") || line.starts_with("sumrate_"))
+        );
+        for word in [secret, "sumrate://", "127.0.0.1", whole, "password", "token"] {
+            assert!(!exposition.contains(word), "{word} in {exposition}");
+        }
+        let names: Vec<&str> =
+            exposition.lines().filter_map(|l| l.strip_prefix("# TYPE ")).collect();
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len(), "a family twice");
+    }
+}
+
+#[test]
+fn metrics_stay_on_this_machine_and_answer_to_their_address_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["serve", "--json", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0"];
+    let refused = run(directory.path(), &arguments);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--metrics-open"), "{}", stderr(&refused));
+    let server = Server::start(&["--metrics", "0"]);
+    let address = url(&server.daemon.first).replace("http://", "").replace("/metrics", "");
+    let answer = |request: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer.lines().next().unwrap_or_default().to_owned()
+    };
+    let ask = |method: &str, path: &str, host: &str| {
+        answer(&format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
+    };
+    assert!(ask("GET", "/metrics", &address).contains(" 200 "));
+    assert!(ask("GET", "/metrics", "rebound.example").contains(" 421 "));
+    assert!(ask("POST", "/metrics", &address).contains(" 405 "));
+    assert!(ask("GET", "/", &address).contains(" 404 "));
+    assert!(
+        answer(&format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20))).contains(" 4")
+    );
+    assert!(ask("GET", "/metrics", &address).contains(" 200 "), "it goes on");
+}

@@ -1,0 +1,169 @@
+//! How paths are used, changed at run time, explained, and stopped by a quota.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::harness::{Client, PATIENCE, Server, json, run, stderr};
+use crate::schemas::conforms;
+
+/// Two paths over loopback addresses.
+const PATHS: [&str; 4] = ["--path", "wifi=127.0.0.1", "--path", "lte=127.0.0.2"];
+
+fn ask(server: &Server, client: &Client, arguments: &[&str]) -> Output {
+    let socket = client.status_socket();
+    run(server.runtime(), &[arguments, &["--socket", socket.to_str().unwrap()]].concat())
+}
+
+fn answer(server: &Server, client: &Client, arguments: &[&str]) -> Value {
+    let output = ask(server, client, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    json(&output)
+}
+
+/// The path of this name in a list of paths.
+fn named<'a>(paths: &'a Value, name: &str) -> &'a Value {
+    paths.as_array().unwrap().iter().find(|path| path["name"] == name).unwrap()
+}
+
+/// Asks until the answer is right.
+fn until(what: &str, mut ask: impl FnMut() -> Value, right: impl Fn(&Value) -> bool) -> Value {
+    let begun = std::time::Instant::now();
+    loop {
+        let found = ask();
+        if right(&found) {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{what}: {found:#}");
+    }
+}
+
+fn server_path(server: &Server, name: &str) -> Value {
+    let socket = server.daemon.first["status_socket"].as_str().unwrap();
+    let status = json(&run(server.runtime(), &["status", "--json", "--socket", socket]));
+    let paths = &status["sessions"][0]["paths"];
+    let found = paths.as_array().and_then(|paths| paths.iter().find(|path| path["name"] == name));
+    found.cloned().unwrap_or(Value::Null)
+}
+
+#[test]
+fn a_running_client_uses_a_path_otherwise_and_the_server_knows() {
+    let server = Server::start(&[]);
+    let client = server.client(&[&PATHS[..], &["--policy", "wifi=weight=2"]].concat());
+    until(
+        "both paths",
+        || answer(&server, &client, &["path", "list", "--json"]),
+        |list| {
+            list["paths"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|path| path["health"] == "active")
+                .count()
+                == 2
+        },
+    );
+    let set = ["path", "set", "lte", "--tier", "2", "--weight", "3", "--rate", "20M", "--metered"];
+    let list = answer(&server, &client, &[&set[..], &["--json"]].concat());
+    conforms("path", &list);
+    let lte = named(&list["paths"], "lte");
+    assert_eq!((&lte["priority"], &lte["weight"]), (&"backup2".into(), &3.into()));
+    assert_eq!((&lte["rate_cap_mbps"], &lte["metered"]), (&20.0.into(), &true.into()));
+    assert_eq!(named(&list["paths"], "wifi")["weight"], 2);
+    let told = until("the server", || server_path(&server, "lte"), |path| path["weight"] == 3);
+    assert_eq!((&told["priority"], &told["rate_cap_mbps"]), (&"backup2".into(), &20.0.into()));
+    let explained = answer(&server, &client, &["explain", "lte", "--json", "--watch", "0.1"]);
+    conforms("explain", &explained);
+    let words = explained["paths"][0]["sentences"].to_string();
+    assert!(words.contains("stands by (backup2) because wifi (primary) is active"), "{words}");
+    let text =
+        String::from_utf8(ask(&server, &client, &["explain", "--watch", "0"]).stdout).unwrap();
+    assert!(text.contains("lte carries nothing") && text.contains("\n  It stands by"), "{text}");
+    let back =
+        ["path", "set", "lte", "--priority", "primary", "--weight", "none", "--rate", "none"];
+    answer(&server, &client, &[&back[..], &["--metered=false", "--json"]].concat());
+    until("the server again", || server_path(&server, "lte"), |path| path["weight"].is_null());
+    let table = String::from_utf8(ask(&server, &client, &["path", "list"]).stdout).unwrap();
+    assert!(table.starts_with("path") && table.lines().count() == 3, "{table}");
+}
+
+#[test]
+fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
+    let server = Server::start(&[]);
+    let client = server.client(&PATHS);
+    for (arguments, code, words) in [
+        (&["path", "set", "sat", "--weight", "3"][..], 1, "there is no path sat; the paths are"),
+        (&["path", "set", "lte"][..], 2, "required"),
+        (&["path", "set", "lte", "--weight", "101"][..], 2, "1 to 100"),
+        (&["path", "set", "lte", "--rate", "fast"][..], 2, "500k, 20M"),
+        (&["path", "set", "lte", "--tier", "10"][..], 2, "backup2 to backup9"),
+        (&["explain", "sat"][..], 2, "there is no path sat"),
+    ] {
+        let output = ask(&server, &client, arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
+    }
+    let serving = server.daemon.first["status_socket"].as_str().unwrap();
+    let set = ["path", "set", "lte", "--weight", "3", "--socket", serving];
+    let refused = run(server.runtime(), &set);
+    assert!(stderr(&refused).contains("only a running `sumrate up` does"), "{}", stderr(&refused));
+    let link = server.link();
+    for (policy, words) in [("sat=backup", "there is no path sat"), ("lte=fast", "no setting")] {
+        let up = [&["up", link.as_str(), "--socks", "127.0.0.1:0", "--policy", policy], &PATHS[..]]
+            .concat();
+        let output = run(server.runtime(), &up);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_path_out_of_quota_is_idle_until_there_is_more_and_after_a_restart() {
+    let server = Server::start(&["--allow", "127.0.0.0/8"]);
+    let web = crate::web::start("127.0.0.1");
+    let state = server.runtime().join("client-state");
+    let with = ["--policy", "lte=quota=300k,metered", "--state", state.to_str().unwrap()];
+    let client = server.client(&[&PATHS[..], &with].concat());
+    let list = |client: &Client| answer(&server, client, &["path", "list", "--json"]);
+    let why = |list: &Value| named(&list["paths"], "lte")["why"].clone();
+    let begun = std::time::Instant::now();
+    while why(&list(&client)) != "quota" {
+        assert!(begun.elapsed() < PATIENCE, "{:#}", list(&client));
+        let fetched = client.curl_socks(&["-o", "/dev/null", &format!("http://{web}/4000000")]);
+        assert!(fetched.status.success(), "{}", stderr(&fetched));
+    }
+    let spent = list(&client);
+    conforms("path", &spent);
+    assert_eq!(named(&spent["paths"], "lte")["health"], "dead", "nothing uses it");
+    let explained = answer(&server, &client, &["explain", "lte", "--json", "--watch", "0"]);
+    let words = explained["paths"][0]["sentences"].to_string();
+    assert!(words.contains("Its quota for") && words.contains("is used up"), "{words}");
+    // What was used is kept, and counts for the next process.
+    client.daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    client.daemon.wait_for("stopped");
+    assert!(state.join("path-usage.json").exists());
+    let again = server.client(&[&PATHS[..], &with].concat());
+    let still = list(&again);
+    let names = still["paths"].as_array().unwrap().iter().filter(|path| path["health"] == "active");
+    assert_eq!(names.map(|path| path["name"].as_str().unwrap()).collect::<Vec<_>>(), ["wifi"]);
+    let more = ["path", "set", "lte", "--quota", "10G", "--json"];
+    let raised = answer(&server, &again, &more);
+    assert!(named(&raised["paths"], "lte")["quota"]["used_bytes"].as_u64().unwrap() >= 300_000);
+    until("it is back", || list(&again), |list| named(&list["paths"], "lte")["health"] == "active");
+}
+
+#[test]
+fn a_disk_that_takes_no_account_stops_nothing() {
+    let server = Server::start(&["--allow", "127.0.0.0/8"]);
+    let web = crate::web::start("127.0.0.1");
+    let state = server.runtime().join("client-state");
+    std::fs::create_dir(&state).unwrap();
+    let with = ["--policy", "lte=metered", "--state", state.to_str().unwrap()];
+    let client = server.client(&[&PATHS[..], &with].concat());
+    // In the way of the file: refused as on a full disk, by root's processes too.
+    std::fs::create_dir(state.join("path-usage.json")).unwrap();
+    let fetched = client.curl_socks(&["-o", "/dev/null", &format!("http://{web}/1000000")]);
+    assert!(fetched.status.success(), "{}", stderr(&fetched));
+    client.daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    client.daemon.wait_for("stopped");
+}

@@ -1,0 +1,1 @@
+"""What a running Sumrate shows: metrics, the status page, the event log."""

@@ -1,0 +1,73 @@
+// Opens the status page in a real Chromium, uses it by keyboard, and takes pictures of it.
+//
+// node status_page.mjs PLAYWRIGHT_CORE CHROMIUM URL FOLDER
+// Prints what it found as JSON; pictures go into FOLDER.
+
+import { createRequire } from "node:module";
+import path from "node:path";
+
+const [, , library, chromiumPath, url, folder] = process.argv;
+const { chromium } = createRequire(import.meta.url)(library);
+
+const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
+const found = { complaints: [], requests: [], pictures: [] };
+
+async function open(settings, address = url) {
+  const context = await browser.newContext(settings);
+  const page = await context.newPage();
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) found.complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => found.complaints.push(String(error)));
+  page.on("request", (request) => found.requests.push(request.url()));
+  await page.goto(address);
+  return page;
+}
+
+async function picture(page, name) {
+  const file = path.join(folder, `${name}.png`);
+  await page.screenshot({ path: file, fullPage: true });
+  found.pictures.push(file);
+}
+
+// Until both paths have a line of several points.
+const drawn = (page) => page.waitForFunction(() => {
+  const lines = [...document.querySelectorAll("#chart polyline")];
+  return lines.length === 2 && lines.every((line) => line.points.numberOfItems > 12);
+}, null, { timeout: 60000 });
+
+try {
+  const wide = await open({ viewport: { width: 1200, height: 900 }, colorScheme: "light" });
+  await drawn(wide);
+  found.address = wide.url();
+  found.paths = await wide.locator("#paths th").allInnerTexts();
+  found.words = await wide.locator("#chart-words").innerText();
+  found.cells = await wide.locator(".window .cell").count();
+  found.streams = await wide.locator("#streams tr").count();
+  await picture(wide, "light");
+  // By keyboard alone: to the choice of what is drawn, and to the RTT.
+  for (let presses = 0; presses < 10; presses += 1) {
+    await wide.keyboard.press("Tab");
+    if (await wide.evaluate(() => document.activeElement?.name === "measure")) break;
+  }
+  await wide.keyboard.press("ArrowLeft");
+  found.rtt_words = await wide.locator("#chart-words").innerText();
+  await wide.reload();
+  await drawn(wide);
+  found.trouble_after_reload = await wide.locator("#trouble").isVisible();
+  const dark = await open({ viewport: { width: 1200, height: 900 }, colorScheme: "dark" });
+  await drawn(dark);
+  await picture(dark, "dark");
+  const phone = await open({ viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 });
+  await drawn(phone);
+  found.phone_width = await phone.evaluate(() => document.scrollingElement.scrollWidth);
+  await picture(phone, "phone");
+  found.complaints_with_token = found.complaints.splice(0);
+  const stranger = await open({}, `${new URL(url).origin}/#token=wrong`);
+  await stranger.waitForSelector("#trouble:not([hidden])");
+  found.stranger = await stranger.locator("#trouble").innerText();
+  found.stranger_paths = await stranger.locator("#paths tr").count();
+} finally {
+  await browser.close();
+}
+console.log(JSON.stringify(found));

@@ -1,0 +1,67 @@
+"""The status page in a real Chromium: live charts, keyboard, phone; no stranger sees it."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.watch.running import PATIENCE_S, needs_sumrate, running
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DRIVER = Path(__file__).with_name("status_page.mjs")
+PLAYWRIGHT = Path(
+    os.environ.get("PLAYWRIGHT_CORE")
+    or REPOSITORY / "python/sumrate/qoe/browser/node_modules/playwright-core"
+)
+"""Folder of the npm package playwright-core."""
+
+pytestmark = [
+    pytest.mark.system,
+    needs_sumrate,
+    pytest.mark.skipif(not PLAYWRIGHT.exists(), reason="playwright-core is not installed (npm)"),
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed"),
+]
+
+
+def test_the_page_shows_what_happens_and_only_to_its_owner(tmp_path: Path) -> None:
+    pictures = Path(os.environ.get("SUMRATE_PICTURES") or tmp_path)
+    paths = [
+        *("--path", "wifi=127.0.0.1", "--path", "lte=127.0.0.2"),
+        *("--policy", "wifi=rate=40M", "--policy", "lte=rate=15M,metered"),
+    ]
+    with running(tmp_path, serve=[], up=[*paths, "--web", "0"]) as both:
+        url = both.client["web"]
+        download = both.fetch(1 << 34)
+        try:
+            driven = subprocess.run(
+                [
+                    *("node", str(DRIVER), str(PLAYWRIGHT), shutil.which("chromium") or ""),
+                    *(url, str(pictures)),
+                ],
+                capture_output=True,
+                text=True,
+                timeout=3 * PATIENCE_S,
+                check=False,
+            )
+        finally:
+            download.kill()
+            download.wait()
+    assert driven.returncode == 0, driven.stderr
+    found = json.loads(driven.stdout)
+    origin, token = url.split("/#token=")
+    assert found["address"] == f"{origin}/", "the token is not left in the address"
+    assert not any(token in request for request in found["requests"]), "nor sent in one"
+    assert all(request.startswith((origin, "data:")) for request in found["requests"])
+    assert found["complaints_with_token"] == []
+    assert [name.replace("\n", "") for name in found["paths"]] == ["Awifi", "Blte"]
+    assert "Mbit/s now" in found["words"]
+    assert "ms now" in found["rtt_words"], "the keyboard reaches the choice"
+    assert not found["trouble_after_reload"]
+    assert found["streams"] == 1
+    assert found["phone_width"] <= 390
+    assert "token" in found["stranger"]
+    assert found["stranger_paths"] == 0
+    assert len(found["pictures"]) == 3
