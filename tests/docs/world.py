@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,6 +57,8 @@ class World:
     folder: Path
     """Of all machines: commands run in it."""
     machines: Mapping[str, Host] = field(default_factory=dict)
+    defaults: tuple[tuple[str, ...], ...] = ()
+    """The laptop's default routes, which go with an interface that is taken down."""
     join_link: str = ""
     """What the last `sumrate serve` or `credential add` printed."""
 
@@ -119,6 +121,7 @@ class World:
             raise AssertionError(f"still runs after {late.timeout:.0f} s:\n{text}") from late
         assert done.returncode == 0, f"exit status {done.returncode} of\n{text}\n{done.stdout}"
         self.learn(done.stdout)
+        self.manage_network()
         return done.stdout
 
     def start(self, host: str, text: str, says: str, log: Path) -> Process:
@@ -132,6 +135,12 @@ class World:
             raise
         self.learn(log.read_text(errors="replace"))
         return process
+
+    def manage_network(self) -> None:
+        """Gives the laptop's interfaces that are up their default routes, as a manager does."""
+        for route in self.defaults:
+            with suppress(RuntimeError):  # the interface is down
+                self.machines["laptop"].run(["ip", "route", "replace", "default", *route])
 
     def learn(self, output: str) -> None:
         """Keeps the join link that was printed."""
@@ -171,19 +180,24 @@ def world(folder: Path, page: str) -> Iterator[World]:
         for host in others.values():
             stack.callback(host.delete)
         machines = {"laptop": built.client, "server": built.server, **others}
-        _routes(machines, links)
+        _routes(machines)
         _names(folder)
         stack.enter_context(_example_org(others["internet"], folder))
-        yield World(folder, machines)
+        made = World(folder, machines, defaults=tuple(_defaults(links)))
+        made.manage_network()
+        yield made
 
 
-def _routes(machines: Mapping[str, Host], links: tuple[Link, ...]) -> None:
+def _defaults(links: tuple[Link, ...]) -> Iterator[tuple[str, ...]]:
+    """A default route for each interface, the first one preferred."""
+    for metric, link in enumerate(links, start=100):
+        yield "via", link.server_ip, "dev", link.interface, "metric", str(metric)
+
+
+def _routes(machines: Mapping[str, Host]) -> None:
     laptop, desk = machines["laptop"], machines["desk"]
     server, internet = machines["server"], machines["internet"]
     server.run(["ip", "address", "add", f"{SERVER_IP}/32", "dev", "lo"])
-    for metric, link in enumerate(links, start=100):
-        via = ["via", link.server_ip, "dev", link.interface, "metric", str(metric)]
-        laptop.run(["ip", "route", "add", "default", *via])
     _join(laptop, f"{LAPTOP_LAN_IP}/24", desk, "192.168.1.3/24", "lan0")
     _join(server, "100.64.0.1/30", internet, "100.64.0.2/30", "up0")
     internet.run(["ip", "address", "add", f"{EXAMPLE_IP}/32", "dev", "lo"])
@@ -212,7 +226,7 @@ def _example_org(host: Host, folder: Path) -> Iterator[None]:
     www = folder / "www"
     www.mkdir()
     (www / "index.html").write_text("<h1>Example Domain</h1>\n")
-    (www / "large.iso").write_bytes(bytes(range(256)) * (16 << 12))
+    (www / "large.iso").write_bytes(bytes(range(256)) * (64 << 12))
     names = ["-subj", "/CN=example.org", "-addext", "subjectAltName=DNS:example.org"]
     key = ["-keyout", str(www / "site.key"), "-out", str(www / "site.crt")]
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
