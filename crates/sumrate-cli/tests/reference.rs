@@ -13,7 +13,8 @@ const HEAD: &str = "\
 
 <!-- Written by `make reference` from the commands' own declaration; a test keeps it in step. -->
 
-Every command has `--help`. `-v` says more on stderr, `-vv` still more; `SUMRATE_LOG` sets it finer.
+Every command has `--help`. `-v` (`--verbose`) says more on stderr, `-vv` still more; `SUMRATE_LOG`
+sets it finer.
 The JSON that `--json` prints is described in [JSON of the commands](json.md).
 ";
 
@@ -68,7 +69,7 @@ fn describe(command: &mut Command, path: &str, out: &mut String) {
     }
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").trim();
-    let _ = write!(out, "\n```text\n{usage}\n```\n");
+    let _ = write!(out, "\n`{usage}`\n");
     let shown = |argument: &&Arg| {
         !argument.is_hide_set()
             && !matches!(argument.get_id().as_str(), "help" | "version" | "verbose")
