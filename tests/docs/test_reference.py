@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 import reference
+from sumrate.lab.cli import command_line
 from sumrate.lab.experiment import model
 
 
@@ -39,7 +40,7 @@ def test_every_key_of_an_experiment_is_there(repository: Path) -> None:
 
 def test_every_command_of_the_lab_is_there(repository: Path) -> None:
     page = (repository / "docs/reference/lab.md").read_text(encoding="utf-8")
-    for name, command in reference.subcommands(reference.command_line()).items():
+    for name, command in reference.subcommands(command_line()).items():
         below = reference.subcommands(command) or {"": command}
         for inner in below:
             assert f"## `{f'sumrate-lab {name} {inner}'.strip()}`\n" in page
