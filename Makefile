@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build demo bench bench-core tournament peers test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
+.PHONY: help build docs reference demo bench bench-core tournament peers test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -93,6 +93,16 @@ lint: $(VENV)/installed ## Check format, lints (warnings are errors), types, lay
 	$(VENV)/bin/mypy
 	$(PYTHON) tools/check_layering.py
 	$(VENV)/bin/python tools/check_licences.py
+
+docs: $(VENV)/installed ## Build the documentation site, with the Rust API: out/site/index.html
+	tools/prerequisites.sh build
+	cargo doc --quiet --locked --no-deps -p fbdt -p fbdt-proto
+	SUMRATE_RUSTDOC="$${CARGO_TARGET_DIR:-target}/doc" $(VENV)/bin/mkdocs build --strict
+
+reference: $(VENV)/installed ## Write the pages of docs/reference from the code, and the table of features
+	UPDATE_DOCS=1 cargo test --quiet --locked -p sumrate-cli --test reference
+	$(VENV)/bin/python tools/reference.py
+	$(VENV)/bin/python tools/features.py
 
 format: $(VENV)/installed ## Format Rust and Python
 	cargo fmt --all

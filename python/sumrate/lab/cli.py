@@ -10,8 +10,8 @@ from sumrate.lab import demo
 from sumrate.lab.faults import commands as faults
 
 
-def main() -> int:
-    """Parses the command line and runs one experiment; returns the exit status."""
+def command_line() -> argparse.ArgumentParser:
+    """Every command and flag, as far as the packages that they need are installed."""
     parser = argparse.ArgumentParser(prog="sumrate-lab", description=__doc__)
     parser.add_argument("--version", action="version", version=f"sumrate-lab {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -25,7 +25,12 @@ def main() -> int:
     sub.set_defaults(run=demo.run)
     faults.add_commands(commands)
     _add_optional(parser, commands)
-    args = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    """Parses the command line and runs one experiment; returns the exit status."""
+    args = command_line().parse_args()
     try:
         status: int = args.run(args)
         sys.stdout.flush()
