@@ -10,6 +10,7 @@ from sumrate.lab.experiment.methods import Traffic
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import next_traces
 from sumrate.lab.links import Emulator
+from sumrate.lab.priority import raise_threads
 from sumrate.lab.programs import MissingProgramError, require
 from sumrate.lab.scene import Scene
 from sumrate.qoe import browser_process
@@ -54,6 +55,15 @@ def needed(programs: Sequence[str]) -> None:
 def shared_folder(built: Scene, name: str) -> Path:
     """A folder that all runs of an experiment have in common."""
     return built.folder.parent / name
+
+
+def raise_emulator(run: Run, built: Scene) -> None:
+    """Keeps the programs under test from holding up the links, and notes whether that is granted.
+
+    For slow links only: at their rates the emulator needs next to nothing of a processor.
+    """
+    if isinstance(built.emulator, Emulator):
+        run.detail["emulator_real_time"] = raise_threads(built.emulator.process.pid)
 
 
 def renewing(run: Run, built: Scene, traffic: Traffic) -> Renew:
@@ -102,6 +112,7 @@ def pages(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         executable = browser_process.check()
     except MissingProgramError as error:
         raise Unavailable(str(error)) from error
+    raise_emulator(run, built)
     root, keys = page_loads.content(setting, shared_folder(built, "pages"))
     with ExitStack() as stack:
         carriage = stack.enter_context(carried(scheme, built, page_loads.PORTS))
@@ -121,6 +132,7 @@ def daily(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     setting = traffic.experiment.daily
     assert setting is not None  # noqa: S101 (the file was checked)
     needed(daily_programs.PROGRAMS)
+    raise_emulator(run, built)
     offered = daily_programs.content(setting, shared_folder(built, "daily"))
     with ExitStack() as stack:
         carriage = stack.enter_context(carried(scheme, built, daily_programs.PORTS))
