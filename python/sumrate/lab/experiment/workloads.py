@@ -60,7 +60,7 @@ def shared_folder(built: Scene, name: str) -> Path:
 def raise_emulator(run: Run, built: Scene) -> None:
     """Keeps the programs under test from holding up the links, and notes whether that is granted.
 
-    For slow links only: at their rates the emulator needs next to nothing of a processor.
+    For pages and daily programs, whose bytes are few: the emulator takes little of a processor.
     """
     if isinstance(built.emulator, Emulator):
         run.detail["emulator_real_time"] = raise_threads(built.emulator.process.pid)

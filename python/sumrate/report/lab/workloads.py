@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sumrate.report.lab.canvas import LETTER_IN, WIDTH_IN, cut, drawing, inches, new_figure
 from sumrate.report.lab.palette import INK, Style
@@ -96,7 +97,17 @@ def _durations(
             spreads = [summary.spread(c.metric, setting, scheme.name) for c in categories]
             _points(axes, spreads, looks[scheme.name], dodge)
         axes.set_yscale("log")
-        axes.set_ylabel("ms")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.annotate(
+            "ms",
+            (0, 1),
+            xycoords="axes fraction",
+            xytext=(-4, 6),
+            textcoords="offset points",
+            ha="right",
+        )
         axes.grid(visible=True, axis="y")
         axes.set_xlim(-0.5, len(categories) - 0.5)
         last = place + 1 == len(settings)
@@ -199,12 +210,18 @@ def _split(
             left = LEFT_IN + place * (width + 0.2)
             axes = inches(figure, left, row * height + TITLE_IN, width, PANEL_IN * 0.7)
             _histogram(axes, values[setting, scheme.name], looks[scheme.name])
-            title = f"{summary.condition_title(setting)}: {scheme.title}"
-            axes.set_title(cut(title, width, bold=True), loc="left")
+            axes.annotate(
+                cut(scheme.title, width - 0.2),
+                (0.97, 0.95),
+                xycoords="axes fraction",
+                ha="right",
+                va="top",
+            )
             if place:
                 axes.set_yticklabels([])
             else:
                 axes.set_ylabel("% of downloads")
+                axes.set_title(summary.condition_title(setting), loc="left")
             if row + 1 < len(drawn):
                 axes.set_xticklabels([])
             else:
@@ -226,5 +243,5 @@ def _histogram(axes: Axes, shares: Sequence[float], look: Style) -> None:
             linewidth=0.6,
         )
     axes.set(xlim=(0, 100), ylim=(0, 100))
-    axes.set_xticks([0, 24, 48, 72, 84, 100])
+    axes.set_xticks([0, 24, 48, 72, 100])
     axes.grid(visible=True, axis="y")
