@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build docs reference demo bench bench-core tournament peers test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
+.PHONY: help build docs reference demo bench bench-core tournament peers browser test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -47,6 +47,10 @@ tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, si
 peers: ## Install the transports that the lab compares with (aggligator, TQUIC) into target/peers
 	tools/prerequisites.sh peers
 	tools/peers.sh $(PEERS)
+
+browser: ## Install what drives Chromium for page loads (playwright-core) into python/sumrate/qoe/browser
+	tools/prerequisites.sh browser
+	npm ci --prefix python/sumrate/qoe/browser
 
 test: test-rust test-python ## Run every test
 

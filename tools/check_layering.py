@@ -7,7 +7,8 @@
    compiler's proof; tests/layering shows that a planted `std::time::Instant::now()` does not build.
 3. Modules of `fbdt-proto`: `crate::X` is allowed only for X below the module it stands in.
 4. Python: only `sumrate.report` imports a plotting library, it imports nothing of the lab, and only
-   `sumrate.lab.namespaces` reaches for system calls (ctypes).
+   `sumrate.lab.namespaces` reaches for system calls (ctypes). Workloads (`sumrate.qoe`) stand below
+   experiments and import nothing of them.
 
 Run: python3 tools/check_layering.py [REPOSITORY]
 """
@@ -67,6 +68,14 @@ earlier ones."""
 
 PLOTTING = {"matplotlib", "plotly", "seaborn", "bokeh", "altair", "pygal", "vega"}
 SYSTEM_CALLS = {"ctypes", "cffi"}
+ABOVE = {
+    "report": {"sumrate.lab": "reports read results, not the lab"},
+    "qoe": {
+        "sumrate.lab.experiment": "workloads stand below experiments",
+        "sumrate.report": "workloads stand below reports",
+    },
+}
+"""What the Python packages must not import, and why."""
 
 
 def dependencies(manifest: dict[str, Any], shared: dict[str, Any]) -> Iterator[Dependency]:
@@ -199,8 +208,9 @@ def python_findings(package: Path) -> Iterator[str]:
                 yield f"{where}: only sumrate.report draws"
             if top in SYSTEM_CALLS and inside.as_posix() != "lab/namespaces.py":
                 yield f"{where}: system calls belong into sumrate.lab.namespaces"
-            if inside.parts[0] == "report" and name.startswith("sumrate.lab"):
-                yield f"{where}: reports read results, not the lab"
+            for upper, why in ABOVE.get(inside.parts[0], {}).items():
+                if name.startswith(upper):
+                    yield f"{where}: {why}"
 
 
 def findings(root: Path) -> list[str]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing for the named purposes: build, demo, bench, bench-core, test, fuzz, peers, venv.
+# Installs what is missing for the named purposes: build, demo, bench, bench-core, qoe, browser, test, fuzz, peers, venv.
 # As root it installs Debian packages and says which; otherwise it says the command to run. It asks nothing.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ declare -A package_of=(
   [sysctl]=procps [curl]=curl [mptcpize]=mptcpize [iperf3]=iperf3 [nft]=nftables [chromium]=chromium
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
   [wget]=wget [nc]=netcat-openbsd [ssh]=openssh-client [sshd]=openssh-server [node]=nodejs
-  [javac]=default-jdk-headless
+  [javac]=default-jdk-headless [nginx]=nginx-light [npm]=npm
   [valgrind]=valgrind [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
 )
 # Those of `optional` are wanted and not needed: without them the results say what is missing.
@@ -19,6 +19,8 @@ declare -A needs=(
   [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac"
   [bench-core]="cc valgrind"
   [fuzz]="cc c++"
+  [qoe]="ip ss nsenter sysctl curl mptcpize nginx openssl git ssh sshd nc"
+  [browser]="chromium node npm nginx openssl"
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )
@@ -78,5 +80,15 @@ for package in "${packages[@]}"; do
   if ! apt-get install -y -qq --no-install-recommends "$package" >/dev/null; then
     [[ $optional == *" $package "* ]] || exit 1
     echo "$package cannot be installed here; going on without it"
+  fi
+done
+# The laboratory starts its servers itself, on ports of its own: what was installed for it is to offer nothing.
+for package in "${packages[@]}"; do
+  case $package in nginx-light) service=nginx ;; openssh-server) service=ssh ;; *) continue ;; esac
+  if [[ -d /run/systemd/system ]]; then
+    echo "switching off the service $service, which was installed just now"
+    systemctl disable --quiet --now "$service" || true
+  else
+    service "$service" stop >/dev/null 2>&1 || true
   fi
 done

@@ -17,6 +17,7 @@ from sumrate.lab.experiment.ratios import (
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Made, Plan, again, compared
 from sumrate.lab.experiment.topology import links_of, traced_links
+from sumrate.lab.experiment.workloads import WORKLOADS
 from tests.lab.test_experiment_files import GOOD, written
 
 TWO_RADIOS = GOOD.replace(
@@ -114,10 +115,15 @@ def test_links_that_share_a_wire_have_addresses_of_their_own() -> None:
 
 
 def test_all_experiments_together_take_less_than_six_hours() -> None:
-    """Five repetitions of everything; what grows beyond that is not run any more."""
+    """Five repetitions of everything; what grows beyond that is not run any more.
+
+    Users' workloads, whose browser and programs take their time, are counted apart.
+    """
     on_links = [found for found in map(load, names()) if found.simulation is None]
     plans = [Plan(found, found.repetitions) for found in on_links]
-    assert sum(p.seconds() for p in plans) < 6 * 3600
+    workloads = [p for p in plans if p.experiment.method in WORKLOADS]
+    assert sum(p.seconds() for p in plans if p not in workloads) < 6 * 3600
+    assert sum(p.seconds() for p in workloads) < 3 * 3600
     assert all(p.repetitions >= 5 for p in plans)
 
 

@@ -117,6 +117,10 @@ def report_uses_lab(root: Path) -> None:
     append(root / "python/sumrate/report/svg.py", "\nfrom sumrate.lab import links\n")
 
 
+def workload_uses_experiment(root: Path) -> None:
+    append(root / "python/sumrate/qoe/files.py", "\nfrom sumrate.lab.experiment import model\n")
+
+
 def system_calls_elsewhere(root: Path) -> None:
     append(root / "python/sumrate/lab/links.py", "\nimport ctypes\n")
 
@@ -145,6 +149,7 @@ def relative_import(root: Path) -> None:
         (new_module_without_place, "module unplaced has no place"),
         (lab_plots, "only sumrate.report draws"),
         (report_uses_lab, "reports read results"),
+        (workload_uses_experiment, "workloads stand below experiments"),
         (system_calls_elsewhere, "system calls belong"),
         (relative_import, "full name"),
     ],

@@ -24,6 +24,14 @@ PACKAGES = {
     "mptcpize": "mptcpize",
     "iperf3": "iperf3",
     "openssl": "openssl",
+    "nginx": "nginx-light",
+    "mount": "mount",
+    "node": "nodejs",
+    "git": "git",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "sshd": "openssh-server",
+    "nc": "netcat-openbsd",
 }
 """Debian package of each system program."""
 

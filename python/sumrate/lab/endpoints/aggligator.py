@@ -5,7 +5,7 @@ Its TCP connections follow the congestion control that the routes pin; it has no
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import permutations
@@ -98,16 +98,31 @@ class Aggligator:
     @contextmanager
     def tunnel(self, site: Site, port: int) -> Iterator[tuple[list[str], Process, Process]]:
         """A tunnel to this port of the server's loopback: commands, server end, client end."""
+        with self.tunnels(site, {port: LOCAL_PORT}) as made:
+            yield made
+
+    @contextmanager
+    def tunnels(
+        self, site: Site, ports: Mapping[int, int]
+    ) -> Iterator[tuple[list[str], Process, Process]]:
+        """Tunnels to ports of the server's loopback, each with the client's port that leads to it.
+
+        Commands, server end, client end.
+        """
         rules = keep_to_links(site) if self.one_per_link else []
         log = site.folder / "aggligator.log"
         program = str(peer("agg-tunnel"))
-        accept = ["server", "-n", "--port", f"127.0.0.1:{port}:{port}", "--tcp", str(TUNNEL_PORT)]
-        offer = ["client", "-4", "-n", "--port", f"{port}:{LOCAL_PORT}"]
+        accept, offer = ["server", "-n"], ["client", "-4", "-n"]
+        for port, local in ports.items():
+            accept += ["--port", f"127.0.0.1:{port}:{port}"]
+            offer += ["--port", f"{port}:{local}"]
+        accept += ["--tcp", str(TUNNEL_PORT)]
         offer += server_addresses(site.links, TUNNEL_PORT)
+        first = next(iter(ports.values()))
         with Process([program, *accept], log=log, host=site.server) as server:
             server.wait_until(lambda: listening(site.server, TUNNEL_PORT), "agg-tunnel listens")
             with Process([program, *offer], log=log, host=site.client) as client:
-                client.wait_until(lambda: listening(site.client, LOCAL_PORT), "agg-tunnel offers")
+                client.wait_until(lambda: listening(site.client, first), "agg-tunnel offers")
                 yield [*rules, server.command_line, client.command_line], server, client
 
     @contextmanager

@@ -10,6 +10,7 @@ import msgspec
 from sumrate.lab.experiment import metrics, simulated
 from sumrate.lab.experiment.model import EVERY, Change, Check, ConditionSetting, Experiment
 from sumrate.lab.programs import REPOSITORY
+from sumrate.qoe import settings
 
 FOLDER = REPOSITORY / "experiments"
 CATALOGUE = "claims.toml"
@@ -66,6 +67,7 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
     if experiment.name != stem:
         yield experiment.name, f"the name `{experiment.name}` is not the file's"
     yield from simulated.problems(experiment)
+    yield from _workload_problems(experiment)
     yield from _link_problems(experiment)
     yield from _scheme_problems(experiment)
     for condition in experiment.conditions:
@@ -88,6 +90,15 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
     for check in experiment.checks:
         yield from _check_problems(check, experiment)
     yield from metrics.problems(experiment)
+
+
+def _workload_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """A workload has its table, and only its own."""
+    for method in ("files", "pages", "daily"):
+        if (getattr(experiment, method) is None) == (experiment.method == method):
+            yield method, f"method {method} and a table `{method}` go together"
+    for problem in settings.problems(tuple(link.name for link in experiment.links), experiment):
+        yield problem.partition("`")[2].partition("`")[0], problem
 
 
 def _condition_problems(

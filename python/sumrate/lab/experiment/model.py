@@ -7,6 +7,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from sumrate.qoe.settings import DailySetting, FilesSetting, PagesSetting
+
 Kind = Literal[
     "alone",
     "together",
@@ -20,7 +22,7 @@ Kind = Literal[
     "tls-pump",
     "simulated",
 ]
-Method = Literal["bench", "stream", "crowd", "simulation"]
+Method = Literal["bench", "stream", "crowd", "simulation", "files", "pages", "daily"]
 Medium = Literal["emulated", "veth"]
 Buffers = Literal["default", "large", "50k", "100k", "200k", "500k", "1000k"]
 TraceKind = Literal["wigig-los", "wigig-nlos", "wigig-mobility", "wifi-los"]
@@ -100,6 +102,8 @@ class Change(Setting, frozen=True):
     unplugged: tuple[tuple[float, float], ...] = ()
     """Intervals in which the client's interface is down, seconds after the first byte."""
     trace: TraceKind | None = None
+    awake: bool = False
+    """The radio never sleeps."""
     absent: bool = False
     """The link does not exist in this condition."""
 
@@ -122,6 +126,8 @@ class ConditionSetting(Setting, frozen=True):
     """Method crowd: sessions at once, each of a client of its own."""
     megabytes: float = 1.0
     """Method crowd: what each stream transfers, in MB (10^6 bytes)."""
+    medium: Medium | None = None
+    """Instead of the experiment's: on `veth` what this machine's processors make of the work."""
     phases: tuple[tuple[float, float], ...] = ()
     """Method stream: intervals, seconds after the first byte, whose mean goodput is noted."""
     links: dict[str, Change] = field(default_factory=dict)
@@ -232,6 +238,12 @@ class Experiment(Setting, frozen=True):
     buffers: tuple[Buffers, ...] = ("default",)
     quick: tuple[str, ...] = ()
     """The conditions that `--quick` runs; all if not given."""
+    files: FilesSetting | None = None
+    """Method files: what is downloaded; `seconds` is about how long a run takes."""
+    pages: PagesSetting | None = None
+    """Method pages: what is loaded."""
+    daily: DailySetting | None = None
+    """Method daily: what is cloned, fetched and typed."""
     simulation: SimulationSetting | None = None
     """Method simulation: what is computed; `seconds` is about how long one repetition takes."""
     baseline: str = ""

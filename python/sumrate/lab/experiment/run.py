@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sumrate.lab.endpoints import Scheme, SinglePath, Unavailable
 from sumrate.lab.experiment.benefit import add_benefits
+from sumrate.lab.experiment.durations import add_durations, add_splits, add_together
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.padhye import add_padhye
@@ -21,10 +22,12 @@ from sumrate.lab.experiment.record import Run, add_carried, add_samples
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
     links_of,
+    on_wires,
     schemes_of,
     seconds_of,
     traced_links,
 )
+from sumrate.lab.experiment.workloads import WORKLOADS, quiet_settings
 from sumrate.lab.lateness import is_late, worst_lateness_ms
 from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.results import Progress
@@ -100,6 +103,7 @@ class Plan:
         return (
             scheme.link.name,
             change,
+            on_wires(self.experiment, point.condition),
             seconds,
             point.congestion_control,
             point.buffers,
@@ -187,6 +191,9 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         links = links_of(experiment, point.condition)
         add_sums(at_point, links)
         add_bounds(at_point, links)
+        if experiment.method in WORKLOADS:
+            add_durations(at_point, links)
+            add_together(experiment, at_point, links)
         if experiment.method == "stream":
             add_percentiles(at_point, links)
         runs += at_point
@@ -194,6 +201,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         add_pooled_percentiles(experiment, runs)
     add_ideals(experiment, runs)
     add_benefits(experiment, runs)
+    add_splits(experiment, runs)
     return runs
 
 
@@ -259,6 +267,7 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
     """One scheme once, on fresh links."""
     run = blank(experiment, point, scheme)
     seed = run.seed
+    quiet = quiet_settings() if experiment.method in WORKLOADS else {}
     folder = work / "run"
     shutil.rmtree(folder, ignore_errors=True)
     try:
@@ -269,12 +278,12 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
             seed=seed,
             folder=folder,
             congestion_control=point.congestion_control,
-            settings=BUFFER_SETTINGS[point.buffers],
-            wires=experiment.medium == "veth",
+            settings=BUFFER_SETTINGS[point.buffers] | quiet,
+            wires=on_wires(experiment, point.condition),
         ) as built:
             run.detail["settings"] = built.settings()
             traffic = Traffic(experiment, point.condition)
-            METHODS[experiment.method](run, scheme, built, traffic)
+            {**METHODS, **WORKLOADS}[experiment.method](run, scheme, built, traffic)
             stats = built.emulator.stats()
         run.detail |= {"worst_lateness_ms": worst_lateness_ms(stats), "emulator": stats}
         run.void = is_late(stats)

@@ -52,6 +52,8 @@ BUFFER_SETTINGS = {
 FURTHER_HOST = 11
 """Fourth octet of the client's address from which links that share a wire count."""
 
+NEXT_TRACE_S = 30.0
+"""Length of the trace under one download or page; it repeats."""
 TRACE_SPARE_S = 2.0
 """A trace is this much longer than the run: programs take a moment to start."""
 
@@ -59,6 +61,11 @@ TRACE_SPARE_S = 2.0
 def seconds_of(experiment: Experiment, condition: ConditionSetting) -> float:
     """How long a run takes in this condition."""
     return condition.seconds or experiment.seconds
+
+
+def on_wires(experiment: Experiment, condition: ConditionSetting) -> bool:
+    """Whether this condition is on bare interfaces instead of emulated links."""
+    return (condition.medium or experiment.medium) == "veth"
 
 
 def links_of(experiment: Experiment, condition: ConditionSetting) -> tuple[Link, ...]:
@@ -91,12 +98,42 @@ def traced_links(
         if kind is None:
             found.append(link)
             continue
-        path = folder / f"{link.name}-{kind}-{seed}.trace"
         seconds = seconds_of(experiment, condition) + experiment.warmup_s + TRACE_SPARE_S
-        trace = generate(kind, seed=seed * 64 + link.subnet, seconds=seconds)
-        write(trace.scaled(experiment.trace_scale), path)
+        path = folder / f"{link.name}-{kind}-{seed}.trace"
+        _generate(experiment, kind, seed * 64 + link.subnet, seconds, path)
         found.append(link.with_trace(path))
     return tuple(found)
+
+
+def next_traces(
+    experiment: Experiment, condition: ConditionSetting, seed: int, number: int, folder: Path
+) -> dict[str, Path]:
+    """Another trace for each link that follows one, by link; the same for the same number.
+
+    Args:
+        experiment: whose links.
+        condition: which traces they follow.
+        seed: the repetition's.
+        number: 0 and up: of the thing that is timed next.
+        folder: where the traces are kept; what is there already is not made again.
+
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {}
+    for link in links_of(experiment, condition):
+        kind = condition.links.get(link.name, Change()).trace
+        if kind is not None:
+            path = folder / f"{link.name}-{kind}-{seed}-{number}.trace"
+            if not path.exists():
+                own = (seed * 64 + link.subnet) * 4096 + number
+                _generate(experiment, kind, own, NEXT_TRACE_S, path)
+            found[link.name] = path
+    return found
+
+
+def _generate(experiment: Experiment, kind: str, seed: int, seconds: float, path: Path) -> None:
+    trace = generate(kind, seed=seed, seconds=seconds)
+    write(trace.scaled(experiment.trace_scale), path)
 
 
 def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> Link:
@@ -117,7 +154,7 @@ def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> 
         blackouts=blackouts_of(change, seconds),
         mtu=change.mtu or setting.mtu,
         ack_delay=_ack_delay(change),
-        sleep=_sleep(setting),
+        sleep=None if change.awake else _sleep(setting),
         wire=setting.shares,
         returns=setting.returns,
     )
@@ -193,6 +230,12 @@ def _shown_delay(link: Link) -> str:
     return f"{delay.hold_s * 1e3:g} of every {delay.every_s * 1e3:g} ms" if delay else ""
 
 
+def _shown_trace(experiment: Experiment, condition: ConditionSetting, link: Link) -> str:
+    kind = condition.links.get(link.name, Change()).trace or ""
+    scaled = kind and experiment.trace_scale != 1.0
+    return f"{kind}, rates times {experiment.trace_scale:g}" if scaled else kind
+
+
 def _shown_beside(count: int) -> str:
     return {0: "", 1: "a plain TCP"}.get(count, f"{count} plain TCPs")
 
@@ -220,8 +263,8 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "loss_up": link.up.loss,
             "blackouts": [[b.start_s, b.end_s, b.direction] for b in link.blackouts],
             "unplugged": [list(i) for i in condition.links.get(link.name, Change()).unplugged],
-            "trace": condition.links.get(link.name, Change()).trace or "",
-            "trace_scale": experiment.trace_scale,
+            "trace": _shown_trace(experiment, condition, link),
+            "medium": "bare interface" if on_wires(experiment, condition) else "",
             "shares": link.wire,
             "beside": _shown_beside(condition.beside.count(link.name)),
         }

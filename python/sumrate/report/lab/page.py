@@ -13,6 +13,7 @@ from sumrate.report.lab.read import Run, read_run
 from sumrate.report.lab.summary import Summary, summarise
 from sumrate.report.lab.tables import commands, left_out, median_tables
 from sumrate.report.lab.words import METRICS, plain, quantities
+from sumrate.report.lab.workloads import duration_figures, split_figures
 from sumrate.report.style import page
 
 BARS = (
@@ -24,8 +25,13 @@ BARS = (
     ("model_ratio", "split_error"),
     ("aggregation_benefit", "aggregation_benefit_mean"),
     ("padhye_ratio", "padhye_full_ratio"),
+    ("onload_cold_over_best", "onload_warm_over_best"),
+    ("git_clone_ms", "packages_ms"),
+    ("key_ms", "key_p95_ms"),
 )
 """Metrics drawn as bars, two side by side."""
+WORKLOADS = ("files", "pages", "daily")
+"""Methods with so many metrics that their tables are folded."""
 SUBFLOWS = " Thin lines are the subflows, as the receiver's capture has them."
 CSS = """
 small { display: block; color: var(--soft); font-size: .8125rem; line-height: 1.3; }
@@ -106,7 +112,7 @@ def _experiment(summary: Summary, numbered: Numbered) -> str:
     simulated = run.manifest.get("method") == "simulation"
     drawn = _pictures(run, numbered) if simulated else _figures(summary, looks, numbered)
     figures, medians = "\n".join(drawn), median_tables(summary)
-    if simulated:
+    if simulated or run.manifest.get("method") in WORKLOADS:
         medians = f"<details><summary>Every value</summary>{medians}</details>"
     return f"""<section id="{anchor(run)}">
 <h2>{escape(run.title)}</h2>
@@ -230,6 +236,18 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
                     f"{where}: {names}. Bars are medians, whiskers span the least and the "
                     "largest value.",
                 )
+        for drawn, said in duration_figures(summary, settings, looks):
+            yield numbered.figure(
+                drawn,
+                f"{where}: {said}. Marks are medians, lines span the least and the largest value. "
+                "Lower is better.",
+            )
+        for drawn, link in split_figures(summary, settings, looks):
+            yield numbered.figure(
+                drawn,
+                f"{where}: the share of each download's bytes that came by {link}, headers and "
+                "copies included, in bins of 12 %.",
+            )
         for drawn in cdf_figures(summary, settings, looks):
             yield numbered.figure(
                 drawn,

@@ -1,0 +1,155 @@
+"""What took how long, beside the links alone, kernel MPTCP, and what the links could do together.
+
+Values of one repetition are compared with those of the same repetition, seed and traces.
+"""
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from sumrate.lab.experiment.model import Experiment
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.links import Link
+
+PEERS = ("mptcp", "aggligator")
+STATES = ("cold", "warm")
+"""Last words of durations that are gathered apart: a page that was loaded before or not."""
+BIN_PERCENT = 12
+"""Width of the bins of a link's share in downloads (figure 4.6b of the thesis)."""
+
+
+def add_durations(runs: Sequence[Run], links: Sequence[Link]) -> None:
+    """Divides every duration (metrics NAME_ms) by those of other schemes at the same point.
+
+    `NAME_over_best`: by the shortest of the links alone. `NAME_over_sum`: by what the links would
+    take together if each carried as many bytes in a second as it did alone. `NAME_over_PEER`. Each
+    also as `KIND_over_...`, KIND being the name's first word, which gathers all sizes and pages.
+    A link alone or a peer that was void divides nothing. Ratios that a run has from another
+    condition, in which it was made, are put aside.
+    """
+    for run in runs:
+        run.metrics = [metric for metric in run.metrics if "_over_" not in metric.name]
+    medians = {run.scheme: _durations(run) for run in runs if not run.void}
+    alone = [medians[link.name] for link in links if link.name in medians]
+    for run in runs:
+        for name, own in _durations(run).items():
+            for label, divisor in _divisors(name, alone, len(links), medians, run.scheme):
+                for group in groups(name):
+                    run.add(f"{group}_over_{label}", own / divisor, "ratio")
+
+
+def add_together(experiment: Experiment, runs: Sequence[Run], links: Sequence[Link]) -> None:
+    """Divides the time of each file by when the links alone had delivered as much together.
+
+    `time_SIZE_over_together`: a link alone has delivered in a time what lies between the sizes that
+    it took less and more for, on a straight line. Unlike `over_sum` this counts a radio that wakes
+    up as silent while it does.
+    """
+    if experiment.files is None:
+        return
+    sizes = {f"time_{size.name}": size.bytes for size in experiment.files.sizes}
+    medians = {run.scheme: _durations(run) for run in runs if not run.void}
+    curves = []
+    for link in links:
+        known = medians.get(link.name, {})
+        curves.append([(known[name], size) for name, size in sizes.items() if name in known])
+    if any(len(curve) != len(sizes) for curve in curves):
+        return
+    for run in runs:
+        for name, own in _durations(run).items():
+            if name in sizes:
+                ideal = together_ms([sorted(curve) for curve in curves], sizes[name])
+                run.add(f"{name}_over_together", own / ideal, "ratio")
+
+
+def together_ms(curves: Sequence[Sequence[tuple[float, int]]], size: int) -> float:
+    """When the links' deliveries add up to this many bytes, in ms.
+
+    Args:
+        curves: of each link the times in ms, ascending, in which it delivers how many bytes.
+        size: what is wanted; at least one curve reaches it.
+
+    """
+    low, high = 0.0, max(time for curve in curves for time, _ in curve)
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = sum(_delivered(curve, middle) for curve in curves) >= size
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def _delivered(curve: Sequence[tuple[float, int]], at_ms: float) -> float:
+    before_ms, before = 0.0, 0
+    for time_ms, size in curve:
+        if at_ms < time_ms:
+            share = (at_ms - before_ms) / (time_ms - before_ms)
+            return before + share * max(0, size - before)
+        before_ms, before = time_ms, max(before, size)
+    return float(before)
+
+
+def groups(name: str) -> tuple[str, ...]:
+    """Under which names a duration's ratios stand: its own and its kind's.
+
+    A page's, which is cold or warm, stands under its kind's and its kind and state's only.
+    """
+    kind, *rest = name.split("_")
+    own = f"{kind}_{rest[-1]}" if rest and rest[-1] in STATES else name
+    return tuple(dict.fromkeys((own, kind)))
+
+
+def _divisors(
+    name: str,
+    alone: Sequence[Mapping[str, float]],
+    links: int,
+    medians: Mapping[str, Mapping[str, float]],
+    scheme: str,
+) -> Iterator[tuple[str, float]]:
+    known = [found[name] for found in alone if found.get(name, 0.0) > 0]
+    if len(known) == links > 1:
+        yield "best", min(known)
+        yield "sum", 1 / sum(1 / duration for duration in known)
+    for peer in PEERS:
+        if peer != scheme and medians.get(peer, {}).get(name, 0.0) > 0:
+            yield peer, medians[peer][name]
+
+
+def _durations(run: Run) -> dict[str, float]:
+    """Medians of the run's durations, by name without the unit."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for metric in run.metrics:
+        if metric.unit == "ms" and metric.name.endswith("_ms"):
+            found[metric.name.removesuffix("_ms")].append(metric.value)
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def add_splits(experiment: Experiment, runs: Sequence[Run]) -> None:
+    """In which bin of a link's share most downloads of a scheme lie, over all repetitions.
+
+    `LINK_share_mode_percent` is the lower edge of the bin, `LINK_share_mode_share` how many of the
+    downloads lie in it; both stand in the first run that counts.
+    """
+    if experiment.files is None or not experiment.files.share_link:
+        return
+    metric = f"{experiment.files.share_link}_share"
+    groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    for run in runs:
+        if not run.void:
+            key = (run.scheme, run.condition, run.congestion_control, run.buffers)
+            groups[key].append(run)
+    for found in groups.values():
+        shares = [m.value for run in found for m in run.metrics if m.name == metric]
+        if shares:
+            low, count = mode(shares)
+            found[0].add(f"{metric}_mode_percent", low, "percent")
+            found[0].add(f"{metric}_mode_share", count / len(shares), "ratio")
+
+
+def mode(shares: Sequence[float]) -> tuple[int, int]:
+    """Lower edge in percent of the fullest bin (the lowest of equal ones), and what is in it.
+
+    Bins are 12 percent wide from 0 on; the last one ends at 100.
+    """
+    counts = Counter(min(int(share * 100 / BIN_PERCENT), 8) for share in shares)
+    place, count = min(counts.items(), key=lambda item: (-item[1], item[0]))
+    return place * BIN_PERCENT, count

@@ -1,0 +1,194 @@
+"""Orders, shares, ratios and what an experiment file may not say."""
+
+from pathlib import Path
+
+import pytest
+
+from sumrate.lab.experiment.durations import (
+    add_durations,
+    add_splits,
+    add_together,
+    groups,
+    mode,
+    together_ms,
+)
+from sumrate.lab.experiment.load import ExperimentError, load, names
+from sumrate.lab.experiment.model import ConditionSetting
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.topology import links_of, next_traces, on_wires
+from sumrate.qoe import repository
+from sumrate.qoe.files import order, share
+from sumrate.qoe.settings import FileSize, FilesSetting
+from sumrate.traces import read
+from tests.lab.test_experiment_files import GOOD, written
+
+SIZES = FilesSetting(
+    sizes=(
+        FileSize(name="small", bytes=1000, times=3),
+        FileSize(name="middle", bytes=1000, times=2),
+        FileSize(name="large", bytes=1000),
+    )
+)
+
+
+def test_large_files_come_last_and_each_as_often_as_wanted() -> None:
+    found = [size.name for size in order(SIZES)]
+    assert found == ["small", "small", "middle", "small", "middle", "large"]
+
+
+def test_the_share_of_a_link_is_of_what_came_meanwhile() -> None:
+    before, after = {"wifi": 1000, "wigig": 500}, {"wifi": 2000, "wigig": 3500}
+    assert share(before, after, "wigig") == 0.75
+    assert share(after, after, "wigig") is None
+    assert share({}, {}, "wigig") is None
+
+
+def runs(**durations: float) -> list[Run]:
+    found = []
+    for scheme, duration in durations.items():
+        run = Run(scheme, "mobility", "cubic", "default", 0, 1, detail={"title": scheme})
+        run.add("time_1MB_ms", duration, "ms")
+        found.append(run)
+    return found
+
+
+def test_durations_are_divided_by_the_best_radio_the_sum_and_peers() -> None:
+    experiment = load("files")
+    links = links_of(experiment, experiment.conditions[2])
+    wifi, wigig, mptcp, ours = runs(wifi=30.0, wigig=60.0, mptcp=40.0, sumrate=22.0)
+    add_durations([wifi, wigig, mptcp, ours], links)
+    assert ours.value("time_1MB_over_best") == pytest.approx(22 / 30)
+    assert ours.value("time_over_best") == pytest.approx(22 / 30)
+    assert ours.value("time_1MB_over_sum") == pytest.approx(22 / 20)
+    assert ours.value("time_1MB_over_mptcp") == pytest.approx(22 / 40)
+    assert mptcp.value("time_1MB_over_mptcp") is None
+    assert wigig.value("time_1MB_over_best") == pytest.approx(2.0)
+
+
+def test_a_void_link_alone_divides_nothing() -> None:
+    experiment = load("files")
+    links = links_of(experiment, experiment.conditions[2])
+    found = runs(wifi=30.0, wigig=60.0, sumrate=22.0)
+    found[0].void = True
+    add_durations(found, links)
+    assert found[2].value("time_1MB_over_best") is None
+    assert found[2].value("time_1MB_over_sum") is None
+
+
+def test_links_together_are_as_fast_as_their_deliveries_add_up() -> None:
+    awake = [(10.0, 1000), (100.0, 10_000)]
+    assert together_ms([awake, awake], 10_000) == pytest.approx(50.0)
+    waking = [(100.0, 10), (110.0, 1000), (200.0, 10_000)]
+    assert together_ms([awake, waking], 5000) == pytest.approx(50.0, abs=0.1)
+    both = together_ms([awake, waking], 10_000)
+    assert 95.0 < both < 100.0, "what wakes up for as long as that adds hardly anything"
+
+
+def test_the_time_of_links_together_is_taken_from_all_sizes() -> None:
+    experiment = load("files")
+    links = links_of(experiment, experiment.conditions[2])
+    assert experiment.files is not None
+    found = []
+    for scheme, mbps in (("wifi", 400.0), ("wigig", 800.0), ("sumrate", 1000.0)):
+        run = Run(scheme, "mobility", "cubic", "default", 0, 1, detail={"title": scheme})
+        for size in experiment.files.sizes:
+            run.add(f"time_{size.name}_ms", size.bytes * 8e-3 / mbps, "ms")
+        found.append(run)
+    add_together(experiment, found, links)
+    assert found[2].value("time_1GB_over_together") == pytest.approx(1.2)
+    assert found[2].value("time_10KB_over_together") == pytest.approx(1.2)
+
+
+def test_cold_and_warm_loads_are_gathered_apart_too() -> None:
+    assert groups("onload_msn_h2_cold") == ("onload_cold", "onload")
+    assert groups("time_1MB") == ("time_1MB", "time")
+    assert groups("key") == ("key",)
+
+
+def test_the_fullest_bin_of_shares() -> None:
+    assert mode([0.1, 0.75, 0.8, 0.83, 0.9]) == (72, 3)
+    assert mode([1.0]) == (96, 1)
+    assert mode([0.0, 0.5]) == (0, 1), "of equal ones the lowest"
+
+
+def test_the_split_counts_all_repetitions_and_stands_once() -> None:
+    experiment = load("files")
+    first, second = runs(sumrate=1.0)[0], runs(sumrate=1.0)[0]
+    for run, shares in ((first, (0.75, 0.2)), (second, (0.8, 0.76))):
+        for value in shares:
+            run.add("wigig_share", value, "ratio")
+    add_splits(experiment, [first, second])
+    assert first.value("wigig_share_mode_percent") == 72
+    assert first.value("wigig_share_mode_share") == 0.75
+    assert second.value("wigig_share_mode_percent") is None
+
+
+def test_every_download_has_a_trace_of_its_own_the_same_for_every_scheme(tmp_path: Path) -> None:
+    experiment = load("files")
+    mobility = experiment.conditions[2]
+    first = next_traces(experiment, mobility, 1, 0, tmp_path)
+    assert first.keys() == {"wifi", "wigig"}
+    text = first["wigig"].read_text()
+    assert next_traces(experiment, mobility, 1, 0, tmp_path)["wigig"].read_text() == text
+    assert next_traces(experiment, mobility, 1, 1, tmp_path)["wigig"].read_text() != text
+    assert next_traces(experiment, mobility, 2, 0, tmp_path)["wigig"].read_text() != text
+    assert next_traces(experiment, ConditionSetting(name="x", title="x"), 1, 0, tmp_path) == {}
+
+
+def test_scaled_traces_keep_their_shape(tmp_path: Path) -> None:
+    whole, scaled = load("files"), load("pages")
+    condition = whole.conditions[2]
+    one = next_traces(whole, condition, 1, 0, tmp_path / "whole")["wigig"]
+    tenth = next_traces(scaled, scaled.conditions[2], 1, 0, tmp_path / "scaled")["wigig"]
+    ratio = read(tenth).mean_rate_mbps / read(one).mean_rate_mbps
+    assert ratio == pytest.approx(scaled.trace_scale, rel=1e-3)
+
+
+def test_the_floor_is_measured_on_bare_interfaces() -> None:
+    for name in ("files", "pages", "pages-full-rate", "daily"):
+        experiment = load(name)
+        floor = next(c for c in experiment.conditions if c.name == "floor")
+        assert on_wires(experiment, floor)
+        assert "sumrate" in floor.schemes
+        assert not on_wires(experiment, experiment.conditions[0])
+
+
+WORK = GOOD.replace('method = "bench"', 'method = "files"').replace(
+    "[[links]]", '[files]\nsizes = [{ name = "a", bytes = 10 }]\n\n[[links]]', 1
+)
+
+
+def test_a_file_with_a_workload_is_read(tmp_path: Path) -> None:
+    assert load("trial", written(tmp_path, WORK)).files is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('[files]\nsizes = [{ name = "a", bytes = 10 }]\n', "", "method files and a table"),
+        ("bytes = 10", "bytes = 0", "at least one byte"),
+        ('[{ name = "a", bytes = 10 }]', "[]", "needs sizes"),
+        ("bytes = 10 }]", 'bytes = 10 }]\nshare_link = "lte"', "no link"),
+        ("bytes = 10 }]", "bytes = 10 }]\npause_s = -1.0", "not negative"),
+        ("bytes = 10", "octets = 10", "octets"),
+        ("[files]", '[pages]\nsites = ["msn"]\n\n[files]', "method pages and a table"),
+        ("[files]", "trace_scale = 2.0\n\n[files]", "trace_scale"),
+    ],
+)
+def test_what_a_file_may_not_say_about_a_workload(
+    tmp_path: Path, old: str, new: str, why: str
+) -> None:
+    assert old in WORK
+    with pytest.raises(ExperimentError, match=why):
+        load("trial", written(tmp_path, WORK.replace(old, new, 1)))
+
+
+def test_there_are_experiments_of_every_workload() -> None:
+    methods = {load(name).method for name in names()}
+    assert {"files", "pages", "daily"} <= methods
+
+
+def test_a_repository_is_the_same_every_time(tmp_path: Path) -> None:
+    made = [repository.make(tmp_path / n, texts=5, blobs=1, seed=1) for n in ("a", "b")]
+    heads = {(folder / "packed-refs").read_text() for folder in made}
+    assert len(heads) == 1
