@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use super::share::share;
 use super::{PlacementRequest, Scheduler};
 use crate::path::lead;
 use crate::units::{Direction, PathId};
@@ -23,6 +24,15 @@ impl Scheduler for JustInTime {
     fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
         let unsent = request.windows.unsent();
         let front = unsent.first()?.start;
+        // One stream whose window some paths could fill alone: a queue on one
+        // of them would leave the others without bytes.
+        let window = request.limit.saturating_sub(request.acked);
+        let own = request.paths.get(request.path)?;
+        if request.sharing <= 1
+            && own.held >= share(request.paths, request.path, window, request.frame)
+        {
+            return None;
+        }
         // The front of a stream that takes turns with others moves slower.
         let lead = lead(request.paths, request.path) / request.sharing.max(1);
         if lead == 0 || (request.sharing > 1 && lead < request.frame) {

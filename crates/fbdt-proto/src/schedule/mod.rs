@@ -14,6 +14,7 @@ mod otias;
 pub mod redundancy;
 mod redundant;
 mod round_robin;
+mod share;
 mod standby;
 mod two_ended;
 
