@@ -39,8 +39,8 @@ fn silent(data: &[u8]) {
             continue;
         }
         let outcome = now(super::silent::handshake(&mut rest, auth.as_ref(), &mut buffer));
-        if let Ok(target) = &outcome {
-            check(&data[..data.len() - rest.len()], &buffer, target, &[]);
+        if let Ok(request) = &outcome {
+            check(&data[..data.len() - rest.len()], &buffer, &request.target, &[]);
             assert!(auth.is_none() || data.windows(6).any(|w| w == b"secret"), "without password");
         }
     }

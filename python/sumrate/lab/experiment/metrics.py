@@ -74,8 +74,12 @@ OF_A_LINK = (
 """With a link's name in them."""
 
 
+CLOSED = ("bench", "stream", "crowd")
+"""Methods whose names are known; those of others follow from what they load or compute."""
+
+
 def known(experiment: Experiment) -> set[str]:
-    """Every name that a value of this experiment can have; those of simulations are open."""
+    """Every name that a value of this experiment can have."""
     phases = max((len(condition.phases) for condition in experiment.conditions), default=0)
     return {
         *PLAIN,
@@ -86,7 +90,7 @@ def known(experiment: Experiment) -> set[str]:
 
 def problems(experiment: Experiment) -> Iterable[tuple[str, str]]:
     """Checks that ask for a value that nothing measures: the name, and a sentence about it."""
-    if experiment.simulation is not None:
+    if experiment.method not in CLOSED:
         return
     names = known(experiment)
     for check in experiment.checks:
