@@ -8,7 +8,7 @@ declare -A package_of=(
   [sysctl]=procps [curl]=curl [mptcpize]=mptcpize [iperf3]=iperf3 [nft]=nftables [chromium]=chromium
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
   [wget]=wget [nc]=netcat-openbsd [ssh]=openssh-client [sshd]=openssh-server [node]=nodejs
-  [javac]=default-jdk-headless [nginx]=nginx-light [npm]=npm
+  [javac]=default-jdk-headless [nginx]=nginx-light [npm]=npm [prometheus]=prometheus
   [valgrind]=valgrind [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
 )
 # Those of `optional` are wanted and not needed: without them the results say what is missing.
@@ -16,7 +16,7 @@ declare -A needs=(
   [build]="cc make clang pkg-config"
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
-  [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac"
+  [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac prometheus"
   [bench-core]="cc valgrind"
   [fuzz]="cc c++"
   [qoe]="ip ss nsenter sysctl curl mptcpize nginx openssl git ssh sshd nc"
@@ -24,7 +24,7 @@ declare -A needs=(
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )
-optional=" mptcpize faketime clang wget nc ssh sshd node javac "
+optional=" mptcpize faketime clang wget nc ssh sshd node javac prometheus "
 PATH="$PATH:/usr/sbin:/sbin"
 
 missing=()
@@ -84,7 +84,7 @@ for package in "${packages[@]}"; do
 done
 # The laboratory starts its servers itself, on ports of its own: what was installed for it is to offer nothing.
 for package in "${packages[@]}"; do
-  case $package in nginx-light) service=nginx ;; openssh-server) service=ssh ;; *) continue ;; esac
+  case $package in nginx-light) service=nginx ;; openssh-server) service=ssh ;; prometheus) service=$package ;; *) continue ;; esac
   if [[ -d /run/systemd/system ]]; then
     echo "switching off the service $service, which was installed just now"
     systemctl disable --quiet --now "$service" || true
