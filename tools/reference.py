@@ -20,6 +20,8 @@ from typing import Any
 from sumrate.lab.cli import command_line
 
 MODEL = "python/sumrate/lab/experiment/model.py"
+WORKLOADS = "python/sumrate/qoe/settings.py"
+BASES = ("Setting", "Workload", "HasWorkloads")
 SCHEMAS = ("docs/schemas", "python/sumrate/lab/schemas")
 WRITTEN = "<!-- Written by `make reference`; a test keeps it in step. -->"
 TOP = "Experiment"
@@ -99,8 +101,13 @@ def key_row(field: ast.AnnAssign, said: str) -> str:
 
 def experiment_page(root: Path) -> str:
     """Keys of experiments/NAME.toml."""
-    tree = ast.parse((root / MODEL).read_text(encoding="utf-8"))
-    tables = {n.name: n for n in tree.body if isinstance(n, ast.ClassDef) and n.name != "Setting"}
+    trees = [ast.parse((root / path).read_text(encoding="utf-8")) for path in (MODEL, WORKLOADS)]
+    tables = {
+        n.name: n
+        for tree in trees
+        for n in tree.body
+        if isinstance(n, ast.ClassDef) and n.name not in BASES
+    }
     parts = [
         "# Keys of an experiment file",
         WRITTEN,
@@ -113,7 +120,7 @@ def experiment_page(root: Path) -> str:
         words = ast.get_docstring(tables[name]) or ""
         head = "| key | value | default | |\n|---|---|---|---|\n"
         parts += [f"## {name}", words.replace("<", "&lt;"), head + "\n".join(rows)]
-    for name, shown in declared(tree).items():
+    for name, shown in {k: v for tree in trees for k, v in declared(tree).items()}.items():
         parts += [f"## {name}", f"One of {shown}."]
     return "\n\n".join(parts) + "\n"
 

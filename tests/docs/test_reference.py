@@ -20,6 +20,9 @@ def test_a_change_of_the_code_or_of_a_page_is_seen(repository: Path, tmp_path: P
     (tmp_path / reference.MODEL).parent.mkdir(parents=True)
     text = (repository / reference.MODEL).read_text(encoding="utf-8")
     (tmp_path / reference.MODEL).write_text(text)
+    workloads = tmp_path / reference.WORKLOADS
+    workloads.parent.mkdir(parents=True)
+    shutil.copyfile(repository / reference.WORKLOADS, workloads)
     assert reference.out_of_step(tmp_path) == []
     (tmp_path / reference.MODEL).write_text(text.replace("quick_seconds:", "hasty_seconds:"))
     schema = tmp_path / "docs/schemas/cc.v1.json"
