@@ -25,10 +25,12 @@ impl Scheduler for JustInTime {
         let unsent = request.windows.unsent();
         let front = unsent.first()?.start;
         // One stream whose window some paths could fill alone: a queue on one
-        // of them would leave the others without bytes.
+        // of them would leave the others without bytes. What paths hold is
+        // other streams' while this one has hardly begun.
         let window = request.limit.saturating_sub(request.acked);
         let own = request.paths.get(request.path)?;
         if request.sharing <= 1
+            && front.saturating_sub(request.acked) >= window / 2
             && own.held >= share(request.paths, request.path, window, request.frame)
         {
             return None;
