@@ -8,6 +8,7 @@
 pub mod args;
 pub mod bench;
 pub mod commands;
+pub mod config;
 pub mod exit;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -25,30 +26,25 @@ pub mod interrupt;
 pub mod output;
 pub mod privileges;
 pub mod socket;
+pub mod systemd;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use tracing_subscriber::EnvFilter;
 
 use args::{Cli, Command};
 use commands::CommandError;
+use config::ConfigSource;
 
-/// Parses a command line, carries it out, and gives the exit code.
+/// Parses a command line with what the configuration file adds, carries it out, and gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match parse(arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version go to stdout and are no failure.
-            let plain = error.render().to_string();
-            let _ = match output::without_secrets(&plain) {
-                harmless if harmless == plain => error.print(),
-                redacted => write!(std::io::stderr(), "{redacted}"),
-            };
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+        Err(code) => return code,
     };
     let mut command = cli.command;
     if let Command::Link(command) = command {
@@ -73,6 +69,36 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// The whole command line, or the exit code after saying what is wrong with it.
+fn parse(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
+    let merged = config::merge(arguments.clone(), config::default_path).map_err(|error| {
+        let error = CommandError::from(error);
+        report_error(&error, arguments.iter().any(|argument| argument == "--json"));
+        ExitCode::from(error.exit_code())
+    })?;
+    let parsed = Cli::command().try_get_matches_from(&merged.arguments);
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (mut cli, matches) = parsed.map_err(|error| {
+        // Help and version go to stdout and are no failure.
+        let plain = error.render().to_string();
+        let _ = match output::without_secrets(&plain) {
+            harmless if harmless == plain => error.print(),
+            redacted => write!(std::io::stderr(), "{redacted}"),
+        };
+        for origin in merged.origins(&plain) {
+            let _ = writeln!(std::io::stderr(), "{origin}");
+        }
+        ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    })?;
+    let source = ConfigSource::new(arguments, matches);
+    match &mut cli.command {
+        Command::Serve(args) => args.source = source,
+        Command::Up(args) => args.source = source,
+        _ => {}
+    }
+    Ok(cli)
+}
+
 fn execute(command: Command) -> Result<(), CommandError> {
     descriptors::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -83,6 +109,8 @@ fn execute(command: Command) -> Result<(), CommandError> {
             Command::Bench(args) => commands::bench(args).await,
             Command::Status(args) => commands::status(args).await,
             Command::Credential(args) => commands::credential(&args),
+            Command::Reload(args) => commands::reload(args).await,
+            Command::Config(args) => commands::config(&args),
             Command::Cc(args) => commands::cc(&args),
             Command::Link(_) => Ok(()),
         }
@@ -100,6 +128,8 @@ fn json_flag(command: &mut Command) -> Option<&mut bool> {
         Command::Bench(args) => Some(&mut args.json),
         Command::Status(args) => Some(&mut args.json),
         Command::Credential(args) => Some(&mut args.json),
+        Command::Reload(args) => Some(&mut args.json),
+        Command::Config(args) => Some(&mut args.json),
         Command::Cc(args) => Some(&mut args.json),
         Command::Link(_) => None,
     }

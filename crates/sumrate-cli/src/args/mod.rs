@@ -2,22 +2,26 @@
 
 mod bench;
 mod cc;
+mod config;
 mod credential;
 mod listen;
 mod path;
 mod protocol;
+mod reload;
 mod serve;
 mod status;
 mod up;
 
 pub use bench::BenchArgs;
 pub use cc::{CcAction, CcArgs};
+pub use config::{ConfigAction, ConfigArgs};
 pub use credential::{CredentialAction, CredentialArgs};
 pub use listen::{ProxyAddress, ProxyAuth, ProxyAuthError};
 pub use path::{PathArg, PathArgError, PathBinding};
 pub use protocol::{
     CongestionArg, ProtocolArgs, RedundancyArg, SchedulerArg, SecondsError, WindowModeArg, seconds,
 };
+pub use reload::ReloadArgs;
 pub use serve::ServeArgs;
 pub use status::StatusArgs;
 pub use up::UpArgs;
@@ -65,8 +69,12 @@ pub enum Command {
     Bench(BenchArgs),
     /// Show what a running `sumrate up` or `sumrate serve` is doing
     Status(StatusArgs),
+    /// Have a running `sumrate up` or `sumrate serve` read its configuration again
+    Reload(ReloadArgs),
     /// List, add or revoke the credentials that a server accepts
     Credential(CredentialArgs),
+    /// Check the configuration file, or print an example of one
+    Config(ConfigArgs),
     /// Load, unload or list coupled congestion control
     Cc(CcArgs),
     /// Emulate links: rate, delay, loss, blackouts

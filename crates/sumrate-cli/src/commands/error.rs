@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use sumrate_cc::CouplingError;
 
-use super::SetupError;
+use super::{ReloadError, SetupError};
 use crate::bench::BenchError;
+use crate::config::ConfigError;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::privileges::PrivilegeError;
@@ -34,6 +35,17 @@ pub enum CommandError {
     /// The configuration cannot work.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// The configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No command is called so that reads the configuration.
+    #[error("the configuration has no table {name}; there are: {known}")]
+    UnknownTable {
+        /// The name.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
     /// Privileges cannot be given up.
     #[error(transparent)]
     Privilege(#[from] PrivilegeError),
@@ -58,6 +70,9 @@ pub enum CommandError {
     /// The status could not be had.
     #[error(transparent)]
     Status(#[from] SocketError),
+    /// A process did not reload.
+    #[error(transparent)]
+    Reload(#[from] ReloadError),
     /// Several processes could be meant.
     #[error("{} processes run here; name one with --socket: {}", .0.len(), .0.join(", "))]
     Ambiguous(Vec<String>),
@@ -100,10 +115,12 @@ impl CommandError {
             Self::Setup(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Privilege(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Privilege(_) => EXIT_USAGE,
+            Self::Reload(ReloadError::Signal { .. }) => EXIT_PRIVILEGE,
             Self::Coupling(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Bind(error) if bind_kind(error) == Some(io::ErrorKind::PermissionDenied) => {
                 EXIT_PRIVILEGE
             }
+            Self::Config(_) | Self::UnknownTable { .. } => EXIT_USAGE,
             Self::Setup(_) | Self::Bind(_) | Self::State(_) | Self::Ambiguous(_) => EXIT_USAGE,
             Self::Connect(
                 ConnectError::Insecure { .. }
@@ -118,6 +135,7 @@ impl CommandError {
             | Self::Accept(_)
             | Self::Bench(_)
             | Self::Status(_)
+            | Self::Reload(_)
             | Self::Coupling(_)
             | Self::Io(_) => EXIT_FAILED,
             Self::Interrupted(Interrupt::Interrupted) => EXIT_INTERRUPTED,

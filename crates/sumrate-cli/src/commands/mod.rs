@@ -3,12 +3,15 @@
 
 mod bench;
 mod cc;
+mod config;
 mod credential;
 mod dial;
 mod error;
 mod event;
 mod keep;
 mod reach;
+mod reload;
+mod reloading;
 mod serve;
 mod setup;
 mod status;
@@ -16,9 +19,11 @@ mod up;
 
 pub use bench::bench;
 pub use cc::{AlgorithmReport, CC_SCHEMA, CcReport, GroupReport, cc};
+pub use config::{CONFIG_SCHEMA, ConfigReport, config};
 pub use credential::{CREDENTIAL_SCHEMA, CredentialReport, CredentialSummary, credential};
 pub use error::{CommandError, ERROR_SCHEMA, ErrorReport};
 pub use event::{PathSummary, SERVE_SCHEMA, ServeEvent, ServeLine, UP_SCHEMA, UpEvent, UpLine};
+pub use reload::{RELOAD_SCHEMA, ReloadAnswer, ReloadError, reload};
 pub use serve::serve;
 pub use setup::SetupError;
 pub use status::status;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use fbdt::{Session, Stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::bench::{BenchHost, SendingReport};
 use crate::exit::{Allowance, Allowances, Dialer};
@@ -37,6 +39,28 @@ pub(super) struct Exit {
     pub(super) allowances: Allowances,
     /// How this end sends.
     pub(super) sending: SendingReport,
+    /// Cancelled when the server takes on nothing new.
+    pub(super) stopping: CancellationToken,
+    /// The streams that are being served.
+    pub(super) work: TaskTracker,
+}
+
+impl Exit {
+    /// From now on new streams and sessions are refused.
+    pub(super) fn stop(&self) {
+        self.stopping.cancel();
+        self.work.close();
+    }
+
+    /// Whether nothing new is taken on.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_cancelled()
+    }
+
+    /// Waits until it stops and no stream is being served.
+    pub(super) async fn idle(&self) {
+        self.work.wait().await;
+    }
 }
 
 /// What the streams of one session share.
@@ -68,7 +92,9 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
     let mut streams = JoinSet::new();
     while let Some(stream) = session.accept_stream().await {
         let share = Arc::clone(&share);
+        let under_way = share.exit.work.token();
         streams.spawn(async move {
+            let _under_way = under_way;
             if let Err(error) = serve_stream(stream, &share).await {
                 tracing::debug!(%error, "a stream ended early");
             }
@@ -84,6 +110,10 @@ async fn serve_stream(mut stream: Stream, share: &Share) -> Result<(), ServiceEr
         Ok(Err(error)) => return refuse_malformed(stream, error).await,
         Err(_) => return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
     };
+    if share.exit.is_stopping() {
+        let reason = "the server is stopping".to_owned();
+        return refuse(&mut stream, FailureCode::Busy, reason).await;
+    }
     if let Err(error) = allowance.check_quota() {
         return refuse(&mut stream, FailureCode::NotAllowed, error.to_string()).await;
     }

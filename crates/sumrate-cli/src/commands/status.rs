@@ -40,7 +40,7 @@ pub async fn status(args: StatusArgs) -> Result<(), CommandError> {
 }
 
 /// The socket of the only process that answers.
-async fn only_socket() -> Result<PathBuf, CommandError> {
+pub(super) async fn only_socket() -> Result<PathBuf, CommandError> {
     let directory = default_directory();
     let mut answering = Vec::new();
     for socket in find_sockets(&directory) {

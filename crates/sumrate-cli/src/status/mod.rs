@@ -5,8 +5,8 @@ mod socket;
 mod table;
 
 pub use report::{
-    DelayReport, OutageReport, PathReport, ProxyReport, RedundantReport, STATUS_SCHEMA,
-    SessionReport, StatusReport, StreamReport,
+    DelayReport, OutageReport, PathReport, ProxyReport, RedundantReport, ReloadReport,
+    STATUS_SCHEMA, SessionReport, StatusReport, StreamReport,
 };
 pub use socket::{SocketError, StatusSocket, ask, default_directory, find_sockets};
 pub use table::write_table;

@@ -8,7 +8,18 @@ use crate::harness::run;
 #[test]
 fn help_of_every_command() {
     let directory = tempfile::tempdir().unwrap();
-    for name in ["", "serve", "up", "bench", "status", "credential", "credential add", "cc"] {
+    for name in [
+        "",
+        "serve",
+        "up",
+        "bench",
+        "status",
+        "credential",
+        "credential add",
+        "cc",
+        "config",
+        "reload",
+    ] {
         let arguments: Vec<&str> = name.split_whitespace().chain(["--help"]).collect();
         let output = run(directory.path(), &arguments);
         assert_eq!(output.status.code(), Some(0));

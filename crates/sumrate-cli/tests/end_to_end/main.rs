@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bench;
+mod config_file;
 mod configuration;
 mod coupling;
+mod graceful;
 mod harness;
 mod help;
 mod hostile;
