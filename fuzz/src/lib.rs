@@ -12,13 +12,13 @@ use fbdt_proto::{
     Class, Config, Event, Frame, Instant, Limits, PathId, Role, Session, StreamId, SubflowSample,
 };
 use fbdt_sim::soak::{Plan, run_plan};
-pub use sumrate_cli::fuzzing::{http, service, socks5};
+pub use sumrate_cli::fuzzing::{config, files, http, service, socks5};
 
 /// One fuzz target.
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("frame_decoder", frame_decoder),
     ("control_message", control_message),
     ("handshake", handshake),
@@ -27,6 +27,8 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("socks5", socks5),
     ("http", http),
     ("service", service),
+    ("files", files),
+    ("config", config),
     ("join_link", join_link),
     ("trace", trace),
     ("link_config", link_config),

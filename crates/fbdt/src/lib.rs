@@ -46,8 +46,8 @@ mod config;
 pub use config::{AcceptLimits, ClientConfig, PathSpec, ServerConfig};
 pub use dial::{CLOSE_FORGOTTEN, ConnectError, PathFailure, connect};
 pub use identity::{
-    Credential, CredentialId, CredentialInfo, CredentialLimits, Link, LinkError, ServerAddress,
-    ServerState, StateError,
+    Credential, CredentialId, CredentialInfo, CredentialLimits, FileAccess, Link, LinkError,
+    ServerAddress, ServerState, StateError,
 };
 pub use listen::{AcceptError, BindError, CLOSE_REVOKED, Listener};
 pub use session::{PathInfo, Session, Stream};

@@ -9,7 +9,9 @@ pub mod args;
 pub mod bench;
 pub mod commands;
 pub mod config;
+pub mod doctor;
 pub mod exit;
+pub mod files;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod proxy;
@@ -34,8 +36,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
-use args::{Cli, Command};
+use args::{Cli, Command, LogFormat};
 use commands::CommandError;
 use config::ConfigSource;
 
@@ -55,7 +59,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         return sumrate_link::run(command);
     }
-    start_logging(cli.verbose);
+    start_logging(cli.verbose, cli.log_format);
     let json = json_flag(&mut command).is_some_and(|flag| {
         *flag |= cli.json;
         *flag
@@ -94,6 +98,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
     match &mut cli.command {
         Command::Serve(args) => args.source = source,
         Command::Up(args) => args.source = source,
+        Command::Cp(args) => args.source = source,
         _ => {}
     }
     Ok(cli)
@@ -109,9 +114,13 @@ fn execute(command: Command) -> Result<(), CommandError> {
             Command::Bench(args) => commands::bench(args).await,
             Command::Status(args) => commands::status(args).await,
             Command::Credential(args) => commands::credential(&args),
+            Command::Cp(args) => commands::cp(args).await,
             Command::Reload(args) => commands::reload(args).await,
+            Command::Doctor(args) => commands::doctor(&args),
             Command::Config(args) => commands::config(&args),
             Command::Cc(args) => commands::cc(&args),
+            Command::Man(args) => commands::man(&args),
+            Command::Completions(args) => commands::completions(&args),
             Command::Link(_) => Ok(()),
         }
     });
@@ -128,10 +137,13 @@ fn json_flag(command: &mut Command) -> Option<&mut bool> {
         Command::Bench(args) => Some(&mut args.json),
         Command::Status(args) => Some(&mut args.json),
         Command::Credential(args) => Some(&mut args.json),
+        Command::Cp(args) => Some(&mut args.json),
         Command::Reload(args) => Some(&mut args.json),
+        Command::Doctor(args) => Some(&mut args.json),
         Command::Config(args) => Some(&mut args.json),
         Command::Cc(args) => Some(&mut args.json),
-        Command::Link(_) => None,
+        Command::Man(args) => Some(&mut args.json),
+        Command::Completions(_) | Command::Link(_) => None,
     }
 }
 
@@ -146,13 +158,36 @@ fn report_error(error: &CommandError, json: bool) {
     }
 }
 
-/// Logs to stderr: SUMRATE_LOG decides, else the number of `-v`.
-fn start_logging(verbose: u8) {
+/// Logs as `format` says: SUMRATE_LOG decides what, else the number of `-v`. The journal is written to
+/// where systemd says that stderr leads there anyway, because it then keeps fields and levels.
+fn start_logging(verbose: u8, format: LogFormat) {
     let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
     let filter = EnvFilter::try_from_env("SUMRATE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    let _ = tracing_subscriber::fmt()
+    let is_service = std::env::var_os("JOURNAL_STREAM").is_some();
+    let wants_journal = match format {
+        LogFormat::Journald => true,
+        LogFormat::Auto => is_service && !std::io::stderr().is_terminal(),
+        LogFormat::Text | LogFormat::Json => false,
+    };
+    if wants_journal {
+        match tracing_journald::layer() {
+            Ok(journal) => {
+                let _ = tracing_subscriber::registry().with(filter).with(journal).try_init();
+                return;
+            }
+            Err(error) if format == LogFormat::Journald => {
+                let advice = format!("sumrate: no journal ({error}): the log goes to stderr");
+                let _ = writeln!(std::io::stderr(), "{advice}");
+            }
+            Err(_) => {}
+        }
+    }
+    let text = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .try_init();
+        .with_ansi(std::io::stderr().is_terminal());
+    let _ = match format {
+        LogFormat::Json => text.json().flatten_event(true).try_init(),
+        _ => text.try_init(),
+    };
 }

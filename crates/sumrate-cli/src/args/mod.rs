@@ -3,8 +3,12 @@
 mod bench;
 mod cc;
 mod config;
+mod cp;
 mod credential;
+mod doctor;
 mod listen;
+mod log;
+mod manual;
 mod path;
 mod protocol;
 mod reload;
@@ -15,8 +19,12 @@ mod up;
 pub use bench::BenchArgs;
 pub use cc::{CcAction, CcArgs};
 pub use config::{ConfigAction, ConfigArgs};
+pub use cp::CpArgs;
 pub use credential::{CredentialAction, CredentialArgs};
+pub use doctor::DoctorArgs;
 pub use listen::{ProxyAddress, ProxyAuth, ProxyAuthError};
+pub use log::LogFormat;
+pub use manual::{CompletionsArgs, ManArgs};
 pub use path::{PathArg, PathArgError, PathBinding};
 pub use protocol::{
     CongestionArg, ProtocolArgs, RedundancyArg, SchedulerArg, SecondsError, WindowModeArg, seconds,
@@ -50,6 +58,9 @@ pub struct Cli {
     /// Say more on stderr: -v progress, -vv debugging (SUMRATE_LOG sets it finer)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
+    /// How the log is written
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "auto")]
+    pub log_format: LogFormat,
     /// The same as --json after the command
     #[arg(long)]
     pub json: bool,
@@ -67,16 +78,24 @@ pub enum Command {
     Up(UpArgs),
     /// Measure goodput, delay and redundancy over the paths to a server
     Bench(BenchArgs),
+    /// Copy files and directories to a server or from it
+    Cp(CpArgs),
     /// Show what a running `sumrate up` or `sumrate serve` is doing
     Status(StatusArgs),
     /// Have a running `sumrate up` or `sumrate serve` read its configuration again
     Reload(ReloadArgs),
     /// List, add or revoke the credentials that a server accepts
     Credential(CredentialArgs),
+    /// Say what of this machine keeps paths from adding up, and the command that mends it
+    Doctor(DoctorArgs),
     /// Check the configuration file, or print an example of one
     Config(ConfigArgs),
     /// Load, unload or list coupled congestion control
     Cc(CcArgs),
+    /// Print the manual page, or write all of them
+    Man(ManArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
     /// Emulate links: rate, delay, loss, blackouts
     #[command(subcommand)]
     Link(sumrate_link::LinkCommand),

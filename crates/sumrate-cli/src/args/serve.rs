@@ -38,6 +38,10 @@ pub struct ServeArgs {
     /// Let clients reach this network, address or address and port though it is private or local
     #[arg(long, value_name = "NET")]
     pub allow: Vec<AllowRule>,
+    /// Let clients copy files from and to this directory, if their credential allows it (`credential
+    /// add --files`)
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<PathBuf>,
     /// Answer `sumrate status` on this socket [default: one in $XDG_RUNTIME_DIR/sumrate]
     #[arg(long, value_name = "PATH")]
     pub status_socket: Option<PathBuf>,

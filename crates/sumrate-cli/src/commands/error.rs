@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use sumrate_cc::CouplingError;
 
-use super::{ReloadError, SetupError};
+use super::{CpError, OperandError, ReloadError, SetupError};
 use crate::bench::BenchError;
 use crate::config::ConfigError;
+use crate::files::RootError;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::privileges::PrivilegeError;
@@ -70,6 +71,18 @@ pub enum CommandError {
     /// The status could not be had.
     #[error(transparent)]
     Status(#[from] SocketError),
+    /// What to copy makes no sense.
+    #[error(transparent)]
+    Operand(#[from] OperandError),
+    /// A copy failed.
+    #[error(transparent)]
+    Cp(#[from] CpError),
+    /// A directory cannot be offered.
+    #[error("--files {0}")]
+    Files(#[from] RootError),
+    /// The doctor found problems.
+    #[error("{0} of the checks found something that does not work")]
+    Unwell(usize),
     /// A process did not reload.
     #[error(transparent)]
     Reload(#[from] ReloadError),
@@ -120,6 +133,8 @@ impl CommandError {
             Self::Bind(error) if bind_kind(error) == Some(io::ErrorKind::PermissionDenied) => {
                 EXIT_PRIVILEGE
             }
+            Self::Operand(_) | Self::Files(_) => EXIT_USAGE,
+            Self::Cp(CpError::Local { .. } | CpError::Root(_)) => EXIT_USAGE,
             Self::Config(_) | Self::UnknownTable { .. } => EXIT_USAGE,
             Self::Setup(_) | Self::Bind(_) | Self::State(_) | Self::Ambiguous(_) => EXIT_USAGE,
             Self::Connect(
@@ -136,6 +151,8 @@ impl CommandError {
             | Self::Bench(_)
             | Self::Status(_)
             | Self::Reload(_)
+            | Self::Unwell(_)
+            | Self::Cp(_)
             | Self::Coupling(_)
             | Self::Io(_) => EXIT_FAILED,
             Self::Interrupted(Interrupt::Interrupted) => EXIT_INTERRUPTED,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fbdt::{Session, Stream};
+use fbdt::{FileAccess, Session, Stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::bench::{BenchHost, SendingReport};
 use crate::exit::{Allowance, Allowances, Dialer};
+use crate::files::{FilesHost, Transfers};
 use crate::relay::relay;
 use crate::service::{
     Answer, ConnectRequest, FailureCode, Request, ServiceError, read_request, write_answer,
@@ -37,6 +38,8 @@ pub(super) struct Exit {
     pub(super) dials: Semaphore,
     /// What each credential may use.
     pub(super) allowances: Allowances,
+    /// The directory that clients may copy files from and to.
+    pub(super) files: FilesHost,
     /// How this end sends.
     pub(super) sending: SendingReport,
     /// Cancelled when the server takes on nothing new.
@@ -70,6 +73,9 @@ struct Share {
     allowance: Arc<Allowance>,
     /// Bounds the connections that are being made for it.
     dials: Semaphore,
+    /// What it may do with files, and how many copies at a time.
+    file_access: Option<FileAccess>,
+    transfers: Transfers,
 }
 
 /// Serves a session's streams until the session is over.
@@ -88,7 +94,9 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         None => Arc::default(),
     };
     let dials = Semaphore::new(SESSION_DIALS_MAX);
-    let share = Arc::new(Share { exit, bench, allowance, dials });
+    let file_access = session.credential().and_then(|credential| credential.limits.files);
+    let transfers = Transfers::default();
+    let share = Arc::new(Share { exit, bench, allowance, dials, file_access, transfers });
     let mut streams = JoinSet::new();
     while let Some(stream) = session.accept_stream().await {
         let share = Arc::clone(&share);
@@ -119,6 +127,10 @@ async fn serve_stream(mut stream: Stream, share: &Share) -> Result<(), ServiceEr
     }
     match request {
         Request::Connect(request) => connect(stream, share, &request).await,
+        Request::Files(request) => {
+            let Share { exit, file_access, transfers, .. } = share;
+            exit.files.serve(stream, request, *file_access, allowance, transfers).await
+        }
         _ if allowance.is_limited() => {
             let reason = "measurements are not for a credential with limits".to_owned();
             refuse(&mut stream, FailureCode::NotAllowed, reason).await

@@ -20,6 +20,7 @@ use super::up::drain;
 use super::{CommandError, setup};
 use crate::args::{Command, ServeArgs};
 use crate::exit::{Allowances, Dialer, Policy};
+use crate::files::FilesHost;
 use crate::interrupt::{Hangups, Interrupt, Interrupts};
 use crate::output;
 use crate::session::report;
@@ -36,7 +37,7 @@ const USAGE_INTERVAL: Duration = Duration::from_secs(1);
 type Sessions = Arc<Mutex<HashMap<String, Session>>>;
 
 /// Flags whose new values a reload applies.
-const LIVE_FLAGS: [&str; 3] = ["allow", "drain", "config"];
+const LIVE_FLAGS: [&str; 4] = ["allow", "files", "drain", "config"];
 /// How often a stopping server looks whether everything has arrived.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -51,7 +52,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     setup::clear_file("--link-file", args.link_file.as_deref())?;
     let config = configure(&args)?;
     let credential = first_credential(&config.state)?;
-    let exit = Arc::new(exit(&args, &config));
+    let exit = Arc::new(exit(&args, &config)?);
     let status = status_socket(args.status_socket.as_deref())?;
     let mut listener = Listener::bind(config).await?;
     announce(&args, &listener, &credential, status.as_ref())?;
@@ -122,6 +123,7 @@ fn reload(live: &Mutex<ServeArgs>, exit: &Exit) -> Result<Reloaded, String> {
     };
     let (applied, _) = split(reread.changes, &LIVE_FLAGS);
     let (_, needs_restart) = split(reread.since_start, &LIVE_FLAGS);
+    exit.files.replace(wanted.files.as_deref()).map_err(|error| error.to_string())?;
     exit.dialer.policy().replace_rules(wanted.allow.clone());
     args.source.accept(reread.accepted);
     args.drain = wanted.drain;
@@ -142,17 +144,18 @@ fn configure(args: &ServeArgs) -> Result<ServerConfig, CommandError> {
     Ok(config)
 }
 
-fn exit(args: &ServeArgs, config: &ServerConfig) -> Exit {
+fn exit(args: &ServeArgs, config: &ServerConfig) -> Result<Exit, CommandError> {
     let advertised: Vec<IpAddr> = args.advertise.iter().map(|address| address.ip()).collect();
     let policy = Policy::new(args.allow.clone(), advertised);
-    Exit {
+    Ok(Exit {
         dialer: Dialer::new(policy, config.congestion_control.algorithm()),
         dials: Semaphore::new(DIALS_MAX),
         allowances: Allowances::new(config.state.clone()),
         sending: setup::sending(&config.congestion_control, &config.proto),
         stopping: CancellationToken::new(),
         work: TaskTracker::new(),
-    }
+        files: FilesHost::new(args.files.as_deref())?,
+    })
 }
 
 /// The credential that the printed link carries: the oldest one without limits, else the oldest,

@@ -9,6 +9,7 @@ use super::{Answer, FailureCode, Request};
 const KIND_CONNECT: u8 = 1;
 const KIND_BENCH: u8 = 2;
 const KIND_BENCH_STREAM: u8 = 3;
+const KIND_FILES: u8 = 16;
 
 /// Longest body of a request or answer, in bytes.
 const BODY_MAX: usize = 4096;
@@ -51,6 +52,7 @@ pub async fn write_request<W: AsyncWrite + Unpin>(
         Request::Connect(body) => (KIND_CONNECT, serde_json::to_vec(body)?),
         Request::Bench(body) => (KIND_BENCH, serde_json::to_vec(body)?),
         Request::BenchStream(body) => (KIND_BENCH_STREAM, serde_json::to_vec(body)?),
+        Request::Files(body) => (KIND_FILES, serde_json::to_vec(body)?),
     };
     write_framed(writer, kind, &body).await
 }
@@ -62,6 +64,7 @@ pub async fn read_request<R: AsyncRead + Unpin>(reader: &mut R) -> Result<Reques
         KIND_CONNECT => Request::Connect(serde_json::from_slice(&body)?),
         KIND_BENCH => Request::Bench(serde_json::from_slice(&body)?),
         KIND_BENCH_STREAM => Request::BenchStream(serde_json::from_slice(&body)?),
+        KIND_FILES => Request::Files(serde_json::from_slice(&body)?),
         other => return Err(ServiceError::UnknownKind(other)),
     })
 }

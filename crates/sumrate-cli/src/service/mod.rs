@@ -2,7 +2,7 @@
 //!
 //! The client opens a stream and writes one request: `u8` kind, `u16` length (big-endian), a JSON
 //! body. The server answers with `u8` status, `u16` length, a JSON body. Then the stream carries raw
-//! bytes both ways (kinds 1 and 3) or reports (kind 2).
+//! bytes both ways (kinds 1 and 3), reports (kind 2) or the messages of [`files`](crate::files) (kind 16).
 
 mod codec;
 mod message;
@@ -12,5 +12,5 @@ pub use codec::{
 };
 pub use message::{
     Answer, BenchDirection, BenchLimit, BenchRequest, BenchStreamRequest, ConnectRequest,
-    FailureCode, Request,
+    FILES_VERSION, FailureCode, FilesDirection, FilesRequest, Request,
 };

@@ -5,12 +5,15 @@
 mod bench;
 mod config_file;
 mod configuration;
+mod copies;
 mod coupling;
+mod doctor;
 mod graceful;
 mod harness;
 mod help;
 mod hostile;
 mod limits;
+mod manual;
 mod paths;
 mod privileges;
 mod proxies;
