@@ -3,7 +3,8 @@
 //! In the order in which data meets them: `args` is what the user wrote, `commands` what is done with
 //! it; a connection comes in through `proxy`, travels on a stream of a `tunnel` (behind which
 //! `session` puts the transport) after a word of the `service` protocol, and leaves through `exit`;
-//! `relay` copies its bytes on both ends. `bench` measures, `status` tells.
+//! `relay` copies its bytes on both ends. `files` copies files over such a stream, `bench` measures,
+//! `status` tells, `config` fills in what the command line leaves out, `doctor` looks at the machine.
 
 pub mod args;
 pub mod bench;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fbdt::{FileAccess, Session, Stream};
+use fbdt::{FileAccess, Health, Session, Stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -95,7 +95,11 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
     };
     let dials = Semaphore::new(SESSION_DIALS_MAX);
     let file_access = session.credential().and_then(|credential| credential.limits.files);
-    let transfers = Transfers::default();
+    let transfers = {
+        let session = session.clone();
+        let is_dead = |path: fbdt::PathInfo| path.health == Health::Dead;
+        Transfers::new(Arc::new(move || session.paths().into_iter().all(is_dead)))
+    };
     let share = Arc::new(Share { exit, bench, allowance, dials, file_access, transfers });
     let mut streams = JoinSet::new();
     while let Some(stream) = session.accept_stream().await {

@@ -163,12 +163,7 @@ fn what(target: Target) -> String {
     }
 }
 
-fn no_route(
-    candidate: &Candidate,
-    own: Ipv4Addr,
-    target: Target,
-    error: &str,
-) -> Finding {
+fn no_route(candidate: &Candidate, own: Ipv4Addr, target: Target, error: &str) -> Finding {
     let found = format!("no way to {} by it: {error}", what(target));
     let host = if target.is_server { target.address.to_string() } else { "default".to_owned() };
     let gateway = first_of_network(own, candidate.prefix);

@@ -31,13 +31,16 @@ pub struct FilesHost {
     transfers: Semaphore,
 }
 
-/// Bounds the copies of one session.
-#[derive(Debug)]
-pub struct Transfers(Semaphore);
+/// What a session's copies share.
+pub struct Transfers {
+    places: Semaphore,
+    has_gone: Arc<dyn Fn() -> bool + Send + Sync>,
+}
 
-impl Default for Transfers {
-    fn default() -> Self {
-        Self(Semaphore::new(SESSION_TRANSFERS_MAX))
+impl Transfers {
+    /// `has_gone` says whether the session has no connection at the moment.
+    pub fn new(has_gone: Arc<dyn Fn() -> bool + Send + Sync>) -> Self {
+        Self { places: Semaphore::new(SESSION_TRANSFERS_MAX), has_gone }
     }
 }
 
@@ -82,7 +85,7 @@ impl FilesHost {
         session: &Transfers,
     ) -> Result<(), ServiceError> {
         use tokio::io::AsyncWriteExt;
-        let places = (session.0.try_acquire(), self.transfers.try_acquire());
+        let places = (session.places.try_acquire(), self.transfers.try_acquire());
         let job = match places {
             (Ok(_), Ok(_)) => self.job(&request, access).await,
             _ => Err((FailureCode::Busy, "too many copies are under way".to_owned())),
@@ -97,7 +100,10 @@ impl FilesHost {
         write_answer(&mut stream, &Answer::Ready(String::new())).await?;
         let (limits, progress) = (Limits(vec![Arc::clone(allowance)]), Arc::default());
         let outcome = match job {
-            Job::Receive(destination) => receive_over(stream, destination, &limits, progress).await,
+            Job::Receive(destination) => {
+                let destination = destination.giving_way(Arc::clone(&session.has_gone));
+                receive_over(stream, destination, &limits, progress).await
+            }
             Job::Send(sources) => {
                 let paced = request.rate.map(Allowance::paced).map(Arc::new);
                 let limits = Limits(limits.0.into_iter().chain(paced).collect());

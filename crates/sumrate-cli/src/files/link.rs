@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::message::{Message, MessageError, read_message};
 use super::receive::{Destination, receive};
@@ -114,7 +115,7 @@ pub async fn send_over<S: TunnelStream>(
     progress: Arc<Progress>,
 ) -> Result<Tally, TransferError> {
     let work = move |mut link: Link| send(&mut link, &sources, &progress);
-    run(stream, limits, false, work).await
+    run(stream, limits, false, CancellationToken::new(), work).await
 }
 
 /// Receives from a stream into a destination.
@@ -127,14 +128,19 @@ pub async fn receive_over<S: TunnelStream>(
     limits: &Limits,
     progress: Arc<Progress>,
 ) -> Result<Tally, TransferError> {
+    let stop = destination.writer.stop.clone();
+    let done = stop.clone().drop_guard();
     let work = move |mut link: Link| receive(&mut link, &destination, &progress);
-    run(stream, limits, true, work).await
+    let outcome = run(stream, limits, true, stop, work).await;
+    drop(done);
+    outcome
 }
 
 async fn run<S: TunnelStream>(
     stream: S,
     limits: &Limits,
     receives: bool,
+    stop: CancellationToken,
     work: impl FnOnce(Link) -> Result<Tally, TransferError> + Send + 'static,
 ) -> Result<Tally, TransferError> {
     let (mut reader, mut writer) = tokio::io::split(stream);
@@ -166,6 +172,8 @@ async fn run<S: TunnelStream>(
                         (finished, sent) => finished.and_then(|tally| sent.map(|()| tally)),
                     };
                 }
+                // Another copy of the same file has taken this one's place.
+                () = stop.cancelled() => break Err(TransferError::Gone),
                 sent = &mut writing, if written.is_none() => written = Some(sent),
                 () = &mut reading, if read_on => read_on = false,
             }

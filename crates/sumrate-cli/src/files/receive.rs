@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::link::{Link, TransferError};
 use super::message::{CHUNK, ChunkHash, EntryKind, HASHES_MAX, Message, Offer, WINDOW};
 use super::path::EntryPath;
-use super::root::{Links, Root, modified, set_attributes};
+use super::root::{Links, Root, Writer, modified, set_attributes};
 use super::send::HAVE_MAX;
 use super::tally::{Progress, Tally};
 
@@ -47,6 +47,8 @@ pub struct Destination {
     root: Arc<Root>,
     /// Instead of the first name of every path, if one thing is copied to a name of its own.
     name: Option<EntryPath>,
+    /// The copy, as others see it.
+    pub(super) writer: Writer,
 }
 
 impl Destination {
@@ -63,7 +65,7 @@ impl Destination {
         let below = |path: Option<&EntryPath>| root.directory(path, Links::Beneath);
         let (Some(path), Err(error)) = (path, below(path)) else {
             let root = Arc::new(below(path).map_err(failed)?);
-            return Ok(Self { root, name: None });
+            return Ok(Self { root, name: None, writer: Writer::default() });
         };
         let is_missing = error.kind() == io::ErrorKind::NotFound;
         if !is_missing && (into || error.kind() != io::ErrorKind::NotADirectory) {
@@ -74,9 +76,17 @@ impl Destination {
         if into {
             parent.make_directory(&name).map_err(failed)?;
             let made = parent.directory(Some(&name), Links::Refuse).map_err(failed)?;
-            return Ok(Self { root: Arc::new(made), name: None });
+            let writer = Writer::default();
+            return Ok(Self { root: Arc::new(made), name: None, writer });
         }
-        Ok(Self { root: Arc::new(parent), name: Some(name) })
+        Ok(Self { root: Arc::new(parent), name: Some(name), writer: Writer::default() })
+    }
+
+    /// The same for a copy that gives way to others once its other end `has_gone`.
+    #[must_use]
+    pub fn giving_way(mut self, has_gone: Arc<dyn Fn() -> bool + Send + Sync>) -> Self {
+        self.writer.has_gone = has_gone;
+        self
     }
 
     fn place(&self, path: &EntryPath) -> Result<EntryPath, super::path::PathError> {
@@ -249,7 +259,7 @@ impl Receiver<'_> {
         {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        let file = root.open_partial(&partial(&place))?;
+        let file = root.open_partial(&partial(&place), &self.destination.writer)?;
         let there = file.metadata()?.len().min(offer.size);
         let mut have = Vec::new();
         let mut chunk = Vec::new();

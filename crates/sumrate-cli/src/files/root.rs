@@ -1,10 +1,13 @@
 //! One directory and what is below it. The kernel keeps every access inside (openat2(2) with
 //! `RESOLVE_BENEATH`), whatever symbolic links are put there meanwhile.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, ResolveFlags, Stat, Timespec,
@@ -12,6 +15,7 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
 
 use super::message::MODE_MASK;
 use super::path::EntryPath;
@@ -20,6 +24,10 @@ use super::path::EntryPath;
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 /// No symbolic link is followed at all.
 const PLAIN: ResolveFlags = BENEATH.union(ResolveFlags::NO_SYMLINKS);
+
+/// How long a copy may take to give way, and how often that is looked at.
+const GIVE_WAY: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A directory cannot be offered.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +56,11 @@ pub enum Links {
 
 /// An open directory.
 #[derive(Debug)]
-pub struct Root(OwnedFd);
+pub struct Root {
+    directory: OwnedFd,
+    /// Who writes files below it; shared with the directories below.
+    writers: Arc<Writers>,
+}
 
 impl Root {
     /// Opens a directory of this machine; links on the way to it are its owner's matter.
@@ -58,8 +70,9 @@ impl Root {
     pub fn open(path: &Path) -> Result<Self, RootError> {
         let failed = |errno: Errno| RootError::Open { path: path.to_owned(), error: errno.into() };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = Self(openat(CWD, path, flags, Mode::empty()).map_err(failed)?);
-        match openat2(&root.0, c".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), PLAIN) {
+        let directory = openat(CWD, path, flags, Mode::empty()).map_err(failed)?;
+        let root = Self { directory, writers: Arc::default() };
+        match openat2(&root.directory, c".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), PLAIN) {
             Err(Errno::NOSYS) => Err(RootError::NoOpenat2),
             Err(errno) => Err(failed(errno)),
             Ok(_) => Ok(root),
@@ -73,7 +86,8 @@ impl Root {
     pub fn directory(&self, path: Option<&EntryPath>, links: Links) -> io::Result<Self> {
         let name = path.map_or_else(|| c".".to_owned(), EntryPath::to_c_string);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(openat2(&self.0, name, flags, Mode::empty(), links.resolve())?))
+        let directory = openat2(&self.directory, name, flags, Mode::empty(), links.resolve())?;
+        Ok(Self { directory, writers: Arc::clone(&self.writers) })
     }
 
     /// What is known of an entry.
@@ -88,7 +102,7 @@ impl Root {
             return Ok(statat(parent.fd(self), name.to_c_string(), AtFlags::SYMLINK_NOFOLLOW)?);
         }
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let entry = openat2(&self.0, path.to_c_string(), flags, Mode::empty(), BENEATH)?;
+        let entry = openat2(&self.directory, path.to_c_string(), flags, Mode::empty(), BENEATH)?;
         Ok(fstat(entry)?)
     }
 
@@ -100,17 +114,17 @@ impl Root {
         refuse_special(&self.stat(path, links)?)?;
         // It might have become a pipe meanwhile, which must not hold this thread up.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat2(&self.0, path.to_c_string(), flags, Mode::empty(), links.resolve())?;
+        let file = openat2(&self.directory, path.to_c_string(), flags, Mode::empty(), links.resolve())?;
         refuse_special(&fstat(&file)?)?;
         Ok(File::from(file))
     }
 
     /// Opens a file for writing what belongs to `path`, locked against other copies; one that is not
-    /// this program's own is replaced.
+    /// this program's own is replaced. A copy whose other end has gone is ended for this one.
     ///
     /// # Errors
     /// What the system says; [`io::ErrorKind::ResourceBusy`] while another copy writes it.
-    pub(super) fn open_partial(&self, path: &EntryPath) -> io::Result<File> {
+    pub(super) fn open_partial(&self, path: &EntryPath, writer: &Writer) -> io::Result<File> {
         let (parent, name) = path.split_last();
         let parent = self.parent(parent.as_ref())?;
         let name = name.to_c_string();
@@ -126,11 +140,9 @@ impl Root {
             }
             Err(errno) => return Err(errno.into()),
         };
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::ResourceBusy.into()),
-            Err(errno) => Err(errno.into()),
-            Ok(()) => Ok(File::from(file)),
-        }
+        let found = fstat(&file)?;
+        self.writers.take(&file, (found.st_dev, found.st_ino), writer)?;
+        Ok(File::from(file))
     }
 
     /// Makes a directory, or finds it there; whether it is new.
@@ -182,7 +194,7 @@ impl Root {
     /// What the system says.
     pub(super) fn names(&self) -> io::Result<Vec<EntryPath>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.0)? {
+        for entry in Dir::read_from(&self.directory)? {
             let entry = entry?;
             if let Ok(name) = EntryPath::new(entry.file_name().to_bytes()) {
                 names.push(name);
@@ -197,11 +209,62 @@ impl Root {
     /// # Errors
     /// What the system says.
     pub(super) fn set_attributes(&self, mode: u32, modified: (i64, u32)) -> io::Result<()> {
-        set_attributes(self.0.as_fd(), mode, modified)
+        set_attributes(self.directory.as_fd(), mode, modified)
     }
 
     fn parent(&self, path: Option<&EntryPath>) -> io::Result<Parent> {
         path.map(|path| self.directory(Some(path), Links::Refuse)).transpose().map(Parent)
+    }
+}
+
+/// One copy, as others that want to write the same file see it.
+#[derive(Clone)]
+pub(super) struct Writer {
+    /// Ends the copy.
+    pub(super) stop: CancellationToken,
+    /// Whether its other end has gone, so that nothing more will come of it.
+    pub(super) has_gone: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self { stop: CancellationToken::new(), has_gone: Arc::new(|| false) }
+    }
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("stop", &self.stop).finish_non_exhaustive()
+    }
+}
+
+/// Who writes which file, by device and number.
+#[derive(Debug, Default)]
+struct Writers(Mutex<HashMap<(u64, u64), Writer>>);
+
+impl Writers {
+    /// Locks a file for a copy. A client that was killed leaves one behind here, which waits for it
+    /// to come back: that one gives way.
+    fn take(&self, file: &OwnedFd, number: (u64, u64), writer: &Writer) -> io::Result<()> {
+        let others = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = Instant::now();
+        loop {
+            match flock(file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            let other = others().get(&number).filter(|other| (other.has_gone)()).cloned();
+            match other {
+                Some(other) if begun.elapsed() < GIVE_WAY => other.stop.cancel(),
+                _ => return Err(io::ErrorKind::ResourceBusy.into()),
+            }
+            std::thread::sleep(LOOK);
+        }
+        let mut others = others();
+        others.retain(|_, other| !other.stop.is_cancelled());
+        others.insert(number, writer.clone());
+        Ok(())
     }
 }
 
@@ -210,7 +273,7 @@ struct Parent(Option<Root>);
 
 impl Parent {
     fn fd<'a>(&'a self, root: &'a Root) -> BorrowedFd<'a> {
-        self.0.as_ref().unwrap_or(root).0.as_fd()
+        self.0.as_ref().unwrap_or(root).directory.as_fd()
     }
 }
 
@@ -305,7 +368,7 @@ mod tests {
                 assert!(root.directory(Some(&path(name)), links).is_err(), "{name}");
                 assert!(root.open_file(&below, links).is_err(), "{name}");
             }
-            assert!(root.open_partial(&path(&format!("{name}/new"))).is_err(), "{name}");
+            assert!(root.open_partial(&path(&format!("{name}/new")), &Writer::default()).is_err(), "{name}");
             assert!(root.make_directory(&path(&format!("{name}/new"))).is_err(), "{name}");
             assert!(root.remove(&path(&format!("{name}/secret"))).is_err(), "{name}");
             let (from, to) = (path(&format!("{name}/secret")), path(&format!("{name}/x")));
@@ -329,11 +392,11 @@ mod tests {
         let secret = directory.path().join("outside/secret");
         let planted = directory.path().join("root/inside/part");
         symlink(&secret, &planted).unwrap();
-        root.open_partial(&path("inside/part")).unwrap().write_all(b"new").unwrap();
+        root.open_partial(&path("inside/part"), &Writer::default()).unwrap().write_all(b"new").unwrap();
         assert!(std::fs::symlink_metadata(&planted).unwrap().is_file());
         std::fs::remove_file(&planted).unwrap();
         std::fs::hard_link(&secret, &planted).unwrap();
-        root.open_partial(&path("inside/part")).unwrap().write_all(b"new").unwrap();
+        root.open_partial(&path("inside/part"), &Writer::default()).unwrap().write_all(b"new").unwrap();
         assert_eq!(std::fs::read(&secret).unwrap(), b"out");
         assert_eq!(std::fs::read(&planted).unwrap(), b"new");
     }
@@ -341,11 +404,27 @@ mod tests {
     #[test]
     fn one_copy_at_a_time_writes_a_file() {
         let (_directory, root) = place();
-        let first = root.open_partial(&path("part")).unwrap();
-        let error = root.open_partial(&path("part")).unwrap_err();
+        let first = root.open_partial(&path("part"), &Writer::default()).unwrap();
+        let error = root.open_partial(&path("part"), &Writer::default()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
         drop(first);
-        assert!(root.open_partial(&path("part")).is_ok());
+        assert!(root.open_partial(&path("part"), &Writer::default()).is_ok());
+    }
+
+    #[test]
+    fn a_copy_whose_other_end_has_gone_gives_way() {
+        let (_directory, root) = place();
+        let orphan = Writer { has_gone: Arc::new(|| true), ..Writer::default() };
+        let first = root.open_partial(&path("part"), &orphan).unwrap();
+        let stopped = orphan.stop.clone();
+        let holder = std::thread::spawn(move || {
+            while !stopped.is_cancelled() {
+                std::thread::sleep(LOOK);
+            }
+            drop(first);
+        });
+        assert!(root.open_partial(&path("part"), &Writer::default()).is_ok());
+        holder.join().unwrap();
     }
 
     #[test]
