@@ -101,7 +101,7 @@ fn descriptors(hard: u64) -> Finding {
     let found = format!("a process may open {hard} files");
     match hard < DESCRIPTORS {
         true => Finding::warning("descriptors", format!("{found}: few for many connections"))
-            .mend(format!("prlimit --pid $$ --nofile=65536:65536")),
+            .mend("prlimit --pid $$ --nofile=65536:65536"),
         false => Finding::ok("descriptors", found),
     }
 }

@@ -114,7 +114,8 @@ impl Root {
         refuse_special(&self.stat(path, links)?)?;
         // It might have become a pipe meanwhile, which must not hold this thread up.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat2(&self.directory, path.to_c_string(), flags, Mode::empty(), links.resolve())?;
+        let file =
+            openat2(&self.directory, path.to_c_string(), flags, Mode::empty(), links.resolve())?;
         refuse_special(&fstat(&file)?)?;
         Ok(File::from(file))
     }
@@ -368,7 +369,10 @@ mod tests {
                 assert!(root.directory(Some(&path(name)), links).is_err(), "{name}");
                 assert!(root.open_file(&below, links).is_err(), "{name}");
             }
-            assert!(root.open_partial(&path(&format!("{name}/new")), &Writer::default()).is_err(), "{name}");
+            assert!(
+                root.open_partial(&path(&format!("{name}/new")), &Writer::default()).is_err(),
+                "{name}"
+            );
             assert!(root.make_directory(&path(&format!("{name}/new"))).is_err(), "{name}");
             assert!(root.remove(&path(&format!("{name}/secret"))).is_err(), "{name}");
             let (from, to) = (path(&format!("{name}/secret")), path(&format!("{name}/x")));
@@ -392,11 +396,17 @@ mod tests {
         let secret = directory.path().join("outside/secret");
         let planted = directory.path().join("root/inside/part");
         symlink(&secret, &planted).unwrap();
-        root.open_partial(&path("inside/part"), &Writer::default()).unwrap().write_all(b"new").unwrap();
+        root.open_partial(&path("inside/part"), &Writer::default())
+            .unwrap()
+            .write_all(b"new")
+            .unwrap();
         assert!(std::fs::symlink_metadata(&planted).unwrap().is_file());
         std::fs::remove_file(&planted).unwrap();
         std::fs::hard_link(&secret, &planted).unwrap();
-        root.open_partial(&path("inside/part"), &Writer::default()).unwrap().write_all(b"new").unwrap();
+        root.open_partial(&path("inside/part"), &Writer::default())
+            .unwrap()
+            .write_all(b"new")
+            .unwrap();
         assert_eq!(std::fs::read(&secret).unwrap(), b"out");
         assert_eq!(std::fs::read(&planted).unwrap(), b"new");
     }
