@@ -1,9 +1,9 @@
 """The Debian package, installed, upgraded, removed and purged by the real dpkg.
 
-The root file system is this machine's, seen through an overlay in a mount namespace: maintainer scripts
-run as they would, with real users and a real package database, and nothing of it stays. There is no
-systemd as process 1 in it: that units start under it is not shown here, only that systemd accepts them
-and that their command lines work as their user.
+The root file system is this machine's, seen through an overlay in a mount namespace: maintainer
+scripts run as they would, with real users and a real package database, and nothing of it stays.
+There is no systemd as process 1 in it: that units start under it is not shown here, only that
+systemd accepts them and that their command lines work as their user.
 """
 
 import os
@@ -65,6 +65,7 @@ def inside(folder: Path, first: Path, later: Path, script: str) -> str:
     arguments = ["unshare", "--mount", "--net", "sh", "-c", SCRIPT, "sh"]
     done = subprocess.run(
         [*arguments, str(place), str(first), str(later), script],
+        check=False,
         capture_output=True,
         text=True,
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"},
@@ -92,7 +93,7 @@ dpkg -i /{first.name} 2>&1
 [ "$(command -v sumrate)" = /usr/bin/sumrate ] && sumrate --version
 echo user: $(getent passwd sumrate)
 sumrate config check
-systemd-analyze verify /usr/lib/systemd/system/sumrate-serve.service /usr/lib/systemd/system/sumrate-up.service 2>&1
+systemd-analyze verify /usr/lib/systemd/system/sumrate-*.service 2>&1
 man -l /usr/share/man/man1/sumrate-cp.1.gz | grep -c -- --limit
 bash -c '. /usr/share/bash-completion/completions/sumrate && complete -p sumrate'
 # The units' command lines, as their user.
@@ -105,7 +106,10 @@ eval as $(start sumrate-serve) > /dev/null & serve=$!
 for i in $(seq 100); do [ -s /var/lib/sumrate/link.txt ] && break; sleep 0.1; done
 install -o sumrate -m 0600 /var/lib/sumrate/link.txt /etc/sumrate/link
 RUNTIME_DIRECTORY=/run/two; eval as $(start sumrate-up) & up=$!
-for i in $(seq 100); do [ -S /run/two/up.sock ] && sumrate status --socket /run/two/up.sock && break; sleep 0.1; done
+for i in $(seq 100); do
+  [ -S /run/two/up.sock ] && sumrate status --socket /run/two/up.sock && break
+  sleep 0.1
+done
 as sumrate reload --socket /run/two/up.sock
 kill $up; wait $up; echo up ended with $?
 kill $serve; wait $serve; echo serve ended with $?
@@ -114,7 +118,8 @@ dpkg -i --force-confold /later.deb 2>&1
 grep -q 127.0.0.1:7443 /etc/sumrate/config.toml && echo kept the configuration
 dpkg-query -W -f '${{Version}}\n' sumrate
 dpkg -r sumrate 2>&1
-[ ! -e /usr/bin/sumrate ] && [ -e /etc/sumrate/config.toml ] && [ -d /var/lib/sumrate ] && echo removed
+[ ! -e /usr/bin/sumrate ] && [ -e /etc/sumrate/config.toml ] && [ -d /var/lib/sumrate ]
+echo removed
 dpkg -P sumrate 2>&1
 [ ! -e /etc/sumrate ] && [ ! -e /var/lib/sumrate ] && echo purged
 """
