@@ -33,6 +33,9 @@ pub struct StatusReport {
     /// For a client: that it does not reach its server, if so.
     #[serde(default)]
     pub outage: Option<OutageReport>,
+    /// What became of the last reload; absent in versions that cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reload: Option<ReloadReport>,
     /// Its sessions: at most one for a client.
     pub sessions: Vec<SessionReport>,
 }
@@ -46,6 +49,19 @@ pub struct OutageReport {
     pub last_error: String,
     /// Seconds until a new session is tried next; absent while one is being tried.
     pub next_attempt_s: Option<f64>,
+}
+
+/// Reloads since the start, and what became of the last one. Flags by their long names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReport {
+    /// How many there were.
+    pub count: u64,
+    /// Flags whose new values count.
+    pub applied: Vec<String>,
+    /// Flags whose new values wait for a restart.
+    pub needs_restart: Vec<String>,
+    /// Why nothing was changed, if so.
+    pub error: Option<String>,
 }
 
 /// Addresses of the proxies of a client.
