@@ -1,7 +1,9 @@
 //! What a session can be told before it starts.
 
+mod coupling;
 mod scheduler;
 
+pub use coupling::{CouplingMode, WindowGrowth};
 pub use scheduler::{CommitRule, SchedulerKind};
 
 use alloc::string::String;
@@ -87,6 +89,10 @@ pub struct Config {
     pub scheduler: SchedulerKind,
     /// Up to what a path takes bytes.
     pub commit: CommitRule,
+    /// What paths over one bottleneck take together (F15).
+    pub coupling: CouplingMode,
+    /// How this end's subflows' windows move (F14, F15).
+    pub window_growth: WindowGrowth,
     /// How windows follow each other.
     pub window_mode: WindowMode,
     /// When second copies are sent.
@@ -133,6 +139,8 @@ impl Default for Config {
         Self {
             scheduler: SchedulerKind::default(),
             commit: CommitRule::default(),
+            coupling: CouplingMode::default(),
+            window_growth: WindowGrowth::default(),
             window_mode: WindowMode::default(),
             redundancy: Redundancy::default(),
             forward: None,
