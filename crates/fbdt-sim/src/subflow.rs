@@ -9,8 +9,6 @@ use fbdt_proto::{Instant, SubflowSample};
 use crate::link::{Fate, Link};
 
 const MSS: usize = 1448;
-/// Bytes that are put on the link together.
-const BURST: usize = 8 * MSS;
 /// Unsent bytes that the socket takes (TCP_NOTSENT_LOWAT).
 const UNSENT: usize = 128 << 10;
 const INITIAL_WINDOW: f64 = 10.0 * MSS as f64;
@@ -29,6 +27,15 @@ pub enum TcpGrowth {
 }
 
 impl TcpGrowth {
+    /// Bytes that are put on the link together. All TCPs over one bottleneck
+    /// must burst alike: what is dropped there is a burst.
+    const fn burst(self) -> usize {
+        match self {
+            Self::Brisk => 8 * MSS,
+            Self::Reno | Self::Cubic => 3 * MSS,
+        }
+    }
+
     const fn kept(self) -> f64 {
         match self {
             Self::Reno => 0.5,
@@ -160,7 +167,7 @@ impl TcpDirection {
     /// Sends what the congestion window allows.
     pub(crate) fn pump(&mut self, now: Instant, link: &mut Link) {
         while !self.unsent.is_empty() && (self.in_flight as f64) < self.cwnd {
-            let size = self.unsent.len().min(BURST);
+            let size = self.unsent.len().min(self.growth.burst());
             let bytes: Vec<u8> = self.unsent.drain(..size).collect();
             self.in_flight += size;
             let mut burst =
@@ -248,7 +255,7 @@ impl TcpDirection {
             self.rto = lost.then(|| (now + MIN_RTO.max(self.srtt + self.rttvar * 4), 0));
             self.cwnd += if self.cwnd < self.threshold {
                 if self.cwnd < 2.0 * used { size as f64 } else { 0.0 }
-            } else if self.cwnd > used + BURST as f64 {
+            } else if self.cwnd > used + self.growth.burst() as f64 {
                 0.0
             } else {
                 self.avoid(now, size as f64)

@@ -34,7 +34,66 @@ fn scenario(seed: u64, links: Vec<LinkParameters>, mode: CouplingMode, tcp: TcpG
     scenario
 }
 
-/// One bottleneck: `rtts` of the paths, TCPs beside them.
+fn mbps(bytes: u64) -> f64 {
+    bytes as f64 * 8e-6 / TIME.as_secs_f64()
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+    sum / f64::from(count)
+}
+
+/// What came of a run.
+#[derive(Debug)]
+struct Run {
+    /// Of the session, and of all TCPs beside it together, Mbit/s.
+    goodput: f64,
+    tcps: f64,
+    /// Share of the measured time in which any paths were coupled.
+    coupled: f64,
+    /// Whether they were at any time.
+    ever: bool,
+}
+
+fn shares_with(simulation: &Simulation, path: u8) -> Vec<u8> {
+    let stats = &simulation.stats()[SERVER];
+    let of = stats.paths.iter().find(|p| p.id.0 == path).unwrap();
+    of.shares_with.iter().map(|id| id.0).collect()
+}
+
+/// Runs in steps; says in which share of them any paths were coupled.
+fn watch(simulation: &mut Simulation, time: Duration) -> f64 {
+    let step = Duration::from_millis(500);
+    let steps = time.as_millis() / step.as_millis();
+    let mut coupled = 0;
+    for _ in 0..steps {
+        simulation.run(step).unwrap();
+        let stats = &simulation.stats()[SERVER];
+        coupled += u32::from(stats.paths.iter().any(|path| !path.shares_with.is_empty()));
+    }
+    f64::from(coupled) / steps as f64
+}
+
+fn download(simulation: &mut Simulation) {
+    let stream = simulation.open(false, Class::Background).unwrap();
+    simulation.write(false, stream, 1 << 40);
+}
+
+fn measure(simulation: &mut Simulation, tcps: &[usize]) -> Run {
+    download(simulation);
+    let early = watch(simulation, WARM_UP);
+    let carried = |s: &Simulation| tcps.iter().map(|tcp| s.carried(*tcp)).sum::<u64>();
+    let before = (simulation.delivered()[0], carried(simulation));
+    let coupled = watch(simulation, TIME);
+    Run {
+        goodput: mbps(simulation.delivered()[0] - before.0),
+        tcps: mbps(carried(simulation) - before.1),
+        coupled,
+        ever: early + coupled > 0.0,
+    }
+}
+
+/// One bottleneck: the RTTs of the paths over it, and TCPs beside them.
 #[derive(Clone, Debug)]
 struct Shared {
     mbps: f64,
@@ -46,6 +105,11 @@ struct Shared {
 }
 
 impl Shared {
+    /// Two paths with TCPs beside them.
+    fn two(mbps: f64, queue_ms: f64, tcps: usize, seed: u64) -> Self {
+        Self { mbps, queue_ms, rtts: vec![20.0, 20.0], tcps, growth: TcpGrowth::Cubic, seed }
+    }
+
     /// TCPs with the RTTs of the paths in turn, started one after the other.
     fn add_tcps(&self, simulation: &mut Simulation, count: usize) -> Vec<usize> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
@@ -67,97 +131,216 @@ impl Shared {
         simulation
     }
 
-    /// Goodput of a session with `mode` and of the TCPs' mean, Mbit/s, and
-    /// the share of the time in which the paths were coupled.
-    fn session(&self, mode: CouplingMode) -> (f64, f64, f64) {
+    fn run(&self, mode: CouplingMode) -> Run {
         let mut simulation = self.simulation(mode);
         let tcps = self.add_tcps(&mut simulation, self.tcps);
-        let run = measure(&mut simulation, &tcps);
-        (run.goodput, run.tcps / self.tcps.max(1) as f64, run.coupled)
+        measure(&mut simulation, &tcps)
     }
 
-    /// What one TCP more would have in the session's place: the best of the
-    /// paths' RTTs.
+    /// What a TCP has if one more is in the session's place: the mean of all.
     fn one_tcp(&self) -> f64 {
         let mut simulation = self.simulation(CouplingMode::Off);
-        let mut tcps = self.add_tcps(&mut simulation, self.tcps);
-        let best = self.rtts.iter().copied().fold(f64::MAX, f64::min);
-        tcps.push(simulation.add_tcp_beside(0, ms(best), self.growth, Duration::ZERO));
+        let tcps = self.add_tcps(&mut simulation, self.tcps + 1);
         simulation.run(WARM_UP).unwrap();
-        let before = simulation.carried(tcps[self.tcps]);
+        let carried = |s: &Simulation| tcps.iter().map(|tcp| s.carried(*tcp)).sum::<u64>();
+        let before = carried(&simulation);
         simulation.run(TIME).unwrap();
-        mbps(simulation.carried(tcps[self.tcps]) - before)
+        mbps(carried(&simulation) - before) / tcps.len() as f64
+    }
+
+    /// The session's part of one TCP's share.
+    fn share(&self, mode: CouplingMode) -> f64 {
+        self.run(mode).goodput / self.one_tcp()
     }
 }
 
-fn mbps(bytes: u64) -> f64 {
-    bytes as f64 * 8e-6 / TIME.as_secs_f64()
+/// Bottlenecks of their own, each with TCPs of its own.
+#[derive(Clone, Debug)]
+struct Disjoint {
+    links: Vec<LinkParameters>,
+    tcps: Vec<usize>,
+    seed: u64,
 }
 
-#[derive(Debug)]
-struct Run {
-    goodput: f64,
-    tcps: f64,
-    /// Share of the time in which any paths were coupled.
-    coupled: f64,
-    /// First time that they were, in seconds.
-    first: Option<f64>,
-}
+impl Disjoint {
+    /// Rates, RTTs, queues, loss, rates that change, and TCPs beside, by `seed`.
+    fn random(seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut any = || {
+            let rate = rng.random_range(10.0..100.0);
+            let mut link = link(rate, rng.random_range(5.0..60.0), rng.random_range(10.0..60.0));
+            match rng.random_range(0..4) {
+                0 => link.loss = 0.002,
+                1 => {
+                    // A client that moves: another rate every 0.2 to 2 s.
+                    let step = |_| {
+                        let part = rng.random_range(0.2..1.0);
+                        (ms(rng.random_range(200.0..2000.0)), part * rate * 125e3)
+                    };
+                    link.trace = (0..20).map(step).collect();
+                }
+                _ => {}
+            }
+            link
+        };
+        let links = vec![any(), any()];
+        let tcps = (0..2).map(|_| rng.random_range(0..4)).collect();
+        Self { links, tcps, seed }
+    }
 
-fn is_coupled(simulation: &Simulation) -> bool {
-    simulation.stats()[SERVER].paths.iter().any(|path| !path.shares_with.is_empty())
-}
+    /// Two links that nothing tells apart, filled at the same time.
+    fn alike(tcps: usize, seed: u64) -> Self {
+        Self { links: vec![link(50.0, 20.0, 20.0); 2], tcps: vec![tcps; 2], seed }
+    }
 
-fn measure(simulation: &mut Simulation, tcps: &[usize]) -> Run {
-    let stream = simulation.open(false, Class::Background).unwrap();
-    simulation.write(false, stream, 1 << 40);
-    let step = Duration::from_millis(500);
-    let mut first = None;
-    let mut steps = |simulation: &mut Simulation, time: Duration| {
-        let count = time.as_millis() / step.as_millis();
-        let mut coupled = 0;
-        for _ in 0..count {
-            simulation.run(step).unwrap();
-            if is_coupled(simulation) {
-                coupled += 1;
-                first.get_or_insert(simulation.elapsed().as_secs_f64());
+    fn run(&self, mode: CouplingMode) -> Run {
+        let scenario = scenario(self.seed, self.links.clone(), mode, TcpGrowth::Cubic);
+        let mut simulation = Simulation::new(scenario).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        let alike = self.links[0] == self.links[1];
+        let mut numbers = Vec::new();
+        for (path, count) in self.tcps.iter().enumerate() {
+            for number in 0..*count {
+                let random = rng.random_range(0.0..2000.0);
+                let after = if alike { 100.0 * number as f64 } else { random };
+                let rtt = self.links[path].delay * 2;
+                numbers.push(simulation.add_tcp_beside(path, rtt, TcpGrowth::Cubic, ms(after)));
             }
         }
-        coupled as f64 / count as f64
-    };
-    steps(simulation, WARM_UP);
-    let carried = |s: &Simulation| tcps.iter().map(|tcp| s.carried(*tcp)).sum::<u64>();
-    let before = (simulation.delivered()[0], carried(simulation));
-    let coupled = steps(simulation, TIME);
-    Run {
-        goodput: mbps(simulation.delivered()[0] - before.0),
-        tcps: mbps(carried(simulation) - before.1),
-        coupled,
-        first,
+        measure(&mut simulation, &numbers)
     }
 }
 
 #[test]
-fn explore_shared() {
-    for (mbps, queue_ms) in [(20.0, 20.0), (100.0, 20.0), (100.0, 40.0)] {
+fn f15_two_paths_take_one_tcps_share_of_a_bottleneck() {
+    let shares: Vec<(f64, f64)> = (1..=4)
+        .map(|tcps| {
+            let share =
+                |mode| mean((0..3).map(|seed| Shared::two(50.0, 20.0, tcps, seed).share(mode)));
+            let (fair, off) = (share(CouplingMode::Fair), share(CouplingMode::Off));
+            println!("beside {tcps}: {fair:.2} of a TCP's share, {off:.2} uncoupled");
+            (fair, off)
+        })
+        .collect();
+    for (fair, off) in shares {
+        assert!((0.6..=1.1).contains(&fair), "{fair} of one TCP's share");
+        assert!(off > 1.15, "there would be nothing to couple: {off}");
+    }
+}
+
+#[test]
+fn f15_so_do_three_paths_with_rtts_of_their_own_and_reno() {
+    for (rtts, growth) in
+        [(vec![20.0, 30.0, 40.0], TcpGrowth::Cubic), (vec![20.0, 20.0], TcpGrowth::Reno)]
+    {
+        let share = mean((0..3).map(|seed| {
+            let rtts = rtts.clone();
+            let shared = Shared { mbps: 50.0, queue_ms: 40.0, rtts, tcps: 2, growth, seed };
+            shared.share(CouplingMode::Fair)
+        }));
+        println!("{rtts:?} {growth:?}: {share:.2} of a TCP's share");
+        assert!(share <= 1.1, "{rtts:?} {growth:?}: {share} of one TCP's share");
+    }
+}
+
+#[test]
+fn f15_disjoint_paths_keep_the_sum_and_are_never_coupled() {
+    let (mut off, mut fair, mut coupled) = (0.0, 0.0, 0);
+    for seed in 0..24 {
+        let disjoint = Disjoint::random(seed);
+        off += disjoint.run(CouplingMode::Off).goodput;
+        let run = disjoint.run(CouplingMode::Fair);
+        fair += run.goodput;
+        coupled += u32::from(run.ever);
+    }
+    println!("24 seeds: {:.3} of the sum, {coupled} wrongly coupled", fair / off);
+    assert!(fair >= 0.97 * off, "{fair} of {off} Mbit/s");
+    assert_eq!(coupled, 0);
+}
+
+#[test]
+fn f15_links_that_nothing_tells_apart_are_not_taken_for_one() {
+    for tcps in 0..4 {
+        let run = Disjoint::alike(tcps, 1).run(CouplingMode::Fair);
+        assert!(!run.ever, "{tcps} TCPs on each");
+    }
+}
+
+#[test]
+fn f15_the_meeting_point_moves_to_the_path_that_shares_nothing() {
+    let share_of_last = |mode| {
+        let shared = Shared { rtts: vec![20.0, 20.0], ..Shared::two(50.0, 40.0, 2, 1) };
+        let mut simulation = shared.simulation(mode);
+        simulation.add_path(link(30.0, 20.0, 20.0), 9);
+        let tcps = shared.add_tcps(&mut simulation, 2);
+        let run = measure(&mut simulation, &tcps);
+        let sent = |id: u8| {
+            let stats = simulation.stats();
+            stats[SERVER].paths.iter().find(|p| p.id.0 == id).unwrap().new_bytes as f64
+        };
+        (sent(2) / (sent(0) + sent(1) + sent(2)), run)
+    };
+    let (off, _) = share_of_last(CouplingMode::Off);
+    let (fair, run) = share_of_last(CouplingMode::Fair);
+    assert!(fair > off * 1.05, "{fair} of the bytes instead of {off}");
+    assert!(run.goodput > 0.95 * 30.0, "{run:?}");
+}
+
+#[test]
+fn f15_a_path_that_moves_to_a_link_of_its_own_is_let_go() {
+    let shared = Shared::two(50.0, 40.0, 1, 1);
+    let mut simulation = shared.simulation(CouplingMode::Fair);
+    shared.add_tcps(&mut simulation, 1);
+    download(&mut simulation);
+    simulation.run(Duration::from_secs(30)).unwrap();
+    assert_eq!(shares_with(&simulation, 0), [1]);
+    // Only the client knows; the server sees a new connection of the path.
+    simulation.readdress_path(1, link(50.0, 25.0, 20.0), 7);
+    simulation.run(Duration::from_secs(90)).unwrap();
+    assert!(shares_with(&simulation, 0).is_empty());
+    let before = simulation.delivered()[0];
+    simulation.run(Duration::from_secs(20)).unwrap();
+    let goodput = (simulation.delivered()[0] - before) as f64 * 8e-6 / 20.0;
+    assert!(goodput > 60.0, "{goodput} Mbit/s of 50 and a half of 50");
+}
+
+/// What docs/coupling.md shows: `cargo test -p fbdt-sim --release --test
+/// coupling -- --ignored --nocapture table`.
+#[test]
+#[ignore = "a table for people, 15 minutes of virtual time a row"]
+fn table() {
+    println!("| Mbit/s | queue | TCPs beside | coupled of the time | fair | uncoupled |");
+    println!("|---|---|---|---|---|---|");
+    for (mbps, queue_ms) in [(20.0, 20.0), (20.0, 60.0), (50.0, 40.0), (100.0, 20.0)] {
         for tcps in 1..=4 {
-            for seed in 0..2 {
-                let shared = Shared {
-                    mbps,
-                    queue_ms,
-                    rtts: vec![20.0, 20.0],
-                    tcps,
-                    growth: TcpGrowth::Cubic,
-                    seed,
-                };
-                let one = shared.one_tcp();
-                let off = shared.session(CouplingMode::Off);
-                let fair = shared.session(CouplingMode::Fair);
-                println!(
-                    "{mbps} q{queue_ms} tcps {tcps} seed {seed}: one {one:.1} fair {:.2} (coupled {:.2}) off {:.2}; of even {:.2}",
-                    fair.0 / one, fair.2, off.0 / one, fair.0 / (mbps / (tcps + 1) as f64)
-                );
-            }
+            let runs: Vec<(f64, f64, f64)> = (0..5)
+                .map(|seed| {
+                    let shared = Shared::two(mbps, queue_ms, tcps, seed);
+                    let (one, fair) = (shared.one_tcp(), shared.run(CouplingMode::Fair));
+                    let off = shared.run(CouplingMode::Off).goodput / one;
+                    (fair.coupled, fair.goodput / one, off)
+                })
+                .collect();
+            let [coupled, fair, off] = [
+                mean(runs.iter().map(|r| r.0)),
+                mean(runs.iter().map(|r| r.1)),
+                mean(runs.iter().map(|r| r.2)),
+            ];
+            println!("| {mbps} | {queue_ms} ms | {tcps} | {coupled:.2} | {fair:.2} | {off:.2} |");
         }
     }
+    let runs: Vec<(f64, f64, bool)> = (1000..1100)
+        .map(|seed| {
+            let disjoint = Disjoint::random(seed);
+            let fair = disjoint.run(CouplingMode::Fair);
+            (disjoint.run(CouplingMode::Off).goodput, fair.goodput, fair.ever)
+        })
+        .collect();
+    let sum = |of: fn(&(f64, f64, bool)) -> f64| runs.iter().map(of).sum::<f64>();
+    let wrong = runs.iter().filter(|r| r.2).count();
+    println!(
+        "{} pairs of disjoint links: {:.3} of the uncoupled sum, {wrong} ever coupled",
+        runs.len(),
+        sum(|r| r.1) / sum(|r| r.0)
+    );
 }

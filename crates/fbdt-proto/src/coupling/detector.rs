@@ -15,6 +15,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// below the other one, a shared bottleneck is doubted.
 const SUSPECT: f64 = 0.5;
 const DOUBT: f64 = 0.2;
+/// A trial that says no more than `likely` needs this correlation meanwhile.
+const CONVINCED: f64 = 0.7;
 /// A shared bottleneck is doubted for so long before it is tried again.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// First and longest pause between two trials of a pair.
@@ -80,6 +82,8 @@ impl Pair {
     }
 
     fn learn(&mut self, now: Instant, answer: Answer) {
+        let alike = self.correlation.is_some_and(|value| value >= CONVINCED);
+        let answer = if answer == Answer::Likely && alike { Answer::Shared } else { answer };
         match answer {
             Answer::Shared => {
                 self.shared = true;
@@ -91,7 +95,7 @@ impl Pair {
                 self.shared = false;
                 self.pause = (self.pause * 2).min(PAUSE.1);
             }
-            Answer::Unclear => {
+            Answer::Likely | Answer::Unclear => {
                 self.unclear += u32::from(self.is_doubted(now));
                 if self.unclear >= MOST_UNCLEAR {
                     self.shared = false;
@@ -113,8 +117,8 @@ pub(super) struct Detector {
 
 impl Detector {
     /// What `path` may hold now because it is being tried.
-    pub(super) fn cap(&self, path: PathId) -> Option<u64> {
-        self.trial.as_ref().filter(|t| t.path == path).and_then(Trial::cap)
+    pub(super) fn cap(&self, now: Instant, path: PathId) -> Option<u64> {
+        self.trial.as_ref().filter(|t| t.path == path).and_then(|t| t.cap(now))
     }
 
     /// Whether a trial is going on.
@@ -137,7 +141,9 @@ impl Detector {
     pub(super) fn see(&mut self, now: Instant, member: &Member, members: &[Member]) -> bool {
         let mut changed = false;
         if let Some(trial) = &mut self.trial {
-            trial.see(now, member.path, member.delay_ms(), member.held());
+            if let Some(delay) = member.fresh_delay() {
+                trial.see(now, member.path, delay, member.in_flight());
+            }
             if trial.advance(now) {
                 changed = self.conclude(now);
             }
@@ -154,7 +160,9 @@ impl Detector {
 
     /// Whether two paths are thought to share a bottleneck.
     pub(super) fn shares(&self, a: PathId, b: PathId) -> bool {
-        self.pairs.iter().any(|pair| pair.shared && pair.paths.contains(&a) && pair.paths.contains(&b))
+        self.pairs
+            .iter()
+            .any(|pair| pair.shared && pair.paths.contains(&a) && pair.paths.contains(&b))
     }
 
     fn conclude(&mut self, now: Instant) -> bool {
@@ -202,24 +210,23 @@ impl Detector {
         before != shared(&self.pairs)
     }
 
-    /// Tries the pair that is due, if any: of the two, the path that holds
-    /// more, because its part of a queue is seen best.
+    /// Tries the pair that is due, if any: of the two, the path that has
+    /// more in flight, because its part of a queue is seen best.
     fn begin(&mut self, now: Instant, members: &[Member]) {
         let due = self.pairs.iter().filter(|pair| pair.is_due(now));
         let Some(pair) = due.min_by_key(|pair| pair.next_trial) else { return };
         let of = |path: PathId| members.iter().find(|m| m.path == path && m.is_queued(now));
         let (Some(a), Some(b)) = (of(pair.paths[0]), of(pair.paths[1])) else { return };
-        let tried = if a.usual_held() >= b.usual_held() { a } else { b };
+        let tried = if a.usual_flight() >= b.usual_flight() { a } else { b };
         let others: Vec<&Member> =
             members.iter().filter(|m| m.path != tried.path && m.is_queued(now)).collect();
         let baseline = Baseline {
-            held: tried.usual_held(),
+            in_flight: tried.usual_flight(),
             base_ms: tried.base().as_secs_f64() * 1e3,
             delay_ms: tried.usual_delay_ms(),
             rtt: others.iter().map(|m| m.srtt()).max().unwrap_or_default().max(tried.srtt()),
         };
-        self.trial =
-            Some(Trial::new(now, tried.path, others.iter().map(|m| m.path), &baseline));
+        self.trial = Some(Trial::new(now, tried.path, others.iter().map(|m| m.path), &baseline));
     }
 }
 

@@ -11,9 +11,9 @@ use crate::units::PathId;
 const LEAST_QUEUE: f64 = 1.5;
 /// A path of which nothing was seen for so long is idle.
 const IDLE: Duration = Duration::from_millis(500);
-/// Time constant of what a path usually holds and how long its queue is.
+/// Time constant (s) of what a path usually has in flight and of its queue.
 const USUAL: f64 = 1.0;
-/// Shortest time over which the most that a path held is remembered.
+/// Shortest time over which the most that a path had in flight is remembered.
 const LEAST_PEAK_TIME: Duration = Duration::from_millis(50);
 
 /// What a sample tells of one path.
@@ -23,8 +23,9 @@ pub struct Observation {
     pub path: PathId,
     /// What TCP says.
     pub sample: SubflowSample,
-    /// Bytes that the path holds and the peer's TCP does not have.
-    pub held: u64,
+    /// Bytes on their way: sent and not at the peer's TCP. What waits in the
+    /// socket fills no queue.
+    pub in_flight: u64,
     /// Most bytes that it may hold by the other rules (F7).
     pub limit: u64,
     /// Whether its congestion control has a window that falls by loss.
@@ -38,9 +39,11 @@ pub(super) struct Member {
     pub(super) series: Series,
     last: Option<Observation>,
     seen: Instant,
-    usual_held: f64,
+    usual_flight: f64,
     usual_delay: f64,
-    /// The most that it held lately: in this span and in the one before.
+    /// The queueing delay of what was acknowledged since the last sample, ms.
+    fresh_delay: Option<f64>,
+    /// The most that it had in flight lately: in this span and in the one before.
     peak: [u64; 2],
     peak_since: Instant,
 }
@@ -61,8 +64,9 @@ impl Member {
             series: Series::default(),
             last: None,
             seen: Instant::ZERO,
-            usual_held: 0.0,
+            usual_flight: 0.0,
             usual_delay: 0.0,
+            fresh_delay: None,
             peak: [0; 2],
             peak_since: Instant::ZERO,
         }
@@ -79,20 +83,23 @@ impl Member {
     pub(super) fn update(&mut self, now: Instant, seen: &Observation) -> News {
         let news = self.last.map_or_else(News::default, |last| news(&last.sample, &seen.sample));
         let elapsed = now.saturating_since(self.seen).as_secs_f64();
+        self.fresh_delay = self.last.and_then(|last| fresh_delay(&last.sample, &seen.sample));
         self.last = Some(*seen);
         self.seen = now;
         let delay = self.delay_ms();
         if self.is_busy(now) {
-            self.series.push(now, delay);
+            if let Some(delay) = self.fresh_delay {
+                self.series.push(now, delay);
+            }
             let weight = (elapsed / USUAL).min(1.0);
-            self.usual_held += weight * (seen.held as f64 - self.usual_held);
+            self.usual_flight += weight * (seen.in_flight as f64 - self.usual_flight);
             self.usual_delay += weight * (delay - self.usual_delay);
         }
         if now.saturating_since(self.peak_since) > self.srtt().max(LEAST_PEAK_TIME) {
-            self.peak = [seen.held, self.peak[0]];
+            self.peak = [seen.in_flight, self.peak[0]];
             self.peak_since = now;
         }
-        self.peak[0] = self.peak[0].max(seen.held);
+        self.peak[0] = self.peak[0].max(seen.in_flight);
         news
     }
 
@@ -102,12 +109,17 @@ impl Member {
         self.last.as_ref().map_or(0.0, |seen| over(&seen.sample))
     }
 
-    pub(super) fn held(&self) -> u64 {
-        self.last.map_or(0, |seen| seen.held)
+    /// The queueing delay of what has just been acknowledged, in milliseconds.
+    pub(super) const fn fresh_delay(&self) -> Option<f64> {
+        self.fresh_delay
     }
 
-    pub(super) const fn usual_held(&self) -> f64 {
-        self.usual_held
+    pub(super) fn in_flight(&self) -> u64 {
+        self.last.map_or(0, |seen| seen.in_flight)
+    }
+
+    pub(super) const fn usual_flight(&self) -> f64 {
+        self.usual_flight
     }
 
     pub(super) const fn usual_delay_ms(&self) -> f64 {
@@ -126,7 +138,7 @@ impl Member {
         self.last.map_or(1448, |seen| seen.sample.mss)
     }
 
-    /// The most that it held in the last RTT or two.
+    /// The most that it had in flight in the last RTT or two.
     pub(super) fn peak(&self, now: Instant) -> u64 {
         if self.is_idle(now) { 0 } else { self.peak[0].max(self.peak[1]) }
     }
@@ -142,7 +154,7 @@ impl Member {
 
     /// Whether it carries bytes over a window that can be compared.
     fn is_busy(&self, now: Instant) -> bool {
-        let carries = self.last.is_some_and(|seen| seen.window_based && seen.held > 0);
+        let carries = self.last.is_some_and(|seen| seen.window_based && seen.in_flight > 0);
         carries && !self.is_idle(now)
     }
 
@@ -151,6 +163,20 @@ impl Member {
     pub(super) fn is_queued(&self, now: Instant) -> bool {
         self.is_busy(now) && self.usual_delay >= LEAST_QUEUE
     }
+}
+
+/// The queueing delay (ms) of what was acknowledged between two samples; none
+/// if nothing was. TCP smooths the RTT by 1/8 with each acknowledgement, of two
+/// segments usually, and where few are in flight that lags by several RTTs: it
+/// is undone.
+#[allow(clippy::cast_precision_loss)]
+fn fresh_delay(before: &SubflowSample, after: &SubflowSample) -> Option<f64> {
+    let acked = after.acked_total.checked_sub(before.acked_total).filter(|bytes| *bytes > 0)?;
+    let count = (acked as f64 / (2.0 * f64::from(after.mss.max(1)))).max(1.0);
+    let weight = 1.0 - libm::pow(0.875, count);
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let (old, new) = (ms(before.srtt), ms(after.srtt));
+    Some((old + (new - old) / weight - ms(after.base_rtt())).max(0.0))
 }
 
 /// What happened between two samples of one connection. A window that TCP
@@ -195,12 +221,28 @@ mod tests {
     }
 
     #[test]
+    fn f15_smoothing_is_undone() {
+        let before = sample();
+        let after = |srtt_us, acked_total| SubflowSample {
+            srtt: Duration::from_micros(srtt_us),
+            acked_total,
+            ..before
+        };
+        assert_eq!(fresh_delay(&before, &before), None, "nothing was acknowledged");
+        // One acknowledgement of 38 ms moved 30 ms by 1 ms.
+        let once = fresh_delay(&before, &after(31_000, 1000 + 2896)).unwrap();
+        assert!((once - 18.0).abs() < 1e-9, "{once}");
+        let often = fresh_delay(&before, &after(31_000, 1_000_000)).unwrap();
+        assert!((often - 11.0).abs() < 1e-3, "{often}");
+    }
+
+    #[test]
     fn an_idle_path_and_one_without_a_queue_are_not_compared() {
         let mut member = Member::new(PathId(0));
         let seen = Observation {
             path: PathId(0),
             sample: sample(),
-            held: 50_000,
+            in_flight: 50_000,
             limit: 100_000,
             window_based: true,
         };

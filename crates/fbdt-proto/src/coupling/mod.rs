@@ -13,10 +13,10 @@
 mod detector;
 mod member;
 mod series;
-mod trial;
-mod window;
 #[cfg(test)]
 mod tests;
+mod trial;
+mod window;
 
 use alloc::vec::Vec;
 
@@ -29,9 +29,10 @@ use crate::config::WindowGrowth;
 use crate::time::Instant;
 use crate::units::PathId;
 
-/// A window is in use if this share of it was held lately.
-const USED: f64 = 0.75;
-/// A path asks for twice what it held lately and so many bytes more.
+/// A window is in use if this share of it was in flight lately, but for half a
+/// smallest frame of each path that did not fit in.
+const USED: f64 = 0.9;
+/// A path asks for twice what it had in flight lately and so many bytes more.
 const DEMAND: u64 = 32 << 10;
 /// No path is left less: a smallest frame fits in.
 const LEAST: f64 = 4096.0;
@@ -94,10 +95,12 @@ impl Coupling {
                 self.members.iter().filter(|m| group.paths.contains(&m.path)).collect();
             #[allow(clippy::cast_precision_loss)]
             let used: f64 = members.iter().map(|m| m.peak(now) as f64).sum();
+            #[allow(clippy::cast_precision_loss)]
+            let frames = LEAST / 2.0 * members.len() as f64;
             let longest = members.iter().map(|m| m.srtt()).max().unwrap_or_default();
             if news.lost {
                 group.window.lose(now, used, longest);
-            } else if news.acked > 0 && used >= USED * group.window.bytes() {
+            } else if news.acked > 0 && used + frames >= USED * group.window.bytes() {
                 group.window.grow(now, news.acked, seen.sample.srtt);
             }
         }
@@ -142,8 +145,7 @@ impl Coupling {
             if paths.len() > 1 {
                 paths.sort_unstable();
                 let known = old.iter().filter(|g| g.paths.iter().any(|p| paths.contains(p)));
-                let largest =
-                    known.max_by(|a, b| a.window.bytes().total_cmp(&b.window.bytes()));
+                let largest = known.max_by(|a, b| a.window.bytes().total_cmp(&b.window.bytes()));
                 let window = largest.map(|g| g.window.clone());
                 let window = window.unwrap_or_else(|| self.first_window(now, &paths));
                 self.groups.push(Group { paths, window });
@@ -152,20 +154,20 @@ impl Coupling {
     }
 
     /// The window of paths that were uncoupled until now: max(x) / sum(x) of
-    /// what they hold, x = held / RTT, which is the thesis's factors alpha
+    /// what they have in flight, x = that / RTT, which is the thesis's factors alpha
     /// and beta where they make one TCP of two (section 4.2.3).
     fn first_window(&self, now: Instant, paths: &[PathId]) -> SharedWindow {
-        let (mut held, mut sum, mut most) = (0.0, 0.0, 0.0f64);
+        let (mut in_flight, mut sum, mut most) = (0.0, 0.0, 0.0f64);
         let mut mss = 1448;
         for member in self.members.iter().filter(|m| paths.contains(&m.path)) {
-            let rate = member.usual_held() / member.srtt().as_secs_f64().max(1e-4);
-            held += member.usual_held();
+            let rate = member.usual_flight() / member.srtt().as_secs_f64().max(1e-4);
+            in_flight += member.usual_flight();
             sum += rate;
             most = most.max(rate);
             mss = member.mss();
         }
         let factor = if sum > 0.0 { most / sum } else { 1.0 };
-        SharedWindow::new(now, self.growth, held * factor, mss)
+        SharedWindow::new(now, self.growth, in_flight * factor, mss)
     }
 
     /// Divides each group's window among its paths.
@@ -174,9 +176,8 @@ impl Coupling {
         self.allowances.clear();
         for group in &self.groups {
             let members = self.members.iter().filter(|m| group.paths.contains(&m.path));
-            let (paths, demands): (Vec<PathId>, Vec<f64>) = members
-                .map(|m| (m.path, m.limit().min(2 * m.peak(now) + DEMAND) as f64))
-                .unzip();
+            let (paths, demands): (Vec<PathId>, Vec<f64>) =
+                members.map(|m| (m.path, m.limit().min(2 * m.peak(now) + DEMAND) as f64)).unzip();
             let parts = divide(group.window.bytes(), &demands);
             let full = demands.iter().sum::<f64>() >= group.window.bytes();
             for ((path, part), demand) in paths.iter().zip(parts).zip(demands) {
@@ -187,7 +188,7 @@ impl Coupling {
             }
         }
         for member in &self.members {
-            if let Some(cap) = self.detector.cap(member.path) {
+            if let Some(cap) = self.detector.cap(now, member.path) {
                 let cap = cap.max(LEAST as u64);
                 match self.allowances.iter_mut().find(|(path, _)| *path == member.path) {
                     Some((_, bytes)) => *bytes = cap.min(*bytes),

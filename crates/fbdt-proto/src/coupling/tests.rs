@@ -36,7 +36,16 @@ struct Path {
 impl Path {
     fn over(bottleneck: usize, base_ms: f64, window: f64) -> Self {
         let srtt_ms = base_ms;
-        Self { base_ms, window, bottleneck, held: 0.0, srtt_ms, acked: 0.0, lost: 0, window_based: true }
+        Self {
+            base_ms,
+            window,
+            bottleneck,
+            held: 0.0,
+            srtt_ms,
+            acked: 0.0,
+            lost: 0,
+            window_based: true,
+        }
     }
 }
 
@@ -108,8 +117,8 @@ fn observation(path: PathId, state: &Path) -> Observation {
         retransmitted_total: state.lost,
         ..SubflowSample::default()
     };
-    let (held, limit) = (state.held as u64, state.window as u64);
-    Observation { path, sample, held, limit, window_based: state.window_based }
+    let (in_flight, limit) = (state.held as u64, state.window as u64);
+    Observation { path, sample, in_flight, limit, window_based: state.window_based }
 }
 
 /// A saw tooth of a TCP's window with the noise of its bursts.
@@ -269,8 +278,8 @@ proptest! {
                         ..SubflowSample::default()
                     };
                     let window_based = what != 2;
-                    let seen =
-                        Observation { path: id, sample, held, limit: held + 9, window_based };
+                    let (in_flight, limit) = (held, held + 9);
+                    let seen = Observation { path: id, sample, in_flight, limit, window_based };
                     coupling.observe(now, &seen);
                 }
             }

@@ -13,23 +13,29 @@ use super::mix;
 use crate::time::Instant;
 use crate::units::PathId;
 
-/// Length of a slot in RTTs: two until the queue has followed, two to look.
-const SLOT_RTTS: u32 = 4;
-/// Shortest and longest slot.
-const SLOT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-/// Share of its queue that the path keeps in a low slot. Nothing is taken off
-/// what the link itself holds: a path with a queue of its own loses nothing.
-const KEPT: f64 = 0.2;
-/// Pairs of slots before the answer can be that paths share, that they do
-/// not, and after which there is no answer.
-const PAIRS: (u32, u32, u32) = (6, 4, 32);
+/// Shortest slot in RTTs: one until the queue has followed, one to look. Later
+/// the other flows of a narrow link would have taken what was left to them.
+const SLOT_RTTS: u32 = 2;
+/// Bounds of that.
+const SLOT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// Share of what the link itself holds, and of all that the path has in flight,
+/// that it keeps in a low slot at least: a path with a queue of its own loses a
+/// fifth of its rate meanwhile at most.
+const KEPT: (f64, f64) = (0.8, 0.5);
+/// Low slots before the answer can be that paths share, that they do not, and
+/// after which there is no answer.
+const FALLS: (u32, u32, u32) = (6, 4, 40);
 /// How many standard errors the answers need: shared, disjoint.
 const SIGNIFICANT: (f64, f64) = (3.5, 3.0);
+/// The same for `likely`, and the low slots that takes.
+const LIKELY: (f64, u32) = (1.0, 24);
 /// The path's own RTT falls by at least this, or nothing was tried (ms).
 const LEAST_EFFECT: f64 = 0.4;
-/// Pairs in which the path had not held more in its high slot than in its
-/// low one, after which the trial ends: the path is not busy.
-const MOST_IDLE_PAIRS: u32 = 6;
+/// In its high slots the path has this many times as much in flight as in the
+/// low one between, or it was not tried there.
+const LEAST_TAKEN: f64 = 1.05;
+/// After so many such low slots it is not busy enough to be tried.
+const MOST_IDLE: u32 = 6;
 
 /// What a trial found out about one other path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +44,9 @@ pub(super) enum Answer {
     Shared,
     /// It does not.
     Disjoint,
+    /// It does more likely than not: two paths whose queues go on moving together
+    /// although one is disturbed share it.
+    Likely,
     /// The noise was larger than what could be seen.
     Unclear,
 }
@@ -79,37 +88,85 @@ impl Differences {
         let deviation = libm::sqrt(self.squares / (count - 1.0)).max(least);
         self.mean / (deviation / libm::sqrt(count))
     }
+
+    /// What they leave open.
+    fn guess(&self) -> Answer {
+        let likely = self.count >= LIKELY.1 && self.significance(0.0) >= LIKELY.0;
+        if likely { Answer::Likely } else { Answer::Unclear }
+    }
+
+    /// What they say if they are excesses.
+    fn answer(&self, least: f64) -> Option<Answer> {
+        let sure = self.significance(least);
+        if sure >= SIGNIFICANT.0 && self.count >= FALLS.0 {
+            Some(Answer::Shared)
+        } else if sure <= -SIGNIFICANT.1 && self.count >= FALLS.1 {
+            Some(Answer::Disjoint)
+        } else {
+            None
+        }
+    }
+}
+
+/// What is measured in slots, and its means in the last high slot and in the
+/// low one behind it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    slot: Slot,
+    high: Option<f64>,
+    low: Option<f64>,
+}
+
+impl Measured {
+    const fn add(&mut self, value: f64) {
+        self.slot.sum += value;
+        self.slot.count += 1;
+    }
+
+    fn end_low(&mut self) {
+        self.low = core::mem::take(&mut self.slot).mean();
+    }
+
+    /// The mean of both high slots around a low one, and that of the low one.
+    fn end_high(&mut self) -> Option<(f64, f64)> {
+        let after = core::mem::take(&mut self.slot).mean();
+        let before = core::mem::replace(&mut self.high, after);
+        let low = self.low.take()?;
+        Some((f64::midpoint(before?, after?), low))
+    }
 }
 
 /// Another path under observation.
 #[derive(Clone, Debug)]
 struct Observer {
     path: PathId,
-    /// Queueing delay in the low and the high slot of this pair, ms.
-    slots: [Slot; 2],
+    /// Queueing delay, ms.
+    delay: Measured,
     /// Its fall less half of the tried path's own fall: positive if the
     /// queue is the same one, negative if not.
     excess: Differences,
     answer: Option<Answer>,
 }
 
-/// A trial of one path against others.
+/// A trial of one path against others: high and low slots in turn.
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     pub(super) path: PathId,
+    least_slot: Duration,
+    /// The present slot's length, begin, and whether it is a low one.
     slot: Duration,
-    /// When the present slot began, and which of the pair's two it is.
     since: Instant,
-    second: bool,
-    /// Whether the pair's first slot is the low one.
-    low_first: bool,
-    cap: u64,
+    low: bool,
+    /// What it has in flight in high slots (bytes), and the share of it in low ones.
+    full: f64,
+    kept: f64,
     seed: u64,
-    pairs: u32,
-    idle_pairs: u32,
-    /// The tried path's queueing delay (ms) and what it held (bytes).
-    delay: [Slot; 2],
-    held: [Slot; 2],
+    slots: u32,
+    falls: u32,
+    idle: u32,
+    /// The tried path's queueing delay (ms) and bytes in flight.
+    delay: Measured,
+    in_flight: Measured,
     own: Differences,
     observers: Vec<Observer>,
 }
@@ -117,8 +174,8 @@ pub(super) struct Trial {
 /// What the tried path is like before the trial.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Baseline {
-    /// Bytes that it holds.
-    pub(super) held: f64,
+    /// Bytes that it has in flight.
+    pub(super) in_flight: f64,
     /// Its smallest RTT and its queueing delay, in milliseconds.
     pub(super) base_ms: f64,
     pub(super) delay_ms: f64,
@@ -127,11 +184,10 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// What the path holds in a low slot.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    fn low(&self) -> u64 {
-        let kept = self.base_ms + KEPT * self.delay_ms;
-        (self.held * kept / (self.base_ms + self.delay_ms).max(1e-3)) as u64
+    /// The share of what it has in flight that it keeps in a low slot.
+    fn kept(&self) -> f64 {
+        let link = self.base_ms / (self.base_ms + self.delay_ms).max(1e-3);
+        (KEPT.0 * link).max(KEPT.1)
     }
 }
 
@@ -143,55 +199,57 @@ impl Trial {
         others: impl Iterator<Item = PathId>,
         baseline: &Baseline,
     ) -> Self {
-        let seed = mix(now.as_nanos() ^ u64::from(path.0));
         let observer = |path| Observer {
             path,
-            slots: [Slot::default(); 2],
+            delay: Measured::default(),
             excess: Differences::default(),
             answer: None,
         };
+        let least_slot = (baseline.rtt * SLOT_RTTS).clamp(SLOT.0, SLOT.1);
         Self {
             path,
-            slot: (baseline.rtt * SLOT_RTTS).clamp(SLOT.0, SLOT.1),
+            least_slot,
+            slot: least_slot,
             since: now,
-            second: false,
-            low_first: seed & 1 == 1,
-            cap: baseline.low(),
-            seed,
-            pairs: 0,
-            idle_pairs: 0,
-            delay: [Slot::default(); 2],
-            held: [Slot::default(); 2],
+            low: false,
+            full: baseline.in_flight,
+            kept: baseline.kept(),
+            seed: mix(now.as_nanos() ^ u64::from(path.0)),
+            slots: 0,
+            falls: 0,
+            idle: 0,
+            delay: Measured::default(),
+            in_flight: Measured::default(),
             own: Differences::default(),
             observers: others.map(observer).collect(),
         }
     }
 
-    const fn is_low(&self) -> bool {
-        self.second != self.low_first
+    /// What the tried path may hold now, if less than otherwise. Behind a low
+    /// slot it comes back over an RTT: all at once would overrun a full queue.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub(super) fn cap(&self, now: Instant) -> Option<u64> {
+        let low = self.full * self.kept;
+        if self.low {
+            return Some(low as u64);
+        }
+        let (since, rtt) = (now.saturating_since(self.since), self.least_slot / 2);
+        let part = since.as_secs_f64() / rtt.as_secs_f64();
+        (self.slots > 0 && part < 1.0).then(|| (low + part * (self.full - low)) as u64)
     }
 
-    /// What the tried path may hold now, if less than otherwise.
-    pub(super) fn cap(&self) -> Option<u64> {
-        self.is_low().then_some(self.cap)
-    }
-
-    /// A path's queueing delay is `delay_ms`, and it holds `held` bytes.
-    pub(super) fn see(&mut self, now: Instant, path: PathId, delay_ms: f64, held: u64) {
-        if now.saturating_since(self.since) < self.slot / 2 {
+    /// A path's queueing delay is `delay_ms`, with so many bytes in flight.
+    pub(super) fn see(&mut self, now: Instant, path: PathId, delay_ms: f64, in_flight: u64) {
+        // Until then the queue follows.
+        if now.saturating_since(self.since) < self.least_slot / 2 {
             return;
         }
-        let which = usize::from(!self.is_low());
-        let add = |slot: &mut Slot, value: f64| {
-            slot.sum += value;
-            slot.count += 1;
-        };
         if path == self.path {
-            add(&mut self.delay[which], delay_ms);
+            self.delay.add(delay_ms);
             #[allow(clippy::cast_precision_loss)]
-            add(&mut self.held[which], held as f64);
+            self.in_flight.add(in_flight as f64);
         } else if let Some(observer) = self.observers.iter_mut().find(|o| o.path == path) {
-            add(&mut observer.slots[which], delay_ms);
+            observer.delay.add(delay_ms);
         }
     }
 
@@ -200,51 +258,57 @@ impl Trial {
         if now.saturating_since(self.since) < self.slot {
             return false;
         }
-        self.since = now;
-        if !self.second {
-            self.second = true;
-            return false;
+        if self.low {
+            self.delay.end_low();
+            self.in_flight.end_low();
+            self.observers.iter_mut().for_each(|o| o.delay.end_low());
+        } else {
+            self.end_high();
         }
-        self.second = false;
-        self.end_pair();
-        // The order is not one that anybody else's load could follow.
-        self.low_first = mix(self.seed.wrapping_add(u64::from(self.pairs))) & 1 == 1;
-        self.observers.iter().all(|o| o.answer.is_some())
-            || self.pairs >= PAIRS.2
-            || self.idle_pairs >= MOST_IDLE_PAIRS
+        self.low = !self.low;
+        self.since = now;
+        self.slots += 1;
+        // A length that nobody else's load could follow.
+        #[allow(clippy::cast_possible_truncation)]
+        let part = (mix(self.seed.wrapping_add(u64::from(self.slots))) % 1024) as u32;
+        self.slot = self.least_slot + self.least_slot / 2 * part / 1024;
+        let answered = self.observers.iter().all(|o| o.answer.is_some());
+        answered || self.falls >= FALLS.2 || self.idle >= MOST_IDLE
     }
 
     /// What was seen of each other path.
     pub(super) fn answers(&self) -> impl Iterator<Item = (PathId, Answer)> + '_ {
-        self.observers.iter().map(|o| (o.path, o.answer.unwrap_or(Answer::Unclear)))
+        self.observers.iter().map(|o| (o.path, o.answer.unwrap_or(o.excess.guess())))
     }
 
-    fn end_pair(&mut self) {
-        let [low, high] = core::mem::take(&mut self.delay).map(Slot::mean);
-        let [low_held, high_held] = core::mem::take(&mut self.held).map(Slot::mean);
-        let took = |low: f64, high: f64| high > low * 1.02;
-        let tried = low_held.zip(high_held).is_some_and(|(low, high)| took(low, high));
-        let Some(fall) = low.zip(high).map(|(low, high)| high - low).filter(|_| tried) else {
-            self.idle_pairs += 1;
-            self.observers.iter_mut().for_each(|o| o.slots = [Slot::default(); 2]);
+    /// A high slot behind a low one is over: by how much have queues fallen?
+    fn end_high(&mut self) {
+        let in_flight = self.in_flight.end_high();
+        // Its window may have moved a good deal since.
+        self.full = self.in_flight.high.unwrap_or(self.full);
+        let own = self.delay.end_high();
+        let Some((high, low)) = in_flight else {
+            for observer in &mut self.observers {
+                let _ = observer.delay.end_high();
+            }
             return;
         };
-        self.pairs += 1;
-        self.own.add(fall);
-        let effective = self.own.mean >= LEAST_EFFECT;
+        let tried = high > low * LEAST_TAKEN;
+        if !tried {
+            self.idle += 1;
+        }
+        let fall = own.filter(|_| tried).map(|(high, low)| high - low);
+        if let Some(fall) = fall {
+            self.falls += 1;
+            self.own.add(fall);
+        }
+        let effect = self.own.mean;
         for observer in &mut self.observers {
-            let [low, high] = core::mem::take(&mut observer.slots).map(Slot::mean);
-            let Some((low, high)) = low.zip(high) else { continue };
+            let seen = observer.delay.end_high();
+            let (Some((high, low)), Some(fall)) = (seen, fall) else { continue };
             observer.excess.add(high - low - fall / 2.0);
-            let pairs = observer.excess.count;
-            let sure = observer.excess.significance(0.1 * self.own.mean.max(LEAST_EFFECT));
-            if !effective || observer.answer.is_some() {
-                continue;
-            }
-            if sure >= SIGNIFICANT.0 && pairs >= PAIRS.0 {
-                observer.answer = Some(Answer::Shared);
-            } else if sure <= -SIGNIFICANT.1 && pairs >= PAIRS.1 {
-                observer.answer = Some(Answer::Disjoint);
+            if effect >= LEAST_EFFECT && observer.answer.is_none() {
+                observer.answer = observer.excess.answer(0.1 * effect);
             }
         }
     }
@@ -265,7 +329,7 @@ mod tests {
     /// the tried one's 10 ms, `common` and `own` the noise.
     fn run(effect: f64, common: f64, own: f64, busy: bool, salt: u64) -> Answer {
         let baseline = Baseline {
-            held: 100_000.0,
+            in_flight: 100_000.0,
             base_ms: 10.0,
             delay_ms: 12.0,
             rtt: Duration::from_millis(25),
@@ -274,12 +338,12 @@ mod tests {
         let mut trial = Trial::new(start, TRIED, [OTHER].into_iter(), &baseline);
         for step in 1..40_000 {
             let now = start + Duration::from_millis(step);
-            let low = trial.cap().is_some();
+            let low = trial.low;
             let both = 12.0 + common * noise(step / 40, salt);
             let fall = if low && busy { 10.0 } else { 0.0 };
-            let held = if low && busy { trial.cap().unwrap() } else { 100_000 };
+            let in_flight = if low && busy { trial.cap(now).unwrap() } else { 100_000 };
             let own_effect = if effect > 0.0 { effect } else { 1.0 };
-            trial.see(now, TRIED, both - fall * own_effect, held);
+            trial.see(now, TRIED, both - fall * own_effect, in_flight);
             trial.see(now, OTHER, both - fall * effect + own * noise(step / 40, salt + 1), 50_000);
             if trial.advance(now) {
                 break;
@@ -311,19 +375,17 @@ mod tests {
     }
 
     #[test]
-    fn f15_a_path_that_does_not_hold_less_gives_no_answer() {
+    fn f15_a_path_that_does_not_send_less_gives_no_answer() {
         assert_eq!(run(1.0, 3.0, 1.0, false, 1), Answer::Unclear);
     }
 
     #[test]
-    fn a_low_slot_takes_nothing_off_what_the_link_holds() {
-        let baseline = Baseline {
-            held: 220_000.0,
-            base_ms: 10.0,
-            delay_ms: 12.0,
-            rtt: Duration::from_millis(25),
+    fn a_low_slot_takes_the_queue_and_little_of_what_the_link_holds() {
+        let kept = |delay_ms| {
+            let rtt = Duration::from_millis(25);
+            Baseline { in_flight: 100_000.0, base_ms: 20.0, delay_ms, rtt }.kept()
         };
-        assert!(baseline.low() > 100_000, "10 of 22 ms");
-        assert!(baseline.low() < 130_000);
+        assert!((kept(5.0) - 0.64).abs() < 1e-9, "four fifths of 20 of 25 ms");
+        assert!((kept(60.0) - 0.5).abs() < 1e-9, "half at most");
     }
 }

@@ -78,11 +78,8 @@ impl SharedWindow {
 
     /// RFC 9438, sections 4.2 to 4.5.
     fn grow_cubic(&mut self, acked: f64, rtt: f64) {
-        let alpha = if self.friendly < self.maximum {
-            3.0 * (1.0 - BETA.0) / (1.0 + BETA.0)
-        } else {
-            1.0
-        };
+        let alpha =
+            if self.friendly < self.maximum { 3.0 * (1.0 - BETA.0) / (1.0 + BETA.0) } else { 1.0 };
         self.friendly += alpha * acked / self.segments;
         let curve = |t: f64| {
             let t = t - self.plateau;
@@ -106,8 +103,7 @@ impl SharedWindow {
         let before = (used / self.mss).clamp(2.0, self.segments.max(2.0));
         let beta = if self.growth == Growth::Cubic { BETA.0 } else { BETA.1 };
         // Fast convergence: who falls from less than last time makes room.
-        self.maximum =
-            if before < self.maximum { before * (1.0 + beta) / 2.0 } else { before };
+        self.maximum = if before < self.maximum { before * (1.0 + beta) / 2.0 } else { before };
         self.segments = (before * beta).max(2.0);
         self.friendly = self.segments;
         self.plateau = libm::cbrt((self.maximum - self.segments).max(0.0) / C);

@@ -114,8 +114,9 @@ impl Session {
         let algorithm = path.subflow.as_ref().map(|s| s.congestion_control);
         let window_based =
             self.config.window_growth != WindowGrowth::Auto || algorithm != Some("bbr");
-        let (held, limit) = (path.held(), path.own_limit());
-        let seen = Observation { path: path.id, sample: *sample, held, limit, window_based };
+        let in_flight = sample.in_flight.saturating_sub(sample.sacked);
+        let limit = path.own_limit();
+        let seen = Observation { path: path.id, sample: *sample, in_flight, limit, window_based };
         coupling.observe(now, &seen);
         for path in &mut self.paths {
             path.allow(coupling.allowance(path.id));

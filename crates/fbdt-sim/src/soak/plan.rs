@@ -242,6 +242,7 @@ impl Plan {
             seed: self.seed,
             links: self.links.iter().map(LinkPlan::parameters).collect(),
             config: (self.setup.config(0)?, self.setup.config(1)?),
+            tcp: crate::TcpGrowth::default(),
             log,
             sample: Duration::from_micros(self.setup.sample_us.max(100)),
             clocks: self.setup.clocks_ms.map(Duration::from_millis),
