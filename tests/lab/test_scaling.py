@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab.experiment.record import Run
-from sumrate.lab.experiment.tcp_model import add_tcp_model, rates_of
+from sumrate.lab.experiment.tcp_model import WindowRate, add_tcp_model, rates_of
 from sumrate.lab.scaling import Window, factors, room
 from tests.samples import WIFI, WIGIG
 
 SAMPLE = """sample
 0 0 10.1.1.2:4433 10.1.1.1:40000
-\t cubic wscale:10,10 rto:204 rtt:2/0.5 mss:1448 cwnd:100 bytes_acked:500000 segs_out:9
+\t cubic wscale:10,10 rto:204 rtt:2/0.5 mss:1448 cwnd:100 bytes_acked:500000 segs_out:9 unacked:50
 0 0 [::ffff:10.1.2.2]:5201 [::ffff:10.1.2.1]:40001
 \t cubic rtt:4.0/1 mss:1448 rcvmss:536 cwnd:400 ssthresh:90 bytes_acked:900000
 0 0 10.1.2.2:5201 10.1.2.1:40002
@@ -61,8 +61,8 @@ def test_the_kernels_window_is_read() -> None:
 def test_window_over_rtt_of_the_busiest_connection_of_each_address() -> None:
     found = rates_of(SAMPLE)
     assert found == {
-        "10.1.1.2": [pytest.approx(100 * 1448 * 8e-3 / 2)],
-        "10.1.2.2": [pytest.approx(400 * 1448 * 8e-3 / 4)],
+        "10.1.1.2": [WindowRate(pytest.approx(579.2), pytest.approx(289.6))],
+        "10.1.2.2": [WindowRate(pytest.approx(1158.4), 0.0)],
     }
 
 
@@ -73,6 +73,7 @@ def test_rates_and_split_are_compared_with_the_model(tmp_path: Path) -> None:
     add_tcp_model(run, (WIFI, WIGIG), path, {"wifi": 579.2, "wigig": 579.2})
     assert run.value("model_mbps") == pytest.approx(579.2 + 1158.4)
     assert run.value("model_ratio") == pytest.approx(2 / 3)
+    assert run.value("in_flight_model_ratio") == pytest.approx(4), "half a window on one path"
     assert run.value("split_error") == pytest.approx(1 / 3), "1/3 and 2/3, measured 1/2 each"
 
 
