@@ -235,7 +235,7 @@ impl Trial {
         }
         let (since, rtt) = (now.saturating_since(self.since), self.least_slot / 2);
         let part = since.as_secs_f64() / rtt.as_secs_f64();
-        (self.slots > 0 && part < 1.0).then(|| (low + part * (self.full - low)) as u64)
+        (self.slots > 0 && part < 1.0).then_some((low + part * (self.full - low)) as u64)
     }
 
     /// A path's queueing delay is `delay_ms`, with so many bytes in flight.
