@@ -48,7 +48,7 @@ MODULES = (
     ("config", "wire"),
     ("error",),
     ("path", "stats"),
-    ("event", "window"),
+    ("event", "window", "coupling"),
     ("schedule",),
     ("stream", "receive"),
     ("session",),

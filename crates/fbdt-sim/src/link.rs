@@ -1,5 +1,7 @@
 //! One direction of a link: rate, delay, queue, loss, blackout, trace.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use fbdt_proto::Instant;
@@ -87,20 +89,34 @@ pub(crate) enum Fate {
     Dark,
 }
 
-/// One direction, shared by all subflows that a path ever has.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) parameters: LinkParameters,
+/// What waits before the bottleneck of a link.
+#[derive(Debug, Default)]
+struct Bottleneck {
     free_at: Instant,
     /// Lost bytes whose second transmission has not taken its time yet.
     again: usize,
+}
+
+/// One direction, shared by all subflows that a path ever has. Its bottleneck
+/// may be that of other links too.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) parameters: LinkParameters,
+    bottleneck: Rc<RefCell<Bottleneck>>,
     stalled_until: Instant,
     rng: ChaCha8Rng,
 }
 
 impl Link {
-    pub(crate) const fn new(parameters: LinkParameters, rng: ChaCha8Rng) -> Self {
-        Self { parameters, free_at: Instant::ZERO, again: 0, stalled_until: Instant::ZERO, rng }
+    pub(crate) fn new(parameters: LinkParameters, rng: ChaCha8Rng) -> Self {
+        Self { parameters, bottleneck: Rc::default(), stalled_until: Instant::ZERO, rng }
+    }
+
+    /// A link with a delay of its own over this one's bottleneck.
+    pub(crate) fn beside(&self, delay: Duration, rng: ChaCha8Rng) -> Self {
+        let parameters = LinkParameters { delay, ..self.parameters.clone() };
+        let bottleneck = Rc::clone(&self.bottleneck);
+        Self { parameters, bottleneck, stalled_until: Instant::ZERO, rng }
     }
 
     pub(crate) fn apply(&mut self, now: Instant, change: &LinkChange) {
@@ -133,25 +149,26 @@ impl Link {
             return Fate::Dark;
         }
         let open = self.stalled_until.max(now);
-        let start = self.free_at.max(open);
+        let mut line = self.bottleneck.borrow_mut();
+        let start = line.free_at.max(open);
         let time = |bytes: usize| Duration::from_secs_f64(bytes as f64 / rate);
         // What is sent again takes the link's time too, before or beside
         // later bytes: a full queue must not carry more than the link's rate.
-        let idle = open.saturating_since(self.free_at).as_secs_f64() * rate;
-        self.again = self.again.saturating_sub(idle as usize);
+        let idle = open.saturating_since(line.free_at).as_secs_f64() * rate;
+        line.again = line.again.saturating_sub(idle as usize);
         if start.saturating_since(open) > p.queue {
-            self.again += size;
+            line.again += size;
             return Fate::Lost;
         }
-        let again = self.again.min(size);
-        self.again -= again;
-        self.free_at = start + time(size + again);
+        let again = line.again.min(size);
+        line.again -= again;
+        line.free_at = start + time(size + again);
         let segments = size.div_ceil(SEGMENT) as i32;
         let kept = (1.0 - p.loss).powi(segments);
         if p.loss > 0.0 && self.rng.random::<f64>() >= kept {
-            self.again += SEGMENT;
+            line.again += SEGMENT;
             return Fate::Lost;
         }
-        Fate::Arrives(self.free_at + p.delay)
+        Fate::Arrives(line.free_at + p.delay)
     }
 }

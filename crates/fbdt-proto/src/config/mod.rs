@@ -3,7 +3,7 @@
 mod coupling;
 mod scheduler;
 
-pub use coupling::SharedBottleneck;
+pub use coupling::{CouplingMode, SharedBottleneck, WindowGrowth};
 pub use scheduler::{CommitRule, SchedulerKind};
 
 use alloc::string::String;
@@ -89,6 +89,10 @@ pub struct Config {
     pub scheduler: SchedulerKind,
     /// Up to what a path takes bytes.
     pub commit: CommitRule,
+    /// What paths over one bottleneck take together (F16).
+    pub coupling: CouplingMode,
+    /// How this end's subflows' windows move (F14, F16).
+    pub window_growth: WindowGrowth,
     /// How windows follow each other.
     pub window_mode: WindowMode,
     /// When second copies are sent.
@@ -137,6 +141,8 @@ impl Default for Config {
         Self {
             scheduler: SchedulerKind::default(),
             commit: CommitRule::default(),
+            coupling: CouplingMode::default(),
+            window_growth: WindowGrowth::default(),
             window_mode: WindowMode::default(),
             redundancy: Redundancy::default(),
             shared_bottleneck: SharedBottleneck::default(),

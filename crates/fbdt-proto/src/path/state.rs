@@ -109,6 +109,8 @@ pub struct PathState {
     /// Queue-free delay to the peer; half the base RTT until compared.
     pub forward_delay: Option<Duration>,
     commit: Commit,
+    /// What it may hold at most because of other paths (F16).
+    allowance: Option<u64>,
     /// What a scheduler's punishment left of the congestion window.
     punished: Option<u64>,
     /// The part of the window that is used (F14).
@@ -200,6 +202,7 @@ impl PathState {
             one_way: OneWay::default(),
             forward_delay: None,
             commit: Commit::initial(),
+            allowance: None,
             punished: None,
             scale: 1.0,
             last_reliability: Instant::ZERO,
@@ -319,10 +322,28 @@ impl PathState {
         self.subflow.as_ref().map_or(0, |s| s.sample.outstanding() + s.since_sample)
     }
 
-    /// Most bytes that it may hold now (F7).
+    /// Bytes that it holds and that the peer's TCP does not have.
     #[must_use]
-    pub const fn commit_limit(&self) -> u64 {
+    pub fn held(&self) -> u64 {
+        let sacked = self.subflow.as_ref().map_or(0, |s| s.sample.sacked);
+        self.outstanding().saturating_sub(sacked)
+    }
+
+    /// Most bytes that it may hold now (F7, F16).
+    #[must_use]
+    pub fn commit_limit(&self) -> u64 {
+        self.allowance.map_or(self.commit.limit, |bytes| bytes.min(self.commit.limit))
+    }
+
+    /// The same without regard to other paths (F7).
+    #[must_use]
+    pub const fn own_limit(&self) -> u64 {
         self.commit.limit
+    }
+
+    /// Sets what it may hold at most because of other paths (F16).
+    pub const fn allow(&mut self, bytes: Option<u64>) {
+        self.allowance = bytes;
     }
 
     /// Payload of one frame, in bytes (F7).
@@ -344,11 +365,7 @@ impl PathState {
     /// TCP has by selective acknowledgement does not count.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        let Some(subflow) = &self.subflow else {
-            return false;
-        };
-        let held = self.outstanding().saturating_sub(subflow.sample.sacked);
-        held + self.commit.frame / 2 <= self.commit.limit
+        self.subflow.is_some() && self.held() + self.commit.frame / 2 <= self.commit_limit()
     }
 
     /// Whether new bytes may be given to it.
@@ -389,7 +406,7 @@ impl PathState {
             || SubflowSample { srtt: self.base_rtt, ..SubflowSample::default() },
             |s| s.sample,
         );
-        let held = self.outstanding().saturating_sub(sample.sacked);
+        let held = self.held();
         let window = self.window();
         PathView {
             id: self.id,

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use super::Session;
-use crate::config::SharedBottleneck;
+use crate::config::{SharedBottleneck, WindowGrowth};
+use crate::coupling::Observation;
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::path::{
@@ -38,6 +39,9 @@ impl Session {
         self.paths[index].name = name.into();
         self.drop_subflow(now, index, true);
         self.paths[index].attach(now, id, self.config.suspect_floor);
+        if let Some(coupling) = &mut self.coupling {
+            coupling.restart(path);
+        }
         self.all_down_since = None;
         self.set_health(index, Health::Active);
         // What the lost subflow carried of acknowledgements and limits is
@@ -67,6 +71,9 @@ impl Session {
             self.subflow_down(now, id);
             self.events.push_back(Event::SubflowRetired(id));
         }
+        if let Some(coupling) = &mut self.coupling {
+            coupling.forget(now, path);
+        }
     }
 
     /// What TCP says about `subflow`. Must be called at least every 5 ms
@@ -88,6 +95,8 @@ impl Session {
                 self.events.push_back(Event::CongestionControl { subflow, algorithm });
             }
         }
+        self.couple(now, index, sample);
+        let path = &mut self.paths[index];
         let idle = sample.outstanding() == 0;
         let answered = path.subflow.as_ref().is_some_and(|s| !s.is_unanswered(now));
         match path.health {
@@ -111,6 +120,22 @@ impl Session {
         }
         let sharing = self.paths.iter().filter(|path| shared.contains(&path.name));
         window_factor(sharing.filter_map(PathState::window_rate))
+    }
+
+    /// F16: what a sample of one path means for what all may hold.
+    fn couple(&mut self, now: Instant, index: usize, sample: &SubflowSample) {
+        let Some(coupling) = &mut self.coupling else { return };
+        let path = &self.paths[index];
+        let algorithm = path.subflow.as_ref().map(|s| s.congestion_control);
+        let window_based =
+            self.config.window_growth != WindowGrowth::Auto || algorithm != Some("bbr");
+        let in_flight = sample.in_flight.saturating_sub(sample.sacked);
+        let limit = path.own_limit();
+        let seen = Observation { path: path.id, sample: *sample, in_flight, limit, window_based };
+        coupling.observe(now, &seen);
+        for path in &mut self.paths {
+            path.allow(coupling.allowance(path.id));
+        }
     }
 
     /// How often [`Session::handle_sample`] should be called for `subflow`

@@ -1,5 +1,6 @@
 //! Two sessions, their paths, and time.
 
+mod beside;
 mod check;
 mod connection;
 mod faults;
@@ -13,10 +14,12 @@ use fbdt_proto::{
     StreamId,
 };
 
+use self::beside::PlainTcp;
 use self::connection::{Connection, SimulatedPath};
 use crate::application::Application;
 use crate::coverage::Observer;
 use crate::link::LinkParameters;
+use crate::subflow::TcpGrowth;
 use crate::violation::Violation;
 
 /// While bytes are on their way, TCP is asked this often unless said otherwise.
@@ -42,6 +45,8 @@ pub struct Scenario {
     pub priorities: Vec<Priority>,
     /// Configuration of client and server.
     pub config: (Config, Config),
+    /// How the subflows' congestion windows grow.
+    pub tcp: TcpGrowth,
     /// Whether everything that happens is written down.
     pub log: bool,
     /// While bytes are on their way, TCP is asked this often.
@@ -63,6 +68,7 @@ impl Scenario {
             links,
             priorities: Vec::new(),
             config: (Config::default(), Config::default()),
+            tcp: TcpGrowth::default(),
             log: true,
             sample: SAMPLE,
             clocks: [Duration::ZERO; 2],
@@ -84,6 +90,8 @@ pub struct Simulation {
     /// Ends that are not run before then.
     asleep: [Option<Instant>; 2],
     paths: Vec<SimulatedPath>,
+    tcp: TcpGrowth,
+    beside: Vec<PlainTcp>,
     sample: Duration,
     next_sample: Instant,
     steps: u64,
@@ -139,6 +147,8 @@ impl Simulation {
             clocks,
             asleep: [None; 2],
             paths: Vec::new(),
+            tcp: scenario.tcp,
+            beside: Vec::new(),
             sample: scenario.sample,
             next_sample: START,
             steps: 0,
@@ -373,6 +383,9 @@ impl Simulation {
         for path in 0..self.paths.len() {
             self.carry(path)?;
         }
+        for tcp in &mut self.beside {
+            tcp.run(self.now);
+        }
         self.run_timers();
         self.take_samples();
         for end in [CLIENT, SERVER] {
@@ -401,6 +414,7 @@ impl Simulation {
             }
         }
         consider(outstanding.then_some(self.next_sample));
+        self.beside.iter().for_each(|tcp| consider(tcp.next_event(self.now)));
         for end in [CLIENT, SERVER] {
             if let Some(until) = self.asleep[end] {
                 consider(Some(until));

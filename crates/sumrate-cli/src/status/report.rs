@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use fbdt_proto::{Class, PathStats, Priority, SessionStats, StreamStats};
+use fbdt_proto::{Class, PathId, PathStats, Priority, SessionStats, StreamStats};
 use serde::{Deserialize, Serialize};
 
 use crate::tunnel::Delivery;
@@ -60,6 +60,9 @@ pub struct SessionReport {
     pub id: String,
     /// Which bytes this end's paths send next.
     pub scheduler: String,
+    /// What this end's paths take of a bottleneck that they share: `off` or `fair`.
+    #[serde(default)]
+    pub coupling: String,
     /// Stream bytes sent for the first time.
     pub sent_bytes: u64,
     /// Stream bytes sent a second time.
@@ -108,6 +111,9 @@ pub struct PathReport {
     pub commit_bytes: u64,
     /// Most bytes that it may hold.
     pub commit_limit_bytes: u64,
+    /// The paths with which it is thought to share a bottleneck.
+    #[serde(default)]
+    pub shares_with: Vec<String>,
     /// Stream bytes sent for the first time.
     pub sent_bytes: u64,
     /// Stream bytes sent a second time.
@@ -185,13 +191,17 @@ impl SessionReport {
     pub(crate) fn new(id: [u8; 16], mut stats: SessionStats, mut endpoints: Endpoints) -> Self {
         // In the order in which the user named them, not in which they came up.
         stats.paths.sort_by_key(|path| path.id);
+        let names: HashMap<PathId, String> =
+            stats.paths.iter().map(|path| (path.id, path.name.clone())).collect();
         let path = |path: PathStats| {
             let (local, remote) = endpoints.remove(&path.name).unwrap_or_default();
-            PathReport::new(path, local, remote)
+            let shares = path.shares_with.iter().filter_map(|id| names.get(id)).cloned().collect();
+            PathReport::new(path, local, remote, shares)
         };
         Self {
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             scheduler: stats.scheduler.to_owned(),
+            coupling: stats.coupling.to_owned(),
             sent_bytes: stats.new_bytes,
             redundant_bytes: stats.redundant_bytes,
             received_bytes: stats.received_bytes,
@@ -206,7 +216,12 @@ impl SessionReport {
 }
 
 impl PathReport {
-    fn new(stats: PathStats, local: Option<String>, remote: Option<String>) -> Self {
+    fn new(
+        stats: PathStats,
+        local: Option<String>,
+        remote: Option<String>,
+        shares_with: Vec<String>,
+    ) -> Self {
         Self {
             redundant_bytes: stats.redundant(),
             local,
@@ -220,6 +235,7 @@ impl PathReport {
             min_rtt_ms: milliseconds(stats.min_rtt),
             commit_bytes: stats.commit,
             commit_limit_bytes: stats.commit_limit,
+            shares_with,
             sent_bytes: stats.new_bytes,
             redundant: RedundantReport {
                 lost: stats.resent_lost,
