@@ -28,6 +28,9 @@ pub struct LinkParameters {
     pub held: bool,
     /// Rates that repeat, each for its time; they replace `rate` if any.
     pub trace: Vec<(Duration, f64)>,
+    /// What comes in the first part of each period waits for its end, and goes at once then: that
+    /// part and the period. Radios and drivers gather acknowledgements so.
+    pub aggregation: Option<(Duration, Duration)>,
 }
 
 impl LinkParameters {
@@ -42,7 +45,17 @@ impl LinkParameters {
             blackout: false,
             held: false,
             trace: Vec::new(),
+            aggregation: None,
         }
+    }
+
+    /// When something small that comes at `at`, such as an acknowledgement, reaches the other end.
+    pub(crate) fn crossed(&self, at: Instant) -> Instant {
+        let wait = self.aggregation.map_or(Duration::ZERO, |(part, period)| {
+            let phase = at.as_nanos() % (period.as_nanos().max(1) as u64);
+            part.saturating_sub(Duration::from_nanos(phase))
+        });
+        at + wait + self.delay
     }
 
     fn rate_at(&self, now: Instant) -> f64 {
@@ -76,6 +89,8 @@ pub enum LinkChange {
     Held(bool),
     /// What is sent from now on waits for this long, and nothing is dropped.
     Stall(Duration),
+    /// What comes is gathered from now on, or no more: see [`LinkParameters::aggregation`].
+    Aggregation(Option<(Duration, Duration)>),
 }
 
 /// What became of a burst of segments.
@@ -128,6 +143,7 @@ impl Link {
             LinkChange::Blackout(blackout) => parameters.blackout = *blackout,
             LinkChange::Held(held) => parameters.held = *held,
             LinkChange::Stall(time) => self.stalled_until = now + *time,
+            LinkChange::Aggregation(held) => parameters.aggregation = *held,
         }
     }
 
@@ -169,6 +185,6 @@ impl Link {
             line.again += SEGMENT;
             return Fate::Lost;
         }
-        Fate::Arrives(line.free_at + p.delay)
+        Fate::Arrives(p.crossed(line.free_at))
     }
 }

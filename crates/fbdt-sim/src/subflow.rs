@@ -238,7 +238,7 @@ impl TcpDirection {
         }
         while let Some(front) = self.flight.front()
             && front.delivered
-            && front.arrives.is_some_and(|at| at + back.parameters.delay <= now)
+            && front.arrives.is_some_and(|at| back.parameters.crossed(at) <= now)
             && !back.parameters.blackout
         {
             let Some(burst) = self.flight.pop_front() else { break };
@@ -292,7 +292,7 @@ impl TcpDirection {
     fn lose_acknowledgements(&mut self, now: Instant, back: &Link) {
         let mut lost = false;
         for burst in self.flight.iter_mut().filter(|b| b.delivered) {
-            if burst.arrives.is_some_and(|at| at + back.parameters.delay <= now) {
+            if burst.arrives.is_some_and(|at| back.parameters.crossed(at) <= now) {
                 burst.arrives = None;
                 burst.again = true;
                 lost = true;
@@ -339,7 +339,7 @@ impl TcpDirection {
             .flight
             .front()
             .filter(|b| b.delivered && !back.parameters.blackout)
-            .and_then(|b| b.arrives.map(|at| at + back.parameters.delay));
+            .and_then(|b| b.arrives.map(|at| back.parameters.crossed(at)));
         [arrival, ack, self.rto.map(|(at, _)| at)].into_iter().flatten().min()
     }
 

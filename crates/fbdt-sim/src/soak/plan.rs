@@ -237,6 +237,7 @@ impl LinkPlan {
             blackout: false,
             held: false,
             trace: Vec::new(),
+            aggregation: None,
         }
     }
 }
