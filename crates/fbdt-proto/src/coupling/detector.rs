@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::member::Member;
+use super::member::{Member, Queue};
 use super::series::{BIN, bin_of, correlation};
 use super::trial::{Answer, Baseline, Trial};
 use crate::time::{Instant, nanos};
@@ -35,6 +35,8 @@ struct Pair {
     correlation: Option<f64>,
     /// Since when the correlation has been too low for a shared queue.
     doubted: Option<Instant>,
+    /// Since when one of them has met no queue and the other one has.
+    apart: Option<Instant>,
     /// Trials without an answer since it was last sure.
     unclear: u32,
     next_trial: Instant,
@@ -49,6 +51,7 @@ impl Pair {
             shared: false,
             correlation: None,
             doubted: None,
+            apart: None,
             unclear: 0,
             next_trial: now,
             pause: PAUSE.0,
@@ -64,6 +67,18 @@ impl Pair {
             }
             Some(_) => self.doubted = None,
             None => {}
+        }
+    }
+
+    /// A queue that they shared, both would meet.
+    fn compare_queues(&mut self, now: Instant, a: Queue, b: Queue) {
+        if !matches!((a, b), (Queue::None, Queue::Long) | (Queue::Long, Queue::None)) {
+            self.apart = None;
+        } else if now.saturating_since(*self.apart.get_or_insert(now)) >= PATIENCE {
+            self.apart = None;
+            if self.shared {
+                self.learn(now, Answer::Disjoint);
+            }
         }
     }
 
@@ -206,6 +221,13 @@ impl Detector {
         }
         let shared = |pairs: &[Pair]| pairs.iter().filter(|p| p.shared).count();
         let before = shared(&self.pairs);
+        for pair in &mut self.pairs {
+            let queue = |path: PathId| members.iter().find(|m| m.path == path)?.queue(now);
+            match (queue(pair.paths[0]), queue(pair.paths[1])) {
+                (Some(a), Some(b)) => pair.compare_queues(now, a, b),
+                _ => pair.apart = None,
+            }
+        }
         self.pairs.retain(|pair| now.saturating_since(pair.seen) < MEMORY);
         before != shared(&self.pairs)
     }
@@ -275,6 +297,18 @@ mod tests {
         pair.look(at(10), Some(0.0));
         pair.learn(at(16), Answer::Unclear);
         pair.learn(at(30), Answer::Unclear);
+        assert!(!pair.shared);
+    }
+
+    #[test]
+    fn f16_paths_of_which_one_meets_a_queue_and_the_other_none_share_none() {
+        let mut pair = pair();
+        pair.learn(at(1), Answer::Shared);
+        pair.compare_queues(at(2), Queue::Long, Queue::None);
+        pair.compare_queues(at(6), Queue::Long, Queue::Short);
+        pair.compare_queues(at(7), Queue::None, Queue::Long);
+        assert!(pair.shared, "for a moment only");
+        pair.compare_queues(at(12), Queue::None, Queue::Long);
         assert!(!pair.shared);
     }
 

@@ -9,6 +9,8 @@ use crate::units::PathId;
 
 /// A queue below this (ms) is none.
 const LEAST_QUEUE: f64 = 1.5;
+/// And from this on it is long.
+const LONG_QUEUE: f64 = 3.0;
 /// A path of which nothing was seen for so long is idle.
 const IDLE: Duration = Duration::from_millis(500);
 /// Time constant (s) of what a path usually has in flight and of its queue.
@@ -30,6 +32,14 @@ pub struct Observation {
     pub limit: u64,
     /// Whether its congestion control has a window that falls by loss.
     pub window_based: bool,
+}
+
+/// What of a queue a path that carries bytes meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    None,
+    Short,
+    Long,
 }
 
 /// One path as coupling sees it.
@@ -156,6 +166,16 @@ impl Member {
     fn is_busy(&self, now: Instant) -> bool {
         let carries = self.last.is_some_and(|seen| seen.window_based && seen.in_flight > 0);
         carries && !self.is_idle(now)
+    }
+
+    /// The queue that its bytes usually meet; `None` if it carries none.
+    pub(super) fn queue(&self, now: Instant) -> Option<Queue> {
+        let queue = match self.usual_delay {
+            delay if delay < LEAST_QUEUE => Queue::None,
+            delay if delay < LONG_QUEUE => Queue::Short,
+            _ => Queue::Long,
+        };
+        self.is_busy(now).then_some(queue)
     }
 
     /// Whether it carries bytes and they wait in a queue: only then is there

@@ -135,8 +135,9 @@ impl Session {
         let Some(coupling) = &mut self.coupling else { return };
         let path = &self.paths[index];
         let algorithm = path.subflow.as_ref().map(|s| s.congestion_control);
-        let window_based =
-            self.config.window_growth != WindowGrowth::Auto || algorithm != Some("bbr");
+        // RTTs that held-back acknowledgements make show no queue (F7).
+        let window_based = path.is_paced()
+            && (self.config.window_growth != WindowGrowth::Auto || algorithm != Some("bbr"));
         let in_flight = sample.in_flight.saturating_sub(sample.sacked);
         let limit = path.own_limit();
         let seen = Observation { path: path.id, sample: *sample, in_flight, limit, window_based };
