@@ -73,6 +73,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ("at_least = 0.9", 'at_least = "much"', 28, "at_least"),
         ('scheme = "sumrate"', 'scheme = "sumrat"', 27, "did you mean sumrate"),
         ('condition = "normal"', 'condition = "norml"', 27, "did you mean normal"),
+        ('metric = "sum_ratio"', 'metric = "sum_rate"', 27, "did you mean sum_ratio"),
         ("at_least = 0.9", "", 26, "cannot fail"),
         ('name = "trial"', 'name = "other"', 2, "is not the file's"),
         ('title = "normal"\n', 'title = "normal"\nlinks.lte.loss = 0.1\n', 23, "is no link"),
@@ -114,7 +115,9 @@ def test_every_claim_and_goal_has_a_verdict_line(tmp_path: Path) -> None:
     found = entries(tmp_path)
     assert {e.id for e in found} >= set(claims())
     assert {e.verdict for e in found} == {"not-run"}
-    assert next(e for e in found if e.id == "P1").command == "sumrate-lab run five-conditions"
+    assert next(e for e in found if e.id == "P1").command.startswith(
+        "sumrate-lab run five-conditions"
+    )
 
 
 def test_the_documents_say_what_the_kept_results_say() -> None:
@@ -187,6 +190,30 @@ def test_a_verdict_changed_by_hand_is_found_and_written_anew(
     assert path.read_text(encoding="utf-8") == before
     assert judged(monkeypatch, "moon", *where) == 2
     assert "no results of moon" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["verdicts", "report"])
+def test_results_that_are_nowhere_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: str,
+) -> None:
+    argv = ["sumrate-lab", command, "--results", str(tmp_path / "nowhere")]
+    monkeypatch.setattr(sys, "argv", argv)
+    assert cli.main() > 0
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_a_name_stands_for_the_last_run_beside_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shutil.copytree(KEPT / "windows", tmp_path / "windows")
+    monkeypatch.setattr("sumrate.lab.experiment.commands.OUTPUT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "compare", "windows"])
+    assert cli.main() == 0
+    said = capsys.readouterr().out
+    assert f"B: windows in {KEPT / 'windows'}" in said
 
 
 def test_every_experiment_is_in_the_document() -> None:

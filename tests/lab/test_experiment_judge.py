@@ -76,6 +76,7 @@ def test_medians_without_void_runs_decide(
     (found,) = judge(experiment(ratio(condition, at_least)), RUNS)
     assert (found.verdict, found.measured) == (verdict, measured)
     assert (found.cause == "it is lossy") == (verdict != "holds")
+    assert all((f.cause == "it is lossy") == (not f.holds) for f in found.findings)
 
 
 def test_what_was_not_measured_is_not_run() -> None:

@@ -7,10 +7,16 @@ import pytest
 
 from sumrate.lab.experiment.load import ExperimentError, load, names
 from sumrate.lab.experiment.methods import jain
-from sumrate.lab.experiment.ratios import add_bounds, add_ideals, add_percentiles, add_sums
+from sumrate.lab.experiment.ratios import (
+    add_bounds,
+    add_ideals,
+    add_percentiles,
+    add_pooled_percentiles,
+    add_sums,
+)
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Made, Plan, again, compared
-from sumrate.lab.experiment.topology import links_of
+from sumrate.lab.experiment.topology import links_of, traced_links
 from tests.lab.test_experiment_files import GOOD, written
 
 TWO_RADIOS = GOOD.replace(
@@ -107,11 +113,11 @@ def test_links_that_share_a_wire_have_addresses_of_their_own() -> None:
     assert len({one.client_ip, one.server_ip, same.client_ip, same.server_ip}) == 4
 
 
-def test_all_experiments_together_take_less_than_four_and_a_half_hours() -> None:
+def test_all_experiments_together_take_less_than_six_hours() -> None:
     """Five repetitions of everything; what grows beyond that is not run any more."""
     on_links = [found for found in map(load, names()) if found.simulation is None]
     plans = [Plan(found, found.repetitions) for found in on_links]
-    assert sum(p.seconds() for p in plans) < 4.5 * 3600
+    assert sum(p.seconds() for p in plans) < 6 * 3600
     assert all(p.repetitions >= 5 for p in plans)
 
 
@@ -154,6 +160,40 @@ def test_the_worst_percentile_against_a_peer_counts() -> None:
     assert runs[2].value("percentiles_over_mptcp") == pytest.approx(0.9)
     assert runs[2].value("percentiles_over_aggligator") is None
     assert runs[0].value("percentiles_over_mptcp") is None, "one link is not compared"
+
+
+def test_percentiles_of_all_repetitions_are_of_those_that_count_on_both_sides() -> None:
+    """One repetition's dip is the other's: pooled, both have the same samples."""
+    rates = {"mptcp": ([100.0] * 40, [50.0] * 40), "sumrate": ([50.0] * 40, [100.0] * 40)}
+    runs = []
+    for scheme, repetitions in rates.items():
+        for number, values in enumerate([*repetitions, [1.0] * 40]):
+            run = Run(scheme, "steady", "cubic", "default", number, 1 + number)
+            found = enumerate([9.0] * 5 + values + [9.0] * 6)
+            run.series = [(0.05 + i / 10, rate) for i, rate in found]
+            run.void = (scheme, number) == ("mptcp", 2)
+            runs.append(run)
+    add_pooled_percentiles(load("lap"), runs)
+    ours = {run.repetition: run for run in runs if run.scheme == "sumrate"}
+    assert ours[0].value("pooled_percentiles_over_mptcp") == pytest.approx(1.0)
+    assert [run.value("pooled_percentiles_over_mptcp") for run in runs].count(None) == 5
+
+
+def test_a_trace_at_half_its_rates(tmp_path: Path) -> None:
+    text = TWO_RADIOS.replace("seconds = 1.0", "seconds = 1.0\ntrace_scale = 0.5")
+    text = text.replace("links.wigig.loss = 0.05", 'links.wigig.trace = "wigig-los"')
+    scaled = plan(tmp_path, text).experiment
+    whole = plan(tmp_path, text.replace("trace_scale = 0.5", "trace_scale = 1.0")).experiment
+    made = [
+        traced_links(e, e.conditions[-1], 1, tmp_path / str(e.trace_scale)) for e in (whole, scaled)
+    ]
+    full, half = (next(link.down.trace for link in links if link.down.trace) for links in made)
+    assert full is not None and half is not None
+    steps = [
+        [float(line.split()[1]) for line in path.read_text("utf-8").splitlines()[3:]]
+        for path in (full, half)
+    ]
+    assert sum(steps[1]) == pytest.approx(sum(steps[0]) / 2, rel=0.05)
 
 
 def test_jains_index() -> None:

@@ -84,6 +84,22 @@ def test_void_runs_are_left_out_and_said(page: str) -> None:
     assert "8 void attempts were discarded and run again" in page
 
 
+def test_a_scheme_without_a_run_that_counts_is_named(tmp_path: Path, claims: Path) -> None:
+    folder = made_up.write_run(tmp_path / "run")
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    for entry in manifest["runs"]:
+        entry["void"] = (entry["scheme"], entry["condition"]) == ("mptcp", "normal")
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    write_report([folder], claims, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert (
+        "No run counts, so nothing was found, of</p><ul><li>Kernel MPTCP, Normal</li></ul>" in page
+    )
+    assert rates_row(page, "mptcp", "normal")[1] == "none of 5 runs counts"
+    assert rates_row(page, "mptcp", "blackout")[-1] == "5"
+
+
 def test_a_missing_scheme_is_shown_with_its_reason(page: str) -> None:
     _, title, reason = made_up.MISSING
     assert f"Missing: <b>{title}</b> did not run, because: {escape(reason)}" in page
@@ -205,7 +221,9 @@ def test_what_a_simulation_drew_is_shown(folder: Path, claims: Path, tmp_path: P
 def test_a_goal_has_a_row_for_each_of_its_demands() -> None:
     def finding(statement: str, measured: float | None, *, holds: bool | None) -> dict[str, Any]:
         expected = "" if holds is None and measured is not None else "at least 1"
-        return {"statement": statement, "measured": measured, "holds": holds, "expected": expected}
+        cause = f"the cause of {statement}" if holds is False else ""
+        return {"statement": statement, "measured": measured, "holds": holds,
+                "expected": expected, "cause": cause}  # fmt: skip
 
     whole = Verdict(
         "", "P4", "depends", "", "", "", "the cause",
@@ -215,6 +233,6 @@ def test_a_goal_has_a_row_for_each_of_its_demands() -> None:
     rows = [(v.statement, v.verdict, v.measured, v.cause) for v in demands(whole)]
     assert rows == [
         ("a", "holds", "2", ""),
-        ("b", "fails", "0.5 to 0.7", "the cause"),
+        ("b", "fails", "0.5 to 0.7", "the cause of b"),
         ("c", "reported", "0.4", ""),
     ]

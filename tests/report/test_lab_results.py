@@ -183,8 +183,9 @@ def test_what_only_one_run_has_is_said(folder: Path, own: Path) -> None:
     assert "only in B" in compare_table(own, folder)
 
 
-def test_eight_schemes_look_different_without_colour() -> None:
-    looks = styles(["sumrate", "wifi", "wigig", "mptcp", "a", "b", "c", "d"]).values()
+def test_ten_schemes_look_different_without_colour() -> None:
+    names = ["sumrate", "wifi", "wigig", "mptcp", "sumrate-thesis", "a", "b", "c", "d", "e"]
+    looks = styles(names).values()
     assert len({look.hatch for look in looks}) == len(STYLES)
     assert len({look.dash for look in looks}) == len(STYLES)
     assert len({look.marker for look in looks}) == len(STYLES)

@@ -74,9 +74,15 @@ def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub.add_argument("--output", type=Path, help="the page (report.html in that folder)")
     sub.set_defaults(run=report)
 
-    sub = commands.add_parser("compare", help="two result folders side by side")
-    sub.add_argument("a", type=Path, metavar="A")
-    sub.add_argument("b", type=Path, metavar="B")
+    sub = commands.add_parser(
+        "compare",
+        help="two results side by side",
+        description="A and B are folders of results, or names of experiments: of A the last run, "
+        "of B what is kept in docs/results/lab. Without B, the last run of A beside what is kept.",
+        epilog="example: sumrate-lab compare windows",
+    )
+    sub.add_argument("a", metavar="A")
+    sub.add_argument("b", nargs="?", metavar="B")
     sub.set_defaults(run=compare)
 
     sub = commands.add_parser("keep", help="take results over into docs/results/lab")
@@ -168,12 +174,17 @@ def report(args: argparse.Namespace) -> int:
     return 0
 
 
+def _result(name: str, folder: Path) -> Path:
+    """A folder as it is given, or that of an experiment of this name."""
+    return folder / name if not Path(name).is_dir() and name in names() else Path(name)
+
+
 def compare(args: argparse.Namespace) -> int:
     """Prints the medians of two result folders side by side."""
     from sumrate.report.lab import RunError, compare_table  # noqa: PLC0415
 
     try:
-        print(compare_table(args.a, args.b))
+        print(compare_table(_result(args.a, OUTPUT), _result(args.b or args.a, KEPT)))
     except RunError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -239,6 +250,9 @@ def judge_anew(args: argparse.Namespace) -> int:
 def verdicts(args: argparse.Namespace) -> int:
     """Prints every claim with its verdict."""
     results = args.results
+    if not results.is_dir():
+        print(f"error: no folder of results {results}", file=sys.stderr)
+        return 2
     shown = results.relative_to(REPOSITORY) if results.is_relative_to(REPOSITORY) else results
     found = entries(results)
     if args.readme:

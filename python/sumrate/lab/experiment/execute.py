@@ -39,6 +39,7 @@ def bench(args: argparse.Namespace) -> int:
     """Measures the performance goals and prints their table."""
     asked = {name: {check.goal for check in load(name).checks} for name in goals.measured_by()}
     performance = {goal for found in asked.values() for goal in found if goals.is_performance(goal)}
+    args.only = [goal.upper().replace("B", "b") for goal in args.only]
     if unknown := set(args.only) - performance:
         known = ", ".join(sorted(performance, key=goal_order))
         print(f"error: no goal {', '.join(unknown)}; there are {known}", file=sys.stderr)
@@ -168,6 +169,10 @@ def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
     if late := sum(r.void for r in runs):
         where = f"{experiment.name}: {late} of {len(runs)} runs are void"
         print(f"{where}: the emulator was late", file=sys.stderr)
+    measured = [r for r in runs if "missing" not in r.detail]
+    if measured and all(r.void or "error" in r.detail for r in measured):
+        print(f"{experiment.name}: no run counts; nothing was found", file=sys.stderr)
+        return 1
     return 1 if failed else 0
 
 

@@ -43,6 +43,8 @@ class Finding:
     """None if it was not measured."""
     beside: Mapping[str, float] = field(default_factory=dict)
     """The same of other schemes of the experiment: not judged, for comparison."""
+    cause: str = ""
+    """Why it does not hold, where that was seen."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +95,15 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
             for condition in choices("condition"):
                 at = (condition, congestion_control, buffers)
                 measured = _measured(runs, check.value, check.over, at)
+                holds = _holds(check, measured)
                 yield Finding(
                     check.statement,
                     *at,
                     measured,
                     limits(check),
-                    _holds(check, measured),
+                    holds,
                     dict(_beside(runs, check, at)),
+                    check.cause if holds is False else "",
                 )
 
 

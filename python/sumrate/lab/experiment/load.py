@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from sumrate.lab.experiment import simulated
+from sumrate.lab.experiment import metrics, simulated
 from sumrate.lab.experiment.model import EVERY, Change, Check, ConditionSetting, Experiment
 from sumrate.lab.programs import REPOSITORY
 
@@ -80,11 +80,14 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
     times = (experiment.seconds, experiment.warmup_s, *(c.seconds for c in experiment.conditions))
     if experiment.method == "bench" and any(time and time % 1 for time in times):
         yield "seconds", "`seconds` and warmup_s must be whole: iperf3 cuts fractions"
+    if not 0 < experiment.trace_scale <= 10:
+        yield "trace_scale", "`trace_scale` must be above 0, and 10 at most"
     schemes = scheme_names(experiment)
     if len(schemes) != len(set(schemes)):
         yield schemes[0], f"two schemes have the same name: {', '.join(schemes)}"
     for check in experiment.checks:
         yield from _check_problems(check, experiment)
+    yield from metrics.problems(experiment)
 
 
 def _condition_problems(

@@ -210,6 +210,8 @@ class Experiment(Setting, frozen=True):
     warmup_s: float = 0.0
     quick_seconds: float | None = None
     """Instead of `seconds` with `run --quick`, where those make it long."""
+    trace_scale: float = 1.0
+    """Rates of traces are multiplied by it, where the emulator would be late at their own."""
     pace_mbps: float | None = None
     """Method stream: blocks at this rate, whose delay from sender to receiver counts."""
     pace_block_bytes: int = 16384

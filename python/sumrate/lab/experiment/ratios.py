@@ -64,6 +64,30 @@ def add_percentiles(runs: Sequence[Run], links: Sequence[Link]) -> None:
                 run.add(f"percentiles_over_{peer}", _worst_over(own, other), "ratio")
 
 
+def add_pooled_percentiles(experiment: Experiment, runs: Sequence[Run]) -> None:
+    """The worst percentile of the 100 ms samples of all repetitions over that of each peer.
+
+    Of the repetitions that count on both sides, as seeds and so traces differ between them. The
+    value stands at the first of them.
+    """
+    alone = {link.name for link in experiment.links}
+    by_scheme: dict[tuple[tuple[str, str, str], str], dict[int, Run]] = {}
+    for run in runs:
+        if run.series and not run.void and run.scheme not in alone:
+            place = (run.condition, run.congestion_control, run.buffers)
+            by_scheme.setdefault((place, run.scheme), {})[run.repetition] = run
+    for (place, scheme), own in by_scheme.items():
+        for peer in PEERS:
+            other = by_scheme.get((place, peer), {})
+            both = sorted(own.keys() & other.keys())
+            if scheme not in PEERS and both:
+                mine, theirs = (
+                    [s for n in both for s in steady_samples(of[n])] for of in (own, other)
+                )
+                worst = _worst_over(mine, theirs)
+                own[both[0]].add(f"pooled_percentiles_over_{peer}", worst, "ratio")
+
+
 def _worst_over(own: Sequence[float], other: Sequence[float]) -> float | None:
     ratios = []
     for percent in range(5, 100, 5):

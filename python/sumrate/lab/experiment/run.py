@@ -10,7 +10,13 @@ from sumrate.lab.experiment.benefit import add_benefits
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.padhye import add_padhye
-from sumrate.lab.experiment.ratios import add_bounds, add_ideals, add_percentiles, add_sums
+from sumrate.lab.experiment.ratios import (
+    add_bounds,
+    add_ideals,
+    add_percentiles,
+    add_pooled_percentiles,
+    add_sums,
+)
 from sumrate.lab.experiment.record import Run, add_carried, add_samples
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
@@ -155,7 +161,7 @@ def run_all(
                 run = blank(plan.experiment, point, scheme)
                 run.detail["missing"] = reason
             else:
-                run = on_time(plan.experiment, point, scheme, work)
+                run = on_time(plan, point, scheme, work, progress)
             progress.left_s -= plan.run_seconds(point)
             at_point.append((alike, run))
             if alike is not None and counts(run):
@@ -184,6 +190,8 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         if experiment.method == "stream":
             add_percentiles(at_point, links)
         runs += at_point
+    if experiment.method == "stream":
+        add_pooled_percentiles(experiment, runs)
     add_ideals(experiment, runs)
     add_benefits(experiment, runs)
     return runs
@@ -204,13 +212,18 @@ def again(run: Run, point: Point) -> Run:
     )
 
 
-def on_time(experiment: Experiment, point: Point, scheme: Scheme, work: Path) -> Run:
-    """One run; it is made again while the emulator was late."""
+def on_time(plan: Plan, point: Point, scheme: Scheme, work: Path, progress: Progress) -> Run:
+    """One run; it is made again while the emulator was late, and that is said."""
     late: list[float | None] = []
-    run = measure(experiment, point, scheme, work)
+    run = measure(plan.experiment, point, scheme, work)
     while run.void and len(late) < MAX_RETRIES:
         late.append(run.detail.get("worst_lateness_ms"))
-        run = measure(experiment, point, scheme, work)
+        progress.show(
+            f"{point.condition.title}, repetition {point.repetition + 1}, {scheme.title}, again "
+            f"({len(late)} of {MAX_RETRIES}): the emulator was late",
+            plan.run_seconds(point),
+        )
+        run = measure(plan.experiment, point, scheme, work)
     if late:
         run.detail["void_before_ms"] = late
     return run

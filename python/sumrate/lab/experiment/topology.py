@@ -93,7 +93,8 @@ def traced_links(
             continue
         path = folder / f"{link.name}-{kind}-{seed}.trace"
         seconds = seconds_of(experiment, condition) + experiment.warmup_s + TRACE_SPARE_S
-        write(generate(kind, seed=seed * 64 + link.subnet, seconds=seconds), path)
+        trace = generate(kind, seed=seed * 64 + link.subnet, seconds=seconds)
+        write(trace.scaled(experiment.trace_scale), path)
         found.append(link.with_trace(path))
     return tuple(found)
 
@@ -220,6 +221,7 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "blackouts": [[b.start_s, b.end_s, b.direction] for b in link.blackouts],
             "unplugged": [list(i) for i in condition.links.get(link.name, Change()).unplugged],
             "trace": condition.links.get(link.name, Change()).trace or "",
+            "trace_scale": experiment.trace_scale,
             "shares": link.wire,
             "beside": _shown_beside(condition.beside.count(link.name)),
         }

@@ -13,7 +13,7 @@ from sumrate.lab.endpoints.sumrate import SERVER_PORT, link_file_of, up
 from sumrate.lab.faults.confinement import descriptors
 from sumrate.lab.faults.fault import VICTIM, Fault, break_first_path, proven
 from sumrate.lab.faults.world import ORIGIN_PORT, PATIENCE_S, World
-from sumrate.lab.process import Process
+from sumrate.lab.process import POLL_S, Process, ProcessFailedError
 from sumrate.lab.programs import program
 from sumrate.lab.scene import SERVICE_IP
 
@@ -62,9 +62,14 @@ def server_descriptors(world: World, hold_s: float) -> Mapping[str, int]:
     with ExitStack() as stack:
         with _few_descriptors(world.server):
             late = stack.enter_context(_latecomer(world))
-            late.wait_until(
-                lambda: _refused(log, words, before) > 0, "the server has none", PATIENCE_S
-            )
+            deadline = time.monotonic() + PATIENCE_S
+            while _refused(log, words, before) == 0:
+                # Others close theirs meanwhile: one that was served makes room for the next.
+                if late.poll() is not None:
+                    late = stack.enter_context(_latecomer(world))
+                if time.monotonic() > deadline:
+                    raise ProcessFailedError(f"no descriptor was refused in {PATIENCE_S} s: {log}")
+                time.sleep(POLL_S)
             break_first_path(world)
             with _crowd(world, VICTIM):
                 time.sleep(hold_s)

@@ -91,26 +91,23 @@ def _natural(goal: str) -> tuple[bool, int, str]:
 
 
 def demands(verdict: Verdict) -> Iterator[Verdict]:
-    """A goal's demands one by one; the cause stands at the first that is missed."""
+    """A goal's demands one by one, each with its own causes."""
     statements = dict.fromkeys(finding.get("statement") for finding in verdict.findings)
     if len(statements) < 2:
         yield verdict
         return
-    cause = verdict.cause
     for statement in statements:
         own = tuple(f for f in verdict.findings if f.get("statement") == statement)
         kind = _kind(own)
-        missed = kind in ("fails", "depends")
         yield replace(
             verdict,
             statement=str(statement),
             expected=own[0].get("expected"),
             measured=_span([f["measured"] for f in own if f.get("measured") is not None]),
             verdict=kind,
-            cause=cause if missed else "",
+            cause=" ".join(dict.fromkeys(f["cause"] for f in own if f.get("cause"))),
             findings=own,
         )
-        cause = "" if missed else cause
 
 
 def _kind(findings: Sequence[Mapping[str, Any]]) -> str:

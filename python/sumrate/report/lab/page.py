@@ -234,7 +234,8 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
             yield numbered.figure(
                 drawn,
                 f"{where}: distribution of the goodput in 100 ms samples of all repetitions, "
-                "without the first and the last half second. Further right is better.",
+                "without the first and the last half second. Further right is better; it ends "
+                "where no scheme has more than one sample in 200 beyond it.",
             )
         for drawn in time_figures(summary, settings, looks):
             yield numbered.figure(

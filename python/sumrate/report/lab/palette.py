@@ -46,14 +46,16 @@ STYLES = (
     Style("#56b4e9", "----", (0, (5, 1.2, 1, 1.2, 1, 1.2)), "P"),
     Style(INK, "//", (0, (2.5, 2.5)), "X"),
     Style("#f0e442", "++++", (0, (2, 1)), "h", "#807600"),
+    Style("#7fceb8", "....", (0, (6, 1, 1, 1)), "<", "#00664a"),
+    Style("#00503b", "oo", (0, (1, 2.5)), ">"),
 )
 KNOWN = {"sumrate": 0, "wifi": 1, "wigig": 2, "mptcp": 3, "aggligator": 4, "tquic": 5,
-         "mptcp-backup": 6}  # fmt: skip
+         "mptcp-backup": 6, "sumrate-two-ended": 8, "sumrate-thesis": 9}  # fmt: skip
 """Schemes that look the same in every report."""
 
 
 def styles(names: Iterable[str]) -> dict[str, Style]:
-    """A look for each scheme; different ones for up to eight."""
+    """A look for each scheme; different ones for up to ten."""
     wanted = list(dict.fromkeys(names))
     taken = {KNOWN[name] for name in wanted if name in KNOWN}
     free = [place for place in range(len(STYLES)) if place not in taken]

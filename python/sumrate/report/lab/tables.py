@@ -37,7 +37,11 @@ def _table(summary: Summary, columns: Sequence[Column]) -> str:
         rows = [
             f'<tr><th class="setting" scope="rowgroup" colspan="{len(heads)}">{title}</th></tr>'
         ]
-        rows += [_row(summary, setting, scheme, columns) for scheme in summary.schemes]
+        rows += [
+            _row(summary, setting, scheme, columns)
+            for scheme in summary.schemes
+            if scheme.missing or any(summary.counted(setting, scheme.name))
+        ]
         bodies.append(f"<tbody>{''.join(rows)}</tbody>")
     return (
         f'<div class="scroll"><table class="medians"><thead><tr>{cells}</tr></thead>'
@@ -48,8 +52,8 @@ def _table(summary: Summary, columns: Sequence[Column]) -> str:
 def _row(summary: Summary, setting: Setting, scheme: Scheme, columns: Sequence[Column]) -> str:
     name = f'<th scope="row">{escape(scheme.title)}</th>'
     count, out = summary.counted(setting, scheme.name)
-    if not count and (scheme.missing or not out):
-        reason = f"missing: {scheme.missing}" if scheme.missing else "no runs"
+    if not count:
+        reason = f"missing: {scheme.missing}" if scheme.missing else f"none of {out} runs counts"
         span = len(columns) + 1
         return f'<tr>{name}<td class="missing" colspan="{span}">{escape(reason)}</td></tr>'
     cells = "".join(_cell(summary, setting, scheme, column) for column in columns)
@@ -90,9 +94,23 @@ def left_out(summary: Summary) -> str:
     for scheme in in_part:
         name, reasons = escape(scheme.title), escape("; ".join(scheme.missing_in_part))
         parts.append(f"<p class='void'>Missing in part: <b>{name}</b>, because: {reasons}</p>")
-    if not missing and not in_part:
+    uncounted = _uncounted(summary)
+    if uncounted:
+        items = "".join(f"<li>{escape(item)}</li>" for item in uncounted)
+        parts.append(f"<p class='void'>No run counts, so nothing was found, of</p><ul>{items}</ul>")
+    if not missing and not in_part and not uncounted:
         parts.append("<p>No scheme is missing.</p>")
     return "\n".join(parts)
+
+
+def _uncounted(summary: Summary) -> list[str]:
+    """Schemes that ran in a condition without one run that counts."""
+    return [
+        f"{scheme.title}, {summary.setting_title(setting)}"
+        for setting in summary.settings
+        for scheme in summary.schemes
+        if summary.counted(setting, scheme.name)[0] == 0 < summary.counted(setting, scheme.name)[1]
+    ]
 
 
 def _late(run: Run, key: RunKey) -> str:

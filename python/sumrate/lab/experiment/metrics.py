@@ -1,0 +1,97 @@
+"""The names that measured values have, so that a check that asks for another is refused."""
+
+import difflib
+from collections.abc import Iterable
+
+from sumrate.lab.experiment.model import Experiment
+
+PLAIN = frozenset(
+    {
+        "additive_run",
+        "aggregation_benefit",
+        "aggregation_benefit_mean",
+        "beside_mbps",
+        "blackout_goodput_mbps",
+        "blackout_ratio",
+        "blackout_stall_ms",
+        "bottleneck_share",
+        "completed_share",
+        "cpu_s_per_gb",
+        "cwnd_bytes",
+        "delivery_delay_max_ms",
+        "delivery_delay_p50_ms",
+        "delivery_delay_p99_excess_ms",
+        "delivery_delay_p99_ms",
+        "goodput_mbps",
+        "ideal_ratio",
+        "in_flight_model_ratio",
+        "in_order_delay_p50_ms",
+        "in_order_delay_p99_ms",
+        "longest_stall_ms",
+        "model_mbps",
+        "model_ratio",
+        "p5_ratio",
+        "padhye_b1_ratio",
+        "padhye_full_ratio",
+        "padhye_mbps",
+        "padhye_ratio",
+        "percentiles_over_aggligator",
+        "percentiles_over_mptcp",
+        "pooled_percentiles_over_aggligator",
+        "pooled_percentiles_over_mptcp",
+        "reassembly_bound_ratio",
+        "reassembly_peak_bytes",
+        "recovery_ms",
+        "redundant_share",
+        "sample_p50_mbps",
+        "sample_p5_mbps",
+        "sample_p95_mbps",
+        "session_jain_index",
+        "split_error",
+        "stream_jain_index",
+        "sum_ratio",
+        "under_way_bytes",
+    }
+)
+OF_A_LINK = (
+    "blackout_goodput_{}_mbps",
+    "blackout_ratio_{}",
+    "blackout_stall_{}_ms",
+    "carried_{}_mbytes",
+    "model_{}_mbps",
+    "path_{}_full_rate_after_s",
+    "path_{}_kbytes_per_ack",
+    "path_{}_mbps",
+    "path_{}_ratio",
+    "path_{}_repeated_share",
+    "path_{}_sack_share",
+    "path_{}_share",
+    "path_{}_variation",
+    "recovery_{}_ms",
+    "rtt_{}_p50_ms",
+    "rtt_{}_p95_ms",
+)
+"""With a link's name in them."""
+
+
+def known(experiment: Experiment) -> set[str]:
+    """Every name that a value of this experiment can have; those of simulations are open."""
+    phases = max((len(condition.phases) for condition in experiment.conditions), default=0)
+    return {
+        *PLAIN,
+        *(pattern.format(link.name) for link in experiment.links for pattern in OF_A_LINK),
+        *(f"phase_{number}_mbps" for number in range(1, phases + 1)),
+    }
+
+
+def problems(experiment: Experiment) -> Iterable[tuple[str, str]]:
+    """Checks that ask for a value that nothing measures: the name, and a sentence about it."""
+    if experiment.simulation is not None:
+        return
+    names = known(experiment)
+    for check in experiment.checks:
+        for selection in (check.value, check.over):
+            if selection is not None and selection.metric not in names:
+                near = difflib.get_close_matches(selection.metric, names, n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                yield selection.metric, f"nothing measures `{selection.metric}`{hint}"
