@@ -42,6 +42,8 @@ pub struct Scenario {
     pub priorities: Vec<Priority>,
     /// Configuration of client and server.
     pub config: (Config, Config),
+    /// Whether subflows spread what they send over the RTT.
+    pub paced: bool,
     /// Whether everything that happens is written down.
     pub log: bool,
     /// While bytes are on their way, TCP is asked this often.
@@ -63,6 +65,7 @@ impl Scenario {
             links,
             priorities: Vec::new(),
             config: (Config::default(), Config::default()),
+            paced: false,
             log: true,
             sample: SAMPLE,
             clocks: [Duration::ZERO; 2],
@@ -84,6 +87,7 @@ pub struct Simulation {
     /// Ends that are not run before then.
     asleep: [Option<Instant>; 2],
     paths: Vec<SimulatedPath>,
+    paced: bool,
     sample: Duration,
     next_sample: Instant,
     steps: u64,
@@ -139,6 +143,7 @@ impl Simulation {
             clocks,
             asleep: [None; 2],
             paths: Vec::new(),
+            paced: scenario.paced,
             sample: scenario.sample,
             next_sample: START,
             steps: 0,

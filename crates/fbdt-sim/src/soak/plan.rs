@@ -256,6 +256,7 @@ impl Plan {
                 .map(|link| Priority::new(link.backup).unwrap_or_default())
                 .collect(),
             config: (self.setup.config(0)?, self.setup.config(1)?),
+            paced: false,
             log,
             sample: Duration::from_micros(self.setup.sample_us.max(100)),
             clocks: self.setup.clocks_ms.map(Duration::from_millis),
