@@ -115,6 +115,8 @@ pub(crate) struct TcpDirection {
     last_arrival: Instant,
     /// Bytes that a proxy has acknowledged and keeps.
     held: Vec<u8>,
+    /// When the next burst may leave, if what is sent is spread over the RTT.
+    pace: Option<Instant>,
 }
 
 impl TcpDirection {
@@ -140,7 +142,20 @@ impl TcpDirection {
             rate: 0.0,
             last_arrival: Instant::ZERO,
             held: Vec::new(),
+            pace: None,
         }
+    }
+
+    /// From now on it spreads what it sends over the RTT, as a paced socket does.
+    pub(crate) fn paced(mut self, paced: bool) -> Self {
+        self.pace = paced.then_some(Instant::ZERO);
+        self
+    }
+
+    /// How long a burst takes: twice the window in an RTT of slow start, 1.2 times afterwards.
+    fn spread(&self, size: usize) -> Duration {
+        let ratio = if self.cwnd * 2.0 < self.threshold { 2.0 } else { 1.2 };
+        self.srtt.mul_f64(size as f64 / (ratio * self.cwnd))
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -166,7 +181,7 @@ impl TcpDirection {
 
     /// Sends what the congestion window allows.
     pub(crate) fn pump(&mut self, now: Instant, link: &mut Link) {
-        while !self.unsent.is_empty() && (self.in_flight as f64) < self.cwnd {
+        while self.may_send() && self.pace.is_none_or(|at| at <= now) {
             let size = self.unsent.len().min(self.growth.burst());
             let bytes: Vec<u8> = self.unsent.drain(..size).collect();
             self.in_flight += size;
@@ -174,8 +189,13 @@ impl TcpDirection {
                 Burst { bytes, sent: now, arrives: None, delivered: false, again: false };
             self.carry(now, link, &mut burst);
             self.flight.push_back(burst);
+            self.pace = self.pace.map(|at| at.max(now) + self.spread(size));
         }
         self.used = self.used.max(self.in_flight);
+    }
+
+    fn may_send(&self) -> bool {
+        !self.unsent.is_empty() && (self.in_flight as f64) < self.cwnd
     }
 
     fn carry(&mut self, now: Instant, link: &mut Link, burst: &mut Burst) {
@@ -340,7 +360,8 @@ impl TcpDirection {
             .front()
             .filter(|b| b.delivered && !back.parameters.blackout)
             .and_then(|b| b.arrives.map(|at| back.parameters.crossed(at)));
-        [arrival, ack, self.rto.map(|(at, _)| at)].into_iter().flatten().min()
+        let pace = self.pace.filter(|_| self.may_send());
+        [arrival, ack, pace, self.rto.map(|(at, _)| at)].into_iter().flatten().min()
     }
 
     pub(crate) fn sample(&self) -> SubflowSample {

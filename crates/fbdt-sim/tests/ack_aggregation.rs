@@ -23,7 +23,7 @@ fn download(config: &Config, links: &[(LinkParameters, Held)]) -> (f64, u64) {
     let parameters = links.iter().map(|(link, _)| link.clone()).collect();
     let mut scenario = Scenario::new(7, parameters);
     scenario.config = (config.clone(), config.clone());
-    scenario.log = false;
+    (scenario.log, scenario.paced) = (false, true);
     let mut simulation = Simulation::new(scenario).unwrap();
     simulation.run(ms(100)).unwrap();
     for (path, (_, held)) in links.iter().enumerate() {

@@ -16,6 +16,8 @@ const MEMORY: Duration = Duration::from_secs(2);
 const RECURRING: usize = 3;
 /// What comes so soon after the end of a wait was held back with what ended it.
 const AT_ONCE: Duration = Duration::from_millis(4);
+/// What is sent so long after a wait began was not sent for what ended the one before.
+const LATER: Duration = Duration::from_millis(8);
 /// What was found out of a path holds for so long without new evidence.
 const KNOWN: Duration = Duration::from_secs(60);
 
@@ -24,8 +26,11 @@ const KNOWN: Duration = Duration::from_secs(60);
 struct Wait {
     end: Instant,
     time: Duration,
-    /// Bytes that were acknowledged at its end, at once.
+    /// Bytes that were acknowledged at its end, at once, and those of them that were sent late in it.
     acked: u64,
+    late: u64,
+    /// Bytes that had been sent early in it or before.
+    early: u64,
     /// All bytes acknowledged, and the time in which any were under way, until it began.
     before: (u64, Duration),
 }
@@ -44,6 +49,9 @@ struct Found {
 /// How long acknowledgements are held back again and again, by receivers, radios and drivers that
 /// gather them. The smallest RTT, that of a byte whose acknowledgement was next to go, does not show
 /// it; meanwhile bytes have arrived long ago of which TCP still says that they are under way.
+///
+/// Behind a queue acknowledgements may come all at once too, where bytes were sent all at once. That
+/// they are held back shows where bytes that were sent one after the other are acknowledged together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckAggregation {
     /// Counters of the subflow at its last sample, and when that was.
@@ -53,6 +61,8 @@ pub(super) struct AckAggregation {
     /// When something was last acknowledged, or nothing was under way; bytes sent again until then.
     since: Instant,
     retransmitted: u64,
+    /// Bytes sent until `LATER` after that.
+    early: u64,
     /// Bytes acknowledged on all subflows, and the time in which any were under way: now, and at
     /// `since`.
     total: (u64, Duration),
@@ -78,7 +88,7 @@ impl AckAggregation {
                 self.total.1 += now.saturating_since(before);
                 self.total.0 += acked;
                 if acked > 0 && !lost {
-                    self.acknowledged(now, acked, sample.base_rtt());
+                    self.acknowledged(now, acked, delivered, sample.base_rtt());
                 }
             }
             _ => {}
@@ -87,32 +97,40 @@ impl AckAggregation {
             (self.since, self.total_since) = (now, self.total);
             self.retransmitted = sample.retransmitted_total;
         }
+        if now.saturating_since(self.since) <= LATER {
+            self.early = sample.acked_total + sample.in_flight;
+        }
         self.delivered = delivered;
         self.in_flight = sample.in_flight;
         self.sampled = Some(now);
     }
 
     /// Bytes were acknowledged after a wait.
-    fn acknowledged(&mut self, now: Instant, acked: u64, base: Duration) {
+    fn acknowledged(&mut self, now: Instant, acked: u64, delivered: u64, base: Duration) {
         let time = now.saturating_since(self.since);
         if (LEAST..=MOST).contains(&time) {
-            self.waits.push_back(Wait { end: now, time, acked, before: self.total_since });
+            let late = delivered.saturating_sub(self.early).min(acked);
+            let (before, early) = (self.total_since, self.early);
+            self.waits.push_back(Wait { end: now, time, acked, late, early, before });
             self.judge(now, base);
         } else if let Some(last) = self.waits.back_mut()
             && now.saturating_since(last.end) <= AT_ONCE
         {
             last.acked += acked;
+            last.late = delivered.saturating_sub(last.early).min(last.acked);
         }
     }
 
-    /// Are waits the rule, does most come at their ends, and are they longer than the RTT? Behind a
-    /// long RTT acknowledgements come as the bytes were sent, and outages are few.
+    /// Are waits the rule, does most come at their ends although it was not sent at once, and are they
+    /// longer than the RTT? Behind a long RTT acknowledgements come as the bytes were sent, and
+    /// outages are few.
     fn judge(&mut self, now: Instant, base: Duration) {
         let Some(first) = self.waits.front() else { return };
         let (bytes, busy) = (self.total.0 - first.before.0, self.total.1 - first.before.1);
         let waited: Duration = self.waits.iter().map(|wait| wait.time).sum();
         let at_once: u64 = self.waits.iter().map(|wait| wait.acked).sum();
-        if waited * 2 < busy || at_once * 2 < bytes {
+        let late: u64 = self.waits.iter().map(|wait| wait.late).sum();
+        if waited * 2 < busy || at_once * 2 < bytes || late * 4 < at_once {
             return;
         }
         let mut longest = [Duration::ZERO; RECURRING];
@@ -165,55 +183,82 @@ mod tests {
         SubflowSample { min_rtt: Duration::from_millis(ms), ..SubflowSample::default() }
     }
 
-    /// Samples every 2 ms until `end`; `acked` says how much is acknowledged when.
+    /// Samples every 2 ms until `end`; `acked` and `sent` say how much is when.
     fn watch(
         seen: &mut AckAggregation,
         (from, end): (u64, u64),
         sample: SubflowSample,
         acked: impl Fn(u64) -> u64,
+        sent: impl Fn(u64) -> u64,
     ) {
         for ms in (from..end).step_by(2) {
-            seen.update(at(ms), &SubflowSample { acked_total: acked(ms), ..sample });
+            let (acked_total, in_flight) = (acked(ms), sent(ms) - acked(ms));
+            seen.update(at(ms), &SubflowSample { acked_total, in_flight, ..sample });
         }
+    }
+
+    /// What has come back of 1000 bytes per ms that are sent from `from` on: all, every 46 ms.
+    fn held(from: u64) -> impl Fn(u64) -> u64 {
+        move |ms| from * 1000 + (ms - from) / 46 * 46_000
+    }
+
+    fn steady(ms: u64) -> u64 {
+        ms * 1000
     }
 
     #[test]
     fn f7_acknowledgements_every_46_ms_are_held_back() {
         let mut seen = AckAggregation::default();
-        let sample = SubflowSample { in_flight: 1100, ..rtt(3) };
-        watch(&mut seen, (0, 1000), sample, |ms| ms / 46 * 1000);
+        watch(&mut seen, (0, 1000), rtt(3), held(0), steady);
         assert_eq!(seen.hold(), Duration::from_millis(43), "46 ms less the RTT");
-        watch(&mut seen, (1000, 64_000), sample, |ms| ms * 1000);
+        watch(&mut seen, (1000, 64_000), rtt(3), |ms| steady(ms - 3), steady);
         assert!(!seen.is_found(), "not any more");
     }
 
     #[test]
     fn f7_a_subflow_that_sends_when_acknowledgements_come_has_the_paths_rtt() {
         let mut seen = AckAggregation::default();
-        let sample = SubflowSample { in_flight: 1100, ..rtt(3) };
-        watch(&mut seen, (0, 1000), sample, |ms| ms / 46 * 1000);
+        watch(&mut seen, (0, 1000), rtt(3), held(0), steady);
         seen.restart();
-        let fresh = SubflowSample { in_flight: 1100, ..rtt(46) };
-        watch(&mut seen, (1000, 2000), fresh, |ms| (ms - 1000) / 46 * 1000);
+        let begun = |ms: u64| (ms - 1000) / 46 * 1000;
+        watch(&mut seen, (1000, 9000), rtt(46), begun, |ms| begun(ms) + 1000);
         assert_eq!(seen.hold(), Duration::from_millis(43));
-        assert_eq!(seen.corrected(&fresh).base_rtt(), Duration::from_millis(3));
+        assert_eq!(seen.corrected(&rtt(46)).base_rtt(), Duration::from_millis(3));
+    }
+
+    #[test]
+    fn f7_what_is_sent_at_once_and_acknowledged_at_once_waits_in_a_queue() {
+        let mut seen = AckAggregation::default();
+        let rounds = |ms: u64| ms / 46 * 1000;
+        watch(&mut seen, (0, 2000), rtt(3), rounds, |ms| rounds(ms) + 1000);
+        assert!(!seen.is_found());
     }
 
     #[test]
     fn f7_steady_acknowledgements_a_pause_and_outages_are_none() {
         let mut seen = AckAggregation::default();
-        let sample = SubflowSample { in_flight: 1100, ..rtt(3) };
-        watch(&mut seen, (0, 400), sample, |ms| ms * 1000);
-        watch(&mut seen, (400, 700), sample, |_| 400_000);
-        watch(&mut seen, (700, 1000), sample, |ms| ms * 1000);
+        let late = |ms: u64| steady(ms.saturating_sub(4));
+        watch(&mut seen, (0, 400), rtt(3), late, steady);
+        watch(&mut seen, (400, 700), rtt(3), |_| late(400), steady);
+        watch(&mut seen, (700, 1000), rtt(3), late, steady);
         assert!(!seen.is_found(), "one wait is an outage");
         // 30 ms of darkness now and then.
-        let dark = |ms: u64| (ms - (ms % 300).min(30)) * 1000;
-        watch(&mut seen, (1000, 9000), sample, dark);
+        let dark = |ms: u64| late(ms - (ms % 300).min(30));
+        watch(&mut seen, (1000, 9000), rtt(3), dark, steady);
         assert!(!seen.is_found(), "these are few");
         let mut seen = AckAggregation::default();
-        watch(&mut seen, (0, 1000), rtt(3), |ms| ms / 100);
+        watch(&mut seen, (0, 1000), rtt(3), |ms| ms / 100, |ms| ms / 100);
         assert!(!seen.is_found(), "nothing was under way");
+    }
+
+    #[test]
+    fn f7_silence_in_which_nothing_was_sent_is_no_evidence_against_it() {
+        let mut seen = AckAggregation::default();
+        watch(&mut seen, (0, 60), rtt(3), held(0), steady);
+        watch(&mut seen, (60, 1000), rtt(3), |_| 60_000, |_| 60_000);
+        let since = |ms: u64| 60_000 + held(0)(ms - 1000);
+        watch(&mut seen, (1000, 1160), rtt(3), since, |ms| 60_000 + steady(ms - 1000));
+        assert_eq!(seen.hold(), Duration::from_millis(43));
     }
 
     #[test]
@@ -221,9 +266,9 @@ mod tests {
         let mut seen = AckAggregation::default();
         for ms in (0..1000).step_by(2) {
             let sample = SubflowSample {
-                acked_total: ms / 46 * 1000,
+                acked_total: held(0)(ms),
+                in_flight: steady(ms) - held(0)(ms),
                 retransmitted_total: (ms + 20) / 46 * 1000,
-                in_flight: 1100,
                 ..rtt(3)
             };
             seen.update(at(ms), &sample);
@@ -234,25 +279,13 @@ mod tests {
     #[test]
     fn f7_what_an_rtt_explains_is_none_and_neither_is_a_window_that_trickles_in() {
         let mut seen = AckAggregation::default();
-        let sample = SubflowSample { in_flight: 1100, ..rtt(200) };
-        watch(&mut seen, (0, 2000), sample, |ms| ms / 190 * 1000);
+        let rounds = |ms: u64| ms / 190 * 190_000;
+        watch(&mut seen, (0, 2000), rtt(200), rounds, steady);
         assert!(!seen.is_found());
-        // Slow start behind another flow's queue: 40 ms of silence, 20 ms of acknowledgements.
+        // Behind another flow's queue: 40 ms of silence, 20 ms of acknowledgements.
         let mut seen = AckAggregation::default();
-        let sample = SubflowSample { in_flight: 3000, ..rtt(3) };
-        watch(&mut seen, (0, 2000), sample, |ms| {
-            ms / 60 * 1000 + (ms % 60).saturating_sub(40) * 50
-        });
+        let trickle = |ms: u64| ms / 60 * 1000 + (ms % 60).saturating_sub(40) * 50;
+        watch(&mut seen, (0, 2000), rtt(3), trickle, |ms| trickle(ms) + 1000);
         assert!(!seen.is_found());
-    }
-
-    #[test]
-    fn f7_silence_in_which_nothing_was_sent_is_no_evidence_against_it() {
-        let mut seen = AckAggregation::default();
-        let sample = SubflowSample { in_flight: 1100, ..rtt(3) };
-        watch(&mut seen, (0, 60), sample, |ms| ms / 46 * 1000);
-        watch(&mut seen, (60, 1000), rtt(3), |_| 2000);
-        watch(&mut seen, (1000, 1160), sample, |ms| 2000 + (ms - 1000) / 46 * 1000);
-        assert_eq!(seen.hold(), Duration::from_millis(43));
     }
 }

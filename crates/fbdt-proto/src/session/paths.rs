@@ -444,8 +444,8 @@ mod tests {
         assert_eq!(alone, whole, "one path shares with nobody");
     }
 
-    /// A session with one path that is sampled every 2 ms for 1 s, 30 kB being acknowledged in each
-    /// `wait`; says which redials were asked for and whether the path's next subflow is paced.
+    /// A session with one path that sends 1 kB per ms and is sampled every 2 ms for 1 s, all being
+    /// acknowledged after each `wait`; says which redials were asked for and whether the path's next subflow is paced.
     fn sampled(wait_ms: u64, ssthresh: u64, retransmitted: u64) -> (usize, bool) {
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         let mut session =
@@ -459,8 +459,8 @@ mod tests {
                 cwnd: 50_000,
                 ssthresh,
                 mss: 1448,
-                in_flight: 30_000,
-                acked_total: ms / wait_ms * 30_000,
+                in_flight: ms % wait_ms * 1000 + 1000,
+                acked_total: ms / wait_ms * wait_ms * 1000,
                 retransmitted_total: retransmitted,
                 ..Default::default()
             };

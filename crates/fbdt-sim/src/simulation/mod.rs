@@ -47,6 +47,8 @@ pub struct Scenario {
     pub config: (Config, Config),
     /// How the subflows' congestion windows grow.
     pub tcp: TcpGrowth,
+    /// Whether subflows spread what they send over the RTT.
+    pub paced: bool,
     /// Whether everything that happens is written down.
     pub log: bool,
     /// While bytes are on their way, TCP is asked this often.
@@ -69,6 +71,7 @@ impl Scenario {
             priorities: Vec::new(),
             config: (Config::default(), Config::default()),
             tcp: TcpGrowth::default(),
+            paced: false,
             log: true,
             sample: SAMPLE,
             clocks: [Duration::ZERO; 2],
@@ -92,6 +95,7 @@ pub struct Simulation {
     paths: Vec<SimulatedPath>,
     tcp: TcpGrowth,
     beside: Vec<PlainTcp>,
+    paced: bool,
     sample: Duration,
     next_sample: Instant,
     steps: u64,
@@ -149,6 +153,7 @@ impl Simulation {
             paths: Vec::new(),
             tcp: scenario.tcp,
             beside: Vec::new(),
+            paced: scenario.paced,
             sample: scenario.sample,
             next_sample: START,
             steps: 0,

@@ -257,6 +257,7 @@ impl Plan {
                 .collect(),
             config: (self.setup.config(0)?, self.setup.config(1)?),
             tcp: crate::TcpGrowth::default(),
+            paced: false,
             log,
             sample: Duration::from_micros(self.setup.sample_us.max(100)),
             clocks: self.setup.clocks_ms.map(Duration::from_millis),
