@@ -18,7 +18,7 @@ const RECURRING: usize = 3;
 const AT_ONCE: Duration = Duration::from_millis(4);
 /// What is sent so long after a wait began was not sent for what ended the one before.
 const LATER: Duration = Duration::from_millis(8);
-/// What was found out of a path holds for so long without new evidence.
+/// What is certain of a path holds for so long without new evidence, what is not for `MEMORY`.
 const KNOWN: Duration = Duration::from_secs(60);
 
 /// Time in which something was under way and nothing was acknowledged.
@@ -44,14 +44,17 @@ struct Found {
     base: Duration,
     /// How much longer the waits are.
     hold: Duration,
+    /// Whether bytes that were sent one after the other came back together.
+    certain: bool,
 }
 
 /// How long acknowledgements are held back again and again, by receivers, radios and drivers that
 /// gather them. The smallest RTT, that of a byte whose acknowledgement was next to go, does not show
 /// it; meanwhile bytes have arrived long ago of which TCP still says that they are under way.
 ///
-/// Behind a queue acknowledgements may come all at once too, where bytes were sent all at once. That
-/// they are held back shows where bytes that were sent one after the other are acknowledged together.
+/// Behind others' queue acknowledgements come all at once too, where bytes were sent all at once; that
+/// holding less would not shorten it is the same. What is certain to be held back are acknowledgements
+/// that bring together what was sent one after the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckAggregation {
     /// Counters of the subflow at its last sample, and when that was.
@@ -78,7 +81,8 @@ impl AckAggregation {
         while self.waits.front().is_some_and(|wait| old(wait.end, MEMORY)) {
             self.waits.pop_front();
         }
-        self.found = self.found.filter(|found| !old(found.at, KNOWN));
+        let lasts = |found: &Found| if found.certain { KNOWN } else { MEMORY };
+        self.found = self.found.filter(|found| !old(found.at, lasts(found)));
         let delivered = sample.acked_total + sample.sacked;
         let acked = delivered.saturating_sub(self.delivered);
         // Where TCP sent something again, it was lost and not held back.
@@ -121,8 +125,7 @@ impl AckAggregation {
         }
     }
 
-    /// Are waits the rule, does most come at their ends although it was not sent at once, and are they
-    /// longer than the RTT? Behind a long RTT acknowledgements come as the bytes were sent, and
+    /// Are waits the rule, does most come at their ends, and are they longer than the RTT? Behind a long RTT acknowledgements come as the bytes were sent, and
     /// outages are few.
     fn judge(&mut self, now: Instant, base: Duration) {
         let Some(first) = self.waits.front() else { return };
@@ -130,9 +133,10 @@ impl AckAggregation {
         let waited: Duration = self.waits.iter().map(|wait| wait.time).sum();
         let at_once: u64 = self.waits.iter().map(|wait| wait.acked).sum();
         let late: u64 = self.waits.iter().map(|wait| wait.late).sum();
-        if waited * 2 < busy || at_once * 2 < bytes || late * 4 < at_once {
+        if waited * 2 < busy || at_once * 2 < bytes {
             return;
         }
+        let certain = late * 4 >= at_once || self.is_certain();
         let mut longest = [Duration::ZERO; RECURRING];
         for wait in &self.waits {
             if wait.time > longest[RECURRING - 1] {
@@ -143,7 +147,7 @@ impl AckAggregation {
         let base = self.found.map_or(base, |found| found.base.min(base));
         let hold = longest[RECURRING - 1].saturating_sub(base);
         if hold >= LEAST {
-            self.found = Some(Found { at: now, base, hold });
+            self.found = Some(Found { at: now, base, hold, certain });
         }
     }
 
@@ -153,9 +157,9 @@ impl AckAggregation {
         *self = Self { waits, found: self.found, total: self.total, ..Self::default() };
     }
 
-    /// Whether the path's acknowledgements are held back.
-    pub(super) const fn is_found(&self) -> bool {
-        self.found.is_some()
+    /// Whether it is certain that the path's acknowledgements are held back.
+    pub(super) fn is_certain(&self) -> bool {
+        self.found.is_some_and(|found| found.certain)
     }
 
     /// How much longer than the smallest RTT acknowledgements keep being held back.
@@ -211,8 +215,9 @@ mod tests {
         let mut seen = AckAggregation::default();
         watch(&mut seen, (0, 1000), rtt(3), held(0), steady);
         assert_eq!(seen.hold(), Duration::from_millis(43), "46 ms less the RTT");
+        assert!(seen.is_certain());
         watch(&mut seen, (1000, 64_000), rtt(3), |ms| steady(ms - 3), steady);
-        assert!(!seen.is_found(), "not any more");
+        assert!(seen.hold().is_zero(), "not any more");
     }
 
     #[test]
@@ -231,7 +236,10 @@ mod tests {
         let mut seen = AckAggregation::default();
         let rounds = |ms: u64| ms / 46 * 1000;
         watch(&mut seen, (0, 2000), rtt(3), rounds, |ms| rounds(ms) + 1000);
-        assert!(!seen.is_found());
+        assert!(seen.hold() > Duration::ZERO, "holding less would not help");
+        assert!(!seen.is_certain());
+        watch(&mut seen, (2000, 4100), rtt(3), |ms| 43_000 + ms - 2000, |ms| 45_000 + ms - 2000);
+        assert_eq!(seen.hold(), Duration::ZERO);
     }
 
     #[test]
@@ -241,14 +249,14 @@ mod tests {
         watch(&mut seen, (0, 400), rtt(3), late, steady);
         watch(&mut seen, (400, 700), rtt(3), |_| late(400), steady);
         watch(&mut seen, (700, 1000), rtt(3), late, steady);
-        assert!(!seen.is_found(), "one wait is an outage");
+        assert!(seen.hold().is_zero(), "one wait is an outage");
         // 30 ms of darkness now and then.
         let dark = |ms: u64| late(ms - (ms % 300).min(30));
         watch(&mut seen, (1000, 9000), rtt(3), dark, steady);
-        assert!(!seen.is_found(), "these are few");
+        assert!(seen.hold().is_zero(), "these are few");
         let mut seen = AckAggregation::default();
         watch(&mut seen, (0, 1000), rtt(3), |ms| ms / 100, |ms| ms / 100);
-        assert!(!seen.is_found(), "nothing was under way");
+        assert!(seen.hold().is_zero(), "nothing was under way");
     }
 
     #[test]
@@ -273,7 +281,7 @@ mod tests {
             };
             seen.update(at(ms), &sample);
         }
-        assert!(!seen.is_found());
+        assert!(seen.hold().is_zero());
     }
 
     #[test]
@@ -281,11 +289,11 @@ mod tests {
         let mut seen = AckAggregation::default();
         let rounds = |ms: u64| ms / 190 * 190_000;
         watch(&mut seen, (0, 2000), rtt(200), rounds, steady);
-        assert!(!seen.is_found());
+        assert!(seen.hold().is_zero());
         // Behind another flow's queue: 40 ms of silence, 20 ms of acknowledgements.
         let mut seen = AckAggregation::default();
         let trickle = |ms: u64| ms / 60 * 1000 + (ms % 60).saturating_sub(40) * 50;
         watch(&mut seen, (0, 2000), rtt(3), trickle, |ms| trickle(ms) + 1000);
-        assert!(!seen.is_found());
+        assert!(seen.hold().is_zero());
     }
 }

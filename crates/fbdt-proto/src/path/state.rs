@@ -298,8 +298,8 @@ impl PathState {
     /// back it should not: RTTs would differ by as much as they are, which ends slow start (HyStart,
     /// RFC 9406), while all that is sent when they come has the same RTT.
     #[must_use]
-    pub const fn is_paced(&self) -> bool {
-        !self.aggregation.is_found()
+    pub fn is_paced(&self) -> bool {
+        !self.aggregation.is_certain()
     }
 
     /// Whether slow start ended although nothing was lost, because TCP took acknowledgements that
@@ -310,7 +310,7 @@ impl PathState {
             let over = (1..u64::MAX).contains(&s.sample.ssthresh);
             s.paced && over && s.sample.retransmitted_total == 0
         };
-        self.aggregation.is_found() && self.subflow.as_ref().is_some_and(misled)
+        self.aggregation.is_certain() && self.subflow.as_ref().is_some_and(misled)
     }
 
     /// TCP's congestion window, or what a punishment or its scale left of it, in bytes.
