@@ -43,7 +43,7 @@ pub struct ProtocolArgs {
     #[arg(long, value_enum)]
     pub redundancy: Option<RedundancyArg>,
     /// What paths that are found to share a bottleneck take of it together [default: off]
-    #[arg(long = "coupling", value_enum)]
+    #[arg(long = "coupling", value_enum, value_name = "COUPLING")]
     pub coupling_mode: Option<CouplingArg>,
     /// Pin the forward path instead of taking the most reliable one
     #[arg(long, value_name = "PATHNAME")]
