@@ -279,7 +279,6 @@ fn f16_the_meeting_point_moves_to_the_path_that_shares_nothing() {
 }
 
 #[test]
-#[ignore = "not let go within 90 s yet: docs/coupling.md, limits"]
 fn f16_a_path_that_moves_to_a_link_of_its_own_is_let_go() {
     let shared = Shared::two(50.0, 40.0, 1, 1);
     let mut simulation = shared.simulation(CouplingMode::Fair);
