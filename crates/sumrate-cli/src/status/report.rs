@@ -80,6 +80,9 @@ pub struct SessionReport {
     pub id: String,
     /// Which bytes this end's paths send next.
     pub scheduler: String,
+    /// What this end's paths take of a bottleneck that they share: `off` or `fair`.
+    #[serde(default)]
+    pub coupling: String,
     /// Stream bytes sent for the first time.
     pub sent_bytes: u64,
     /// Stream bytes sent a second time.
@@ -240,6 +243,9 @@ pub struct PathReport {
     pub commit_bytes: u64,
     /// Most bytes that it may hold.
     pub commit_limit_bytes: u64,
+    /// The paths with which it is thought to share a bottleneck.
+    #[serde(default)]
+    pub shares_with: Vec<String>,
     /// Stream bytes sent for the first time.
     pub sent_bytes: u64,
     /// Stream bytes sent a second time.
@@ -318,9 +324,12 @@ impl SessionReport {
         // In the order in which the user named them, not in which they came up.
         stats.paths.sort_by_key(|path| path.id);
         let order: Vec<PathId> = stats.paths.iter().map(|path| path.id).collect();
+        let names: HashMap<PathId, String> =
+            stats.paths.iter().map(|path| (path.id, path.name.clone())).collect();
         let path = |path: PathStats| {
             let (local, remote) = endpoints.remove(&path.name).unwrap_or_default();
-            PathReport::new(path, local, remote)
+            let shares = path.shares_with.iter().filter_map(|id| names.get(id)).cloned().collect();
+            PathReport::new(path, local, remote, shares)
         };
         let mut paths: Vec<PathReport> = stats.paths.into_iter().map(path).collect();
         // Those that have never been up, behind the others.
@@ -332,6 +341,7 @@ impl SessionReport {
         Self {
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             scheduler: stats.scheduler.to_owned(),
+            coupling: stats.coupling.to_owned(),
             sent_bytes: stats.new_bytes,
             redundant_bytes: stats.redundant_bytes,
             received_bytes: stats.received_bytes,
@@ -403,7 +413,12 @@ impl PathReport {
         self.metered = policy.metered;
     }
 
-    fn new(stats: PathStats, local: Option<String>, remote: Option<String>) -> Self {
+    fn new(
+        stats: PathStats,
+        local: Option<String>,
+        remote: Option<String>,
+        shares_with: Vec<String>,
+    ) -> Self {
         let policy = stats.policy;
         let mut report = Self {
             redundant_bytes: stats.redundant(),
@@ -429,6 +444,7 @@ impl PathReport {
             min_rtt_ms: milliseconds(stats.min_rtt),
             commit_bytes: stats.commit,
             commit_limit_bytes: stats.commit_limit,
+            shares_with,
             sent_bytes: stats.new_bytes,
             redundant: RedundantReport {
                 lost: stats.resent_lost,
