@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build demo bench bench-core tournament peers test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
+.PHONY: help build demo bench bench-core tournament peers player test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -47,6 +47,10 @@ tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, si
 peers: ## Install the transports that the lab compares with (aggligator, TQUIC) into target/peers
 	tools/prerequisites.sh peers
 	tools/peers.sh $(PEERS)
+
+player: ## Install the real player (hls.js, and what drives Chromium) into python/sumrate/qoe/video/player
+	tools/prerequisites.sh player
+	npm ci --no-audit --no-fund --ignore-scripts --prefix python/sumrate/qoe/video/player
 
 test: test-rust test-python ## Run every test
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing for the named purposes: build, demo, bench, bench-core, test, fuzz, peers, venv.
+# Installs what is missing for the named purposes: build, demo, bench, bench-core, player, test, fuzz, peers, venv.
 # As root it installs Debian packages and says which; otherwise it says the command to run. It asks nothing.
 set -euo pipefail
 
@@ -7,6 +7,7 @@ declare -A package_of=(
   [cc]=build-essential [make]=make [ip]=iproute2 [ss]=iproute2 [tc]=iproute2 [nsenter]=util-linux
   [sysctl]=procps [curl]=curl [mptcpize]=mptcpize [iperf3]=iperf3 [nft]=nftables [chromium]=chromium
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
+  [node]=nodejs [npm]=npm
   [valgrind]=valgrind [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
 )
 # mptcpize, faketime and clang are wanted and not needed: without them the results say what is missing.
@@ -17,6 +18,7 @@ declare -A needs=(
   [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl"
   [bench-core]="cc valgrind"
   [fuzz]="cc c++"
+  [player]="chromium node npm mptcpize"
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )

@@ -107,11 +107,11 @@ def test_links_that_share_a_wire_have_addresses_of_their_own() -> None:
     assert len({one.client_ip, one.server_ip, same.client_ip, same.server_ip}) == 4
 
 
-def test_all_experiments_together_take_less_than_four_and_a_half_hours() -> None:
+def test_all_experiments_together_take_less_than_seven_hours() -> None:
     """Five repetitions of everything; what grows beyond that is not run any more."""
     on_links = [found for found in map(load, names()) if found.simulation is None]
     plans = [Plan(found, found.repetitions) for found in on_links]
-    assert sum(p.seconds() for p in plans) < 4.5 * 3600
+    assert sum(p.seconds() for p in plans) < 7 * 3600
     assert all(p.repetitions >= 5 for p in plans)
 
 

@@ -12,6 +12,7 @@ from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.padhye import add_padhye
 from sumrate.lab.experiment.ratios import add_bounds, add_ideals, add_percentiles, add_sums
 from sumrate.lab.experiment.record import Run, add_carried, add_samples
+from sumrate.lab.experiment.tiles import add_tile_gains
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
     links_of,
@@ -19,6 +20,7 @@ from sumrate.lab.experiment.topology import (
     seconds_of,
     traced_links,
 )
+from sumrate.lab.experiment.video import add_pause_bounds
 from sumrate.lab.lateness import is_late, worst_lateness_ms
 from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.results import Progress
@@ -95,6 +97,7 @@ class Plan:
             scheme.link.name,
             change,
             seconds,
+            (point.condition.video_mbps, point.condition.tiles),
             point.congestion_control,
             point.buffers,
             point.repetition,
@@ -183,9 +186,13 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         add_bounds(at_point, links)
         if experiment.method == "stream":
             add_percentiles(at_point, links)
+        if experiment.method == "video":
+            add_pause_bounds(experiment, point.condition, at_point, links)
         runs += at_point
     add_ideals(experiment, runs)
     add_benefits(experiment, runs)
+    if experiment.method == "tiles":
+        add_tile_gains(experiment, runs)
     return runs
 
 

@@ -26,7 +26,7 @@ from sumrate.lab.experiment.model import (
     SchemeSetting,
 )
 from sumrate.lab.links import AckDelay, Blackout, Impairment, Link, Sleep
-from sumrate.traces import generate, write
+from sumrate.traces import Trace, generate, write
 
 
 def sized_buffers(most: int) -> dict[str, str]:
@@ -87,15 +87,30 @@ def traced_links(
     folder.mkdir(parents=True, exist_ok=True)
     found = []
     for link in links_of(experiment, condition):
-        kind = condition.links.get(link.name, Change()).trace
-        if kind is None:
+        change = condition.links.get(link.name, Change())
+        if change.trace is None:
             found.append(link)
             continue
-        path = folder / f"{link.name}-{kind}-{seed}.trace"
+        path = folder / f"{link.name}-{change.trace}-{change.trace_scale:g}-{seed}.trace"
         seconds = seconds_of(experiment, condition) + experiment.warmup_s + TRACE_SPARE_S
-        write(generate(kind, seed=seed * 64 + link.subnet, seconds=seconds), path)
+        trace = generate(change.trace, seed=seed * 64 + link.subnet, seconds=seconds)
+        write(_scaled(trace, change.trace_scale), path)
         found.append(link.with_trace(path))
     return tuple(found)
+
+
+def _scaled(trace: Trace, factor: float) -> Trace:
+    """The trace with every rate multiplied by a factor, which its origin says."""
+    if factor == 1.0:
+        return trace
+    rates = tuple(round(rate * factor, 1) for rate in trace.rates_mbps)
+    return replace(trace, rates_mbps=rates, origin=f"{trace.origin}, rates x {factor:g}")
+
+
+def _shown_trace(change: Change) -> str:
+    if change.trace is None or change.trace_scale == 1.0:
+        return change.trace or ""
+    return f"{change.trace} x {change.trace_scale:g}"
 
 
 def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> Link:
@@ -219,7 +234,7 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "loss_up": link.up.loss,
             "blackouts": [[b.start_s, b.end_s, b.direction] for b in link.blackouts],
             "unplugged": [list(i) for i in condition.links.get(link.name, Change()).unplugged],
-            "trace": condition.links.get(link.name, Change()).trace or "",
+            "trace": _shown_trace(condition.links.get(link.name, Change())),
             "shares": link.wire,
             "beside": _shown_beside(condition.beside.count(link.name)),
         }

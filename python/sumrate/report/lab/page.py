@@ -24,6 +24,9 @@ BARS = (
     ("model_ratio", "split_error"),
     ("aggregation_benefit", "aggregation_benefit_mean"),
     ("padhye_ratio", "padhye_full_ratio"),
+    ("pause_share", "psnr_db"),
+    ("viewport_psnr_db", "viewport_missing_share"),
+    ("play_stalled_share", "play_mbps"),
 )
 """Metrics drawn as bars, two side by side."""
 SUBFLOWS = " Thin lines are the subflows, as the receiver's capture has them."
