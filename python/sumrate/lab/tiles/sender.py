@@ -101,9 +101,7 @@ class Looks:
                 self.last = self._one()
 
 
-def planned(
-    task: Task, number: int, look: tuple[float, float, float, float], moves: Moves
-) -> Plan:
+def planned(task: Task, number: int, look: tuple[float, float, float, float], moves: Moves) -> Plan:
     """The plan of GOP `number` from what the viewer said last."""
     _, yaw, pitch, rate = look
     gop = number % len(task.sizes)

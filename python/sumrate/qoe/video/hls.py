@@ -58,13 +58,15 @@ def _encode(sources: Sequence[Path], seconds: int, folder: Path) -> None:
     ffmpeg.run([*inputs, "-filter_complex", graph, "-map", "[all]", "-an", *lossless, str(clips)])
     lines = ["#EXTM3U", "#EXT-X-VERSION:7"]
     keys = ["-g", str(FPS * SEGMENT_S), "-keyint_min", str(FPS * SEGMENT_S), "-sc_threshold", "0"]
+    once = folder / "once.mkv"
     for mbps in LADDER_MBPS:
         name = f"{mbps:g}".replace(".", "_")
         rate = f"{round(mbps * 1000)}k"
+        limits = ["-b:v", rate, "-maxrate", rate, "-bufsize", rate]
+        ffmpeg.run(["-i", str(clips), *ENCODER, *limits, *keys, "-bf", "0", str(once)])
         ffmpeg.run(
             [
-                *("-stream_loop", "-1", "-i", str(clips), "-t", str(seconds), "-an", *ENCODER),
-                *("-b:v", rate, "-maxrate", rate, "-bufsize", rate, *keys),
+                *("-stream_loop", "-1", "-i", str(once), "-t", str(seconds), "-c", "copy"),
                 *("-f", "hls", "-hls_time", str(SEGMENT_S), "-hls_playlist_type", "vod"),
                 *("-hls_segment_type", "fmp4", "-hls_fmp4_init_filename", f"{name}-init.mp4"),
                 *("-hls_segment_filename", str(folder / f"{name}-%03d.m4s")),
@@ -77,5 +79,6 @@ def _encode(sources: Sequence[Path], seconds: int, folder: Path) -> None:
         )
         lines.append(f"{name}.m3u8")
     clips.unlink()
+    once.unlink()
     (folder / "stream.m3u8").write_text("\n".join(lines) + "\n", encoding="ascii")
     (folder / "player.html").write_text(PAGE, encoding="ascii")
