@@ -88,27 +88,24 @@ def uneven() -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64
 def test_fix_treats_all_alike_and_goes_row_by_row() -> None:
     sizes, errors, likelihood = uneven()
     found = plan("fix", sizes, errors, likelihood, 1300.0)
-    assert found.order == (0, 1, 2, 3)
-    assert found.levels == (1, 1, 1, 1)
-    assert plan("fix", sizes, errors, likelihood, 50.0).levels == (2, 2, 2, 2)
-    assert plan("fix", sizes, errors, likelihood, 1e6).levels == (0, 0, 0, 0)
+    assert found.sends == ((0, 1), (1, 1), (2, 1), (3, 1))
+    assert set(plan("fix", sizes, errors, likelihood, 50.0).best().values()) == {2}
+    assert set(plan("fix", sizes, errors, likelihood, 1e6).best().values()) == {0}
 
 
 def test_ordered_is_fix_with_the_likeliest_first() -> None:
     sizes, errors, likelihood = uneven()
     found = plan("ordered", sizes, errors, likelihood, 1300.0)
-    assert found.levels == (1, 1, 1, 1)
-    assert found.order == (1, 2, 3, 0)
+    assert found.sends == ((1, 1), (2, 1), (3, 1), (0, 1))
 
 
-def test_viewport_spends_where_it_is_seen() -> None:
+def test_viewport_sends_everything_once_and_then_what_is_seen() -> None:
     sizes, errors, likelihood = uneven()
     found = plan("viewport", sizes, errors, likelihood, 1700.0)
-    assert found.order == (1, 2, 3, 0)
-    assert found.levels[0] == 2  # nobody will see it
-    assert found.levels[1] == 0  # the likeliest
+    assert found.sends[:4] == ((1, 2), (2, 2), (3, 2), (0, 2))  # nothing can be missing
+    assert found.best() == {0: 2, 1: 0, 2: 1, 3: 2}  # nobody will see tile 0
     assert found.total_bytes(sizes) <= 1700
-    assert plan("viewport", sizes, errors, likelihood, 1.0).levels == (2, 2, 2, 2)
+    assert len(plan("viewport", sizes, errors, likelihood, 1.0).sends) == 4
 
 
 def test_an_unknown_policy_is_refused() -> None:
@@ -127,7 +124,7 @@ def test_a_plan_keeps_to_its_budget(seed: int, budget: float) -> None:
     errors = np.sort(source.uniform(1, 500, (5, 8)), axis=0)
     likelihood = source.dirichlet(np.ones(8))
     chosen = plan("viewport", sizes, errors, likelihood, budget)
-    assert sorted(chosen.order) == list(range(8))
+    assert sorted(chosen.best()) == list(range(8))
     assert chosen.total_bytes(sizes) <= max(budget, float(sizes[-1].sum()))
 
 

@@ -121,8 +121,7 @@ def serve(connection: socket.socket, task: Task, moves: Moves) -> None:
         chosen = planned(task, number, looks.last, moves)
         sizes = task.sizes[number % len(task.sizes)]
         due_s = began_s + number + 1
-        for tile in chosen.order:
-            level = chosen.levels[tile]
+        for tile, level in chosen.sends:
             if not carriage.send(number, tile, level, int(sizes[level, tile]), due_s):
                 break
     time.sleep(max(0.0, began_s + task.gops + 1 - time.monotonic()))

@@ -1,8 +1,9 @@
 """Which quality each tile of a GOP gets, and in which order they are sent.
 
 Three policies share one budget of bytes. `fix` treats all tiles alike: one quality, row by row.
-`ordered` sends the same tiles, the likeliest to be seen first. `viewport` also spends the bytes
-where they are expected to be seen: what is minimised is the expected error in the viewport.
+`ordered` sends the same tiles, the likeliest to be seen first. `viewport` first sends all tiles at
+the worst quality, so that nothing is missing however the rate falls, and then better ones where a
+byte is expected to lower the error in the viewport most, in that order.
 """
 
 import heapq
@@ -17,15 +18,22 @@ POLICIES = ("fix", "ordered", "viewport")
 
 @dataclass(frozen=True)
 class Plan:
-    """The tiles of a GOP, in the order in which they are sent."""
+    """What is sent of a GOP."""
 
-    order: tuple[int, ...]
-    levels: tuple[int, ...]
-    """Quality of each tile, by tile; 0 is the best."""
+    sends: tuple[tuple[int, int], ...]
+    """Tile and level (0 is the best), in the order in which they are sent. Of a tile that is there
+    twice, the better one is shown."""
 
     def total_bytes(self, sizes: NDArray[np.int64]) -> int:
-        """Of all tiles. `sizes` are bytes by level and tile."""
-        return int(sum(sizes[level, tile] for tile, level in enumerate(self.levels)))
+        """Of everything. `sizes` are bytes by level and tile."""
+        return int(sum(sizes[level, tile] for tile, level in self.sends))
+
+    def best(self) -> dict[int, int]:
+        """The best level of each tile."""
+        found: dict[int, int] = {}
+        for tile, level in self.sends:
+            found[tile] = min(level, found.get(tile, level))
+        return found
 
 
 def plan(
@@ -40,7 +48,7 @@ def plan(
     Args:
         policy: one of `POLICIES`.
         sizes: bytes by level (0 is the best) and tile.
-        errors: sum of squared errors by level and tile.
+        errors: squared errors by level and tile; only their ratios count.
         likelihood: the share of the viewport that each tile is expected to cover.
         budget_bytes: of the whole GOP; the worst level is sent even if it is more than that.
 
@@ -50,35 +58,45 @@ def plan(
     """
     if policy not in POLICIES:
         raise ValueError(f"no policy is called {policy!r}: use {', '.join(POLICIES)}")
-    tiles = sizes.shape[1]
-    likeliest = tuple(int(t) for t in np.argsort(-likelihood, kind="stable"))
+    likeliest = [int(tile) for tile in np.argsort(-likelihood, kind="stable")]
     if policy == "viewport":
-        return Plan(likeliest, _expected_best(sizes, errors, likelihood, budget_bytes))
+        base = [(tile, len(sizes) - 1) for tile in likeliest]
+        return Plan((*base, *_better(sizes, errors, likelihood, budget_bytes)))
     fitting = [level for level, row in enumerate(sizes) if row.sum() <= budget_bytes]
     level = fitting[0] if fitting else len(sizes) - 1
-    order = likeliest if policy == "ordered" else tuple(range(tiles))
-    return Plan(order, (level,) * tiles)
+    order = likeliest if policy == "ordered" else range(sizes.shape[1])
+    return Plan(tuple((tile, level) for tile in order))
 
 
-def _expected_best(
+def _better(
     sizes: NDArray[np.int64],
     errors: NDArray[np.float64],
     likelihood: NDArray[np.float64],
     budget_bytes: float,
-) -> tuple[int, ...]:
-    """Raises the quality of one tile after the other, where a byte lowers the error most."""
+) -> list[tuple[int, int]]:
+    """The tiles that are sent again, better: those first that gain most for each byte.
+
+    Greedy: the step of any tile that lowers the expected error most for each byte is taken, until
+    no step fits any more.
+    """
     worst, tiles = len(sizes) - 1, sizes.shape[1]
     levels = [worst] * tiles
     left = budget_bytes - float(sizes[worst].sum())
+    size, error = sizes.T.tolist(), (errors * likelihood).T.tolist()
     candidates: list[tuple[float, int, int]] = []
 
-    def offer(tile: int) -> None:
-        """Puts up the step up from this tile's level that gains most for each byte."""
+    def cost(tile: int, step: int) -> int:
+        """Of the step: what the tile at its better level was to cost is not sent then."""
+        before = 0 if levels[tile] == worst else size[tile][levels[tile]]
+        return int(size[tile][step] - before)
+
+    def offer(tile: int, best: int = 0) -> None:
+        """Puts up the step from this tile's level, to `best` at most, that gains most by byte."""
+        level = levels[tile]
         found = [
-            (-(gain / cost), tile, level)
-            for level in range(levels[tile])
-            if (cost := float(sizes[level, tile] - sizes[levels[tile], tile])) > 0
-            and (gain := likelihood[tile] * (errors[levels[tile], tile] - errors[level, tile])) > 0
+            ((error[tile][step] - error[tile][level]) / cost(tile, step), tile, step)
+            for step in range(best, level)
+            if cost(tile, step) > 0 and error[tile][step] < error[tile][level]
         ]
         if found:
             heapq.heappush(candidates, min(found))
@@ -86,17 +104,20 @@ def _expected_best(
     for tile in range(tiles):
         offer(tile)
     while candidates:
-        _, tile, level = heapq.heappop(candidates)
-        cost = float(sizes[level, tile] - sizes[levels[tile], tile])
-        if cost > left:
-            nearer = level + 1
-            if nearer < levels[tile]:  # a smaller step of the same tile may still fit
-                heapq.heappush(candidates, (0.0, tile, nearer))
+        _, tile, step = heapq.heappop(candidates)
+        if cost(tile, step) > left:
+            offer(tile, step + 1)  # a smaller step of the same tile may still fit
             continue
-        left -= cost
-        levels[tile] = level
+        left -= cost(tile, step)
+        levels[tile] = step
         offer(tile)
-    return tuple(levels)
+    chosen = [(tile, level) for tile, level in enumerate(levels) if level != worst]
+
+    def gain(send: tuple[int, int]) -> float:
+        tile, level = send
+        return float((error[tile][worst] - error[tile][level]) / size[tile][level])
+
+    return sorted(chosen, key=gain, reverse=True)
 
 
 def harmonic_mean(rates: Sequence[float]) -> float:

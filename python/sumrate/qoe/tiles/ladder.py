@@ -13,8 +13,8 @@ from sumrate.qoe.tiles.viewport import BLOCK, Grid
 from sumrate.qoe.video import ffmpeg
 from sumrate.qoe.video.ffmpeg import EncoderError, Frame
 
-GRID = Grid(1152, 576, 6, 4)
-QPS = tuple(range(12, 46, 2))
+GRID = Grid(1152, 576, 12, 8)
+QPS = tuple(range(12, 46, 3))
 """Quantisers, best first."""
 FRAMES_PER_GOP = 30
 EVERY = 3

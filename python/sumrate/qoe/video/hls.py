@@ -14,7 +14,7 @@ FPS = 25
 SIZE = "1280:720"
 PAGE = (
     "<!doctype html><meta charset=utf-8><title>Player</title>"
-    '<link rel=icon href="data:,"><video muted playsinline></video>\n'
+    '<link rel=icon href="data:,"><video muted playsinline width=320></video>\n'
 )
 ENCODER = ("-c:v", "libx264", "-preset", "veryfast", "-profile:v", "high")
 
