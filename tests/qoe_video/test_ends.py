@@ -15,6 +15,7 @@ import pytest
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.tiles.task import Task
 from sumrate.lab.video.player import document_of
+from sumrate.qoe.tiles.ladder import GRID
 from sumrate.qoe.video.playback import Video
 
 ENVIRONMENT = {"PYTHONPATH": str(REPOSITORY / "python"), "PATH": "/usr/bin:/bin"}
@@ -69,8 +70,8 @@ def test_a_download_stops_at_a_full_buffer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("policy", ["fix", "viewport"])
 def test_tiles_arrive_with_the_level_that_was_planned(tmp_path: Path, policy: str) -> None:
     """Two levels; the best fits into what a loopback carries, once a rate is known."""
-    sizes = np.tile(np.array([[[80_000]], [[20_000]]]), (1, 1, 24)).reshape(1, 2, 24)
-    errors = np.tile(np.array([[[1.0]], [[9.0]]]), (1, 1, 24)).reshape(1, 2, 24)
+    sizes = np.repeat(np.array([[[20_000], [5_000]]]), GRID.tiles, axis=2)
+    errors = np.repeat(np.array([[[1.0], [9.0]]]), GRID.tiles, axis=2)
     task, ready = tmp_path / "task.npz", tmp_path / "ready"
     Task(policy, 1, 5, 0.9, sizes, errors).write(task)
     with running(
