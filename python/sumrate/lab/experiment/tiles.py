@@ -134,6 +134,7 @@ def _task(
         margin=experiment.tiles.margin,
         sizes=encodes.scaled(experiment.tiles.best_mbps),
         errors=np.stack([encodes.tile_errors(gop) for gop in range(encodes.gops)]),
+        missing=np.stack([encodes.missing_errors(gop) for gop in range(encodes.gops)]),
     )
 
 

@@ -71,9 +71,7 @@ class Arrivals:
         self._last_s = now_s
         if chunk.last and chunk.gop < self.gops:
             if now_s <= chunk.gop + 1:
-                shown = self.levels[chunk.gop][chunk.tile]
-                better = chunk.level if shown == MISSING else min(shown, chunk.level)
-                self.levels[chunk.gop][chunk.tile] = better
+                self.levels[chunk.gop][chunk.tile] = chunk.level
             else:
                 self.late += 1
 
