@@ -73,8 +73,7 @@ def test_tiles_arrive_with_the_level_that_was_planned(tmp_path: Path, policy: st
     sizes = np.repeat(np.array([[[20_000], [5_000]]]), GRID.tiles, axis=2)
     errors = np.repeat(np.array([[[1.0], [9.0]]]), GRID.tiles, axis=2)
     task, ready = tmp_path / "task.npz", tmp_path / "ready"
-    missing = np.full((1, GRID.tiles), 100.0)
-    Task(policy, 1, 5, 0.9, sizes, errors, missing).write(task)
+    Task(policy, 1, 5, 0.9, sizes, errors).write(task)
     with running(
         ready, "sumrate.lab.tiles", "sender", "--port", str(PORT + 1), "--task", str(task),
         "--ready", str(ready), "--listen", "127.0.0.1",

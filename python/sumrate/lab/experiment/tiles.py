@@ -134,7 +134,6 @@ def _task(
         margin=experiment.tiles.margin,
         sizes=encodes.scaled(experiment.tiles.best_mbps),
         errors=np.stack([encodes.tile_errors(gop) for gop in range(encodes.gops)]),
-        missing=np.stack([encodes.missing_errors(gop) for gop in range(encodes.gops)]),
     )
 
 

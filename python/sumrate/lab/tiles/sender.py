@@ -107,8 +107,7 @@ def planned(task: Task, number: int, look: tuple[float, float, float, float], mo
     gop = number % len(task.sizes)
     budget = (rate or FIRST_MBPS) * 125e3 * task.margin
     likelihood = likelihoods(GRID, View(), yaw, pitch, moves)
-    errors, missing = task.errors[gop], task.missing[gop]
-    return plan(task.policy, task.sizes[gop], errors, missing, likelihood, budget_bytes=budget)
+    return plan(task.policy, task.sizes[gop], task.errors[gop], likelihood, budget)
 
 
 def serve(connection: socket.socket, task: Task, moves: Moves) -> None:

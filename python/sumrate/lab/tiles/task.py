@@ -21,15 +21,13 @@ class Task:
     """Bytes by GOP of the clip, level and tile, scaled."""
     errors: NDArray[np.float64]
     """Squared errors by GOP of the clip, level and tile."""
-    missing: NDArray[np.float64]
-    """Squared errors by GOP of the clip and tile that has not come."""
 
     def write(self, path: Path) -> None:
         """Keeps it in a file."""
         with path.open("wb") as file:
             np.savez(
                 file, policy=self.policy, seed=self.seed, gops=self.gops, margin=self.margin,
-                sizes=self.sizes, errors=self.errors, missing=self.missing,
+                sizes=self.sizes, errors=self.errors,
             )  # fmt: skip
 
     @classmethod
@@ -48,5 +46,4 @@ class Task:
                 float(found["margin"]),
                 found["sizes"],
                 found["errors"],
-                found["missing"],
             )

@@ -71,7 +71,9 @@ class Arrivals:
         self._last_s = now_s
         if chunk.last and chunk.gop < self.gops:
             if now_s <= chunk.gop + 1:
-                self.levels[chunk.gop][chunk.tile] = chunk.level
+                shown = self.levels[chunk.gop][chunk.tile]
+                better = chunk.level if shown == MISSING else min(shown, chunk.level)
+                self.levels[chunk.gop][chunk.tile] = better
             else:
                 self.late += 1
 

