@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build deb static docs reference demo bench bench-core tournament peers browser test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
+.PHONY: help build deb static docs reference demo bench bench-core tournament peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -57,6 +57,10 @@ peers: ## Install the transports that the lab compares with (aggligator, TQUIC) 
 browser: ## Install what drives Chromium for page loads (playwright-core) into python/sumrate/qoe/browser
 	tools/prerequisites.sh browser
 	npm ci --prefix python/sumrate/qoe/browser
+
+player: ## Install the real player (hls.js, and what drives Chromium) into python/sumrate/qoe/video/player
+	tools/prerequisites.sh player
+	npm ci --no-audit --no-fund --ignore-scripts --prefix python/sumrate/qoe/video/player
 
 test: test-rust test-python ## Run every test
 
