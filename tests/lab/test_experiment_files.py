@@ -1,5 +1,6 @@
 """Experiment files: the shipped ones are right, wrong ones are refused with their line."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -190,6 +191,19 @@ def test_a_verdict_changed_by_hand_is_found_and_written_anew(
     assert path.read_text(encoding="utf-8") == before
     assert judged(monkeypatch, "moon", *where) == 2
     assert "no results of moon" in capsys.readouterr().err
+
+
+def test_a_point_of_which_most_runs_are_void_is_not_kept(tmp_path: Path) -> None:
+    def runs(scheme: str, void: int) -> list[dict[str, object]]:
+        point = {"condition": "normal", "congestion_control": "cubic", "buffers": "default"}
+        return [{"scheme": scheme, **point, "void": number < void} for number in range(5)]
+
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    entries = [*runs("sumrate", 2), *runs("tquic", 3), *runs("mptcp", 0), *runs("wifi", 0)]
+    manifest = {"commit": "0" * 40, "runs": entries, "void_runs": 4}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert objections(folder) == ["trial: normal, tquic, cubic, default: 2 of 5 runs count"]
 
 
 @pytest.mark.parametrize("command", ["verdicts", "report"])

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,10 @@ def test_both_ends_write_what_happens_to_them(tmp_path: Path) -> None:
         up=["--event-log", str(logs["up"]), "--path", "wifi=127.0.0.1", "--path", "lte=127.0.0.2"],
     ) as both:
         assert both.fetch(50_000_000).wait(PATIENCE_S) == 0
+        end = time.monotonic() + PATIENCE_S
+        while not all("path:metrics" in read_event_log(file).counts for file in logs.values()):
+            assert time.monotonic() < end, "no metrics although bytes have moved"
+            time.sleep(0.1)
     validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
     for file in logs.values():
         for line in file.read_text(encoding="utf-8").splitlines():

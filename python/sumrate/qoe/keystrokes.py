@@ -12,6 +12,7 @@ import os
 import pty
 import random
 import select
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -90,6 +91,8 @@ def main() -> int:
     began = time.monotonic()
     child, terminal = pty.fork()
     if child == 0:
+        # Ignored under nohup, and inherited: the command would outlive its terminal.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.execvp(args.command[0], [*args.command, REMOTE])  # noqa: S606 (no shell is wanted)
     try:
         until(terminal, READY)

@@ -34,7 +34,7 @@ class Trace:
         """The same with every rate multiplied; its origin says so."""
         if factor == 1.0:
             return self
-        rates = tuple(round(rate * factor, 1) for rate in self.rates_mbps)
+        rates = tuple(round(rate * factor, 3) for rate in self.rates_mbps)
         return Trace(self.step_ms, rates, f"{self.origin}, rates x {factor:g}")
 
     @property

@@ -324,6 +324,12 @@ impl SendMessages {
         self.cumulative = self.cumulative.max(ack.cumulative);
         self.acked.remove_below(self.cumulative);
         self.lost.remove_below(self.cumulative);
+        // Messages that were acknowledged in parts, which no sane peer does.
+        while let Some(first) = self.sent.first_entry()
+            && first.get().end <= self.cumulative
+        {
+            self.counts.acknowledged += u64::from(first.remove().bytes.is_some());
+        }
         Ok(before != (self.cumulative, self.acked.total(), self.limit))
     }
 
@@ -333,7 +339,9 @@ impl SendMessages {
             return;
         }
         let mut at = range.start;
-        while let Some((&start, sent)) = self.sent.range(at..range.end).next() {
+        // A peer may acknowledge a part of a message: `at` is then beyond the range's end.
+        while at < range.end {
+            let Some((&start, sent)) = self.sent.range(at..range.end).next() else { break };
             at = sent.end;
             if sent.end <= range.end {
                 self.counts.acknowledged += u64::from(sent.bytes.is_some());
@@ -480,6 +488,19 @@ mod tests {
         assert_eq!(m.take_lost(), Some(range.clone()));
         assert_eq!(m.unit(&range), Unit::Gap);
         assert_eq!(m.counts.dropped, 1);
+    }
+
+    #[test]
+    fn a_part_of_a_message_that_is_acknowledged_does_no_harm() {
+        let mut m = SendMessages::new();
+        for _ in 0..2 {
+            m.push(at(0), Bytes::from_static(b"abcd"), MessageOptions::default());
+            assert!(m.take().is_some());
+        }
+        assert_eq!(m.acknowledge(&ack(10, vec![70..100])), Ok(true));
+        m.lose(0..68);
+        assert_eq!(m.acknowledge(&ack(136, vec![])), Ok(true));
+        assert_eq!((m.counts.acknowledged, m.is_quiet()), (2, true));
     }
 
     #[test]

@@ -113,11 +113,30 @@ async fn log_events(log: Option<&(PathBuf, Duration)>, snapshot: &Snapshot) {
             return std::future::pending().await;
         }
     };
-    let mut differences = Differences::default();
+    let mut logging = Logging { log, differences: Differences::default(), snapshot };
     let mut ticks = tokio::time::interval(*interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        log.write(&differences.take(snapshot()));
+        logging.note();
+    }
+}
+
+/// Writes what happened since the last time; also when the process stops between two times.
+struct Logging<'a> {
+    log: EventLog,
+    differences: Differences,
+    snapshot: &'a Snapshot,
+}
+
+impl Logging<'_> {
+    fn note(&mut self) {
+        self.log.write(&self.differences.take((self.snapshot)()));
+    }
+}
+
+impl Drop for Logging<'_> {
+    fn drop(&mut self) {
+        self.note();
     }
 }

@@ -18,7 +18,7 @@ impl Differences {
         let empty = Vec::new();
         let before = self.before.as_ref();
         let sessions = before.map_or(&empty, |before| &before.sessions);
-        let elapsed = before.map_or(0.0, |before| report.uptime_s - before.uptime_s);
+        let elapsed = report.uptime_s - before.map_or(0.0, |before| before.uptime_s);
         of_server(&mut events, before, &report);
         for session in sessions.iter().filter(|old| !report.sessions.iter().any(|s| s.id == old.id))
         {
@@ -100,21 +100,24 @@ fn of_path(
             metered,
         });
     }
-    let Some(before) = before.filter(|_| elapsed > 0.0) else { return };
+    // A path that is new has moved everything since the report before.
+    let then = |counter: fn(&PathReport) -> u64| before.map_or(0, counter);
     let sent = |path: &PathReport| path.sent_bytes + path.redundant_bytes;
-    let moved = sent(path) != sent(before) || path.received_bytes != before.received_bytes;
+    let moved = sent(path) != then(sent) || path.received_bytes != then(|path| path.received_bytes);
     // The line behind the last one that moved says that it is still.
-    if !moved && before.commit_bytes == path.commit_bytes {
+    if elapsed <= 0.0 || (!moved && path.commit_bytes == then(|path| path.commit_bytes)) {
         return;
     }
-    let mbps = |now: u64, then: u64| now.saturating_sub(then) as f64 * 8e-6 / elapsed;
+    let mbps = |counter: fn(&PathReport) -> u64| {
+        counter(path).saturating_sub(then(counter)) as f64 * 8e-6 / elapsed
+    };
     let (session, name) = name();
     events.push(LogEvent::PathMetrics {
         session,
         path: name,
-        sent_mbps: mbps(sent(path), sent(before)),
-        received_mbps: mbps(path.received_bytes, before.received_bytes),
-        redundant_mbps: mbps(path.redundant_bytes, before.redundant_bytes),
+        sent_mbps: mbps(sent),
+        received_mbps: mbps(|path| path.received_bytes),
+        redundant_mbps: mbps(|path| path.redundant_bytes),
         rate_mbps: path.rate_mbps,
         rtt_ms: path.rtt_ms,
         commit_bytes: path.commit_bytes,
@@ -177,5 +180,17 @@ mod tests {
         let mut last = report(4.0, |_| {});
         last.sessions.clear();
         assert_eq!(names(&log.take(last)), ["session:closed"]);
+    }
+
+    #[test]
+    fn what_moved_before_a_path_was_first_seen_counts() {
+        let mut log = Differences::default();
+        let mut none = report(1.0, |_| {});
+        none.sessions.clear();
+        assert!(log.take(none).is_empty());
+        let seen = log.take(report(1.5, |path| path["received_bytes"] = 50_000_000.into()));
+        assert_eq!(names(&seen), ["session:opened", "path:health", "path:policy", "path:metrics"]);
+        let LogEvent::PathMetrics { received_mbps, .. } = seen[3].event else { unreachable!() };
+        assert!((received_mbps - 800.0).abs() < 1e-9);
     }
 }

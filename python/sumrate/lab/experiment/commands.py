@@ -5,7 +5,9 @@ import json
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from sumrate.lab.experiment import readme, store
 from sumrate.lab.experiment.catalogue import Entry, entries
@@ -203,9 +205,24 @@ def objections(folder: Path) -> list[str]:
         found.append(f"{folder.name}: made from uncommitted files ({commit})")
     found += [f"{folder.name}: {r['condition']}, {r['scheme']} failed"
               for r in manifest["runs"] if "error" in r]  # fmt: skip
+    found += [f"{folder.name}: {where}: {left} of {made} runs count"
+              for where, left, made in too_few(manifest["runs"])]  # fmt: skip
     if manifest["void_runs"] * 5 > len(manifest["runs"]):
         found.append(f"{folder.name}: {manifest['void_runs']} of {len(manifest['runs'])} are void")
     return found
+
+
+def too_few(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, int]]:
+    """Points at which most runs of a scheme are void: the point, how many count and were made."""
+    points: dict[tuple[str, ...], list[bool]] = {}
+    for entry in runs:
+        if "missing" not in entry:
+            key = ("condition", "scheme", "congestion_control", "buffers")
+            points.setdefault(tuple(str(entry[k]) for k in key), []).append(bool(entry["void"]))
+    for where, void in points.items():
+        left = void.count(False)
+        if left * 2 <= len(void):
+            yield ", ".join(where), left, len(void)
 
 
 def keep(args: argparse.Namespace) -> int:

@@ -85,8 +85,8 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
     times = (experiment.seconds, experiment.warmup_s, *(c.seconds for c in experiment.conditions))
     if experiment.method == "bench" and any(time and time % 1 for time in times):
         yield "seconds", "`seconds` and warmup_s must be whole: iperf3 cuts fractions"
-    if not 0 < experiment.trace_scale <= 10:
-        yield "trace_scale", "`trace_scale` must be above 0, and 10 at most"
+    if not 0 < experiment.trace_scale <= 1:
+        yield "trace_scale", "`trace_scale` must be above 0 and at most 1"
     schemes = scheme_names(experiment)
     if len(schemes) != len(set(schemes)):
         yield schemes[0], f"two schemes have the same name: {', '.join(schemes)}"
