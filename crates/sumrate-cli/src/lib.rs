@@ -125,7 +125,7 @@ fn execute(command: Command) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         match command {
-            Command::Serve(args) => commands::serve(args).await,
+            Command::Serve(args) => commands::serve(*args).await,
             Command::Up(args) => commands::up(*args).await,
             Command::Bench(args) => commands::bench(args).await,
             Command::Status(args) => commands::status(args).await,

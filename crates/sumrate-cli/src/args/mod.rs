@@ -84,7 +84,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Be the far end: accept clients and reach the network for them
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Add up this machine's paths to a server and offer them as a proxy
     Up(Box<UpArgs>),
     /// Run a command with its TCP connections led to a running `sumrate up`

@@ -25,7 +25,7 @@ use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
 use crate::systemd;
 
 /// Flags of the session: a reload opens one with their new values, beside the old one.
-const SESSION_FLAGS: [&str; 10] = [
+const SESSION_FLAGS: [&str; 11] = [
     "link",
     "path",
     "backup",
@@ -34,6 +34,7 @@ const SESSION_FLAGS: [&str; 10] = [
     "window",
     "thesis-window",
     "redundancy",
+    "coupling",
     "forward",
     "linger",
 ];
@@ -268,7 +269,7 @@ impl Client {
         }
         current.source.accept(reread.accepted);
         wanted.source = current.source;
-        *self.args() = wanted;
+        *self.args() = *wanted;
         Ok(Reloaded { applied, needs_restart })
     }
 }

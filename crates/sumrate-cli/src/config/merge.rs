@@ -272,7 +272,7 @@ mod tests {
     fn up(line: &str, text: &str) -> crate::args::UpArgs {
         let merged = merged(line, text).unwrap();
         match Cli::try_parse_from(merged.arguments).unwrap().command {
-            Command::Up(args) => args,
+            Command::Up(args) => *args,
             other => panic!("{other:?}"),
         }
     }

@@ -253,8 +253,6 @@ fn the_units_start_what_they_name() {
     let places = [config, ("${STATE_DIRECTORY}", &*place), ("${RUNTIME_DIRECTORY}", &place)];
     let _server = start("sumrate-serve.service", &places, &[]);
     assert_eq!(link.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let places =
-        [config, ("${STATE_DIRECTORY}", &*place), ("${RUNTIME_DIRECTORY}", &*place)];
     let client = start("sumrate-up.service", &places, &[]);
     assert_eq!(client.first["event"], "ready", "{}", client.first);
     assert!(
