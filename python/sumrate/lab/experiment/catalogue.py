@@ -131,8 +131,6 @@ def together(verdicts: Sequence[str], *, of: int) -> str:
     """One verdict of several experiments about one claim; `of` is how many there should be."""
     if not verdicts or set(verdicts) == {NOT_RUN}:
         return NOT_RUN
-    if set(verdicts) == {FAILS}:
-        return FAILS
     if {FAILS, DEPENDS} & set(verdicts):
-        return DEPENDS
+        return FAILS if set(verdicts) == {FAILS} and len(verdicts) == of else DEPENDS
     return NOT_RUN if NOT_RUN in verdicts or len(verdicts) < of else HOLDS
