@@ -1,6 +1,7 @@
 """Experiment files: the shipped ones are right, wrong ones are refused with their line."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 from sumrate.lab import cli
 from sumrate.lab.experiment import commands
 from sumrate.lab.experiment.catalogue import claims, entries, judges
-from sumrate.lab.experiment.commands import KEPT, objections
+from sumrate.lab.experiment.commands import KEPT, durations, objections
+from sumrate.lab.experiment.goals import measured_by, rows
 from sumrate.lab.experiment.judge import DEPENDS, FAILS
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names, scheme_names
 from sumrate.lab.experiment.model import Experiment
@@ -146,6 +148,9 @@ def test_what_does_not_hold_has_a_cause() -> None:
     missed = [entry for entry in entries(KEPT) if entry.verdict in (FAILS, DEPENDS)]
     assert missed
     assert not [entry.id for entry in missed if not entry.cause]
+    demands = [row for row in rows(KEPT) if row.verdict in (FAILS, DEPENDS)]
+    assert demands
+    assert not [f"{row.goal}: {row.statement}" for row in demands if not row.cause]
 
 
 def test_a_list_goes_on_behind_a_file_that_is_wrong(
@@ -201,7 +206,8 @@ def test_a_point_of_which_most_runs_are_void_is_not_kept(tmp_path: Path) -> None
     folder = tmp_path / "trial"
     folder.mkdir()
     entries = [*runs("sumrate", 2), *runs("tquic", 3), *runs("mptcp", 0), *runs("wifi", 0)]
-    manifest = {"commit": "0" * 40, "runs": entries, "void_runs": 4}
+    manifest = {"commit": "0" * 40, "method": "bench", "repetitions": 5}
+    manifest |= {"runs": entries, "void_runs": 4}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     assert objections(folder) == ["trial: normal, tquic, cubic, default: 2 of 5 runs count"]
 
@@ -228,6 +234,33 @@ def test_a_name_stands_for_the_last_run_beside_what_is_kept(
     assert cli.main() == 0
     said = capsys.readouterr().out
     assert f"B: windows in {KEPT / 'windows'}" in said
+
+
+PEERS = ("mptcp", "aggligator", "tquic")
+
+
+@pytest.mark.parametrize("name", [*measured_by(), "large-buffers", "lap", "uplink-cut"])
+def test_a_peer_that_is_left_out_is_left_out_for_a_reason(name: str) -> None:
+    experiment = load(name)
+    schemes = scheme_names(experiment)
+    for peer in PEERS:
+        if peer not in schemes:
+            assert experiment.why_not.get(peer), f"{name} has no {peer} and does not say why"
+            continue
+        for condition in experiment.conditions:
+            alone = {link.name for link in experiment.links}.issuperset(condition.schemes)
+            if condition.schemes and peer not in condition.schemes and not alone:
+                assert condition.why_not.get(peer), f"{name}, {condition.name}: why not {peer}?"
+
+
+def test_the_documents_say_how_long_the_goals_take() -> None:
+    """Within a tenth of what the plans say."""
+    whole, quick = (sum(m) for m in zip(*(durations(load(n)) for n in measured_by()), strict=True))
+    said = re.compile(r"about (\d+) minutes; `?(?:make bench )?BENCH=--quick`? about (\d+)")
+    for document in ("README.md", "Makefile"):
+        text = (REPOSITORY / document).read_text(encoding="utf-8")
+        (found,) = said.findall(text)
+        assert [int(n) for n in found] == pytest.approx([whole, quick], rel=0.1), document
 
 
 def test_every_experiment_is_in_the_document() -> None:

@@ -225,7 +225,9 @@ def objections(folder: Path) -> list[str]:
               for r in manifest["runs"] if "error" in r]  # fmt: skip
     found += [f"{folder.name}: {where}: {left} of {made} runs count"
               for where, left, made in too_few(manifest["runs"])]  # fmt: skip
-    if manifest["repetitions"] < LEAST_REPETITIONS:
+    # A repetition of a simulation is hundreds of realisations.
+    few = manifest["repetitions"] < LEAST_REPETITIONS and manifest["method"] != "simulation"
+    if few:
         found.append(f"{folder.name}: {manifest['repetitions']} repetitions, "
                      f"{LEAST_REPETITIONS} at least are wanted")  # fmt: skip
     if manifest["void_runs"] * 5 > len(manifest["runs"]):
@@ -253,6 +255,16 @@ def incomplete(folder: Path, wanted: Experiment) -> list[str]:
     if len(lacking) > 3:
         found.append(f"{folder.name}: {len(lacking) - 3} more of its points were not run")
     return found
+
+
+def keep_problems(folder: Path, name: str) -> list[str]:
+    """Why a new result is not taken over; empty if it is.
+
+    Raises:
+        ExperimentError: there is no such experiment, or its file is wrong.
+
+    """
+    return [*incomplete(folder, load(name)), *objections(folder)]
 
 
 def combinations(experiment: Experiment) -> set[tuple[str, ...]]:
@@ -283,14 +295,7 @@ def too_few(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, int]]
 def keep(args: argparse.Namespace) -> int:
     """Copies results, pictures too, into the repository; refuses what must not count."""
     try:
-        refused = [
-            why
-            for name in args.names
-            for why in (
-                *objections(args.results / name),
-                *incomplete(args.results / name, load(name)),
-            )
-        ]
+        refused = [w for name in args.names for w in keep_problems(args.results / name, name)]
     except ExperimentError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -81,7 +81,7 @@ def judge(experiment: Experiment, runs: Sequence[Run]) -> list[Verdict]:
 
 def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iterable[Finding]:
     every: dict[str, list[str]] = {
-        "condition": [c.name for c in experiment.conditions],
+        "condition": [c.name for c in experiment.conditions if c.name not in check.without],
         "congestion_control": list(experiment.congestion_control),
         "buffers": list(experiment.buffers),
     }

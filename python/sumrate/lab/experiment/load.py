@@ -171,8 +171,8 @@ def _link_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
 
 
 def _check_problems(check: Check, experiment: Experiment) -> Iterator[tuple[str, str]]:
-    for name in check.causes.keys() - {c.name for c in experiment.conditions}:
-        yield name, f"a check has a cause for `{name}`, which is no condition"
+    for name in {*check.causes, *check.without} - {c.name for c in experiment.conditions}:
+        yield name, f"a check speaks of `{name}`, which is no condition"
     if not (check.claim or check.goal):
         yield check.statement, f"`{check.statement}` names neither a claim nor a goal"
     if (check.at_least is None and check.at_most is None) != check.reported:

@@ -200,6 +200,8 @@ class Check(Setting, frozen=True):
     """The value is divided by this one."""
     at_least: float | None = None
     at_most: float | None = None
+    without: tuple[str, ...] = ()
+    """Conditions that `*` does not mean."""
     reported: bool = False
     """A figure beside a goal: it has no limit and decides nothing."""
     cause: str = ""
