@@ -81,6 +81,9 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ('name = "trial"', 'name = "other"', 2, "is not the file's"),
         ('title = "normal"\n', 'title = "normal"\nlinks.lte.loss = 0.1\n', 23, "is no link"),
         ("seconds = 1.0", "seconds = 1.5", 6, "must be whole"),
+        ("at_least = 0.9", 'at_least = 0.9\ncauses.norml = "?"', 29, "is no condition"),
+        ("at_least = 0.9", 'at_least = 0.9\nwithout = ["norml"]', 29, "is no condition"),
+        ('title = "normal"\n', 'title = "normal"\nwhy_not.sumrate = "?"\n', 18, "which is not"),
         ('claim = "T-4.1b-normal"\n', "", 25, "neither a claim nor a goal"),
     ],
 )
@@ -167,6 +170,29 @@ def test_a_list_goes_on_behind_a_file_that_is_wrong(
     said = capsys.readouterr()
     assert "blackout.toml:3: wrong" in said.err
     assert "unshaped" in said.out
+
+
+def test_the_list_says_how_long_everything_and_the_goals_take(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "list"])
+    assert cli.main() == 0
+    said = capsys.readouterr().out
+    whole, quick = (sum(m) for m in zip(*(durations(load(n)) for n in measured_by()), strict=True))
+    assert f"what `bench` runs        about {whole:.0f} min, --quick {quick:.0f} min" in said
+    files = load("files")
+    assert durations(files)[1] < durations(files)[0] / files.repetitions, "of its quick conditions"
+
+
+def test_a_part_that_nobody_measures_keeps_a_claim_from_holding(tmp_path: Path) -> None:
+    part = claims()["T-4.5f"]["unmeasured"]
+    (judge,) = judges()["T-4.5f"].experiments
+    folder = tmp_path / judge
+    folder.mkdir()
+    verdict = {"claim": "T-4.5f", "verdict": "holds", "measured": "0.4", "cause": ""}
+    (folder / "verdicts.json").write_text(json.dumps([verdict]), encoding="utf-8")
+    found = next(entry for entry in entries(tmp_path) if entry.id == "T-4.5f")
+    assert (found.verdict, found.cause) == (DEPENDS, part)
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many"])

@@ -91,6 +91,8 @@ def test_a_range_is_shown_as_one() -> None:
         (["holds"], 2, "not-run"),
         (["holds", "fails"], 2, "depends"),
         (["fails", "fails"], 2, "fails"),
+        (["fails"], 2, "depends"),
+        (["fails", "not-run"], 2, "depends"),
         (["holds", "not-run"], 2, "not-run"),
         (["depends", "holds"], 2, "depends"),
     ],
