@@ -1,6 +1,7 @@
 """What runs are divided by: ideals, sums, peers; what happens beside them and meanwhile."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.sumrate import at_once
+from sumrate.lab.experiment import methods
 from sumrate.lab.experiment import run as running
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.methods import Plugging, Traffic, add_beside, sent_rates
@@ -27,7 +29,7 @@ from sumrate.lab.links import Blackout, Impairment, Link
 from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.results import Progress
 from sumrate.lab.scene import Scene
-from sumrate.lab.stream_run import Competitor
+from sumrate.lab.stream_run import Competitor, StreamResult
 
 RADIO = Impairment(900.0, 1.0)
 LINK = Link("wigig", 2, RADIO, RADIO)
@@ -149,6 +151,35 @@ def test_copies_take_their_part_of_a_link() -> None:
     rates = sent_rates(said, {"wifi": 5.0, "wigig": 10.0})
     assert rates == {"wifi": 5.0, "wigig": pytest.approx(11.0)}
     assert sent_rates({}, {"wifi": 5.0}) == {"wifi": 5.0}
+
+
+def test_stalls_of_blackouts_are_the_gaps_that_the_sink_saw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From what a sink writes to the metrics of a run: WiGig is dark from 1.5 to 4.5 s."""
+    experiment = load("blackout")
+    dark = next(c for c in experiment.conditions if c.name == "dark")
+    made = links_of(experiment, dark)
+    totals = [1000 * (n + 1) for n in range(2500)]
+    document = {
+        "delay": None,
+        "longest_stall_ms": 47.3,
+        "silences": [[0.2, 80.0], [1.501, 33.7], [4.6, 47.3], [8.49, 21.25]],
+        "bins": {"step_s": 0.005, "bytes": totals},
+        "goodput_mbps": 1.6,
+        "total_bytes": totals[-1],
+    }
+    result = StreamResult(document, ["up", "sink"], {"sink": 0.1})
+    monkeypatch.setattr(methods, "run_stream", lambda *_, **__: result)
+    reach = SimpleNamespace(counters=lambda: {"redundant_share": (0.001, "ratio")})
+    scheme = cast(Scheme, SimpleNamespace(stream=lambda _: nullcontext(reach)))
+    run = Run("sumrate", "dark", "cubic", "default", 0, 1)
+    built = cast(Scene, SimpleNamespace(links=made))
+    methods.stream(run, scheme, built, Traffic(experiment, dark))
+    assert run.value("blackout_stall_wigig_ms") == 47.3, "it stalls as the radio returns"
+    assert run.value("blackout_stall_wifi_ms") == 21.25
+    assert [m.value for m in run.metrics if m.name == "blackout_stall_ms"] == [47.3, 21.25]
+    assert run.value("redundant_share") == 0.001
 
 
 def test_how_many_transfers_share_a_moment() -> None:
