@@ -64,10 +64,18 @@ def test_a_killed_experiment_leaves_nothing_and_the_next_one_runs(
     driver.wait()
     wait_until_gone(started)
     assert not (tmp_path / "uplink-cut").exists(), "half a result would look like a whole one"
-    again = lab(repository, "run", "uplink-cut", "--quick", "--condition", "nothing",
-                "--output", str(tmp_path))  # fmt: skip
-    assert again.returncode == 2
-    assert "nothing" in again.stderr
+    again = lab(repository, *ARGUMENTS, "--output", str(tmp_path))
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "uplink-cut" / "metrics.parquet").exists()
+
+
+def test_what_does_not_exist_is_refused_before_anything_starts(
+    repository: Path, tmp_path: Path
+) -> None:
+    refused = lab(repository, "run", "uplink-cut", "--quick", "--condition", "nothing",
+                  "--output", str(tmp_path))  # fmt: skip
+    assert refused.returncode == 2
+    assert "nothing" in refused.stderr
 
 
 def test_ctrl_c_ends_everything_and_says_so(repository: Path, tmp_path: Path) -> None:

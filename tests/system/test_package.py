@@ -127,7 +127,7 @@ dpkg -P sumrate 2>&1
     for expected in (
         "user: sumrate:x:",
         "config.toml is right",
-        "complete -F _sumrate",
+        "-F _sumrate sumrate",
         "changed nothing",
         "up ended with 0",
         "serve ended with 0",

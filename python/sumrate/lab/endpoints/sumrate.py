@@ -2,9 +2,10 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,7 @@ class Sumrate:
             elapsed = time.monotonic() - began
             command = clients[0].command_line
         done = [
-            json.loads(answer.read_text(encoding="utf-8"))
+            json.loads(answer.read_text(encoding="utf-8")) | {"ended_s": answer.stat().st_mtime}
             for answer, status in zip(answers, ends, strict=True)
             if status == 0
         ]
@@ -244,6 +245,9 @@ class Sumrate:
                 "server_command": server.command_line,
                 "completed_share": len(whole) / sessions,
                 "elapsed_s": elapsed,
+                "transfers_at_once": at_once(
+                    (d["ended_s"] - d["duration_s"], d["ended_s"]) for d in done
+                ),
                 "stream_jain": [d["jain_index"] for d in whole],
                 "session_mbps": [d["goodput_mbps"] for d in whole],
                 "failures": [client.tail(300) for client in failed[:3]],
@@ -265,6 +269,12 @@ class Sumrate:
                 processes={"sumrate serve": server, "sumrate up": daemon},
                 counters=lambda: counters(site),
             )
+
+
+def at_once(intervals: Iterable[tuple[float, float]]) -> int:
+    """How many of the intervals share a moment, at most."""
+    events = [event for begin, end in intervals for event in ((begin, 1), (end, -1))]
+    return max(accumulate(change for _, change in sorted(events)), default=0)
 
 
 def _ended(client: Process, deadline: float) -> int | None:

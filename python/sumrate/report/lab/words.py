@@ -10,6 +10,8 @@ GROUPS = {
     "Rates": {
         "goodput_mbps": "goodput",
         "sum_ratio": "sum ratio",
+        "best_link_ratio": "the best link alone, over the sum",
+        "over_mptcp": "goodput over kernel MPTCP's",
         "ideal_ratio": "share of what the links carry",
         "aggregation_benefit": "aggregation benefit",
         "aggregation_benefit_mean": "the same over mean capacities",
