@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from sumrate.lab.endpoints import (
@@ -183,6 +184,7 @@ def crowd(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     run.add("completed_share", said["completed_share"], "ratio")
     if said["stream_jain"] and condition.streams > 1:
         run.add("stream_jain_index", min(said["stream_jain"]), "ratio")
+        run.add("stream_jain_median", median(said["stream_jain"]), "ratio")
     if condition.sessions > 1 and said["session_mbps"]:
         run.add("session_jain_index", jain(said["session_mbps"]), "ratio")
     if condition.sessions > 1:

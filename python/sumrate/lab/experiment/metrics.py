@@ -54,6 +54,7 @@ PLAIN = frozenset(
         "session_jain_index",
         "split_error",
         "stream_jain_index",
+        "stream_jain_median",
         "sum_ratio",
         "transfers_at_once",
         "under_way_bytes",
