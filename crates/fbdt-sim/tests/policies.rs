@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use fbdt_proto::stats::WhyIdle;
-use fbdt_proto::{Class, Config, PathPolicy, PathStats, Priority, RateCap, SchedulerKind, Weight};
+use fbdt_proto::{
+    Class, Classes, Config, PathPolicy, PathStats, Priority, RateCap, SchedulerKind, Weight,
+};
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 
 const MIB: u64 = 1 << 20;
@@ -107,6 +109,53 @@ fn f15_shares_never_stop_a_session() {
             run.change(dark, &LinkChange::Blackout(true), true, true);
             assert!(run.run_until_done(Duration::from_secs(120)).unwrap(), "{scheduler:?} {dark}");
         }
+    }
+}
+
+fn never(class: Class) -> PathPolicy {
+    PathPolicy { never: Classes::NONE.with(class), ..PathPolicy::default() }
+}
+
+/// Neither new bytes nor copies, whatever the scheduler; other classes are carried as before.
+#[test]
+fn f15_a_path_carries_nothing_of_a_class_that_is_kept_off_it() {
+    for scheduler in SchedulerKind::ALL {
+        let mut run =
+            simulation(scheduler, links(2), &[PathPolicy::default(), never(Class::Background)]);
+        download(&mut run, Class::Background, 8 * MIB);
+        run.run(Duration::from_millis(500)).unwrap();
+        let path = sent(&run, 1);
+        assert_eq!((path.new_bytes, path.redundant()), (0, 0), "{scheduler:?}");
+        assert!(path.waited[WhyIdle::KeptOff as usize] > Duration::ZERO, "{scheduler:?}");
+        assert!(run.run_until_done(Duration::from_secs(60)).unwrap(), "{scheduler:?}");
+        assert_eq!(total(&sent(&run, 1)), 0.0, "{scheduler:?}");
+        download(&mut run, Class::Interactive, 8 * MIB);
+        assert!(run.run_until_done(Duration::from_secs(60)).unwrap(), "{scheduler:?}");
+        assert!(sent(&run, 1).new_bytes > 0, "{scheduler:?}");
+    }
+}
+
+/// What is kept off the only path that is left waits, lost bytes too, and goes on with the other.
+#[test]
+fn f15_what_is_kept_off_waits_for_its_own_paths() {
+    for scheduler in SchedulerKind::ALL {
+        let mut run =
+            simulation(scheduler, links(2), &[PathPolicy::default(), never(Class::Background)]);
+        download(&mut run, Class::Background, 8 * MIB);
+        download(&mut run, Class::Interactive, MIB);
+        run.run(Duration::from_millis(200)).unwrap();
+        run.change(0, &LinkChange::Blackout(true), true, true);
+        run.run(Duration::from_secs(2)).unwrap();
+        let [_, server] = run.stats();
+        let background = &server.classes[Class::Background as usize];
+        let sent_by_then = background.new_bytes;
+        assert!(sent_by_then < 8 * MIB, "{scheduler:?}");
+        run.run(Duration::from_secs(2)).unwrap();
+        let [_, server] = run.stats();
+        let background = &server.classes[Class::Background as usize];
+        assert_eq!(background.new_bytes, sent_by_then, "{scheduler:?}");
+        run.change(0, &LinkChange::Blackout(false), true, true);
+        assert!(run.run_until_done(Duration::from_secs(120)).unwrap(), "{scheduler:?}");
     }
 }
 

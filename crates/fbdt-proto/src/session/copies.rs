@@ -214,7 +214,9 @@ impl Session {
             Occasion::Prompt => affordable && self.prompt_copy(class, chunk, owner, helper),
             Occasion::Idle => affordable && self.idle_copy(now, path, chunk, owner, helper),
         };
-        wanted && !self.carries(path, candidate.space, candidate.gap.start)
+        wanted
+            && !self.is_kept_off(path, candidate.space)
+            && !self.carries(path, candidate.space, candidate.gap.start)
     }
 
     /// Whether a message that its path lost is worth sending again; streams always are.

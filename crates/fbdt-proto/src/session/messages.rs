@@ -305,6 +305,7 @@ impl Session {
         let lost = |id: &&StreamId| {
             let stream = self.streams.get(*id);
             stream.and_then(|s| s.messages.as_ref()).is_some_and(|c| c.out.has_lost())
+                && !self.is_kept_off(path, **id)
         };
         let ids: alloc::vec::Vec<StreamId> = self.talking.iter().filter(lost).copied().collect();
         for id in ids {
@@ -330,7 +331,8 @@ impl Session {
         worst: Class,
         out: &mut Outgoing,
     ) -> bool {
-        while let Some((id, queued)) = self.first_message(worst) {
+        while let Some((id, queued)) = self.first_message(path, worst) {
+            let later = is_later(&self.views_for(views, id), path);
             let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
                 return false;
             };
@@ -338,7 +340,7 @@ impl Session {
                 continue;
             }
             let patient = now.saturating_since(queued) < PATIENCE;
-            if patient && is_later(views, path) {
+            if patient && later {
                 return false;
             }
             let Some(range) = channel.out.take() else { return false };
@@ -353,13 +355,16 @@ impl Session {
         false
     }
 
-    /// The most urgent message that its receiver's limit lets go: by class, importance and age.
-    fn first_message(&self, worst: Class) -> Option<(StreamId, Instant)> {
+    /// The most urgent message that its receiver's limit lets go and that is not kept off the path:
+    /// by class, importance and age.
+    fn first_message(&self, path: usize, worst: Class) -> Option<(StreamId, Instant)> {
         let urgent = |id: &StreamId| {
             let stream = self.streams.get(id)?;
             let out = &stream.messages.as_ref()?.out;
             let (importance, queued) = out.first()?;
-            let goes = stream.send.class <= worst && out.short_of().is_none();
+            let goes = stream.send.class <= worst
+                && out.short_of().is_none()
+                && !self.is_kept_off(path, *id);
             goes.then_some((stream.send.class, Reverse(importance), queued, *id))
         };
         self.talking.iter().filter_map(urgent).min().map(|(.., queued, id)| (id, queued))

@@ -1,8 +1,10 @@
 //! What the user's wishes for paths keep a path from doing (F15).
 
+use alloc::borrow::Cow;
+
 use super::Session;
 use crate::config::PathPolicy;
-use crate::path::Health;
+use crate::path::{Health, PathView};
 use crate::stats::WhyIdle;
 use crate::time::Instant;
 use crate::units::{Class, PathId, StreamId};
@@ -18,6 +20,31 @@ impl Session {
         path.set_policy(now, policy);
         self.news += 1;
         self.assign_standby();
+    }
+
+    /// Whether the user keeps the class of this stream, or of its messages, off the path. The
+    /// session's own words go by all.
+    pub(super) fn is_kept_off(&self, path: usize, space: StreamId) -> bool {
+        let (never, id) = (self.paths[path].policy.never, space.stream());
+        !never.is_empty()
+            && id != StreamId::CONTROL
+            && self.streams.get(&id).is_some_and(|stream| never.contains(stream.send.class))
+    }
+
+    /// The paths as a scheduler sees them for this stream: those that it is kept off are no use.
+    pub(super) fn views_for<'a>(
+        &self,
+        views: &'a [PathView],
+        space: StreamId,
+    ) -> Cow<'a, [PathView]> {
+        if !(0..views.len()).any(|path| self.is_kept_off(path, space)) {
+            return Cow::Borrowed(views);
+        }
+        let seen = |(path, view): (usize, &PathView)| PathView {
+            usable: view.usable && !self.is_kept_off(path, space),
+            ..*view
+        };
+        Cow::Owned(views.iter().enumerate().map(seen).collect())
     }
 
     /// Whether new bytes of a stream may go by this path. Weights divide what can wait; calls and

@@ -203,7 +203,13 @@ impl Session {
         out: &mut Outgoing,
     ) -> bool {
         let frame = self.paths[path].frame();
-        while let Some(id) = self.busy.first_lost() {
+        let mut behind = None;
+        while let Some(turn) = self.busy.next_lost(behind) {
+            let id = turn.id;
+            if self.is_kept_off(path, id) {
+                behind = Some(turn);
+                continue;
+            }
             let Some(stream) = self.streams.get_mut(&id) else {
                 self.busy.remove(id);
                 continue;
@@ -248,6 +254,10 @@ impl Session {
                     return true;
                 }
             }
+            if self.is_kept_off(path, next.id) {
+                self.enter(now, path, WhyIdle::KeptOff);
+                continue;
+            }
             if !self.may_carry(path, next.id) {
                 // Nor any behind it: what is urgent comes first.
                 self.enter(now, path, WhyIdle::Weight);
@@ -279,6 +289,7 @@ impl Session {
         (frame, size, credit): (u64, WindowSize, u64),
     ) -> Option<Range<u64>> {
         let copied = self.copied_ranges(id);
+        let views = &*self.views_for(views, id);
         let stream = self.streams.get_mut(&id)?;
         if !copied.is_empty() {
             stream.send.close_windows(&copied);

@@ -145,19 +145,14 @@ impl Turns {
         self.all.range(from..=to).find(|turn| turn.id != id).map(|turn| turn.served)
     }
 
-    /// The first stream with lost bytes.
-    pub(super) fn first_lost(&self) -> Option<StreamId> {
-        self.lost.first().map(|turn| turn.id)
+    /// The first stream with lost bytes, or the first behind `turn`.
+    pub(super) fn next_lost(&self, behind: Option<Turn>) -> Option<Turn> {
+        next(&self.lost, behind)
     }
 
     /// The first stream that may send new bytes, or the first behind `turn`.
     pub(super) fn next_ready(&self, behind: Option<Turn>) -> Option<Turn> {
-        match behind {
-            None => self.ready.first().copied(),
-            Some(turn) => {
-                self.ready.range((Bound::Excluded(turn), Bound::Unbounded)).next().copied()
-            }
-        }
+        next(&self.ready, behind)
     }
 
     /// Whether a stream of a better class than `class` waits for acknowledgements or for more.
@@ -180,6 +175,11 @@ impl Turns {
     pub(super) const fn any_blocked(&self) -> bool {
         self.blocked > 0
     }
+}
+
+fn next(turns: &BTreeSet<Turn>, behind: Option<Turn>) -> Option<Turn> {
+    let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+    turns.range((from, Bound::Unbounded)).next().copied()
 }
 
 #[cfg(test)]
@@ -241,9 +241,10 @@ mod tests {
         assert_eq!(order(&turns), []);
         send.lost.insert(0..10);
         turns.put(id, &send);
-        assert_eq!(turns.first_lost(), Some(id));
+        let lost = turns.next_lost(None);
+        assert_eq!((lost.map(|turn| turn.id), turns.next_lost(lost)), (Some(id), None));
         turns.remove(id);
         assert!(turns.is_empty() && !turns.any_blocked() && !turns.any_unsent());
-        assert_eq!(turns.first_lost(), None);
+        assert_eq!(turns.next_lost(None), None);
     }
 }
