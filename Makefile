@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build docs reference demo bench bench-core tournament peers browser test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
+.PHONY: help build deb static docs reference demo bench bench-core tournament peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -15,6 +15,12 @@ help: ## Show this list
 build: ## Build the binaries (target/release/sumrate and sumrate-link)
 	tools/prerequisites.sh build
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
+
+deb: build ## Make a Debian package: out/deb/ (install it: apt install ./out/deb/sumrate_*.deb)
+	tools/deb.sh --binary $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)/release/sumrate
+
+static: ## Build one static binary with musl: target/x86_64-unknown-linux-musl/release/sumrate
+	tools/static.sh
 
 demo: ## Two radios added up under a real download: out/demo/report.html (flags: DEMO="--size 512M")
 	tools/prerequisites.sh build demo
@@ -51,6 +57,10 @@ peers: ## Install the transports that the lab compares with (aggligator, TQUIC) 
 browser: ## Install what drives Chromium for page loads (playwright-core) into python/sumrate/qoe/browser
 	tools/prerequisites.sh browser
 	npm ci --prefix python/sumrate/qoe/browser
+
+player: ## Install the real player (hls.js, and what drives Chromium) into python/sumrate/qoe/video/player
+	tools/prerequisites.sh player
+	npm ci --no-audit --no-fund --ignore-scripts --prefix python/sumrate/qoe/video/player
 
 test: test-rust test-python ## Run every test
 

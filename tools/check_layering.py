@@ -58,7 +58,7 @@ MODULES = (
     ("config", "wire"),
     ("error",),
     ("path", "stats"),
-    ("event", "window"),
+    ("event", "window", "coupling"),
     ("schedule",),
     ("stream", "receive"),
     ("session",),

@@ -2,7 +2,8 @@
 
 1. Every crate in Cargo.lock has a licence that ALLOWED satisfies, comes from crates.io or from this
    workspace, and is none of BANNED.
-2. So has every installed Python package that `sumrate[lab,ghz,cluster]` needs, as its metadata say.
+2. So has every installed Python package that `sumrate[lab,ghz,cluster,qoe]` needs, as its metadata
+   say.
 
 Known vulnerabilities are another matter: their lists have to be fetched (docs/security.md).
 
@@ -35,7 +36,7 @@ BANNED = {
 """Crates that must not come in, and why."""
 
 SOURCE = "registry+https://github.com/rust-lang/crates.io-index"
-EXTRAS = ("lab", "ghz", "cluster")
+EXTRAS = ("lab", "ghz", "cluster", "qoe")
 
 CLASSIFIED = {
     "Apache Software License": "Apache-2.0",

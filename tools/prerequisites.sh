@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing for the named purposes: build, demo, bench, bench-core, qoe, browser, test, fuzz, peers, venv.
+# Installs what is missing for the named purposes: build, demo, bench, bench-core, qoe, browser, player, test, fuzz, peers,
+# venv.
 # As root it installs Debian packages and says which; otherwise it says the command to run. It asks nothing.
 set -euo pipefail
 
@@ -21,6 +22,7 @@ declare -A needs=(
   [fuzz]="cc c++"
   [qoe]="ip ss nsenter sysctl curl mptcpize nginx openssl git ssh sshd nc"
   [browser]="chromium node npm nginx openssl"
+  [player]="chromium node npm mptcpize"
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )

@@ -13,13 +13,13 @@ use fbdt_proto::{
     SubflowSample,
 };
 use fbdt_sim::soak::{Plan, run_plan};
-pub use sumrate_cli::fuzzing::{datagram, http, service, socks5};
+pub use sumrate_cli::fuzzing::{config, datagram, files, http, service, socks5};
 
 /// One fuzz target.
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("frame_decoder", frame_decoder),
     ("control_message", control_message),
     ("handshake", handshake),
@@ -29,6 +29,8 @@ pub const TARGETS: [(&str, Target); 12] = [
     ("http", http),
     ("service", service),
     ("datagram", datagram),
+    ("files", files),
+    ("config", config),
     ("join_link", join_link),
     ("trace", trace),
     ("link_config", link_config),

@@ -19,7 +19,7 @@
 //! The modules below stand in the order in which data meets them: the
 //! application's bytes wait in a [`stream`], are opened for sending in a
 //! [`window`], are given to a path by a [`schedule`], leave within what the
-//! [`path`] may hold, travel as [`wire`] frames, and are put together again
+//! [`path`] may hold, alone or by [`coupling`], travel as [`wire`] frames, and are put together again
 //! by [`receive`]. `session` wires them; the leaf modules know nobody.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -28,6 +28,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod coupling;
 pub mod path;
 pub mod receive;
 pub mod schedule;
@@ -47,8 +48,8 @@ pub mod time;
 pub mod units;
 
 pub use config::{
-    Budget, CommitRule, Config, ConfigError, Limits, PathPolicy, RateCap, Redundancy,
-    SchedulerKind, SharedBottleneck, Weight, WindowMode,
+    Budget, CommitRule, Config, ConfigError, CouplingMode, Limits, PathPolicy, RateCap, Redundancy,
+    SchedulerKind, SharedBottleneck, Weight, WindowGrowth, WindowMode,
 };
 pub use error::{CloseReason, MessageError, OpenError, SessionError, StreamError};
 pub use event::Event;

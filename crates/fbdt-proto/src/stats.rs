@@ -171,6 +171,8 @@ pub struct PathStats {
     pub commit: u64,
     /// Most bytes that it may hold.
     pub commit_limit: u64,
+    /// Paths with which it is thought to share a bottleneck (F17).
+    pub shares_with: Vec<PathId>,
     /// Stream bytes sent for the first time.
     pub new_bytes: u64,
     /// Stream bytes sent again because their subflow was lost.
@@ -339,6 +341,8 @@ pub struct SessionStats {
     pub receive_buffer_peak: u64,
     /// Name of the scheduler.
     pub scheduler: &'static str,
+    /// Name of the coupling (F17).
+    pub coupling: &'static str,
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! FBDT in virtual time: two [`fbdt_proto::Session`]s in one thread, over
 //! emulated TCP subflows whose links have a rate, a delay, a queue, loss,
-//! blackouts and traces.
+//! blackouts and traces. Several paths, and plain TCPs beside them, may share
+//! a bottleneck.
 //!
 //! The same seed and the same commands give the same event log, byte for
 //! byte. After every event the invariants of the protocol are checked
@@ -17,4 +18,5 @@ mod violation;
 pub use coverage::{Coverage, Mark};
 pub use link::{LinkChange, LinkParameters};
 pub use simulation::{Arrival, Scenario, Simulation};
+pub use subflow::TcpGrowth;
 pub use violation::Violation;

@@ -1,5 +1,7 @@
 //! One direction of a link: rate, delay, queue, loss, blackout, trace.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use fbdt_proto::Instant;
@@ -26,6 +28,9 @@ pub struct LinkParameters {
     pub held: bool,
     /// Rates that repeat, each for its time; they replace `rate` if any.
     pub trace: Vec<(Duration, f64)>,
+    /// What comes in the first part of each period waits for its end, and goes at once then: that
+    /// part and the period. Radios and drivers gather acknowledgements so.
+    pub aggregation: Option<(Duration, Duration)>,
 }
 
 impl LinkParameters {
@@ -40,7 +45,17 @@ impl LinkParameters {
             blackout: false,
             held: false,
             trace: Vec::new(),
+            aggregation: None,
         }
+    }
+
+    /// When something small that comes at `at`, such as an acknowledgement, reaches the other end.
+    pub(crate) fn crossed(&self, at: Instant) -> Instant {
+        let wait = self.aggregation.map_or(Duration::ZERO, |(part, period)| {
+            let phase = at.as_nanos() % (period.as_nanos().max(1) as u64);
+            part.saturating_sub(Duration::from_nanos(phase))
+        });
+        at + wait + self.delay
     }
 
     fn rate_at(&self, now: Instant) -> f64 {
@@ -74,6 +89,8 @@ pub enum LinkChange {
     Held(bool),
     /// What is sent from now on waits for this long, and nothing is dropped.
     Stall(Duration),
+    /// What comes is gathered from now on, or no more: see [`LinkParameters::aggregation`].
+    Aggregation(Option<(Duration, Duration)>),
 }
 
 /// What became of a burst of segments.
@@ -87,20 +104,34 @@ pub(crate) enum Fate {
     Dark,
 }
 
-/// One direction, shared by all subflows that a path ever has.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) parameters: LinkParameters,
+/// What waits before the bottleneck of a link.
+#[derive(Debug, Default)]
+struct Bottleneck {
     free_at: Instant,
     /// Lost bytes whose second transmission has not taken its time yet.
     again: usize,
+}
+
+/// One direction, shared by all subflows that a path ever has. Its bottleneck
+/// may be that of other links too.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) parameters: LinkParameters,
+    bottleneck: Rc<RefCell<Bottleneck>>,
     stalled_until: Instant,
     rng: ChaCha8Rng,
 }
 
 impl Link {
-    pub(crate) const fn new(parameters: LinkParameters, rng: ChaCha8Rng) -> Self {
-        Self { parameters, free_at: Instant::ZERO, again: 0, stalled_until: Instant::ZERO, rng }
+    pub(crate) fn new(parameters: LinkParameters, rng: ChaCha8Rng) -> Self {
+        Self { parameters, bottleneck: Rc::default(), stalled_until: Instant::ZERO, rng }
+    }
+
+    /// A link with a delay of its own over this one's bottleneck.
+    pub(crate) fn beside(&self, delay: Duration, rng: ChaCha8Rng) -> Self {
+        let parameters = LinkParameters { delay, ..self.parameters.clone() };
+        let bottleneck = Rc::clone(&self.bottleneck);
+        Self { parameters, bottleneck, stalled_until: Instant::ZERO, rng }
     }
 
     pub(crate) fn apply(&mut self, now: Instant, change: &LinkChange) {
@@ -112,6 +143,7 @@ impl Link {
             LinkChange::Blackout(blackout) => parameters.blackout = *blackout,
             LinkChange::Held(held) => parameters.held = *held,
             LinkChange::Stall(time) => self.stalled_until = now + *time,
+            LinkChange::Aggregation(held) => parameters.aggregation = *held,
         }
     }
 
@@ -133,25 +165,26 @@ impl Link {
             return Fate::Dark;
         }
         let open = self.stalled_until.max(now);
-        let start = self.free_at.max(open);
+        let mut line = self.bottleneck.borrow_mut();
+        let start = line.free_at.max(open);
         let time = |bytes: usize| Duration::from_secs_f64(bytes as f64 / rate);
         // What is sent again takes the link's time too, before or beside
         // later bytes: a full queue must not carry more than the link's rate.
-        let idle = open.saturating_since(self.free_at).as_secs_f64() * rate;
-        self.again = self.again.saturating_sub(idle as usize);
+        let idle = open.saturating_since(line.free_at).as_secs_f64() * rate;
+        line.again = line.again.saturating_sub(idle as usize);
         if start.saturating_since(open) > p.queue {
-            self.again += size;
+            line.again += size;
             return Fate::Lost;
         }
-        let again = self.again.min(size);
-        self.again -= again;
-        self.free_at = start + time(size + again);
+        let again = line.again.min(size);
+        line.again -= again;
+        line.free_at = start + time(size + again);
         let segments = size.div_ceil(SEGMENT) as i32;
         let kept = (1.0 - p.loss).powi(segments);
         if p.loss > 0.0 && self.rng.random::<f64>() >= kept {
-            self.again += SEGMENT;
+            line.again += SEGMENT;
             return Fate::Lost;
         }
-        Fate::Arrives(self.free_at + p.delay)
+        Fate::Arrives(p.crossed(line.free_at))
     }
 }

@@ -9,12 +9,76 @@ use fbdt_proto::{Instant, SubflowSample};
 use crate::link::{Fate, Link};
 
 const MSS: usize = 1448;
-/// Bytes that are put on the link together.
-const BURST: usize = 8 * MSS;
 /// Unsent bytes that the socket takes (TCP_NOTSENT_LOWAT).
 const UNSENT: usize = 128 << 10;
 const INITIAL_WINDOW: f64 = 10.0 * MSS as f64;
 const MIN_RTO: Duration = Duration::from_millis(200);
+
+/// How a TCP's congestion window grows, and what a loss leaves of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TcpGrowth {
+    /// 8 segments in an RTT, 0.7: fills any link soon.
+    #[default]
+    Brisk,
+    /// A segment in an RTT, 0.5 (RFC 5681).
+    Reno,
+    /// RFC 9438, 0.7.
+    Cubic,
+}
+
+impl TcpGrowth {
+    /// Bytes that are put on the link together. All TCPs over one bottleneck
+    /// must burst alike: what is dropped there is a burst.
+    const fn burst(self) -> usize {
+        match self {
+            Self::Brisk => 8 * MSS,
+            Self::Reno | Self::Cubic => 3 * MSS,
+        }
+    }
+
+    const fn kept(self) -> f64 {
+        match self {
+            Self::Reno => 0.5,
+            Self::Brisk | Self::Cubic => 0.7,
+        }
+    }
+}
+
+/// CUBIC's memory of the last loss; sizes in segments.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cubic {
+    maximum: f64,
+    plateau: f64,
+    epoch: Option<Instant>,
+    friendly: f64,
+}
+
+impl Cubic {
+    /// The window before a loss; `kept` of it is left.
+    fn lose(&mut self, window: f64, kept: f64) {
+        let converged = window * (1.0 + kept) / 2.0;
+        self.maximum = if window < self.maximum { converged } else { window };
+        self.plateau = ((self.maximum - window * kept).max(0.0) / 0.4).cbrt();
+        self.friendly = window * kept;
+        self.epoch = None;
+    }
+
+    /// The window after `acked` segments more.
+    fn grow(&mut self, now: Instant, window: f64, acked: f64, rtt: Duration) -> f64 {
+        let epoch = *self.epoch.get_or_insert(now);
+        if self.maximum == 0.0 {
+            (self.maximum, self.friendly) = (window, window);
+        }
+        let curve = |t: f64| 0.4 * (t - self.plateau).powi(3) + self.maximum;
+        let age = now.saturating_since(epoch).as_secs_f64();
+        self.friendly += if self.friendly < self.maximum { 0.529 } else { 1.0 } * acked / window;
+        if curve(age) < self.friendly {
+            return window.max(self.friendly);
+        }
+        let target = curve(age + rtt.as_secs_f64()).clamp(window, 1.5 * window);
+        window + (target - window) * acked / window
+    }
+}
 
 #[derive(Debug)]
 struct Burst {
@@ -34,6 +98,8 @@ pub(crate) struct TcpDirection {
     in_flight: usize,
     /// Most that was in flight since about an RTT ago.
     used: usize,
+    growth: TcpGrowth,
+    cubic: Cubic,
     cwnd: f64,
     threshold: f64,
     srtt: Duration,
@@ -49,11 +115,15 @@ pub(crate) struct TcpDirection {
     last_arrival: Instant,
     /// Bytes that a proxy has acknowledged and keeps.
     held: Vec<u8>,
+    /// When the next burst may leave, if what is sent is spread over the RTT.
+    pace: Option<Instant>,
 }
 
 impl TcpDirection {
-    pub(crate) fn new(now: Instant, rtt: Duration) -> Self {
+    pub(crate) fn new(now: Instant, rtt: Duration, growth: TcpGrowth) -> Self {
         Self {
+            growth,
+            cubic: Cubic::default(),
             unsent: VecDeque::new(),
             flight: VecDeque::new(),
             in_flight: 0,
@@ -72,7 +142,20 @@ impl TcpDirection {
             rate: 0.0,
             last_arrival: Instant::ZERO,
             held: Vec::new(),
+            pace: None,
         }
+    }
+
+    /// From now on it spreads what it sends over the RTT, as a paced socket does.
+    pub(crate) fn paced(mut self, paced: bool) -> Self {
+        self.pace = paced.then_some(Instant::ZERO);
+        self
+    }
+
+    /// How long a burst takes: twice the window in an RTT of slow start, 1.2 times afterwards.
+    fn spread(&self, size: usize) -> Duration {
+        let ratio = if self.cwnd * 2.0 < self.threshold { 2.0 } else { 1.2 };
+        self.srtt.mul_f64(size as f64 / (ratio * self.cwnd))
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -98,16 +181,21 @@ impl TcpDirection {
 
     /// Sends what the congestion window allows.
     pub(crate) fn pump(&mut self, now: Instant, link: &mut Link) {
-        while !self.unsent.is_empty() && (self.in_flight as f64) < self.cwnd {
-            let size = self.unsent.len().min(BURST);
+        while self.may_send() && self.pace.is_none_or(|at| at <= now) {
+            let size = self.unsent.len().min(self.growth.burst());
             let bytes: Vec<u8> = self.unsent.drain(..size).collect();
             self.in_flight += size;
             let mut burst =
                 Burst { bytes, sent: now, arrives: None, delivered: false, again: false };
             self.carry(now, link, &mut burst);
             self.flight.push_back(burst);
+            self.pace = self.pace.map(|at| at.max(now) + self.spread(size));
         }
         self.used = self.used.max(self.in_flight);
+    }
+
+    fn may_send(&self) -> bool {
+        !self.unsent.is_empty() && (self.in_flight as f64) < self.cwnd
     }
 
     fn carry(&mut self, now: Instant, link: &mut Link, burst: &mut Burst) {
@@ -127,7 +215,9 @@ impl TcpDirection {
                 self.sent += MSS as u64;
                 self.retransmitted += MSS as u64;
                 if now >= self.recover_until {
-                    self.threshold = (self.cwnd * 0.7).max(2.0 * MSS as f64);
+                    let kept = self.growth.kept();
+                    self.cubic.lose(self.cwnd / MSS as f64, kept);
+                    self.threshold = (self.cwnd * kept).max(2.0 * MSS as f64);
                     self.cwnd = self.threshold;
                     self.recover_until = now + self.srtt;
                 }
@@ -168,7 +258,7 @@ impl TcpDirection {
         }
         while let Some(front) = self.flight.front()
             && front.delivered
-            && front.arrives.is_some_and(|at| at + back.parameters.delay <= now)
+            && front.arrives.is_some_and(|at| back.parameters.crossed(at) <= now)
             && !back.parameters.blackout
         {
             let Some(burst) = self.flight.pop_front() else { break };
@@ -185,11 +275,10 @@ impl TcpDirection {
             self.rto = lost.then(|| (now + MIN_RTO.max(self.srtt + self.rttvar * 4), 0));
             self.cwnd += if self.cwnd < self.threshold {
                 if self.cwnd < 2.0 * used { size as f64 } else { 0.0 }
-            } else if self.cwnd > used + BURST as f64 {
+            } else if self.cwnd > used + self.growth.burst() as f64 {
                 0.0
             } else {
-                // About cubic's growth at these rates: fast enough to fill.
-                size as f64 * 8.0 * MSS as f64 / self.cwnd
+                self.avoid(now, size as f64)
             };
         }
         let span = now.saturating_since(self.rate_mark.0);
@@ -205,12 +294,25 @@ impl TcpDirection {
         }
     }
 
+    /// What the window grows by in congestion avoidance.
+    fn avoid(&mut self, now: Instant, acked: f64) -> f64 {
+        let mss = MSS as f64;
+        match self.growth {
+            TcpGrowth::Brisk => acked * 8.0 * mss / self.cwnd,
+            TcpGrowth::Reno => acked * mss / self.cwnd,
+            TcpGrowth::Cubic => {
+                let window = self.cubic.grow(now, self.cwnd / mss, acked / mss, self.srtt);
+                window * mss - self.cwnd
+            }
+        }
+    }
+
     /// Acknowledgements that are due in a blackout are gone: only the timer
     /// brings the next ones.
     fn lose_acknowledgements(&mut self, now: Instant, back: &Link) {
         let mut lost = false;
         for burst in self.flight.iter_mut().filter(|b| b.delivered) {
-            if burst.arrives.is_some_and(|at| at + back.parameters.delay <= now) {
+            if burst.arrives.is_some_and(|at| back.parameters.crossed(at) <= now) {
                 burst.arrives = None;
                 burst.again = true;
                 lost = true;
@@ -232,6 +334,7 @@ impl TcpDirection {
     fn timeout(&mut self, now: Instant, count: u32, link: &mut Link) {
         self.rto = None;
         self.threshold = (self.cwnd / 2.0).max(2.0 * MSS as f64);
+        self.cubic.lose(self.cwnd / MSS as f64, 0.5);
         self.cwnd = INITIAL_WINDOW;
         let mut flight = std::mem::take(&mut self.flight);
         for burst in flight.iter_mut().filter(|b| b.arrives.is_none()) {
@@ -256,8 +359,9 @@ impl TcpDirection {
             .flight
             .front()
             .filter(|b| b.delivered && !back.parameters.blackout)
-            .and_then(|b| b.arrives.map(|at| at + back.parameters.delay));
-        [arrival, ack, self.rto.map(|(at, _)| at)].into_iter().flatten().min()
+            .and_then(|b| b.arrives.map(|at| back.parameters.crossed(at)));
+        let pace = self.pace.filter(|_| self.may_send());
+        [arrival, ack, pace, self.rto.map(|(at, _)| at)].into_iter().flatten().min()
     }
 
     pub(crate) fn sample(&self) -> SubflowSample {

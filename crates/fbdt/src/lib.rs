@@ -47,8 +47,8 @@ mod policies;
 pub use config::{AcceptLimits, ClientConfig, PathSpec, ServerConfig};
 pub use dial::{CLOSE_FORGOTTEN, ConnectError, PathFailure, connect};
 pub use identity::{
-    Credential, CredentialId, CredentialInfo, CredentialLimits, Link, LinkError, ServerAddress,
-    ServerState, StateError,
+    Credential, CredentialId, CredentialInfo, CredentialLimits, FileAccess, Link, LinkError,
+    ServerAddress, ServerState, StateError,
 };
 pub use listen::{AcceptError, BindError, CLOSE_REVOKED, Listener};
 pub use policies::PathPolicies;

@@ -2,9 +2,12 @@
 //! parser does not keep its word.
 #![allow(clippy::panic)] // this is what finds
 
+use std::path::Path;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use crate::config::ConfigFile;
+use crate::files::read_message;
 use crate::proxy::message_of;
 use crate::service::{Datagram, read_request};
 
@@ -26,6 +29,23 @@ pub fn datagram(data: &[u8]) {
     }
     if let Ok(parsed) = Datagram::parse(data) {
         assert!(!parsed.destination.host.is_empty() && data.ends_with(parsed.data));
+    }
+}
+
+/// What the other end of a copy says: messages, each of which survives its own encoding.
+pub fn files(data: &[u8]) {
+    let mut rest = data;
+    while let Ok(Some(message)) = now(read_message(&mut rest)) {
+        let encoded = message.encode();
+        assert_eq!(now(read_message(&mut encoded.as_slice())).ok(), Some(Some(message)));
+    }
+}
+
+/// A configuration file: it is refused with a line, or its keys become words of a command line.
+pub fn config(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(file) = ConfigFile::parse(text, Path::new("fuzz.toml"), 0o600) {
+        let _ = crate::config::check(&file);
     }
 }
 

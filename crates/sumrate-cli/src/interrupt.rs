@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM.
+//! Ctrl-C and SIGTERM; SIGHUP, which asks for a reload.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -36,5 +36,24 @@ impl Interrupts {
             _ = self.interrupt.recv() => Interrupt::Interrupted,
             _ = self.terminate.recv() => Interrupt::Terminated,
         }
+    }
+}
+
+/// Watches for SIGHUP from its creation on.
+#[derive(Debug)]
+pub struct Hangups(Signal);
+
+impl Hangups {
+    /// Takes the signal over.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self(signal(SignalKind::hangup())?))
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) {
+        self.0.recv().await;
     }
 }

@@ -4,18 +4,22 @@
 //! it; a connection comes in through `proxy`, travels on a stream of a `tunnel` (behind which
 //! `session` puts the transport) after a word of the `service` protocol, and leaves through `exit`;
 //! `relay` copies its bytes on both ends, `classes` says how urgent they are; `capture` brings in
-//! connections that were meant for no proxy. `bench` measures, `status` tells; `metrics` and `web` tell
-//! it to Prometheus and browsers.
+//! connections that were meant for no proxy. `files` copies files over such a stream, `bench`
+//! measures, `status` tells, `metrics` and `web` tell it to Prometheus and browsers, `config` fills in
+//! what the command line leaves out, `doctor` looks at the machine.
 
 pub mod args;
 pub mod bench;
 pub(crate) mod capture;
 pub mod classes;
 pub mod commands;
+pub mod config;
 pub mod control;
+pub mod doctor;
 pub mod eventlog;
 pub mod exit;
 pub mod explain;
+pub mod files;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod metrics;
@@ -36,30 +40,27 @@ pub mod interrupt;
 pub mod output;
 pub mod privileges;
 pub mod socket;
+pub mod systemd;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
-use args::{Cli, Command};
+use args::{Cli, Command, LogFormat};
 use commands::CommandError;
+use config::ConfigSource;
 
-/// Parses a command line, carries it out, and gives the exit code.
+/// Parses a command line with what the configuration file adds, carries it out, and gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match parse(arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version go to stdout and are no failure.
-            let plain = error.render().to_string();
-            let _ = match output::without_secrets(&plain) {
-                harmless if harmless == plain => error.print(),
-                redacted => write!(std::io::stderr(), "{redacted}"),
-            };
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+        Err(code) => return code,
     };
     let mut command = cli.command;
     if let Command::Link(command) = command {
@@ -70,7 +71,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         return sumrate_link::run(command);
     }
-    start_logging(cli.verbose);
+    start_logging(cli.verbose, cli.log_format);
     let json = json_flag(&mut command).is_some_and(|flag| {
         *flag |= cli.json;
         *flag
@@ -84,6 +85,37 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// The whole command line, or the exit code after saying what is wrong with it.
+fn parse(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
+    let merged = config::merge(arguments.clone(), config::default_path).map_err(|error| {
+        let error = CommandError::from(error);
+        report_error(&error, arguments.iter().any(|argument| argument == "--json"));
+        ExitCode::from(error.exit_code())
+    })?;
+    let parsed = Cli::command().try_get_matches_from(&merged.arguments);
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (mut cli, matches) = parsed.map_err(|error| {
+        // Help and version go to stdout and are no failure.
+        let plain = error.render().to_string();
+        let _ = match output::without_secrets(&plain) {
+            harmless if harmless == plain => error.print(),
+            redacted => write!(std::io::stderr(), "{redacted}"),
+        };
+        for origin in merged.origins(&plain) {
+            let _ = writeln!(std::io::stderr(), "{origin}");
+        }
+        ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    })?;
+    let source = ConfigSource::new(arguments, matches);
+    match &mut cli.command {
+        Command::Serve(args) => args.source = source,
+        Command::Up(args) => args.source = source,
+        Command::Cp(args) => args.source = source,
+        _ => {}
+    }
+    Ok(cli)
+}
+
 fn execute(command: Command) -> Result<(), CommandError> {
     if let Command::Run(args) = &command {
         // What it becomes inherits limits and threads' traces: there are none yet.
@@ -93,7 +125,7 @@ fn execute(command: Command) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         match command {
-            Command::Serve(args) => commands::serve(args).await,
+            Command::Serve(args) => commands::serve(*args).await,
             Command::Up(args) => commands::up(*args).await,
             Command::Bench(args) => commands::bench(args).await,
             Command::Status(args) => commands::status(args).await,
@@ -101,7 +133,13 @@ fn execute(command: Command) -> Result<(), CommandError> {
             Command::Explain(args) => commands::explain(args).await,
             Command::Path(args) => commands::path(args).await,
             Command::Credential(args) => commands::credential(&args),
+            Command::Cp(args) => commands::cp(args).await,
+            Command::Reload(args) => commands::reload(args).await,
+            Command::Doctor(args) => commands::doctor(&args),
+            Command::Config(args) => commands::config(&args),
             Command::Cc(args) => commands::cc(&args),
+            Command::Man(args) => commands::man(&args),
+            Command::Completions(args) => commands::completions(&args),
             Command::Run(_) | Command::Link(_) => Ok(()),
         }
     });
@@ -122,8 +160,13 @@ fn json_flag(command: &mut Command) -> Option<&mut bool> {
         Command::Explain(args) => Some(&mut args.json),
         Command::Path(args) => Some(&mut args.json),
         Command::Credential(args) => Some(&mut args.json),
+        Command::Cp(args) => Some(&mut args.json),
+        Command::Reload(args) => Some(&mut args.json),
+        Command::Doctor(args) => Some(&mut args.json),
+        Command::Config(args) => Some(&mut args.json),
         Command::Cc(args) => Some(&mut args.json),
-        Command::Link(_) => None,
+        Command::Man(args) => Some(&mut args.json),
+        Command::Completions(_) | Command::Link(_) => None,
     }
 }
 
@@ -138,13 +181,36 @@ fn report_error(error: &CommandError, json: bool) {
     }
 }
 
-/// Logs to stderr: SUMRATE_LOG decides, else the number of `-v`.
-fn start_logging(verbose: u8) {
+/// Logs as `format` says: SUMRATE_LOG decides what, else the number of `-v`. The journal is written to
+/// where systemd says that stderr leads there anyway, because it then keeps fields and levels.
+fn start_logging(verbose: u8, format: LogFormat) {
     let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
     let filter = EnvFilter::try_from_env("SUMRATE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    let _ = tracing_subscriber::fmt()
+    let is_service = std::env::var_os("JOURNAL_STREAM").is_some();
+    let wants_journal = match format {
+        LogFormat::Journald => true,
+        LogFormat::Auto => is_service && !std::io::stderr().is_terminal(),
+        LogFormat::Text | LogFormat::Json => false,
+    };
+    if wants_journal {
+        match tracing_journald::layer() {
+            Ok(journal) => {
+                let _ = tracing_subscriber::registry().with(filter).with(journal).try_init();
+                return;
+            }
+            Err(error) if format == LogFormat::Journald => {
+                let advice = format!("sumrate: no journal ({error}): the log goes to stderr");
+                let _ = writeln!(std::io::stderr(), "{advice}");
+            }
+            Err(_) => {}
+        }
+    }
+    let text = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .try_init();
+        .with_ansi(std::io::stderr().is_terminal());
+    let _ = match format {
+        LogFormat::Json => text.json().flatten_event(true).try_init(),
+        _ => text.try_init(),
+    };
 }

@@ -1,4 +1,4 @@
-//! Which paths take no more together than one of them would (F14).
+//! Which paths take no more together than one of them would: told (F14) or found out (F17).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -26,4 +26,41 @@ impl SharedBottleneck {
             Self::Paths(names) => names.iter().any(|name| name == path),
         }
     }
+}
+
+/// What paths that share a bottleneck take of it together (F17).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CouplingMode {
+    /// Each path what its own TCP takes.
+    #[default]
+    Off,
+    /// As much as one TCP.
+    Fair,
+}
+
+impl CouplingMode {
+    /// The name used in flags and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Fair => "fair",
+        }
+    }
+}
+
+/// How the congestion windows of this end's subflows move (F14), as far as
+/// coupling has to know: one TCP is one of their kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WindowGrowth {
+    /// As CUBIC's.
+    #[default]
+    Cubic,
+    /// By additive increase and halving.
+    Reno,
+    /// As CUBIC's, but a path whose loss suggests it gets bbr.
+    Auto,
+    /// In another way (bbr has no window that falls by loss, LIA and its like
+    /// are coupled already): such paths are never coupled here.
+    Other,
 }

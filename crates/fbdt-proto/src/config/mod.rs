@@ -6,7 +6,7 @@ mod policy;
 mod scheduler;
 
 pub use budget::Budget;
-pub use coupling::SharedBottleneck;
+pub use coupling::{CouplingMode, SharedBottleneck, WindowGrowth};
 pub use policy::{PathPolicy, RateCap, Weight};
 pub use scheduler::{CommitRule, SchedulerKind};
 
@@ -95,6 +95,10 @@ pub struct Config {
     pub scheduler: SchedulerKind,
     /// Up to what a path takes bytes.
     pub commit: CommitRule,
+    /// What paths over one bottleneck take together (F17).
+    pub coupling: CouplingMode,
+    /// How this end's subflows' windows move (F14, F17).
+    pub window_growth: WindowGrowth,
     /// How windows follow each other.
     pub window_mode: WindowMode,
     /// When second copies are sent.
@@ -145,6 +149,8 @@ impl Default for Config {
         Self {
             scheduler: SchedulerKind::default(),
             commit: CommitRule::default(),
+            coupling: CouplingMode::default(),
+            window_growth: WindowGrowth::default(),
             window_mode: WindowMode::default(),
             redundancy: Redundancy::default(),
             shared_bottleneck: SharedBottleneck::default(),

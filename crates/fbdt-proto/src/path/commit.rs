@@ -28,13 +28,18 @@ impl Commit {
 
     /// F7: while the RTT shows no queue the TCP window alone limits, plus
     /// about `commit_slack` unsent, in slow start as much again as the window;
-    /// else rate x (gain x min RTT + slack). Baselines know the first of these
-    /// rules only.
-    pub(super) fn of(config: &Config, rate: &RateEstimate, sample: &SubflowSample) -> Self {
+    /// else rate x (gain x min RTT + slack + how long acknowledgements are held
+    /// back, `hold`). Baselines know the first of these rules only.
+    pub(super) fn of(
+        config: &Config,
+        rate: &RateEstimate,
+        sample: &SubflowSample,
+        hold: Duration,
+    ) -> Self {
         let base = sample.base_rtt();
         let link = rate.link(base);
         let slack = config.commit_slack;
-        let by_rate = bytes_in(link, base.mul_f64(config.commit_gain) + slack).max(FLOOR);
+        let by_rate = bytes_in(link, base.mul_f64(config.commit_gain) + slack + hold).max(FLOOR);
         // Beyond 50 ms of RTT bytes past the TCP window would only grow stale.
         let ahead = if base > Duration::from_millis(50) {
             0
@@ -47,7 +52,8 @@ impl Commit {
         let ahead =
             if ahead > 0 && sample.cwnd < sample.ssthresh { ahead.max(sample.cwnd) } else { ahead };
         let by_window = sample.cwnd + ahead;
-        let queue = config.commit == CommitRule::Rate && sample.srtt >= base * 3 / 2 + slack / 2;
+        let queue =
+            config.commit == CommitRule::Rate && sample.srtt >= (base + hold) * 3 / 2 + slack / 2;
         let limit = if queue { by_window.min(by_rate) } else { by_window };
         let max_frame = u64::from(config.limits.max_frame);
         let frame = bytes_in(link, config.frame_time).clamp(MIN_FRAME, max_frame);
@@ -69,8 +75,8 @@ mod tests {
             ..SubflowSample::default()
         };
         let mut estimate = RateEstimate::default();
-        estimate.update(Instant::ZERO, &sample);
-        Commit::of(&Config::default(), &estimate, &sample)
+        estimate.update(Instant::ZERO, &sample, Duration::ZERO);
+        Commit::of(&Config::default(), &estimate, &sample, Duration::ZERO)
     }
 
     #[test]
@@ -93,7 +99,7 @@ mod tests {
             cwnd: 10_000_000,
             ..SubflowSample::default()
         };
-        let limit = Commit::of(&config, &RateEstimate::default(), &sample).limit;
+        let limit = Commit::of(&config, &RateEstimate::default(), &sample, Duration::ZERO).limit;
         assert!(limit >= 10_000_000, "{limit}");
     }
 
@@ -109,8 +115,8 @@ mod tests {
         };
         let limit = |sample: SubflowSample| {
             let mut rate = RateEstimate::default();
-            rate.update(Instant::ZERO, &sample);
-            Commit::of(&Config::default(), &rate, &sample).limit
+            rate.update(Instant::ZERO, &sample, Duration::ZERO);
+            Commit::of(&Config::default(), &rate, &sample, Duration::ZERO).limit
         };
         assert_eq!(limit(sample), 200_000);
         assert_eq!(limit(SubflowSample { ssthresh: 100_000, ..sample }), 120_000, "it is over");

@@ -1,6 +1,7 @@
 //! What is known of each path: rate, RTT, reliability, health, and how much
 //! it may hold (F7, F9).
 
+mod ack_aggregation;
 mod commit;
 mod congestion;
 mod health;

@@ -28,12 +28,13 @@ pub struct RateEstimate {
 }
 
 impl RateEstimate {
-    /// Takes in a sample of the subflow.
+    /// Takes in a sample of the subflow, whose acknowledgements are held back
+    /// for `hold`.
     #[allow(clippy::cast_precision_loss)]
-    pub fn update(&mut self, now: Instant, sample: &SubflowSample) {
+    pub fn update(&mut self, now: Instant, sample: &SubflowSample, hold: Duration) {
         let base = sample.base_rtt();
         let rate = sample.delivery_rate as f64;
-        let queue = sample.srtt > base * 3 / 2 + Duration::from_millis(2);
+        let queue = sample.srtt > (base + hold) * 3 / 2 + Duration::from_millis(2);
         if rate > 0.0 && (!sample.app_limited || rate > self.link || queue) {
             let span = (base * 2).max(Duration::from_millis(100));
             match self.buckets.back_mut() {
@@ -122,21 +123,21 @@ mod tests {
     #[test]
     fn an_app_limited_sample_never_lowers_the_rate() {
         let mut rate = RateEstimate::default();
-        rate.update(at(0), &sample(1000, false, 4));
+        rate.update(at(0), &sample(1000, false, 4), Duration::ZERO);
         for ms in 1..5000 {
-            rate.update(at(ms), &sample(10, true, 4));
+            rate.update(at(ms), &sample(10, true, 4), Duration::ZERO);
         }
         assert!((rate.link(Duration::ZERO) - 1000.0).abs() < 1e-9);
-        rate.update(at(5000), &sample(2000, true, 4));
+        rate.update(at(5000), &sample(2000, true, 4), Duration::ZERO);
         assert!((rate.link(Duration::ZERO) - 2000.0).abs() < 1e-9, "but it can raise it");
     }
 
     #[test]
     fn a_slower_link_shows_within_the_window() {
         let mut rate = RateEstimate::default();
-        rate.update(at(0), &sample(1000, false, 4));
+        rate.update(at(0), &sample(1000, false, 4), Duration::ZERO);
         for ms in 1..2000 {
-            rate.update(at(ms), &sample(100, false, 4));
+            rate.update(at(ms), &sample(100, false, 4), Duration::ZERO);
         }
         assert!((rate.link(Duration::ZERO) - 100.0).abs() < 1e-9);
     }

@@ -4,6 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use core::time::Duration;
 
+use super::ack_aggregation::AckAggregation;
 use super::commit::Commit;
 use super::{
     Answers, Health, InFlight, OneWay, PathView, Progress, RateEstimate, RateLimit, Reliability,
@@ -87,6 +88,8 @@ pub struct Subflow {
     pub sampled: bool,
     /// Congestion control that the path's loss suggests (F14).
     pub congestion_control: &'static str,
+    /// Whether TCP spreads what it sends (F7).
+    pub paced: bool,
 }
 
 /// One path: its subflow if it has one, what it owes and what is known of it.
@@ -121,6 +124,10 @@ pub struct PathState {
     /// Queue-free delay to the peer; half the base RTT until compared.
     pub forward_delay: Option<Duration>,
     commit: Commit,
+    /// What it may hold at most because of other paths (F17).
+    allowance: Option<u64>,
+    /// Whether its acknowledgements come all at once.
+    aggregation: AckAggregation,
     /// What a scheduler's punishment left of the congestion window.
     punished: Option<u64>,
     /// The part of the window that is used (F14).
@@ -216,6 +223,8 @@ impl PathState {
             one_way: OneWay::default(),
             forward_delay: None,
             commit: Commit::initial(),
+            allowance: None,
+            aggregation: AckAggregation::default(),
             punished: None,
             scale: 1.0,
             last_reliability: Instant::ZERO,
@@ -246,10 +255,12 @@ impl PathState {
             close_sent: false,
             sampled: false,
             congestion_control: "cubic",
+            paced: self.is_paced(),
         });
         self.rate.restart();
         self.reliability.restart();
         self.commit = Commit::initial();
+        self.aggregation.restart();
         self.punished = None;
         self.health = Health::Active;
         self.redial_asked = None;
@@ -273,27 +284,50 @@ impl PathState {
         };
         let acked = sample.acked_total.saturating_sub(subflow.sample.acked_total);
         self.punished = recovered(self.punished, acked, sample.cwnd);
+        self.aggregation.update(now, sample);
+        let hold = self.aggregation.hold();
+        let sample = &self.aggregation.corrected(sample);
         subflow.sample = *sample;
         subflow.since_sample = 0;
         subflow.sampled = true;
-        let progress = subflow.progress.update(now, sample, config.suspect_floor);
+        let progress = subflow.progress.update(now, sample, config.suspect_floor + hold);
         if sample.outstanding() == 0 {
             subflow.progress.mark(now);
         }
         self.base_rtt = sample.base_rtt();
-        self.rate.update(now, sample);
+        self.rate.update(now, sample, hold);
         if now.saturating_since(self.last_reliability) > sample.srtt.max(Duration::from_millis(50))
         {
             self.reliability.update(sample);
             self.last_reliability = now;
         }
         let window = self.window();
-        self.commit = Commit::of(config, &self.rate, &SubflowSample { cwnd: window, ..*sample });
+        let windowed = SubflowSample { cwnd: window, ..*sample };
+        self.commit = Commit::of(config, &self.rate, &windowed, hold);
         if self.scale < 1.0 {
             // TCP would send at once what is committed beyond a scaled window.
             self.commit.limit = self.commit.limit.min(window.max(self.commit.frame));
         }
         progress
+    }
+
+    /// Whether TCP should spread what it sends on this path (F7). Where acknowledgements are held
+    /// back it should not: RTTs would differ by as much as they are, which ends slow start (HyStart,
+    /// RFC 9406), while all that is sent when they come has the same RTT.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        !self.aggregation.is_certain()
+    }
+
+    /// Whether slow start ended although nothing was lost, because TCP took acknowledgements that
+    /// are held back for a queue: a fresh subflow, which is not paced, begins anew (F7).
+    #[must_use]
+    pub fn was_misled(&self) -> bool {
+        let misled = |s: &Subflow| {
+            let over = (1..u64::MAX).contains(&s.sample.ssthresh);
+            s.paced && over && s.sample.retransmitted_total == 0
+        };
+        self.aggregation.is_certain() && self.subflow.as_ref().is_some_and(misled)
     }
 
     /// TCP's congestion window, or what a punishment or its scale left of it, in bytes.
@@ -336,10 +370,28 @@ impl PathState {
         self.subflow.as_ref().map_or(0, |s| s.sample.outstanding() + s.since_sample)
     }
 
-    /// Most bytes that it may hold now (F7).
+    /// Bytes that it holds and that the peer's TCP does not have.
     #[must_use]
-    pub const fn commit_limit(&self) -> u64 {
+    pub fn held(&self) -> u64 {
+        let sacked = self.subflow.as_ref().map_or(0, |s| s.sample.sacked);
+        self.outstanding().saturating_sub(sacked)
+    }
+
+    /// Most bytes that it may hold now (F7, F17).
+    #[must_use]
+    pub fn commit_limit(&self) -> u64 {
+        self.allowance.map_or(self.commit.limit, |bytes| bytes.min(self.commit.limit))
+    }
+
+    /// The same without regard to other paths (F7).
+    #[must_use]
+    pub const fn own_limit(&self) -> u64 {
         self.commit.limit
+    }
+
+    /// Sets what it may hold at most because of other paths (F17).
+    pub const fn allow(&mut self, bytes: Option<u64>) {
+        self.allowance = bytes;
     }
 
     /// Payload of one frame, in bytes (F7).
@@ -407,11 +459,7 @@ impl PathState {
     /// TCP has by selective acknowledgement does not count.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        let Some(subflow) = &self.subflow else {
-            return false;
-        };
-        let held = self.outstanding().saturating_sub(subflow.sample.sacked);
-        held + self.commit.frame / 2 <= self.commit.limit
+        self.subflow.is_some() && self.held() + self.commit.frame / 2 <= self.commit_limit()
     }
 
     /// Whether nothing has come for so long that its radio may be asleep (F10).
@@ -449,7 +497,9 @@ impl PathState {
         let unsent = sample.unsent + subflow.since_sample;
         let wait = time_for(unsent, pace).min(srtt / 4 + Duration::from_millis(20));
         let there = self.forward_delay.unwrap_or(self.base_rtt / 2).min(self.base_rtt);
-        there + srtt.saturating_sub(self.base_rtt) + wait
+        // What waits on the way back has arrived.
+        let queue = srtt.saturating_sub(self.base_rtt + self.aggregation.hold());
+        there + queue + wait
     }
 
     /// What schedulers see.
@@ -459,7 +509,7 @@ impl PathState {
             || SubflowSample { srtt: self.base_rtt, ..SubflowSample::default() },
             |s| s.sample,
         );
-        let held = self.outstanding().saturating_sub(sample.sacked);
+        let held = self.held();
         let window = self.window();
         PathView {
             id: self.id,

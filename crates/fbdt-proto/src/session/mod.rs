@@ -23,7 +23,8 @@ use alloc::vec::Vec;
 
 use self::messages::Channel;
 use self::turns::Turns;
-use crate::config::{Config, ConfigError, Limits};
+use crate::config::{Config, ConfigError, CouplingMode, Limits, WindowGrowth};
+use crate::coupling::Coupling;
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::path::{CopyReason, PathState};
@@ -145,6 +146,8 @@ pub struct Session {
     totals: Totals,
     peer_limits: Limits,
     scheduler: Box<dyn Scheduler>,
+    /// Which paths share a bottleneck, if anybody asks (F17).
+    coupling: Option<Coupling>,
     control_input: Vec<u8>,
     events: VecDeque<Event>,
     close: Option<CloseReason>,
@@ -155,6 +158,13 @@ pub struct Session {
     tick: Instant,
     /// Counts what may have given a path something to send.
     news: u64,
+}
+
+/// Windows that do not fall by loss, or are coupled already, are left alone.
+fn coupling(config: &Config) -> Option<Coupling> {
+    let possible = config.window_growth != WindowGrowth::Other;
+    let wanted = config.coupling == CouplingMode::Fair && possible;
+    wanted.then(|| Coupling::new(config.window_growth))
 }
 
 impl Session {
@@ -198,6 +208,7 @@ impl Session {
             totals: Totals::default(),
             peer_limits,
             scheduler,
+            coupling: coupling(&config),
             control_input: Vec::new(),
             events: VecDeque::new(),
             close: None,

@@ -24,6 +24,7 @@ impl Session {
             receive_memory: self.receive_memory(),
             receive_buffer_peak: self.totals.held_peak,
             scheduler: self.scheduler.name(),
+            coupling: self.config.coupling.name(),
         }
     }
 
@@ -93,6 +94,7 @@ impl Session {
             min_rtt: path.base_rtt,
             commit: path.outstanding(),
             commit_limit: path.commit_limit(),
+            shares_with: self.coupling.iter().flat_map(|c| c.sharers(path.id)).collect(),
             new_bytes: counters.new_bytes,
             resent_lost: copied(CopyReason::Lost),
             copied_suspect: copied(CopyReason::Suspect),

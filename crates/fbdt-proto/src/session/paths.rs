@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use super::Session;
-use crate::config::SharedBottleneck;
+use crate::config::{SharedBottleneck, WindowGrowth};
+use crate::coupling::Observation;
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::path::{
@@ -40,6 +41,9 @@ impl Session {
         self.drop_subflow(now, index, true);
         self.paths[index].attach(now, id, self.config.suspect_floor);
         self.enter(now, index, WhyIdle::Unmeasured);
+        if let Some(coupling) = &mut self.coupling {
+            coupling.restart(path);
+        }
         self.all_down_since = None;
         self.set_health(index, Health::Active);
         // What the lost subflow carried of acknowledgements and limits is
@@ -70,6 +74,9 @@ impl Session {
             self.subflow_down(now, id);
             self.events.push_back(Event::SubflowRetired(id));
         }
+        if let Some(coupling) = &mut self.coupling {
+            coupling.forget(now, path);
+        }
     }
 
     /// What TCP says about `subflow`. Must be called at least every 5 ms
@@ -91,6 +98,8 @@ impl Session {
                 self.events.push_back(Event::CongestionControl { subflow, algorithm });
             }
         }
+        self.couple(now, index, sample);
+        let path = &mut self.paths[index];
         let idle = sample.outstanding() == 0;
         let answered = path.subflow.as_ref().is_some_and(|s| !s.is_unanswered(now));
         match path.health {
@@ -100,10 +109,18 @@ impl Session {
                 let overdue = path.subflow.as_ref().is_some_and(|s| now >= s.progress.deadline());
                 if overdue {
                     self.suspect(now, index);
+                } else if path.was_misled() {
+                    self.request_redial(now, index);
                 }
             }
             _ => {}
         }
+    }
+
+    /// Whether TCP should spread what it sends on `path` (F7); asked when a subflow comes up.
+    #[must_use]
+    pub fn is_paced(&self, path: PathId) -> bool {
+        self.paths.iter().find(|p| p.id == path).is_none_or(PathState::is_paced)
     }
 
     /// Which part of its window a path may use (F14): less than 1 if it shares a bottleneck.
@@ -114,6 +131,23 @@ impl Session {
         }
         let sharing = self.paths.iter().filter(|path| shared.contains(&path.name));
         window_factor(sharing.filter_map(PathState::window_rate))
+    }
+
+    /// F17: what a sample of one path means for what all may hold.
+    fn couple(&mut self, now: Instant, index: usize, sample: &SubflowSample) {
+        let Some(coupling) = &mut self.coupling else { return };
+        let path = &self.paths[index];
+        let algorithm = path.subflow.as_ref().map(|s| s.congestion_control);
+        // RTTs that held-back acknowledgements make show no queue (F7).
+        let window_based = path.is_paced()
+            && (self.config.window_growth != WindowGrowth::Auto || algorithm != Some("bbr"));
+        let in_flight = sample.in_flight.saturating_sub(sample.sacked);
+        let limit = path.own_limit();
+        let seen = Observation { path: path.id, sample: *sample, in_flight, limit, window_based };
+        coupling.observe(now, &seen);
+        for path in &mut self.paths {
+            path.allow(coupling.allowance(path.id));
+        }
     }
 
     /// How often [`Session::handle_sample`] should be called for `subflow`
@@ -204,12 +238,19 @@ impl Session {
 
     /// F9b: a fresh subflow comes back sooner than TCP's next timer.
     fn ask_redial(&mut self, now: Instant, index: usize) {
-        let path = &mut self.paths[index];
-        let asked = path.redial_asked.is_some_and(|at| now.saturating_since(at) < REDIAL_PAUSE * 2);
+        let path = &self.paths[index];
         // On a path that loses, silence is mostly TCP's own timer.
         let patience = if path.reliability.is_lossy() { REDIAL_PAUSE } else { REDIAL_PAUSE / 10 };
         let young = path.subflow.as_ref().is_some_and(|s| s.silence(now) < patience);
-        if asked || young {
+        if !young {
+            self.request_redial(now, index);
+        }
+    }
+
+    /// Asks for a fresh subflow, unless that was done just now.
+    fn request_redial(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        if path.redial_asked.is_some_and(|at| now.saturating_since(at) < REDIAL_PAUSE * 2) {
             return;
         }
         path.redial_asked = Some(now);
@@ -412,5 +453,47 @@ mod tests {
         assert_eq!(named, [75_000, 225_000, whole[2]]);
         let alone = limits(SharedBottleneck::Paths(vec!["a".into()]));
         assert_eq!(alone, whole, "one path shares with nobody");
+    }
+
+    /// A session with one path that sends 1 kB per ms and is sampled every 2 ms for 1 s, all being
+    /// acknowledged after each `wait`; says which redials were asked for and whether the path's next subflow is paced.
+    fn sampled(wait_ms: u64, ssthresh: u64, retransmitted: u64) -> (usize, bool) {
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let mut session =
+            Session::new(at(0), Role::Client, Config::default(), Limits::default()).unwrap();
+        let subflow = session.subflow_up(at(0), PathId(0), "a");
+        assert!(session.is_paced(PathId(0)));
+        for ms in (0..1000).step_by(2) {
+            let sample = SubflowSample {
+                srtt: Duration::from_millis(35),
+                min_rtt: Duration::from_millis(3),
+                cwnd: 50_000,
+                ssthresh,
+                mss: 1448,
+                in_flight: ms % wait_ms * 1000 + 1000,
+                acked_total: ms / wait_ms * wait_ms * 1000,
+                retransmitted_total: retransmitted,
+                ..Default::default()
+            };
+            session.handle_sample(at(ms), subflow, &sample);
+        }
+        let events = core::iter::from_fn(|| session.poll_event());
+        let redials = events.filter(|e| matches!(e, Event::Redial { .. })).count();
+        let fresh = session.subflow_up(at(1000), PathId(0), "a");
+        let paced = session.is_paced(PathId(0));
+        let sample =
+            SubflowSample { srtt: Duration::from_millis(46), ssthresh, ..Default::default() };
+        session.handle_sample(at(1002), fresh, &sample);
+        let again = core::iter::from_fn(|| session.poll_event());
+        assert!(!again.into_iter().any(|e| matches!(e, Event::Redial { .. })), "once is enough");
+        (redials, paced)
+    }
+
+    #[test]
+    fn f7_a_slow_start_that_held_back_acknowledgements_ended_begins_anew_unpaced() {
+        assert_eq!(sampled(46, 50_000, 0), (1, false));
+        assert_eq!(sampled(46, u64::MAX, 0), (0, false), "slow start goes on");
+        assert_eq!(sampled(46, 50_000, 1448), (0, false), "a loss ended it");
+        assert_eq!(sampled(2, 50_000, 0), (0, true), "acknowledgements come as they should");
     }
 }

@@ -8,7 +8,7 @@ use fbdt_proto::{Instant, PathId, SubflowId};
 
 use super::{CLIENT, SERVER, Simulation};
 use crate::link::Link;
-use crate::subflow::TcpDirection;
+use crate::subflow::{TcpDirection, TcpGrowth};
 use crate::violation::Violation;
 
 /// Attempts of a redial follow each other this fast.
@@ -43,14 +43,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    fn new(now: Instant, links: &[Link; 2]) -> Self {
+    fn new(now: Instant, links: &[Link; 2], growth: TcpGrowth, paced: bool) -> Self {
         let [up, down] = [0, 1].map(|way: usize| links[way].parameters.delay);
         Self {
             ids: [None; 2],
             up_at: [None, Some(now + up)],
             gone_at: [None; 2],
             patience: Some(now + up + down + PATIENCE),
-            directions: [TcpDirection::new(now, up + down), TcpDirection::new(now, up + down)],
+            directions: [(); 2].map(|()| TcpDirection::new(now, up + down, growth).paced(paced)),
             decoders: [FrameDecoder::new(64 << 10), FrameDecoder::new(64 << 10)],
             inbox: [Vec::new(), Vec::new()],
             poll: [true; 2],
@@ -160,7 +160,7 @@ impl Simulation {
             return;
         }
         let path = &mut self.paths[index];
-        let connection = Connection::new(now, &path.links);
+        let connection = Connection::new(now, &path.links, self.tcp, self.paced);
         path.connections.push(connection);
     }
 

@@ -1,5 +1,6 @@
 //! Two sessions, their paths, and time.
 
+mod beside;
 mod check;
 mod connection;
 mod faults;
@@ -14,12 +15,14 @@ use fbdt_proto::{
     StreamId,
 };
 
+use self::beside::PlainTcp;
 use self::connection::{Connection, SimulatedPath};
 pub use self::talk::Arrival;
 use self::talk::Talk;
 use crate::application::Application;
 use crate::coverage::Observer;
 use crate::link::LinkParameters;
+use crate::subflow::TcpGrowth;
 use crate::violation::Violation;
 
 /// While bytes are on their way, TCP is asked this often unless said otherwise.
@@ -45,6 +48,10 @@ pub struct Scenario {
     pub policies: Vec<PathPolicy>,
     /// Configuration of client and server.
     pub config: (Config, Config),
+    /// How the subflows' congestion windows grow.
+    pub tcp: TcpGrowth,
+    /// Whether subflows spread what they send over the RTT.
+    pub paced: bool,
     /// Whether everything that happens is written down.
     pub log: bool,
     /// While bytes are on their way, TCP is asked this often.
@@ -66,6 +73,8 @@ impl Scenario {
             links,
             policies: Vec::new(),
             config: (Config::default(), Config::default()),
+            tcp: TcpGrowth::default(),
+            paced: false,
             log: true,
             sample: SAMPLE,
             clocks: [Duration::ZERO; 2],
@@ -87,6 +96,9 @@ pub struct Simulation {
     /// Ends that are not run before then.
     asleep: [Option<Instant>; 2],
     paths: Vec<SimulatedPath>,
+    tcp: TcpGrowth,
+    beside: Vec<PlainTcp>,
+    paced: bool,
     sample: Duration,
     next_sample: Instant,
     steps: u64,
@@ -143,6 +155,9 @@ impl Simulation {
             clocks,
             asleep: [None; 2],
             paths: Vec::new(),
+            tcp: scenario.tcp,
+            beside: Vec::new(),
+            paced: scenario.paced,
             sample: scenario.sample,
             next_sample: START,
             steps: 0,
@@ -378,6 +393,9 @@ impl Simulation {
         for path in 0..self.paths.len() {
             self.carry(path)?;
         }
+        for tcp in &mut self.beside {
+            tcp.run(self.now);
+        }
         self.run_timers();
         self.take_samples();
         for end in [CLIENT, SERVER] {
@@ -406,6 +424,7 @@ impl Simulation {
             }
         }
         consider(outstanding.then_some(self.next_sample));
+        self.beside.iter().for_each(|tcp| consider(tcp.next_event(self.now)));
         for end in [CLIENT, SERVER] {
             if let Some(until) = self.asleep[end] {
                 consider(Some(until));

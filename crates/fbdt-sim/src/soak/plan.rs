@@ -239,6 +239,7 @@ impl LinkPlan {
             blackout: false,
             held: false,
             trace: Vec::new(),
+            aggregation: None,
         }
     }
 }
@@ -258,6 +259,8 @@ impl Plan {
                 .map(PathPolicy::of_priority)
                 .collect(),
             config: (self.setup.config(0)?, self.setup.config(1)?),
+            tcp: crate::TcpGrowth::default(),
+            paced: false,
             log,
             sample: Duration::from_micros(self.setup.sample_us.max(100)),
             clocks: self.setup.clocks_ms.map(Duration::from_millis),

@@ -169,7 +169,8 @@ impl Enrolment {
         let expected = key.welcome(&ready.exporter, &welcome.session);
         auth::check(&expected, &welcome.proof).map_err(|_| HandshakeError::Proof)?;
         let clock = Clock::start();
-        let proto = self.config.proto.clone();
+        let window_growth = self.config.congestion_control.window_growth();
+        let proto = fbdt_proto::Config { window_growth, ..self.config.proto.clone() };
         let protocol = Protocol::new(clock.now(), Role::Client, proto, welcome.limits)
             .map_err(|_| HandshakeError::Unexpected("Welcome"))?;
         let protocol = match ready.version {

@@ -55,6 +55,47 @@ pub struct CredentialLimits {
     /// Destinations that the exit may connect to, as the exit's policy writes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<Vec<String>>,
+    /// What it may do with the files that a server offers. Absent: nothing, unlike the limits above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileAccess>,
+}
+
+/// What a credential may do with the files that a server offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileAccess {
+    /// Read them.
+    #[serde(rename = "ro")]
+    ReadOnly,
+    /// Read and write them.
+    #[serde(rename = "rw")]
+    ReadWrite,
+}
+
+impl FileAccess {
+    /// `ro` or `rw`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "ro",
+            Self::ReadWrite => "rw",
+        }
+    }
+}
+
+/// The text is neither `ro` nor `rw`.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("`{0}` is no access to files; write ro or rw")]
+pub struct ParseFileAccessError(String);
+
+impl FromStr for FileAccess {
+    type Err = ParseFileAccessError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "ro" => Ok(Self::ReadOnly),
+            "rw" => Ok(Self::ReadWrite),
+            other => Err(ParseFileAccessError(other.to_owned())),
+        }
+    }
 }
 
 /// A client credential with its secret.

@@ -8,7 +8,8 @@ mod server_key;
 mod state;
 
 pub use credential::{
-    Credential, CredentialId, CredentialInfo, CredentialLimits, ParseCredentialIdError,
+    Credential, CredentialId, CredentialInfo, CredentialLimits, FileAccess, ParseCredentialIdError,
+    ParseFileAccessError,
 };
 pub use link::{Link, LinkError, ServerAddress};
 pub use private_file::PrivateFileError;

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
 use super::paths::{Addresses, PathTable};
-use crate::socket::{TcpInfo, reset_on_close, set_congestion_control};
+use crate::socket::{TcpInfo, pace, reset_on_close, set_congestion_control};
 
 /// TCP_INFO is asked for at most once in this time.
 const SAMPLE_INTERVAL: Duration = Duration::from_micros(200);
@@ -144,6 +144,11 @@ impl Inner {
         // A client's own wish may be newer than what this subflow has told the server.
         let policy = self.paths.policy(path).unwrap_or(label.policy);
         self.protocol.set_policy(now, path, policy);
+        if self.protocol.is_paced(path)
+            && let Err(error) = pace(&socket)
+        {
+            tracing::debug!(path = path.0, %error, "the subflow is not paced");
+        }
         let io = Arc::new(SubflowIo { socket, held: AtomicUsize::new(0), notify: Notify::new() });
         let entry = SubflowEntry { path, io: io.clone(), sampled: None, outstanding: 0 };
         self.subflows.insert(id, entry);

@@ -4,6 +4,8 @@ use std::fmt;
 use std::fs;
 use std::str::FromStr;
 
+use fbdt_proto::WindowGrowth;
+
 /// Which congestion control every socket gets, before it connects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CongestionControl {
@@ -25,6 +27,17 @@ impl CongestionControl {
             Self::Cubic | Self::Auto => "cubic",
             Self::Bbr => "bbr",
             Self::Named(name) => name,
+        }
+    }
+
+    /// How its windows move, as far as coupling has to know (F17). Of an algorithm that is not
+    /// known here nothing is assumed.
+    pub(crate) fn window_growth(&self) -> WindowGrowth {
+        match self {
+            Self::Cubic => WindowGrowth::Cubic,
+            Self::Auto => WindowGrowth::Auto,
+            Self::Named(name) if name == "reno" => WindowGrowth::Reno,
+            Self::Bbr | Self::Named(_) => WindowGrowth::Other,
         }
     }
 }
@@ -80,6 +93,16 @@ mod tests {
             assert_eq!(parsed.to_string(), name);
         }
         assert_eq!(CongestionControl::Auto.algorithm(), "cubic");
+    }
+
+    #[test]
+    fn f14_f17_only_windows_that_fall_by_loss_are_coupled() {
+        let growth = |name: &str| name.parse::<CongestionControl>().unwrap().window_growth();
+        assert_eq!(growth("cubic"), WindowGrowth::Cubic);
+        assert_eq!(growth("reno"), WindowGrowth::Reno);
+        assert_eq!(growth("auto"), WindowGrowth::Auto);
+        assert_eq!(growth("bbr"), WindowGrowth::Other);
+        assert_eq!(growth("fbdt_lia"), WindowGrowth::Other);
     }
 
     #[test]

@@ -120,22 +120,19 @@ pub(crate) async fn connect(
     let socket = new_socket(remote)?;
     tune(&SockRef::from(&socket), options)?;
     bind(&socket, local, remote)?;
-    let stream = TcpSocket::from_std_stream(socket.into())
+    TcpSocket::from_std_stream(socket.into())
         .connect(remote)
         .await
-        .map_err(|source| SocketError::Connect { remote, source })?;
-    pace(&stream)?;
-    Ok(stream)
+        .map_err(|source| SocketError::Connect { remote, source })
 }
 
 /// Sets the options of an accepted socket.
 pub(crate) fn accepted(stream: &TcpStream, options: &SocketOptions) -> Result<(), SocketError> {
-    tune(&SockRef::from(stream), options)?;
-    pace(stream)
+    tune(&SockRef::from(stream), options)
 }
 
 /// Paces a connected socket, unless its RTT is too short to need it.
-fn pace(stream: &TcpStream) -> Result<(), SocketError> {
+pub(crate) fn pace(stream: &TcpStream) -> Result<(), SocketError> {
     let rtt = TcpInfo::of(stream).map_err(option_error("TCP_INFO"))?.min_rtt();
     pacing::turn_on_for(stream, rtt).map_err(option_error("SO_MAX_PACING_RATE"))
 }

@@ -48,6 +48,25 @@ pub struct CaptureArgs {
     pub device: Option<Device>,
 }
 
+impl Clone for CaptureArgs {
+    /// Without guardian and device, which belong to whoever was started with them.
+    fn clone(&self) -> Self {
+        Self {
+            redirect: self.redirect,
+            tproxy: self.tproxy,
+            tun: self.tun,
+            gateway: self.gateway,
+            only_user: self.only_user.clone(),
+            only_cgroup: self.only_cgroup.clone(),
+            only_to: self.only_to.clone(),
+            direct: self.direct.clone(),
+            dns: self.dns,
+            guardian: None,
+            device: None,
+        }
+    }
+}
+
 /// A network, or an address alone.
 pub(super) fn net(text: &str) -> Result<IpNet, String> {
     let parsed = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));

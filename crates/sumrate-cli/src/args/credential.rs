@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use fbdt::FileAccess;
 
 use super::protocol::byte_count;
 use crate::exit::AllowRule;
@@ -13,6 +14,7 @@ Examples:
   sumrate credential list
   sumrate credential add --advertise 203.0.113.9:7443
   sumrate credential add --advertise 203.0.113.9:7443 --quota 50G --rate 10M --destination 192.0.2.0/24
+  sumrate credential add --advertise 203.0.113.9:7443 --name backups --files rw
   sumrate credential revoke 3f9c01d2a77b4e10";
 
 /// Arguments of `sumrate credential`.
@@ -55,6 +57,9 @@ pub enum CredentialAction {
         /// The only network, address or address and port that it may reach; repeat it for several
         #[arg(long, value_name = "NET")]
         destination: Vec<AllowRule>,
+        /// Let it copy files from the directory of `serve --files` (ro), or also to it (rw)
+        #[arg(long, value_name = "ro|rw")]
+        files: Option<FileAccess>,
         /// The link is for a server with --insecure-plaintext
         #[arg(long)]
         insecure_plaintext: bool,

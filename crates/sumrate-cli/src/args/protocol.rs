@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use fbdt_proto::SchedulerKind;
+use fbdt_proto::{CouplingMode, SchedulerKind};
 
 use crate::coupling::CouplingState;
 
@@ -42,6 +42,9 @@ pub struct ProtocolArgs {
     /// When bytes that one path has not had acknowledged are sent on another
     #[arg(long, value_enum)]
     pub redundancy: Option<RedundancyArg>,
+    /// What paths that are found to share a bottleneck take of it together [default: off]
+    #[arg(long = "coupling", value_enum, value_name = "COUPLING")]
+    pub coupling_mode: Option<CouplingArg>,
     /// Pin the forward path instead of taking the most reliable one
     #[arg(long, value_name = "PATHNAME")]
     pub forward: Option<String>,
@@ -99,6 +102,24 @@ pub enum RedundancyArg {
     Suspect,
     /// Never
     Off,
+}
+
+/// Coupling of paths that share a bottleneck (rule F17).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CouplingArg {
+    /// Each path what its own TCP takes
+    Off,
+    /// All together as much as one TCP
+    Fair,
+}
+
+impl From<CouplingArg> for CouplingMode {
+    fn from(arg: CouplingArg) -> Self {
+        match arg {
+            CouplingArg::Off => Self::Off,
+            CouplingArg::Fair => Self::Fair,
+        }
+    }
 }
 
 /// Congestion control as given on the command line.

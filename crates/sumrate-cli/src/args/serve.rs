@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
-use super::{ObserveArgs, ProtocolArgs};
+use super::{ObserveArgs, ProtocolArgs, seconds};
+use crate::config::ConfigSource;
 use crate::exit::AllowRule;
 
 const EXAMPLE: &str = "\
@@ -18,7 +20,7 @@ The join link holds a secret: whoever has it can use this server. Revoke it with
 `sumrate credential revoke`.";
 
 /// Arguments of `sumrate serve`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct ServeArgs {
     /// Address and port to accept clients on
@@ -36,9 +38,23 @@ pub struct ServeArgs {
     /// Let clients reach this network, address or address and port though it is private or local
     #[arg(long, value_name = "NET")]
     pub allow: Vec<AllowRule>,
+    /// Let clients copy files from and to this directory, if their credential allows it (`credential
+    /// add --files`)
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<PathBuf>,
     /// Answer `sumrate status` on this socket [default: one in $XDG_RUNTIME_DIR/sumrate]
     #[arg(long, value_name = "PATH")]
     pub status_socket: Option<PathBuf>,
+    /// Take flags that are not given from this TOML file, or from none [default: config.toml in
+    /// $XDG_CONFIG_HOME/sumrate or /etc/sumrate]
+    #[arg(long, value_name = "FILE|none")]
+    pub config: Option<PathBuf>,
+    /// What the flags were made of.
+    #[arg(skip)]
+    pub source: ConfigSource,
+    /// After SIGTERM, how long streams may take to finish, in seconds; Ctrl-C ends them at once
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "3")]
+    pub drain: Duration,
     /// Run as this user, without root's rights; root only. The files that other flags name must be
     /// that user's, and --state must be given
     #[arg(long, value_name = "NAME", requires = "state")]

@@ -1,12 +1,15 @@
 //! Flags of `sumrate up`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
+use super::{
+    CaptureArgs, ObserveArgs, PathArg, PolicyArg, ProtocolArgs, ProxyAddress, ProxyAuth, seconds,
+};
 use crate::classes::ClassRule;
-
-use super::{CaptureArgs, ObserveArgs, PathArg, PolicyArg, ProtocolArgs, ProxyAddress, ProxyAuth};
+use crate::config::ConfigSource;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -20,7 +23,7 @@ Then: curl -x socks5h://127.0.0.1:1080 https://example.org/
 Other users of this machine can read a link given as an argument; @FILE hides it.";
 
 /// Arguments of `sumrate up`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct UpArgs {
     /// The join link that `sumrate serve` printed, or @FILE that holds it (@- is stdin)
@@ -67,6 +70,16 @@ pub struct UpArgs {
     /// Write the addresses in use to this file, as JSON, once the proxies serve
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
+    /// Take flags that are not given from this TOML file, or from none [default: config.toml in
+    /// $XDG_CONFIG_HOME/sumrate or /etc/sumrate]
+    #[arg(long, value_name = "FILE|none")]
+    pub config: Option<PathBuf>,
+    /// What the flags were made of.
+    #[arg(skip)]
+    pub source: ConfigSource,
+    /// After SIGTERM, how long streams may take to finish, in seconds; Ctrl-C ends them at once
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "3")]
+    pub drain: Duration,
     /// Run as this user, without root's rights; root only. The files that other flags name must be
     /// that user's, except for the link's
     #[arg(long, value_name = "NAME")]

@@ -214,6 +214,7 @@ mod tests {
             scheduler: scheduler.to_owned(),
             window_mode: "pipelined".to_owned(),
             redundancy: "off".to_owned(),
+            coupling: "off".to_owned(),
             window_bytes: WindowReport { min: 1, max: 2 },
         }
     }

@@ -43,6 +43,9 @@ pub struct PathObservation {
     pub retransmitted_share: f64,
     /// How it sends.
     pub direction: String,
+    /// Share of the time in which it was thought to share a bottleneck with another path.
+    #[serde(default)]
+    pub coupled_share: f64,
 }
 
 /// Observes until the counted time is over or the measurement done. `first` is the session's state
@@ -97,7 +100,9 @@ fn summarise(
         let since = |count: fn(&PathReport) -> u64| {
             count(path).saturating_sub(before.as_ref().map_or(0, count))
         };
-        let rtts = samples.iter().filter_map(|sample| find(Some(sample), &path.name));
+        let seen: Vec<PathReport> =
+            samples.iter().filter_map(|sample| find(Some(sample), &path.name)).collect();
+        let coupled = seen.iter().filter(|path| !path.shares_with.is_empty()).count();
         PathObservation {
             name: path.name.clone(),
             received_bytes: since(|path| path.received_bytes),
@@ -109,9 +114,10 @@ fn summarise(
                 idle: since(|path| path.redundant.idle),
                 scheduled: since(|path| path.redundant.scheduled),
             },
-            rtt_ms: median(rtts.map(|path| path.rtt_ms).collect()).unwrap_or(path.rtt_ms),
+            rtt_ms: median(seen.iter().map(|p| p.rtt_ms).collect()).unwrap_or(path.rtt_ms),
             retransmitted_share: path.retransmitted_share,
             direction: path.direction.clone(),
+            coupled_share: coupled as f64 / seen.len().max(1) as f64,
         }
     };
     Observation {

@@ -25,6 +25,9 @@ pub struct SendingReport {
     pub window_mode: String,
     /// Redundancy rule.
     pub redundancy: String,
+    /// Coupling.
+    #[serde(default)]
+    pub coupling: String,
     /// Size of its windows.
     pub window_bytes: WindowReport,
 }
@@ -104,6 +107,9 @@ pub struct BenchReport {
     pub window_mode: String,
     /// Redundancy rule of the sender.
     pub redundancy: String,
+    /// Coupling of the sender's paths; empty if its release knows none.
+    #[serde(default)]
+    pub coupling: String,
     /// Size of the sender's windows.
     pub window_bytes: WindowReport,
     /// Number of streams.
@@ -170,6 +176,9 @@ pub struct BenchPath {
     pub retransmitted_share: f64,
     /// How the sender used it last.
     pub direction: String,
+    /// Share of the time in which it was thought to share a bottleneck with another path.
+    #[serde(default)]
+    pub coupled_share: f64,
 }
 
 /// CPU time.
@@ -224,6 +233,7 @@ pub(super) fn compose(
         scheduler: sending.scheduler,
         window_mode: sending.window_mode,
         redundancy: sending.redundancy,
+        coupling: sending.coupling,
         window_bytes: sending.window_bytes,
         streams: run.plan.streams,
         stream_goodput_mbps,
@@ -260,6 +270,7 @@ fn compose_paths(sender: &Observation, receiver: &Observation, seconds: f64) -> 
             rtt_ms: path.rtt_ms,
             retransmitted_share: path.retransmitted_share,
             direction: path.direction.clone(),
+            coupled_share: path.coupled_share,
         }
     };
     sender.paths.iter().map(path).collect()

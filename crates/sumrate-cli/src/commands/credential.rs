@@ -1,8 +1,8 @@
 //! `sumrate credential`.
 
 use fbdt::{
-    Credential, CredentialId, CredentialInfo, CredentialLimits, Link, ServerAddress, ServerState,
-    StateError,
+    Credential, CredentialId, CredentialInfo, CredentialLimits, FileAccess, Link, ServerAddress,
+    ServerState, StateError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,13 +50,16 @@ pub struct CredentialSummary {
     /// Of those, spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
+    /// What it may do with the files that the server offers: `ro` or `rw`; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileAccess>,
     /// The only destinations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<Vec<String>>,
 }
 
 fn summary(state: &ServerState, info: &CredentialInfo) -> Result<CredentialSummary, StateError> {
-    let CredentialLimits { rate, quota, destinations } = info.limits.clone();
+    let CredentialLimits { rate, quota, destinations, files } = info.limits.clone();
     Ok(CredentialSummary {
         id: info.id.to_string(),
         name: info.name.clone(),
@@ -64,6 +67,7 @@ fn summary(state: &ServerState, info: &CredentialInfo) -> Result<CredentialSumma
         rate,
         quota,
         used: quota.map(|_| state.usage(info.id)).transpose()?,
+        files,
         destinations,
     })
 }
@@ -82,12 +86,21 @@ pub fn credential(args: &CredentialArgs) -> Result<(), CommandError> {
             let summaries = credentials.iter().map(|info| summary(&state, info));
             report.credentials = Some(summaries.collect::<Result<_, _>>()?);
         }
-        CredentialAction::Add { advertise, name, rate, quota, destination, insecure_plaintext } => {
+        CredentialAction::Add {
+            advertise,
+            name,
+            rate,
+            quota,
+            destination,
+            files,
+            insecure_plaintext,
+        } => {
             let destinations = destination.iter().map(ToString::to_string).collect();
             let limits = CredentialLimits {
                 rate: *rate,
                 quota: *quota,
                 destinations: Some(destinations).filter(|rules: &Vec<_>| !rules.is_empty()),
+                files: *files,
             };
             let credential = state.new_credential(name, limits)?;
             report.added = Some(summary(&state, &credential.info())?);
@@ -119,13 +132,17 @@ fn link(
 }
 
 fn line(credential: &CredentialSummary) -> String {
-    let CredentialSummary { id, name, created, rate, quota, used, destinations } = credential;
+    let CredentialSummary { id, name, created, rate, quota, used, files, destinations } =
+        credential;
     let mut line = format!("{id}  created {created}  {name}");
     if let Some(rate) = rate {
         line += &format!("  {rate} bytes/s");
     }
     if let Some(quota) = quota {
         line += &format!("  {} of {quota} bytes used", used.unwrap_or_default());
+    }
+    if let Some(files) = files {
+        line += &format!("  files {}", files.name());
     }
     if let Some(destinations) = destinations {
         line += &format!("  only {}", destinations.join(", "));

@@ -9,9 +9,11 @@ use sumrate_capture::guardian::CaptureError;
 use sumrate_capture::program::ProgramError;
 use sumrate_cc::CouplingError;
 
-use super::{RunError, SetupError};
+use super::{CpError, OperandError, ReloadError, RunError, SetupError};
 use crate::bench::BenchError;
+use crate::config::ConfigError;
 use crate::control::ControlError;
+use crate::files::RootError;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::policy::PolicyError;
@@ -38,6 +40,17 @@ pub enum CommandError {
     /// The configuration cannot work.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// The configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No command is called so that reads the configuration.
+    #[error("the configuration has no table {name}; there are: {known}")]
+    UnknownTable {
+        /// The name.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
     /// Privileges cannot be given up.
     #[error(transparent)]
     Privilege(#[from] PrivilegeError),
@@ -82,6 +95,21 @@ pub enum CommandError {
         /// Those that exist.
         known: String,
     },
+    /// What to copy makes no sense.
+    #[error(transparent)]
+    Operand(#[from] OperandError),
+    /// A copy failed.
+    #[error(transparent)]
+    Cp(#[from] CpError),
+    /// A directory cannot be offered.
+    #[error("--files {0}")]
+    Files(#[from] RootError),
+    /// The doctor found problems.
+    #[error("{0} of the checks found something that does not work")]
+    Unwell(usize),
+    /// A process did not reload.
+    #[error(transparent)]
+    Reload(#[from] ReloadError),
     /// Several processes could be meant.
     #[error("{} processes run here; name one with --socket: {}", .0.len(), .0.join(", "))]
     Ambiguous(Vec<String>),
@@ -125,10 +153,14 @@ impl CommandError {
             Self::Privilege(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Privilege(_) => EXIT_USAGE,
             Self::Capture(error) if error.is_privilege() => EXIT_PRIVILEGE,
+            Self::Reload(ReloadError::Signal { .. }) => EXIT_PRIVILEGE,
             Self::Coupling(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Bind(error) if bind_kind(error) == Some(io::ErrorKind::PermissionDenied) => {
                 EXIT_PRIVILEGE
             }
+            Self::Operand(_) | Self::Files(_) => EXIT_USAGE,
+            Self::Cp(CpError::Local { .. } | CpError::Root(_)) => EXIT_USAGE,
+            Self::Config(_) | Self::UnknownTable { .. } => EXIT_USAGE,
             Self::Setup(_)
             | Self::Bind(_)
             | Self::State(_)
@@ -153,6 +185,9 @@ impl CommandError {
             | Self::Bench(_)
             | Self::Status(_)
             | Self::Control(_)
+            | Self::Reload(_)
+            | Self::Unwell(_)
+            | Self::Cp(_)
             | Self::Coupling(_)
             | Self::Capture(_)
             | Self::Run(_)

@@ -60,18 +60,22 @@ impl Outage {
 
 /// Opens a new session whenever one is over; ends when the server wants no more.
 pub(super) async fn keep_session(
-    config: &ClientConfig,
+    config: &watch::Sender<ClientConfig>,
     sessions: &watch::Sender<Option<Session>>,
     outage: &Outage,
     json: bool,
 ) -> CommandError {
+    let mut changes = sessions.subscribe();
     loop {
-        let Some(session) = sessions.borrow().clone() else {
+        let Some(session) = changes.borrow_and_update().clone() else {
             return ConnectError::WrongProof.into();
         };
+        let watched = config.borrow().clone();
         let reason = tokio::select! {
             reason = session.closed() => reason.to_string(),
-            never = watch_paths(&session, config, outage) => match never {},
+            never = watch_paths(&session, &watched, outage) => match never {},
+            // A reload opened another; this one ends with its last stream.
+            _ = changes.changed() => continue,
         };
         tracing::warn!("the session is over: {reason}; a new one is dialled now");
         outage.note(reason.clone(), None);
@@ -139,10 +143,14 @@ async fn watch_paths(
 }
 
 /// Tries until there is a session, or the server says that there will be none.
-async fn reconnect(config: &ClientConfig, outage: &Outage) -> Result<Session, ConnectError> {
+async fn reconnect(
+    config: &watch::Sender<ClientConfig>,
+    outage: &Outage,
+) -> Result<Session, ConnectError> {
     let mut pause = RETRY.0;
     loop {
-        match connect(config.clone()).await {
+        let current = config.borrow().clone();
+        match connect(current).await {
             Ok(session) => return Ok(session),
             Err(
                 error @ (ConnectError::Refused { .. }

@@ -4,15 +4,22 @@
 mod bench;
 mod capture;
 mod cc;
+mod config;
+mod cp;
 mod credential;
 mod dial;
+mod doctor;
 mod error;
 mod event;
 mod explain;
 mod keep;
+mod manual;
 mod observe;
+mod operand;
 mod path;
 mod reach;
+mod reload;
+mod reloading;
 mod run;
 mod serve;
 mod setup;
@@ -22,11 +29,17 @@ mod up;
 
 pub use bench::bench;
 pub use cc::{AlgorithmReport, CC_SCHEMA, CcReport, GroupReport, cc};
+pub use config::{CONFIG_SCHEMA, ConfigReport, config};
+pub use cp::{CP_SCHEMA, CpError, CpEvent, CpLine, cp};
 pub use credential::{CREDENTIAL_SCHEMA, CredentialReport, CredentialSummary, credential};
+pub use doctor::{DOCTOR_SCHEMA, DoctorReport, doctor};
 pub use error::{CommandError, ERROR_SCHEMA, ErrorReport};
 pub use event::{PathSummary, SERVE_SCHEMA, ServeEvent, ServeLine, UP_SCHEMA, UpEvent, UpLine};
 pub use explain::explain;
+pub use manual::{MAN_SCHEMA, ManReport, completions, man};
+pub use operand::OperandError;
 pub use path::{PATH_SCHEMA, PathListReport, PathSummaryReport, path};
+pub use reload::{RELOAD_SCHEMA, ReloadAnswer, ReloadError, reload};
 pub use run::{RunError, run};
 pub use serve::serve;
 pub use setup::SetupError;
@@ -47,6 +60,7 @@ pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
         Command::Serve(args) => &mut args.protocol,
         Command::Up(args) => &mut args.protocol,
         Command::Bench(args) => &mut args.protocol,
+        Command::Cp(args) => &mut args.protocol,
         _ => return Ok(()),
     };
     couple(protocol)?;

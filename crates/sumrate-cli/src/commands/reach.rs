@@ -4,13 +4,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fbdt::{MessageError, MessageOptions, Session, Stream};
+use fbdt::{FileAccess, Health, MessageError, MessageOptions, Session, Stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::bench::{BenchHost, SendingReport};
 use crate::classes::Guess;
 use crate::exit::{Allowance, Allowances, Association, Dialer};
+use crate::files::{FilesHost, Transfers};
 use crate::relay::relay;
 use crate::service::{
     Answer, AssociateRequest, ConnectRequest, EchoRequest, FailureCode, Request, ServiceError,
@@ -42,8 +45,32 @@ pub(super) struct Exit {
     pub(super) associations: Semaphore,
     /// What each credential may use.
     pub(super) allowances: Allowances,
+    /// The directory that clients may copy files from and to.
+    pub(super) files: FilesHost,
     /// How this end sends.
     pub(super) sending: SendingReport,
+    /// Cancelled when the server takes on nothing new.
+    pub(super) stopping: CancellationToken,
+    /// The streams that are being served.
+    pub(super) work: TaskTracker,
+}
+
+impl Exit {
+    /// From now on new streams and sessions are refused.
+    pub(super) fn stop(&self) {
+        self.stopping.cancel();
+        self.work.close();
+    }
+
+    /// Whether nothing new is taken on.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_cancelled()
+    }
+
+    /// Waits until it stops and no stream is being served.
+    pub(super) async fn idle(&self) {
+        self.work.wait().await;
+    }
 }
 
 /// What the streams of one session share.
@@ -55,6 +82,9 @@ struct Share {
     dials: Semaphore,
     /// Bounds its associations.
     associations: Semaphore,
+    /// What it may do with files, and how many copies at a time.
+    file_access: Option<FileAccess>,
+    transfers: Transfers,
 }
 
 /// Serves a session's streams until the session is over.
@@ -74,11 +104,20 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
     };
     let dials = Semaphore::new(SESSION_DIALS_MAX);
     let associations = Semaphore::new(SESSION_ASSOCIATIONS_MAX);
-    let share = Arc::new(Share { exit, bench, allowance, dials, associations });
+    let file_access = session.credential().and_then(|credential| credential.limits.files);
+    let transfers = {
+        let session = session.clone();
+        let is_dead = |path: fbdt::PathInfo| path.health == Health::Dead;
+        Transfers::new(Arc::new(move || session.paths().into_iter().all(is_dead)))
+    };
+    let share =
+        Arc::new(Share { exit, bench, allowance, dials, associations, file_access, transfers });
     let mut streams = JoinSet::new();
     while let Some(stream) = session.accept_stream().await {
         let share = Arc::clone(&share);
+        let under_way = share.exit.work.token();
         streams.spawn(async move {
+            let _under_way = under_way;
             if let Err(error) = serve_stream(stream, &share).await {
                 tracing::debug!(%error, "a stream ended early");
             }
@@ -94,12 +133,20 @@ async fn serve_stream(mut stream: Stream, share: &Share) -> Result<(), ServiceEr
         Ok(Err(error)) => return refuse_malformed(stream, error).await,
         Err(_) => return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
     };
+    if share.exit.is_stopping() {
+        let reason = "the server is stopping".to_owned();
+        return refuse(&mut stream, FailureCode::Busy, reason).await;
+    }
     if let Err(error) = allowance.check_quota() {
         return refuse(&mut stream, FailureCode::NotAllowed, error.to_string()).await;
     }
     match request {
         Request::Connect(request) => connect(stream, share, &request).await,
         Request::Associate(request) => associate(stream, share, &request).await,
+        Request::Files(request) => {
+            let Share { exit, file_access, transfers, .. } = share;
+            exit.files.serve(stream, request, *file_access, allowance, transfers).await
+        }
         _ if allowance.is_limited() => {
             let reason = "measurements are not for a credential with limits".to_owned();
             refuse(&mut stream, FailureCode::NotAllowed, reason).await

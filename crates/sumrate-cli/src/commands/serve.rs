@@ -10,17 +10,23 @@ use std::time::{Duration, Instant};
 use fbdt::{Credential, Listener, ServerConfig, ServerState, Session};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::event::{ServeEvent, session_id};
 use super::observe::{Observers, Snapshot};
 use super::reach::{Exit, serve_session};
+use super::reloading::{Reloaded, Reloads, split};
+use super::up::drain;
 use super::{CommandError, setup};
-use crate::args::ServeArgs;
+use crate::args::{Command, ServeArgs};
 use crate::exit::{Allowances, Dialer, Policy};
-use crate::interrupt::{Interrupt, Interrupts};
+use crate::files::FilesHost;
+use crate::interrupt::{Hangups, Interrupt, Interrupts};
 use crate::output;
 use crate::session::report;
 use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
+use crate::systemd;
 
 /// Most connections that the exit makes at a time.
 const DIALS_MAX: usize = 512;
@@ -33,25 +39,31 @@ const USAGE_INTERVAL: Duration = Duration::from_secs(1);
 
 type Sessions = Arc<Mutex<HashMap<String, Session>>>;
 
+/// Flags whose new values a reload applies.
+const LIVE_FLAGS: [&str; 4] = ["allow", "files", "drain", "config"];
+/// How often a stopping server looks whether everything has arrived.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// Runs until a signal.
 ///
 /// # Errors
 /// [`CommandError`]
 pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
+    let mut hangups = Hangups::new()?;
     let started = Instant::now();
     setup::clear_file("--link-file", args.link_file.as_deref())?;
     let config = configure(&args)?;
     let credential = first_credential(&config.state)?;
-    let exit = Arc::new(exit(&args, &config));
+    let exit = Arc::new(exit(&args, &config)?);
     let status = status_socket(args.status_socket.as_deref())?;
     let observers = Observers::bind(&args.observe)?;
     let mut listener = Listener::bind(config).await?;
     announce(&args, &listener, &credential, status.as_ref(), &observers)?;
-    let sessions = Sessions::default();
+    let (sessions, reloads) = (Sessions::default(), Arc::new(Reloads::default()));
     let snapshot: Snapshot = {
-        let sessions = Arc::clone(&sessions);
-        Arc::new(move || status_report(&sessions, started))
+        let (sessions, reloads) = (Arc::clone(&sessions), Arc::clone(&reloads));
+        Arc::new(move || status_report(&sessions, &reloads, started))
     };
     let answering = async {
         match &status {
@@ -59,17 +71,37 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
             None => std::future::pending().await,
         }
     };
-    let accepting = accept(&mut listener, &sessions, &exit, args.json);
+    let live = Mutex::new(args.clone());
+    let reloading = async {
+        loop {
+            hangups.next().await;
+            reloads.run(async { reload(&live, &exit) }).await;
+        }
+    };
+    let mut running = Box::pin(async {
+        tokio::select! {
+            error = accept(&mut listener, &sessions, &exit, args.json) => Err(error),
+            () = answering => Ok(()),
+            () = reloading => Ok(()),
+            () = observers.run(&snapshot) => Ok(()),
+            () = keep_usage(&exit) => Ok(()),
+            () = finished(&exit, &sessions) => Ok(()),
+        }
+    });
+    systemd::ready();
     let outcome = tokio::select! {
-        error = accepting => Err(error),
-        () = answering => Ok(()),
-        () = observers.run(&snapshot) => Ok(()),
-        () = keep_usage(&exit) => Ok(()),
+        outcome = &mut running => outcome,
         interrupt = interrupts.next() => match interrupt {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
-            Interrupt::Terminated => Ok(()),
+            Interrupt::Terminated => {
+                exit.stop();
+                let limit = live.lock().unwrap_or_else(PoisonError::into_inner).drain;
+                drain(&mut running, limit, &mut interrupts).await;
+                Ok(())
+            }
         },
     };
+    drop(running);
     // Those that were opened a moment ago must be told too.
     while let Ok(Ok(session)) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
         lock(&sessions).insert(session_id(&session), session);
@@ -80,6 +112,31 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
         output::json(&ServeEvent::Stopped.into_line())?;
     }
     outcome
+}
+
+/// Waits until the server stops, every stream is served, and the clients have what it sent them.
+async fn finished(exit: &Exit, sessions: &Sessions) {
+    exit.idle().await;
+    let busy = |session: &Session| !session.stats().streams.is_empty();
+    while lock(sessions).values().any(busy) {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Reads the configuration again and applies what can be applied.
+fn reload(live: &Mutex<ServeArgs>, exit: &Exit) -> Result<Reloaded, String> {
+    let mut args = live.lock().unwrap_or_else(PoisonError::into_inner);
+    let reread = args.source.reread()?;
+    let Command::Serve(wanted) = reread.cli.command else {
+        return Err("the configuration is of another command".to_owned());
+    };
+    let (applied, _) = split(reread.changes, &LIVE_FLAGS);
+    let (_, needs_restart) = split(reread.since_start, &LIVE_FLAGS);
+    exit.files.replace(wanted.files.as_deref()).map_err(|error| error.to_string())?;
+    exit.dialer.policy().replace_rules(wanted.allow.clone());
+    args.source.accept(reread.accepted);
+    args.drain = wanted.drain;
+    Ok(Reloaded { applied, needs_restart })
 }
 
 fn configure(args: &ServeArgs) -> Result<ServerConfig, CommandError> {
@@ -96,16 +153,19 @@ fn configure(args: &ServeArgs) -> Result<ServerConfig, CommandError> {
     Ok(config)
 }
 
-fn exit(args: &ServeArgs, config: &ServerConfig) -> Exit {
+fn exit(args: &ServeArgs, config: &ServerConfig) -> Result<Exit, CommandError> {
     let advertised: Vec<IpAddr> = args.advertise.iter().map(|address| address.ip()).collect();
     let policy = Policy::new(args.allow.clone(), advertised);
-    Exit {
+    Ok(Exit {
         dialer: Dialer::new(policy, config.congestion_control.algorithm()),
         dials: Semaphore::new(DIALS_MAX),
         associations: Semaphore::new(ASSOCIATIONS_MAX),
         allowances: Allowances::new(config.state.clone()),
         sending: setup::sending(&config.congestion_control, &config.proto),
-    }
+        stopping: CancellationToken::new(),
+        work: TaskTracker::new(),
+        files: FilesHost::new(args.files.as_deref())?,
+    })
 }
 
 /// The credential that the printed link carries: the oldest one without limits, else the oldest,
@@ -183,6 +243,10 @@ async fn accept(
             Err(error) => return error.into(),
         };
         while tasks.try_join_next().is_some() {}
+        if exit.is_stopping() {
+            tasks.spawn(async move { session.close(0, "the server stops").await });
+            continue;
+        }
         lock(sessions).insert(session_id(&session), session.clone());
         tasks.spawn(follow(session, Arc::clone(sessions), Arc::clone(exit), json));
     }
@@ -234,7 +298,7 @@ async fn close_all(sessions: &Sessions) {
     closing.join_all().await;
 }
 
-fn status_report(sessions: &Sessions, started: Instant) -> StatusReport {
+fn status_report(sessions: &Sessions, reloads: &Reloads, started: Instant) -> StatusReport {
     StatusReport {
         schema: STATUS_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -243,6 +307,7 @@ fn status_report(sessions: &Sessions, started: Instant) -> StatusReport {
         uptime_s: started.elapsed().as_secs_f64(),
         proxies: ProxyReport::default(),
         outage: None,
+        reload: reloads.report(),
         sessions: lock(sessions).values().map(report).collect(),
     }
 }

@@ -347,6 +347,7 @@ pub(super) fn protocol(args: &ProtocolArgs) -> Result<Config, SetupError> {
             RedundancyArg::Off => Redundancy::Off,
         };
     }
+    config.coupling = args.coupling_mode.map_or(config.coupling, Into::into);
     config.forward.clone_from(&args.forward);
     config.shared_bottleneck = shared_bottleneck(args)?;
     if let Some(linger) = args.linger {
@@ -436,6 +437,7 @@ pub(super) fn sending(cc: &CongestionControl, config: &Config) -> SendingReport 
         scheduler: config.scheduler.name().to_owned(),
         window_mode: config.window_mode.name().to_owned(),
         redundancy: config.redundancy.name().to_owned(),
+        coupling: config.coupling.name().to_owned(),
         window_bytes: match config.window_mode {
             WindowMode::Pipelined => WindowReport { min: config.window.0, max: config.window.1 },
             WindowMode::Thesis => {

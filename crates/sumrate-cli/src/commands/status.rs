@@ -45,7 +45,7 @@ pub(super) async fn socket(named: Option<&Path>) -> Result<PathBuf, CommandError
 }
 
 /// The socket of the only process that answers.
-async fn only_socket() -> Result<PathBuf, CommandError> {
+pub(super) async fn only_socket() -> Result<PathBuf, CommandError> {
     let directory = default_directory();
     let mut answering = Vec::new();
     for socket in find_sockets(&directory) {

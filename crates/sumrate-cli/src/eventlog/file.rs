@@ -148,6 +148,7 @@ mod tests {
             uptime_s: 10.0,
             proxies: ProxyReport::default(),
             outage: None,
+            reload: None,
             sessions: Vec::new(),
         }
     }

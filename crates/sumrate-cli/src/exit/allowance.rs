@@ -69,6 +69,11 @@ impl Allowance {
         })
     }
 
+    /// Nothing is limited but the rate, in bytes per second.
+    pub fn paced(rate: u64) -> Self {
+        Self { pace: Pace::new(rate), ..Self::default() }
+    }
+
     /// Counts bytes that are about to be relayed, after waiting until the rate has room for them.
     ///
     /// # Errors
@@ -203,7 +208,7 @@ mod tests {
     use super::*;
 
     fn limits(rate: Option<u64>, quota: Option<u64>) -> CredentialLimits {
-        CredentialLimits { rate, quota, destinations: None }
+        CredentialLimits { rate, quota, ..CredentialLimits::default() }
     }
 
     #[tokio::test(start_paused = true)]

@@ -87,6 +87,11 @@ impl<R: Resolver> Dialer<R> {
         Self { policy, congestion_control: congestion_control.to_owned(), resolver }
     }
 
+    /// What may be reached.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// Resolves, checks and connects for a client with this allowance.
     pub async fn dial(
         &self,

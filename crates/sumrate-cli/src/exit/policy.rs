@@ -4,6 +4,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use ipnet::IpNet;
 
@@ -109,7 +110,8 @@ pub enum RefusedReason {
 /// What the exit may reach.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
-    allow: Vec<AllowRule>,
+    /// Shared by clones, so that a reload reaches them all.
+    allow: Arc<RwLock<Vec<AllowRule>>>,
     advertised: Vec<IpAddr>,
 }
 
@@ -117,7 +119,12 @@ impl Policy {
     /// A policy with these rules; `advertised` are addresses of this server that its interfaces do
     /// not have (behind NAT).
     pub fn new(allow: Vec<AllowRule>, advertised: Vec<IpAddr>) -> Self {
-        Self { allow, advertised }
+        Self { allow: Arc::new(RwLock::new(allow)), advertised }
+    }
+
+    /// Other rules from now on; connections that are there already stay.
+    pub fn replace_rules(&self, allow: Vec<AllowRule>) {
+        *self.allow.write().unwrap_or_else(PoisonError::into_inner) = allow;
     }
 
     /// Whether the exit may connect to `target`. `own` are the addresses of this machine.
@@ -126,7 +133,8 @@ impl Policy {
             return Err(RefusedReason::PortZero);
         }
         let address = target.ip().to_canonical();
-        if self.allow.iter().any(|rule| rule.opens(address, target.port())) {
+        let allow = self.allow.read().unwrap_or_else(PoisonError::into_inner);
+        if allow.iter().any(|rule| rule.opens(address, target.port())) {
             return Ok(());
         }
         if let Some(reason) = refused_range(address) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::connect::connect_as;
 use super::{associate, http, silent, socks5};
@@ -38,6 +39,7 @@ pub struct Proxy {
     auth: Option<Arc<ProxyAuth>>,
     connections: Arc<Semaphore>,
     rules: Arc<ClassRules>,
+    stop: CancellationToken,
 }
 
 impl Proxy {
@@ -49,13 +51,20 @@ impl Proxy {
         connections: u32,
     ) -> Self {
         let connections = Arc::new(Semaphore::new(connections as usize));
-        Self { kind, listener, auth, connections, rules: Arc::default() }
+        let stop = CancellationToken::new();
+        Self { kind, listener, auth, connections, rules: Arc::default(), stop }
     }
 
     /// The same with rules for the classes of connections.
     #[must_use]
     pub fn with_class_rules(self, rules: ClassRules) -> Self {
         Self { rules: Arc::new(rules), ..self }
+    }
+
+    /// Accepts nobody any more once `stop` is cancelled.
+    #[must_use]
+    pub fn until(self, stop: CancellationToken) -> Self {
+        Self { stop, ..self }
     }
 
     /// The address that clients connect to.
@@ -66,13 +75,22 @@ impl Proxy {
         self.listener.local_addr()
     }
 
-    /// Serves until the future is dropped, which ends the connections too.
+    /// Serves until it is stopped, and then until the last connection has ended. Dropping the future
+    /// ends the connections too.
     pub async fn run<T: Tunnel>(self, tunnel: T) {
         let mut tasks = JoinSet::new();
         loop {
             // A client beyond the limit waits in the kernel's queue, unaccepted.
-            let Ok(permit) = Arc::clone(&self.connections).acquire_owned().await else { return };
-            let client = match self.listener.accept().await {
+            let next = async {
+                let permit = Arc::clone(&self.connections).acquire_owned().await;
+                (permit, self.listener.accept().await)
+            };
+            let (permit, accepted) = tokio::select! {
+                next = next => next,
+                () = self.stop.cancelled() => break,
+            };
+            let Ok(permit) = permit else { break };
+            let client = match accepted {
                 Ok((client, _)) => client,
                 Err(error) => {
                     tracing::warn!(%error, "a proxy client could not be accepted");
@@ -89,6 +107,8 @@ impl Proxy {
             });
             while tasks.try_join_next().is_some() {}
         }
+        drop(self.listener);
+        while tasks.join_next().await.is_some() {}
     }
 }
 
@@ -231,5 +251,33 @@ mod tests {
         client.read_to_string(&mut answered).await.unwrap();
         assert!(answered.starts_with("HTTP/1.1 502 ") && answered.contains("refused it was"));
         task.abort();
+    }
+
+    #[tokio::test]
+    async fn a_stop_refuses_the_next_and_lets_the_others_finish() {
+        let listener = socket::listen("127.0.0.1:0".parse().unwrap(), "cubic").unwrap();
+        let stop = CancellationToken::new();
+        let proxy = Proxy::new(ProxyKind::Http, listener, None, 2).until(stop.clone());
+        let address = proxy.address().unwrap();
+        let (tunnel, mut streams) = pipe_tunnel();
+        let task = tokio::spawn(proxy.run(tunnel));
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"CONNECT a:80 HTTP/1.1\r\n\r\n").await.unwrap();
+        let mut stream = streams.recv().await.unwrap();
+        read_request(&mut stream).await.unwrap();
+        write_answer(&mut stream, &Answer::Ready(String::new())).await.unwrap();
+        stop.cancel();
+        // The listener goes, sooner or later, though a connection is under way.
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        stream.write_all(b"all of it").await.unwrap();
+        stream.shutdown().await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut answered = String::new();
+        client.read_to_string(&mut answered).await.unwrap();
+        assert!(answered.ends_with("\r\n\r\nall of it"), "{answered}");
+        drop(stream);
+        task.await.unwrap();
     }
 }

@@ -15,6 +15,8 @@ pub enum Request {
     Associate(AssociateRequest),
     /// Kind 5: send each message of this stream back.
     Echo(EchoRequest),
+    /// Kind 16: copy files.
+    Files(FilesRequest),
 }
 
 /// Body of kind 1.
@@ -90,6 +92,36 @@ pub struct BenchStreamRequest {
     pub id: u64,
     /// Which of its streams this is, from 0.
     pub index: u16,
+}
+
+/// Version of what follows a request for files.
+pub const FILES_VERSION: u32 = 1;
+
+/// Body of kind 16.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilesRequest {
+    /// Version of the messages that follow, [`FILES_VERSION`].
+    pub version: u32,
+    /// Who sends files.
+    pub direction: FilesDirection,
+    /// Below the server's directory: what is copied, or where it goes (one).
+    pub paths: Vec<String>,
+    /// Whether the destination is a directory, which is made if it is missing.
+    #[serde(default)]
+    pub into: bool,
+    /// Greatest rate of what the server sends, bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
+}
+
+/// Who sends files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FilesDirection {
+    /// The client sends to the server.
+    ToServer,
+    /// The server sends to the client.
+    ToClient,
 }
 
 /// What the server says to a request.

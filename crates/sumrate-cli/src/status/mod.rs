@@ -6,7 +6,8 @@ mod table;
 
 pub use report::{
     ClassReport, DelayReport, MessageReport, OutageReport, PathReport, ProxyReport, QuotaReport,
-    RedundantReport, STATUS_SCHEMA, SessionReport, StatusReport, StreamReport, WindowReport,
+    RedundantReport, ReloadReport, STATUS_SCHEMA, SessionReport, StatusReport, StreamReport,
+    WindowReport,
 };
 pub use socket::{SocketError, StatusSocket, ask, default_directory, find_sockets};
 pub use table::write_table;

@@ -33,6 +33,9 @@ pub struct StatusReport {
     /// For a client: that it does not reach its server, if so.
     #[serde(default)]
     pub outage: Option<OutageReport>,
+    /// What became of the last reload; absent in versions that cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reload: Option<ReloadReport>,
     /// Its sessions: at most one for a client.
     pub sessions: Vec<SessionReport>,
 }
@@ -46,6 +49,19 @@ pub struct OutageReport {
     pub last_error: String,
     /// Seconds until a new session is tried next; absent while one is being tried.
     pub next_attempt_s: Option<f64>,
+}
+
+/// Reloads since the start, and what became of the last one. Flags by their long names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReport {
+    /// How many there were.
+    pub count: u64,
+    /// Flags whose new values count.
+    pub applied: Vec<String>,
+    /// Flags whose new values wait for a restart.
+    pub needs_restart: Vec<String>,
+    /// Why nothing was changed, if so.
+    pub error: Option<String>,
 }
 
 /// Addresses of the proxies of a client.
@@ -64,6 +80,9 @@ pub struct SessionReport {
     pub id: String,
     /// Which bytes this end's paths send next.
     pub scheduler: String,
+    /// What this end's paths take of a bottleneck that they share: `off` or `fair`.
+    #[serde(default)]
+    pub coupling: String,
     /// Stream bytes sent for the first time.
     pub sent_bytes: u64,
     /// Stream bytes sent a second time.
@@ -227,6 +246,9 @@ pub struct PathReport {
     pub commit_bytes: u64,
     /// Most bytes that it may hold.
     pub commit_limit_bytes: u64,
+    /// The paths with which it is thought to share a bottleneck.
+    #[serde(default)]
+    pub shares_with: Vec<String>,
     /// Stream bytes sent for the first time.
     pub sent_bytes: u64,
     /// Stream bytes sent a second time.
@@ -305,9 +327,12 @@ impl SessionReport {
         // In the order in which the user named them, not in which they came up.
         stats.paths.sort_by_key(|path| path.id);
         let order: Vec<PathId> = stats.paths.iter().map(|path| path.id).collect();
+        let names: HashMap<PathId, String> =
+            stats.paths.iter().map(|path| (path.id, path.name.clone())).collect();
         let path = |path: PathStats| {
             let (local, remote) = endpoints.remove(&path.name).unwrap_or_default();
-            PathReport::new(path, local, remote)
+            let shares = path.shares_with.iter().filter_map(|id| names.get(id)).cloned().collect();
+            PathReport::new(path, local, remote, shares)
         };
         let mut paths: Vec<PathReport> = stats.paths.into_iter().map(path).collect();
         // Those that have never been up, behind the others.
@@ -319,6 +344,7 @@ impl SessionReport {
         Self {
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             scheduler: stats.scheduler.to_owned(),
+            coupling: stats.coupling.to_owned(),
             sent_bytes: stats.new_bytes,
             redundant_bytes: stats.redundant_bytes,
             received_bytes: stats.received_bytes,
@@ -391,7 +417,12 @@ impl PathReport {
         self.never = policy.never.iter().map(|class| class.name().to_owned()).collect();
     }
 
-    fn new(stats: PathStats, local: Option<String>, remote: Option<String>) -> Self {
+    fn new(
+        stats: PathStats,
+        local: Option<String>,
+        remote: Option<String>,
+        shares_with: Vec<String>,
+    ) -> Self {
         let policy = stats.policy;
         let mut report = Self {
             redundant_bytes: stats.redundant(),
@@ -418,6 +449,7 @@ impl PathReport {
             min_rtt_ms: milliseconds(stats.min_rtt),
             commit_bytes: stats.commit,
             commit_limit_bytes: stats.commit_limit,
+            shares_with,
             sent_bytes: stats.new_bytes,
             redundant: RedundantReport {
                 lost: stats.resent_lost,

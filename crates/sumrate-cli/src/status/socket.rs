@@ -211,6 +211,7 @@ mod tests {
             uptime_s: 0.5,
             proxies: ProxyReport::default(),
             outage: None,
+            reload: None,
             sessions: Vec::new(),
         }
     }

@@ -73,6 +73,10 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
         if let (Some(local), Some(remote)) = (&path.local, &path.remote) {
             writeln!(out, "  {}: {local} -> {remote}", path.name)?;
         }
+        if !path.shares_with.is_empty() {
+            let others = path.shares_with.join(", ");
+            writeln!(out, "  {}: shares a bottleneck with {others}", path.name)?;
+        }
     }
     if !session.classes.is_empty() {
         let head = ["class", "streams", "sent", "redundant", "of that by choice", "received"];

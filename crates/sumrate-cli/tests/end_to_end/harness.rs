@@ -20,6 +20,7 @@ pub(crate) fn sumrate(runtime: &Path) -> Command {
     command
         .env("XDG_RUNTIME_DIR", runtime)
         .env("XDG_STATE_HOME", runtime.join("state-home"))
+        .env("XDG_CONFIG_HOME", runtime.join("config-home"))
         .env_remove("SUMRATE_LOG")
         .env("COLUMNS", "100");
     command

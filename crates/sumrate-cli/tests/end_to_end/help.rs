@@ -22,6 +22,8 @@ fn help_of_every_command() {
         "credential",
         "credential add",
         "cc",
+        "config",
+        "reload",
     ] {
         let arguments: Vec<&str> = name.split_whitespace().chain(["--help"]).collect();
         let output = run(directory.path(), &arguments);

@@ -3,13 +3,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bench;
+mod config_file;
 mod configuration;
+mod copies;
 mod coupling;
 mod datagrams;
+mod doctor;
+mod graceful;
 mod harness;
 mod help;
 mod hostile;
 mod limits;
+mod manual;
 mod metrics;
 mod paths;
 mod policies;

@@ -244,20 +244,16 @@ fn the_units_start_what_they_name() {
         command.args(exec_start(name, places)).arg("--json").args(more);
         Daemon::start(command)
     };
-    let places = [
-        ("0.0.0.0:7443", "127.0.0.1:0"),
-        ("${STATE_DIRECTORY}", &place),
-        ("${RUNTIME_DIRECTORY}", &place),
-    ];
-    let _server = start("sumrate-serve.service", &places, &[]);
+    let file = directory.path().join("config.toml");
     let link = directory.path().join("link.txt");
+    let text = std::fs::read_to_string(unit("../config.toml")).unwrap();
+    let text = text.replace("0.0.0.0:7443", "127.0.0.1:0").replace("127.0.0.1:1080", "127.0.0.1:0");
+    std::fs::write(&file, text.replace("/etc/sumrate/link", link.to_str().unwrap())).unwrap();
+    let config = ("/etc/sumrate/config.toml", file.to_str().unwrap());
+    let places = [config, ("${STATE_DIRECTORY}", &*place), ("${RUNTIME_DIRECTORY}", &place)];
+    let _server = start("sumrate-serve.service", &places, &[]);
     assert_eq!(link.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let places = [
-        ("/etc/sumrate-link", link.to_str().unwrap()),
-        ("${STATE_DIRECTORY}", &place),
-        ("${RUNTIME_DIRECTORY}", &place),
-    ];
-    let client = start("sumrate-up.service", &places, &["--socks", "127.0.0.1:0"]);
+    let client = start("sumrate-up.service", &places, &[]);
     assert_eq!(client.first["event"], "ready", "{}", client.first);
     assert!(
         directory.path().join("serve.sock").exists() && directory.path().join("up.sock").exists()

@@ -71,7 +71,8 @@ def serve(
             *(*prefix, str(program("sumrate")), "serve", "--listen", f"0.0.0.0:{SERVER_PORT}"),
             *(*advertised, "--state", str(site.folder / "server-state")),
             *("--link-file", str(link_file), "--allow", f"{SERVICE_IP}/32"),
-            *("--status-socket", str(status_socket(site, "serve"))),
+            # What a user's own file says is no part of the experiment.
+            *("--config", "none", "--status-socket", str(status_socket(site, "serve"))),
             *("--cc", site.congestion_control, *options),
         ],
         log=site.folder / "serve.log",
@@ -130,7 +131,7 @@ def up(
             *(*prefix, str(program("sumrate")), "up", f"@{link_file or link_file_of(site)}"),
             *(path_options(site.links) if paths is None else paths),
             *("--socks", f"127.0.0.1:{socks_port}", "--cc", site.congestion_control),
-            *("--status-socket", str(status_socket(site, name))),
+            *("--config", "none", "--status-socket", str(status_socket(site, name))),
             *("--ready-file", str(ready), *options),
         ],
         log=site.folder / f"{name}.log",

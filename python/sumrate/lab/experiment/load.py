@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from sumrate.lab.experiment import metrics, simulated
+from sumrate.lab.experiment import metrics, player, simulated, tiles, video
 from sumrate.lab.experiment.model import EVERY, Change, Check, ConditionSetting, Experiment
 from sumrate.lab.programs import REPOSITORY
 from sumrate.qoe import settings
@@ -68,6 +68,9 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
         yield experiment.name, f"the name `{experiment.name}` is not the file's"
     yield from simulated.problems(experiment)
     yield from _workload_problems(experiment)
+    yield from video.problems(experiment)
+    yield from tiles.problems(experiment)
+    yield from player.problems(experiment)
     yield from _link_problems(experiment)
     yield from _scheme_problems(experiment)
     for condition in experiment.conditions:
@@ -140,6 +143,8 @@ def _scheme_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
 def _change_problems(name: str, change: Change) -> Iterator[tuple[str, str]]:
     if change.mtu is not None and not 576 <= change.mtu <= 65_535:
         yield name, f"the mtu of `{name}` must be 576 to 65535 bytes"
+    if not 0.01 <= change.trace_scale <= 100 or (change.trace_scale != 1 and not change.trace):
+        yield name, f"the trace_scale of `{name}` must be 0.01 to 100, and of a trace"
     delay = change.ack_delay
     if delay is None:
         return

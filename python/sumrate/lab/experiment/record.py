@@ -99,6 +99,9 @@ def add_benchmark(run: Run, details: Mapping[str, Any]) -> None:
     run.add("reassembly_peak_bytes", details.get("receive_buffer_peak_bytes"), "B")
     if details.get("redundant_bytes") is not None and details.get("bytes"):
         run.add("redundant_share", details["redundant_bytes"] / details["bytes"], "ratio")
+    shares = [p["coupled_share"] for p in details.get("paths", ()) if "coupled_share" in p]
+    if shares:
+        run.add("coupled_share", max(shares), "ratio")
     if "intervals" in details:
         run.series = [
             ((i["start_s"] + i["end_s"]) / 2, i["goodput_mbps"]) for i in details["intervals"]

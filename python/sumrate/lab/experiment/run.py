@@ -19,6 +19,7 @@ from sumrate.lab.experiment.ratios import (
     add_sums,
 )
 from sumrate.lab.experiment.record import Run, add_carried, add_samples
+from sumrate.lab.experiment.tiles import add_tile_gains
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
     links_of,
@@ -27,6 +28,7 @@ from sumrate.lab.experiment.topology import (
     seconds_of,
     traced_links,
 )
+from sumrate.lab.experiment.video import add_pause_bounds
 from sumrate.lab.experiment.workloads import WORKLOADS, quiet_settings
 from sumrate.lab.lateness import is_late, worst_lateness_ms
 from sumrate.lab.process import ProcessFailedError
@@ -105,6 +107,7 @@ class Plan:
             change,
             on_wires(self.experiment, point.condition),
             seconds,
+            (point.condition.video_mbps, point.condition.tiles),
             point.congestion_control,
             point.buffers,
             point.repetition,
@@ -196,12 +199,16 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
             add_together(experiment, at_point, links)
         if experiment.method == "stream":
             add_percentiles(at_point, links)
+        if experiment.method == "video":
+            add_pause_bounds(experiment, point.condition, at_point, links)
         runs += at_point
     if experiment.method == "stream":
         add_pooled_percentiles(experiment, runs)
     add_ideals(experiment, runs)
     add_benefits(experiment, runs)
     add_splits(experiment, runs)
+    if experiment.method == "tiles":
+        add_tile_gains(experiment, runs)
     return runs
 
 

@@ -94,13 +94,13 @@ def traced_links(
     folder.mkdir(parents=True, exist_ok=True)
     found = []
     for link in links_of(experiment, condition):
-        kind = condition.links.get(link.name, Change()).trace
-        if kind is None:
+        change = condition.links.get(link.name, Change())
+        if change.trace is None:
             found.append(link)
             continue
         seconds = seconds_of(experiment, condition) + experiment.warmup_s + TRACE_SPARE_S
-        path = folder / f"{link.name}-{kind}-{seed}.trace"
-        _generate(experiment, kind, seed * 64 + link.subnet, seconds, path)
+        path = folder / f"{link.name}-{change.trace}-{change.trace_scale:g}-{seed}.trace"
+        _generate(experiment, change, seed * 64 + link.subnet, seconds, path)
         found.append(link.with_trace(path))
     return tuple(found)
 
@@ -121,19 +121,21 @@ def next_traces(
     folder.mkdir(parents=True, exist_ok=True)
     found = {}
     for link in links_of(experiment, condition):
-        kind = condition.links.get(link.name, Change()).trace
-        if kind is not None:
-            path = folder / f"{link.name}-{kind}-{seed}-{number}.trace"
+        change = condition.links.get(link.name, Change())
+        if change.trace is not None:
+            path = folder / f"{link.name}-{change.trace}-{seed}-{number}.trace"
             if not path.exists():
                 own = (seed * 64 + link.subnet) * 4096 + number
-                _generate(experiment, kind, own, NEXT_TRACE_S, path)
+                _generate(experiment, change, own, NEXT_TRACE_S, path)
             found[link.name] = path
     return found
 
 
-def _generate(experiment: Experiment, kind: str, seed: int, seconds: float, path: Path) -> None:
-    trace = generate(kind, seed=seed, seconds=seconds)
-    write(trace.scaled(experiment.trace_scale), path)
+def _generate(
+    experiment: Experiment, change: Change, seed: int, seconds: float, path: Path
+) -> None:
+    trace = generate(str(change.trace), seed=seed, seconds=seconds)
+    write(trace.scaled(experiment.trace_scale * change.trace_scale), path)
 
 
 def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> Link:
@@ -231,9 +233,10 @@ def _shown_delay(link: Link) -> str:
 
 
 def _shown_trace(experiment: Experiment, condition: ConditionSetting, link: Link) -> str:
-    kind = condition.links.get(link.name, Change()).trace or ""
-    scaled = kind and experiment.trace_scale != 1.0
-    return f"{kind}, rates times {experiment.trace_scale:g}" if scaled else kind
+    change = condition.links.get(link.name, Change())
+    scale = experiment.trace_scale * change.trace_scale
+    kind = change.trace or ""
+    return f"{kind}, rates times {scale:g}" if kind and scale != 1.0 else kind
 
 
 def _shown_beside(count: int) -> str:

@@ -28,6 +28,9 @@ BARS = (
     ("onload_cold_over_best", "onload_warm_over_best"),
     ("git_clone_ms", "packages_ms"),
     ("key_ms", "key_p95_ms"),
+    ("pause_share", "psnr_db"),
+    ("viewport_psnr_db", "viewport_missing_share"),
+    ("play_stalled_share", "play_mbps"),
 )
 """Metrics drawn as bars, two side by side."""
 WORKLOADS = ("files", "pages", "daily")
@@ -144,6 +147,7 @@ def _how(summary: Summary) -> str:
         ("congestion control", _joined(s.congestion_control for s in summary.settings)),
         ("buffers", _joined(s.buffers for s in summary.settings)),
         ("settings", "\n".join(_settings(run))),
+        ("encodes", "\n".join(_encodes(run))),
         ("schemes", "; ".join(scheme.title for scheme in summary.schemes)),
         ("repetitions", f"{len(repetitions)} of each, {len(run.ran)} runs in all"),
         ("seeds", plain(manifest.get("seeds", manifest.get("seed")))),
@@ -165,6 +169,18 @@ def _settings(run: Run) -> Iterator[str]:
         if isinstance(settings, Mapping):
             words = ", ".join(f"{name} = {value}" for name, value in settings.items())
             found.setdefault(words, f"{key.setting.buffers} buffers: {words}")
+    yield from found.values()
+
+
+def _encodes(run: Run) -> Iterator[str]:
+    """What was encoded for each condition, of its first run, and how sizes were scaled."""
+    found: dict[str, str] = {}
+    for key, entry in run.ran.items():
+        for name in ("video", "tiles", "player"):
+            said = entry.get(name)
+            if isinstance(said, Mapping):
+                condition = key.setting.condition
+                found.setdefault(condition, f"{condition}: {quantities(said)}")
     yield from found.values()
 
 

@@ -1,0 +1,23 @@
+//! Flags of `sumrate doctor`.
+
+use clap::Args;
+
+const EXAMPLE: &str = "\
+Examples:
+  sumrate doctor                 interfaces, routes, kernel and clock of this machine
+  sumrate doctor @link.txt       routes to that link's servers
+  sumrate doctor --json
+
+Nothing is sent and nothing changed. Exit code 1: something does not work.";
+
+/// Arguments of `sumrate doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub struct DoctorArgs {
+    /// A join link, or @FILE that holds it (@- is stdin): ask for routes to its servers
+    #[arg(value_name = "LINK|@FILE")]
+    pub link: Option<String>,
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,359 @@
+//! `sumrate cp`.
+
+use std::ffi::OsStr;
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fbdt::{ClientConfig, ConnectError, Session};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
+
+use super::operand::{Copy, link_of};
+use super::{CommandError, dial};
+use crate::args::CpArgs;
+use crate::config::default_path;
+use crate::exit::Allowance;
+use crate::files::{
+    Destination, EntryPath, Failure, Limits, Progress, Root, RootError, Source, Tally,
+    TransferError, receive_over, send_over,
+};
+use crate::interrupt::Interrupts;
+use crate::output;
+use crate::service::{
+    Answer, FILES_VERSION, FailureCode, FilesDirection, FilesRequest, Request, ServiceError,
+    read_answer, write_request,
+};
+use crate::session::SessionTunnel;
+use crate::tunnel::{Tunnel, TunnelError, Use};
+
+/// Name and version of the JSON form.
+pub const CP_SCHEMA: &str = "sumrate.cp.v1";
+/// Time between two lines of progress.
+const LINE: Duration = Duration::from_secs(1);
+/// Time between two looks at the progress for the bar.
+const LOOK: Duration = Duration::from_millis(100);
+/// Pause between two attempts to go on.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Failures that are printed; `--json` has up to a thousand.
+const FAILURES_SHOWN: usize = 20;
+
+/// Why a copy failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CpError {
+    /// The server did not take the request.
+    #[error("the server refuses: {message}")]
+    Refused {
+        /// Why, for programs.
+        code: FailureCode,
+        /// Why, for people.
+        message: String,
+    },
+    /// A local path cannot be used.
+    #[error("{path}: {reason}")]
+    Local {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The local directory cannot be used.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// No stream.
+    #[error(transparent)]
+    Tunnel(#[from] TunnelError),
+    /// The request could not be made.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    /// The copy ended early.
+    #[error("{0}; give the same command again to go on")]
+    Transfer(#[from] TransferError),
+    /// Some entries were not copied.
+    #[error("{0} of the entries were not copied")]
+    Incomplete(u64),
+}
+
+impl CpError {
+    /// Whether another connection may do better.
+    fn is_lost(&self) -> bool {
+        match self {
+            Self::Tunnel(_) | Self::Service(ServiceError::Io(_)) => true,
+            Self::Transfer(error) => error.is_lost(),
+            _ => false,
+        }
+    }
+}
+
+/// A line of `cp --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CpLine {
+    /// [`CP_SCHEMA`].
+    pub schema: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: CpEvent,
+}
+
+/// How far a copy is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum CpEvent {
+    /// About once a second.
+    Progress {
+        /// Files that are settled.
+        files: u64,
+        /// All files.
+        total_files: u64,
+        /// Bytes of them that are settled.
+        bytes: u64,
+        /// All bytes.
+        total_bytes: u64,
+        /// The file that moves now.
+        current: String,
+    },
+    /// The connection was lost; what is there is gone on from.
+    Lost {
+        /// Why.
+        reason: String,
+    },
+    /// The end.
+    Done {
+        /// What became of everything.
+        #[serde(flatten)]
+        tally: Tally,
+        /// Seconds that it took.
+        duration_s: f64,
+    },
+}
+
+impl CpEvent {
+    fn into_line(self) -> CpLine {
+        CpLine { schema: CP_SCHEMA.to_owned(), event: self }
+    }
+}
+
+/// What is copied, looked up at this end.
+enum Plan {
+    Send { sources: Vec<Source>, path: String, into: bool },
+    Receive { paths: Vec<String>, root: Arc<Root>, name: Option<EntryPath>, into: bool },
+}
+
+/// Copies, and goes on after lost connections.
+///
+/// # Errors
+/// [`CommandError`]
+pub async fn cp(args: CpArgs) -> Result<(), CommandError> {
+    let mut interrupts = Interrupts::new()?;
+    let copy = Copy::of(&args.operands)?;
+    let config_file = match &args.config {
+        Some(none) if none.as_os_str() == "none" => None,
+        named => named.clone().or_else(default_path),
+    };
+    let link = link_of(copy.host(), config_file.as_deref())?;
+    let config = dial::configure(&link, (&args.path, &args.backup), &args.protocol)?;
+    let plan = plan(&copy)?;
+    let progress = Arc::new(Progress::default());
+    let begun = Instant::now();
+    let work = async {
+        tokio::select! {
+            tally = copied(&args, &config, &plan, &progress) => tally,
+            never = show(&args, &progress) => match never {},
+        }
+    };
+    let tally = tokio::select! {
+        tally = work => tally?,
+        interrupt = interrupts.next() => return Err(CommandError::Interrupted(interrupt)),
+    };
+    finish(&args, tally, begun.elapsed())
+}
+
+/// Tries until it is done, it fails for good, or nothing has moved for the time of `--retry`.
+async fn copied(
+    args: &CpArgs,
+    config: &ClientConfig,
+    plan: &Plan,
+    progress: &Arc<Progress>,
+) -> Result<Tally, CommandError> {
+    let (mut moved_at, mut moved) = (Instant::now(), 0);
+    let mut first = true;
+    loop {
+        let failure = match fbdt::connect(config.clone()).await {
+            Ok(session) => {
+                let outcome = attempt(&session, args, plan, Arc::clone(progress)).await;
+                session.close(0, "the copy is over").await;
+                match outcome {
+                    Ok(tally) => return Ok(Tally { sent_bytes: progress.moved(), ..tally }),
+                    Err(error) if error.is_lost() => CommandError::from(error),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            // Who cannot be reached at all is not waited for.
+            Err(error) if first => return Err(error.into()),
+            Err(error) => CommandError::from(error),
+        };
+        first = false;
+        if progress.moved() > moved {
+            (moved_at, moved) = (Instant::now(), progress.moved());
+        }
+        let is_final = matches!(
+            &failure,
+            CommandError::Connect(ConnectError::Refused { .. } | ConnectError::WrongKey)
+        ) || failure.exit_code() == 2;
+        if is_final || moved_at.elapsed() >= args.retry {
+            return Err(failure);
+        }
+        let reason = output::without_secrets(&failure.to_string());
+        tracing::warn!("the copy is interrupted: {reason}; it goes on as soon as it can");
+        if args.json {
+            output::json(&CpEvent::Lost { reason }.into_line())?;
+        }
+        tokio::time::sleep(PAUSE.min(args.retry)).await;
+    }
+}
+
+async fn attempt(
+    session: &Session,
+    args: &CpArgs,
+    plan: &Plan,
+    progress: Arc<Progress>,
+) -> Result<Tally, CpError> {
+    let mut stream = SessionTunnel::fixed(session.clone()).open(Use::Bulk).await?;
+    let request = match plan {
+        Plan::Send { path, into, .. } => FilesRequest {
+            version: FILES_VERSION,
+            direction: FilesDirection::ToServer,
+            paths: vec![path.clone()],
+            into: *into,
+            rate: None,
+        },
+        Plan::Receive { paths, .. } => FilesRequest {
+            version: FILES_VERSION,
+            direction: FilesDirection::ToClient,
+            paths: paths.clone(),
+            into: false,
+            rate: args.limit,
+        },
+    };
+    write_request(&mut stream, &Request::Files(request)).await?;
+    if let Answer::Refused { code, message } = read_answer(&mut stream).await? {
+        return Err(CpError::Refused { code, message });
+    }
+    let tally = match plan {
+        Plan::Send { sources, .. } => {
+            let limits =
+                Limits(args.limit.map(Allowance::paced).map(Arc::new).into_iter().collect());
+            send_over(stream, sources.clone(), &limits, progress).await
+        }
+        Plan::Receive { root, name, into, .. } => {
+            let destination = Destination::new(root, name.as_ref(), *into)?;
+            receive_over(stream, destination, &Limits::default(), progress).await
+        }
+    };
+    Ok(tally?)
+}
+
+fn plan(copy: &Copy) -> Result<Plan, CpError> {
+    match copy {
+        Copy::ToServer { sources, path, .. } => {
+            let into = sources.len() > 1 || path.ends_with('/');
+            let sources = sources.iter().map(|path| source(path)).collect::<Result<_, _>>()?;
+            Ok(Plan::Send { sources, path: path.clone(), into })
+        }
+        Copy::ToClient { paths, destination, .. } => {
+            let normal = |path: &String| EntryPath::normal(path.as_bytes()).ok().flatten();
+            let whole = paths.iter().any(|path| normal(path).is_none());
+            let shown = destination.as_os_str().as_bytes();
+            let into = whole || paths.len() > 1 || shown.ends_with(b"/");
+            let (root, name) = local_place(destination)?;
+            Ok(Plan::Receive { paths: paths.clone(), root: Arc::new(root), name, into })
+        }
+    }
+}
+
+fn local(path: &Path, reason: impl ToString) -> CpError {
+    CpError::Local { path: path.to_owned(), reason: reason.to_string() }
+}
+
+/// A local source: its directory, its name there, and what it is called at the server.
+fn source(path: &Path) -> Result<Source, CpError> {
+    let real = path.canonicalize().map_err(|error| local(path, error))?;
+    let found = real.metadata().map_err(|error| local(path, error))?;
+    if !found.is_file() && !found.is_dir() {
+        return Err(local(path, "it is neither a file nor a directory, which is not copied"));
+    }
+    let (root, inner) = local_place(&real)?;
+    // `.` and `dir/..` have no name of their own.
+    let called = path.file_name().or(real.file_name()).map(OsStr::as_bytes);
+    let name = called.and_then(|name| EntryPath::new(name).ok());
+    Ok(Source { root: Arc::new(root), path: inner, name })
+}
+
+/// The parent of a path, opened, and the name below it; none for `/`.
+fn local_place(path: &Path) -> Result<(Root, Option<EntryPath>), CpError> {
+    let name = match path.file_name() {
+        Some(name) => EntryPath::new(name.as_bytes()).map_err(|error| local(path, error))?,
+        None => return Ok((Root::open(path)?, None)),
+    };
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    // A link in the place of a directory is the user's own, and followed.
+    if path.is_dir() {
+        return match path.is_symlink() || path.as_os_str().as_bytes().ends_with(b"/.") {
+            true => Ok((Root::open(path)?, None)),
+            false => Ok((Root::open(parent)?, Some(name))),
+        };
+    }
+    Ok((Root::open(parent)?, Some(name)))
+}
+
+/// Shows progress until the copy is over.
+async fn show(args: &CpArgs, progress: &Progress) -> std::convert::Infallible {
+    let bar = bar(args);
+    let mut last = Instant::now();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let ((files, total_files), (bytes, total_bytes)) = (progress.files(), progress.bytes());
+        bar.set_length(total_bytes);
+        bar.set_position(bytes);
+        bar.set_message(format!("{files} of {total_files} files  {}", progress.current()));
+        if args.json && last.elapsed() >= LINE {
+            last = Instant::now();
+            let current = progress.current();
+            let event = CpEvent::Progress { files, total_files, bytes, total_bytes, current };
+            let _ = output::json(&event.into_line());
+        }
+    }
+}
+
+fn bar(args: &CpArgs) -> ProgressBar {
+    if args.json || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let template = "{bar:30} {percent}% {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}  {wide_msg}";
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(0).with_style(style)
+}
+
+fn finish(args: &CpArgs, tally: Tally, took: Duration) -> Result<(), CommandError> {
+    let failed = tally.failed;
+    if args.json {
+        output::json(&CpEvent::Done { tally, duration_s: took.as_secs_f64() }.into_line())?;
+    } else {
+        for Failure { path, reason } in tally.failures.iter().take(FAILURES_SHOWN) {
+            output::line(&format!("not copied: {path}: {reason}"))?;
+        }
+        let Tally { files, unchanged_files, directories, bytes, sent_bytes, .. } = tally;
+        output::line(&format!(
+            "{files} files ({unchanged_files} unchanged), {directories} directories: {bytes} bytes, \
+             {sent_bytes} of them sent, in {:.1} s",
+            took.as_secs_f64()
+        ))?;
+    }
+    if failed > 0 { Err(CpError::Incomplete(failed).into()) } else { Ok(()) }
+}

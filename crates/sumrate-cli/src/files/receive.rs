@@ -1,0 +1,398 @@
+//! The receiver: says what it has, writes the rest beside its place, and renames what is right.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::link::{Link, TransferError};
+use super::message::{CHUNK, ChunkHash, EntryKind, HASHES_MAX, Message, Offer, WINDOW};
+use super::path::EntryPath;
+use super::root::{Links, Root, Writer, modified, set_attributes};
+use super::send::HAVE_MAX;
+use super::tally::{Progress, Tally};
+
+/// End of the name of a file that is not complete.
+const PARTIAL: &[u8] = b".sumrate-part";
+/// Most directories whose attributes are set at the end.
+const DIRECTORIES_MAX: usize = 1 << 20;
+
+/// Whether a name is that of a file that is not complete.
+pub(super) fn is_partial(name: &EntryPath) -> bool {
+    name.as_bytes().starts_with(b".") && name.as_bytes().ends_with(PARTIAL)
+}
+
+/// What a file is called until it is complete: the same at the next attempt.
+fn partial(path: &EntryPath) -> EntryPath {
+    let (parent, name) = path.split_last();
+    let long = [b".", name.as_bytes(), PARTIAL].concat();
+    let hashed = || {
+        let hash = blake3::hash(name.as_bytes()).to_hex();
+        EntryPath::new(format!(".{hash}.sumrate-part").as_bytes())
+    };
+    let beside = EntryPath::new(&long).or_else(|_| hashed());
+    // A path whose parent is nearly as long as paths may be is refused when it is opened.
+    beside.and_then(|name| name.below(parent.as_ref())).unwrap_or_else(|_| path.clone())
+}
+
+/// Where entries go.
+#[derive(Debug, Clone)]
+pub struct Destination {
+    /// The directory that they go below.
+    root: Arc<Root>,
+    /// Instead of the first name of every path, if one thing is copied to a name of its own.
+    name: Option<EntryPath>,
+    /// The copy, as others see it.
+    pub(super) writer: Writer,
+}
+
+impl Destination {
+    /// Below `root`: into the directory `path` if it is one, else as `path`, whose parent must be
+    /// there. With `into` it has to be a directory, and is made if its parent is there.
+    ///
+    /// # Errors
+    /// [`TransferError::Destination`]
+    pub fn new(root: &Root, path: Option<&EntryPath>, into: bool) -> Result<Self, TransferError> {
+        let failed = |error: io::Error| {
+            let place = path.map_or_else(|| ".".to_owned(), ToString::to_string);
+            TransferError::Destination(format!("{place}: {error}"))
+        };
+        let below = |path: Option<&EntryPath>| root.directory(path, Links::Beneath);
+        let (Some(path), Err(error)) = (path, below(path)) else {
+            let root = Arc::new(below(path).map_err(failed)?);
+            return Ok(Self { root, name: None, writer: Writer::default() });
+        };
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        if !is_missing && (into || error.kind() != io::ErrorKind::NotADirectory) {
+            return Err(failed(error));
+        }
+        let (parent, name) = path.split_last();
+        let parent = below(parent.as_ref()).map_err(failed)?;
+        if into {
+            parent.make_directory(&name).map_err(failed)?;
+            let made = parent.directory(Some(&name), Links::Refuse).map_err(failed)?;
+            let writer = Writer::default();
+            return Ok(Self { root: Arc::new(made), name: None, writer });
+        }
+        Ok(Self { root: Arc::new(parent), name: Some(name), writer: Writer::default() })
+    }
+
+    /// The same for a copy that gives way to others once its other end `has_gone`.
+    #[must_use]
+    pub fn giving_way(mut self, has_gone: Arc<dyn Fn() -> bool + Send + Sync>) -> Self {
+        self.writer.has_gone = has_gone;
+        self
+    }
+
+    fn place(&self, path: &EntryPath) -> Result<EntryPath, super::path::PathError> {
+        let Some(name) = &self.name else { return Ok(path.clone()) };
+        match path.split_first().1 {
+            Some(rest) => rest.below(Some(name)),
+            None => Ok(name.clone()),
+        }
+    }
+}
+
+/// A file that is being received.
+struct Incoming {
+    offer: Offer,
+    place: EntryPath,
+    /// The partial file; `None` once it failed: what still comes of it is not wanted.
+    file: Option<File>,
+    have: Vec<ChunkHash>,
+    /// Chunks that are known to be right, and the hash over their hashes.
+    done: u64,
+    root: blake3::Hasher,
+    sent: u64,
+}
+
+impl Incoming {
+    fn chunks(&self) -> u64 {
+        self.offer.size.div_ceil(CHUNK)
+    }
+
+    /// Counts the chunks before `index` as right, which the sender left out because they are here.
+    fn skip_to(&mut self, index: u64) -> Result<(), TransferError> {
+        while self.done < index {
+            let known = usize::try_from(self.done).ok().and_then(|done| self.have.get(done));
+            let hash = known.ok_or(TransferError::Protocol("a chunk is missing"))?;
+            self.root.update(hash);
+            self.done += 1;
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, index: u64, hash: &ChunkHash, bytes: &[u8]) -> Result<(), TransferError> {
+        if index < self.done || index >= self.chunks() {
+            return Err(TransferError::Protocol("a chunk that the file does not have, or twice"));
+        }
+        let length = CHUNK.min(self.offer.size - index * CHUNK);
+        if bytes.len() as u64 != length || blake3::hash(bytes).as_bytes() != hash {
+            return Err(TransferError::Protocol("a chunk is not what its length and hash say"));
+        }
+        self.skip_to(index)?;
+        self.root.update(hash);
+        self.done += 1;
+        self.sent += length;
+        Ok(())
+    }
+}
+
+struct Receiver<'a> {
+    link: &'a mut Link,
+    destination: &'a Destination,
+    progress: &'a Progress,
+    tally: Tally,
+    next_id: u32,
+    incoming: BTreeMap<u32, Incoming>,
+    /// Directories, whose attributes are set when nothing more is put into them.
+    directories: Vec<Offer>,
+}
+
+/// Receives until the sender has nothing more.
+pub(super) fn receive(
+    link: &mut Link,
+    destination: &Destination,
+    progress: &Progress,
+) -> Result<Tally, TransferError> {
+    let mut receiver = Receiver {
+        link,
+        destination,
+        progress,
+        tally: Tally::default(),
+        next_id: 0,
+        incoming: BTreeMap::new(),
+        directories: Vec::new(),
+    };
+    loop {
+        match receiver.link.hear()? {
+            Message::Total { files, bytes } => progress.set_total(files, bytes),
+            Message::Offer(offer) => receiver.offer(offer)?,
+            Message::Data { id, index, hash, bytes } => receiver.data(id, index, &hash, &bytes)?,
+            Message::Finish { id, root } => receiver.finish(id, &root)?,
+            Message::GaveUp { id, reason } => {
+                let entry = receiver.known(id)?;
+                receiver.settle(entry, Err(reason))?;
+            }
+            Message::Skipped { path, reason } => receiver.tally.fail(&path, reason),
+            Message::End => return receiver.end(),
+            _ => return Err(TransferError::Protocol("it is the other side's to say")),
+        }
+    }
+}
+
+impl Receiver<'_> {
+    fn known(&mut self, id: u32) -> Result<Incoming, TransferError> {
+        self.incoming.remove(&id).ok_or(TransferError::Protocol("data of what was not offered"))
+    }
+
+    fn offer(&mut self, offer: Offer) -> Result<(), TransferError> {
+        if offer.id != self.next_id || self.incoming.len() >= WINDOW {
+            return Err(TransferError::Protocol("offers out of turn, or too many at a time"));
+        }
+        self.next_id += 1;
+        let id = offer.id;
+        let place = match self.destination.place(&offer.path) {
+            Ok(place) => place,
+            Err(error) => return self.refuse(&offer, error.to_string()),
+        };
+        if offer.kind == EntryKind::Directory {
+            return self.directory(offer, &place);
+        }
+        if self.is_there(&offer, &place) {
+            self.stored(&offer, None);
+            return self.link.say(Message::Same { id });
+        }
+        match self.begin(offer.clone(), place) {
+            Ok(entry) => {
+                self.say_have(&entry)?;
+                self.incoming.insert(id, entry);
+                self.link.say(Message::Want { id })
+            }
+            Err(error) => self.refuse(&offer, explain(&error)),
+        }
+    }
+
+    fn refuse(&mut self, offer: &Offer, reason: String) -> Result<(), TransferError> {
+        self.tally.fail(&offer.path, reason.as_str());
+        if offer.kind == EntryKind::File {
+            self.progress.add_bytes(offer.size);
+            self.progress.add_file();
+        }
+        self.link.say(Message::Failed { id: offer.id, reason })
+    }
+
+    fn directory(&mut self, offer: Offer, place: &EntryPath) -> Result<(), TransferError> {
+        if self.directories.len() >= DIRECTORIES_MAX {
+            return self.refuse(&offer, "more than a million directories at once".to_owned());
+        }
+        match self.destination.root.make_directory(place) {
+            Ok(_) => {
+                self.tally.directories += 1;
+                let id = offer.id;
+                self.directories.push(Offer { path: place.clone(), ..offer });
+                self.link.say(Message::Stored { id })
+            }
+            Err(error) => self.refuse(&offer, explain(&error)),
+        }
+    }
+
+    /// Whether a file of this size and time of change is in the place.
+    fn is_there(&self, offer: &Offer, place: &EntryPath) -> bool {
+        self.destination.root.stat(place, Links::Refuse).is_ok_and(|found| {
+            FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+                && u64::try_from(found.st_size).is_ok_and(|size| size == offer.size)
+                && modified(&found) == offer.modified
+        })
+    }
+
+    /// Opens the partial file and hashes what an earlier attempt left in it.
+    fn begin(&self, offer: Offer, place: EntryPath) -> io::Result<Incoming> {
+        let root = &self.destination.root;
+        if let Ok(found) = root.stat(&place, Links::Refuse)
+            && FileType::from_raw_mode(found.st_mode) == FileType::Directory
+        {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let file = root.open_partial(&partial(&place), &self.destination.writer)?;
+        let there = file.metadata()?.len().min(offer.size);
+        let mut have = Vec::new();
+        let mut chunk = Vec::new();
+        for index in 0..there.div_ceil(CHUNK).min(HAVE_MAX as u64) {
+            let length = CHUNK.min(offer.size - index * CHUNK);
+            if index * CHUNK + length > there || self.link.check().is_err() {
+                break; // half a chunk is sent again
+            }
+            chunk.resize(usize::try_from(length).unwrap_or(0), 0);
+            file.read_exact_at(&mut chunk, index * CHUNK)?;
+            have.push(blake3::hash(&chunk).into());
+        }
+        let (file, root) = (Some(file), blake3::Hasher::new());
+        Ok(Incoming { offer, place, file, have, done: 0, root, sent: 0 })
+    }
+
+    fn say_have(&self, entry: &Incoming) -> Result<(), TransferError> {
+        let id = entry.offer.id;
+        for (block, hashes) in entry.have.chunks(HASHES_MAX).enumerate() {
+            let (first, hashes) = ((block * HASHES_MAX) as u64, hashes.to_vec());
+            self.link.say(Message::Have { id, first, hashes })?;
+        }
+        Ok(())
+    }
+
+    fn data(
+        &mut self,
+        id: u32,
+        index: u64,
+        hash: &ChunkHash,
+        bytes: &[u8],
+    ) -> Result<(), TransferError> {
+        let entry = self.incoming.get_mut(&id);
+        let entry = entry.ok_or(TransferError::Protocol("data of what was not offered"))?;
+        self.progress.set_current(&entry.offer.path);
+        let before = entry.done;
+        entry.chunk(index, hash, bytes)?;
+        self.progress.add_moved(bytes.len() as u64);
+        let left_out = (index - before) * CHUNK;
+        self.progress.add_bytes(left_out + bytes.len() as u64);
+        let Some(file) = &entry.file else { return Ok(()) };
+        if let Err(error) = file.write_all_at(bytes, index * CHUNK) {
+            // The sender learns it now and stops; what is under way is let pass.
+            let reason = explain(&error);
+            entry.file = None;
+            self.tally.fail(&entry.offer.path, reason.as_str());
+            self.link.say(Message::Failed { id, reason })?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, id: u32, root: &ChunkHash) -> Result<(), TransferError> {
+        let mut entry = self.known(id)?;
+        let before = entry.done;
+        entry.skip_to(entry.chunks())?;
+        let all = entry.offer.size;
+        self.progress.add_bytes(all.saturating_sub((before * CHUNK).min(all)));
+        let is_right = entry.root.finalize() == *root;
+        let placed = match (&entry.file, is_right) {
+            (None, _) => return Ok(()),
+            (Some(file), true) => self.place(&entry, file).map_err(|error| explain(&error)),
+            (Some(_), false) => {
+                let _ = self.destination.root.remove(&partial(&entry.place));
+                Err("the whole is not what its hash says; it is removed".to_owned())
+            }
+        };
+        self.settle(entry, placed)
+    }
+
+    fn place(&self, entry: &Incoming, file: &File) -> io::Result<()> {
+        file.set_len(entry.offer.size)?;
+        set_attributes(file.as_fd(), entry.offer.mode, entry.offer.modified)?;
+        self.destination.root.rename(&partial(&entry.place), &entry.place)
+    }
+
+    fn settle(
+        &mut self,
+        entry: Incoming,
+        outcome: Result<(), String>,
+    ) -> Result<(), TransferError> {
+        let id = entry.offer.id;
+        if entry.file.is_none() {
+            return Ok(()); // the sender knows
+        }
+        match outcome {
+            Ok(()) => {
+                self.stored(&entry.offer, Some(entry.sent));
+                self.link.say(Message::Stored { id })
+            }
+            Err(reason) => {
+                self.tally.fail(&entry.offer.path, reason.as_str());
+                self.progress.add_file();
+                self.link.say(Message::Failed { id, reason })
+            }
+        }
+    }
+
+    fn stored(&mut self, offer: &Offer, sent: Option<u64>) {
+        self.tally.files += 1;
+        self.tally.bytes += offer.size;
+        self.tally.sent_bytes += sent.unwrap_or(0);
+        if sent.is_none() {
+            self.tally.unchanged_files += 1;
+            self.progress.add_bytes(offer.size);
+        }
+        self.progress.add_file();
+    }
+
+    /// Sets the attributes of directories, the innermost first, and says that all is done.
+    fn end(mut self) -> Result<Tally, TransferError> {
+        if !self.incoming.values().all(|entry| entry.file.is_none()) {
+            return Err(TransferError::Protocol("it ended in the middle of a file"));
+        }
+        for offer in std::mem::take(&mut self.directories).iter().rev() {
+            let opened = self.destination.root.directory(Some(&offer.path), Links::Refuse);
+            let set = opened.and_then(|made| made.set_attributes(offer.mode, offer.modified));
+            if let Err(error) = set {
+                self.tally.fail(&offer.path, explain(&error));
+            }
+        }
+        self.link.say(Message::Done)?;
+        Ok(self.tally)
+    }
+}
+
+fn explain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ResourceBusy => "another copy is writing it".to_owned(),
+        io::ErrorKind::IsADirectory => "a directory is in its place".to_owned(),
+        io::ErrorKind::NotADirectory => "something else than a directory is in the way".to_owned(),
+        _ if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            "a symbolic link is in the way".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}

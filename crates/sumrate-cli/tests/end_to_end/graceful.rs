@@ -1,0 +1,203 @@
+//! Stops that let streams finish, and reloads that drop none.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
+
+use nix::sys::signal::Signal;
+
+use crate::config_file::config;
+use crate::harness::{Client, Daemon, PATIENCE, Server, json, run, stderr, sumrate};
+use crate::schemas::conforms;
+
+/// A server that says half, and the rest when it is told to.
+struct Halves {
+    address: SocketAddr,
+    go_on: mpsc::Sender<()>,
+}
+
+const FIRST: &[u8] = b"the first half";
+const SECOND: &[u8] = b" and the second";
+
+impl Halves {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (go_on, wait) = mpsc::channel();
+        std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            connection.write_all(FIRST).unwrap();
+            if wait.recv().is_ok() {
+                let _ = connection.write_all(SECOND);
+            }
+        });
+        Self { address, go_on }
+    }
+
+    /// Connects through a client's HTTP proxy and reads the first half.
+    fn first_half(&self, client: &Client) -> TcpStream {
+        let mut stream = TcpStream::connect(client.http()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "CONNECT {} HTTP/1.1\r\n\r\n", self.address).unwrap();
+        let mut answer = vec![0; b"HTTP/1.1 200 Connection established\r\n\r\n".len()];
+        stream.read_exact(&mut answer[..12]).unwrap();
+        assert_eq!(&answer[9..12], b"200");
+        let mut seen = Vec::new();
+        while !seen.ends_with(FIRST) {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            seen.extend(byte);
+        }
+        stream
+    }
+
+    /// Tells the server to go on, and reads to the end.
+    fn second_half(&self, mut stream: TcpStream) -> std::io::Result<Vec<u8>> {
+        self.go_on.send(()).unwrap();
+        let mut rest = Vec::new();
+        stream.shutdown(std::net::Shutdown::Write)?;
+        stream.read_to_end(&mut rest)?;
+        Ok(rest)
+    }
+}
+
+fn open_server() -> Server {
+    Server::start(&["--allow", "127.0.0.0/8", "--drain", "60"])
+}
+
+/// Waits until nobody listens any more.
+fn wait_for_refusal(address: &str) {
+    let begun = std::time::Instant::now();
+    while TcpStream::connect(address).is_ok() {
+        assert!(begun.elapsed() < PATIENCE, "{address} still accepts");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_stopping_client_lets_streams_finish_and_takes_no_more() {
+    let server = open_server();
+    let mut client = server.client(&["--drain", "60"]);
+    let halves = Halves::start();
+    let stream = halves.first_half(&client);
+    client.daemon.signal(Signal::SIGTERM);
+    wait_for_refusal(&client.socks());
+    assert_eq!(halves.second_half(stream).unwrap(), SECOND);
+    assert_eq!(client.daemon.wait().code(), Some(0));
+    client.daemon.wait_for("stopped");
+}
+
+#[test]
+fn a_stopping_server_lets_streams_finish_and_takes_no_more() {
+    let mut server = open_server();
+    let client = server.client(&[]);
+    let halves = Halves::start();
+    let stream = halves.first_half(&client);
+    server.daemon.signal(Signal::SIGTERM);
+    // New streams are refused, sooner or later.
+    let begun = std::time::Instant::now();
+    loop {
+        assert!(begun.elapsed() < PATIENCE, "new streams are still served");
+        let mut another = TcpStream::connect(client.http()).unwrap();
+        write!(another, "CONNECT {} HTTP/1.1\r\n\r\n", halves.address).unwrap();
+        let mut answer = [0; 12];
+        another.read_exact(&mut answer).unwrap();
+        if &answer[9..] == b"502" || &answer[9..] == b"503" {
+            break;
+        }
+    }
+    assert_eq!(halves.second_half(stream).unwrap(), SECOND);
+    assert_eq!(server.daemon.wait().code(), Some(0));
+    let lost = client.daemon.wait_for("session_lost");
+    assert!(lost["reason"].as_str().unwrap().contains("the server stops"), "{lost}");
+}
+
+#[test]
+fn the_limit_and_a_second_signal_cut_streams_off() {
+    let server = open_server();
+    for (drain, second) in
+        [("0.1", None), ("60", Some(Signal::SIGTERM)), ("60", Some(Signal::SIGINT))]
+    {
+        let mut client = server.client(&["--drain", drain]);
+        let halves = Halves::start();
+        let stream = halves.first_half(&client);
+        client.daemon.signal(Signal::SIGTERM);
+        if let Some(signal) = second {
+            wait_for_refusal(&client.socks());
+            client.daemon.signal(signal);
+        }
+        assert_eq!(client.daemon.wait().code(), Some(0));
+        // The end is no end of data that could be taken for all of it.
+        assert!(halves.second_half(stream).is_err_and(|error| {
+            matches!(
+                error.kind(),
+                std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::NotConnected
+            )
+        }));
+    }
+}
+
+fn reload(server: &Server, daemon: &Daemon) -> std::process::Output {
+    let socket = daemon.first["status_socket"].as_str().unwrap();
+    run(server.runtime(), &["reload", "--json", "--socket", socket])
+}
+
+#[test]
+fn a_reload_of_up_opens_another_session_and_drops_no_stream() {
+    let server = open_server();
+    let link = server.credential(&[]);
+    let text = |path: &str, more: &str| {
+        format!(
+            "[up]\nlink = \"{link}\"\npath = \"{path}\"\nsocks = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\n{more}"
+        )
+    };
+    let file = config(&server, &text("old=127.0.0.1", ""));
+    let mut command = sumrate(server.runtime());
+    command.args(["up", "--json", "--config", file.to_str().unwrap()]);
+    let client = Client { daemon: Daemon::start(command) };
+    let halves = Halves::start();
+    let stream = halves.first_half(&client);
+    config(&server, &text("new=127.0.0.2", "max-connections = 5\n"));
+    let answer = json(&reload(&server, &client.daemon));
+    conforms("reload", &answer);
+    assert_eq!(answer["applied"], serde_json::json!(["path"]));
+    assert_eq!(answer["needs_restart"], serde_json::json!(["max-connections"]));
+    let socket = client.status_socket();
+    let status =
+        json(&run(server.runtime(), &["status", "--json", "--socket", socket.to_str().unwrap()]));
+    conforms("status", &status);
+    assert_eq!(status["sessions"][0]["paths"][0]["name"], "new");
+    assert_eq!(halves.second_half(stream).unwrap(), SECOND);
+    // A wrong file changes nothing.
+    config(&server, &text("new=127.0.0.2", "maxx = 5\n"));
+    let refused = reload(&server, &client.daemon);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains(":6: "), "{}", stderr(&refused));
+    let web = crate::web::start("127.0.0.1");
+    let fetched = client.curl_socks(&[&format!("http://{web}/1000")]);
+    assert_eq!(fetched.stdout, crate::web::body(1000), "{}", stderr(&fetched));
+}
+
+#[test]
+fn a_reload_of_serve_applies_its_rules_and_keeps_sessions() {
+    let server = Server::start(&[]);
+    let file = config(&server, "[serve]\nallow = \"127.0.0.1\"\n");
+    let mut command = sumrate(server.runtime());
+    command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
+    command.arg("--state").arg(server.runtime().join("other"));
+    let daemon = Daemon::start(command);
+    let link = daemon.first["link"].as_str().unwrap().to_owned();
+    let client = server.client_with(&link, &[]);
+    let halves = Halves::start();
+    let stream = halves.first_half(&client);
+    let web = crate::web::start("127.0.0.2");
+    let fetch = || client.curl_socks(&[&format!("http://{web}/10")]);
+    assert!(!fetch().status.success());
+    config(&server, "[serve]\nallow = [\"127.0.0.2\"]\nadvertise = \"192.0.2.1:1\"\n");
+    let answer = json(&reload(&server, &daemon));
+    conforms("reload", &answer);
+    assert_eq!(answer["applied"], serde_json::json!(["allow"]));
+    assert_eq!(answer["needs_restart"], serde_json::json!(["advertise"]));
+    assert!(fetch().status.success());
+    assert_eq!(halves.second_half(stream).unwrap(), SECOND);
+}

@@ -1,0 +1,214 @@
+"""Tiled 360-degree video as an experiment: what came in time, and what the viewport made of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sumrate.lab.endpoints import Scheme, Unavailable
+from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.model import ConditionSetting, Experiment
+from sumrate.lab.experiment.record import Bins, Run, percentile
+from sumrate.lab.experiment.topology import seconds_of
+from sumrate.lab.experiment.video import CACHE
+from sumrate.lab.process import Process
+from sumrate.lab.scene import Scene
+from sumrate.lab.stream.driver import ENVIRONMENT, PATIENCE_S, PROGRAM, cpu_now, run_sink
+
+if TYPE_CHECKING:  # they need the optional extra
+    from sumrate.lab.tiles.task import Task
+    from sumrate.qoe.tiles.ladder import Ladder
+
+SETTLING_GOPS = 3
+"""The first GOPs, which were sent before a rate was known, do not count."""
+PROGRAM_OF_TILES = (*PROGRAM[:-1], "sumrate.lab.tiles")
+
+
+def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """What is wrong with the part of the file that is about tiles."""
+    if (experiment.method == "tiles") != (experiment.tiles is not None):
+        yield "method", "method `tiles` and the table [tiles] go together"
+    if experiment.tiles is None:
+        return
+    if not 1 <= experiment.tiles.best_mbps <= 100_000:
+        yield "best_mbps", "`best_mbps` must be 1 to 100000"
+    if not 0.1 <= experiment.tiles.margin <= 1:
+        yield "margin", "`margin` must be 0.1 to 1"
+    names = {condition.name: condition for condition in experiment.conditions}
+    for condition in experiment.conditions:
+        if not condition.tiles:
+            yield condition.name, f"condition `{condition.name}` needs `tiles`: a policy"
+        if seconds_of(experiment, condition) < SETTLING_GOPS + 2:
+            yield condition.name, f"`{condition.name}` is shorter than {SETTLING_GOPS + 2} s"
+        if condition.tiles_over and condition.tiles_over not in names:
+            yield condition.tiles_over, f"`{condition.tiles_over}` is no condition"
+
+
+def play_tiles(
+    run: Run,
+    scheme: Scheme,
+    built: Scene,
+    experiment: Experiment,
+    condition: ConditionSetting,
+    *,
+    on_first_byte: Callable[[], object],
+) -> None:
+    """Sends the condition's tiles over the scheme and notes what the viewer saw.
+
+    Raises:
+        Unavailable: the encoder or the clip is not installed, or failed.
+
+    """
+    assert experiment.tiles is not None  # noqa: S101 (the method says so)
+    encodes = encodes_of(experiment.tiles.clip)
+    task = _task(experiment, condition, encodes, run.seed)
+    file, output = built.folder / "tiles.npz", built.folder / "tiles.json"
+    task.write(file)
+    with ExitStack() as stack:
+        reach = stack.enter_context(scheme.stream(built))
+        sender = stack.enter_context(_sender(built, reach, file))
+        programs = {**reach.processes, "sender": sender}
+        before = {name: cpu_now(process) for name, process in programs.items()}
+        document, command = run_sink(
+            built,
+            viewer_command(reach, file, output),
+            output,
+            measured_s=task.gops + 1.0,
+            on_first_byte=on_first_byte,
+        )
+        spent = {name: round(cpu_now(p) - before[name], 3) for name, p in programs.items()}
+        for name, (value, unit) in reach.counters().items():
+            run.add(name, value, unit)
+    _note(run, document, encodes)
+    factor = float(task.sizes.sum()) / float(encodes.sizes.sum())
+    run.detail |= {
+        "command": command,
+        "other_commands": [*reach.commands, sender.command_line],
+        "cpu_seconds": {**spent, "viewer": document["cpu_s"]},
+        "tiles": {
+            **encodes.about,
+            "policy": task.policy,
+            "carried_by": "one ordered stream, abandoned when a GOP is due",
+            "scale_of_encoded_sizes": round(factor, 3),
+            "rates_mbps": [
+                round(float(row.sum(axis=1).mean()) / 125e3, 1)
+                for row in task.sizes.transpose(1, 0, 2)
+            ],
+        },
+    }
+
+
+@lru_cache
+def encodes_of(clip: str) -> "Ladder":
+    """The tiles' encodes, made now or before.
+
+    Raises:
+        Unavailable: the encoder or the clip is not installed, or failed.
+
+    """
+    try:
+        from sumrate.qoe.tiles.ladder import ladder  # noqa: PLC0415 (an optional extra)
+        from sumrate.qoe.video.ffmpeg import EncoderError  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise Unavailable(f"{error}: pip install 'sumrate[qoe]'") from error
+    try:
+        return ladder(clip, CACHE)
+    except EncoderError as error:
+        raise Unavailable(str(error)) from error
+
+
+def _task(
+    experiment: Experiment, condition: ConditionSetting, encodes: "Ladder", seed: int
+) -> "Task":
+    """What both ends of a run are given."""
+    import numpy as np  # noqa: PLC0415 (an optional extra)
+
+    from sumrate.lab.tiles.task import Task  # noqa: PLC0415
+
+    assert experiment.tiles is not None  # noqa: S101 (the method says so)
+    return Task(
+        policy=str(condition.tiles),
+        seed=seed,
+        gops=int(seconds_of(experiment, condition)),
+        margin=experiment.tiles.margin,
+        sizes=encodes.scaled(experiment.tiles.best_mbps),
+        errors=np.stack([encodes.tile_errors(gop) for gop in range(encodes.gops)]),
+    )
+
+
+@contextmanager
+def _sender(built: Scene, reach: Reach, file: Path) -> Iterator[Process]:
+    """A sender that accepts connections."""
+    ready = built.folder / "tiles.ready"
+    ready.unlink(missing_ok=True)
+    argv = [
+        *(*PROGRAM_OF_TILES, "sender", "--listen", reach.listen_address),
+        *("--port", str(reach.listen_port), "--cc", built.congestion_control),
+        *("--task", str(file), "--ready", str(ready)),
+    ]
+    if reach.mptcp:
+        argv.append("--mptcp")
+    log = built.folder / "tiles-sender.log"
+    with Process(argv, log=log, host=built.server, env=ENVIRONMENT) as sender:
+        sender.wait_until(ready.exists, "the sender accepts connections", 30.0)
+        yield sender
+
+
+def viewer_command(reach: Reach, file: Path, output: Path) -> list[str]:
+    """The command of the viewer."""
+    argv = [*PROGRAM_OF_TILES, "viewer", "--address", reach.address, "--port", str(reach.port)]
+    argv += ["--task", str(file), "--patience", f"{PATIENCE_S:g}", "--output", str(output)]
+    if reach.socks:
+        argv += ["--socks", f"{reach.socks[0]}:{reach.socks[1]}"]
+    if reach.mptcp:
+        argv.append("--mptcp")
+    return argv
+
+
+def _note(run: Run, document: dict[str, Any], encodes: "Ladder") -> None:
+    """What the viewer saw, as metrics. GOP k is shown from k + 1 seconds on."""
+    from sumrate.qoe.tiles.head import movement  # noqa: PLC0415
+    from sumrate.qoe.tiles.shown import MISSING, mean_level, see  # noqa: PLC0415
+    from sumrate.qoe.tiles.viewport import View  # noqa: PLC0415
+
+    levels = document["levels"]
+    head = movement(run.seed, len(levels) + 2.0)
+    begins = [number + 1.0 for number in range(len(levels))]
+    seen = see(encodes, View(), head, levels, begins)[SETTLING_GOPS:]
+    counted = levels[SETTLING_GOPS:]
+    run.add("viewport_psnr_db", sum(gop.psnr_db for gop in seen) / len(seen), "dB")
+    run.add("viewport_psnr_p5_db", percentile([gop.psnr_db for gop in seen], 0.05), "dB")
+    run.add("viewport_missing_share", sum(g.missing_share for g in seen) / len(seen), "ratio")
+    missing = sum(level == MISSING for row in counted for level in row)
+    run.add("missed_tiles_share", missing / sum(map(len, counted)), "ratio")
+    run.add("mean_level", mean_level(counted), "")
+    run.add("download_mbps", document["goodput_mbps"], "Mbit/s")
+    run.series = Bins.of_totals(document["bins"]["step_s"], document["bins"]["bytes"]).series()
+
+
+def add_tile_gains(experiment: Experiment, runs: Sequence[Run]) -> None:
+    """Differences of viewport PSNR in the same repetition, of runs that are not void.
+
+    `gain_over_SCHEME_db` over another scheme in the same condition; `gain_over_policy_db` over the
+    same scheme in the condition that `tiles_over` names.
+    """
+    over = {c.name: c.tiles_over for c in experiment.conditions}
+    found = {
+        (r.condition, r.scheme, r.congestion_control, r.buffers, r.repetition): value
+        for r in runs
+        if not r.void and (value := r.value("viewport_psnr_db")) is not None
+    }
+    schemes = dict.fromkeys(run.scheme for run in runs)
+    for run in runs:
+        rest = (run.congestion_control, run.buffers, run.repetition)
+        own = found.get((run.condition, run.scheme, *rest))
+        if own is None:
+            continue
+        for scheme in schemes:
+            other = found.get((run.condition, scheme, *rest))
+            if other is not None and scheme != run.scheme:
+                run.add(f"gain_over_{scheme}_db", own - other, "dB")
+        other = found.get((over[run.condition], run.scheme, *rest))
+        if other is not None:
+            run.add("gain_over_policy_db", own - other, "dB")

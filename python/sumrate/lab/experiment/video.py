@@ -1,0 +1,225 @@
+"""Progressive video as an experiment: the download, and what its pauses are compared with."""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.endpoints import Scheme, Unavailable
+from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.model import ConditionSetting, Experiment
+from sumrate.lab.experiment.record import STEP_S, Bins, Run
+from sumrate.lab.experiment.topology import seconds_of
+from sumrate.lab.links import Link
+from sumrate.lab.programs import REPOSITORY
+from sumrate.lab.scene import Scene
+from sumrate.lab.stream.driver import PROGRAM, cpu_now, run_sink, timing
+from sumrate.lab.stream_run import running_source
+from sumrate.lab.video.player import document_of
+from sumrate.qoe.video.clip import Clip
+from sumrate.qoe.video.playback import Video, expected_pause_share, fluid
+
+CACHE = REPOSITORY / "out" / "cache"
+"""Finished encodes, by the hash of what they depend on."""
+SLICES = 10
+"""In how many parts the 100 ms samples of the links alone are added up: a GOP does not end with
+one of them."""
+WATCHED = {
+    "pause_share": "ratio",
+    "failed_share": "ratio",
+    "psnr_db": "dB",
+    "measured_psnr_db": "dB",
+    "startup_s": "s",
+    "longest_pause_s": "s",
+    "pauses": "",
+}
+
+
+def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """What is wrong with the part of the file that is about video."""
+    if (experiment.method == "video") != (experiment.video is not None):
+        yield "method", "method `video` and the table [video] go together"
+    if experiment.video is None:
+        return
+    if not experiment.video.clips:
+        yield "clips", "[video] needs `clips`"
+    if not 0.1 <= experiment.video.gop_s <= 10:
+        yield "gop_s", "`gop_s` must be 0.1 to 10"
+    if not 4 * experiment.video.gop_s <= experiment.video.buffer_s <= 600:
+        yield "buffer_s", "`buffer_s` must hold at least four GOPs, and 600 s at most"
+    if experiment.warmup_s:
+        yield "warmup_s", "a video has no `warmup_s`: starting up counts"
+    for condition in experiment.conditions:
+        if not condition.video_mbps > 0:
+            yield condition.name, f"condition `{condition.name}` needs a video_mbps above 0"
+
+
+@lru_cache
+def clip_of(clips: tuple[str, ...]) -> Clip:
+    """The encode, made now or before.
+
+    Raises:
+        Unavailable: the encoder or a clip is not installed, or failed.
+
+    """
+    try:
+        from sumrate.qoe.video.encode import encoded  # noqa: PLC0415 (an optional extra)
+        from sumrate.qoe.video.ffmpeg import EncoderError  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise Unavailable(f"{error}: pip install 'sumrate[qoe]'") from error
+    try:
+        return encoded(clips, CACHE)
+    except EncoderError as error:
+        raise Unavailable(str(error)) from error
+
+
+def video_of(
+    experiment: Experiment, condition: ConditionSetting, seed: int
+) -> tuple[Clip, Video, int]:
+    """The clip, the video that is played in a condition, and the buffer's bytes.
+
+    It is longer than the run, so that it never ends before; the buffer holds two of the largest
+    GOPs in any case.
+    """
+    setting = experiment.video
+    assert setting is not None  # noqa: S101 (the method says so)
+    clip = clip_of(setting.clips)
+    gops = math.ceil((seconds_of(experiment, condition) + setting.buffer_s) / setting.gop_s) + 2
+    video = clip.video(condition.video_mbps, setting.gop_s, gops, seed)
+    buffer_bytes = max(
+        round(condition.video_mbps * 125e3 * setting.buffer_s), 2 * max(video.gop_bytes)
+    )
+    return clip, video, buffer_bytes
+
+
+def play_video(
+    run: Run,
+    scheme: Scheme,
+    built: Scene,
+    experiment: Experiment,
+    condition: ConditionSetting,
+    *,
+    on_first_byte: Callable[[], object],
+) -> None:
+    """Downloads the condition's video over the scheme and notes what a viewer had."""
+    clip, video, buffer_bytes = video_of(experiment, condition, run.seed)
+    seconds = seconds_of(experiment, condition)
+    described = built.folder / "video.json"
+    described.write_text(json.dumps(document_of(video, buffer_bytes)), encoding="utf-8")
+    output = built.folder / "playback.json"
+    with ExitStack() as stack:
+        reach = stack.enter_context(scheme.stream(built))
+        source = stack.enter_context(running_source(built, reach, None))
+        programs = {**reach.processes, "source": source}
+        before = {name: cpu_now(process) for name, process in programs.items()}
+        document, command = run_sink(
+            built,
+            player_command(reach, seconds, described, output),
+            output,
+            measured_s=seconds,
+            on_first_byte=on_first_byte,
+        )
+        spent = {name: round(cpu_now(p) - before[name], 3) for name, p in programs.items()}
+        for name, (value, unit) in reach.counters().items():
+            run.add(name, value, unit)
+    _note(run, document)
+    run.detail |= {
+        "command": command,
+        "other_commands": [*reach.commands, source.command_line],
+        "cpu_seconds": {**spent, "player": document["cpu_s"]},
+        "video": {
+            "mean_mbps": round(video.mbps, 2),
+            "largest_gop_over_mean": round(
+                max(video.gop_bytes) * 8e-6 / video.gop_s / video.mbps, 3
+            ),
+            "scale_of_encoded_sizes": round(clip.scale(condition.video_mbps, video.gop_s), 3),
+            "clip": clip.sources,
+            "clip_sha256": clip.sha256,
+            "encoder": clip.encoder,
+            "encoder_arguments": " ".join(clip.arguments),
+            "buffer_bytes": buffer_bytes,
+        },
+    }
+
+
+def player_command(reach: Reach, seconds: float, video: Path, output: Path) -> list[str]:
+    """The command of the player."""
+    argv = [*PROGRAM[:-1], "sumrate.lab.video", "--address", reach.address]
+    argv += ["--port", str(reach.port), "--video", str(video), *timing(seconds, 0.0, output)]
+    if reach.socks:
+        argv += ["--socks", f"{reach.socks[0]}:{reach.socks[1]}"]
+    if reach.mptcp:
+        argv.append("--mptcp")
+    return argv
+
+
+def _note(run: Run, document: dict[str, Any]) -> None:
+    """The player's result as metrics."""
+    watched = document["watched"]
+    for name, unit in WATCHED.items():
+        run.add(name, watched[name], unit)
+    run.add("played_share", 1.0 - watched["pause_share"], "ratio")
+    bins = Bins.of_totals(document["bins"]["step_s"], document["bins"]["bytes"])
+    run.add("download_mbps", document["goodput_mbps"], "Mbit/s")
+    run.series = bins.series()
+
+
+def add_pause_bounds(
+    experiment: Experiment, condition: ConditionSetting, runs: Sequence[Run], links: Sequence[Link]
+) -> None:
+    """Sets pauses beside what the sum of the links alone allows, in the same repetition.
+
+    `pause_bound` is max(0, 1 - sum/V). A player that was stopped by a full buffer did not take all
+    that its link carries: then that link alone is as fast as the video, and the bound is 0 as it
+    should be. `ideal_pause_share` is the pause share of the same player fed by the links alone,
+    moment by moment: what varying links cost whoever adds them up.
+    """
+    alone = {run.scheme: run for run in runs}
+    names = [link.name for link in links]
+    if any(name not in alone or alone[name].void for name in names):
+        return
+    rates = [alone[name].value("download_mbps") for name in names]
+    if any(rate is None for rate in rates):
+        return
+    total = sum(rate or 0.0 for rate in rates)
+    bound = expected_pause_share(total, condition.video_mbps)
+    ideal = _ideal(experiment, condition, [alone[name] for name in names])
+    for run in runs:
+        share, psnr = run.value("pause_share"), run.value("psnr_db")
+        if share is None or psnr is None:
+            continue
+        for name, other in alone.items():
+            theirs = None if other.void else other.value("psnr_db")
+            if name != run.scheme and theirs is not None:
+                run.add(f"psnr_over_{name}_db", psnr - theirs, "dB")
+        if run.scheme in names:
+            own = expected_pause_share(run.value("download_mbps") or 0.0, condition.video_mbps)
+            run.add("pause_bound", own, "ratio")
+            run.add("pause_excess", share - own, "ratio")
+            continue
+        run.add("pause_bound", bound, "ratio")
+        run.add("pause_excess", share - bound, "ratio")
+        run.add("ideal_pause_share", ideal, "ratio")
+        if ideal is not None:
+            run.add("pause_over_ideal", share - ideal, "ratio")
+
+
+def _ideal(
+    experiment: Experiment, condition: ConditionSetting, alone: Sequence[Run]
+) -> float | None:
+    """Pause share of a player that gets what the links alone got, added up in time."""
+    if not all(run.series for run in alone):
+        return None
+    _, video, buffer_bytes = video_of(experiment, condition, alone[0].seed)
+    arrivals = [
+        (index * STEP_S + (part + 1) * STEP_S / SLICES, sum(rates) * 125e3 * STEP_S / SLICES)
+        for index, rates in enumerate(
+            zip(*([mbps for _, mbps in run.series] for run in alone), strict=False)
+        )
+        for part in range(SLICES)
+    ]
+    watched = fluid(video, buffer_bytes, arrivals, seconds_of(experiment, condition))
+    return watched.pause_share if watched.watched_s > 0 else None

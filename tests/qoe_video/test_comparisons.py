@@ -1,0 +1,123 @@
+"""What runs of one point or one experiment are compared with."""
+
+from pathlib import Path
+
+import pytest
+
+from sumrate.lab.experiment import video
+from sumrate.lab.experiment.load import ExperimentError, load
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.tiles import add_tile_gains
+from sumrate.lab.experiment.topology import links_of, links_shown, traced_links
+from sumrate.lab.experiment.video import add_pause_bounds
+from sumrate.qoe.video.playback import Video
+from sumrate.traces import read
+
+EXPERIMENT = load("video")
+CONDITION = next(c for c in EXPERIMENT.conditions if c.name == "mobility-1750")
+LINKS = links_of(EXPERIMENT, CONDITION)
+SECONDS = EXPERIMENT.seconds
+
+
+def played(scheme: str, mbps: float, pause: float, *, void: bool = False) -> Run:
+    run = Run(scheme, CONDITION.name, "cubic", "default", 0, 1, void)
+    run.add("download_mbps", mbps, "Mbit/s")
+    run.add("pause_share", pause, "ratio")
+    run.add("psnr_db", 55 - 37.8 * pause, "dB")
+    run.series = [(0.1 * i + 0.05, mbps) for i in range(round(SECONDS * 10))]
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _without_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GOPs of equal size at the condition's rate: no encoder is needed."""
+    made = (None, Video((round(1750e6 / 8),) * 60, 1.0), 2_187_500_000)
+    monkeypatch.setattr(video, "video_of", lambda *_: made)
+
+
+def values(run: Run) -> dict[str, float]:
+    return {metric.name: metric.value for metric in run.metrics}
+
+
+def test_pauses_are_set_beside_the_sum_of_the_links() -> None:
+    runs = [played("wifi", 500, 0.7), played("wigig", 900, 0.49), played("sumrate", 1390, 0.21)]
+    add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
+    found = values(runs[2])
+    assert found["pause_bound"] == pytest.approx(0.2)
+    assert found["pause_excess"] == pytest.approx(0.01)
+    # Fed with 1400 Mbit/s from the first byte on; a run is short, and its first GOP is no pause.
+    assert found["ideal_pause_share"] == pytest.approx(0.2, abs=0.05)
+    assert found["pause_over_ideal"] == pytest.approx(0.21 - found["ideal_pause_share"])
+    assert found["psnr_over_wifi_db"] == pytest.approx(37.8 * 0.49)
+    assert "ideal_pause_share" not in values(runs[0])
+
+
+def test_links_that_carry_the_video_allow_no_pause() -> None:
+    runs = [played("wifi", 600, 0.6), played("wigig", 1300, 0.2), played("sumrate", 1750, 0.02)]
+    add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
+    assert values(runs[2])["pause_bound"] == 0.0
+    assert values(runs[2])["pause_over_ideal"] == pytest.approx(0.02)
+
+
+def test_a_void_link_compares_nothing() -> None:
+    runs = [
+        played("wifi", 600, 0.6, void=True),
+        played("wigig", 1300, 0.2),
+        played("sumrate", 1750, 0.02),
+    ]
+    add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
+    assert "pause_bound" not in values(runs[2])
+
+
+def seen(condition: str, scheme: str, repetition: int, psnr: float, *, void: bool = False) -> Run:
+    run = Run(scheme, condition, "cubic", "default", repetition, 1, void)
+    run.add("viewport_psnr_db", psnr, "dB")
+    return run
+
+
+def test_gains_are_of_the_same_repetition() -> None:
+    runs = [
+        seen("mobility-fix", "mptcp", 0, 30.0), seen("mobility-fix", "sumrate", 0, 31.0),
+        seen("mobility-fix", "mptcp", 1, 20.0), seen("mobility-fix", "sumrate", 1, 22.5),
+        seen("mobility-viewport", "sumrate", 0, 38.0),
+        seen("mobility-viewport", "sumrate", 1, 30.5, void=True),
+    ]  # fmt: skip
+    add_tile_gains(load("tiles"), runs)
+    gains = [run.value("gain_over_mptcp_db") for run in runs if run.scheme == "sumrate"]
+    assert gains == [1.0, 2.5, None, None]
+    assert runs[4].value("gain_over_policy_db") == 7.0
+    assert runs[5].value("gain_over_policy_db") is None
+
+
+def test_a_scaled_trace_has_scaled_rates(tmp_path: Path) -> None:
+    wifi, wigig = traced_links(EXPERIMENT, CONDITION, 1, tmp_path)
+    assert wifi.down.trace is not None
+    assert wigig.down.trace is not None
+    assert 540 < read(wifi.down.trace).mean_rate_mbps < 640
+    shown = [s for s in links_shown(EXPERIMENT) if s["condition"] == CONDITION.name]
+    assert [s["trace"] for s in shown] == ["wifi-los x 1.23", "wigig-mobility x 1.155"]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "old", "new", "said"),
+    [
+        ("video", "video_mbps = 1750.0", "video_mbps = 0.0", "needs a video_mbps"),
+        ("video", "buffer_s = 10.0", "buffer_s = 1.0", "at least four GOPs"),
+        ("video", 'clips = ["bigbuckbunny.mp4", "bikes.mp4"]', "clips = []", "needs `clips`"),
+        ("video", 'method = "video"', 'method = "stream"', "go together"),
+        ("video", "trace_scale = 1.23", "trace_scale = 0.0", "trace_scale of `wifi`"),
+        ("tiles", 'tiles_over = "los-fix"', 'tiles_over = "los"', "is no condition"),
+        ("tiles", "best_mbps = 8000.0", "best_mbps = 0.0", "best_mbps"),
+        ("tiles", 'tiles = "ordered"', 'tiles = "best"', "tiles"),
+        ("player", 'clips = ["bigbuckbunny.mp4", "bikes.mp4"]', "clips = []", "needs `clips`"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(
+    tmp_path: Path, experiment: str, old: str, new: str, said: str
+) -> None:
+    folder = Path(__file__).parents[2] / "experiments"
+    text = (folder / f"{experiment}.toml").read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / f"{experiment}.toml").write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(ExperimentError, match=said):
+        load(experiment, tmp_path)

@@ -1,0 +1,172 @@
+"""The Debian package, installed, upgraded, removed and purged by the real dpkg.
+
+The root file system is this machine's, seen through an overlay in a mount namespace: maintainer
+scripts run as they would, with real users and a real package database, and nothing of it stays.
+There is no systemd as process 1 in it: that units start under it is not shown here, only that
+systemd accepts them and that their command lines work as their user.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SCRIPT = r"""
+set -e
+mount -t tmpfs none "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+mount -t proc proc "$1/root/proc"
+mount --bind /dev "$1/root/dev"
+mount -t tmpfs none "$1/root/run"
+cp "$2" "$3" "$1/root/"
+ip link set lo up
+chroot "$1/root" /bin/sh -e -c "$4"
+"""
+
+
+def binary() -> Path:
+    """The program that the package is made of."""
+    folder = Path(os.environ.get("SUMRATE_BIN_DIR", ROOT / "target/release"))
+    return folder / "sumrate"
+
+
+def package(folder: Path, version: str | None = None) -> Path:
+    """Makes the package, with another version if one is given."""
+    command = ["tools/deb.sh", "--binary", str(binary()), "--output", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (made,) = folder.glob("sumrate_*.deb")
+    if version is None:
+        return made
+    tree = folder / "tree"
+    subprocess.run(["dpkg-deb", "-R", str(made), str(tree)], check=True)
+    control = tree / "DEBIAN/control"
+    lines = control.read_text().splitlines()
+    lines = [f"Version: {version}" if line.startswith("Version:") else line for line in lines]
+    control.write_text("\n".join(lines) + "\n")
+    later = folder / "later.deb"
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "-Zgzip", "-b", str(tree), str(later)],
+        check=True,
+        capture_output=True,
+    )
+    shutil.rmtree(tree)
+    return later
+
+
+def inside(folder: Path, first: Path, later: Path, script: str) -> str:
+    """Runs a script as root on a copy of this machine; its output."""
+    place = folder / "place"
+    place.mkdir()
+    arguments = ["unshare", "--mount", "--net", "sh", "-c", SCRIPT, "sh"]
+    done = subprocess.run(
+        [*arguments, str(place), str(first), str(later), script],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("dpkg") is None, reason="needs root and dpkg"
+)
+
+
+@needs_root
+def test_the_package_installs_works_and_goes(tmp_path: Path) -> None:
+    """From nothing to installed, used, upgraded, removed and purged."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    first = package(tmp_path / "one")
+    later = package(tmp_path / "two", "9.9.9")
+    script = rf"""
+export HOME=/root XDG_RUNTIME_DIR=/run
+dpkg -i /{first.name} 2>&1
+[ "$(command -v sumrate)" = /usr/bin/sumrate ] && sumrate --version
+echo user: $(getent passwd sumrate)
+sumrate config check
+systemd-analyze verify /usr/lib/systemd/system/sumrate-*.service 2>&1
+man -l /usr/share/man/man1/sumrate-cp.1.gz | grep -c -- --limit
+bash -c '. /usr/share/bash-completion/completions/sumrate && complete -p sumrate'
+# The units' command lines, as their user.
+as() {{ setpriv --reuid sumrate --regid sumrate --init-groups "$@"; }}
+install -d -o sumrate -g sumrate -m 0700 /var/lib/sumrate /run/one /run/two
+start() {{ sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/$1.service; }}
+sed -i 's/0.0.0.0:7443/127.0.0.1:7443/' /etc/sumrate/config.toml
+export STATE_DIRECTORY=/var/lib/sumrate RUNTIME_DIRECTORY=/run/one
+eval as $(start sumrate-serve) > /dev/null & serve=$!
+for i in $(seq 100); do [ -s /var/lib/sumrate/link.txt ] && break; sleep 0.1; done
+install -o sumrate -m 0600 /var/lib/sumrate/link.txt /etc/sumrate/link
+RUNTIME_DIRECTORY=/run/two; eval as $(start sumrate-up) & up=$!
+for i in $(seq 100); do
+  [ -S /run/two/up.sock ] && sumrate status --socket /run/two/up.sock && break
+  sleep 0.1
+done
+as sumrate reload --socket /run/two/up.sock
+kill $up; wait $up; echo up ended with $?
+kill $serve; wait $serve; echo serve ended with $?
+# A changed configuration survives an upgrade.
+dpkg -i --force-confold /later.deb 2>&1
+grep -q 127.0.0.1:7443 /etc/sumrate/config.toml && echo kept the configuration
+dpkg-query -W -f '${{Version}}\n' sumrate
+dpkg -r sumrate 2>&1
+[ ! -e /usr/bin/sumrate ] && [ -e /etc/sumrate/config.toml ] && [ -d /var/lib/sumrate ]
+echo removed
+dpkg -P sumrate 2>&1
+[ ! -e /etc/sumrate ] && [ ! -e /var/lib/sumrate ] && echo purged
+"""
+    said = inside(tmp_path, first, later, script)
+    for expected in (
+        "user: sumrate:x:",
+        "config.toml is right",
+        "complete -F _sumrate",
+        "changed nothing",
+        "up ended with 0",
+        "serve ended with 0",
+        "kept the configuration",
+        "9.9.9",
+        "\nremoved\n",
+        "\npurged\n",
+    ):
+        assert expected in said, f"{expected!r} is not in:\n{said}"
+    assert "warning" not in said.lower(), said
+    # Nothing of it happened to this machine.
+    assert shutil.which("sumrate") != "/usr/bin/sumrate"
+
+
+@needs_root
+def test_the_package_holds_what_it_should_and_is_the_same_twice(tmp_path: Path) -> None:
+    """Contents, owners, modes, and the same bytes from the same input."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    made = [package(tmp_path / name) for name in ("one", "two")]
+    assert made[0].read_bytes() == made[1].read_bytes()
+    listed = subprocess.run(
+        ["dpkg-deb", "-c", str(made[0])], check=True, capture_output=True, text=True
+    ).stdout
+    for path in (
+        "./usr/bin/sumrate",
+        "./usr/lib/systemd/system/sumrate-serve.service",
+        "./usr/lib/sysusers.d/sumrate.conf",
+        "./usr/share/man/man1/sumrate-credential-add.1.gz",
+        "./usr/share/zsh/vendor-completions/_sumrate",
+        "./etc/sumrate/config.toml",
+        "./usr/share/doc/sumrate/copyright",
+    ):
+        assert f" {path}\n" in listed, listed
+    for line in listed.splitlines():
+        assert line.split()[1] == "root/root", line
+        assert "w" not in (line[5], line[8]), line
+    info = subprocess.run(
+        ["dpkg-deb", "-I", str(made[0])], check=True, capture_output=True, text=True
+    ).stdout
+    assert "/usr/local" not in info
+    assert "libc6" in info or "passwd" in info
