@@ -290,8 +290,9 @@ impl Session {
                     && state.outstanding() <= SHORT_FLOW
                     && is_crossing(chunk, owner, helper);
                 // A writer that only pauses is no reason to send all twice, and
-                // neither is an end while other streams have bytes to send.
-                let tail = stream.send.state() == SendState::Finished && !self.busy.any_unsent();
+                // neither is an end while other streams have bytes to send that may go here.
+                let tail = stream.send.state() == SendState::Finished
+                    && !self.busy.any_unsent(state.policy.never);
                 let last = tail || self.in_budget(self.totals.copied[CopyReason::Idle as usize]);
                 crossing || (last && copy_wins(&self.config, now, chunk, owner, helper))
             }

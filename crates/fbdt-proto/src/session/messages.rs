@@ -7,14 +7,14 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use super::transmit::ARRIVAL_SLACK;
+use super::transmit::Departure;
 use super::{Session, Stream};
 use crate::error::{MessageError, SessionError, StreamError};
 use crate::event::Event;
 use crate::message::{MESSAGE_OVERHEAD, MessageOptions};
-use crate::path::{Chunk, CopyReason, PathView};
+use crate::path::{CopyReason, PathView};
 use crate::receive::ReceiveMessages;
-use crate::stats::MessageStats;
+use crate::stats::{MessageStats, WhyIdle};
 use crate::stream::{SendMessages, Unit, message_space};
 use crate::time::Instant;
 use crate::units::{Class, StreamId};
@@ -343,12 +343,19 @@ impl Session {
             if patient && later {
                 return false;
             }
+            if !self.may_carry(path, id) {
+                self.enter(now, path, WhyIdle::Weight);
+                return false;
+            }
+            let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
+                return false;
+            };
             let Some(range) = channel.out.take() else { return false };
             if channel.out.writer_blocked && channel.out.has_room() {
                 channel.out.writer_blocked = false;
                 self.events.push_back(Event::MessageWritable(id));
             }
-            self.why_idle[path].enter(now, crate::stats::WhyIdle::Sending);
+            self.enter(now, path, WhyIdle::Sending);
             self.emit_message(now, path, &views[path], id, range, None, out);
             return true;
         }
@@ -416,36 +423,13 @@ impl Session {
                 0
             }
         };
-        let state = &mut self.paths[path];
-        let class = &mut self.totals.classes[stream.send.class as usize];
-        match copy {
-            Some(reason) => {
-                if reason != CopyReason::Lost {
-                    channel.out.copied(range.start);
-                }
-                class.copied[reason as usize] += size;
-                state.counters.copied[reason as usize] += size;
-                self.totals.copied[reason as usize] += size;
-            }
-            None => {
-                class.new_bytes += size;
-                state.counters.new_bytes += size;
-                self.totals.new_bytes += size;
-            }
+        if copy.is_some_and(|reason| reason != CopyReason::Lost) {
+            channel.out.copied(range.start);
         }
         // Another path may carry a copy at once.
         self.news += 1;
-        if let Some(subflow) = &mut state.subflow {
-            subflow.answers.ask(now);
-        }
-        state.in_flight.push(Chunk {
-            stream: message_space(id),
-            copied: range.start,
-            range,
-            sent: now,
-            expected: now + view.arrival + ARRIVAL_SLACK,
-            cold: state.is_cold(now),
-        });
+        let space = message_space(id);
+        self.account(now, path, view, Departure { space, range, data: size, copy });
     }
 }
 

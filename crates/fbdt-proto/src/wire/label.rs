@@ -163,6 +163,23 @@ mod tests {
         }
     }
 
+    /// All sets but that of every class, with and without words behind them.
+    #[test]
+    fn f15_the_label_says_which_classes_are_kept_off() {
+        let sets = (0..15u8).map(|bits| {
+            Class::ALL.into_iter().filter(|class| bits & 1 << class.to_wire() != 0).collect()
+        });
+        for (bits, never) in sets.enumerate() {
+            for others in [backup_policy(0), backup_policy(9)] {
+                let policy = PathPolicy { never, weight: Weight::new(7), ..others };
+                let label = PathLabel { name: "wwan0".into(), policy };
+                let text = label.encode();
+                assert_eq!(text.contains(";n"), bits > 0, "{text}");
+                assert_eq!(PathLabel::decode(&text), label);
+            }
+        }
+    }
+
     #[test]
     fn a_long_name_is_cut_and_the_priority_is_not() {
         let label = PathLabel { name: "é".repeat(20), policy: backup_policy(1) };

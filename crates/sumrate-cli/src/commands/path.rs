@@ -84,7 +84,15 @@ fn list(status: &StatusReport) -> PathListReport {
 
 fn table(report: &PathListReport) -> std::io::Result<String> {
     let head = [
-        "path", "health", "priority", "weight", "rate cap", "metered", "never", "this month", "now",
+        "path",
+        "health",
+        "priority",
+        "weight",
+        "rate cap",
+        "metered",
+        "never",
+        "this month",
+        "now",
     ];
     let none = || "-".to_owned();
     let row = |path: &PathSummaryReport| {

@@ -182,8 +182,11 @@ fn circumstances(interval: &Interval<'_>) -> Vec<String> {
         sentences.push(format!("It is metered: no copies that would only save time.{used}"));
     }
     if !path.never.is_empty() {
-        sentences.push(format!("It never carries {}: `sumrate path set {} --never none` lifts that.",
-            path.never.join(" or "), path.name));
+        sentences.push(format!(
+            "It never carries {}: `sumrate path set {} --never none` lifts that.",
+            path.never.join(" or "),
+            path.name
+        ));
     }
     if interval.received_mbps > NOTHING_MBPS && interval.received_mbps > interval.sent_mbps {
         sentences.push(
