@@ -207,9 +207,11 @@ impl Disjoint {
 fn f17_two_paths_take_one_tcps_share_of_a_bottleneck() {
     let shares: Vec<(f64, f64)> = (1..=4)
         .map(|tcps| {
-            let share =
-                |mode| mean((0..3).map(|seed| Shared::two(50.0, 20.0, tcps, seed).share(mode)));
-            let (fair, off) = (share(CouplingMode::Fair), share(CouplingMode::Off));
+            // One run's share is anything from 0.75 to 1.3: who loses when is chance.
+            let share = |mode, seeds| {
+                mean((0..seeds).map(|seed| Shared::two(50.0, 20.0, tcps, seed).share(mode)))
+            };
+            let (fair, off) = (share(CouplingMode::Fair, 5), share(CouplingMode::Off, 3));
             println!("beside {tcps}: {fair:.2} of a TCP's share, {off:.2} uncoupled");
             (fair, off)
         })

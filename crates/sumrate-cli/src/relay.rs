@@ -40,6 +40,8 @@ pub async fn relay<S: TunnelStream>(
     allowance: &Allowance,
     guess: Option<Guess>,
 ) -> io::Result<Relayed> {
+    // Whatever ends this process or this future before the ends of data have passed is a failure.
+    socket::reset_on_close(&connection);
     let mut watch = guess.zip(stream.class_setter());
     let (mut stream_in, mut stream_out) = tokio::io::split(stream);
     let (mut connection_in, mut connection_out) = connection.split();
@@ -52,10 +54,12 @@ pub async fn relay<S: TunnelStream>(
     let result =
         tokio::try_join!(copy(&mut stream_in, &mut connection_out, allowance, None), outward);
     match result {
-        Ok((to_connection, to_stream)) => Ok(Relayed { to_connection, to_stream }),
+        Ok((to_connection, to_stream)) => {
+            socket::deliver_on_close(&connection);
+            Ok(Relayed { to_connection, to_stream })
+        }
         Err(error) => {
             stream_in.unsplit(stream_out).abort(ABORT_RELAY_FAILED);
-            socket::reset_on_close(&connection);
             Err(error)
         }
     }

@@ -53,6 +53,11 @@ pub fn reset_on_close(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
+/// Undoes [`reset_on_close`]: what was written still reaches the peer.
+pub fn deliver_on_close(stream: &TcpStream) {
+    let _ = SockRef::from(stream).set_linger(None);
+}
+
 /// Why a congestion control cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CongestionRefusal {

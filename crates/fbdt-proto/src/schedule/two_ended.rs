@@ -23,7 +23,8 @@ impl Scheduler for TwoEnded {
 
     fn place(&mut self, mut request: PlacementRequest<'_>) -> Option<Range<u64>> {
         let lead = lead(request.paths, request.path);
-        if lead > request.size.bytes {
+        // One window at a time leaves no other to serve: then it takes its end of that one.
+        if lead > request.size.bytes && request.size.depth > 1 {
             return late_path(&mut request, lead);
         }
         let unsent = request.windows.unsent();
@@ -135,7 +136,7 @@ fn own_top(
 }
 
 /// A path that is later than a whole window serves the window that the front
-/// reaches when its bytes arrive (F2), at any depth that the bound allows.
+/// reaches when its bytes arrive (F2), at any depth that the bound allows: windows are pipelined.
 fn late_path(request: &mut PlacementRequest<'_>, lead: u64) -> Option<Range<u64>> {
     let front = request.windows.unsent().first()?.start;
     let wanted = request.windows.unsent().skip(front, lead)?;
@@ -260,5 +261,16 @@ mod tests {
         let mut short = Fixture::new(&[10_000.0, 100.0], 4000);
         short.paths[1].arrival = Duration::from_millis(502);
         assert_eq!(short.ask(1), None, "the fast path is done before that");
+    }
+    #[test]
+    fn f5_one_window_at_a_time_is_one_however_late_a_path_is() {
+        let mut f = Fixture::new(&[10_000.0, 100.0], 100_000);
+        f.paths[1].arrival = Duration::from_millis(502);
+        f.size.depth = 1;
+        assert_eq!(f.ask(1), Some(900..1000), "its end of the one window");
+        while let Some(range) = f.ask(0) {
+            assert!(range.end <= 1000, "{range:?}");
+        }
+        assert_eq!((f.ask(1), f.windows.open().len()), (None, 1));
     }
 }
