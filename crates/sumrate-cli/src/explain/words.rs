@@ -80,6 +80,9 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
             path.rate_mbps
         ),
         "weight" => of_weight(interval),
+        "kept-off" if !path.never.is_empty() => {
+            format!("All that waits is {}, which is kept off it.", path.never.join(" or "))
+        }
         "nothing-to-send" => "No stream has bytes that wait to be sent by this end.".to_owned(),
         "flow-control" => {
             "The receiver's limit is reached: the program that reads there is the slowest part."

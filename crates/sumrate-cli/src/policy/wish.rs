@@ -51,6 +51,8 @@ pub struct PathChange {
     /// Whether its bytes cost money.
     pub metered: Option<bool>,
     /// Classes that it never carries.
+    // Older daemons refuse what they do not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub never: Option<ClassNames>,
 }
 
