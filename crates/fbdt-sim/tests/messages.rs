@@ -349,6 +349,7 @@ fn f16_messages_that_are_kept_off_a_path_go_by_the_others_only() {
         });
         assert!(carried(&both, 1) < 200, "{delivery:?}: {}", carried(&both, 1));
         assert!((45..=51).contains(&latencies.len()), "the others wait: {}", latencies.len());
+        assert!(latencies[..40].iter().all(|latency| *latency < MS * 17), "{latencies:?}");
         assert_eq!(sent(&both, 1).why_idle, WhyIdle::KeptOff, "{delivery:?}");
         both.change(0, &LinkChange::Blackout(false), true, true);
         both.run(Duration::from_secs(10)).unwrap();

@@ -29,8 +29,8 @@ impl TryFrom<Vec<String>> for ClassNames {
     type Error = WishError;
 
     fn try_from(names: Vec<String>) -> Result<Self, WishError> {
-        let unknown = |name: &String| WishError::Class(name.clone());
-        let class = |name| Class::from_name(name).ok_or_else(|| unknown(name));
+        let class =
+            |name: &String| Class::from_name(name).ok_or_else(|| WishError::Class(name.clone()));
         let classes: Classes = names.iter().map(class).collect::<Result<_, _>>()?;
         if classes == Classes::ALL { Err(WishError::NoClassLeft) } else { Ok(Self(classes)) }
     }
