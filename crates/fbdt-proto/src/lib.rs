@@ -58,5 +58,5 @@ pub use path::{Health, SubflowSample};
 pub use session::Session;
 pub use stats::{ClassStats, MessageStats, PathStats, SessionStats, StreamStats};
 pub use time::Instant;
-pub use units::{Class, Direction, PathId, Priority, Role, StreamId, SubflowId};
+pub use units::{Class, Classes, Direction, PathId, Priority, Role, StreamId, SubflowId};
 pub use wire::Frame;

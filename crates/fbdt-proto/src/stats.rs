@@ -30,6 +30,8 @@ pub enum WhyIdle {
     RateCap,
     /// It has carried its share and waits for paths that have not (F15).
     Weight,
+    /// What waits is of classes that the user keeps off it (F15).
+    KeptOff,
     /// No stream has unsent bytes.
     NothingToSend,
     /// The peer's limits allow no more.
@@ -45,7 +47,7 @@ pub enum WhyIdle {
 
 impl WhyIdle {
     /// Every reason, in the order in which times are counted.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Sending,
         Self::NoSubflow,
         Self::Suspect,
@@ -54,6 +56,7 @@ impl WhyIdle {
         Self::CommitLimit,
         Self::RateCap,
         Self::Weight,
+        Self::KeptOff,
         Self::NothingToSend,
         Self::FlowControl,
         Self::TooLate,
@@ -73,6 +76,7 @@ impl WhyIdle {
             Self::CommitLimit => "commit-limit",
             Self::RateCap => "rate-cap",
             Self::Weight => "weight",
+            Self::KeptOff => "kept-off",
             Self::NothingToSend => "nothing-to-send",
             Self::FlowControl => "flow-control",
             Self::TooLate => "too-late",
@@ -93,6 +97,7 @@ impl WhyIdle {
             Self::CommitLimit => "holds as much as it may",
             Self::RateCap => "has sent as fast as its rate cap allows",
             Self::Weight => "has carried its share by weight",
+            Self::KeptOff => "what waits is of classes that are kept off it",
             Self::NothingToSend => "nothing to send",
             Self::FlowControl => "the receiver's limit is reached",
             Self::TooLate => "its bytes would come later than the others' can do it",

@@ -158,6 +158,46 @@ impl Class {
     }
 }
 
+/// A set of traffic classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Classes(u8);
+
+impl Classes {
+    /// No class.
+    pub const NONE: Self = Self(0);
+    /// Every class.
+    pub const ALL: Self = Self((1 << Class::ALL.len()) - 1);
+
+    /// This set and `class`.
+    #[must_use]
+    pub const fn with(self, class: Class) -> Self {
+        Self(self.0 | 1 << class as u8)
+    }
+
+    /// Whether `class` is in it.
+    #[must_use]
+    pub const fn contains(self, class: Class) -> bool {
+        self.0 & 1 << class as u8 != 0
+    }
+
+    /// Whether no class is in it.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Its classes, by falling priority.
+    pub fn iter(self) -> impl Iterator<Item = Class> {
+        Class::ALL.into_iter().filter(move |class| self.contains(*class))
+    }
+}
+
+impl FromIterator<Class> for Classes {
+    fn from_iter<T: IntoIterator<Item = Class>>(classes: T) -> Self {
+        classes.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
 /// How a path is used beside the others (F15): paths of the best priority
 /// that has an active one carry bytes, the rest stand by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

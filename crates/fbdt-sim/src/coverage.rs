@@ -65,6 +65,7 @@ marks! {
     CongestionControl "F14" "measured loss suggested another congestion control",
     Standby "F15" "a backup path stood by",
     BackupSent "F15" "a backup path sent new bytes",
+    KeptOff "F15" "what waited was kept off a path",
     MessageArrived "F16" "a message arrived",
     MessageOvertook "F16" "a message arrived before one that was sent earlier",
     MessageGap "F16" "a gap took the place of messages",
@@ -194,6 +195,7 @@ impl Observer {
             coverage.add_if(Mark::LostAgain, path.resent_lost > 0);
             coverage.add_if(Mark::IdleCopied, path.copied_idle > 0);
             coverage.add_if(Mark::Standby, path.why_idle == WhyIdle::Standby);
+            coverage.add_if(Mark::KeptOff, path.why_idle == WhyIdle::KeptOff);
             coverage.add_if(Mark::BackupSent, sent && !path.policy.priority.is_primary());
         }
         coverage.add_if(Mark::Duplicate, stats.duplicate_bytes > 0);

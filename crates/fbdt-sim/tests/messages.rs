@@ -5,7 +5,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fbdt_proto::{Class, Config, Delivery, Importance, MessageError, MessageOptions, StreamId};
+use fbdt_proto::stats::WhyIdle;
+use fbdt_proto::{
+    Class, Classes, Config, Delivery, Importance, MessageError, MessageOptions, PathPolicy,
+    PathStats, StreamId, Weight,
+};
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 use proptest::prelude::*;
 
@@ -316,4 +320,64 @@ fn apply(
         Operation::Reset { path } => both.reset_path(path),
     }
     Ok(())
+}
+
+/// What the server has sent on a path.
+fn sent(simulation: &Simulation, id: u8) -> PathStats {
+    let [_, server] = simulation.stats();
+    server.paths.into_iter().find(|path| path.id.0 == id).unwrap()
+}
+
+/// New bytes and copies of it. The session's own words, which go by all paths, are less than a
+/// message.
+fn carried(simulation: &Simulation, id: u8) -> u64 {
+    sent(simulation, id).new_bytes + sent(simulation, id).redundant()
+}
+
+#[test]
+fn f16_messages_that_are_kept_off_a_path_go_by_the_others_only() {
+    for delivery in [Delivery::Reliable, Delivery::Duplicated] {
+        let options = MessageOptions { delivery, ..Default::default() };
+        let mut free = simulation(vec![lte(), wifi()]);
+        talk(&mut free, 100, options, |_, _| {});
+        assert!(carried(&free, 1) > 15_000, "it is the faster path: {}", carried(&free, 1));
+        let mut both = simulation(vec![lte(), wifi()]);
+        let never = Classes::NONE.with(Class::Conversational);
+        both.set_policy(1, PathPolicy { never, ..PathPolicy::default() });
+        let (_, latencies) = talk(&mut both, 100, options, |simulation, index| {
+            simulation.change(0, &LinkChange::Blackout(index > 50), true, true);
+        });
+        assert!(carried(&both, 1) < 200, "{delivery:?}: {}", carried(&both, 1));
+        assert!((45..=51).contains(&latencies.len()), "the others wait: {}", latencies.len());
+        assert!(latencies[..40].iter().all(|latency| *latency < MS * 17), "{latencies:?}");
+        assert_eq!(sent(&both, 1).why_idle, WhyIdle::KeptOff, "{delivery:?}");
+        both.change(0, &LinkChange::Blackout(false), true, true);
+        both.run(Duration::from_secs(10)).unwrap();
+        assert_eq!(both.messages().len(), 100, "{delivery:?}");
+        assert!(carried(&both, 1) < 200, "{delivery:?}: {}", carried(&both, 1));
+    }
+}
+
+/// What messages of a class, as many as the session takes, put on two paths of 60 and 30 Mbit/s.
+fn flood(class: Class, weights: [u8; 2]) -> f64 {
+    let mut both = simulation(vec![wifi(), lte()]);
+    for (path, weight) in weights.into_iter().enumerate() {
+        both.set_policy(path, PathPolicy { weight: Weight::new(weight), ..PathPolicy::default() });
+    }
+    let stream = both.open(false, class).unwrap();
+    for _ in 0..3000 {
+        while both.send_message(false, stream, 1000, MessageOptions::default()).is_ok() {}
+        both.run(MS).unwrap();
+    }
+    sent(&both, 0).new_bytes as f64 / sent(&both, 1).new_bytes as f64
+}
+
+#[test]
+fn f15_messages_follow_the_weights_and_calls_do_not_wait() {
+    for (weights, wanted) in [([1, 2], 0.5), ([5, 1], 5.0)] {
+        let got = flood(Class::Interactive, weights);
+        assert!((got / wanted - 1.0).abs() < 0.1, "{weights:?}: {got}");
+    }
+    let calls = flood(Class::Conversational, [1, 100]);
+    assert!(calls > 1.5, "{calls}");
 }

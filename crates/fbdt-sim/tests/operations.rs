@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Class, Config, Redundancy, SchedulerKind, WindowMode};
+use fbdt_proto::{
+    Class, Config, PathPolicy, Priority, RateCap, Redundancy, SchedulerKind, Weight, WindowMode,
+};
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 use proptest::prelude::*;
 
@@ -25,6 +27,24 @@ enum Operation {
     Restore { path: usize },
     Add { mbps: f64 },
     Reading { client: bool, reading: bool },
+    Class { client: bool, stream: usize, class: usize },
+    Policy { path: usize, policy: PathPolicy },
+}
+
+fn policy() -> impl Strategy<Value = PathPolicy> {
+    let never = (0..15u8).prop_map(|bits| {
+        Class::ALL.into_iter().filter(|class| bits & 1 << *class as u8 != 0).collect()
+    });
+    let cap = prop::option::of(2000..50_000u32);
+    (never, 0..3u8, prop::option::of(1..9u8), cap, any::<bool>()).prop_map(
+        |(never, priority, weight, cap, metered)| PathPolicy {
+            never,
+            priority: Priority::new(priority).unwrap_or_default(),
+            weight: weight.and_then(Weight::new),
+            rate_cap: cap.and_then(RateCap::from_kilobits),
+            metered,
+        },
+    )
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -50,6 +70,9 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (5.0..200.0f64).prop_map(|mbps| Operation::Add { mbps }),
         1 => (any::<bool>(), any::<bool>())
             .prop_map(|(client, reading)| Operation::Reading { client, reading }),
+        1 => (any::<bool>(), 0..6usize, 0..4usize)
+            .prop_map(|(client, stream, class)| Operation::Class { client, stream, class }),
+        2 => (0..8usize, policy()).prop_map(|(path, policy)| Operation::Policy { path, policy }),
     ]
 }
 
@@ -136,6 +159,12 @@ fn apply(
         }
         Operation::Add { .. } => {}
         Operation::Reading { client, reading } => simulation.set_reading(client, reading),
+        Operation::Class { client, stream: n, class } => {
+            if let Some(id) = stream(simulation, client, n) {
+                simulation.set_class(client, id, Class::ALL[class]);
+            }
+        }
+        Operation::Policy { path, policy } => simulation.set_policy(path % *paths, policy),
     }
     Ok(())
 }
@@ -159,6 +188,7 @@ fn settle(simulation: &mut Simulation, paths: usize) -> Result<(), TestCaseError
             simulation.change(path, &change, true, true);
         }
         simulation.restore_path(path);
+        simulation.set_policy(path, PathPolicy::default());
     }
     for client in [true, false] {
         simulation.set_reading(client, true);

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Class, Config, Limits, PathStats, SchedulerKind};
+use fbdt_proto::{Class, Classes, Config, Limits, PathPolicy, PathStats, SchedulerKind};
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 
 const MIB: u64 = 1 << 20;
@@ -81,6 +81,19 @@ fn where_a_late_path_blocks_the_buffer_minrtt_sends_again_and_lrf_waits() {
     // BLEST leaves the late path out instead.
     assert!(blest.1[1].new_bytes < minrtt.1[1].new_bytes / 2 + 1, "{:?}", blest.1[1]);
     assert!(blest.0 > 0.8 * 40.0, "blest {}", blest.0);
+}
+
+#[test]
+fn f15_what_blocks_the_buffer_is_not_sent_again_where_it_is_kept_off() {
+    let links = [LinkParameters::new(40.0, 4.0), LinkParameters::new(20.0, 200.0)];
+    let never = Classes::NONE.with(Class::Background);
+    for kind in [SchedulerKind::MinRtt, SchedulerKind::Blest, SchedulerKind::Ecf] {
+        let mut run = simulation(kind, Some(256 << 10), &links);
+        run.set_policy(0, PathPolicy { never, ..PathPolicy::default() });
+        let (_, paths) = download(&mut run, 2 * MIB);
+        let fast = paths.iter().find(|path| path.id.0 == 0).unwrap();
+        assert_eq!(fast.copied_scheduled, 0, "{}", kind.name());
+    }
 }
 
 #[test]

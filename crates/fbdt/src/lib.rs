@@ -61,8 +61,8 @@ pub use tls::TlsConfigError;
 pub use fbdt_proto::stats::{Cell, WhyIdle, WindowPicture};
 pub use fbdt_proto::wire::handshake::RefuseCode;
 pub use fbdt_proto::{
-    Budget, Class, ClassStats, CloseReason, Config, ConfigError, Delivery, Direction, Health,
-    Importance, Limits, MessageError, MessageOptions, MessageStats, OpenError, PathId, PathPolicy,
-    PathStats, Priority, RateCap, Redundancy, Role, SchedulerKind, SessionStats, SharedBottleneck,
-    StreamError, StreamId, StreamStats, Weight, WindowMode,
+    Budget, Class, ClassStats, Classes, CloseReason, Config, ConfigError, Delivery, Direction,
+    Health, Importance, Limits, MessageError, MessageOptions, MessageStats, OpenError, PathId,
+    PathPolicy, PathStats, Priority, RateCap, Redundancy, Role, SchedulerKind, SessionStats,
+    SharedBottleneck, StreamError, StreamId, StreamStats, Weight, WindowMode,
 };

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::num::{NonZeroU8, NonZeroU32};
 
-use crate::units::Priority;
+use crate::units::{Classes, Priority};
 
 /// Wishes for one path. `Default` is a path like any other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct PathPolicy {
     pub rate_cap: Option<RateCap>,
     /// Its bytes cost money: nothing is sent on it that is not needed.
     pub metered: bool,
+    /// Streams of these classes, and their messages, stay off it, whatever else there is.
+    pub never: Classes,
 }
 
 impl PathPolicy {

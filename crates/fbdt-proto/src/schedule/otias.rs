@@ -26,8 +26,8 @@ impl Scheduler for Otias {
 
     fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
         // Queues are kept for one stream: another one's turn drops them, and
-        // it is assigned anew.
-        if self.stream != Some(request.stream) {
+        // it is assigned anew; as what waits for a path that it may not use any more.
+        if self.stream != Some(request.stream) || self.is_stranded(request.paths) {
             *self = Self { stream: Some(request.stream), ..Self::default() };
         }
         let own = request.own()?.id;
@@ -57,6 +57,11 @@ impl Scheduler for Otias {
 }
 
 impl Otias {
+    fn is_stranded(&self, paths: &[PathView]) -> bool {
+        let unusable = |id: &PathId| paths.iter().any(|path| path.id == *id && !path.usable);
+        self.queues.iter().any(|(id, queue)| !queue.is_empty() && unusable(id))
+    }
+
     fn earliest<'a>(&self, paths: &'a [PathView]) -> Option<&'a PathView> {
         let usable = paths.iter().filter(|p| p.usable);
         usable.min_by(|a, b| self.arrival(a).total_cmp(&self.arrival(b)))
@@ -103,5 +108,14 @@ mod tests {
         f.paths[0].usable = false;
         f.scheduler.path_failed(PathId(0));
         assert_eq!(f.send(1), Some(10_000..20_000), "its queue is assigned anew");
+    }
+
+    #[test]
+    fn what_a_stream_may_not_use_any_more_keeps_nothing_of_it() {
+        let paths = vec![path(0, 10, 20_000), path(1, 100, 50_000)];
+        let mut f = Fixture::new(Otias::default(), paths, 60_000);
+        assert_eq!(f.ask(1), None, "all is queued at the fast path");
+        f.paths[0].usable = false;
+        assert_eq!(f.ask(1), Some(0..10_000));
     }
 }

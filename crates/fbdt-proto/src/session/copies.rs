@@ -214,7 +214,9 @@ impl Session {
             Occasion::Prompt => affordable && self.prompt_copy(class, chunk, owner, helper),
             Occasion::Idle => affordable && self.idle_copy(now, path, chunk, owner, helper),
         };
-        wanted && !self.carries(path, candidate.space, candidate.gap.start)
+        wanted
+            && !self.is_kept_off(path, candidate.space)
+            && !self.carries(path, candidate.space, candidate.gap.start)
     }
 
     /// Whether a message that its path lost is worth sending again; streams always are.
@@ -288,8 +290,9 @@ impl Session {
                     && state.outstanding() <= SHORT_FLOW
                     && is_crossing(chunk, owner, helper);
                 // A writer that only pauses is no reason to send all twice, and
-                // neither is an end while other streams have bytes to send.
-                let tail = stream.send.state() == SendState::Finished && !self.busy.any_unsent();
+                // neither is an end while other streams have bytes to send that may go here.
+                let tail = stream.send.state() == SendState::Finished
+                    && !self.busy.any_unsent(state.policy.never);
                 let last = tail || self.in_budget(self.totals.copied[CopyReason::Idle as usize]);
                 crossing || (last && copy_wins(&self.config, now, chunk, owner, helper))
             }

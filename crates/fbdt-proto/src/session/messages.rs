@@ -7,14 +7,14 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use super::transmit::ARRIVAL_SLACK;
+use super::transmit::Departure;
 use super::{Session, Stream};
 use crate::error::{MessageError, SessionError, StreamError};
 use crate::event::Event;
 use crate::message::{MESSAGE_OVERHEAD, MessageOptions};
-use crate::path::{Chunk, CopyReason, PathView};
+use crate::path::{CopyReason, PathView};
 use crate::receive::ReceiveMessages;
-use crate::stats::MessageStats;
+use crate::stats::{MessageStats, WhyIdle};
 use crate::stream::{SendMessages, Unit, message_space};
 use crate::time::Instant;
 use crate::units::{Class, StreamId};
@@ -305,6 +305,7 @@ impl Session {
         let lost = |id: &&StreamId| {
             let stream = self.streams.get(*id);
             stream.and_then(|s| s.messages.as_ref()).is_some_and(|c| c.out.has_lost())
+                && !self.is_kept_off(path, **id)
         };
         let ids: alloc::vec::Vec<StreamId> = self.talking.iter().filter(lost).copied().collect();
         for id in ids {
@@ -330,7 +331,8 @@ impl Session {
         worst: Class,
         out: &mut Outgoing,
     ) -> bool {
-        while let Some((id, queued)) = self.first_message(worst) {
+        while let Some((id, queued)) = self.first_message(path, worst) {
+            let later = is_later(&self.views_for(views, id), path);
             let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
                 return false;
             };
@@ -338,28 +340,38 @@ impl Session {
                 continue;
             }
             let patient = now.saturating_since(queued) < PATIENCE;
-            if patient && is_later(views, path) {
+            if patient && later {
                 return false;
             }
+            if !self.may_carry(path, id) {
+                self.enter(now, path, WhyIdle::Weight);
+                return false;
+            }
+            let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
+                return false;
+            };
             let Some(range) = channel.out.take() else { return false };
             if channel.out.writer_blocked && channel.out.has_room() {
                 channel.out.writer_blocked = false;
                 self.events.push_back(Event::MessageWritable(id));
             }
-            self.why_idle[path].enter(now, crate::stats::WhyIdle::Sending);
+            self.enter(now, path, WhyIdle::Sending);
             self.emit_message(now, path, &views[path], id, range, None, out);
             return true;
         }
         false
     }
 
-    /// The most urgent message that its receiver's limit lets go: by class, importance and age.
-    fn first_message(&self, worst: Class) -> Option<(StreamId, Instant)> {
+    /// The most urgent message that its receiver's limit lets go and that is not kept off the path:
+    /// by class, importance and age.
+    fn first_message(&self, path: usize, worst: Class) -> Option<(StreamId, Instant)> {
         let urgent = |id: &StreamId| {
             let stream = self.streams.get(id)?;
             let out = &stream.messages.as_ref()?.out;
             let (importance, queued) = out.first()?;
-            let goes = stream.send.class <= worst && out.short_of().is_none();
+            let goes = stream.send.class <= worst
+                && out.short_of().is_none()
+                && !self.is_kept_off(path, *id);
             goes.then_some((stream.send.class, Reverse(importance), queued, *id))
         };
         self.talking.iter().filter_map(urgent).min().map(|(.., queued, id)| (id, queued))
@@ -411,36 +423,13 @@ impl Session {
                 0
             }
         };
-        let state = &mut self.paths[path];
-        let class = &mut self.totals.classes[stream.send.class as usize];
-        match copy {
-            Some(reason) => {
-                if reason != CopyReason::Lost {
-                    channel.out.copied(range.start);
-                }
-                class.copied[reason as usize] += size;
-                state.counters.copied[reason as usize] += size;
-                self.totals.copied[reason as usize] += size;
-            }
-            None => {
-                class.new_bytes += size;
-                state.counters.new_bytes += size;
-                self.totals.new_bytes += size;
-            }
+        if copy.is_some_and(|reason| reason != CopyReason::Lost) {
+            channel.out.copied(range.start);
         }
         // Another path may carry a copy at once.
         self.news += 1;
-        if let Some(subflow) = &mut state.subflow {
-            subflow.answers.ask(now);
-        }
-        state.in_flight.push(Chunk {
-            stream: message_space(id),
-            copied: range.start,
-            range,
-            sent: now,
-            expected: now + view.arrival + ARRIVAL_SLACK,
-            cold: state.is_cold(now),
-        });
+        let space = message_space(id);
+        self.account(now, path, view, Departure { space, range, data: size, copy });
     }
 }
 

@@ -1,8 +1,10 @@
 //! What the user's wishes for paths keep a path from doing (F15).
 
+use alloc::borrow::Cow;
+
 use super::Session;
 use crate::config::PathPolicy;
-use crate::path::Health;
+use crate::path::{Health, PathView};
 use crate::stats::WhyIdle;
 use crate::time::Instant;
 use crate::units::{Class, PathId, StreamId};
@@ -20,21 +22,60 @@ impl Session {
         self.assign_standby();
     }
 
-    /// Whether new bytes of a stream may go by this path. Weights divide what can wait; calls and
-    /// the session's own words go as they come.
-    pub(super) fn may_carry(&self, path: usize, stream: StreamId) -> bool {
-        let class = self.streams.get(&stream).map(|stream| stream.send.class);
-        let urgent = stream == StreamId::CONTROL || class == Some(Class::Conversational);
-        urgent || !self.has_its_share(path)
+    /// Whether the user keeps the class of this stream, or of its messages, off the path. The
+    /// session's own words go by all.
+    pub(super) fn is_kept_off(&self, path: usize, space: StreamId) -> bool {
+        let (never, id) = (self.paths[path].policy.never, space.stream());
+        !never.is_empty()
+            && id != StreamId::CONTROL
+            && self.streams.get(&id).is_some_and(|stream| never.contains(stream.send.class))
     }
 
-    /// Whether a path has carried more than its share and waits for another that can take bytes.
-    fn has_its_share(&self, path: usize) -> bool {
+    /// The paths as a scheduler sees them for this stream: those that it is kept off are no use.
+    pub(super) fn views_for<'a>(
+        &self,
+        views: &'a [PathView],
+        space: StreamId,
+    ) -> Cow<'a, [PathView]> {
+        if !(0..views.len()).any(|path| self.is_kept_off(path, space)) {
+            return Cow::Borrowed(views);
+        }
+        let seen = |(path, view): (usize, &PathView)| PathView {
+            usable: view.usable && !self.is_kept_off(path, space),
+            ..*view
+        };
+        Cow::Owned(views.iter().enumerate().map(seen).collect())
+    }
+
+    /// Whether something waits that is kept off the path.
+    pub(super) fn keeps_waiting(&self, path: usize) -> bool {
+        let never = self.paths[path].policy.never;
+        let speaks = |id: &StreamId| {
+            let stream = self.streams.get(id).filter(|stream| never.contains(stream.send.class));
+            stream.and_then(|s| s.messages.as_ref()).is_some_and(|c| c.out.is_waiting())
+        };
+        !never.is_empty() && (self.busy.any_waiting(never) || self.talking.iter().any(speaks))
+    }
+
+    /// Whether what is new of a stream, and its new messages, may go by this path. Weights divide
+    /// what can wait; calls and the session's own words go as they come.
+    pub(super) fn may_carry(&self, path: usize, stream: StreamId) -> bool {
+        let class = self.streams.get(&stream).map_or_else(Class::default, |s| s.send.class);
+        let urgent = stream == StreamId::CONTROL || class == Class::Conversational;
+        urgent || !self.has_its_share(path, class)
+    }
+
+    /// Whether a path has carried more than its share and waits for another that can take bytes,
+    /// those of this class too.
+    fn has_its_share(&self, path: usize, class: Class) -> bool {
         let own = &self.paths[path];
-        own.policy.weight.is_some()
-            && self.rivals(path).any(|rival| {
-                own.share.is_ahead_of(self.paths[rival].share) && self.takes_bytes(rival)
-            })
+        let waits_for = |rival: usize| {
+            let other = &self.paths[rival];
+            own.share.is_ahead_of(other.share)
+                && !other.policy.never.contains(class)
+                && self.takes_bytes(rival)
+        };
+        own.policy.weight.is_some() && self.rivals(path).any(waits_for)
     }
 
     /// The other paths that have a weight and are in use.
@@ -65,10 +106,27 @@ impl Session {
     /// What `path` did may let another go on that waits for its share.
     pub(super) fn wake_shares(&mut self, path: usize) {
         let waits = |index: usize| index != path && self.why_idle[index].now() == WhyIdle::Weight;
-        let mut waiting = (0..self.paths.len()).filter(|index| waits(*index));
-        if waiting.any(|index| !self.has_its_share(index)) {
+        let goes_on = |index: usize| {
+            let kept_off = self.paths[index].policy.never;
+            Class::ALL.into_iter().any(|class| {
+                !kept_off.contains(class)
+                    && self.has_new(class)
+                    && !self.has_its_share(index, class)
+            })
+        };
+        if (0..self.paths.len()).any(|index| waits(index) && goes_on(index)) {
             self.news += 1;
         }
+    }
+
+    /// Whether new bytes of this class, or a message, can be sent.
+    fn has_new(&self, class: Class) -> bool {
+        let speaks = |id: &StreamId| {
+            let stream = self.streams.get(id).filter(|stream| stream.send.class == class);
+            let out = stream.and_then(|s| s.messages.as_ref()).map(|channel| &channel.out);
+            out.is_some_and(|out| out.first().is_some() && out.short_of().is_none())
+        };
+        self.busy.is_ready(class) || self.talking.iter().any(speaks)
     }
 
     /// Enters why a path sends nothing now.

@@ -29,7 +29,8 @@ impl Session {
             return false;
         }
         let frame = self.paths[path].frame();
-        let next = self.busy.ids().filter(|id| *id != StreamId::CONTROL).find_map(|id| {
+        let ordinary = |id: &StreamId| *id != StreamId::CONTROL && !self.is_kept_off(path, *id);
+        let next = self.busy.ids().filter(ordinary).find_map(|id| {
             let send = &self.streams.get(&id)?.send;
             let at = send.carried.get(&subflow).copied().unwrap_or(0);
             let gap = send.unacknowledged(at..send.sent_end())?;
@@ -52,10 +53,13 @@ impl Session {
         if !self.scheduler.defers() {
             return false;
         }
-        let blocked: Vec<StreamId> =
-            self.busy.ids().filter(|id| *id != StreamId::CONTROL && self.is_blocked(*id)).collect();
+        let blocked = |id: &StreamId| {
+            *id != StreamId::CONTROL && self.is_blocked(*id) && !self.is_kept_off(path, *id)
+        };
+        let blocked: Vec<StreamId> = self.busy.ids().filter(blocked).collect();
         for id in blocked {
             let Some((owner, range)) = self.missing(id) else { continue };
+            let views = &*self.views_for(views, id);
             let answer = self.scheduler.unblock(&BlockedRequest { now, paths: views, path, owner });
             if answer.punish {
                 self.paths[owner].punish();

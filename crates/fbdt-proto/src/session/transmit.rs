@@ -14,7 +14,7 @@ use crate::schedule::{JustInTime, PlacementRequest, Scheduler};
 use crate::stats::WhyIdle;
 use crate::stream::SendState;
 use crate::time::Instant;
-use crate::units::{Class, StreamId, SubflowId};
+use crate::units::{Class, Classes, StreamId, SubflowId};
 use crate::window::{WindowSize, wanted_buffer};
 use crate::wire::{Frame, Outgoing, encode_data_header};
 
@@ -27,7 +27,19 @@ const BLOCKED_CHECK: Duration = Duration::from_millis(1);
 /// How often a larger window is asked for while it is missing.
 const WANT_PAUSE: Duration = Duration::from_millis(10);
 /// Added to the expected arrival of a chunk before it counts as overdue.
-pub(super) const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
+const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
+
+/// Bytes of a stream, or a message or gap, that leave in one frame.
+pub(super) struct Departure {
+    /// The stream, or its message space.
+    pub(super) space: StreamId,
+    /// Where in it.
+    pub(super) range: Range<u64>,
+    /// The application's bytes among them.
+    pub(super) data: u64,
+    /// Why they leave again; `None` for the first time.
+    pub(super) copy: Option<CopyReason>,
+}
 
 impl Session {
     /// Appends the next frame for `subflow` to `out`; `false` if there is
@@ -203,7 +215,13 @@ impl Session {
         out: &mut Outgoing,
     ) -> bool {
         let frame = self.paths[path].frame();
-        while let Some(id) = self.busy.first_lost() {
+        let mut behind = None;
+        while let Some(turn) = self.busy.next_lost(behind) {
+            let id = turn.id;
+            if self.is_kept_off(path, id) {
+                behind = Some(turn.end_of_class());
+                continue;
+            }
             let Some(stream) = self.streams.get_mut(&id) else {
                 self.busy.remove(id);
                 continue;
@@ -230,11 +248,13 @@ impl Session {
         views: &[PathView],
         out: &mut Outgoing,
     ) -> bool {
-        self.enter(now, path, WhyIdle::NothingToSend);
+        let never = self.paths[path].policy.never;
+        let held = self.keeps_waiting(path);
+        self.enter(now, path, if held { WhyIdle::KeptOff } else { WhyIdle::NothingToSend });
         let frame = self.paths[path].frame();
         let size = WindowSize::of(&self.config, views, frame);
         let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
-        if self.busy.any_blocked() {
+        if self.busy.any_blocked(never) {
             self.enter(now, path, WhyIdle::FlowControl);
         }
         let mut turn = None;
@@ -247,6 +267,10 @@ impl Session {
                 if self.transmit_message(now, path, views, next.class, out) {
                     return true;
                 }
+            }
+            if self.is_kept_off(path, next.id) {
+                turn = Some(next.end_of_class());
+                continue;
             }
             if !self.may_carry(path, next.id) {
                 // Nor any behind it: what is urgent comes first.
@@ -279,6 +303,7 @@ impl Session {
         (frame, size, credit): (u64, WindowSize, u64),
     ) -> Option<Range<u64>> {
         let copied = self.copied_ranges(id);
+        let views = &*self.views_for(views, id);
         let stream = self.streams.get_mut(&id)?;
         if !copied.is_empty() {
             stream.send.close_windows(&copied);
@@ -364,8 +389,34 @@ impl Session {
         let length = u32::try_from(data).unwrap_or(0);
         encode_data_header(out.encoder(), id, range.start, fin, length);
         stream.send.emit(range.clone(), out);
-        let class = (id != StreamId::CONTROL).then_some(stream.send.class as usize);
-        let class = class.map(|class| &mut self.totals.classes[class]);
+        if copy.is_none() {
+            stream.send.served += data;
+            // Idle paths copy short flows at once (F10).
+            self.news += u64::from(stream.send.is_short_tail(SHORT_FLOW));
+        }
+        if id != StreamId::CONTROL {
+            self.credit.sent += stream.send.highest_sent() - highest;
+        }
+        if self.scheduler.is_redundant()
+            && let Some(subflow) = &self.paths[path].subflow
+        {
+            stream.send.carried.insert(subflow.id, range.end);
+        }
+        self.account(now, path, view, Departure { space: id, range, data, copy });
+        self.refresh_turn(id);
+    }
+
+    /// Enters what left on the accounts of its path, class and session.
+    pub(super) fn account(
+        &mut self,
+        now: Instant,
+        path: usize,
+        view: &PathView,
+        Departure { space, range, data, copy }: Departure,
+    ) {
+        let ordinary = space != StreamId::CONTROL;
+        let class = self.streams.get(&space.stream()).filter(|_| ordinary).map(|s| s.send.class);
+        let class = class.map(|class| &mut self.totals.classes[class as usize]);
         let state = &mut self.paths[path];
         match copy {
             Some(reason) => {
@@ -379,41 +430,32 @@ impl Session {
                 if let Some(class) = class {
                     class.new_bytes += data;
                 }
-                stream.send.served += data;
-                // Idle paths copy short flows at once (F10).
-                self.news += u64::from(stream.send.is_short_tail(SHORT_FLOW));
                 state.counters.new_bytes += data;
                 self.totals.new_bytes += data;
             }
         }
-        if id != StreamId::CONTROL {
-            self.credit.sent += stream.send.highest_sent() - highest;
-        }
         if let Some(subflow) = &mut state.subflow {
             subflow.answers.ask(now);
-            if self.scheduler.is_redundant() {
-                stream.send.carried.insert(subflow.id, range.end);
-            }
         }
         state.in_flight.push(Chunk {
-            stream: id,
+            stream: space,
             copied: range.start,
             range,
             sent: now,
             expected: now + view.arrival + ARRIVAL_SLACK,
             cold: state.is_cold(now),
         });
-        if copy.is_none() && id != StreamId::CONTROL {
+        if copy.is_none() && ordinary {
             self.count_share(path, data);
         }
-        self.refresh_turn(id);
     }
 
     /// Sizes writers' buffers and wishes for the peer's windows (F2): all of
     /// them now and then, and at once those of streams that have just come to
     /// their limit or soon will, because the first window is small.
     fn size_buffers(&mut self, now: Instant, views: &[PathView]) {
-        let all_blocked = self.busy.any_blocked() && self.busy.next_ready(None).is_none();
+        let all_blocked =
+            self.busy.any_blocked(Classes::NONE) && self.busy.next_ready(None).is_none();
         let pause = if all_blocked { BLOCKED_CHECK } else { BUFFER_CHECK };
         let due = now.saturating_since(self.last_buffer_check) >= pause;
         if !due && self.near_limit.is_empty() {

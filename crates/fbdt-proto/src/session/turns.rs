@@ -4,10 +4,10 @@
 //! same with one stream and with thousands.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use core::ops::Bound;
+use core::ops::{Bound, RangeInclusive};
 
 use crate::stream::SendStream;
-use crate::units::{Class, StreamId};
+use crate::units::{Class, Classes, StreamId};
 
 /// A stream's place: the control stream first, then by class, then whoever
 /// was served least, then the lower number.
@@ -24,6 +24,18 @@ pub(super) struct Turn {
 impl Turn {
     fn of(id: StreamId, send: &SendStream) -> Self {
         Self { ordinary: id != StreamId::CONTROL, class: send.class, served: send.served, id }
+    }
+
+    /// The first place that a stream of the class can have, and the last.
+    const fn places(ordinary: bool, class: Class) -> RangeInclusive<Self> {
+        let first = Self { ordinary, class, served: 0, id: StreamId::CONTROL };
+        let last = Self { served: u64::MAX, id: StreamId(u32::MAX), ..first };
+        RangeInclusive::new(first, last)
+    }
+
+    /// The place behind all streams of its class.
+    pub(super) const fn end_of_class(self) -> Self {
+        *Self::places(self.ordinary, self.class).end()
     }
 }
 
@@ -62,10 +74,39 @@ pub(super) struct Turns {
     all: BTreeSet<Turn>,
     lost: BTreeSet<Turn>,
     ready: BTreeSet<Turn>,
-    /// Ordinary streams with unsent bytes, by class.
-    unsent: [usize; Class::ALL.len()],
-    unsent_control: bool,
-    blocked: usize,
+    /// Streams with unsent bytes.
+    unsent: Count,
+    /// Of those, streams that may not send them.
+    blocked: Count,
+}
+
+/// How many streams of each class something is true of.
+#[derive(Debug, Default)]
+struct Count {
+    control: bool,
+    classes: [usize; Class::ALL.len()],
+}
+
+impl Count {
+    const fn change(&mut self, turn: Turn, more: bool) {
+        let class = &mut self.classes[turn.class as usize];
+        match (turn.ordinary, more) {
+            (false, more) => self.control = more,
+            (true, true) => *class += 1,
+            (true, false) => *class -= 1,
+        }
+    }
+
+    fn any(&self, classes: Classes) -> bool {
+        classes.iter().any(|class| self.classes[class as usize] > 0)
+    }
+
+    fn any_beside(&self, classes: Classes) -> bool {
+        self.control
+            || Class::ALL
+                .iter()
+                .any(|class| !classes.contains(*class) && self.classes[*class as usize] > 0)
+    }
 }
 
 impl Turns {
@@ -105,7 +146,6 @@ impl Turns {
             self.ready.insert(new.turn);
         }
         self.count(&new, true);
-        self.blocked += usize::from(new.blocked());
         new.blocked() && !old.is_some_and(|old| old.blocked())
     }
 
@@ -120,16 +160,14 @@ impl Turns {
         self.lost.remove(&old.turn);
         self.ready.remove(&old.turn);
         self.count(old, false);
-        self.blocked -= usize::from(old.blocked());
     }
 
-    fn count(&mut self, entry: &Entry, more: bool) {
-        let Turn { ordinary, class, .. } = entry.turn;
-        match (entry.unsent, ordinary, more) {
-            (false, ..) => {}
-            (true, false, more) => self.unsent_control = more,
-            (true, true, true) => self.unsent[class as usize] += 1,
-            (true, true, false) => self.unsent[class as usize] -= 1,
+    const fn count(&mut self, entry: &Entry, more: bool) {
+        if entry.unsent {
+            self.unsent.change(entry.turn, more);
+        }
+        if entry.blocked() {
+            self.blocked.change(entry.turn, more);
         }
     }
 
@@ -139,25 +177,18 @@ impl Turns {
 
     /// What the least served stream like this one has been served.
     pub(super) fn least_served(&self, id: StreamId, class: Class) -> Option<u64> {
-        let ordinary = id != StreamId::CONTROL;
-        let from = Turn { ordinary, class, served: 0, id: StreamId::CONTROL };
-        let to = Turn { served: u64::MAX, id: StreamId(u32::MAX), ..from };
-        self.all.range(from..=to).find(|turn| turn.id != id).map(|turn| turn.served)
+        let places = Turn::places(id != StreamId::CONTROL, class);
+        self.all.range(places).find(|turn| turn.id != id).map(|turn| turn.served)
     }
 
-    /// The first stream with lost bytes.
-    pub(super) fn first_lost(&self) -> Option<StreamId> {
-        self.lost.first().map(|turn| turn.id)
+    /// The first stream with lost bytes, or the first behind `turn`.
+    pub(super) fn next_lost(&self, behind: Option<Turn>) -> Option<Turn> {
+        next(&self.lost, behind)
     }
 
     /// The first stream that may send new bytes, or the first behind `turn`.
     pub(super) fn next_ready(&self, behind: Option<Turn>) -> Option<Turn> {
-        match behind {
-            None => self.ready.first().copied(),
-            Some(turn) => {
-                self.ready.range((Bound::Excluded(turn), Bound::Unbounded)).next().copied()
-            }
-        }
+        next(&self.ready, behind)
     }
 
     /// Whether a stream of a better class than `class` waits for acknowledgements or for more.
@@ -166,20 +197,36 @@ impl Turns {
         ordinary.is_some_and(|turn| turn.class < class)
     }
 
-    /// Whether any stream has bytes that no path was given.
-    pub(super) fn any_unsent(&self) -> bool {
-        self.unsent_control || self.unsent.iter().any(|count| *count > 0)
+    /// Whether a stream has bytes that no path was given; of no class of `beside`.
+    pub(super) fn any_unsent(&self, beside: Classes) -> bool {
+        self.unsent.any_beside(beside)
     }
 
     /// Streams of a class that take turns with new bytes.
     pub(super) const fn sharing(&self, class: Class) -> u64 {
-        self.unsent[class as usize] as u64
+        self.unsent.classes[class as usize] as u64
     }
 
-    /// Whether any stream has such bytes and may not send them.
-    pub(super) const fn any_blocked(&self) -> bool {
-        self.blocked > 0
+    /// Whether a stream has such bytes and may not send them; of no class of `beside`.
+    pub(super) fn any_blocked(&self, beside: Classes) -> bool {
+        self.blocked.any_beside(beside)
     }
+
+    /// Whether a stream of the class may send new bytes.
+    pub(super) fn is_ready(&self, class: Class) -> bool {
+        self.ready.range(Turn::places(true, class)).next().is_some()
+    }
+
+    /// Whether anything of these classes waits to be sent, for the first time or again.
+    pub(super) fn any_waiting(&self, classes: Classes) -> bool {
+        let lost = |class| self.lost.range(Turn::places(true, class)).next().is_some();
+        self.unsent.any(classes) || classes.iter().any(lost)
+    }
+}
+
+fn next(turns: &BTreeSet<Turn>, behind: Option<Turn>) -> Option<Turn> {
+    let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+    turns.range((from, Bound::Unbounded)).next().copied()
 }
 
 #[cfg(test)]
@@ -236,14 +283,19 @@ mod tests {
         send.windows.take(0..100);
         assert!(turns.put(id, &send), "50 bytes above the limit");
         assert!(!turns.put(id, &send), "no news");
-        assert!(turns.any_blocked() && turns.any_unsent());
+        assert!(turns.any_blocked(Classes::NONE) && turns.any_unsent(Classes::NONE));
         assert_eq!(turns.sharing(Class::Interactive), 1);
         assert_eq!(order(&turns), []);
         send.lost.insert(0..10);
         turns.put(id, &send);
-        assert_eq!(turns.first_lost(), Some(id));
+        let lost = turns.next_lost(None);
+        assert_eq!((lost.map(|turn| turn.id), turns.next_lost(lost)), (Some(id), None));
         turns.remove(id);
-        assert!(turns.is_empty() && !turns.any_blocked() && !turns.any_unsent());
-        assert_eq!(turns.first_lost(), None);
+        assert!(
+            turns.is_empty()
+                && !turns.any_blocked(Classes::NONE)
+                && !turns.any_unsent(Classes::NONE)
+        );
+        assert_eq!(turns.next_lost(None), None);
     }
 }

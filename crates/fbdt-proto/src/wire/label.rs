@@ -6,11 +6,11 @@ use alloc::string::{String, ToString};
 
 use super::handshake::MAX_PATH_NAME;
 use crate::config::{PathPolicy, RateCap, Weight};
-use crate::units::Priority;
+use crate::units::{Class, Classes, Priority};
 
 /// A path's name and how it is used (F15). They travel as one text, `NAME` for
-/// a path like any other and `NAME;w3;r20M;m;backup` for one with a weight, a
-/// rate cap, that is metered and that stands by: in the handshake of version 1
+/// a path like any other and `NAME;n23;w3;r20M;m;backup` for one that never carries
+/// the classes 2 and 3, has a weight and a rate cap, is metered and stands by: in the handshake of version 1
 /// a name is any text, so an end that does not know a word shows it as part of
 /// the name, and the priority, which was there first, is last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,6 +67,10 @@ impl PathLabel {
 /// The words behind the name, each after a `;`.
 fn words(policy: &PathPolicy) -> String {
     let mut words = String::new();
+    if !policy.never.is_empty() {
+        words.push_str(";n");
+        words.extend(policy.never.iter().map(|class| char::from(b'0' + class.to_wire())));
+    }
     if let Some(weight) = policy.weight {
         words.push_str(&format!(";w{}", weight.get()));
     }
@@ -97,10 +101,22 @@ fn read_word(word: &str, policy: &mut PathPolicy) -> Option<u8> {
         policy.rate_cap = Some(cap);
         return Some(2);
     }
+    if let Some(classes) = word.strip_prefix('n') {
+        policy.never = read_classes(classes)?;
+        return Some(4);
+    }
     let weight = word.strip_prefix('w')?;
     let canonical = !weight.starts_with(['0', '+']);
     policy.weight = Some(Weight::new(weight.parse().ok().filter(|_| canonical)?)?);
     Some(3)
+}
+
+/// Numbers of classes, each once and in order; not of all, which would leave nothing.
+fn read_classes(numbers: &str) -> Option<Classes> {
+    let in_order = numbers.as_bytes().is_sorted_by(|a, b| a < b);
+    let class = |number: char| Class::from_wire(u8::try_from(number.to_digit(10)?).ok()?);
+    let classes: Option<Classes> = numbers.chars().map(class).collect();
+    classes.filter(|classes| in_order && !classes.is_empty() && *classes != Classes::ALL)
 }
 
 #[cfg(test)]
@@ -118,14 +134,17 @@ mod tests {
             weight: Weight::new(3),
             rate_cap: RateCap::from_kilobits(20_000),
             metered: true,
+            never: Classes::NONE.with(Class::Background).with(Class::Streaming),
             ..backup_policy(2)
         };
         let label = PathLabel { name: "wwan0".into(), policy };
-        assert_eq!(label.encode(), "wwan0;w3;r20M;m;backup2");
-        assert_eq!(PathLabel::decode("wwan0;w3;r20M;m;backup2"), label);
+        assert_eq!(label.encode(), "wwan0;n23;w3;r20M;m;backup2");
+        assert_eq!(PathLabel::decode("wwan0;n23;w3;r20M;m;backup2"), label);
         let long = PathLabel { name: "enx001122334455".into(), ..label };
-        assert_eq!(long.encode(), "enx00112233445;w3;r20M;m;backup2", "the name is cut");
-        for name in ["a;w0", "a;w03", "a;w+3", "a;r0k", "a;m;w3", "a;m;m", "a;backup;m", "a;w"] {
+        assert_eq!(long.encode(), "enx0011223;n23;w3;r20M;m;backup2", "the name is cut");
+        let bad = ["a;w0", "a;w03", "a;w+3", "a;r0k", "a;m;w3", "a;m;m", "a;backup;m", "a;w"];
+        let classes = ["a;n", "a;n4", "a;n10", "a;n33", "a;n0123", "a;w3;n3", "a;n-1", "a;né"];
+        for name in bad.into_iter().chain(classes) {
             let whole = PathLabel::decode(name);
             assert!(whole.name.starts_with("a;"), "{name}: {whole:?}");
         }
@@ -141,6 +160,23 @@ mod tests {
         for name in ["wifi", "a;b", "lte;primary", "lte;backup10", "lte;backup1", ";", ""] {
             let label = PathLabel { name: name.into(), policy: PathPolicy::default() };
             assert_eq!((PathLabel::decode(name), label.encode()), (label.clone(), name.into()));
+        }
+    }
+
+    /// All sets but that of every class, with and without words behind them.
+    #[test]
+    fn f15_the_label_says_which_classes_are_kept_off() {
+        let sets = (0..15u8).map(|bits| {
+            Class::ALL.into_iter().filter(|class| bits & 1 << class.to_wire() != 0).collect()
+        });
+        for (bits, never) in sets.enumerate() {
+            for others in [backup_policy(0), backup_policy(9)] {
+                let policy = PathPolicy { never, weight: Weight::new(7), ..others };
+                let label = PathLabel { name: "wwan0".into(), policy };
+                let text = label.encode();
+                assert_eq!(text.contains(";n"), bits > 0, "{text}");
+                assert_eq!(PathLabel::decode(&text), label);
+            }
         }
     }
 

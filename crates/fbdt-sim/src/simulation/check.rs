@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{CloseReason, StreamId};
+use fbdt_proto::{CloseReason, StreamId, StreamStats};
 
 use super::{CLIENT, SERVER, Simulation};
 use crate::violation::Violation;
@@ -91,6 +91,28 @@ impl Simulation {
             && self.asleep.iter().all(Option::is_none)
             && !self.ends.iter().any(fbdt_proto::Session::is_closed)
             && self.paths.iter().any(works)
+            && self.all_may_flow(works)
+    }
+
+    /// Whether everything that waits may use a path that works and carries bytes: a stream that is
+    /// kept off all of those waits, however long, and may hold what others wait for (F15).
+    fn all_may_flow(&self, works: impl Fn(&super::SimulatedPath) -> bool) -> bool {
+        let policy = |path: usize| self.policies.get(path).copied().unwrap_or_default();
+        if self.policies.iter().all(|policy| policy.never.is_empty()) {
+            return true;
+        }
+        let here = || self.paths.iter().enumerate().filter(|(_, path)| !path.removed);
+        let serving = here().map(|(index, _)| policy(index).priority).min();
+        let carrying = |index: usize| Some(policy(index).priority) == serving;
+        let open: Vec<_> = here()
+            .filter(|(index, path)| carrying(*index) && works(path))
+            .map(|(index, _)| policy(index).never)
+            .collect();
+        let waits = |stream: &StreamStats| {
+            stream.acknowledged < stream.written
+                && open.iter().all(|never| never.contains(stream.class))
+        };
+        !self.ends.iter().any(|end| end.stats().streams.iter().any(waits))
     }
 
     /// Streams that an end still holds although everybody has done with them.

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Config, Limits, PathPolicy, Priority, Redundancy, SchedulerKind, WindowMode};
+use fbdt_proto::{
+    Class, Config, Limits, PathPolicy, Priority, Redundancy, SchedulerKind, WindowMode,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::link::LinkParameters;
@@ -55,6 +57,9 @@ pub struct LinkPlan {
     /// Priority of its path: 0 primary, 1 to 9 backup.
     #[serde(default, skip_serializing_if = "is_primary")]
     pub backup: u8,
+    /// Classes that its path never carries, by number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub never: Vec<usize>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes it so
@@ -230,6 +235,14 @@ impl Setup {
 }
 
 impl LinkPlan {
+    fn policy(&self) -> PathPolicy {
+        let class = |number: &usize| Class::ALL[number % Class::ALL.len()];
+        PathPolicy {
+            never: self.never.iter().map(class).collect(),
+            ..PathPolicy::of_priority(Priority::new(self.backup).unwrap_or_default())
+        }
+    }
+
     pub(crate) fn parameters(&self) -> LinkParameters {
         LinkParameters {
             rate: self.kbps as f64 * 125.0,
@@ -252,12 +265,7 @@ impl Plan {
         Ok(Scenario {
             seed: self.seed,
             links: self.links.iter().map(LinkPlan::parameters).collect(),
-            policies: self
-                .links
-                .iter()
-                .map(|link| Priority::new(link.backup).unwrap_or_default())
-                .map(PathPolicy::of_priority)
-                .collect(),
+            policies: self.links.iter().map(LinkPlan::policy).collect(),
             config: (self.setup.config(0)?, self.setup.config(1)?),
             tcp: crate::TcpGrowth::default(),
             paced: false,

@@ -91,14 +91,23 @@ fn remove_links(best: &mut Plan, try_one: &mut impl FnMut(Plan, &mut Plan) -> bo
 }
 
 fn simplify_links(best: &mut Plan, try_one: &mut impl FnMut(Plan, &mut Plan) -> bool) {
-    const PLAIN: LinkPlan =
-        LinkPlan { kbps: 100_000, rtt_us: 10_000, queue_us: 20_000, loss_ppm: 0, backup: 0 };
+    const PLAIN: LinkPlan = LinkPlan {
+        kbps: 100_000,
+        rtt_us: 10_000,
+        queue_us: 20_000,
+        loss_ppm: 0,
+        backup: 0,
+        never: Vec::new(),
+    };
     for at in 0..best.links.len() {
         let mut candidate = best.clone();
         candidate.links[at] = PLAIN;
         try_one(candidate, best);
         let mut candidate = best.clone();
         candidate.links[at].loss_ppm = 0;
+        try_one(candidate, best);
+        let mut candidate = best.clone();
+        candidate.links[at].never.clear();
         try_one(candidate, best);
     }
     let mut candidate = best.clone();

@@ -16,6 +16,8 @@ const MESSAGE_SEEDS: u64 = 3;
 const MESSAGE_MOST: u64 = 4000;
 /// Every so many seeds have a backup path.
 const BACKUP_SEEDS: u64 = 4;
+/// Every so many seeds, and every fuzzer's plan, keep classes off a path.
+const NEVER_SEEDS: u64 = 7;
 
 impl Plan {
     /// The plan of a seed.
@@ -41,6 +43,12 @@ impl Plan {
             last.backup = 1;
         }
         let mut operations = swarm.operations();
+        // Drawn last, so that what else seeds draw does not change.
+        if seed.is_multiple_of(NEVER_SEEDS)
+            && let [_, .., last] = &mut links[..]
+        {
+            last.never = swarm.classes();
+        }
         if seed.is_multiple_of(MESSAGE_SEEDS) {
             operations = talking(operations);
         }
@@ -137,7 +145,14 @@ impl<R: RngCore> Swarm<R> {
             queue_us: self.magnitude(1000, 100_000),
             loss_ppm: if self.rng.random_bool(0.2) { self.magnitude(10, 30_000) as u32 } else { 0 },
             backup: 0,
+            never: Vec::new(),
         }
+    }
+
+    /// Some classes, or none; not all.
+    fn classes(&mut self) -> Vec<usize> {
+        let chosen = self.rng.random_range(0..15);
+        (0..4).filter(|class| chosen & 1 << class != 0).collect()
     }
 
     fn operations(&mut self) -> Vec<Operation> {

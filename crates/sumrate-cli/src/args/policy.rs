@@ -6,7 +6,8 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 
 use crate::policy::{
-    PathChange, WishError, level, parse_priority, parse_quota, parse_rate_cap, parse_weight,
+    ClassNames, PathChange, WishError, level, parse_never, parse_priority, parse_quota,
+    parse_rate_cap, parse_weight,
 };
 
 /// How one path is to be used.
@@ -35,7 +36,7 @@ const PATH_EXAMPLE: &str = "\
 Examples:
   sumrate path list
   sumrate path set wwan0 --priority backup --quota 10G --metered
-  sumrate path set wwan0 --weight 3 --rate 20M
+  sumrate path set wwan0 --weight 3 --rate 20M --never background
   sumrate path set wwan0 --rate none --priority primary";
 
 /// Arguments of `sumrate path`.
@@ -93,6 +94,10 @@ pub struct PathSettings {
     /// Its bytes cost money: nothing is sent on it that only saves time
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub metered: Option<bool>,
+    /// Classes that it never carries, whatever else there is, with commas between them: conversational,
+    /// interactive, streaming, background
+    #[arg(long, value_name = "CLASSES|none", value_parser = parse_never)]
+    pub never: Option<ClassNames>,
 }
 
 fn priority_level(text: &str) -> Result<u8, WishError> {
@@ -108,6 +113,7 @@ impl PathSettings {
             rate_cap_kbps: self.rate,
             quota_bytes: self.quota,
             metered: self.metered,
+            never: self.never,
         }
     }
 }

@@ -38,7 +38,7 @@ pub struct UpArgs {
     #[arg(long, value_name = "NAME")]
     pub backup: Vec<String>,
     /// How a path, or without --path an interface, is used, as in wwan0=backup,metered,quota=10G; also
-    /// weight=3 and rate=20M. `sumrate path set --help` says what they mean
+    /// weight=3, rate=20M and never=background+streaming. `sumrate path set --help` says what they mean
     #[arg(long, value_name = "NAME=SETTING,...")]
     pub policy: Vec<PolicyArg>,
     /// Directory that keeps what paths have used of their quotas [default: $XDG_STATE_HOME/sumrate]

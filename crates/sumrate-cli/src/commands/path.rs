@@ -37,6 +37,8 @@ pub struct PathSummaryReport {
     pub rate_cap_mbps: Option<f64>,
     /// Whether its bytes cost money.
     pub metered: bool,
+    /// Classes that it never carries.
+    pub never: Vec<String>,
     /// What it has used, where that is counted.
     pub quota: Option<QuotaReport>,
     /// Why it sends no data now, in a word.
@@ -69,6 +71,7 @@ fn list(status: &StatusReport) -> PathListReport {
         weight: path.weight,
         rate_cap_mbps: path.rate_cap_mbps,
         metered: path.metered,
+        never: path.never.clone(),
         quota: path.quota.clone(),
         why: path.why.clone(),
     };
@@ -80,7 +83,17 @@ fn list(status: &StatusReport) -> PathListReport {
 }
 
 fn table(report: &PathListReport) -> std::io::Result<String> {
-    let head = ["path", "health", "priority", "weight", "rate cap", "metered", "this month", "now"];
+    let head = [
+        "path",
+        "health",
+        "priority",
+        "weight",
+        "rate cap",
+        "metered",
+        "never",
+        "this month",
+        "now",
+    ];
     let none = || "-".to_owned();
     let row = |path: &PathSummaryReport| {
         let used = path.quota.as_ref().map(|quota| {
@@ -94,6 +107,7 @@ fn table(report: &PathListReport) -> std::io::Result<String> {
             path.weight.map_or_else(none, |weight| weight.to_string()),
             path.rate_cap_mbps.map_or_else(none, |rate| format!("{rate} Mbit/s")),
             if path.metered { "yes" } else { "no" }.to_owned(),
+            if path.never.is_empty() { none() } else { path.never.join(", ") },
             used.unwrap_or_else(none),
             path.why.clone(),
         ]

@@ -86,11 +86,13 @@ fn of_path(
         let before = before.map(|before| before.health.clone());
         events.push(LogEvent::PathHealth { session, path, health, before });
     }
-    let policy =
-        |path: &PathReport| (path.priority.clone(), path.weight, path.rate_cap_mbps, path.metered);
+    let policy = |path: &PathReport| {
+        let words = (path.priority.clone(), path.never.clone());
+        (words, path.weight, path.rate_cap_mbps, path.metered)
+    };
     if before.is_none_or(|before| policy(before) != policy(path)) {
-        let ((session, name), (priority, weight, rate_cap_mbps, metered)) = (name(), policy(path));
-        let path = name;
+        let ((priority, never), weight, rate_cap_mbps, metered) = policy(path);
+        let (session, path) = name();
         events.push(LogEvent::PathPolicy {
             session,
             path,
@@ -98,6 +100,7 @@ fn of_path(
             weight,
             rate_cap_mbps,
             metered,
+            never,
         });
     }
     // A path that is new has moved everything since the report before.

@@ -75,6 +75,8 @@ pub enum LogEvent {
         rate_cap_mbps: Option<f64>,
         /// Whether its bytes cost money.
         metered: bool,
+        /// Classes that it never carries.
+        never: Vec<String>,
     },
     /// What a path did since the line before of that path; none while nothing moves.
     #[serde(rename = "path:metrics")]

@@ -80,6 +80,9 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
             path.rate_mbps
         ),
         "weight" => of_weight(interval),
+        "kept-off" if !path.never.is_empty() => {
+            format!("All that waits is {}, which is kept off it.", path.never.join(" or "))
+        }
         "nothing-to-send" => "No stream has bytes that wait to be sent by this end.".to_owned(),
         "flow-control" => {
             "The receiver's limit is reached: the program that reads there is the slowest part."
@@ -180,6 +183,13 @@ fn circumstances(interval: &Interval<'_>) -> Vec<String> {
             format!(" It has used {}{limit} in {}.", bytes(quota.used_bytes), quota.month)
         });
         sentences.push(format!("It is metered: no copies that would only save time.{used}"));
+    }
+    if !path.never.is_empty() {
+        sentences.push(format!(
+            "It never carries {}: `sumrate path set {} --never none` lifts that.",
+            path.never.join(" or "),
+            path.name
+        ));
     }
     if interval.received_mbps > NOTHING_MBPS && interval.received_mbps > interval.sent_mbps {
         sentences.push(

@@ -113,6 +113,13 @@ fn other_reasons_have_words_too() {
         });
         assert!(words.contains(expected), "{why}: {words}");
     }
+    let kept_off = words(|path| {
+        path.never = vec!["streaming".to_owned(), "background".to_owned()];
+        path.why = "kept-off".to_owned();
+    });
+    let expected = "All that waits is streaming or background, which is kept off it. It never carries \
+                    streaming or background: `sumrate path set lte --never none` lifts that.";
+    assert!(kept_off.contains(expected), "{kept_off}");
     let lossy = words(|path| path.retransmitted_share = 0.05);
     assert!(lossy.contains("TCP had to send 5.0 % of its bytes again"), "{lossy}");
 }

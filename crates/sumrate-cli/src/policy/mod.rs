@@ -9,5 +9,7 @@ mod wish;
 pub use keeper::{Keeper, PolicyError};
 pub use ledger::{Ledger, LedgerError, Month};
 pub use units::{quantity, rate};
-pub use wish::{PathChange, PathWish, WishError};
-pub(crate) use wish::{level, parse_priority, parse_quota, parse_rate_cap, parse_weight};
+pub use wish::{ClassNames, PathChange, PathWish, WishError};
+pub(crate) use wish::{
+    level, parse_never, parse_priority, parse_quota, parse_rate_cap, parse_weight,
+};

@@ -1,6 +1,6 @@
 //! What can be wished for a path, and changed.
 
-use fbdt_proto::{PathPolicy, Priority, RateCap, Weight};
+use fbdt_proto::{Class, Classes, PathPolicy, Priority, RateCap, Weight};
 use serde::{Deserialize, Serialize};
 
 use super::{quantity, rate};
@@ -12,6 +12,28 @@ pub struct PathWish {
     pub policy: PathPolicy,
     /// Bytes per calendar month, both directions together.
     pub quota: Option<u64>,
+}
+
+/// Classes by name, as in `background+streaming`; `none` for none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct ClassNames(pub Classes);
+
+impl From<ClassNames> for Vec<String> {
+    fn from(names: ClassNames) -> Self {
+        names.0.iter().map(|class| class.name().to_owned()).collect()
+    }
+}
+
+impl TryFrom<Vec<String>> for ClassNames {
+    type Error = WishError;
+
+    fn try_from(names: Vec<String>) -> Result<Self, WishError> {
+        let class =
+            |name: &String| Class::from_name(name).ok_or_else(|| WishError::Class(name.clone()));
+        let classes: Classes = names.iter().map(class).collect::<Result<_, _>>()?;
+        if classes == Classes::ALL { Err(WishError::NoClassLeft) } else { Ok(Self(classes)) }
+    }
 }
 
 /// A change of some of it; what is absent stays. 0 lifts a weight, a rate cap or a quota.
@@ -28,6 +50,10 @@ pub struct PathChange {
     pub quota_bytes: Option<u64>,
     /// Whether its bytes cost money.
     pub metered: Option<bool>,
+    /// Classes that it never carries.
+    // Older daemons refuse what they do not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub never: Option<ClassNames>,
 }
 
 /// A setting that cannot be.
@@ -39,12 +65,20 @@ pub enum WishError {
     /// Not a weight.
     #[error("`{0}` is no weight; write 1 to 100, or none")]
     Weight(String),
+    /// Not a class.
+    #[error(
+        "`{0}` is no class; write conversational, interactive, streaming or background, several with + between them, or none"
+    )]
+    Class(String),
+    /// Every class kept off.
+    #[error("a path that never carries any class is of no use; leave it out, see --path")]
+    NoClassLeft,
     /// Neither rate nor quantity.
     #[error("{0}")]
     Unit(String),
     /// No setting at all.
     #[error(
-        "`{0}` is no setting; write backup, weight=3, rate=20M, quota=10G or metered, separated by commas"
+        "`{0}` is no setting; write backup, weight=3, rate=20M, quota=10G, never=background or metered, separated by commas"
     )]
     Unknown(String),
 }
@@ -77,8 +111,14 @@ pub(crate) fn parse_quota(text: &str) -> Result<u64, WishError> {
     if text == "none" { Ok(0) } else { quantity(text).map_err(WishError::Unit) }
 }
 
+/// Classes with `+` or `,` between them, or `none`.
+pub(crate) fn parse_never(text: &str) -> Result<ClassNames, WishError> {
+    let names = text.split(['+', ',']).map(str::to_owned);
+    ClassNames::try_from(if text == "none" { Vec::new() } else { names.collect() })
+}
+
 impl PathChange {
-    /// Reads settings as in `backup,weight=3,rate=20M,quota=10G,metered`.
+    /// Reads settings as in `backup,weight=3,rate=20M,quota=10G,never=background,metered`.
     ///
     /// # Errors
     /// The first that cannot be.
@@ -95,6 +135,7 @@ impl PathChange {
                 Some(("weight", value)) => change.weight = Some(parse_weight(value)?),
                 Some(("rate", value)) => change.rate_cap_kbps = Some(parse_rate_cap(value)?),
                 Some(("quota", value)) => change.quota_bytes = Some(parse_quota(value)?),
+                Some(("never", value)) => change.never = Some(parse_never(value)?),
                 Some(_) => return Err(WishError::Unknown(setting.to_owned())),
             }
         }
@@ -128,6 +169,9 @@ impl PathChange {
         if let Some(quota) = self.quota_bytes {
             wish.quota = (quota > 0).then_some(quota);
         }
+        if let Some(ClassNames(never)) = self.never {
+            wish.policy.never = never;
+        }
         wish.policy.metered = self.metered.unwrap_or(wish.policy.metered);
         Ok(wish)
     }
@@ -146,13 +190,18 @@ mod tests {
 
     #[test]
     fn settings_are_read_and_applied() {
-        let change = PathChange::parse("backup2,weight=3,rate=20M,quota=10G,metered").unwrap();
+        let text = "backup2,weight=3,rate=20M,quota=10G,never=background+streaming,metered";
+        let change = PathChange::parse(text).unwrap();
         let wish = change.apply(PathWish::default()).unwrap();
         assert_eq!(wish.policy.priority.name(), "backup2");
         assert_eq!(wish.policy.weight, Weight::new(3));
         assert_eq!(wish.policy.rate_cap.unwrap().text(), "20M");
         assert_eq!((wish.quota, wish.policy.metered), (Some(10_000_000_000), true));
-        let lifted = PathChange::parse("rate=none,quota=none,weight=none,priority=0").unwrap();
+        assert_eq!(Vec::from(ClassNames(wish.policy.never)), ["streaming", "background"]);
+        let json = serde_json::to_string(&change).unwrap();
+        assert_eq!(serde_json::from_str::<PathChange>(&json).unwrap(), change);
+        let lifted = "rate=none,quota=none,weight=none,never=none,priority=0";
+        let lifted = PathChange::parse(lifted).unwrap();
         let rest = lifted.apply(wish).unwrap();
         let metered = PathPolicy { metered: true, ..PathPolicy::default() };
         assert_eq!(rest, PathWish { policy: metered, quota: None });
@@ -161,8 +210,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        for bad in ["", "backup,", "fast", "weight=0", "weight=101", "rate=0", "quota=x", "color=1"]
-        {
+        let numbers = ["weight=0", "weight=101", "rate=0", "quota=x"];
+        let all = "never=conversational+interactive+streaming+background";
+        let classes = ["never=", "never=bulk", "never=background+", all];
+        for bad in ["", "backup,", "fast", "color=1"].into_iter().chain(numbers).chain(classes) {
             assert!(PathChange::parse(bad).is_err(), "{bad}");
         }
         let out_of_range = [

@@ -230,6 +230,9 @@ pub struct PathReport {
     /// Whether its bytes cost money.
     #[serde(default)]
     pub metered: bool,
+    /// Classes that it never carries.
+    #[serde(default)]
+    pub never: Vec<String>,
     /// What it has used, where that is counted.
     #[serde(default)]
     pub quota: Option<QuotaReport>,
@@ -411,6 +414,7 @@ impl PathReport {
         self.weight = policy.weight.map(fbdt_proto::Weight::get);
         self.rate_cap_mbps = policy.rate_cap.map(|cap| f64::from(cap.kilobits()) / 1e3);
         self.metered = policy.metered;
+        self.never = policy.never.iter().map(|class| class.name().to_owned()).collect();
     }
 
     fn new(
@@ -438,6 +442,7 @@ impl PathReport {
             weight: None,
             rate_cap_mbps: None,
             metered: false,
+            never: Vec::new(),
             quota: None,
             rate_mbps: finite(stats.rate * 8e-6),
             rtt_ms: milliseconds(stats.srtt),

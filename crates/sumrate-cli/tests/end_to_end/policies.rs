@@ -10,6 +10,8 @@ use crate::schemas::conforms;
 /// Two paths over loopback addresses.
 const PATHS: [&str; 4] = ["--path", "wifi=127.0.0.1", "--path", "lte=127.0.0.2"];
 
+const EVERY_CLASS: &str = "conversational,interactive,streaming,background";
+
 fn ask(server: &Server, client: &Client, arguments: &[&str]) -> Output {
     let socket = client.status_socket();
     run(server.runtime(), &[arguments, &["--socket", socket.to_str().unwrap()]].concat())
@@ -88,6 +90,51 @@ fn a_running_client_uses_a_path_otherwise_and_the_server_knows() {
 }
 
 #[test]
+fn a_class_is_kept_off_a_path_at_both_ends_until_that_is_lifted() {
+    let server = Server::start(&["--allow", "127.0.0.0/8"]);
+    let web = crate::web::start("127.0.0.1");
+    let rule = format!("{}=background", web.port());
+    let with = ["--policy", "lte=never=background+streaming,metered", "--class-rule", &rule];
+    let client = server.client(&[&PATHS[..], &with].concat());
+    let list = || answer(&server, &client, &["path", "list", "--json"]);
+    let active = |list: &Value| {
+        let paths = list["paths"].as_array().unwrap();
+        paths.iter().filter(|path| path["health"] == "active").count() == 2
+    };
+    let listed = until("both paths", list, active);
+    conforms("path", &listed);
+    let never = serde_json::json!(["streaming", "background"]);
+    assert_eq!(named(&listed["paths"], "lte")["never"], never);
+    assert_eq!(named(&listed["paths"], "wifi")["never"], serde_json::json!([]));
+    assert_eq!(server_path(&server, "lte")["never"], never);
+    let fetch = || {
+        let fetched = client.curl_socks(&["-o", "/dev/null", &format!("http://{web}/4000000")]);
+        assert!(fetched.status.success(), "{}", stderr(&fetched));
+        let path = server_path(&server, "lte");
+        path["sent_bytes"].as_u64().unwrap() + path["redundant_bytes"].as_u64().unwrap()
+    };
+    // The session's own words go by all paths.
+    let carried = fetch();
+    assert!(carried < 10_000, "{carried}");
+    let explained = answer(&server, &client, &["explain", "lte", "--json", "--watch", "0"]);
+    conforms("explain", &explained);
+    let words = explained["paths"][0]["sentences"].to_string();
+    let wanted = "never carries streaming or background: `sumrate path set lte --never none` lifts";
+    assert!(words.contains(wanted), "{words}");
+    let table = String::from_utf8(ask(&server, &client, &["path", "list"]).stdout).unwrap();
+    assert!(table.contains("never") && table.contains("streaming, background"), "{table}");
+    let lifted = answer(&server, &client, &["path", "set", "lte", "--never", "none", "--json"]);
+    assert_eq!(named(&lifted["paths"], "lte")["never"], serde_json::json!([]));
+    assert_eq!(named(&lifted["paths"], "lte")["metered"], true, "the rest stays");
+    until("it carries", || Value::from(fetch()), |bytes| bytes.as_u64() > Some(100_000));
+    let set = ["path", "set", "wifi", "--never", "background,conversational", "--json"];
+    let set = answer(&server, &client, &set);
+    let both = serde_json::json!(["conversational", "background"]);
+    assert_eq!(named(&set["paths"], "wifi")["never"], both);
+    until("the server", || server_path(&server, "wifi"), |path| path["never"] == both);
+}
+
+#[test]
 fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
     let server = Server::start(&[]);
     let client = server.client(&PATHS);
@@ -97,6 +144,8 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
         (&["path", "set", "lte", "--weight", "101"][..], 2, "1 to 100"),
         (&["path", "set", "lte", "--rate", "fast"][..], 2, "500k, 20M"),
         (&["path", "set", "lte", "--tier", "10"][..], 2, "backup2 to backup9"),
+        (&["path", "set", "lte", "--never", "bulk"][..], 2, "`bulk` is no class"),
+        (&["path", "set", "lte", "--never", EVERY_CLASS][..], 2, "leave it out"),
         (&["explain", "sat"][..], 2, "there is no path sat"),
     ] {
         let output = ask(&server, &client, arguments);
@@ -108,7 +157,11 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
     let refused = run(server.runtime(), &set);
     assert!(stderr(&refused).contains("only a running `sumrate up` does"), "{}", stderr(&refused));
     let link = server.link();
-    for (policy, words) in [("sat=backup", "there is no path sat"), ("lte=fast", "no setting")] {
+    for (policy, words) in [
+        ("sat=backup", "there is no path sat"),
+        ("lte=fast", "no setting"),
+        ("lte=never=background+", "`` is no class"),
+    ] {
         let up = [&["up", link.as_str(), "--socks", "127.0.0.1:0", "--policy", policy], &PATHS[..]]
             .concat();
         let output = run(server.runtime(), &up);
