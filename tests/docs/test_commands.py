@@ -76,6 +76,13 @@ def test_the_commands_of_a_page_work(page: str, tmp_path_factory: pytest.TempPat
     # Not below /run, which experiments cover with one of their own; short, for names of sockets.
     folder = tmp_path_factory.mktemp("s")
     isolated(lambda _scratch: tell(stories()[page], page, folder))
+    if (folder / BUSY).exists():
+        pytest.skip("this machine is too busy: every run was void because the emulator was late")
+
+
+NO_RUN_COUNTS = "no run counts; nothing was found"
+"""What the laboratory says when the emulator was late in all runs."""
+BUSY = "busy"
 
 
 def tell(story: list[Block], page: str, scratch: Path) -> None:
@@ -88,7 +95,13 @@ def tell(story: list[Block], page: str, scratch: Path) -> None:
                 (made.folder / given.name).write_text(made.substituted(block.text))
         for number, block in enumerate(story):
             print(f"{block.place}:\n{block.text}", flush=True)
-            step(made, block, running, scratch / f"block-{number}.log")
+            try:
+                step(made, block, running, scratch / f"block-{number}.log")
+            except AssertionError as failed:
+                if NO_RUN_COUNTS not in str(failed):
+                    raise
+                (scratch / BUSY).touch()
+                return
 
 
 def step(made: World, block: Block, running: ExitStack, log: Path) -> None:

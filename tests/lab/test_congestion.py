@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sumrate.lab import congestion
 from sumrate.lab.congestion import loaded
 from sumrate.lab.experiment.load import ExperimentError, load
 from sumrate.lab.experiment.run import Plan
@@ -36,6 +37,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     fake.write_text(FAKE.format(log=tmp_path / "log", listed=listed))
     fake.chmod(0o755)
     monkeypatch.setenv("SUMRATE_BIN_DIR", os.fspath(tmp_path))
+    monkeypatch.setattr(congestion, "STATE", tmp_path / "state")
     return tmp_path / "log"
 
 
@@ -55,6 +57,43 @@ def test_it_is_taken_out_after_a_failure_too(log: Path) -> None:
     with pytest.raises(ValueError, match="broken"), loaded(["sumrate_lia"]):
         raise ValueError("broken")
     assert log.read_text().endswith("cc unload sumrate_lia --json\n")
+
+
+def left_by(tmp_path: Path, boot: str, *names: str) -> Path:
+    marker = tmp_path / "state" / "congestion-controls-1"
+    marker.parent.mkdir()
+    marker.write_text(" ".join([boot, *names]))
+    return marker
+
+
+def test_what_a_killed_driver_left_is_taken_out_at_the_next_start(
+    log: Path, tmp_path: Path
+) -> None:
+    """Of the two that it noted, one is loaded; what is loaded and was not noted stays."""
+    boot = congestion.BOOT_ID.read_text().strip()
+    marker = left_by(tmp_path, boot, "sumrate_balia", "sumrate_lia")
+    with loaded(["cubic"]):
+        assert not marker.exists()
+    assert "cc unload sumrate_balia --json" in log.read_text().splitlines()
+    assert "unload sumrate_lia" not in log.read_text()
+
+
+def test_what_was_left_before_a_restart_is_gone_already(log: Path, tmp_path: Path) -> None:
+    marker = left_by(tmp_path, "another-boot", "sumrate_balia")
+    with loaded(["cubic"]):
+        assert not marker.exists()
+    assert not log.exists()
+
+
+def test_what_a_driver_that_runs_has_loaded_stays(log: Path) -> None:
+    with loaded(["sumrate_lia"]):
+        (marker,) = congestion.STATE.iterdir()
+        assert marker.read_text().split()[1:] == ["sumrate_lia"]
+        before = log.read_text()
+        with loaded(["cubic"]):
+            assert marker.exists()
+        assert "unload" not in log.read_text().removeprefix(before)
+    assert not list(congestion.STATE.iterdir())
 
 
 def test_the_kernels_own_need_nothing(log: Path) -> None:

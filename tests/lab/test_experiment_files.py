@@ -1,6 +1,7 @@
 """Experiment files: the shipped ones are right, wrong ones are refused with their line."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 from sumrate.lab import cli
 from sumrate.lab.experiment import commands
 from sumrate.lab.experiment.catalogue import claims, entries, judges
-from sumrate.lab.experiment.commands import KEPT, objections
+from sumrate.lab.experiment.commands import KEPT, durations, objections
+from sumrate.lab.experiment.goals import measured_by, rows
 from sumrate.lab.experiment.judge import DEPENDS, FAILS
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names, scheme_names
 from sumrate.lab.experiment.model import Experiment
@@ -79,6 +81,9 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ('name = "trial"', 'name = "other"', 2, "is not the file's"),
         ('title = "normal"\n', 'title = "normal"\nlinks.lte.loss = 0.1\n', 23, "is no link"),
         ("seconds = 1.0", "seconds = 1.5", 6, "must be whole"),
+        ("at_least = 0.9", 'at_least = 0.9\ncauses.norml = "?"', 29, "is no condition"),
+        ("at_least = 0.9", 'at_least = 0.9\nwithout = ["norml"]', 29, "is no condition"),
+        ('title = "normal"\n', 'title = "normal"\nwhy_not.sumrate = "?"\n', 18, "which is not"),
         ('claim = "T-4.1b-normal"\n', "", 25, "neither a claim nor a goal"),
     ],
 )
@@ -146,6 +151,9 @@ def test_what_does_not_hold_has_a_cause() -> None:
     missed = [entry for entry in entries(KEPT) if entry.verdict in (FAILS, DEPENDS)]
     assert missed
     assert not [entry.id for entry in missed if not entry.cause]
+    demands = [row for row in rows(KEPT) if row.verdict in (FAILS, DEPENDS)]
+    assert demands
+    assert not [f"{row.goal}: {row.statement}" for row in demands if not row.cause]
 
 
 def test_a_list_goes_on_behind_a_file_that_is_wrong(
@@ -162,6 +170,29 @@ def test_a_list_goes_on_behind_a_file_that_is_wrong(
     said = capsys.readouterr()
     assert "blackout.toml:3: wrong" in said.err
     assert "unshaped" in said.out
+
+
+def test_the_list_says_how_long_everything_and_the_goals_take(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "list"])
+    assert cli.main() == 0
+    said = capsys.readouterr().out
+    whole, quick = (sum(m) for m in zip(*(durations(load(n)) for n in measured_by()), strict=True))
+    assert f"what `bench` runs        about {whole:.0f} min, --quick {quick:.0f} min" in said
+    files = load("files")
+    assert durations(files)[1] < durations(files)[0] / files.repetitions, "of its quick conditions"
+
+
+def test_a_part_that_nobody_measures_keeps_a_claim_from_holding(tmp_path: Path) -> None:
+    part = claims()["T-4.5f"]["unmeasured"]
+    (judge,) = judges()["T-4.5f"].experiments
+    folder = tmp_path / judge
+    folder.mkdir()
+    verdict = {"claim": "T-4.5f", "verdict": "holds", "measured": "0.4", "cause": ""}
+    (folder / "verdicts.json").write_text(json.dumps([verdict]), encoding="utf-8")
+    found = next(entry for entry in entries(tmp_path) if entry.id == "T-4.5f")
+    assert (found.verdict, found.cause) == (DEPENDS, part)
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many"])
@@ -201,7 +232,8 @@ def test_a_point_of_which_most_runs_are_void_is_not_kept(tmp_path: Path) -> None
     folder = tmp_path / "trial"
     folder.mkdir()
     entries = [*runs("sumrate", 2), *runs("tquic", 3), *runs("mptcp", 0), *runs("wifi", 0)]
-    manifest = {"commit": "0" * 40, "runs": entries, "void_runs": 4}
+    manifest = {"commit": "0" * 40, "method": "bench", "repetitions": 5}
+    manifest |= {"runs": entries, "void_runs": 4}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     assert objections(folder) == ["trial: normal, tquic, cubic, default: 2 of 5 runs count"]
 
@@ -228,6 +260,33 @@ def test_a_name_stands_for_the_last_run_beside_what_is_kept(
     assert cli.main() == 0
     said = capsys.readouterr().out
     assert f"B: windows in {KEPT / 'windows'}" in said
+
+
+PEERS = ("mptcp", "aggligator", "tquic")
+
+
+@pytest.mark.parametrize("name", [*measured_by(), "large-buffers", "lap", "uplink-cut"])
+def test_a_peer_that_is_left_out_is_left_out_for_a_reason(name: str) -> None:
+    experiment = load(name)
+    schemes = scheme_names(experiment)
+    for peer in PEERS:
+        if peer not in schemes:
+            assert experiment.why_not.get(peer), f"{name} has no {peer} and does not say why"
+            continue
+        for condition in experiment.conditions:
+            alone = {link.name for link in experiment.links}.issuperset(condition.schemes)
+            if condition.schemes and peer not in condition.schemes and not alone:
+                assert condition.why_not.get(peer), f"{name}, {condition.name}: why not {peer}?"
+
+
+def test_the_documents_say_how_long_the_goals_take() -> None:
+    """Within a tenth of what the plans say."""
+    whole, quick = (sum(m) for m in zip(*(durations(load(n)) for n in measured_by()), strict=True))
+    said = re.compile(r"about (\d+) minutes; `?(?:make bench )?BENCH=--quick`? about (\d+)")
+    for document in ("README.md", "Makefile"):
+        text = (REPOSITORY / document).read_text(encoding="utf-8")
+        (found,) = said.findall(text)
+        assert [int(n) for n in found] == pytest.approx([whole, quick], rel=0.1), document
 
 
 def test_every_experiment_is_in_the_document() -> None:

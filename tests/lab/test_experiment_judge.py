@@ -1,6 +1,7 @@
 """Metrics of runs, and the verdicts that follow from them."""
 
 import pytest
+from msgspec.structs import replace
 
 from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.model import (
@@ -11,7 +12,14 @@ from sumrate.lab.experiment.model import (
     SchemeSetting,
     Selection,
 )
-from sumrate.lab.experiment.record import Bins, Run, add_blackouts, add_samples, percentile
+from sumrate.lab.experiment.record import (
+    Bins,
+    Run,
+    add_blackouts,
+    add_samples,
+    longest_silence_ms,
+    percentile,
+)
 from sumrate.lab.links import Blackout
 
 STEP_S = 0.005
@@ -82,8 +90,52 @@ def test_medians_without_void_runs_decide(
 def test_what_was_not_measured_is_not_run() -> None:
     (found,) = judge(experiment(ratio("normal", 0.5)), [])
     assert (found.verdict, found.measured) == ("not-run", "")
-    (found,) = judge(experiment(ratio("*", 0.5)), [r for r in RUNS if r.condition == "normal"])
+    some = [r for r in RUNS if r.condition == "normal"]
+    (found,) = judge(experiment(ratio("*", 0.5)), some)
     assert found.verdict == "not-run", "one condition is not all of them"
+    (found,) = judge(experiment(ratio("*", 0.96)), some)
+    assert found.verdict == "depends", "what fails is not hidden by what is missing"
+    assert found.cause == "it is lossy"
+
+
+def test_a_cause_can_be_of_some_conditions_only() -> None:
+    check = replace(ratio("*", 0.97), cause="", causes={"loss": "segments are lost"})
+    (found,) = judge(experiment(check), RUNS)
+    assert {f.condition: f.cause for f in found.findings} == {
+        "normal": "",
+        "loss": "segments are lost",
+    }
+    assert found.cause == "segments are lost"
+
+
+def test_conditions_can_be_left_out_of_all() -> None:
+    (found,) = judge(experiment(replace(ratio("*", 0.9), without=("loss",))), RUNS)
+    assert [f.condition for f in found.findings] == ["normal"]
+    assert found.verdict == "holds"
+
+
+def test_a_peak_is_the_largest_of_all_repetitions() -> None:
+    value = Selection(metric="goodput_mbps", scheme="sumrate", condition="normal", statistic="max")
+    check = Check(statement="at most 96", goal="P7", value=value, at_most=96.0)
+    (found,) = judge(experiment(check), RUNS)
+    assert (found.verdict, found.measured) == ("fails", "100")
+
+
+def test_what_others_have_beside_it_is_divided_by_their_own() -> None:
+    """A ratio of a scheme to itself in another condition is shown of each peer to itself."""
+    runs = [*RUNS, *(run("tquic", "normal", i, 80.0) for i in range(3))]
+    runs += [run("tquic", "loss", i, 60.0) for i in range(3)]
+    check = Check(
+        statement="loss costs at most half",
+        goal="P1",
+        value=Selection(metric="goodput_mbps", scheme="sumrate", condition="loss"),
+        over=Selection(metric="goodput_mbps", scheme="sumrate", condition="normal"),
+        at_least=0.5,
+    )
+    (found,) = judge(experiment(check), runs)
+    (finding,) = found.findings
+    assert finding.measured == pytest.approx(40 / 95)
+    assert finding.beside == {"tquic": pytest.approx(60 / 80)}
 
 
 def test_a_ratio_is_of_repetitions_that_count_on_both_sides() -> None:
@@ -117,13 +169,20 @@ def blocked() -> Bins:
 def test_a_blackout_is_measured() -> None:
     bins = blocked()
     assert bins.mbps(0.0, 1.0) == pytest.approx(800.0)
-    assert bins.longest_silence_ms(1.0, 1.3) == pytest.approx(20.0)
-    assert bins.longest_silence_ms(1.5, 1.9) == 0.0
     assert bins.recovery_ms(Blackout(1.0, 1.3)) == pytest.approx(90.0)
     made = run("sumrate", "normal", 0, 700.0)
-    add_blackouts(made, bins, [Blackout(1.0, 1.3)])
-    assert made.value("blackout_stall_ms") == pytest.approx(20.0)
+    add_blackouts(made, bins, [Blackout(1.0, 1.3)], [(0.2, 90.0), (0.9985, 23.7)])
+    assert made.value("blackout_stall_ms") == pytest.approx(23.7)
     assert made.value("blackout_goodput_mbps") == pytest.approx(400.0 * 56 / 60)
+
+
+def test_a_silence_belongs_to_a_blackout_that_it_touches_or_follows() -> None:
+    silences = [(0.5, 49.8), (1.25, 55.0), (1.55, 70.0), (1.9, 300.0)]
+    assert longest_silence_ms(silences, 1.0, 1.3) == 55.0
+    made = run("sumrate", "normal", 0, 700.0)
+    add_blackouts(made, blocked(), [Blackout(1.0, 1.3)], silences)
+    assert made.value("blackout_stall_ms") == 70.0, "it stalls as the radio returns"
+    assert longest_silence_ms([], 1.0, 1.3) == 0.0
 
 
 def test_a_rate_that_never_returns_has_no_recovery_time() -> None:
@@ -132,7 +191,7 @@ def test_a_rate_that_never_returns_has_no_recovery_time() -> None:
 
 def test_a_rate_that_never_returns_counts_until_the_end() -> None:
     made = run("sumrate", "normal", 0, 700.0)
-    add_blackouts(made, Bins(STEP_S, [1000] * 200 + [1] * 200), [Blackout(1.0, 1.2)])
+    add_blackouts(made, Bins(STEP_S, [1000] * 200 + [1] * 200), [Blackout(1.0, 1.2)], [])
     assert made.value("recovery_ms") == pytest.approx(800.0)
 
 
@@ -143,6 +202,7 @@ def test_samples_of_100_ms_leave_out_start_and_end() -> None:
     add_samples(made)
     assert made.value("sample_p50_mbps") == pytest.approx(800.0)
     assert made.value("sample_p5_mbps") == pytest.approx(320.0)
+    assert made.value("sample_spread") == pytest.approx(0.4)
 
 
 def test_totals_become_bytes_of_each_bin() -> None:

@@ -60,6 +60,7 @@ def test_longest_stall_is_exact_and_knows_where_it_began() -> None:
         kept.add(at_us * 1000, 1)
     result = kept.finish()
     assert (result["longest_stall_ms"], result["longest_stall_at_s"]) == (39.123, 0.002)
+    assert result["silences"] == [[0.002, 39.123], [0.041123, 18.877], [0.06, 39.0]]
 
 
 def test_silence_until_the_end_is_a_stall() -> None:

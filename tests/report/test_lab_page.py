@@ -100,6 +100,11 @@ def test_a_scheme_without_a_run_that_counts_is_named(tmp_path: Path, claims: Pat
     assert rates_row(page, "mptcp", "blackout")[-1] == "5"
 
 
+def test_a_peer_that_is_left_out_is_shown_with_its_reason(page: str) -> None:
+    assert "Not run: aggligator: it is measured &lt;elsewhere&gt;" in page
+    assert "Not run: Kernel MPTCP, Normal: too &lt;late&gt; here" in page
+
+
 def test_a_missing_scheme_is_shown_with_its_reason(page: str) -> None:
     _, title, reason = made_up.MISSING
     assert f"Missing: <b>{title}</b> did not run, because: {escape(reason)}" in page

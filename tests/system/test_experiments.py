@@ -19,9 +19,17 @@ pytestmark = [pytest.mark.system, needs_emulator, needs_sumrate]
 ARGUMENTS = ("run", "uplink-cut", "--quick", "--condition", "normal", "--scheme", "sumrate")
 
 
-def test_an_experiment_leaves_tables_verdicts_and_a_page(repository: Path, tmp_path: Path) -> None:
-    done = lab(repository, *ARGUMENTS, "--output", str(tmp_path), "--json")
+def measured(repository: Path, output: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """Runs the experiment; skips where the machine is too busy for any run to count."""
+    done = lab(repository, *ARGUMENTS, "--output", str(output), *more)
+    if "no run counts" in done.stderr:
+        pytest.skip("this machine is too busy: the emulator was late in every run")
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_an_experiment_leaves_tables_verdicts_and_a_page(repository: Path, tmp_path: Path) -> None:
+    done = measured(repository, tmp_path, "--json")
     folder = tmp_path / "uplink-cut"
     rows = pq.read_table(folder / "metrics.parquet").to_pylist()
     goodput = {r["scheme"]: r["value"] for r in rows if r["metric"] == "goodput_mbps"}
@@ -64,10 +72,17 @@ def test_a_killed_experiment_leaves_nothing_and_the_next_one_runs(
     driver.wait()
     wait_until_gone(started)
     assert not (tmp_path / "uplink-cut").exists(), "half a result would look like a whole one"
-    again = lab(repository, "run", "uplink-cut", "--quick", "--condition", "nothing",
-                "--output", str(tmp_path))  # fmt: skip
-    assert again.returncode == 2
-    assert "nothing" in again.stderr
+    measured(repository, tmp_path)
+    assert (tmp_path / "uplink-cut" / "metrics.parquet").exists()
+
+
+def test_what_does_not_exist_is_refused_before_anything_starts(
+    repository: Path, tmp_path: Path
+) -> None:
+    refused = lab(repository, "run", "uplink-cut", "--quick", "--condition", "nothing",
+                  "--output", str(tmp_path))  # fmt: skip
+    assert refused.returncode == 2
+    assert "nothing" in refused.stderr
 
 
 def test_ctrl_c_ends_everything_and_says_so(repository: Path, tmp_path: Path) -> None:

@@ -67,7 +67,11 @@ def descendants(pid: int) -> set[tuple[int, str]]:
     """All living processes below this one."""
     found: set[tuple[int, str]] = set()
     task = Path(f"/proc/{pid}/task/{pid}/children")
-    for child in task.read_text(encoding="ascii").split():
+    try:
+        children = task.read_text(encoding="ascii").split()
+    except (FileNotFoundError, ProcessLookupError):  # it has just ended
+        return found
+    for child in children:
         if known := identity(int(child)):
             found |= {known} | descendants(int(child))
     return found

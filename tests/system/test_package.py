@@ -97,20 +97,20 @@ systemd-analyze verify /usr/lib/systemd/system/sumrate-*.service 2>&1
 man -l /usr/share/man/man1/sumrate-cp.1.gz | grep -c -- --limit
 bash -c '. /usr/share/bash-completion/completions/sumrate && complete -p sumrate'
 # The units' command lines, as their user.
-as() {{ setpriv --reuid sumrate --regid sumrate --init-groups "$@"; }}
+as="setpriv --reuid sumrate --regid sumrate --init-groups"
 install -d -o sumrate -g sumrate -m 0700 /var/lib/sumrate /run/one /run/two
 start() {{ sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/$1.service; }}
 sed -i 's/0.0.0.0:7443/127.0.0.1:7443/' /etc/sumrate/config.toml
 export STATE_DIRECTORY=/var/lib/sumrate RUNTIME_DIRECTORY=/run/one
-eval as $(start sumrate-serve) > /dev/null & serve=$!
+eval exec $as $(start sumrate-serve) > /dev/null & serve=$!
 for i in $(seq 100); do [ -s /var/lib/sumrate/link.txt ] && break; sleep 0.1; done
 install -o sumrate -m 0600 /var/lib/sumrate/link.txt /etc/sumrate/link
-RUNTIME_DIRECTORY=/run/two; eval as $(start sumrate-up) & up=$!
+RUNTIME_DIRECTORY=/run/two; eval exec $as $(start sumrate-up) & up=$!
 for i in $(seq 100); do
   [ -S /run/two/up.sock ] && sumrate status --socket /run/two/up.sock && break
   sleep 0.1
 done
-as sumrate reload --socket /run/two/up.sock
+$as sumrate reload --socket /run/two/up.sock
 kill $up; wait $up; echo up ended with $?
 kill $serve; wait $serve; echo serve ended with $?
 # A changed configuration survives an upgrade.
@@ -127,7 +127,7 @@ dpkg -P sumrate 2>&1
     for expected in (
         "user: sumrate:x:",
         "config.toml is right",
-        "complete -F _sumrate",
+        "-F _sumrate sumrate",
         "changed nothing",
         "up ended with 0",
         "serve ended with 0",

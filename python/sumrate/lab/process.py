@@ -32,10 +32,12 @@ class Process:
         host: Host | None = None,
         env: dict[str, str] | None = None,
         stdout: Path | int | None = None,
+        stdin: int = subprocess.DEVNULL,
     ) -> None:
         """Starts `argv` (on `host` if given).
 
-        Both outputs go to `log`, or standard output to the file or descriptor `stdout`.
+        Both outputs go to `log`, or standard output to the file or descriptor `stdout`; standard
+        input comes from the descriptor `stdin`, else there is none.
         """
         self.argv = list(argv)
         self.log = log
@@ -50,7 +52,7 @@ class Process:
                 out = stdout
             self._popen = subprocess.Popen(
                 full,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=out,
                 stderr=errors,
                 env={**os.environ, **(env or {})},

@@ -59,6 +59,9 @@ pub struct BenchArgs {
     /// Start when this many paths are up [default: all that --path names, else 1]
     #[arg(long, value_name = "N")]
     pub wait_paths: Option<u16>,
+    /// Connect, and start when standard input ends: several of these start together
+    #[arg(long)]
+    pub hold: bool,
     /// Compare every received byte with what was sent (about 5 % more CPU time)
     #[arg(long)]
     pub verify: bool,

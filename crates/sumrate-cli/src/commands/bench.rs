@@ -37,7 +37,7 @@ pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     let progress = progress(&args);
     let stall = Some(args.stall_timeout).filter(|stall| !stall.is_zero());
     let work = async {
-        wait_for_paths(&session, wanted).await;
+        ready(&args, &session, wanted).await;
         let tunnel = SessionTunnel::fixed(session.clone());
         let tell = |bytes| progress.set_position(bytes);
         measure(&tunnel, request, &sending, stall, command(), tell).await
@@ -74,7 +74,7 @@ async fn messages(
         delivery: args.message_delivery.into(),
     };
     let work = async {
-        wait_for_paths(&session, wanted).await;
+        ready(args, &session, wanted).await;
         let tunnel = SessionTunnel::fixed(session.clone());
         measure_messages(&tunnel, plan, command(), |bytes| progress.set_position(bytes)).await
     };
@@ -89,6 +89,20 @@ async fn messages(
         return Ok(output::pretty_json(&report)?);
     }
     Ok(print_messages(&report)?)
+}
+
+/// Waits until the paths are up and, with --hold, until standard input ends.
+async fn ready(args: &BenchArgs, session: &Session, wanted: usize) {
+    wait_for_paths(session, wanted).await;
+    if args.hold {
+        let (ended, end) = tokio::sync::oneshot::channel();
+        // A thread of its own: the runtime would wait for one of its own at an interrupt.
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            let _ = ended.send(());
+        });
+        let _ = end.await;
+    }
 }
 
 fn print_messages(report: &MessageBenchReport) -> std::io::Result<()> {

@@ -1,8 +1,11 @@
 //! Measurements in both directions.
 
+use std::process::Stdio;
+use std::time::Instant;
+
 use serde_json::Value;
 
-use crate::harness::{Server, json, run, stderr};
+use crate::harness::{PATIENCE, Server, json, run, stderr, sumrate};
 use crate::schemas::conforms;
 
 const PATHS: [&str; 4] = ["--path", "a=127.0.0.1", "--path", "b=127.0.0.2"];
@@ -98,6 +101,29 @@ fn the_laboratory_mode_without_encryption() {
     let output = run(server.runtime(), &["bench", &server.link(), "--bytes", "1K"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("if this is a lab"), "{}", stderr(&output));
+}
+
+#[test]
+fn held_ones_start_when_their_input_ends() {
+    let server = Server::start(&[]);
+    let link = server.link();
+    let mut command = sumrate(server.runtime());
+    command.args([&["bench", &link, "--bytes", "1M", "--json", "--hold"][..], &PATHS].concat());
+    let mut held =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    let sessions = || {
+        let report = json(&run(server.runtime(), &["status", "--json"]));
+        report["sessions"].as_array().unwrap().clone()
+    };
+    while !sessions().iter().any(|session| session["paths"].as_array().unwrap().len() == 2) {
+        assert!(begun.elapsed() < PATIENCE, "it does not connect");
+    }
+    let received = sessions()[0]["received_bytes"].as_u64().unwrap();
+    assert!(received < 1 << 20 && held.try_wait().unwrap().is_none(), "{received} bytes already");
+    drop(held.stdin.take());
+    let output = held.wait_with_output().unwrap();
+    assert_eq!(json(&output)["bytes"], 1 << 20);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 """Sumrate over all links: `serve` on the server, `up` on the client, programs through SOCKS5."""
 
 import json
+import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ SERVER_PORT = 4433
 SOCKS_PORT = 1080
 CROWD_TIMEOUT_S = 60.0
 """After this a transfer of a crowd that still runs has not completed."""
+GATHERING_S = 60.0
+"""Within this all clients of a crowd have connected, or the others start without them."""
 
 
 def path_options(links: Sequence[Link], backup: str = "") -> list[str]:
@@ -210,7 +214,8 @@ class Sumrate:
     def crowd(self, site: Site, sessions: int, streams: int, stream_bytes: int) -> Measurement:
         """Many clients at once, each with a session of its own and `streams` downloads in it.
 
-        A client that does not complete is counted, not fatal.
+        They start together, once all have connected by every path. A client that does not complete
+        is counted, not fatal.
         """
         answers = [site.folder / f"crowd-{number}.json" for number in range(sessions)]
         log = site.folder / "crowd.log"
@@ -220,18 +225,22 @@ class Sumrate:
                 *(str(program("sumrate")), "bench", f"@{link_file_of(site)}"),
                 *self.paths(site),
                 *("--reverse", "--bytes", str(streams * stream_bytes), "--streams", str(streams)),
-                *("--cc", site.congestion_control, "--json", *self.options),
+                *("--cc", site.congestion_control, "--json", "--hold", *self.options),
             ]
-            began = time.monotonic()
             clients = []
+            held, start = os.pipe()
             for answer in answers:
-                client = Process(argv, log=log, host=site.client, stdout=answer)
+                client = Process(argv, log=log, host=site.client, stdout=answer, stdin=held)
                 clients.append(stack.enter_context(client))
+            os.close(held)
+            _gather(site, sessions)
+            began = time.monotonic()
+            os.close(start)
             ends = [_ended(client, began + CROWD_TIMEOUT_S) for client in clients]
             elapsed = time.monotonic() - began
             command = clients[0].command_line
         done = [
-            json.loads(answer.read_text(encoding="utf-8"))
+            json.loads(answer.read_text(encoding="utf-8")) | {"ended_s": answer.stat().st_mtime}
             for answer, status in zip(answers, ends, strict=True)
             if status == 0
         ]
@@ -244,6 +253,9 @@ class Sumrate:
                 "server_command": server.command_line,
                 "completed_share": len(whole) / sessions,
                 "elapsed_s": elapsed,
+                "transfers_at_once": at_once(
+                    (d["ended_s"] - d["duration_s"], d["ended_s"]) for d in done
+                ),
                 "stream_jain": [d["jain_index"] for d in whole],
                 "session_mbps": [d["goodput_mbps"] for d in whole],
                 "failures": [client.tail(300) for client in failed[:3]],
@@ -265,6 +277,26 @@ class Sumrate:
                 processes={"sumrate serve": server, "sumrate up": daemon},
                 counters=lambda: counters(site),
             )
+
+
+def at_once(intervals: Iterable[tuple[float, float]]) -> int:
+    """How many of the intervals share a moment, at most."""
+    events = [event for begin, end in intervals for event in ((begin, 1), (end, -1))]
+    return max(accumulate(change for _, change in sorted(events)), default=0)
+
+
+def _gather(site: Site, sessions: int) -> None:
+    """Waits until so many sessions have all of the site's paths at the server."""
+    deadline = time.monotonic() + GATHERING_S
+    while time.monotonic() < deadline:
+        paths = [session["paths"] for session in status(site, "serve")["sessions"]]
+        whole = [all(p["health"] == "active" for p in own) for own in paths]
+        if (
+            sum(len(own) == len(site.links) and up for own, up in zip(paths, whole, strict=True))
+            >= sessions
+        ):
+            return
+        time.sleep(0.2)
 
 
 def _ended(client: Process, deadline: float) -> int | None:

@@ -109,6 +109,9 @@ def _entry(
     results: Path,
 ) -> Entry:
     said = [found[name] for name in judge.experiments if name in found]
+    verdict = together([v["verdict"] for v in said], of=len(judge.experiments))
+    # What no experiment measures of a claim keeps it from holding as a whole.
+    missing = text.get("unmeasured", "") if verdict != NOT_RUN else ""
     expected = "; ".join(str(v.get("expected", "")) for v in said)
     return Entry(
         id=identity,
@@ -118,9 +121,9 @@ def _entry(
         claim=text.get("claim", judge.statement),
         experiment=", ".join(judge.experiments),
         command=f"sumrate-lab run {' '.join(judge.experiments)}" if judge.experiments else "",
-        verdict=together([v["verdict"] for v in said], of=len(judge.experiments)),
+        verdict=DEPENDS if missing and verdict == HOLDS else verdict,
         measured="; ".join(filter(None, (v.get("measured", "") for v in said))),
-        cause=" ".join(dict.fromkeys(v["cause"] for v in said if v.get("cause"))),
+        cause=" ".join(dict.fromkeys(filter(None, (*(v.get("cause") for v in said), missing)))),
         results=", ".join(
             str(results / n / "verdicts.json") for n in judge.experiments if n in found
         ),
@@ -131,8 +134,6 @@ def together(verdicts: Sequence[str], *, of: int) -> str:
     """One verdict of several experiments about one claim; `of` is how many there should be."""
     if not verdicts or set(verdicts) == {NOT_RUN}:
         return NOT_RUN
-    if set(verdicts) == {FAILS}:
-        return FAILS
     if {FAILS, DEPENDS} & set(verdicts):
-        return DEPENDS
+        return FAILS if set(verdicts) == {FAILS} and len(verdicts) == of else DEPENDS
     return NOT_RUN if NOT_RUN in verdicts or len(verdicts) < of else HOLDS

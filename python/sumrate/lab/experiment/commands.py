@@ -11,9 +11,11 @@ from typing import Any
 
 from sumrate.lab.experiment import readme, store
 from sumrate.lab.experiment.catalogue import Entry, entries
-from sumrate.lab.experiment.execute import bench, run
+from sumrate.lab.experiment.execute import bench, quick, run
+from sumrate.lab.experiment.goals import is_performance
 from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
+from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.results import write_json
@@ -21,6 +23,8 @@ from sumrate.lab.results import write_json
 OUTPUT = REPOSITORY / "out" / "lab"
 KEPT_FILES = ("metrics.parquet", "series.parquet", "verdicts.json", "manifest.json")
 KEPT = REPOSITORY / "docs" / "results" / "lab"
+LEAST_REPETITIONS = 5
+"""Of what is kept."""
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -149,13 +153,27 @@ def list_experiments(args: argparse.Namespace) -> int:
                           for e in found], indent=1))  # fmt: skip
         return status
     for e in found:
-        minutes = Plan(e, e.repetitions).seconds() / 60
-        quick = minutes / e.repetitions
-        print(f"{e.name:24} {e.title} (about {_minutes(minutes)}, --quick {_minutes(quick)})")
+        minutes, short = durations(e)
+        print(f"{e.name:24} {e.title} (about {_minutes(minutes)}, --quick {_minutes(short)})")
         print(f"{'':24} {e.question}")
-    total = sum(Plan(e, e.repetitions).seconds() for e in found) / 60
-    print(f"{'all of them':24} about {total:.0f} min; void runs are made again, which takes longer")
+    performance = [e for e in found if measures(e)]
+    for what, some in (("all of them", found), ("what `bench` runs", performance)):
+        if not some:
+            continue
+        whole, short = (sum(minutes) for minutes in zip(*map(durations, some), strict=True))
+        print(f"{what:24} about {whole:.0f} min, --quick {short:.0f} min")
+    print(f"{'':24} void runs are made again, which takes longer")
     return status
+
+
+def durations(experiment: Experiment) -> tuple[float, float]:
+    """About how many minutes it takes, and with `--quick`."""
+    return Plan(experiment, experiment.repetitions).seconds() / 60, quick(experiment).seconds() / 60
+
+
+def measures(experiment: Experiment) -> bool:
+    """Whether it measures performance goals, so that `bench` runs it."""
+    return any(is_performance(check.goal) for check in experiment.checks)
 
 
 def report(args: argparse.Namespace) -> int:
@@ -207,9 +225,58 @@ def objections(folder: Path) -> list[str]:
               for r in manifest["runs"] if "error" in r]  # fmt: skip
     found += [f"{folder.name}: {where}: {left} of {made} runs count"
               for where, left, made in too_few(manifest["runs"])]  # fmt: skip
+    # A repetition of a simulation is hundreds of realisations.
+    few = manifest["repetitions"] < LEAST_REPETITIONS and manifest["method"] != "simulation"
+    if few:
+        found.append(f"{folder.name}: {manifest['repetitions']} repetitions, "
+                     f"{LEAST_REPETITIONS} at least are wanted")  # fmt: skip
     if manifest["void_runs"] * 5 > len(manifest["runs"]):
         found.append(f"{folder.name}: {manifest['void_runs']} of {len(manifest['runs'])} are void")
     return found
+
+
+def incomplete(folder: Path, wanted: Experiment) -> list[str]:
+    """What a result lacks of its experiment as the file has it now; empty if it is whole.
+
+    Results that are kept already are not asked this: the file may have grown since.
+    """
+    path = folder / "manifest.json"
+    if not path.is_file():
+        return []
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    found = []
+    if manifest["repetitions"] < wanted.repetitions:
+        found.append(f"{folder.name}: {manifest['repetitions']} repetitions, the experiment has "
+                     f"{wanted.repetitions}")  # fmt: skip
+    keys = ("condition", "scheme", "congestion_control", "buffers")
+    ran = {tuple(entry[key] for key in keys) for entry in manifest["runs"]}
+    lacking = sorted(combinations(wanted) - ran)
+    found += [f"{folder.name}: {', '.join(point)} was not run" for point in lacking[:3]]
+    if len(lacking) > 3:
+        found.append(f"{folder.name}: {len(lacking) - 3} more of its points were not run")
+    return found
+
+
+def keep_problems(folder: Path, name: str) -> list[str]:
+    """Why a new result is not taken over; empty if it is.
+
+    Raises:
+        ExperimentError: there is no such experiment, or its file is wrong.
+
+    """
+    return [*incomplete(folder, load(name)), *objections(folder)]
+
+
+def combinations(experiment: Experiment) -> set[tuple[str, ...]]:
+    """Condition, scheme, congestion control and buffers of every run that a whole result has."""
+    if experiment.simulation is not None:
+        return set()  # its tables say which curves a panel has
+    whole = Plan(experiment, 1)
+    return {
+        (point.condition.name, scheme.name, point.congestion_control, point.buffers)
+        for point in whole.points()
+        for scheme in whole.schemes(point)
+    }
 
 
 def too_few(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, int]]:
@@ -227,7 +294,11 @@ def too_few(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, int]]
 
 def keep(args: argparse.Namespace) -> int:
     """Copies results, pictures too, into the repository; refuses what must not count."""
-    refused = [why for name in args.names for why in objections(args.results / name)]
+    try:
+        refused = [w for name in args.names for w in keep_problems(args.results / name, name)]
+    except ExperimentError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     if refused:
         print("\n".join(["not kept:", *refused]), file=sys.stderr)
         return 1

@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -119,11 +120,20 @@ def _plan(experiment: Experiment, args: argparse.Namespace) -> Plan:
             raise ExperimentError(
                 f"{experiment.name} has no {kind} `{name}`; it has {', '.join(known)}"
             )
-    repetitions = args.repetitions or (1 if args.quick else experiment.repetitions)
-    conditions = tuple(args.condition) or (experiment.quick if args.quick else ())
-    if args.quick and experiment.quick_seconds:
+    plan = quick(experiment) if args.quick else Plan(experiment, experiment.repetitions)
+    return replaced(
+        plan,
+        repetitions=args.repetitions or plan.repetitions,
+        only_conditions=tuple(args.condition) or plan.only_conditions,
+        only_schemes=tuple(args.scheme),
+    )
+
+
+def quick(experiment: Experiment) -> Plan:
+    """What `--quick` runs of it."""
+    if experiment.quick_seconds:
         experiment = replace(experiment, seconds=experiment.quick_seconds)
-    return Plan(experiment, repetitions, conditions, tuple(args.scheme))
+    return Plan(experiment, 1, experiment.quick)
 
 
 def execute(plan: Plan, output: Path, progress: Progress) -> tuple[list[Run], list[Verdict]]:

@@ -16,6 +16,7 @@ from sumrate.lab.experiment.judge import (
     NOT_RUN,
     figure,
     limits,
+    outcome,
 )
 from sumrate.lab.experiment.load import FOLDER, load, names
 from sumrate.lab.experiment.model import Check
@@ -32,6 +33,7 @@ TITLES = {
     "sumrate-thesis": "thesis mode",
     "mptcp": "kernel MPTCP",
     "aggligator": "aggligator",
+    "tquic": "TQUIC",
 }
 REPORTED = "reported"
 MARKS = {
@@ -107,16 +109,10 @@ def _row(experiment: str, check: Check, findings: Sequence[Mapping[str, Any]]) -
             values.setdefault(JUDGED, []).append(finding["measured"])
         for scheme, value in finding.get("beside", {}).items():
             values.setdefault(scheme, []).append(value)
-    known = [f for f in findings if f["holds"] is not None]
-    missed = [f for f in known if not f["holds"]]
+    missed = [f for f in findings if f["holds"] is False]
+    verdict = outcome([f["holds"] for f in findings])
     if check.reported and values:
         verdict = REPORTED
-    elif not known:
-        verdict = NOT_RUN
-    elif missed:
-        verdict = FAILS if len(missed) == len(known) else DEPENDS
-    else:
-        verdict = HOLDS if len(known) == len(findings) else NOT_RUN
     return Row(
         goal=check.goal,
         statement=check.statement,
@@ -126,7 +122,7 @@ def _row(experiment: str, check: Check, findings: Sequence[Mapping[str, Any]]) -
         measured={scheme: (min(v), max(v)) for scheme, v in values.items()},
         points={scheme: len(v) for scheme, v in values.items()},
         missed_in=tuple(dict.fromkeys(_where(f) for f in missed)),
-        cause=check.cause if missed else "",
+        cause=" ".join(dict.fromkeys(f["cause"] for f in missed if f.get("cause"))),
     )
 
 

@@ -15,7 +15,7 @@ HOLDS, FAILS, DEPENDS, NOT_RUN = "holds", "fails", "depends", "not-run"
 
 JUDGED = "sumrate"
 """The scheme whose values other schemes are compared with."""
-BESIDE = ("sumrate-two-ended", "sumrate-thesis", "mptcp", "aggligator")
+BESIDE = ("sumrate-two-ended", "sumrate-thesis", "mptcp", "aggligator", "tquic")
 """Schemes that are shown beside it, in this order."""
 
 STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
@@ -81,7 +81,7 @@ def judge(experiment: Experiment, runs: Sequence[Run]) -> list[Verdict]:
 
 def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iterable[Finding]:
     every: dict[str, list[str]] = {
-        "condition": [c.name for c in experiment.conditions],
+        "condition": [c.name for c in experiment.conditions if c.name not in check.without],
         "congestion_control": list(experiment.congestion_control),
         "buffers": list(experiment.buffers),
     }
@@ -103,7 +103,7 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
                     limits(check),
                     holds,
                     dict(_beside(runs, check, at)),
-                    check.cause if holds is False else "",
+                    check.causes.get(condition, check.cause) if holds is False else "",
                 )
 
 
@@ -189,18 +189,11 @@ def _holds(check: Check, measured: float | None) -> bool | None:
 
 def _verdict(identity: str, kind: str, found: Sequence[tuple[Check, Finding]]) -> Verdict:
     decisive = [(check, f) for check, f in found if not check.reported]
-    known = [(check, f) for check, f in decisive if f.holds is not None]
-    failed = [(check, f) for check, f in known if not f.holds]
-    if not known or len(known) < len(decisive):
-        verdict = NOT_RUN
-    elif not failed:
-        verdict = HOLDS
-    else:
-        verdict = FAILS if len(failed) == len(known) else DEPENDS
+    verdict = outcome([f.holds for _, f in decisive])
     by_statement: dict[str, list[Finding]] = defaultdict(list)
     for check, finding in found:
         by_statement[check.statement].append(finding)
-    causes = dict.fromkeys(check.cause for check, _ in failed if check.cause)
+    causes = dict.fromkeys(f.cause for _, f in decisive if f.cause)
     return Verdict(
         id=identity,
         kind=kind,
@@ -211,6 +204,17 @@ def _verdict(identity: str, kind: str, found: Sequence[tuple[Check, Finding]]) -
         cause=" ".join(causes),
         findings=tuple(f for _, f in found),
     )
+
+
+def outcome(held: Sequence[bool | None]) -> str:
+    """One verdict of what held, failed, or was not measured (None).
+
+    What failed is said before what is missing: a claim of which one part fails cannot hold any
+    more, whatever the rest will be.
+    """
+    if False in held:
+        return FAILS if set(held) == {False} else DEPENDS
+    return HOLDS if held and None not in held else NOT_RUN
 
 
 def _range(found: Sequence[Finding]) -> str:

@@ -119,6 +119,9 @@ def _condition_problems(
     for start, end in condition.phases:
         if not 0 <= start < end:
             yield condition.name, f"a phase of `{condition.name}` ends before it starts"
+    known = scheme_names(experiment)
+    for scheme in condition.why_not.keys() - (set(known) - set(condition.schemes or known)):
+        yield scheme, f"condition {condition.name} says why `{scheme}` is out, which is not"
     for value in set(condition.congestion_control) - set(experiment.congestion_control):
         yield value, f"condition {condition.name} is for `{value}`, which the experiment lacks"
     dark = all(getattr(condition.links.get(link), "absent", False) for link in links)
@@ -168,6 +171,8 @@ def _link_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
 
 
 def _check_problems(check: Check, experiment: Experiment) -> Iterator[tuple[str, str]]:
+    for name in {*check.causes, *check.without} - {c.name for c in experiment.conditions}:
+        yield name, f"a check speaks of `{name}`, which is no condition"
     if not (check.claim or check.goal):
         yield check.statement, f"`{check.statement}` names neither a claim nor a goal"
     if (check.at_least is None and check.at_most is None) != check.reported:

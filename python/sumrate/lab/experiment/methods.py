@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from sumrate.lab.endpoints import (
@@ -85,6 +86,8 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         run.add(f"path_{name}_mbps", rate, "Mbit/s")
         if len(rates) > 1 and (total := sum(rates.values())) > 0:
             run.add(f"path_{name}_share", rate / total, "ratio")
+    for name, rate in sent_rates(details, rates).items():
+        run.add(f"path_{name}_sent_mbps", rate, "Mbit/s")
     for name, size in details.get("windows", {}).items():
         run.add(name, size, "B")
     add_beside(run, others, ended, traffic)
@@ -104,6 +107,19 @@ def path_rates(details: Mapping[str, Any]) -> dict[str, float]:
     if "path_mbps" in details:
         return dict(details["path_mbps"])
     return {path["name"]: path["goodput_mbps"] for path in details.get("paths", ())}
+
+
+def sent_rates(details: Mapping[str, Any], rates: Mapping[str, float]) -> dict[str, float]:
+    """Goodput by path with the copies that were sent over it, which take their part of a link too.
+
+    Schemes that make none send what arrives.
+    """
+    seconds = float(details.get("duration_s") or 0.0)
+    copies = {
+        path["name"]: path.get("redundant_bytes", 0) * 8e-6 / seconds if seconds else 0.0
+        for path in details.get("paths", ())
+    }
+    return {name: rate + copies.get(name, 0.0) for name, rate in rates.items()}
 
 
 def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
@@ -135,10 +151,11 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     add_phases(run, bins, traffic.condition.phases)
     dark = {link.name: [b for b in link.blackouts if b.direction == "both"] for link in built.links}
     every = {blackout for blackouts in dark.values() for blackout in blackouts}
-    add_blackouts(run, bins, sorted(every, key=lambda b: b.start_s))
+    silences = [(at, ms) for at, ms in said["silences"]]
+    add_blackouts(run, bins, sorted(every, key=lambda b: b.start_s), silences)
     if sum(map(bool, dark.values())) > 1:
         for name, blackouts in dark.items():
-            add_blackouts(run, bins, blackouts, of=name)
+            add_blackouts(run, bins, blackouts, silences, of=name)
     add_beside(run, others, ended, traffic)
     run.detail |= {
         "command": result.commands[-1],
@@ -167,8 +184,11 @@ def crowd(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     run.add("completed_share", said["completed_share"], "ratio")
     if said["stream_jain"] and condition.streams > 1:
         run.add("stream_jain_index", min(said["stream_jain"]), "ratio")
+        run.add("stream_jain_median", median(said["stream_jain"]), "ratio")
     if condition.sessions > 1 and said["session_mbps"]:
         run.add("session_jain_index", jain(said["session_mbps"]), "ratio")
+    if condition.sessions > 1:
+        run.add("transfers_at_once", said["transfers_at_once"], "sessions")
     kept = {k: v for k, v in said.items() if k not in ("stream_jain", "session_mbps")}
     run.detail |= {"command": result.command, "said": kept}
 

@@ -11,6 +11,7 @@ PLAIN = frozenset(
         "aggregation_benefit",
         "aggregation_benefit_mean",
         "beside_mbps",
+        "best_link_ratio",
         "blackout_goodput_mbps",
         "blackout_ratio",
         "blackout_stall_ms",
@@ -19,6 +20,7 @@ PLAIN = frozenset(
         "coupled_share",
         "cpu_s_per_gb",
         "cwnd_bytes",
+        "delivery_delay_max_added_ms",
         "delivery_delay_max_ms",
         "delivery_delay_p50_ms",
         "delivery_delay_p99_excess_ms",
@@ -31,6 +33,7 @@ PLAIN = frozenset(
         "longest_stall_ms",
         "model_mbps",
         "model_ratio",
+        "over_mptcp",
         "p5_ratio",
         "padhye_b1_ratio",
         "padhye_full_ratio",
@@ -47,10 +50,13 @@ PLAIN = frozenset(
         "sample_p50_mbps",
         "sample_p5_mbps",
         "sample_p95_mbps",
+        "sample_spread",
         "session_jain_index",
         "split_error",
         "stream_jain_index",
+        "stream_jain_median",
         "sum_ratio",
+        "transfers_at_once",
         "under_way_bytes",
     }
 )
@@ -66,6 +72,7 @@ OF_A_LINK = (
     "path_{}_ratio",
     "path_{}_repeated_share",
     "path_{}_sack_share",
+    "path_{}_sent_mbps",
     "path_{}_share",
     "path_{}_variation",
     "recovery_{}_ms",
@@ -86,6 +93,7 @@ def known(experiment: Experiment) -> set[str]:
         *PLAIN,
         *(pattern.format(link.name) for link in experiment.links for pattern in OF_A_LINK),
         *(f"phase_{number}_mbps" for number in range(1, phases + 1)),
+        *(f"phase_{number}_sum_ratio" for number in range(1, phases + 1)),
     }
 
 

@@ -130,6 +130,8 @@ class ConditionSetting(Setting, frozen=True):
     seconds: float | None = None
     schemes: tuple[str, ...] = ()
     """Only these run in this condition; all if not given."""
+    why_not: dict[str, str] = field(default_factory=dict)
+    """Why a scheme does not run in this condition."""
     beside: tuple[str, ...] = ()
     """On each of these links one plain TCP sends at the same time."""
     congestion_control: tuple[str, ...] = ()
@@ -198,10 +200,14 @@ class Check(Setting, frozen=True):
     """The value is divided by this one."""
     at_least: float | None = None
     at_most: float | None = None
+    without: tuple[str, ...] = ()
+    """Conditions that `*` does not mean."""
     reported: bool = False
     """A figure beside a goal: it has no limit and decides nothing."""
     cause: str = ""
     """Why it does not hold, where that was seen in a measurement."""
+    causes: dict[str, str] = field(default_factory=dict)
+    """By condition, where it is another one there, or was seen in some conditions only."""
 
 
 class SimulationSetting(Setting, frozen=True):
@@ -303,5 +309,7 @@ class Experiment(Setting, frozen=True):
     """Method tiles: what is sent."""
     player: PlayerSetting | None = None
     """Method player: what is played."""
+    why_not: dict[str, str] = field(default_factory=dict)
+    """Why a peer is in no condition, or not with every congestion control or buffers."""
     baseline: str = ""
     """The condition whose single-path goodputs are the links' rates where links go dark."""

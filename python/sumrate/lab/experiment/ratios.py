@@ -1,9 +1,10 @@
 """What is divided by what: sums, ideals and bounds of the runs of one point or one experiment."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
-from sumrate.lab.experiment.model import Experiment
-from sumrate.lab.experiment.record import Run, percentile, steady_samples
+from sumrate.lab.experiment.model import Change, ConditionSetting, Experiment
+from sumrate.lab.experiment.record import STEP_S, Run, percentile, steady_samples, steady_series
 from sumrate.lab.experiment.topology import dark_share, links_of, seconds_of
 from sumrate.lab.links import Link
 
@@ -14,17 +15,48 @@ MEMORY_FACTOR = 1.5
 
 
 def add_sums(runs: Sequence[Run], links: Sequence[Link]) -> None:
-    """Divides by the sum of the links alone, in the same repetition, seed and condition."""
+    """Divides by the sum of the links alone, in the same repetition, seed and condition.
+
+    Beside it what the best link alone would score: who leaves an impaired radio out gets that.
+    """
     total = sum_of(runs, links)
     if total is None:
         return
     names = {link.name for link in links}
     late = any(run.void for run in runs if run.scheme in names)
+    best = max(run.value("goodput_mbps") or 0.0 for run in runs if run.scheme in names)
     for run in runs:
         goodput = run.value("goodput_mbps")
         if run.scheme not in names and goodput is not None:
             run.add("sum_ratio", goodput / total, "ratio")
+            if len(names) > 1:
+                run.add("best_link_ratio", best / total, "ratio")
             run.void = run.void or late
+
+
+def add_over_mptcp(runs: Sequence[Run], links: Sequence[Link]) -> None:
+    """Divides by what kernel MPTCP carries at the same point, where that counts."""
+    names = {"mptcp", *(link.name for link in links)}
+    kernel = next((r for r in runs if r.scheme == "mptcp" and not r.void), None)
+    divisor = kernel.value("goodput_mbps") if kernel else None
+    for run in runs:
+        goodput = run.value("goodput_mbps")
+        if divisor and goodput is not None and run.scheme not in names:
+            run.add("over_mptcp", goodput / divisor, "ratio")
+
+
+def add_added_delays(experiment: Experiment, runs: Sequence[Run]) -> None:
+    """How much later the latest block is than it is with the same scheme in the baseline."""
+    before = {
+        (r.scheme, r.congestion_control, r.buffers, r.repetition): r.value("delivery_delay_max_ms")
+        for r in runs
+        if r.condition == experiment.baseline and not r.void
+    }
+    for run in runs:
+        latest = run.value("delivery_delay_max_ms")
+        usual = before.get((run.scheme, run.congestion_control, run.buffers, run.repetition))
+        if run.condition != experiment.baseline and latest is not None and usual is not None:
+            run.add("delivery_delay_max_added_ms", latest - usual, "ms")
 
 
 def sum_of(runs: Sequence[Run], links: Sequence[Link]) -> float | None:
@@ -98,12 +130,16 @@ def _worst_over(own: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def add_ideals(experiment: Experiment, runs: Sequence[Run]) -> None:
-    """Where links go dark: goodput over what the links carry alone in the baseline condition."""
+    """Where links go dark: goodput over what the links carry alone in the baseline condition.
+
+    Where 100 ms samples are there, all of it is of the steady ones: the baseline is shorter than
+    the runs, and slow start would weigh more in it.
+    """
     if not experiment.baseline:
         return
     conditions = {c.name: c for c in experiment.conditions}
     rates = {
-        (r.scheme, r.congestion_control, r.buffers, r.repetition): r.value("goodput_mbps")
+        (r.scheme, r.congestion_control, r.buffers, r.repetition): _counted(experiment, r)[0]
         for r in runs
         if r.condition == experiment.baseline and not r.void
     }
@@ -116,19 +152,39 @@ def add_ideals(experiment: Experiment, runs: Sequence[Run]) -> None:
         known = [rates.get((link.name, *key)) for link in links]
         if not any(rate is None for rate in known):
             alone = [rate or 0.0 for rate in known]
-            _add_ideal(run, links, alone, seconds_of(experiment, condition))
+            _add_ideal(experiment, condition, run, links, alone)
 
 
-def _add_ideal(run: Run, links: Sequence[Link], alone: Sequence[float], seconds: float) -> None:
+def _counted(experiment: Experiment, run: Run) -> tuple[float | None, tuple[float, float]]:
+    """A run's rate in Mbit/s, and from when to when it is one."""
+    steady = steady_series(run) if experiment.method == "stream" else []
+    if not steady:
+        condition = next(c for c in experiment.conditions if c.name == run.condition)
+        return run.value("goodput_mbps"), (0.0, seconds_of(experiment, condition))
+    edges = (steady[0][0] - STEP_S / 2, steady[-1][0] + STEP_S / 2)
+    return fmean(value for _, value in steady), edges
+
+
+def _add_ideal(
+    experiment: Experiment,
+    condition: ConditionSetting,
+    run: Run,
+    links: Sequence[Link],
+    alone: Sequence[float],
+) -> None:
+    goodput, (start_s, end_s) = _counted(experiment, run)
     ideal = healthy = 0.0
     for link, rate in zip(links, alone, strict=True):
-        dark = dark_share(link, seconds)
+        unplugged = condition.links.get(link.name, Change()).unplugged
+        dark = dark_share(link, unplugged, start_s, end_s)
         ideal += rate * (1 - dark)
         healthy += 0.0 if dark else rate
-    goodput = run.value("goodput_mbps")
     if ideal <= 0 or goodput is None:
         return
     run.add("ideal_ratio", goodput / ideal, "ratio")
+    for phase in [m for m in run.metrics if m.name.startswith("phase_") and m.unit == "Mbit/s"]:
+        name = phase.name.replace("_mbps", "_sum_ratio")
+        run.add(name, phase.value / sum(alone), "ratio")
     for link, rate in zip(links, alone, strict=True):
         others = sum(alone) - rate
         for metric in [m for m in run.metrics if m.name == f"blackout_goodput_{link.name}_mbps"]:

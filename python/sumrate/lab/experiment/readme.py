@@ -66,10 +66,16 @@ def _summary(found: Sequence[Row], claims: Sequence[Entry]) -> list[str]:
     """Measured goals of performance, which are not measured, and how many claims hold."""
     performance = [row for row in found if is_performance(row.goal)]
     measured = [row for row in performance if row.verdict != NOT_RUN]
-    waiting = dict.fromkeys(row.goal for row in performance if row.verdict == NOT_RUN)
+    known = {row.goal for row in measured}
+    waiting = dict.fromkeys(row.goal for row in performance if row.goal not in known)
+    in_part = dict.fromkeys(
+        row.goal for row in performance if row.goal in known and row.verdict == NOT_RUN
+    )
     lines = _goal_lines(measured) if measured else [f"`make bench` prints the goals; {NOTE}"]
     if waiting:
         lines += ["", f"No result is kept yet for {', '.join(waiting)}."]
+    if in_part:
+        lines += ["", f"Some demands of {', '.join(in_part)} are not measured yet."]
     return [
         *lines,
         "",

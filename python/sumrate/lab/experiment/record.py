@@ -14,6 +14,11 @@ RECOVERED = 0.95
 """A rate has returned when 100 ms reach this share of what it was before."""
 SETTLE_S = 0.5
 """Rate before a blackout: the mean of this long before it."""
+RETURN_S = 0.3
+"""A silence that begins this long after a radio is back still belongs to its blackout."""
+
+Silence = tuple[float, float]
+"""A time without a byte: when it began (seconds after the first byte), how long it was (ms)."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,9 @@ def add_samples(run: Run) -> None:
     steady = steady_samples(run)
     for name, share in (("p5", 0.05), ("p50", 0.5), ("p95", 0.95)):
         run.add(f"sample_{name}_mbps", percentile(steady, share), "Mbit/s")
+    low, high = run.value("sample_p5_mbps"), run.value("sample_p95_mbps")
+    if low is not None and high:
+        run.add("sample_spread", low / high, "ratio")
 
 
 def add_carried(run: Run, stats: Mapping[str, Any]) -> None:
@@ -108,10 +116,15 @@ def add_benchmark(run: Run, details: Mapping[str, Any]) -> None:
         ]
 
 
+def steady_series(run: Run) -> list[tuple[float, float]]:
+    """The 100 ms samples, with their middles, without the first and the last half second."""
+    end = run.series[-1][0] - 0.5 if run.series else 0.0
+    return [(at, value) for at, value in run.series if 0.5 < at < end]
+
+
 def steady_samples(run: Run) -> list[float]:
     """The 100 ms samples in Mbit/s without the first and the last half second."""
-    end = run.series[-1][0] - 0.5 if run.series else 0.0
-    return [value for at, value in run.series if 0.5 < at < end]
+    return [value for _, value in steady_series(run)]
 
 
 class Bins:
@@ -143,16 +156,6 @@ class Bins:
             for i in range(count)
         ]
 
-    def longest_silence_ms(self, start_s: float, end_s: float) -> float:
-        """The longest run of empty bins that touches the interval, to one bin."""
-        first, last = int(start_s / self.step_s), math.ceil(end_s / self.step_s)
-        longest = current = 0
-        for index, value in enumerate(self.received):
-            current = 0 if value else current + 1
-            if current and index >= first and index - current < last:
-                longest = max(longest, current)
-        return longest * self.step_s * 1000
-
     def recovery_ms(self, dark: Blackout) -> float | None:
         """From the end of a blackout until 100 ms carry again what was carried before it."""
         before = self.mbps(max(0.0, dark.start_s - SETTLE_S), dark.start_s)
@@ -164,7 +167,19 @@ class Bins:
         return None
 
 
-def add_blackouts(run: Run, bins: Bins, dark: Iterable[Blackout], of: str = "") -> None:
+def longest_silence_ms(silences: Iterable[Silence], start_s: float, end_s: float) -> float:
+    """The longest silence that touches an interval, all of it; 0 if there is none."""
+    touching = [ms for at, ms in silences if at < end_s and at + ms / 1e3 > start_s]
+    return max(touching, default=0.0)
+
+
+def add_blackouts(
+    run: Run,
+    bins: Bins,
+    dark: Iterable[Blackout],
+    silences: Sequence[Silence],
+    of: str = "",
+) -> None:
     """One value for each blackout: longest silence, goodput meanwhile, time until it is back.
 
     Those shorter than a sample of 100 ms say nothing about rates and are left out.
@@ -173,6 +188,7 @@ def add_blackouts(run: Run, bins: Bins, dark: Iterable[Blackout], of: str = "") 
         run: gets the values.
         bins: what was received.
         dark: the blackouts.
+        silences: times without a byte; those of a blackout touch it, or begin as the radio returns.
         of: name of the link, where more than one goes dark: it becomes part of the metrics' names.
 
     """
@@ -182,7 +198,7 @@ def add_blackouts(run: Run, bins: Bins, dark: Iterable[Blackout], of: str = "") 
             continue
         if blackout.end_s - blackout.start_s < STEP_S:
             continue
-        silence = bins.longest_silence_ms(blackout.start_s, blackout.end_s)
+        silence = longest_silence_ms(silences, blackout.start_s, blackout.end_s + RETURN_S)
         run.add(f"blackout_stall{part}_ms", silence, "ms")
         rate = bins.mbps(blackout.start_s, blackout.end_s)
         run.add(f"blackout_goodput{part}_mbps", rate, "Mbit/s")

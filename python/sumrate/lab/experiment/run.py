@@ -12,8 +12,10 @@ from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.padhye import add_padhye
 from sumrate.lab.experiment.ratios import (
+    add_added_delays,
     add_bounds,
     add_ideals,
+    add_over_mptcp,
     add_percentiles,
     add_pooled_percentiles,
     add_sums,
@@ -27,6 +29,7 @@ from sumrate.lab.experiment.topology import (
     schemes_of,
     seconds_of,
     traced_links,
+    traces_shown,
 )
 from sumrate.lab.experiment.video import add_pause_bounds
 from sumrate.lab.experiment.workloads import WORKLOADS, quiet_settings
@@ -194,6 +197,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         links = links_of(experiment, point.condition)
         add_sums(at_point, links)
         add_bounds(at_point, links)
+        add_over_mptcp(at_point, links)
         if experiment.method in WORKLOADS:
             add_durations(at_point, links)
             add_together(experiment, at_point, links)
@@ -204,6 +208,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         runs += at_point
     if experiment.method == "stream":
         add_pooled_percentiles(experiment, runs)
+        add_added_delays(experiment, runs)
     add_ideals(experiment, runs)
     add_benefits(experiment, runs)
     add_splits(experiment, runs)
@@ -280,8 +285,11 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
     try:
         scheme.check()
         check_congestion_control(point.congestion_control)
+        links = traced_links(experiment, point.condition, seed, work / "traces")
+        if traces := traces_shown(links, seconds_of(experiment, point.condition)):
+            run.detail["traces"] = traces
         with scene(
-            traced_links(experiment, point.condition, seed, work / "traces"),
+            links,
             seed=seed,
             folder=folder,
             congestion_control=point.congestion_control,

@@ -1,9 +1,11 @@
 """Experiments of method `simulation`: figures of the 60 GHz model instead of traffic on links."""
 
 import math
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sumrate.lab.experiment.model import Experiment
@@ -63,26 +65,34 @@ def simulate(
     from sumrate.report.access import draw  # noqa: PLC0415 (loads matplotlib)
 
     assert experiment.simulation is not None  # noqa: S101 (the method says so)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for left in folder.parent.glob(f".{folder.name}-*"):  # by one that was killed
+        shutil.rmtree(left, ignore_errors=True)
     realisations = experiment.simulation.realisations
     share = QUICK_SHARE if quick else 1
     effort = Effort(max(20, realisations // share), max(200, Effort().pool // share))
     titles = {scheme.name: scheme.title or scheme.name for scheme in experiment.schemes}
     titles |= {panel.name: panel.title or panel.name for panel in experiment.conditions}
     runs: list[Run] = []
-    for repetition in range(repetitions):
-        rows: list[Row] = []
-        for name in experiment.simulation.figures:
-            figure = figures()[name]
-            progress.show(f"figure {name}, repetition {repetition + 1} of {repetitions}")
-            compute: Callable[[list[Task]], list[Row]] = evaluate
-            found = figure.table(effort, experiment.seed + repetition, compute)
-            progress.left_s -= experiment.seconds / len(experiment.simulation.figures)
-            if repetition == 0:
-                write_csv(found, folder / f"{name}.csv")
-                draw(figure, found, folder, titles)
-            rows += found
-        runs += _runs(experiment, repetition, rows)
-    progress.clear()
+    # Whoever is stopped half way leaves no new pictures beside an older result's values.
+    with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as drawn:
+        for repetition in range(repetitions):
+            rows: list[Row] = []
+            for name in experiment.simulation.figures:
+                figure = figures()[name]
+                progress.show(f"figure {name}, repetition {repetition + 1} of {repetitions}")
+                compute: Callable[[list[Task]], list[Row]] = evaluate
+                found = figure.table(effort, experiment.seed + repetition, compute)
+                progress.left_s -= experiment.seconds / len(experiment.simulation.figures)
+                if repetition == 0:
+                    write_csv(found, Path(drawn) / f"{name}.csv")
+                    draw(figure, found, Path(drawn), titles)
+                rows += found
+            runs += _runs(experiment, repetition, rows)
+        progress.clear()
+        folder.mkdir(exist_ok=True)
+        for file in Path(drawn).iterdir():
+            file.replace(folder / file.name)
     return runs
 
 

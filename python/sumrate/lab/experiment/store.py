@@ -46,6 +46,10 @@ SERIES = pa.schema(
 )
 
 
+LEFT_OUT = ("title", "emulator", "traces")
+"""Of what a run noted: it stands elsewhere in the manifest, or nowhere."""
+
+
 def write(
     folder: Path,
     experiment: Experiment,
@@ -84,12 +88,34 @@ def manifest(experiment: Experiment, runs: Sequence[Run], origin: dict[str, Any]
         **origin,
         "seeds": sorted({run.seed for run in runs}),
         "links": links_shown(experiment),
+        "traces": list(_traces(runs)),
         "schemes": list(_schemes(runs)),
-        "conditions": [{"name": c.name, "title": c.title} for c in experiment.conditions],
+        "conditions": list(_conditions(experiment, runs)),
+        "why_not": experiment.why_not,
         "repetitions": 1 + max((run.repetition for run in runs), default=-1),
         "void_runs": sum(run.void for run in runs),
         "runs": [_shown(run) for run in runs],
     }
+
+
+def _conditions(experiment: Experiment, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """Those that were run, and which schemes are not in them for which reason."""
+    ran = {run.condition for run in runs}
+    for condition in experiment.conditions:
+        if condition.name in ran:
+            entry = {"name": condition.name, "title": condition.title}
+            yield entry | ({"why_not": condition.why_not} if condition.why_not else {})
+
+
+def _traces(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """What the traces of each condition and seed allow, the same for every scheme."""
+    seen: set[tuple[str, int, str]] = set()
+    for run in runs:
+        for link, values in run.detail.get("traces", {}).items():
+            key = (run.condition, run.seed, link)
+            if key not in seen and "measured_in" not in run.detail:
+                seen.add(key)
+                yield {"condition": run.condition, "seed": run.seed, "link": link} | values
 
 
 def _schemes(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
@@ -109,7 +135,7 @@ def _schemes(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
 
 def _shown(run: Run) -> dict[str, Any]:
     keys = ("scheme", "condition", "congestion_control", "buffers", "repetition", "seed", "void")
-    detail = {key: value for key, value in run.detail.items() if key not in ("title", "emulator")}
+    detail = {key: value for key, value in run.detail.items() if key not in LEFT_OUT}
     return {key: getattr(run, key) for key in keys} | detail
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import count, takewhile
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from sumrate.lab.experiment.model import (
     SchemeSetting,
 )
 from sumrate.lab.links import AckDelay, Blackout, Impairment, Link, Sleep
-from sumrate.traces import generate, write
+from sumrate.traces import Trace, generate, read, statistics, write
 
 
 def sized_buffers(most: int) -> dict[str, str]:
@@ -103,6 +104,25 @@ def traced_links(
         _generate(experiment, change, seed * 64 + link.subnet, seconds, path)
         found.append(link.with_trace(path))
     return tuple(found)
+
+
+def traces_shown(links: tuple[Link, ...], seconds: float) -> dict[str, dict[str, float]]:
+    """What each trace allows in a run of so many seconds, as it is used there.
+
+    Mean, standard deviation and percentiles of the TCP goodput of whole seconds, Mbit/s: a trace
+    of a few seconds has not the statistics of the process that it is a piece of.
+    """
+    found = {}
+    for link in links:
+        if link.down.trace is None or seconds < 1:
+            continue
+        trace = read(link.down.trace)
+        unit = gcd(round(trace.step_ms), 1000)
+        rates = [rate for rate in trace.rates_mbps for _ in range(round(trace.step_ms) // unit)]
+        used = Trace(unit, tuple(rates[: int(seconds) * 1000 // unit]))
+        values = statistics(used).values()
+        found[link.name] = {k: round(v, 1) for k, v in values.items() if "auto" not in k}
+    return found
 
 
 def next_traces(
@@ -186,10 +206,19 @@ def blackouts_of(change: Change, seconds: float) -> tuple[Blackout, ...]:
     return tuple(sorted(dark, key=lambda b: b.start_s))
 
 
-def dark_share(link: Link, seconds: float) -> float:
-    """The share of a run in which a link carries nothing in both directions."""
-    dark = sum(b.end_s - b.start_s for b in link.blackouts if b.direction == "both")
-    return min(1.0, dark / seconds)
+def dark_share(
+    link: Link, unplugged: tuple[tuple[float, float], ...], start_s: float, end_s: float
+) -> float:
+    """The share of an interval in which a link carries nothing in either direction.
+
+    Because it is dark, or because the client's interface is down.
+    """
+    dark = [(b.start_s, b.end_s) for b in link.blackouts if b.direction == "both"]
+    covered, until = 0.0, start_s
+    for begin, end in sorted([*dark, *unplugged]):
+        covered += max(0.0, min(end, end_s) - max(begin, until))
+        until = max(until, min(end, end_s))
+    return covered / (end_s - start_s)
 
 
 def schemes_of(

@@ -2,9 +2,9 @@
 
 `source` sends without end to whoever connects: as fast as it is taken, or `--paced` in blocks that
 begin with the time at which they were due. `sink` connects (plain, MPTCP, through SOCKS5), or reads
-a FIFO, and writes what it got as JSON: goodput, bytes in 5 ms bins, the exact longest gap between
-two reads, and the delay of every paced block. Both run on one machine, so both have one clock.
-SIGTERM ends a sink early, with the result of what it got.
+a FIFO, and writes what it got as JSON: goodput, bytes in 5 ms bins, the exact gaps of 5 ms and more
+between two reads, the longest of all, and the delay of every paced block. Both run on one machine,
+so both have one clock. SIGTERM ends a sink early, with the result of what it got.
 
 Neither limits a socket buffer: autotuning works as in any program. A block that could not be sent
 in time because the connection took no more keeps the stamp of when it was due; one that is only

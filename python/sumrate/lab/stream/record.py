@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 STEP_NS = 5_000_000
+SILENCE_NS = 5_000_000
+"""Gaps between two reads from this length on are noted one by one."""
 HEADER = struct.Struct("<QQ")
 """How a paced block begins: when it was due to be sent (ns), and its length with this header."""
 
@@ -28,6 +30,7 @@ class Recorder:
         self.longest_ns = self.longest_at_ns = 0
         self._last_ns = 0
         self._bins: list[int] = []
+        self._silences: list[tuple[int, int]] = []
 
     @property
     def started(self) -> bool:
@@ -59,6 +62,8 @@ class Recorder:
         gap = now_ns - self._last_ns
         if gap > self.longest_ns:
             self.longest_ns, self.longest_at_ns = gap, self._last_ns
+        if gap >= SILENCE_NS:
+            self._silences.append((self._last_ns - self.first_ns, gap))
 
     def finish(self, ended_ns: int | None = None) -> dict[str, Any]:
         """The result. A silence that lasts to the end is a stall too.
@@ -85,6 +90,7 @@ class Recorder:
             "longest_stall_at_s": round((self.longest_at_ns - self.first_ns) / 1e9, 6)
             if self.longest_ns
             else 0.0,
+            "silences": [[round(at / 1e9, 6), round(gap / 1e6, 3)] for at, gap in self._silences],
             "bins": {"step_s": self.step_ns / 1e9, "bytes": bins},
         }
 

@@ -94,13 +94,27 @@ def left_out(summary: Summary) -> str:
     for scheme in in_part:
         name, reasons = escape(scheme.title), escape("; ".join(scheme.missing_in_part))
         parts.append(f"<p class='void'>Missing in part: <b>{name}</b>, because: {reasons}</p>")
+    excluded = list(_excluded(summary))
+    parts += [f"<p class='void'>Not run: {escape(reason)}</p>" for reason in excluded]
     uncounted = _uncounted(summary)
     if uncounted:
         items = "".join(f"<li>{escape(item)}</li>" for item in uncounted)
         parts.append(f"<p class='void'>No run counts, so nothing was found, of</p><ul>{items}</ul>")
-    if not missing and not in_part and not uncounted:
+    if not missing and not in_part and not uncounted and not excluded:
         parts.append("<p>No scheme is missing.</p>")
     return "\n".join(parts)
+
+
+def _excluded(summary: Summary) -> Iterator[str]:
+    """Peers that the experiment leaves out on purpose, and why."""
+    manifest = summary.run.manifest
+    titles = {scheme.name: scheme.title for scheme in summary.schemes}
+    for name, reason in (manifest.get("why_not") or {}).items():
+        yield f"{titles.get(name, name)}: {reason}"
+    for condition in manifest["conditions"]:
+        where = condition.get("title") or condition["name"]
+        for name, reason in (condition.get("why_not") or {}).items():
+            yield f"{titles.get(name, name)}, {where}: {reason}"
 
 
 def _uncounted(summary: Summary) -> list[str]:

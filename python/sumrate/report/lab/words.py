@@ -10,6 +10,8 @@ GROUPS = {
     "Rates": {
         "goodput_mbps": "goodput",
         "sum_ratio": "sum ratio",
+        "best_link_ratio": "the best link alone, over the sum",
+        "over_mptcp": "goodput over kernel MPTCP's",
         "ideal_ratio": "share of what the links carry",
         "aggregation_benefit": "aggregation benefit",
         "aggregation_benefit_mean": "the same over mean capacities",
@@ -88,7 +90,8 @@ GROUPS = {
         "padhye_b1_ratio": "the same with b = 1",
         "padhye_full_ratio": "goodput over the formula with timeouts",
         "completed_share": "share of sessions that completed",
-        "stream_jain_index": "Jain's index of streams",
+        "stream_jain_index": "Jain's index of streams, least of the sessions",
+        "stream_jain_median": "Jain's index of streams, median of the sessions",
         "session_jain_index": "Jain's index of sessions",
         "percentiles_over_mptcp": "worst percentile over MPTCP's",
         "percentiles_over_aggligator": "worst percentile over aggligator's",

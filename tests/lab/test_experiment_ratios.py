@@ -1,0 +1,279 @@
+"""What runs are divided by: ideals, sums, peers; what happens beside them and meanwhile."""
+
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from sumrate.lab.endpoints import Scheme
+from sumrate.lab.endpoints.sumrate import at_once
+from sumrate.lab.experiment import methods
+from sumrate.lab.experiment import run as running
+from sumrate.lab.experiment.load import load
+from sumrate.lab.experiment.methods import Plugging, Traffic, add_beside, sent_rates
+from sumrate.lab.experiment.model import Experiment
+from sumrate.lab.experiment.ratios import (
+    add_added_delays,
+    add_ideals,
+    add_over_mptcp,
+    add_sums,
+)
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.run import MAX_RETRIES, Plan, Point, on_time
+from sumrate.lab.experiment.topology import dark_share, links_of, traced_links, traces_shown
+from sumrate.lab.links import Blackout, Impairment, Link
+from sumrate.lab.process import ProcessFailedError
+from sumrate.lab.results import Progress
+from sumrate.lab.scene import Scene
+from sumrate.lab.stream_run import Competitor, StreamResult
+
+RADIO = Impairment(900.0, 1.0)
+LINK = Link("wigig", 2, RADIO, RADIO)
+
+
+def run_of(scheme: str, condition: str, goodput: float, repetition: int = 0) -> Run:
+    run = Run(scheme, condition, "cubic", "default", repetition, 1 + repetition)
+    run.add("goodput_mbps", goodput, "Mbit/s")
+    return run
+
+
+def with_series(run: Run, *rates: float) -> Run:
+    """Rates of 100 ms each; half a second of nothing before and a little more behind them."""
+    run.series = [(0.05 + i / 10, rate) for i, rate in enumerate([0.0] * 5 + [*rates] + [0.0] * 6)]
+    return run
+
+
+@pytest.mark.parametrize(
+    ("blackouts", "unplugged", "share"),
+    [
+        ([(1.0, 2.0)], [], 0.25),
+        ([(0.0, 60.0)], [], 1.0),
+        ([], [(3.0, 3.5), (4.5, 9.0)], 0.25),
+        ([(1.0, 2.0)], [(1.5, 3.0)], 0.5),
+        ([], [], 0.0),
+    ],
+)
+def test_the_dark_share_is_of_what_counts(
+    blackouts: list[tuple[float, float]], unplugged: list[tuple[float, float]], share: float
+) -> None:
+    """Blackouts and a missing interface alike, what overlaps once; from 1 to 5 s."""
+    dark = tuple(Blackout(*interval) for interval in blackouts)
+    one_way = (Blackout(1.0, 5.0, "a_to_b"),)
+    link = replace(LINK, blackouts=(*dark, *one_way))
+    assert dark_share(link, tuple(unplugged), 1.0, 5.0) == pytest.approx(share)
+
+
+def flapping() -> tuple[Experiment, list[Run]]:
+    """WiGig is dark from 0.7 to 1 s; what counts is from 0.5 to 1.5 s."""
+    experiment = load("flapping")
+    alone = [
+        with_series(run_of(name, "normal", 1.0), *[rate] * 10)
+        for name, rate in (("wifi", 300.0), ("wigig", 900.0))
+    ]
+    ours = run_of("sumrate", "wigig-flaps", 1.0)
+    with_series(ours, *[1200.0] * 2, *[297.0] * 3, *[1200.0] * 5)
+    ours.add("sample_p5_mbps", 297.0, "Mbit/s")
+    ours.add("blackout_goodput_mbps", 294.0, "Mbit/s")
+    return experiment, [*alone, ours]
+
+
+def test_the_ideal_is_what_the_links_carry_while_they_are_there() -> None:
+    """Both of steady samples: slow start weighs in neither."""
+    experiment, runs = flapping()
+    add_ideals(experiment, runs)
+    mean = (7 * 1200.0 + 3 * 297.0) / 10
+    assert runs[2].value("ideal_ratio") == pytest.approx(mean / (300.0 + 0.7 * 900.0))
+    assert runs[2].value("p5_ratio") == pytest.approx(0.99)
+    assert runs[2].value("blackout_ratio") == pytest.approx(0.98)
+    assert runs[0].value("ideal_ratio") is None
+
+
+def test_an_interface_that_is_down_carries_nothing() -> None:
+    experiment = load("lap")
+    alone = [run_of("wifi", "normal", 190.0), run_of("wigig", "normal", 950.0)]
+    ours = run_of("sumrate", "lap", 900.0)
+    add_ideals(experiment, [*alone, ours])
+    assert ours.value("ideal_ratio") == pytest.approx(900.0 / ((190.0 + 950.0) * 7.5 / 9.5))
+
+
+def test_a_phase_is_compared_with_the_sum_of_the_links() -> None:
+    alone = [run_of("wifi", "normal", 600.0), run_of("wigig", "normal", 1400.0)]
+    ours = run_of("sumrate", "wigig-uplink-cut", 1500.0)
+    ours.add("phase_1_mbps", 1000.0, "Mbit/s")
+    add_ideals(load("uplink-cut"), [*alone, ours])
+    assert ours.value("phase_1_sum_ratio") == pytest.approx(0.5)
+    assert ours.value("ideal_ratio") == pytest.approx(0.75), "one direction is not dark"
+
+
+def links() -> tuple[Link, ...]:
+    experiment = load("lap")
+    return links_of(experiment, experiment.conditions[0])
+
+
+def test_a_sum_with_a_void_link_alone_is_void() -> None:
+    runs = [run_of("wifi", "normal", 100.0), run_of("wigig", "normal", 300.0)]
+    runs += [run_of("sumrate", "normal", 380.0), run_of("mptcp", "normal", 200.0)]
+    runs[1].void = True
+    add_sums(runs, links())
+    assert [run.void for run in runs] == [False, True, True, True]
+    assert runs[2].value("sum_ratio") == pytest.approx(0.95)
+    assert runs[2].value("best_link_ratio") == pytest.approx(0.75)
+
+
+def test_goodput_over_kernel_mptcps() -> None:
+    runs = [run_of("wifi", "normal", 100.0), run_of("mptcp", "normal", 200.0)]
+    runs.append(run_of("sumrate", "normal", 380.0))
+    add_over_mptcp(runs, links())
+    assert [run.value("over_mptcp") for run in runs] == [None, None, pytest.approx(1.9)]
+    runs = [run_of("mptcp", "normal", 200.0), run_of("sumrate", "normal", 380.0)]
+    runs[0].void = True
+    add_over_mptcp(runs, links())
+    assert runs[1].value("over_mptcp") is None
+
+
+def test_what_holes_add_to_the_latest_block() -> None:
+    runs = []
+    for scheme, clean, holes in (("sumrate", 110.0, 140.0), ("mptcp", 120.0, 260.0)):
+        for condition, latest in (("clean", clean), ("holes", holes)):
+            runs.append(run_of(scheme, condition, 14.0))
+            runs[-1].add("delivery_delay_max_ms", latest, "ms")
+    add_added_delays(load("head-of-line"), runs)
+    added = [run.value("delivery_delay_max_added_ms") for run in runs]
+    assert added == [None, pytest.approx(30.0), None, pytest.approx(140.0)]
+
+
+def test_copies_take_their_part_of_a_link() -> None:
+    said = {"duration_s": 2.0, "paths": [{"name": "wigig", "redundant_bytes": 250_000}]}
+    rates = sent_rates(said, {"wifi": 5.0, "wigig": 10.0})
+    assert rates == {"wifi": 5.0, "wigig": pytest.approx(11.0)}
+    assert sent_rates({}, {"wifi": 5.0}) == {"wifi": 5.0}
+
+
+def test_stalls_of_blackouts_are_the_gaps_that_the_sink_saw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From what a sink writes to the metrics of a run: WiGig is dark from 1.5 to 4.5 s."""
+    experiment = load("blackout")
+    dark = next(c for c in experiment.conditions if c.name == "dark")
+    made = links_of(experiment, dark)
+    totals = [1000 * (n + 1) for n in range(2500)]
+    document = {
+        "delay": None,
+        "longest_stall_ms": 47.3,
+        "silences": [[0.2, 80.0], [1.501, 33.7], [4.6, 47.3], [8.49, 21.25]],
+        "bins": {"step_s": 0.005, "bytes": totals},
+        "goodput_mbps": 1.6,
+        "total_bytes": totals[-1],
+    }
+    result = StreamResult(document, ["up", "sink"], {"sink": 0.1})
+    monkeypatch.setattr(methods, "run_stream", lambda *_, **__: result)
+    reach = SimpleNamespace(counters=lambda: {"redundant_share": (0.001, "ratio")})
+    scheme = cast(Scheme, SimpleNamespace(stream=lambda _: nullcontext(reach)))
+    run = Run("sumrate", "dark", "cubic", "default", 0, 1)
+    built = cast(Scene, SimpleNamespace(links=made))
+    methods.stream(run, scheme, built, Traffic(experiment, dark))
+    assert run.value("blackout_stall_wigig_ms") == 47.3, "it stalls as the radio returns"
+    assert run.value("blackout_stall_wifi_ms") == 21.25
+    assert [m.value for m in run.metrics if m.name == "blackout_stall_ms"] == [47.3, 21.25]
+    assert run.value("redundant_share") == 0.001
+
+
+def test_how_many_transfers_share_a_moment() -> None:
+    assert at_once([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0), (1.5, 1.6)]) == 3
+    assert at_once([(0.0, 1.0), (1.0, 2.0)]) == 1
+    assert at_once([]) == 0
+
+
+def test_the_tcps_beside_are_counted_in_the_last_nine_tenths() -> None:
+    asked: list[tuple[float, float]] = []
+
+    def other(rate: float) -> Competitor:
+        def goodput_mbps(start_s: float, end_s: float) -> float:
+            asked.append((start_s, end_s))
+            return rate
+
+        return cast(Competitor, SimpleNamespace(goodput_mbps=goodput_mbps))
+
+    experiment = load("redial-fairness")
+    traffic = Traffic(experiment, experiment.conditions[0])
+    run = run_of("sumrate", "loss", 30.0)
+    add_beside(run, [other(20.0), other(10.0)], 100.0, traffic)
+    assert [start for start, _ in asked] == pytest.approx([100.0 - 0.9 * 15.0] * 2)
+    assert {end for _, end in asked} == {100.0}
+    assert run.value("beside_mbps") == pytest.approx(15.0)
+    assert run.value("bottleneck_share") == pytest.approx(0.5)
+    alone = run_of("sumrate", "loss", 30.0)
+    add_beside(alone, [], 100.0, traffic)
+    assert alone.value("beside_mbps") is None
+
+
+def test_interfaces_go_down_and_up_at_their_times() -> None:
+    said: list[tuple[str, str]] = []
+    built = SimpleNamespace(
+        links=links(),
+        plug=lambda link: said.append(("up", link.name)),
+        unplug=lambda link: said.append(("down", link.name)),
+    )
+    times = {"wigig": [(0.02, 0.04)], "wifi": [(0.01, 0.03)]}
+    scheme = cast(Scheme, SimpleNamespace())
+    with Plugging(cast(Scene, built), scheme, times) as plugging:
+        time.sleep(0.05)
+        assert not said, "nothing happens before the first byte"
+        plugging.start()
+        deadline = time.monotonic() + 30
+        while len(said) < 4 and time.monotonic() < deadline:
+            time.sleep(0.005)
+    assert said == [("down", "wifi"), ("down", "wigig"), ("up", "wifi"), ("up", "wigig")]
+
+
+def test_an_interface_that_cannot_be_changed_fails_the_run() -> None:
+    def broken(_link: Link) -> None:
+        raise ProcessFailedError("no such interface")
+
+    built = cast(Scene, SimpleNamespace(links=links(), plug=broken, unplug=broken))
+    plugging = Plugging(built, cast(Scheme, SimpleNamespace()), {"wifi": [(0.0, 0.01)]})
+    with pytest.raises(ProcessFailedError, match="no such interface"), plugging:
+        plugging.start()
+        deadline = time.monotonic() + 30
+        while plugging._error is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+
+@pytest.mark.parametrize(("late", "void"), [(0, False), (2, False), (9, True)])
+def test_a_late_run_is_made_again_twice_at_most(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, late: int, void: bool
+) -> None:
+    made: list[Run] = []
+
+    def measure(_experiment: Experiment, _point: Point, _scheme: Scheme, _work: Path) -> Run:
+        run = run_of("sumrate", "normal", 1.0)
+        run.void = len(made) < late
+        run.detail["worst_lateness_ms"] = 30.0 + len(made)
+        made.append(run)
+        return run
+
+    monkeypatch.setattr(running, "measure", measure)
+    plan = Plan(load("lap"), 1)
+    point, scheme = next(plan.measured())
+    run = on_time(plan, point, scheme, tmp_path, Progress(1.0, quiet=True))
+    assert run.void == void
+    assert len(made) == 1 + min(late, MAX_RETRIES)
+    lateness = [30.0 + n for n in range(min(late, MAX_RETRIES))]
+    assert run.detail.get("void_before_ms", []) == lateness
+
+
+def test_the_traces_that_are_used_are_described(tmp_path: Path) -> None:
+    experiment = load("channel-traces")
+    mobility = experiment.conditions[-1]
+    made = traced_links(experiment, mobility, 3, tmp_path)
+    shown = traces_shown(made, 8.0)
+    assert shown.keys() == {"wifi", "wigig"}
+    for values in shown.values():
+        assert values.keys() == {"mean", "std", "p5", "p50", "p95"}
+        assert 0 < values["p5"] <= values["p50"] <= values["p95"]
+    assert traces_shown(made, 8.0) == traces_shown(made, 8.4), "whole seconds count"
+    assert traces_shown(links(), 8.0) == {}

@@ -1,0 +1,149 @@
+"""Which results may be taken over into the repository: whole ones, of committed files."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sumrate.lab import cli
+from sumrate.lab.experiment import commands
+from sumrate.lab.experiment.commands import combinations, incomplete, keep_problems, objections
+from sumrate.lab.experiment.load import load
+
+NAME = "lap"
+
+
+def whole(repetitions: int = 5) -> dict[str, Any]:
+    """The manifest of a whole result."""
+    keys = ("condition", "scheme", "congestion_control", "buffers")
+    runs = [
+        {**dict(zip(keys, point, strict=True)), "repetition": number, "void": False}
+        for number in range(repetitions)
+        for point in sorted(combinations(load(NAME)))
+    ]
+    return {
+        "commit": "0" * 40,
+        "method": "stream",
+        "repetitions": repetitions,
+        "void_runs": 0,
+        "runs": runs,
+    }
+
+
+def put(results: Path, manifest: dict[str, Any]) -> Path:
+    folder = results / NAME
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    for file in commands.KEPT_FILES:
+        if not (folder / file).exists():
+            (folder / file).write_text(file, encoding="utf-8")
+    (folder / "lap.svg").write_text("<svg/>", encoding="utf-8")
+    return folder
+
+
+def kept(monkeypatch: pytest.MonkeyPatch, results: Path, into: Path) -> int:
+    monkeypatch.setattr(commands, "KEPT", into)
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "keep", NAME, "--results", str(results)])
+    return cli.main()
+
+
+def test_a_whole_result_is_taken_over_and_old_pictures_go(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    put(tmp_path / "out", whole())
+    target = tmp_path / "kept" / NAME
+    target.mkdir(parents=True)
+    (target / "old.svg").write_text("<svg/>", encoding="utf-8")
+    assert kept(monkeypatch, tmp_path / "out", tmp_path / "kept") == 0
+    names = {path.name for path in target.iterdir()}
+    assert names == {*commands.KEPT_FILES, "lap.svg"}
+
+
+def one_condition(manifest: dict[str, Any]) -> None:
+    manifest["runs"] = [run for run in manifest["runs"] if run["condition"] == "normal"]
+
+
+def no_peer(manifest: dict[str, Any]) -> None:
+    manifest["runs"] = [run for run in manifest["runs"] if run["scheme"] != "aggligator"]
+
+
+def dirty(manifest: dict[str, Any]) -> None:
+    manifest["commit"] += "-dirty"
+
+
+def failed(manifest: dict[str, Any]) -> None:
+    manifest["runs"][0]["error"] = "no answer"
+
+
+def void(manifest: dict[str, Any]) -> None:
+    manifest["void_runs"] = len(manifest["runs"]) // 4
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (one_condition, "lap, aggligator, cubic, default was not run"),
+        (no_peer, "lap, aggligator, cubic, default was not run"),
+        (dirty, "uncommitted"),
+        (failed, "failed"),
+        (void, "are void"),
+    ],
+)
+def test_a_spoilt_result_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    spoil: Callable[[dict[str, Any]], None],
+    said: str,
+) -> None:
+    manifest = whole()
+    spoil(manifest)
+    put(tmp_path / "out", manifest)
+    assert kept(monkeypatch, tmp_path / "out", tmp_path / "kept") == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize("repetitions", [1, 4])
+def test_a_quick_result_is_refused(tmp_path: Path, repetitions: int) -> None:
+    folder = put(tmp_path, whole(repetitions))
+    said = f"{NAME}: {repetitions} repetitions"
+    assert [why for why in objections(folder) if why.startswith(said)]
+    assert [why for why in incomplete(folder, load(NAME)) if why.startswith(said)]
+
+
+def test_a_simulations_repetitions_are_many_realisations(tmp_path: Path) -> None:
+    assert not objections(put(tmp_path, whole(3) | {"method": "simulation"}))
+
+
+def test_an_experiment_with_more_repetitions_wants_them_all(tmp_path: Path) -> None:
+    nine = load("redial-fairness")
+    folder = put(tmp_path, whole())
+    assert not objections(folder)
+    assert f"{NAME}: 5 repetitions, the experiment has 9" in incomplete(folder, nine)
+
+
+def test_a_kept_result_need_not_have_what_its_file_has_since(tmp_path: Path) -> None:
+    manifest = whole()
+    one_condition(manifest)
+    assert not objections(put(tmp_path, manifest))
+
+
+def test_a_missing_peer_was_asked_for(tmp_path: Path) -> None:
+    """It is in the manifest with the reason: the result is whole without it."""
+    manifest = whole()
+    for entry in manifest["runs"]:
+        if entry["scheme"] == "aggligator":
+            entry["missing"] = "aggligator is not installed"
+    assert not keep_problems(put(tmp_path, manifest), NAME)
+
+
+def test_results_of_no_experiment_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "keep", "lapp", "--results", str(tmp_path)])
+    assert cli.main() == 2
+    assert "did you mean lap" in capsys.readouterr().err
