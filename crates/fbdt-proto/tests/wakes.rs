@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use fbdt_proto::wire::Outgoing;
-use fbdt_proto::{Class, Config, Instant, Limits, PathId, Role, Session, SubflowId, SubflowSample};
+use fbdt_proto::{
+    Class, Classes, Config, Instant, Limits, MessageOptions, PathId, PathPolicy, Role, Session,
+    SubflowId, SubflowSample, Weight,
+};
 
 fn at(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1000)
@@ -57,6 +60,49 @@ fn a_path_that_had_nothing_is_asked_again_only_after_news() {
     // Time alone is news too: what is on its way may have become overdue.
     session.handle_timeout(at(5000));
     assert!(session.can_transmit(at(5000), subflows[0]));
+}
+
+/// Asks whoever can be asked until nobody can; bytes that were sent.
+fn settle(session: &mut Session, subflows: [SubflowId; 2], now: Instant) -> usize {
+    let (mut asked, mut sent) = (0, 0);
+    while let Some(subflow) = subflows.iter().find(|s| session.can_transmit(now, **s)) {
+        sent += drain(session, now, *subflow);
+        asked += 1;
+        assert!(asked < 40, "they wake each other for ever");
+    }
+    sent
+}
+
+#[test]
+fn f15_paths_that_what_waits_is_kept_off_wake_nobody() {
+    let never = Classes::NONE.with(Class::Background);
+    let weighted = PathPolicy { weight: Weight::new(1), ..PathPolicy::default() };
+    let kept_off = PathPolicy { never, ..weighted };
+    for first in [kept_off, PathPolicy { metered: true, ..kept_off }, weighted] {
+        let (mut session, subflows) = session();
+        session.set_policy(at(3), PathId(0), first);
+        session.set_policy(at(3), PathId(1), kept_off);
+        settle(&mut session, subflows, at(3));
+        let [transfer, page] = [Class::Background, Class::Interactive]
+            .map(|class| session.open_stream(at(4), class).unwrap());
+        settle(&mut session, subflows, at(4));
+        session.write(at(5), transfer, &[7; 200_000]).unwrap();
+        let options = MessageOptions::default();
+        let mut session = session.with_messages();
+        session.send_message(at(5), transfer, vec![7; 1000].into(), options).unwrap();
+        let goes = first.never.is_empty();
+        let sent = settle(&mut session, subflows, at(5));
+        assert_eq!(sent > 201_000, goes, "{sent} bytes of {first:?}");
+        for micros in [10_000, 20_000, 30_000] {
+            session.handle_timeout(at(micros));
+            let next = session.poll_timeout().unwrap();
+            assert!(next > at(micros), "{next:?} is over already: the driver would spin");
+            assert!(settle(&mut session, subflows, at(micros)) < 100 || goes, "probes");
+        }
+        // What may go is held up by nothing, and wakes nobody either.
+        session.write(at(40_000), page, &[7; 300_000]).unwrap();
+        assert!(settle(&mut session, subflows, at(40_000)) >= 300_000);
+    }
 }
 
 /// Found by simulation: an acknowledgement that was due on a subflow whose

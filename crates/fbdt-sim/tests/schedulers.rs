@@ -85,10 +85,10 @@ fn where_a_late_path_blocks_the_buffer_minrtt_sends_again_and_lrf_waits() {
 
 #[test]
 fn f15_what_blocks_the_buffer_is_not_sent_again_where_it_is_kept_off() {
-    let links = [LinkParameters::new(40.0, 4.0), LinkParameters::new(20.0, 200.0)];
+    let links = [LinkParameters::new(40.0, 4.0), LinkParameters::new(100.0, 200.0)];
     let never = Classes::NONE.with(Class::Background);
     for kind in [SchedulerKind::MinRtt, SchedulerKind::Blest, SchedulerKind::Ecf] {
-        let mut run = simulation(kind, Some(256 << 10), &links);
+        let mut run = simulation(kind, Some(128 << 10), &links);
         run.set_policy(0, PathPolicy { never, ..PathPolicy::default() });
         let (_, paths) = download(&mut run, 2 * MIB);
         let fast = paths.iter().find(|path| path.id.0 == 0).unwrap();
