@@ -10,6 +10,7 @@ from sumrate.lab.endpoints.base import (
     Unavailable,
 )
 from sumrate.lab.endpoints.handover import Handover
+from sumrate.lab.endpoints.messages import SumrateMessages
 from sumrate.lab.endpoints.mptcp import KernelMptcp, KernelMptcpBackup
 from sumrate.lab.endpoints.scaled import Scaled
 from sumrate.lab.endpoints.single_path import SinglePath
@@ -31,6 +32,7 @@ __all__ = [
     "Scheme",
     "SinglePath",
     "Sumrate",
+    "SumrateMessages",
     "TlsPump",
     "Together",
     "Tquic",

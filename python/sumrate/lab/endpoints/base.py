@@ -50,6 +50,8 @@ class Reach:
     """Host and port of a SOCKS5 proxy on the client."""
     mptcp: bool = False
     """Both ends open an MPTCP socket."""
+    messages: bool = False
+    """What the server sends is framed as messages (`crates/fbdt/examples/message_relay.rs`)."""
     commands: list[str] = field(default_factory=list)
     processes: dict[str, Process] = field(default_factory=dict)
     counters: Callable[[], Mapping[str, tuple[float, str]]] = dict

@@ -20,6 +20,7 @@ Kind = Literal[
     "tquic",
     "scaled",
     "tls-pump",
+    "messages",
     "simulated",
 ]
 Method = Literal[

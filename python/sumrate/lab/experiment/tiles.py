@@ -30,6 +30,8 @@ def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
     if (experiment.method == "tiles") != (experiment.tiles is not None):
         yield "method", "method `tiles` and the table [tiles] go together"
     if experiment.tiles is None:
+        if any(scheme.kind == "messages" for scheme in experiment.schemes):
+            yield "messages", "a scheme of kind `messages` carries tiles only"
         return
     if not 1 <= experiment.tiles.best_mbps <= 100_000:
         yield "best_mbps", "`best_mbps` must be 1 to 100000"
@@ -89,7 +91,7 @@ def play_tiles(
         "tiles": {
             **encodes.about,
             "policy": task.policy,
-            "carried_by": "one ordered stream, abandoned when a GOP is due",
+            "carried_by": _carried(messages=reach.messages),
             "scale_of_encoded_sizes": round(factor, 3),
             "rates_mbps": [
                 round(float(row.sum(axis=1).mean()) / 125e3, 1)
@@ -97,6 +99,12 @@ def play_tiles(
             ],
         },
     }
+
+
+def _carried(*, messages: bool) -> str:
+    if messages:
+        return "messages with importance, dropped when a GOP is due"
+    return "one ordered stream, abandoned when a GOP is due"
 
 
 @lru_cache
@@ -149,6 +157,8 @@ def _sender(built: Scene, reach: Reach, file: Path) -> Iterator[Process]:
     ]
     if reach.mptcp:
         argv.append("--mptcp")
+    if reach.messages:
+        argv.append("--messages")
     log = built.folder / "tiles-sender.log"
     with Process(argv, log=log, host=built.server, env=ENVIRONMENT) as sender:
         sender.wait_until(ready.exists, "the sender accepts connections", 30.0)

@@ -15,6 +15,7 @@ from sumrate.lab.endpoints import (
     Scheme,
     SinglePath,
     Sumrate,
+    SumrateMessages,
     TlsPump,
     Together,
     Tquic,
@@ -250,6 +251,7 @@ def _scheme(setting: SchemeSetting) -> Scheme:
         "together": Together,
         "scaled": Scaled,
         "tls-pump": TlsPump,
+        "messages": SumrateMessages,
     }[setting.kind]()
     keys = ("name", "title", "options", "first", "backup")
     given = {key: getattr(setting, key) for key in keys if getattr(setting, key)}

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from sumrate.lab.stream.ends import listen
 from sumrate.lab.tiles.task import Task
-from sumrate.lab.tiles.wire import LOOK, MOST_CHUNK, chunks
+from sumrate.lab.tiles.wire import LOOK, MESSAGE, MOST_CHUNK, MOST_OF_MESSAGE, chunks
 from sumrate.qoe.tiles.allocate import Plan, plan
 from sumrate.qoe.tiles.head import displacements
 from sumrate.qoe.tiles.ladder import GRID
@@ -39,10 +40,24 @@ Moves = NDArray[np.float64]
 """Possible displacements of the head, as rows of yaw and pitch in degrees."""
 
 
-class Carriage(Protocol):
-    """How tiles are sent: the place where messages with importance and deadline would go."""
+@dataclass(frozen=True)
+class Piece:
+    """One tile of a plan."""
 
-    def send(self, gop: int, tile: int, level: int, size: int, due_s: float) -> bool:
+    gop: int
+    tile: int
+    level: int
+    size: int
+    importance: int
+    """0 low, 1 normal, 2 high."""
+    due_s: float
+    """On time.monotonic."""
+
+
+class Carriage(Protocol):
+    """How tiles are sent."""
+
+    def send(self, piece: Piece) -> bool:
         """Sends one tile; False if it was not sent whole before it was due."""
 
 
@@ -50,21 +65,54 @@ class OneStream:
     """All tiles on one ordered stream, one after the other."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Takes the connection; keeps what waits in it small, where the kernel lets it."""
+        """Takes the connection."""
         self._connection = connection
         self._payload = memoryview(bytes(MOST_CHUNK))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with contextlib.suppress(OSError):
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
 
-    def send(self, gop: int, tile: int, level: int, size: int, due_s: float) -> bool:
-        """Chunk by chunk until it is whole or due (on time.monotonic)."""
-        for chunk in chunks(gop, tile, level, size):
-            if time.monotonic() >= due_s:
+    def send(self, piece: Piece) -> bool:
+        """Chunk by chunk until it is whole or due."""
+        for chunk in chunks(piece.gop, piece.tile, piece.level, piece.size):
+            if time.monotonic() >= piece.due_s:
                 return False
             self._connection.sendmsg([chunk.head()])
             self._connection.sendall(self._payload[: chunk.length])
         return True
+
+
+class AsMessages:
+    """Each chunk as a message that is worth nothing after the tile is due."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Takes the connection to the relay beside it."""
+        self._connection = connection
+        self._payload = bytes(MOST_OF_MESSAGE)
+
+    def send(self, piece: Piece) -> bool:
+        """Message by message until it is whole or due."""
+        for chunk in chunks(piece.gop, piece.tile, piece.level, piece.size, MOST_OF_MESSAGE):
+            left_ms = int((piece.due_s - time.monotonic()) * 1e3)
+            if left_ms < 1:
+                return False
+            head = chunk.head()
+            begin = MESSAGE.pack(piece.importance, left_ms, len(head) + chunk.length)
+            self._connection.sendall(begin + head + self._payload[: chunk.length])
+        return True
+
+
+def kept_short(connection: socket.socket) -> socket.socket:
+    """The connection, with little that waits unsent in it, where the kernel lets it."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+    return connection
+
+
+def importance(task: Task, place: int, count: int) -> int:
+    """Of the tile at `place` in a plan of `count`: the first third matters most, the last least.
+
+    Where tiles are treated alike all matter the same.
+    """
+    return 1 if task.policy == "fix" else 2 - min(2, 3 * place // max(1, count))
 
 
 class Looks:
@@ -110,10 +158,11 @@ def planned(task: Task, number: int, look: tuple[float, float, float, float], mo
     return plan(task.policy, task.sizes[gop], task.errors[gop], likelihood, budget)
 
 
-def serve(connection: socket.socket, task: Task, moves: Moves) -> None:
+def serve(connection: socket.socket, task: Task, moves: Moves, *, messages: bool) -> None:
     """Sends every GOP of the task in its second."""
     looks = Looks(connection)
-    carriage: Carriage = OneStream(connection)
+    kept_short(connection)
+    carriage: Carriage = AsMessages(connection) if messages else OneStream(connection)
     looks.first()
     began_s = time.monotonic()
     for number in range(task.gops):
@@ -121,8 +170,10 @@ def serve(connection: socket.socket, task: Task, moves: Moves) -> None:
         chosen = planned(task, number, looks.last, moves)
         sizes = task.sizes[number % len(task.sizes)]
         due_s = began_s + number + 1
-        for tile, level in chosen.sends:
-            if not carriage.send(number, tile, level, int(sizes[level, tile]), due_s):
+        for place, (tile, level) in enumerate(chosen.sends):
+            matters = importance(task, place, len(chosen.sends))
+            piece = Piece(number, tile, level, int(sizes[level, tile]), matters, due_s)
+            if not carriage.send(piece):
                 break
     time.sleep(max(0.0, began_s + task.gops + 1 - time.monotonic()))
 
@@ -139,7 +190,7 @@ def run(args: argparse.Namespace) -> int:
         connection, _ = listener.accept()
         with connection:
             try:
-                serve(connection, task, moves)
+                serve(connection, task, moves, messages=args.messages)
             except OSError as error:  # the viewer left: its time is over
                 print(f"a viewer left: {error}", file=sys.stderr)
 
@@ -150,6 +201,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--cc", default="cubic", help="congestion control (cubic)")
     parser.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
+    parser.add_argument("--messages", action="store_true", help="frames messages for a relay")
     parser.add_argument("--task", type=Path, required=True, help="file of the run")
     parser.add_argument("--ready", type=Path, help="file that is made when it is ready")
     parser.set_defaults(run=run)

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sumrate.lab.stream.ends import (
     FIRST_BYTE,
     READ_BYTES,
@@ -39,12 +42,15 @@ LEAST_SPAN_S = 0.02
 class Arrivals:
     """Which tiles of which GOP came in time, and how fast."""
 
-    tiles: int
+    sizes: NDArray[np.int64]
+    """Bytes by GOP of the clip, level and tile."""
     gops: int
     levels: list[list[int]] = field(init=False)
     late: int = 0
     """Tiles that were whole only after they were due."""
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=RATES))
+    _parts: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    """Bytes of tiles that are not whole yet."""
     _gop: int = -1
     _first_s: float = 0.0
     _last_s: float = 0.0
@@ -52,7 +58,7 @@ class Arrivals:
 
     def __post_init__(self) -> None:
         """Nothing has come."""
-        self.levels = [[MISSING] * self.tiles for _ in range(self.gops)]
+        self.levels = [[MISSING] * self.sizes.shape[2] for _ in range(self.gops)]
 
     @property
     def rate_mbps(self) -> float:
@@ -62,20 +68,30 @@ class Arrivals:
 
     def add(self, chunk: Chunk, now_s: float) -> None:
         """The last byte of a chunk has come, at a time of the viewer's clock (s)."""
-        if chunk.gop != self._gop:
+        if chunk.gop > self._gop:
             self._close()
             # What came with the first chunk was under way before the clock began.
             self._gop, self._first_s, self._bytes = chunk.gop, now_s, 0
-        else:
+            self._last_s = now_s
+        elif chunk.gop == self._gop:  # messages of an earlier one may come later
             self._bytes += chunk.length
-        self._last_s = now_s
-        if chunk.last and chunk.gop < self.gops:
+            self._last_s = now_s
+        if chunk.gop < self.gops and self._is_whole(chunk):
             if now_s <= chunk.gop + 1:
                 shown = self.levels[chunk.gop][chunk.tile]
                 better = chunk.level if shown == MISSING else min(shown, chunk.level)
                 self.levels[chunk.gop][chunk.tile] = better
             else:
                 self.late += 1
+
+    def _is_whole(self, chunk: Chunk) -> bool:
+        """Whether all of the tile is there with this chunk; chunks come in any order."""
+        key = (chunk.gop, chunk.level, chunk.tile)
+        there = self._parts.pop(key, 0) + chunk.length
+        if there < self.sizes[chunk.gop % len(self.sizes), chunk.level, chunk.tile]:
+            self._parts[key] = there
+            return False
+        return True
 
     def _close(self) -> None:
         span_s = self._last_s - self._first_s
@@ -121,7 +137,7 @@ def watch(args: argparse.Namespace) -> dict[str, Any]:
     """Connects, watches until the last GOP is due, and gives the result."""
     task = Task.read(args.task)
     seconds = task.gops + 1.0
-    arrivals = Arrivals(task.sizes.shape[2], task.gops)
+    arrivals = Arrivals(task.sizes, task.gops)
     recorder = Recorder(warmup_ns=0, time_ns=round(seconds * 1e9))
     head = movement(task.seed, seconds + 2)
     connection = connect(args)

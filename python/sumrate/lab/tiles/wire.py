@@ -1,9 +1,9 @@
 """What passes between sender and viewer: chunks of tiles down, where the viewer looks up.
 
 One ordered stream carries all tiles: what has been handed to it cannot be taken back, so a tile is
-cut into chunks, and the rest of a GOP is left out once it is due. A transport with messages would
-be given each tile whole, with its importance (its place in the plan) and deadline, and drop what
-is late by itself: `sender.Carriage` is where that goes.
+cut into chunks, and the rest of a GOP is left out once it is due. As messages the chunks have an
+importance (the tile's place in the plan) and a lifetime, arrive in any order, and what is late is
+dropped on the way.
 """
 
 import struct
@@ -16,6 +16,10 @@ LOOK = struct.Struct("<dddd")
 """Seconds since the viewer began, yaw and pitch in degrees, measured rate in Mbit/s (0: none)."""
 MOST_CHUNK = 1 << 16
 LOOK_EVERY_S = 0.05
+MESSAGE = struct.Struct("<BII")
+"""Importance (0 low, 1 normal, 2 high), lifetime in ms, bytes of the message that follows."""
+MOST_OF_MESSAGE = 60_000
+"""Most of a tile in one message, which is at most a frame of 64 KiB long."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,11 @@ class Chunk:
         return CHUNK.pack(self.gop, self.tile, self.level, self.last, self.length)
 
 
-def chunks(gop: int, tile: int, level: int, size: int) -> Iterator[Chunk]:
-    """A tile of `size` bytes, heads not counted, in pieces."""
+def chunks(gop: int, tile: int, level: int, size: int, most: int = MOST_CHUNK) -> Iterator[Chunk]:
+    """A tile of `size` bytes, heads not counted, in pieces of at most `most`."""
     sent = 0
     while sent < size:
-        length = min(MOST_CHUNK, size - sent)
+        length = min(most, size - sent)
         sent += length
         yield Chunk(gop, tile, level, sent == size, length)
 
