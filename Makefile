@@ -69,6 +69,7 @@ test-rust: ## Run the Rust tests
 
 test-python: $(VENV)/installed build ## Run the lab's and the system tests (real processes in namespaces)
 	tools/prerequisites.sh test
+	cargo build --release --locked -p fbdt --example message_relay
 	$(VENV)/bin/pytest $(PYTEST)
 
 SEEDS ?= 100000

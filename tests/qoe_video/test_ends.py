@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sumrate.lab.programs import REPOSITORY
+from sumrate.lab.programs import REPOSITORY, MissingProgramError, example
 from sumrate.lab.tiles.task import Task
+from sumrate.lab.tiles.viewer import Arrivals
+from sumrate.lab.tiles.wire import Chunk
 from sumrate.lab.video.player import document_of
 from sumrate.qoe.tiles.ladder import GRID
+from sumrate.qoe.tiles.shown import MISSING
 from sumrate.qoe.video.playback import Video
 
 ENVIRONMENT = {"PYTHONPATH": str(REPOSITORY / "python"), "PATH": "/usr/bin:/bin"}
@@ -86,6 +89,75 @@ def test_tiles_arrive_with_the_level_that_was_planned(tmp_path: Path, policy: st
     assert {level for row in found["levels"] for level in row} <= {-1, 0, 1}
     came = [level for row in found["levels"] for level in row if level >= 0]
     assert came, "no tile came in time"
+
+
+@contextmanager
+def relayed(folder: Path, port: int) -> Iterator[int]:
+    """Both ends of the relay of messages over two paths, for a sender at `port`; the near port."""
+    try:
+        program = str(example("message_relay", package="fbdt"))
+    except MissingProgramError as error:
+        pytest.skip(str(error))
+    link, near = folder / "link", port + 2
+    served = f"127.0.0.1:{port + 1}"
+    serve = [program, "serve", "cubic", str(folder / "state"), str(link), f"127.0.0.1:{port}"]
+    dial = [program, "dial", "cubic", str(link), f"127.0.0.1:{near}"]
+    paths = [f"127.0.0.{number}@{served}" for number in (1, 2)]
+    with subprocess.Popen([*serve, served]) as server:
+        try:
+            wait_for(link.exists)
+            with subprocess.Popen([*dial, *paths]) as client:
+                try:
+                    wait_for(lambda: accepts(near))
+                    yield near
+                finally:
+                    client.kill()
+        finally:
+            server.kill()
+
+
+def wait_for(there: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + READY_S
+    while not there():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def accepts(port: int) -> bool:
+    listening = Path("/proc/net/tcp").read_text(encoding="ascii")
+    return f"0100007F:{port:04X} 00000000:0000 0A" in listening
+
+
+def test_tiles_as_messages_arrive_whole(tmp_path: Path) -> None:
+    """Tiles of several messages each: whole in whatever order these come."""
+    sizes = np.repeat(np.array([[[150_000], [5_000]]]), GRID.tiles, axis=2)
+    errors = np.repeat(np.array([[[1.0], [9.0]]]), GRID.tiles, axis=2)
+    task, ready = tmp_path / "task.npz", tmp_path / "ready"
+    Task("viewport", 1, 5, 0.9, sizes, errors).write(task)
+    port = PORT + 10
+    with running(
+        ready, "sumrate.lab.tiles", "sender", "--port", str(port), "--task", str(task),
+        "--ready", str(ready), "--listen", "127.0.0.1", "--messages",
+    ), relayed(tmp_path, port) as near:  # fmt: skip
+        found = result(
+            tmp_path / "result.json", "sumrate.lab.tiles", "viewer", "--address", "127.0.0.1",
+            "--port", str(near), "--task", str(task),
+        )  # fmt: skip
+    came = [level for row in found["levels"] for level in row if level >= 0]
+    assert came, "no tile came in time"
+
+
+def test_chunks_of_a_tile_come_in_any_order() -> None:
+    sizes = np.array([[[100, 30]]])
+    arrivals = Arrivals(sizes, 2)
+    parts = [Chunk(0, 0, 0, False, 60), Chunk(0, 0, 0, True, 40), Chunk(0, 1, 0, True, 30)]
+    arrivals.add(parts[1], 0.1)
+    assert arrivals.levels[0] == [MISSING, MISSING], "its last chunk is not all of it"
+    arrivals.add(parts[2], 0.2)
+    arrivals.add(parts[0], 0.3)
+    assert arrivals.levels[0] == [0, 0]
+    arrivals.add(Chunk(1, 1, 0, True, 30), 2.5)
+    assert (arrivals.late, arrivals.levels[1]) == (1, [MISSING, MISSING])
 
 
 def test_a_player_without_a_server_says_so(tmp_path: Path) -> None:
