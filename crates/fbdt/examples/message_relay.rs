@@ -26,8 +26,9 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use fbdt::{
-    Class, ClientConfig, CongestionControl, CredentialLimits, Delivery, Importance, Listener, LocalBinding,
-    MessageOptions, Messages, PathSpec, ServerConfig, ServerState, Session, Stream, connect,
+    Class, ClientConfig, CongestionControl, CredentialLimits, Delivery, Importance, Listener,
+    LocalBinding, MessageOptions, Messages, PathSpec, ServerConfig, ServerState, Session, Stream,
+    connect,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -44,7 +45,10 @@ async fn main() -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve", control, directory, link, sender, ref listen @ ..] if !listen.is_empty() => {
             let state = ServerState::open(directory)?;
-            let listen = listen.iter().map(|address| address.parse()).collect::<std::result::Result<_, _>>()?;
+            let listen = listen
+                .iter()
+                .map(|address| address.parse())
+                .collect::<std::result::Result<_, _>>()?;
             let mut config = ServerConfig::new(state, listen);
             config.congestion_control = control.parse::<CongestionControl>()?;
             serve(config, Path::new(link), sender.parse()?).await
@@ -97,10 +101,13 @@ async fn framed(sender: &mut (impl AsyncRead + Unpin), messages: &Messages) -> R
     loop {
         let mut head = [0; HEAD];
         sender.read_exact(&mut head).await?;
-        let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let number =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (lifetime, length) = (number(1), number(5) as usize);
         if length > messages.longest() {
-            return Err(format!("a message of {length} bytes; {} at most", messages.longest()).into());
+            return Err(
+                format!("a message of {length} bytes; {} at most", messages.longest()).into()
+            );
         }
         let importance = match head[0] {
             0 => Importance::Low,
