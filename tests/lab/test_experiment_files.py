@@ -11,7 +11,7 @@ import pytest
 from sumrate.lab import cli
 from sumrate.lab.experiment import commands
 from sumrate.lab.experiment.catalogue import claims, entries, judges
-from sumrate.lab.experiment.commands import KEPT, durations, objections
+from sumrate.lab.experiment.commands import KEPT, durations, objections, uncounted
 from sumrate.lab.experiment.goals import measured_by, rows
 from sumrate.lab.experiment.judge import DEPENDS, FAILS
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names, scheme_names
@@ -235,7 +235,7 @@ def test_a_point_of_which_most_runs_are_void_is_not_kept(tmp_path: Path) -> None
     manifest = {"commit": "0" * 40, "method": "bench", "repetitions": 5}
     manifest |= {"runs": entries, "void_runs": 4}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    assert objections(folder) == ["trial: normal, tquic, cubic, default: 2 of 5 runs count"]
+    assert uncounted(folder) == ["trial: normal, tquic, cubic, default: 2 of 5 runs count"]
 
 
 @pytest.mark.parametrize("command", ["verdicts", "report"])

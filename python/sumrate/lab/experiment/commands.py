@@ -223,8 +223,6 @@ def objections(folder: Path) -> list[str]:
         found.append(f"{folder.name}: made from uncommitted files ({commit})")
     found += [f"{folder.name}: {r['condition']}, {r['scheme']} failed"
               for r in manifest["runs"] if "error" in r]  # fmt: skip
-    found += [f"{folder.name}: {where}: {left} of {made} runs count"
-              for where, left, made in too_few(manifest["runs"])]  # fmt: skip
     # A repetition of a simulation is hundreds of realisations.
     few = manifest["repetitions"] < LEAST_REPETITIONS and manifest["method"] != "simulation"
     if few:
@@ -264,7 +262,17 @@ def keep_problems(folder: Path, name: str) -> list[str]:
         ExperimentError: there is no such experiment, or its file is wrong.
 
     """
-    return [*incomplete(folder, load(name)), *objections(folder)]
+    return [*incomplete(folder, load(name)), *objections(folder), *uncounted(folder)]
+
+
+def uncounted(folder: Path) -> list[str]:
+    """Points of a result at which most runs are void; asked of new results only."""
+    path = folder / "manifest.json"
+    if not path.is_file():
+        return []
+    runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    return [f"{folder.name}: {where}: {left} of {made} runs count"
+            for where, left, made in too_few(runs)]  # fmt: skip
 
 
 def combinations(experiment: Experiment) -> set[tuple[str, ...]]:
