@@ -95,7 +95,10 @@ def test_a_scaled_trace_has_scaled_rates(tmp_path: Path) -> None:
     assert wigig.down.trace is not None
     assert 540 < read(wifi.down.trace).mean_rate_mbps < 640
     shown = [s for s in links_shown(EXPERIMENT) if s["condition"] == CONDITION.name]
-    assert [s["trace"] for s in shown] == ["wifi-los x 1.23", "wigig-mobility x 1.155"]
+    assert [s["trace"] for s in shown] == [
+        "wifi-los, rates times 1.23",
+        "wigig-mobility, rates times 1.155",
+    ]
 
 
 @pytest.mark.parametrize(

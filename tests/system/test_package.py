@@ -15,11 +15,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+REFUSED = 77
 SCRIPT = r"""
 set -e
 mount -t tmpfs none "$1"
 mkdir "$1/upper" "$1/work" "$1/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root" || exit 77
 mount -t proc proc "$1/root/proc"
 mount --bind /dev "$1/root/dev"
 mount -t tmpfs none "$1/root/run"
@@ -71,12 +72,16 @@ def inside(folder: Path, first: Path, later: Path, script: str) -> str:
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"},
         timeout=120,
     )
+    if done.returncode == REFUSED:
+        pytest.skip(f"an overlay of / is refused here: {done.stderr}")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
+PROGRAMS = ("dpkg", "dpkg-shlibdeps", "strip", "man", "systemd-analyze", "setpriv")
+LACKING = [program for program in PROGRAMS if shutil.which(program) is None]
 needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("dpkg") is None, reason="needs root and dpkg"
+    os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {', '.join(LACKING or PROGRAMS)}"
 )
 
 
