@@ -108,8 +108,8 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
     })?;
     let source = ConfigSource::new(arguments, matches);
     match &mut cli.command {
-        Command::Serve(args) => args.source = source,
-        Command::Up(args) => args.source = source,
+        Command::Serve(args) => args.daemon.source = source,
+        Command::Up(args) => args.daemon.source = source,
         Command::Cp(args) => args.source = source,
         _ => {}
     }

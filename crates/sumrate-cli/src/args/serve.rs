@@ -2,12 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 
-use super::{ObserveArgs, ProtocolArgs, seconds};
-use crate::config::ConfigSource;
+use super::{DaemonArgs, ObserveArgs, ProtocolArgs};
 use crate::exit::AllowRule;
 
 const EXAMPLE: &str = "\
@@ -45,16 +43,9 @@ pub struct ServeArgs {
     /// Answer `sumrate status` on this socket [default: one in $XDG_RUNTIME_DIR/sumrate]
     #[arg(long, value_name = "PATH")]
     pub status_socket: Option<PathBuf>,
-    /// Take flags that are not given from this TOML file, or from none [default: config.toml in
-    /// $XDG_CONFIG_HOME/sumrate or /etc/sumrate]
-    #[arg(long, value_name = "FILE|none")]
-    pub config: Option<PathBuf>,
-    /// What the flags were made of.
-    #[arg(skip)]
-    pub source: ConfigSource,
-    /// After SIGTERM, how long streams may take to finish, in seconds; Ctrl-C ends them at once
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "3")]
-    pub drain: Duration,
+    /// Where flags come from, and how it stops.
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
     /// Run as this user, without root's rights; root only. The files that other flags name must be
     /// that user's, and --state must be given
     #[arg(long, value_name = "NAME", requires = "state")]

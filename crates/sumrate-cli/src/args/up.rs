@@ -1,15 +1,13 @@
 //! Flags of `sumrate up`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 
 use super::{
-    CaptureArgs, ObserveArgs, PathArg, PolicyArg, ProtocolArgs, ProxyAddress, ProxyAuth, seconds,
+    CaptureArgs, DaemonArgs, ObserveArgs, PathArg, PolicyArg, ProtocolArgs, ProxyAddress, ProxyAuth,
 };
 use crate::classes::ClassRule;
-use crate::config::ConfigSource;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -70,16 +68,9 @@ pub struct UpArgs {
     /// Write the addresses in use to this file, as JSON, once the proxies serve
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
-    /// Take flags that are not given from this TOML file, or from none [default: config.toml in
-    /// $XDG_CONFIG_HOME/sumrate or /etc/sumrate]
-    #[arg(long, value_name = "FILE|none")]
-    pub config: Option<PathBuf>,
-    /// What the flags were made of.
-    #[arg(skip)]
-    pub source: ConfigSource,
-    /// After SIGTERM, how long streams may take to finish, in seconds; Ctrl-C ends them at once
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "3")]
-    pub drain: Duration,
+    /// Where flags come from, and how it stops.
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
     /// Run as this user, without root's rights; root only. The files that other flags name must be
     /// that user's, except for the link's
     #[arg(long, value_name = "NAME")]

@@ -95,7 +95,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
             Interrupt::Terminated => {
                 exit.stop();
-                let limit = live.lock().unwrap_or_else(PoisonError::into_inner).drain;
+                let limit = live.lock().unwrap_or_else(PoisonError::into_inner).daemon.drain;
                 drain(&mut running, limit, &mut interrupts).await;
                 Ok(())
             }
@@ -126,7 +126,7 @@ async fn finished(exit: &Exit, sessions: &Sessions) {
 /// Reads the configuration again and applies what can be applied.
 fn reload(live: &Mutex<ServeArgs>, exit: &Exit) -> Result<Reloaded, String> {
     let mut args = live.lock().unwrap_or_else(PoisonError::into_inner);
-    let reread = args.source.reread()?;
+    let reread = args.daemon.source.reread()?;
     let Command::Serve(wanted) = reread.cli.command else {
         return Err("the configuration is of another command".to_owned());
     };
@@ -134,8 +134,8 @@ fn reload(live: &Mutex<ServeArgs>, exit: &Exit) -> Result<Reloaded, String> {
     let (_, needs_restart) = split(reread.since_start, &LIVE_FLAGS);
     exit.files.replace(wanted.files.as_deref()).map_err(|error| error.to_string())?;
     exit.dialer.policy().replace_rules(wanted.allow.clone());
-    args.source.accept(reread.accepted);
-    args.drain = wanted.drain;
+    args.daemon.source.accept(reread.accepted);
+    args.daemon.drain = wanted.daemon.drain;
     Ok(Reloaded { applied, needs_restart })
 }
 

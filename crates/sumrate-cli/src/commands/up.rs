@@ -226,14 +226,14 @@ impl Client {
     }
 
     fn drain(&self) -> Duration {
-        self.args().drain
+        self.args().daemon.drain
     }
 
     /// Reads the configuration again. Where the session would be another, a new one is opened; the old
     /// one goes on for its streams.
     async fn reload(&self, taken: Option<&capture::Capture>) -> Result<Reloaded, String> {
         let mut current = self.args().clone();
-        let reread = current.source.reread()?;
+        let reread = current.daemon.source.reread()?;
         let Command::Up(mut wanted) = reread.cli.command else {
             return Err("the configuration is of another command".to_owned());
         };
@@ -267,8 +267,8 @@ impl Client {
             self.config.send_replace(config);
             self.session.send_replace(Some(session));
         }
-        current.source.accept(reread.accepted);
-        wanted.source = current.source;
+        current.daemon.source.accept(reread.accepted);
+        wanted.daemon.source = current.daemon.source;
         *self.args() = *wanted;
         Ok(Reloaded { applied, needs_restart })
     }
