@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 from sumrate.lab.endpoints import (
     FollowsInterfaces,
@@ -294,47 +294,37 @@ class Plugging:
             raise self._error
 
 
-def video(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
-    """A progressive download into a player; schedules start at the first byte."""
-    play_video(
-        run,
-        scheme,
-        built,
-        traffic.experiment,
-        traffic.condition,
-        on_first_byte=lambda: built.emulator.trigger() if scheduled(built.links) else None,
-    )
+class Play(Protocol):
+    """Plays something over a scheme and notes what a viewer had."""
+
+    def __call__(
+        self,
+        run: Run,
+        scheme: Scheme,
+        built: Scene,
+        experiment: Experiment,
+        condition: ConditionSetting,
+        *,
+        on_first_byte: Callable[[], object],
+    ) -> None:
+        """`on_first_byte` is called with the first byte, or fragment."""
 
 
-def tiles(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
-    """Tiles of a 360-degree video; schedules start at the first byte."""
-    play_tiles(
-        run,
-        scheme,
-        built,
-        traffic.experiment,
-        traffic.condition,
-        on_first_byte=lambda: built.emulator.trigger() if scheduled(built.links) else None,
-    )
+def played(play: Play) -> Callable[[Run, Scheme, Scene, Traffic], None]:
+    """The method that plays; schedules start at the first byte."""
 
+    def method(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
+        start = built.emulator.trigger if scheduled(built.links) else lambda: None
+        play(run, scheme, built, traffic.experiment, traffic.condition, on_first_byte=start)
 
-def player(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
-    """A real player in a browser; schedules start at the first fragment."""
-    play(
-        run,
-        scheme,
-        built,
-        traffic.experiment,
-        traffic.condition,
-        on_first_byte=lambda: built.emulator.trigger() if scheduled(built.links) else None,
-    )
+    return method
 
 
 METHODS: Mapping[str, Callable[[Run, Scheme, Scene, Traffic], None]] = {
     "bench": benchmark,
     "stream": stream,
     "crowd": crowd,
-    "video": video,
-    "tiles": tiles,
-    "player": player,
+    "video": played(play_video),
+    "tiles": played(play_tiles),
+    "player": played(play),
 }

@@ -3,20 +3,19 @@
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 
 from sumrate.lab.endpoints import Scheme, Unavailable
 from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.media import CACHE, deliver, encoding, serving
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import seconds_of
-from sumrate.lab.experiment.video import CACHE
 from sumrate.lab.process import Process
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import Scene
-from sumrate.lab.stream.driver import ENVIRONMENT, cpu_now, run_sink
 
 FOLDER = REPOSITORY / "python/sumrate/qoe/video/player"
 STARTING_S = 30.0
@@ -48,15 +47,10 @@ def stream_of(clips: tuple[str, ...], seconds: int) -> Path:
         Unavailable: the encoder or a clip is not installed, or failed.
 
     """
-    try:
-        from sumrate.qoe.video.ffmpeg import EncoderError  # noqa: PLC0415 (an optional extra)
-        from sumrate.qoe.video.hls import stream  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise Unavailable(f"{error}: pip install 'sumrate[qoe]'") from error
-    try:
+    with encoding():
+        from sumrate.qoe.video.hls import stream  # noqa: PLC0415 (an optional extra)
+
         return stream(clips, seconds, CACHE)
-    except EncoderError as error:
-        raise Unavailable(str(error)) from error
 
 
 def check() -> None:
@@ -94,49 +88,31 @@ def play(
     seconds = seconds_of(experiment, condition)
     folder = stream_of(setting.clips, int(seconds) + SPARE_S)
     output = built.folder / "player.json"
-    with ExitStack() as stack:
-        reach = stack.enter_context(scheme.stream(built))
-        server = stack.enter_context(_server(built, reach, folder))
-        programs = {**reach.processes, "server": server}
-        before = {name: cpu_now(process) for name, process in programs.items()}
-        document, command = run_sink(
-            built,
-            player_command(reach, seconds, setting.buffer_s, output),
-            output,
-            measured_s=seconds + STARTING_S,
-            on_first_byte=on_first_byte,
-        )
-        spent = {name: round(cpu_now(p) - before[name], 3) for name, p in programs.items()}
-        for name, (value, unit) in reach.counters().items():
-            run.add(name, value, unit)
+    delivery = deliver(
+        run,
+        scheme,
+        built,
+        server=("server", lambda reach: _server(built, reach, folder)),
+        client=lambda reach: player_command(reach, seconds, setting.buffer_s, output),
+        output=output,
+        measured_s=seconds + STARTING_S,
+        on_first_byte=on_first_byte,
+    )
+    document = delivery.document
     for name, unit in PLAYED.items():
         run.add(f"play_{name}", float(document[name]), unit)
     frames = max(1, document["frames"])
     run.add("play_dropped_share", document["dropped_frames"] / frames, "ratio")
     run.detail |= {
-        "command": command,
-        "other_commands": [*reach.commands, server.command_line],
-        "cpu_seconds": spent,
+        **delivery.detail,
         "player": {key: document[key] for key in ("browser", "levels_mbps", "frames")},
     }
 
 
-@contextmanager
-def _server(built: Scene, reach: Reach, folder: Path) -> Iterator[Process]:
+def _server(built: Scene, reach: Reach, folder: Path) -> AbstractContextManager[Process]:
     """An HTTP server that accepts connections."""
-    ready = built.folder / "web.ready"
-    ready.unlink(missing_ok=True)
-    argv = [
-        *(sys.executable, "-m", "sumrate.lab.video.web_server", "--folder", str(folder)),
-        *("--listen", reach.listen_address, "--port", str(reach.listen_port)),
-        *("--cc", built.congestion_control, "--ready", str(ready)),
-    ]
-    if reach.mptcp:
-        argv.append("--mptcp")
-    log = built.folder / "web.log"
-    with Process(argv, log=log, host=built.server, env=ENVIRONMENT) as server:
-        server.wait_until(ready.exists, "the web server accepts connections")
-        yield server
+    argv = [sys.executable, "-m", "sumrate.lab.video.web_server", "--folder", str(folder)]
+    return serving(built, reach, "web-server", argv)
 
 
 def player_command(reach: Reach, seconds: float, buffer_s: float, output: Path) -> list[str]:

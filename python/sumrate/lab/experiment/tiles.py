@@ -1,20 +1,20 @@
 """Tiled 360-degree video as an experiment: what came in time, and what the viewport made of it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sumrate.lab.endpoints import Scheme, Unavailable
+from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.media import CACHE, deliver, encoding, reaching, serving
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Bins, Run, percentile
 from sumrate.lab.experiment.topology import seconds_of
-from sumrate.lab.experiment.video import CACHE
 from sumrate.lab.process import Process
 from sumrate.lab.scene import Scene
-from sumrate.lab.stream.driver import ENVIRONMENT, PATIENCE_S, PROGRAM, cpu_now, run_sink
+from sumrate.lab.stream.driver import PATIENCE_S, PROGRAM
 
 if TYPE_CHECKING:  # they need the optional extra
     from sumrate.lab.tiles.task import Task
@@ -67,31 +67,25 @@ def play_tiles(
     task = _task(experiment, condition, encodes, run.seed)
     file, output = built.folder / "tiles.npz", built.folder / "tiles.json"
     task.write(file)
-    with ExitStack() as stack:
-        reach = stack.enter_context(scheme.stream(built))
-        sender = stack.enter_context(_sender(built, reach, file))
-        programs = {**reach.processes, "sender": sender}
-        before = {name: cpu_now(process) for name, process in programs.items()}
-        document, command = run_sink(
-            built,
-            viewer_command(reach, file, output),
-            output,
-            measured_s=task.gops + 1.0,
-            on_first_byte=on_first_byte,
-        )
-        spent = {name: round(cpu_now(p) - before[name], 3) for name, p in programs.items()}
-        for name, (value, unit) in reach.counters().items():
-            run.add(name, value, unit)
-    _note(run, document, encodes)
+    delivery = deliver(
+        run,
+        scheme,
+        built,
+        server=("sender", lambda reach: _sender(built, reach, file)),
+        client=lambda reach: viewer_command(reach, file, output),
+        output=output,
+        measured_s=task.gops + 1.0,
+        on_first_byte=on_first_byte,
+    )
+    _note(run, delivery.document, encodes)
     factor = float(task.sizes.sum()) / float(encodes.sizes.sum())
+    delivery.detail["cpu_seconds"]["viewer"] = delivery.document["cpu_s"]
     run.detail |= {
-        "command": command,
-        "other_commands": [*reach.commands, sender.command_line],
-        "cpu_seconds": {**spent, "viewer": document["cpu_s"]},
+        **delivery.detail,
         "tiles": {
             **encodes.about,
             "policy": task.policy,
-            "carried_by": _carried(messages=reach.messages),
+            "carried_by": _carried(messages=delivery.reach.messages),
             "scale_of_encoded_sizes": round(factor, 3),
             "rates_mbps": [
                 round(float(row.sum(axis=1).mean()) / 125e3, 1)
@@ -115,15 +109,10 @@ def encodes_of(clip: str) -> "Ladder":
         Unavailable: the encoder or the clip is not installed, or failed.
 
     """
-    try:
+    with encoding():
         from sumrate.qoe.tiles.ladder import ladder  # noqa: PLC0415 (an optional extra)
-        from sumrate.qoe.video.ffmpeg import EncoderError  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise Unavailable(f"{error}: pip install 'sumrate[qoe]'") from error
-    try:
+
         return ladder(clip, CACHE)
-    except EncoderError as error:
-        raise Unavailable(str(error)) from error
 
 
 def _task(
@@ -145,35 +134,16 @@ def _task(
     )
 
 
-@contextmanager
-def _sender(built: Scene, reach: Reach, file: Path) -> Iterator[Process]:
+def _sender(built: Scene, reach: Reach, file: Path) -> AbstractContextManager[Process]:
     """A sender that accepts connections."""
-    ready = built.folder / "tiles.ready"
-    ready.unlink(missing_ok=True)
-    argv = [
-        *(*PROGRAM_OF_TILES, "sender", "--listen", reach.listen_address),
-        *("--port", str(reach.listen_port), "--cc", built.congestion_control),
-        *("--task", str(file), "--ready", str(ready)),
-    ]
-    if reach.mptcp:
-        argv.append("--mptcp")
-    if reach.messages:
-        argv.append("--messages")
-    log = built.folder / "tiles-sender.log"
-    with Process(argv, log=log, host=built.server, env=ENVIRONMENT) as sender:
-        sender.wait_until(ready.exists, "the sender accepts connections", 30.0)
-        yield sender
+    argv = [*PROGRAM_OF_TILES, "sender", "--task", str(file)]
+    return serving(built, reach, "sender", [*argv, "--messages"] if reach.messages else argv)
 
 
 def viewer_command(reach: Reach, file: Path, output: Path) -> list[str]:
     """The command of the viewer."""
-    argv = [*PROGRAM_OF_TILES, "viewer", "--address", reach.address, "--port", str(reach.port)]
-    argv += ["--task", str(file), "--patience", f"{PATIENCE_S:g}", "--output", str(output)]
-    if reach.socks:
-        argv += ["--socks", f"{reach.socks[0]}:{reach.socks[1]}"]
-    if reach.mptcp:
-        argv.append("--mptcp")
-    return argv
+    timing = ("--patience", f"{PATIENCE_S:g}", "--output", str(output))
+    return [*PROGRAM_OF_TILES, "viewer", "--task", str(file), *reaching(reach), *timing]
 
 
 def _note(run: Run, document: dict[str, Any], encodes: "Ladder") -> None:

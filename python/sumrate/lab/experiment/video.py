@@ -3,27 +3,24 @@
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.endpoints import Scheme, Unavailable
+from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.media import CACHE, deliver, encoding, reaching
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import STEP_S, Bins, Run
 from sumrate.lab.experiment.topology import seconds_of
 from sumrate.lab.links import Link
-from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import Scene
-from sumrate.lab.stream.driver import PROGRAM, cpu_now, run_sink, timing
+from sumrate.lab.stream.driver import PROGRAM, timing
 from sumrate.lab.stream_run import running_source
 from sumrate.lab.video.player import document_of
 from sumrate.qoe.video.clip import Clip
 from sumrate.qoe.video.playback import Video, expected_pause_share, fluid
 
-CACHE = REPOSITORY / "out" / "cache"
-"""Finished encodes, by the hash of what they depend on."""
 SLICES = 10
 """In how many parts the 100 ms samples of the links alone are added up: a GOP does not end with
 one of them."""
@@ -65,15 +62,10 @@ def clip_of(clips: tuple[str, ...]) -> Clip:
         Unavailable: the encoder or a clip is not installed, or failed.
 
     """
-    try:
+    with encoding():
         from sumrate.qoe.video.encode import encoded  # noqa: PLC0415 (an optional extra)
-        from sumrate.qoe.video.ffmpeg import EncoderError  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise Unavailable(f"{error}: pip install 'sumrate[qoe]'") from error
-    try:
+
         return encoded(clips, CACHE)
-    except EncoderError as error:
-        raise Unavailable(str(error)) from error
 
 
 def video_of(
@@ -110,26 +102,20 @@ def play_video(
     described = built.folder / "video.json"
     described.write_text(json.dumps(document_of(video, buffer_bytes)), encoding="utf-8")
     output = built.folder / "playback.json"
-    with ExitStack() as stack:
-        reach = stack.enter_context(scheme.stream(built))
-        source = stack.enter_context(running_source(built, reach, None))
-        programs = {**reach.processes, "source": source}
-        before = {name: cpu_now(process) for name, process in programs.items()}
-        document, command = run_sink(
-            built,
-            player_command(reach, seconds, described, output),
-            output,
-            measured_s=seconds,
-            on_first_byte=on_first_byte,
-        )
-        spent = {name: round(cpu_now(p) - before[name], 3) for name, p in programs.items()}
-        for name, (value, unit) in reach.counters().items():
-            run.add(name, value, unit)
-    _note(run, document)
+    delivery = deliver(
+        run,
+        scheme,
+        built,
+        server=("source", lambda reach: running_source(built, reach, None)),
+        client=lambda reach: player_command(reach, seconds, described, output),
+        output=output,
+        measured_s=seconds,
+        on_first_byte=on_first_byte,
+    )
+    _note(run, delivery.document)
+    delivery.detail["cpu_seconds"]["player"] = delivery.document["cpu_s"]
     run.detail |= {
-        "command": command,
-        "other_commands": [*reach.commands, source.command_line],
-        "cpu_seconds": {**spent, "player": document["cpu_s"]},
+        **delivery.detail,
         "video": {
             "mean_mbps": round(video.mbps, 2),
             "largest_gop_over_mean": round(
@@ -147,13 +133,8 @@ def play_video(
 
 def player_command(reach: Reach, seconds: float, video: Path, output: Path) -> list[str]:
     """The command of the player."""
-    argv = [*PROGRAM[:-1], "sumrate.lab.video", "--address", reach.address]
-    argv += ["--port", str(reach.port), "--video", str(video), *timing(seconds, 0.0, output)]
-    if reach.socks:
-        argv += ["--socks", f"{reach.socks[0]}:{reach.socks[1]}"]
-    if reach.mptcp:
-        argv.append("--mptcp")
-    return argv
+    player = (*PROGRAM[:-1], "sumrate.lab.video", "--video", str(video))
+    return [*player, *reaching(reach), *timing(seconds, 0.0, output)]
 
 
 def _note(run: Run, document: dict[str, Any]) -> None:

@@ -242,8 +242,20 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
 
 def sink(args: argparse.Namespace) -> int:
     """Measures and writes the result; the exit status is 1 if the transfer broke."""
+    return reported(measure, args)
+
+
+def reported(
+    receive: Callable[[argparse.Namespace], dict[str, Any]], args: argparse.Namespace
+) -> int:
+    """Writes what a client received to the output, or prints it.
+
+    Returns:
+        The exit status: 1 if it failed or the result says that the transfer broke.
+
+    """
     try:
-        document = measure(args)
+        document = receive(args)
     except (OSError, ValueError, SocksError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

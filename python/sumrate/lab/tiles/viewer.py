@@ -2,10 +2,8 @@
 
 import argparse
 import gc
-import json
 import socket
 import struct
-import sys
 import threading
 import time
 from collections import deque
@@ -21,10 +19,10 @@ from sumrate.lab.stream.ends import (
     READ_BYTES,
     connect,
     host_and_port,
+    reported,
     socket_reader,
 )
 from sumrate.lab.stream.record import Recorder
-from sumrate.lab.stream.socks import SocksError
 from sumrate.lab.tiles.task import Task
 from sumrate.lab.tiles.wire import LOOK, LOOK_EVERY_S, Chunk, Reader
 from sumrate.qoe.tiles.allocate import harmonic_mean
@@ -185,16 +183,7 @@ def close_at_once(connection: socket.socket) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Watches and writes the result; the exit status is 1 if the transfer broke."""
-    try:
-        document = watch(args)
-    except (OSError, ValueError, SocksError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    args.output.write_text(json.dumps(document) + "\n", encoding="utf-8")
-    if document["error"]:
-        print(f"error: {document['error']}", file=sys.stderr)
-        return 1
-    return 0
+    return reported(watch, args)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,17 +8,15 @@ is full it does not read, and the transport's own back-pressure stops the sender
 import argparse
 import gc
 import json
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.stream.ends import FIRST_BYTE, READ_BYTES, Read, connect, host_and_port
+from sumrate.lab.stream.ends import FIRST_BYTE, READ_BYTES, Read, connect, host_and_port, reported
 from sumrate.lab.stream.ends import socket_reader as reader_of
 from sumrate.lab.stream.record import Recorder
-from sumrate.lab.stream.socks import SocksError
-from sumrate.qoe.video.playback import Playback, PlaybackError, Video
+from sumrate.qoe.video.playback import Playback, Video
 
 SCHEMA = "sumrate.lab.playback.v1"
 LEAST_READ = 1 << 16
@@ -132,13 +130,4 @@ def parser() -> argparse.ArgumentParser:
 def main() -> int:
     """Plays and writes the result; the exit status is 1 if the transfer broke."""
     args = parser().parse_args()
-    try:
-        document = measure(args)
-    except (OSError, ValueError, SocksError, PlaybackError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    args.output.write_text(json.dumps(document) + "\n", encoding="utf-8")
-    if document["error"]:
-        print(f"error: {document['error']}", file=sys.stderr)
-        return 1
-    return 0
+    return reported(measure, args)
