@@ -44,3 +44,14 @@ pub struct MessageOptions {
     /// again.
     pub lifetime: Option<Duration>,
 }
+
+impl MessageOptions {
+    /// From the reliable front: before all others of the stream, on the path that delivers first,
+    /// and sent again until it arrives.
+    pub const FRONT: Self =
+        Self { importance: Importance::High, delivery: Delivery::Reliable, lifetime: None };
+    /// From the best-effort back: on a path that delivers later where it is there no later, or else
+    /// when nothing else waits, and once.
+    pub const BACK: Self =
+        Self { importance: Importance::Low, delivery: Delivery::BestEffort, lifetime: None };
+}

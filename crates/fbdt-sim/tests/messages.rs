@@ -151,6 +151,43 @@ fn f16_important_messages_overtake_what_waits() {
     assert!(place < 40, "it was the {place}th to arrive");
 }
 
+/// Bursts of 30 messages, the important ones last: how late the last important one arrives, and the
+/// last of all.
+fn burst(links: Vec<LinkParameters>) -> (Duration, Duration) {
+    let mut simulation = simulation(links);
+    let stream = simulation.open(false, Class::Streaming).unwrap();
+    let mut important = BTreeSet::new();
+    // The peer's limit grows with the first ones.
+    for index in 0..10 {
+        important.clear();
+        for _ in 0..27 {
+            simulation.send_message(false, stream, 6000, MessageOptions::BACK).unwrap();
+        }
+        for _ in 0..3 {
+            let front = simulation.send_message(false, stream, 6000, MessageOptions::FRONT);
+            important.insert(front.unwrap());
+        }
+        simulation.run(MS * 200).unwrap();
+        assert_eq!(simulation.messages().len(), 30 * (index + 1), "none is lost");
+    }
+    let last = &simulation.messages()[270..];
+    let latest = |front: Option<bool>| {
+        let wanted = |number| front.is_none_or(|front| important.contains(number) == front);
+        let chosen = last.iter().filter(|arrival| wanted(&arrival.number));
+        chosen.map(|arrival| arrival.latency).max().unwrap()
+    };
+    (latest(Some(true)), latest(None))
+}
+
+#[test]
+fn f16_the_later_path_takes_messages_from_the_back() {
+    let (fast, slow) = (LinkParameters::new(60.0, 10.0), LinkParameters::new(30.0, 30.0));
+    let (important, all) = burst(vec![fast.clone()]);
+    let (important_both, all_both) = burst(vec![fast, slow]);
+    assert!(all_both + MS * 2 < all, "two radios: {all_both:?}, one: {all:?}");
+    assert!(important_both <= important, "{important_both:?}, one radio: {important:?}");
+}
+
 #[test]
 fn f16_a_flood_waits_at_the_sender_and_all_of_it_arrives() {
     let mut both = simulation(vec![wifi(), lte()]);

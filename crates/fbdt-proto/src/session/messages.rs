@@ -12,7 +12,7 @@ use super::{Session, Stream};
 use crate::error::{MessageError, SessionError, StreamError};
 use crate::event::Event;
 use crate::message::{MESSAGE_OVERHEAD, MessageOptions};
-use crate::path::{CopyReason, PathView};
+use crate::path::{CopyReason, PathView, lead};
 use crate::receive::ReceiveMessages;
 use crate::stats::{MessageStats, WhyIdle};
 use crate::stream::{SendMessages, Unit, message_space};
@@ -20,7 +20,8 @@ use crate::time::Instant;
 use crate::units::{Class, StreamId};
 use crate::wire::{AckFrame, Frame, Outgoing, encode_message_header};
 
-/// A message waits no longer than this for the path that would deliver it first.
+/// A message waits no longer than this for the path that would deliver it first, nor longer than that
+/// would be sooner.
 const PATIENCE: Duration = Duration::from_millis(4);
 /// A path that is so much later delivers as soon as the first one.
 const EQUAL: Duration = Duration::from_millis(1);
@@ -322,7 +323,8 @@ impl Session {
         false
     }
 
-    /// Sends the first message of the classes up to `worst`, unless another path should have it.
+    /// Sends the first message of the classes up to `worst`, or the last one of its stream on a path
+    /// that delivers later than another; unless another path should have it.
     pub(super) fn transmit_message(
         &mut self,
         now: Instant,
@@ -332,15 +334,19 @@ impl Session {
         out: &mut Outgoing,
     ) -> bool {
         while let Some((id, queued)) = self.first_message(path, worst) {
-            let later = is_later(&self.views_for(views, id), path);
+            let seen = self.views_for(views, id);
+            // The front is the soonest path's, whether it has room now or not; others take the back.
+            let behind = lag(&seen, path);
+            let (lead, arrival) = (lead(&seen, path), now + seen[path].arrival);
             let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
                 return false;
             };
             if channel.out.expire(now) {
                 continue;
             }
-            let patient = now.saturating_since(queued) < PATIENCE;
-            if patient && later {
+            let last = behind.is_some() && channel.out.last_may_go(arrival, lead);
+            let waited = now.saturating_since(queued);
+            if !last && behind.is_some_and(|(lag, long)| long && waited < lag.min(PATIENCE)) {
                 return false;
             }
             if !self.may_carry(path, id) {
@@ -350,7 +356,8 @@ impl Session {
             let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
                 return false;
             };
-            let Some(range) = channel.out.take() else { return false };
+            let taken = if last { channel.out.take_last() } else { channel.out.take() };
+            let Some(range) = taken else { return false };
             if channel.out.writer_blocked && channel.out.has_room() {
                 channel.out.writer_blocked = false;
                 self.events.push_back(Event::MessageWritable(id));
@@ -433,11 +440,12 @@ impl Session {
     }
 }
 
-/// Whether another path that has room would deliver notably sooner.
-fn is_later(views: &[PathView], path: usize) -> bool {
+/// How much later this path delivers than the soonest one, and whether that is worth waiting for.
+fn lag(views: &[PathView], path: usize) -> Option<(Duration, bool)> {
     let own = views[path].arrival;
-    let ready = views.iter().filter(|view| view.usable && view.ready);
-    ready.map(|view| view.arrival).min().is_some_and(|best| own > best + best / 4 + EQUAL)
+    let best = views.iter().filter(|view| view.usable).map(|view| view.arrival).min()?;
+    let lag = own.checked_sub(best).filter(|lag| *lag > EQUAL)?;
+    Some((lag, lag > best / 4 + EQUAL))
 }
 
 impl MessageStats {

@@ -177,6 +177,30 @@ impl SendMessages {
             return None;
         }
         let message = self.waiting.iter_mut().find_map(VecDeque::pop_front)?;
+        Some(self.place(message))
+    }
+
+    /// Whether the last of several messages that wait may go by a path whose bytes arrive at
+    /// `arrival`, and `lead` bytes behind those of faster paths: these would have it there no sooner
+    /// (F3b), its time is not over then, and the peer takes it.
+    #[must_use]
+    pub fn last_may_go(&self, arrival: Instant, lead: u64) -> bool {
+        let Some(last) = self.waiting.iter().rev().find_map(VecDeque::back) else { return false };
+        let size = cost(&last.bytes);
+        let ahead = self.waiting_bytes - size;
+        ahead > 0
+            && ahead >= lead
+            && last.expires.is_none_or(|at| at > arrival)
+            && self.next + size <= self.limit
+    }
+
+    /// Gives the last message its place: of the least important that wait the newest.
+    pub fn take_last(&mut self) -> Option<Range<u64>> {
+        let message = self.waiting.iter_mut().rev().find_map(VecDeque::pop_back)?;
+        Some(self.place(message))
+    }
+
+    fn place(&mut self, message: Waiting) -> Range<u64> {
         let size = cost(&message.bytes);
         self.waiting_bytes -= size;
         let range = self.next..self.next + size;
@@ -185,7 +209,7 @@ impl SendMessages {
         let Waiting { bytes, delivery, expires, .. } = message;
         let sent = Sent { end: range.end, bytes: Some(bytes), delivery, expires, copied: false };
         self.sent.insert(range.start, sent);
-        Some(range)
+        range
     }
 
     /// What goes out for `range`, which is a message's or lies in gaps.
@@ -440,6 +464,31 @@ mod tests {
         assert_eq!(order, [message("top"), message("one"), message("low")]);
         assert_eq!(m.counts, SentMessages { sent: 3, acknowledged: 0, dropped: 1 });
         assert_eq!(m.unacknowledged(0..201), Some(0..201), "the expired one took no place");
+    }
+
+    #[test]
+    fn f16_a_later_path_takes_the_last_one_where_it_is_no_later_there() {
+        let mut m = SendMessages::new();
+        for (text, importance, ms) in [
+            ("low", Importance::Low, None),
+            ("Low", Importance::Low, Some(9)),
+            ("top", Importance::High, None),
+        ] {
+            let options = with(importance, Delivery::Reliable, ms);
+            assert!(m.push(at(0), Bytes::from_static(text.as_bytes()), options));
+        }
+        let ahead = 2 * (3 + MESSAGE_OVERHEAD);
+        assert!(m.last_may_go(at(8), ahead));
+        assert!(!m.last_may_go(at(8), ahead + 1), "faster paths have it there sooner");
+        assert!(!m.last_may_go(at(9), ahead), "its time is over then");
+        let mut order = Vec::new();
+        while let Some(range) = m.take_last() {
+            order.push(m.unit(&range));
+            assert!(m.backlog() > 0 || !m.last_may_go(at(0), 0));
+        }
+        assert_eq!(order, [message("Low"), message("low"), message("top")]);
+        m.push(at(0), Bytes::from_static(b"one"), MessageOptions::default());
+        assert!(!m.last_may_go(at(0), 0), "a single one is the first");
     }
 
     #[test]
