@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sumrate.lab.endpoints.sumrate import link_file_of, up
+from sumrate.lab.endpoints.sumrate import link_file_of, status, up
 from sumrate.lab.faults.bench import Bench
 from sumrate.lab.namespaces import Host, run
 from sumrate.lab.process import Process, ProcessFailedError
@@ -141,6 +141,9 @@ def test_of_one_user_only(mode: str) -> None:
             )
             assert MARK in done.stdout, daemon.tail()
             assert fetch(built) == "", "root's are left alone"
+            said = status(built, "up")["capture"]
+            assert (said["method"], said["only_user"]) == (mode.strip("-"), ["65534"])
+            assert said["connections"] == 1, said
 
     isolated(scenario)
 

@@ -46,6 +46,9 @@ pub struct PathObservation {
     /// Share of the time in which it was thought to share a bottleneck with another path.
     #[serde(default)]
     pub coupled_share: f64,
+    /// New connections that it got beside or after those that it had.
+    #[serde(default)]
+    pub redials: u64,
 }
 
 /// Observes until the counted time is over or the measurement done. `first` is the session's state
@@ -118,6 +121,7 @@ fn summarise(
             retransmitted_share: path.retransmitted_share,
             direction: path.direction.clone(),
             coupled_share: coupled as f64 / seen.len().max(1) as f64,
+            redials: since(|path| path.subflows),
         }
     };
     Observation {

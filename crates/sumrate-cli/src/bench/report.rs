@@ -179,6 +179,9 @@ pub struct BenchPath {
     /// Share of the time in which it was thought to share a bottleneck with another path.
     #[serde(default)]
     pub coupled_share: f64,
+    /// New connections that it got beside or after those that it had.
+    #[serde(default)]
+    pub redials: u64,
 }
 
 /// CPU time.
@@ -271,6 +274,7 @@ fn compose_paths(sender: &Observation, receiver: &Observation, seconds: f64) -> 
             retransmitted_share: path.retransmitted_share,
             direction: path.direction.clone(),
             coupled_share: path.coupled_share,
+            redials: path.redials,
         }
     };
     sender.paths.iter().map(path).collect()

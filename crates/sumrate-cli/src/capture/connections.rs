@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sumrate_capture::guardian::Method;
@@ -72,6 +73,7 @@ impl Source {
 pub(crate) struct Connections {
     source: Source,
     connections: Arc<Semaphore>,
+    taken: Arc<AtomicU64>,
     name_server: Option<SocketAddr>,
 }
 
@@ -80,7 +82,7 @@ impl Connections {
     /// there is one.
     pub(crate) fn new(source: Source, connections: u32, name_server: Option<SocketAddr>) -> Self {
         let connections = Arc::new(Semaphore::new(connections as usize));
-        Self { source, connections, name_server }
+        Self { source, connections, taken: Arc::default(), name_server }
     }
 
     /// Ports for IPv4 and IPv6, 0 where there is none.
@@ -92,6 +94,11 @@ impl Connections {
                 [port(0), port(1)]
             }
         }
+    }
+
+    /// How many were taken so far.
+    pub(crate) fn counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.taken)
     }
 
     /// Serves until the future is dropped, which ends the connections too, or a device fails.
@@ -131,6 +138,7 @@ impl Connections {
                     continue;
                 }
             };
+            self.taken.fetch_add(1, Ordering::Relaxed);
             socket::tune_accepted(&client);
             let target = self.name_server.filter(|_| meant.port() == DNS_PORT).unwrap_or(meant);
             let (tunnel, rules) = (tunnel.clone(), Arc::clone(rules));

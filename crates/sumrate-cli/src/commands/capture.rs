@@ -2,8 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use fbdt::{ClientConfig, Link};
+use ipnet::IpNet;
 use nix::unistd::User;
 use sumrate_capture::guardian::{CaptureError, Guardian, MARK_OWN, Method, Plan, Ports};
 use sumrate_capture::selection::Selection;
@@ -13,6 +15,7 @@ use super::{CommandError, SetupError};
 use crate::args::{CaptureArgs, UpArgs};
 use crate::capture::{Connections, NameServer, Source};
 use crate::classes::ClassRules;
+use crate::status::CaptureReport;
 use crate::tunnel::Tunnel;
 
 /// What is to be taken, and the flag that says so; `None` if nothing is.
@@ -64,6 +67,7 @@ pub(super) struct Capture {
     names: Option<NameServer>,
     device: Option<String>,
     flag: &'static str,
+    report: CaptureReport,
 }
 
 impl Capture {
@@ -92,7 +96,8 @@ impl Capture {
         let connections = source
             .map(|source| Connections::new(source, args.max_connections, args.capture.dns))
             .map_err(failed("listen for taken connections"))?;
-        Ok(Some(Self { guardian, connections, names, device: name, flag }))
+        let report = report(&args.capture, flag);
+        Ok(Some(Self { guardian, connections, names, device: name, flag, report }))
     }
 
     /// Has everything taken from now on.
@@ -114,10 +119,30 @@ impl Capture {
         resolve_now(&mut config.link).await
     }
 
+    /// What `status` says of it, whenever it is asked.
+    pub(super) fn reporter(&self) -> impl Fn() -> CaptureReport + Send + Sync + 'static {
+        let (report, taken) = (self.report.clone(), self.connections.counter());
+        move || CaptureReport { connections: taken.load(Ordering::Relaxed), ..report.clone() }
+    }
+
     /// What is said of it.
     pub(super) fn describe(&self) -> String {
         let names = if self.names.is_some() { " and questions to name servers" } else { "" };
         format!("TCP connections{names} are taken ({})", self.flag)
+    }
+}
+
+fn report(args: &CaptureArgs, flag: &str) -> CaptureReport {
+    let networks = |nets: &[IpNet]| nets.iter().map(IpNet::to_string).collect();
+    CaptureReport {
+        method: flag.trim_start_matches('-').to_owned(),
+        gateway: args.gateway,
+        dns: args.dns.map(|asked| asked.to_string()),
+        only_user: args.only_user.clone(),
+        only_cgroup: args.only_cgroup.clone(),
+        only_to: networks(&args.only_to),
+        direct: networks(&args.direct),
+        connections: 0,
     }
 }
 

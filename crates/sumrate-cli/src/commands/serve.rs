@@ -306,6 +306,7 @@ fn status_report(sessions: &Sessions, reloads: &Reloads, started: Instant) -> St
         pid: std::process::id(),
         uptime_s: started.elapsed().as_secs_f64(),
         proxies: ProxyReport::default(),
+        capture: None,
         outage: None,
         reload: reloads.report(),
         sessions: lock(sessions).values().map(report).collect(),

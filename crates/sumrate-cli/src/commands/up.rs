@@ -79,8 +79,10 @@ pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
     let snapshot: Snapshot = {
         let (receiver, outage) = (receiver.clone(), Arc::clone(&outage));
         let (keeper, reloads) = (Arc::clone(&keeper), Arc::clone(&reloads));
+        let capture = taken.as_ref().map(capture::Capture::reporter);
         Arc::new(move || {
             let mut report = status_report(&receiver, &addresses, &outage, &reloads, started);
+            report.capture = capture.as_ref().map(|capture| capture());
             keeper.annotate(&mut report);
             report
         })
@@ -368,6 +370,7 @@ fn status_report(
         pid: std::process::id(),
         uptime_s: started.elapsed().as_secs_f64(),
         proxies: proxies.clone(),
+        capture: None,
         outage: outage.report(),
         reload: reloads.report(),
         sessions: sessions.borrow().iter().map(report).collect(),

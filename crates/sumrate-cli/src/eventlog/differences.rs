@@ -86,6 +86,10 @@ fn of_path(
         let before = before.map(|before| before.health.clone());
         events.push(LogEvent::PathHealth { session, path, health, before });
     }
+    if before.is_none_or(|before| before.direction != path.direction) {
+        let ((session, path), direction) = (name(), path.direction.clone());
+        events.push(LogEvent::PathDirection { session, path, direction });
+    }
     let policy = |path: &PathReport| {
         let words = (path.priority.clone(), path.never.clone());
         (words, path.weight, path.rate_cap_mbps, path.metered)
@@ -168,7 +172,8 @@ mod tests {
     fn events_are_what_changed_and_nothing_else() {
         let mut log = Differences::default();
         let first = log.take(report(1.0, |_| {}));
-        assert_eq!(names(&first), ["session:opened", "path:health", "path:policy"]);
+        let new = ["session:opened", "path:health", "path:direction", "path:policy"];
+        assert_eq!(names(&first), new);
         assert!(log.take(report(2.0, |_| {})).is_empty(), "an idle process writes nothing");
         let moved = log.take(report(2.5, |path| path["sent_bytes"] = 1_250_000.into()));
         assert_eq!(names(&moved), ["path:metrics"]);
@@ -177,9 +182,10 @@ mod tests {
         let worse = log.take(report(3.0, |path| {
             path["sent_bytes"] = 1_250_000.into();
             path["health"] = "suspect".into();
+            path["direction"] = "backward".into();
             path["weight"] = 3.into();
         }));
-        assert_eq!(names(&worse), ["path:health", "path:policy"]);
+        assert_eq!(names(&worse), ["path:health", "path:direction", "path:policy"]);
         let mut last = report(4.0, |_| {});
         last.sessions.clear();
         assert_eq!(names(&log.take(last)), ["session:closed"]);
@@ -192,8 +198,10 @@ mod tests {
         none.sessions.clear();
         assert!(log.take(none).is_empty());
         let seen = log.take(report(1.5, |path| path["received_bytes"] = 50_000_000.into()));
-        assert_eq!(names(&seen), ["session:opened", "path:health", "path:policy", "path:metrics"]);
-        let LogEvent::PathMetrics { received_mbps, .. } = seen[3].event else { unreachable!() };
+        let new =
+            ["session:opened", "path:health", "path:direction", "path:policy", "path:metrics"];
+        assert_eq!(names(&seen), new);
+        let LogEvent::PathMetrics { received_mbps, .. } = seen[4].event else { unreachable!() };
         assert!((received_mbps - 800.0).abs() < 1e-9);
     }
 }

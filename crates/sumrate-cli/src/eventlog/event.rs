@@ -60,6 +60,16 @@ pub enum LogEvent {
         /// What it was; absent for a new path.
         before: Option<String>,
     },
+    /// A path is new, or sends from another end of what is sent.
+    #[serde(rename = "path:direction")]
+    PathDirection {
+        /// The session's id.
+        session: String,
+        /// The path.
+        path: String,
+        /// `forward`, `backward`, or how else its scheduler has it send.
+        direction: String,
+    },
     /// A path is to be used otherwise.
     #[serde(rename = "path:policy")]
     PathPolicy {

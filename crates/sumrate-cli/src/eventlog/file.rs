@@ -147,6 +147,7 @@ mod tests {
             pid: 1,
             uptime_s: 10.0,
             proxies: ProxyReport::default(),
+            capture: None,
             outage: None,
             reload: None,
             sessions: Vec::new(),

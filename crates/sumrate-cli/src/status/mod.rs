@@ -5,9 +5,9 @@ mod socket;
 mod table;
 
 pub use report::{
-    ClassReport, DelayReport, MessageReport, OutageReport, PathReport, ProxyReport, QuotaReport,
-    RedundantReport, ReloadReport, STATUS_SCHEMA, SessionReport, StatusReport, StreamReport,
-    WindowReport,
+    CaptureReport, ClassReport, DelayReport, MessageReport, OutageReport, PathReport, ProxyReport,
+    QuotaReport, RedundantReport, ReloadReport, STATUS_SCHEMA, SessionReport, StatusReport,
+    StreamReport, WindowReport,
 };
 pub use socket::{SocketError, StatusSocket, ask, default_directory, find_sockets};
 pub use table::write_table;

@@ -30,6 +30,9 @@ pub struct StatusReport {
     pub uptime_s: f64,
     /// The proxies that it offers.
     pub proxies: ProxyReport,
+    /// For a client: what it takes of programs that know nothing of it, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<CaptureReport>,
     /// For a client: that it does not reach its server, if so.
     #[serde(default)]
     pub outage: Option<OutageReport>,
@@ -71,6 +74,27 @@ pub struct ProxyReport {
     pub socks: Option<String>,
     /// HTTP CONNECT, if it runs.
     pub http: Option<String>,
+}
+
+/// Connections that are taken from programs that know nothing of the client.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureReport {
+    /// `redirect`, `tproxy` or `tun`.
+    pub method: String,
+    /// Whether those of machines behind this one are taken too.
+    pub gateway: bool,
+    /// Who is asked instead of name servers, if their questions are taken.
+    pub dns: Option<String>,
+    /// Only what programs of these users do; of all if there are none.
+    pub only_user: Vec<String>,
+    /// Only what programs in these cgroups do; in all if there are none.
+    pub only_cgroup: Vec<String>,
+    /// Only what goes to these networks; to all if there are none.
+    pub only_to: Vec<String>,
+    /// What goes to these networks is left alone.
+    pub direct: Vec<String>,
+    /// How many were taken so far.
+    pub connections: u64,
 }
 
 /// One session.

@@ -210,6 +210,7 @@ mod tests {
             pid: 1,
             uptime_s: 0.5,
             proxies: ProxyReport::default(),
+            capture: None,
             outage: None,
             reload: None,
             sessions: Vec::new(),

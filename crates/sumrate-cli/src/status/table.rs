@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::{ClassReport, OutageReport, PathReport, SessionReport, StatusReport, StreamReport};
+use super::{
+    CaptureReport, ClassReport, OutageReport, PathReport, SessionReport, StatusReport, StreamReport,
+};
 
 /// Writes the report as text.
 ///
@@ -20,6 +22,9 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
     if let Some(http) = &report.proxies.http {
         writeln!(out, "HTTP CONNECT proxy on {http}")?;
     }
+    if let Some(capture) = &report.capture {
+        writeln!(out, "{}", taken(capture))?;
+    }
     match &report.outage {
         Some(outage) => write_outage(out, outage)?,
         None if report.sessions.is_empty() => writeln!(out, "no session")?,
@@ -29,6 +34,26 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
         write_session(out, session)?;
     }
     Ok(())
+}
+
+fn taken(capture: &CaptureReport) -> String {
+    let mut line = format!("{}: {} connections taken", capture.method, capture.connections);
+    let only = [
+        ("of the users", &capture.only_user),
+        ("in the cgroups", &capture.only_cgroup),
+        ("to", &capture.only_to),
+        ("not to", &capture.direct),
+    ];
+    for (what, names) in only.into_iter().filter(|(_, names)| !names.is_empty()) {
+        line += &format!(", {what} {}", names.join(" "));
+    }
+    if capture.gateway {
+        line += ", also of machines behind this one";
+    }
+    if let Some(dns) = &capture.dns {
+        line += &format!("; questions to name servers go to {dns}");
+    }
+    line
 }
 
 fn write_outage(out: &mut impl Write, outage: &OutageReport) -> io::Result<()> {
@@ -178,6 +203,22 @@ pub(crate) fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_taken_is_said() {
+        let all = CaptureReport { method: "tun".to_owned(), connections: 3, ..Default::default() };
+        assert_eq!(taken(&all), "tun: 3 connections taken");
+        let some = CaptureReport {
+            gateway: true,
+            dns: Some("9.9.9.9:53".to_owned()),
+            only_user: vec!["me".to_owned(), "1001".to_owned()],
+            direct: vec!["10.0.0.0/8".to_owned()],
+            ..all
+        };
+        let wanted = "tun: 3 connections taken, of the users me 1001, not to 10.0.0.0/8, also of \
+                      machines behind this one; questions to name servers go to 9.9.9.9:53";
+        assert_eq!(taken(&some), wanted);
+    }
 
     #[test]
     fn units_and_columns() {
