@@ -2,8 +2,8 @@
 
 The root file system is this machine's, seen through an overlay in a mount namespace: maintainer
 scripts run as they would, with real users and a real package database, and nothing of it stays.
-There is no systemd as process 1 in it: that units start under it is not shown here, only that
-systemd accepts them and that their command lines work as their user.
+There is no systemd as process 1 in it: the units' command lines are run as their user;
+`test_services.py` starts the units.
 """
 
 import os
@@ -13,14 +13,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.system.debian import COPY_OF_ROOT, REFUSED, package
 
-REFUSED = 77
-SCRIPT = r"""
-set -e
-mount -t tmpfs none "$1"
-mkdir "$1/upper" "$1/work" "$1/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root" || exit 77
+SCRIPT = (
+    COPY_OF_ROOT
+    + r"""
 mount -t proc proc "$1/root/proc"
 mount --bind /dev "$1/root/dev"
 mount -t tmpfs none "$1/root/run"
@@ -28,35 +25,7 @@ cp "$2" "$3" "$1/root/"
 ip link set lo up
 chroot "$1/root" /bin/sh -e -c "$4"
 """
-
-
-def binary() -> Path:
-    """The program that the package is made of."""
-    folder = Path(os.environ.get("SUMRATE_BIN_DIR", ROOT / "target/release"))
-    return folder / "sumrate"
-
-
-def package(folder: Path, version: str | None = None) -> Path:
-    """Makes the package, with another version if one is given."""
-    command = ["tools/deb.sh", "--binary", str(binary()), "--output", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (made,) = folder.glob("sumrate_*.deb")
-    if version is None:
-        return made
-    tree = folder / "tree"
-    subprocess.run(["dpkg-deb", "-R", str(made), str(tree)], check=True)
-    control = tree / "DEBIAN/control"
-    lines = control.read_text().splitlines()
-    lines = [f"Version: {version}" if line.startswith("Version:") else line for line in lines]
-    control.write_text("\n".join(lines) + "\n")
-    later = folder / "later.deb"
-    subprocess.run(
-        ["dpkg-deb", "--root-owner-group", "-Zgzip", "-b", str(tree), str(later)],
-        check=True,
-        capture_output=True,
-    )
-    shutil.rmtree(tree)
-    return later
+)
 
 
 def inside(folder: Path, first: Path, later: Path, script: str) -> str:
