@@ -31,6 +31,7 @@ bench: $(VENV)/installed ## The performance goals P1 to P10: about 160 minutes; 
 	@tools/prerequisites.sh build demo bench
 	@cargo build --release --locked -p sumrate-cli -p sumrate-link
 	@cargo build --release --locked -p fbdt --example tls_pump
+	@tools/prerequisites.sh peers && tools/peers.sh || echo "without all peers: the results name what is missing"
 	@$(VENV)/bin/python -m sumrate.lab bench $(BENCH)
 
 bench-core: ## What the protocol core costs per frame: time (criterion) and instructions (callgrind)

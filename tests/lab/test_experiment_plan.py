@@ -150,7 +150,7 @@ def test_memory_is_compared_with_rates_times_difference_of_delays(tmp_path: Path
 def test_each_blackout_is_compared_with_the_links_that_are_left() -> None:
     experiment = load("blackout")
     baseline = runs_of("normal", wifi=600.0, wigig=1700.0)
-    (run,) = runs_of("dark", sumrate=1600.0)
+    (run,) = runs_of("often-dark", sumrate=1600.0)
     run.add("blackout_goodput_wigig_mbps", 594.0, "Mbit/s")
     run.add("blackout_goodput_wifi_mbps", 1700.0, "Mbit/s")
     add_ideals(experiment, [*baseline, run])

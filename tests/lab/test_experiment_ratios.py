@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from msgspec import structs
 
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.sumrate import at_once
@@ -15,7 +16,7 @@ from sumrate.lab.experiment import methods
 from sumrate.lab.experiment import run as running
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.methods import Plugging, Traffic, add_beside, sent_rates
-from sumrate.lab.experiment.model import Experiment
+from sumrate.lab.experiment.model import Change, Experiment
 from sumrate.lab.experiment.ratios import (
     add_added_delays,
     add_ideals,
@@ -158,7 +159,12 @@ def test_stalls_of_blackouts_are_the_gaps_that_the_sink_saw(
 ) -> None:
     """From what a sink writes to the metrics of a run: WiGig is dark from 1.5 to 4.5 s."""
     experiment = load("blackout")
-    dark = next(c for c in experiment.conditions if c.name == "dark")
+    silent = {
+        name: Change(blackouts=(interval,))
+        for name, interval in (("wigig", (1.5, 4.5)), ("wifi", (8.5, 11.5)))
+    }
+    (both,) = [c for c in experiment.conditions if c.name == "often-dark"]
+    dark = structs.replace(both, seconds=12.5, links=silent)
     made = links_of(experiment, dark)
     totals = [1000 * (n + 1) for n in range(2500)]
     document = {
@@ -171,9 +177,9 @@ def test_stalls_of_blackouts_are_the_gaps_that_the_sink_saw(
     }
     result = StreamResult(document, ["up", "sink"], {"sink": 0.1})
     monkeypatch.setattr(methods, "run_stream", lambda *_, **__: result)
-    reach = SimpleNamespace(counters=lambda: {"redundant_share": (0.001, "ratio")})
+    reach = SimpleNamespace(counters=lambda: {"redundant_share": (0.001, "ratio")}, event_log=None)
     scheme = cast(Scheme, SimpleNamespace(stream=lambda _: nullcontext(reach)))
-    run = Run("sumrate", "dark", "cubic", "default", 0, 1)
+    run = Run("sumrate", "often-dark", "cubic", "default", 0, 1)
     built = cast(Scene, SimpleNamespace(links=made))
     methods.stream(run, scheme, built, Traffic(experiment, dark))
     assert run.value("blackout_stall_wigig_ms") == 47.3, "it stalls as the radio returns"

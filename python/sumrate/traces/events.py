@@ -27,6 +27,7 @@ class PathEvents:
         time_s: times of its measurements, in seconds since the process started.
         values: each of `MEASURES` at these times.
         health: changes, (time in seconds, `active`, `suspect` or `dead`).
+        directions: changes, (time in seconds, `forward`, `backward` or another).
 
     """
 
@@ -35,6 +36,7 @@ class PathEvents:
     time_s: list[float] = field(default_factory=list)
     values: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in MEASURES})
     health: list[tuple[float, str]] = field(default_factory=list)
+    directions: list[tuple[float, str]] = field(default_factory=list)
 
 
 @dataclass
@@ -95,12 +97,15 @@ def _enter(log: EventLog, line: dict[str, Any]) -> None:
     name, time_s, data = line["name"], float(line["time_s"]), line["data"]
     log.counts[name] = log.counts.get(name, 0) + 1
     log.end_s = max(log.end_s, time_s)
-    if name not in {"path:metrics", "path:health"}:
+    if name not in {"path:metrics", "path:health", "path:direction"}:
         return
     key = (data["session"], data["path"])
     path = log.paths.setdefault(key, PathEvents(*key))
     if name == "path:health":
         path.health.append((time_s, data["health"]))
+        return
+    if name == "path:direction":
+        path.directions.append((time_s, data["direction"]))
         return
     path.time_s.append(time_s)
     for measure in MEASURES:

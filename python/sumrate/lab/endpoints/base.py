@@ -50,6 +50,10 @@ class Reach:
     """Host and port of a SOCKS5 proxy on the client."""
     mptcp: bool = False
     """Both ends open an MPTCP socket."""
+    datagrams: bool = False
+    """UDP reaches the server's address too (through the proxy's UDP ASSOCIATE, if there is one)."""
+    event_log: Path | None = None
+    """Where the sender writes what happens to its paths, if it was asked to."""
     messages: bool = False
     """What the server sends is framed as messages (`crates/fbdt/examples/message_relay.rs`)."""
     commands: list[str] = field(default_factory=list)

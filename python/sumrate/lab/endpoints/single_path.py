@@ -48,4 +48,4 @@ class SinglePath:
     @contextmanager
     def stream(self, site: Site) -> Iterator[Reach]:
         """A plain connection to the link's server address."""
-        yield Reach(self.link.server_ip, self.link.server_ip)
+        yield Reach(self.link.server_ip, self.link.server_ip, datagrams=True)

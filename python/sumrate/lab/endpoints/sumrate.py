@@ -146,6 +146,9 @@ def up(
     return process
 
 
+EVENT_INTERVAL_S = "0.02"
+
+
 @dataclass(frozen=True)
 class Sumrate:
     """Our own transport, encrypted and authenticated as a user runs it."""
@@ -156,6 +159,8 @@ class Sumrate:
     """Protocol flags, such as `--window-mode thesis`, for both ends: each sender follows it."""
     backup: str = ""
     """Name of the link that stands by while another works; none if empty."""
+    event_log: bool = False
+    """The server, which sends, writes what happens to its paths."""
 
     def check(self) -> None:
         """Needs the built `sumrate` binary."""
@@ -257,6 +262,7 @@ class Sumrate:
                     (d["ended_s"] - d["duration_s"], d["ended_s"]) for d in done
                 ),
                 "stream_jain": [d["jain_index"] for d in whole],
+                "stream_mbps": [d["stream_goodput_mbps"] for d in whole],
                 "session_mbps": [d["goodput_mbps"] for d in whole],
                 "failures": [client.tail(300) for client in failed[:3]],
             },
@@ -265,14 +271,18 @@ class Sumrate:
     @contextmanager
     def stream(self, site: Site) -> Iterator[Reach]:
         """Through the SOCKS5 proxy to an address behind the exit."""
+        log = site.folder / "serve.events" if self.event_log else None
+        watch = ("--event-log", str(log), "--event-interval", EVENT_INTERVAL_S) if log else ()
         with (
-            serve(site, *self.options) as server,
+            serve(site, *self.options, *watch) as server,
             up(site, *self.options, paths=self.paths(site)) as daemon,
         ):
             yield Reach(
                 SERVICE_IP,
                 SERVICE_IP,
                 socks=("127.0.0.1", SOCKS_PORT),
+                datagrams=True,
+                event_log=log,
                 commands=[server.command_line, daemon.command_line],
                 processes={"sumrate serve": server, "sumrate up": daemon},
                 counters=lambda: counters(site),
@@ -308,12 +318,30 @@ def _ended(client: Process, deadline: float) -> int | None:
 
 
 def counters(site: Site) -> Mapping[str, tuple[float, str]]:
-    """What both ends have counted so far: redundant bytes of the sender, memory of the receiver."""
-    copies = sum(session["redundant_bytes"] for session in status(site, "serve")["sessions"])
+    """What both ends have counted so far: redundant bytes of the sender, memory of the receiver.
+
+    Of each class the copies that were made by choice, over its new bytes: what its budget bounds.
+    """
+    sending = status(site, "serve")["sessions"]
+    copies = sum(session["redundant_bytes"] for session in sending)
     receiving = status(site, "up")["sessions"]
     received = sum(session["received_bytes"] for session in receiving)
     peak = max((session["receive_buffer_peak_bytes"] for session in receiving), default=0)
     found: dict[str, tuple[float, str]] = {"reassembly_peak_bytes": (peak, "B")}
     if received:
         found["redundant_share"] = (copies / received, "ratio")
+    for name, (chosen, sent) in _by_class(sending).items():
+        if sent:
+            found[f"chosen_{name}_share"] = (chosen / sent, "ratio")
+    return found
+
+
+def _by_class(sessions: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+    """Copies by choice and new bytes of each class, over all sessions."""
+    found: dict[str, tuple[int, int]] = {}
+    for session in sessions:
+        for entry in session["classes"]:
+            chosen, sent = found.get(entry["class"], (0, 0))
+            both = (chosen + entry["chosen_bytes"], sent + entry["sent_bytes"])
+            found[entry["class"]] = both
     return found

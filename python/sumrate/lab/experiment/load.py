@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from sumrate.lab.experiment import metrics, player, simulated, tiles, video
+from sumrate.lab.experiment import calls, forward, metrics, player, simulated, tiles, video
 from sumrate.lab.experiment.model import EVERY, Change, Check, ConditionSetting, Experiment
 from sumrate.lab.programs import REPOSITORY
 from sumrate.qoe import settings
@@ -71,6 +71,8 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
     yield from video.problems(experiment)
     yield from tiles.problems(experiment)
     yield from player.problems(experiment)
+    yield from calls.problems(experiment)
+    yield from forward.problems(experiment)
     yield from _link_problems(experiment)
     yield from _scheme_problems(experiment)
     for condition in experiment.conditions:

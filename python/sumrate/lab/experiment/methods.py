@@ -16,7 +16,9 @@ from sumrate.lab.endpoints import (
     Sumrate,
     Unavailable,
 )
+from sumrate.lab.experiment.calls import call
 from sumrate.lab.experiment.captured import add_round_trips, add_subflows, captured
+from sumrate.lab.experiment.forward import add_forward
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.player import play
 from sumrate.lab.experiment.record import Bins, Run, add_benchmark, add_blackouts, add_phases
@@ -28,6 +30,7 @@ from sumrate.lab.links import Link
 from sumrate.lab.results import rounded
 from sumrate.lab.scene import Scene
 from sumrate.lab.stream_run import Competitor, Pace, beside, run_stream
+from sumrate.traces.events import read_event_log
 
 BESIDE_PORT = 5300
 """Port of the first TCP that sends beside a scheme."""
@@ -157,6 +160,14 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         for name, blackouts in dark.items():
             add_blackouts(run, bins, blackouts, silences, of=name)
     add_beside(run, others, ended, traffic)
+    if reach.event_log is not None and traffic.condition.forward_wanted:
+        add_forward(
+            run,
+            read_event_log(reach.event_log),
+            traffic.condition.forward_wanted,
+            first_byte_s=said["first_byte_at_s"] + time.time() - time.monotonic(),
+            end_s=traffic.warmup_s + traffic.seconds,
+        )
     run.detail |= {
         "command": result.commands[-1],
         "other_commands": result.commands[:-1],
@@ -169,6 +180,10 @@ def begin(built: Scene, plugging: "Plugging") -> None:
     if scheduled(built.links):
         built.emulator.trigger()
     plugging.start()
+
+
+CROWDED = ("stream_jain", "stream_mbps", "session_mbps")
+"""What a crowd says of each session: too long for the manifest."""
 
 
 def crowd(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
@@ -185,11 +200,16 @@ def crowd(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     if said["stream_jain"] and condition.streams > 1:
         run.add("stream_jain_index", min(said["stream_jain"]), "ratio")
         run.add("stream_jain_median", median(said["stream_jain"]), "ratio")
+        spreads = [spread for spread in said["stream_mbps"] if spread["median"] > 0]
+        least = min((s["min"] / s["median"] for s in spreads), default=0.0)
+        most = max((s["max"] / s["median"] for s in spreads), default=0.0)
+        run.add("stream_least_over_median", least, "ratio")
+        run.add("stream_most_over_median", most, "ratio")
     if condition.sessions > 1 and said["session_mbps"]:
         run.add("session_jain_index", jain(said["session_mbps"]), "ratio")
     if condition.sessions > 1:
         run.add("transfers_at_once", said["transfers_at_once"], "sessions")
-    kept = {k: v for k, v in said.items() if k not in ("stream_jain", "session_mbps")}
+    kept = {k: v for k, v in said.items() if k not in CROWDED}
     run.detail |= {"command": result.command, "said": kept}
 
 
@@ -295,7 +315,7 @@ class Plugging:
 
 
 class Play(Protocol):
-    """Plays something over a scheme and notes what a viewer had."""
+    """Plays something over a scheme and notes what a viewer, or listener, had."""
 
     def __call__(
         self,
@@ -327,4 +347,5 @@ METHODS: Mapping[str, Callable[[Run, Scheme, Scene, Traffic], None]] = {
     "video": played(play_video),
     "tiles": played(play_tiles),
     "player": played(play),
+    "calls": played(call),
 }

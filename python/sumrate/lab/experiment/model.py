@@ -34,6 +34,7 @@ Method = Literal[
     "video",
     "tiles",
     "player",
+    "calls",
 ]
 Medium = Literal["emulated", "veth"]
 Buffers = Literal["default", "large", "50k", "100k", "200k", "500k", "1000k"]
@@ -145,10 +146,14 @@ class ConditionSetting(Setting, frozen=True):
     """Method crowd: what each stream transfers, in MB (10^6 bytes)."""
     medium: Medium | None = None
     """Instead of the experiment's: on `veth` what this machine's processors make of the work."""
+    forward_wanted: tuple[tuple[float, str], ...] = ()
+    """Method stream: from when on, seconds after the first byte, which link should send forward."""
     phases: tuple[tuple[float, float], ...] = ()
     """Method stream: intervals, seconds after the first byte, whose mean goodput is noted."""
     video_mbps: float = 0.0
     """Method video: mean rate of the video."""
+    download: bool = False
+    """Method calls: as much as goes is downloaded over the same scheme meanwhile."""
     tiles: TilePolicy | None = None
     """Method tiles: what decides about qualities and order."""
     tiles_over: str = ""
@@ -165,6 +170,8 @@ class SchemeSetting(Setting, frozen=True):
     title: str = ""
     options: tuple[str, ...] = ()
     """Sumrate: flags of both ends. Scaled: `coupled` or `decoupled`."""
+    event_log: bool = False
+    """Sumrate: which path sends forward is logged, every 20 ms."""
     first: str = ""
     """MPTCP: the link that it starts on; handover: the preferred one (the first one)."""
     backup: str = ""
@@ -243,6 +250,15 @@ class PlayerSetting(Setting, frozen=True):
     """How far ahead the player fetches."""
 
 
+class CallsSetting(Setting, frozen=True):
+    """Small messages at a steady pace, each of which is sent back: a call, or a game."""
+
+    message_bytes: int = 200
+    interval_ms: float = 10.0
+    over_tcp: tuple[str, ...] = ()
+    """Schemes that carry datagrams, and are to carry a TCP connection instead."""
+
+
 class TilesSetting(Setting, frozen=True):
     """A 360-degree video in tiles; sizes are those of real encodes, scaled."""
 
@@ -310,6 +326,8 @@ class Experiment(Setting, frozen=True):
     """Method tiles: what is sent."""
     player: PlayerSetting | None = None
     """Method player: what is played."""
+    calls: CallsSetting | None = None
+    """Method calls: what is said."""
     why_not: dict[str, str] = field(default_factory=dict)
     """Why a peer is in no condition, or not with every congestion control or buffers."""
     baseline: str = ""

@@ -110,6 +110,9 @@ def add_benchmark(run: Run, details: Mapping[str, Any]) -> None:
     shares = [p["coupled_share"] for p in details.get("paths", ()) if "coupled_share" in p]
     if shares:
         run.add("coupled_share", max(shares), "ratio")
+    for path in details.get("paths", ()):
+        if "redials" in path:
+            run.add(f"path_{path['name']}_redials", path["redials"], "")
     if "intervals" in details:
         run.series = [
             ((i["start_s"] + i["end_s"]) / 2, i["goodput_mbps"]) for i in details["intervals"]

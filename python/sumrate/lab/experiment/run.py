@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sumrate.lab.endpoints import Scheme, SinglePath, Unavailable
 from sumrate.lab.experiment.benefit import add_benefits
+from sumrate.lab.experiment.calls import add_message_delays
 from sumrate.lab.experiment.durations import add_durations, add_splits, add_together
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
@@ -110,7 +111,7 @@ class Plan:
             change,
             on_wires(self.experiment, point.condition),
             seconds,
-            (point.condition.video_mbps, point.condition.tiles),
+            (point.condition.video_mbps, point.condition.tiles, point.condition.download),
             point.congestion_control,
             point.buffers,
             point.repetition,
@@ -214,6 +215,8 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
     add_splits(experiment, runs)
     if experiment.method == "tiles":
         add_tile_gains(experiment, runs)
+    if experiment.method == "calls":
+        add_message_delays(experiment, runs)
     return runs
 
 

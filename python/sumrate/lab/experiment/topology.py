@@ -253,7 +253,7 @@ def _scheme(setting: SchemeSetting) -> Scheme:
         "tls-pump": TlsPump,
         "messages": SumrateMessages,
     }[setting.kind]()
-    keys = ("name", "title", "options", "first", "backup")
+    keys = ("name", "title", "options", "first", "backup", "event_log")
     given = {key: getattr(setting, key) for key in keys if getattr(setting, key)}
     return replace(made, **given) if given else made  # type: ignore[type-var]
 

@@ -7,6 +7,7 @@ import struct
 VERSION = 5
 NO_AUTHENTICATION = 0
 CONNECT = 1
+UDP_ASSOCIATE = 3
 IPV4, NAME, IPV6 = 1, 3, 4
 ADDRESS_BYTES = {IPV4: 4, IPV6: 16}
 
@@ -25,8 +26,8 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
     return data
 
 
-def request(address: str, port: int) -> bytes:
-    """The CONNECT request to an IP address or a name."""
+def _target(address: str, port: int) -> bytes:
+    """An IP address or a name, and a port, as the protocol writes them."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -34,7 +35,34 @@ def request(address: str, port: int) -> bytes:
         target = bytes([NAME, len(name)]) + name
     else:
         target = bytes([IPV4 if ip.version == 4 else IPV6]) + ip.packed
-    return bytes([VERSION, CONNECT, 0]) + target + struct.pack("!H", port)
+    return target + struct.pack("!H", port)
+
+
+def request(address: str, port: int) -> bytes:
+    """The CONNECT request to an IP address or a name."""
+    return bytes([VERSION, CONNECT, 0]) + _target(address, port)
+
+
+def datagram_head(address: str, port: int) -> bytes:
+    """What stands before a datagram to the proxy, and before those that come back (section 7)."""
+    return bytes(3) + _target(address, port)
+
+
+def _ask(connection: socket.socket, wanted: bytes, what: str) -> tuple[str, int]:
+    """Greets the proxy and makes a request; the address and port that it answers with."""
+    connection.sendall(bytes([VERSION, 1, NO_AUTHENTICATION]))
+    version, method = _exactly(connection, 2)
+    if version != VERSION or method != NO_AUTHENTICATION:
+        raise SocksError(f"the proxy answered version {version}, method {method}")
+    connection.sendall(wanted)
+    version, reply, _, kind = _exactly(connection, 4)
+    if version != VERSION or reply != 0:
+        raise SocksError(f"the proxy could not {what} (reply {reply})")
+    length = ADDRESS_BYTES.get(kind) or _exactly(connection, 1)[0]
+    bound = _exactly(connection, length)
+    name = bound.decode("idna") if kind == NAME else str(ipaddress.ip_address(bound))
+    (port,) = struct.unpack("!H", _exactly(connection, 2))
+    return name, port
 
 
 def connect_through(connection: socket.socket, address: str, port: int) -> None:
@@ -44,13 +72,15 @@ def connect_through(connection: socket.socket, address: str, port: int) -> None:
         SocksError: the proxy wants a password, speaks something else, or could not connect.
 
     """
-    connection.sendall(bytes([VERSION, 1, NO_AUTHENTICATION]))
-    version, method = _exactly(connection, 2)
-    if version != VERSION or method != NO_AUTHENTICATION:
-        raise SocksError(f"the proxy answered version {version}, method {method}")
-    connection.sendall(request(address, port))
-    version, reply, _, kind = _exactly(connection, 4)
-    if version != VERSION or reply != 0:
-        raise SocksError(f"the proxy could not connect to {address}:{port} (reply {reply})")
-    length = ADDRESS_BYTES.get(kind) or _exactly(connection, 1)[0]
-    _exactly(connection, length + 2)
+    _ask(connection, request(address, port), f"connect to {address}:{port}")
+
+
+def associate(connection: socket.socket) -> tuple[str, int]:
+    """Asks the proxy to carry datagrams; where to send them, as long as `connection` is open.
+
+    Raises:
+        SocksError: the proxy wants a password, speaks something else, or carries none.
+
+    """
+    wanted = bytes([VERSION, UDP_ASSOCIATE, 0]) + _target("0.0.0.0", 0)  # noqa: S104 (from any)
+    return _ask(connection, wanted, "carry datagrams")

@@ -1,0 +1,150 @@
+"""Calls and games as experiments: how late small messages are, and how many are lost."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+from sumrate.lab.endpoints import Scheme
+from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.media import deliver, reaching, serving
+from sumrate.lab.experiment.model import ConditionSetting, Experiment
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.topology import seconds_of
+from sumrate.lab.process import Process
+from sumrate.lab.scene import Scene
+from sumrate.lab.stream.driver import ENVIRONMENT, PATIENCE_S, PROGRAM, timing
+
+PROGRAM_OF_CALLS = (*PROGRAM[:-1], "sumrate.lab.calls")
+DOWNLOAD = "download.json"
+MEASURED = {
+    "p50_ms": "ms",
+    "p99_ms": "ms",
+    "p999_ms": "ms",
+    "max_ms": "ms",
+    "lost_share": "ratio",
+    "late_share": "ratio",
+}
+
+
+def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """What is wrong with the part of the file that is about calls."""
+    if (experiment.method == "calls") != (experiment.calls is not None):
+        yield "method", "method `calls` and the table [calls] go together"
+    if experiment.calls is None:
+        return
+    if not 16 <= experiment.calls.message_bytes <= 1200:
+        yield "message_bytes", "`message_bytes` must be 16 to 1200"
+    if not 1 <= experiment.calls.interval_ms <= 1000:
+        yield "interval_ms", "`interval_ms` must be 1 to 1000"
+    known = {scheme.name or scheme.kind for scheme in experiment.schemes}
+    known |= {link.name for link in experiment.links}
+    for name in set(experiment.calls.over_tcp) - known:
+        yield name, f"`{name}` in over_tcp is no scheme"
+    if not experiment.baseline:
+        yield "baseline", "calls need a `baseline`: the condition in which nothing happens"
+
+
+def call(
+    run: Run,
+    scheme: Scheme,
+    built: Scene,
+    experiment: Experiment,
+    condition: ConditionSetting,
+    *,
+    on_first_byte: Callable[[], object],
+) -> None:
+    """Calls over the scheme and notes what became of the messages."""
+    setting = experiment.calls
+    assert setting is not None  # noqa: S101 (the method says so)
+    seconds = seconds_of(experiment, condition)
+    length = seconds + experiment.warmup_s
+    output = built.folder / "call.json"
+    downloads = _downloading(built, length) if condition.download else _nothing
+    argv = [
+        *(*PROGRAM_OF_CALLS, "near", "--bytes", str(setting.message_bytes)),
+        *("--interval", f"{setting.interval_ms:g}"),
+        *timing(seconds, experiment.warmup_s, output),
+    ]
+
+    def caller(reach: Reach) -> list[str]:
+        datagrams = reach.datagrams and scheme.name not in setting.over_tcp
+        return [*argv, *reaching(reach), *(["--datagrams"] if datagrams else [])]
+
+    @contextmanager
+    def far(reach: Reach) -> Iterator[Process]:
+        with ExitStack() as stack:
+            server = stack.enter_context(_far(built, reach))
+            stack.enter_context(downloads(reach))
+            yield server
+
+    delivery = deliver(
+        run,
+        scheme,
+        built,
+        server=("far end", far),
+        client=caller,
+        output=output,
+        measured_s=length,
+        on_first_byte=on_first_byte,
+    )
+    for name, unit in MEASURED.items():
+        run.add(f"message_{name}", float(delivery.document[name]), unit)
+    if condition.download:
+        downloaded = json.loads((built.folder / DOWNLOAD).read_text(encoding="utf-8"))
+        run.add("download_mbps", downloaded["goodput_mbps"], "Mbit/s")
+    run.detail |= delivery.detail
+
+
+def _far(built: Scene, reach: Reach) -> AbstractContextManager[Process]:
+    """The end that sends back, once it accepts connections."""
+    return serving(built, reach, "far-end", [*PROGRAM_OF_CALLS, "far"])
+
+
+@contextmanager
+def _nothing(reach: Reach) -> Iterator[None]:
+    del reach
+    yield
+
+
+def _downloading(built: Scene, length_s: float) -> Callable[[Reach], AbstractContextManager[None]]:
+    """A download over the same scheme, from before the first message until after the last."""
+
+    @contextmanager
+    def downloading(reach: Reach) -> Iterator[None]:
+        port, output = reach.port + 1, built.folder / DOWNLOAD
+        other = Reach(
+            reach.address,
+            reach.listen_address,
+            port=port,
+            listen_port=port,
+            socks=reach.socks,
+            mptcp=reach.mptcp,
+        )
+        argv = [*PROGRAM, "sink", *reaching(other), *timing(length_s + PATIENCE_S, 0.0, output)]
+        with serving(built, other, "download", [*PROGRAM, "source"]):
+            log = built.folder / "download-sink.log"
+            with Process(argv, log=log, host=built.client, env=ENVIRONMENT):
+                yield
+
+    return downloading
+
+
+def add_message_delays(experiment: Experiment, runs: Sequence[Run]) -> None:
+    """How much later the slowest messages are than over the best link alone with nothing amiss.
+
+    `message_p999_added_ms`: against the link whose 99.9th percentile is least in the baseline, in
+    the same repetition.
+    """
+    links = {link.name for link in experiment.links}
+    best: dict[tuple[str, str, int], float] = {}
+    for run in runs:
+        value = run.value("message_p999_ms")
+        alone = run.scheme in links and run.condition == experiment.baseline
+        if alone and value is not None and not run.void:
+            key = (run.congestion_control, run.buffers, run.repetition)
+            best[key] = min(value, best.get(key, value))
+    for run in runs:
+        value = run.value("message_p999_ms")
+        least = best.get((run.congestion_control, run.buffers, run.repetition))
+        if value is not None and least is not None and run.scheme not in links:
+            run.add("message_p999_added_ms", value - least, "ms")
