@@ -18,6 +18,7 @@ from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.programs import REPOSITORY
+from sumrate.lab.refusal import USAGE
 from sumrate.lab.results import write_json
 
 OUTPUT = REPOSITORY / "out" / "lab"
@@ -145,8 +146,8 @@ def list_experiments(args: argparse.Namespace) -> int:
         except ExperimentError as error:
             broken.append(error)
     for complaint in broken:
-        print(f"sumrate-lab: {complaint}", file=sys.stderr)
-    status = 2 if broken else 0
+        print(f"error: {complaint}", file=sys.stderr)
+    status = USAGE if broken else 0
     if args.json:
         print(json.dumps([{"name": e.name, "title": e.title, "question": e.question,
                            "method": e.method, "seconds": Plan(e, e.repetitions).seconds()}
@@ -302,11 +303,7 @@ def too_few(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, int]]
 
 def keep(args: argparse.Namespace) -> int:
     """Copies results, pictures too, into the repository; refuses what must not count."""
-    try:
-        refused = [w for name in args.names for w in keep_problems(args.results / name, name)]
-    except ExperimentError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    refused = [w for name in args.names for w in keep_problems(args.results / name, name)]
     if refused:
         print("\n".join(["not kept:", *refused]), file=sys.stderr)
         return 1
