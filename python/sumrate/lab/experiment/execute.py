@@ -54,7 +54,7 @@ def bench(args: argparse.Namespace) -> int:
     status = 0 if args.table else _isolated(wanted, args, say=False)
     if status > 1:  # stopped
         return status
-    found = [r for r in goals.rows(args.output) if r.goal in (args.only or performance)]
+    found = [r for r in goals.rows(args.output) if r.id in (args.only or performance)]
     if args.json:
         print(json.dumps(goals.document(found, args.output), indent=1, ensure_ascii=False))
     else:
