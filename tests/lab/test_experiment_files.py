@@ -10,7 +10,7 @@ import pytest
 
 from sumrate.lab import cli
 from sumrate.lab.experiment import commands
-from sumrate.lab.experiment.catalogue import UNMEASURED, claims, entries
+from sumrate.lab.experiment.catalogue import UNMEASURED, Entry, claims, entries
 from sumrate.lab.experiment.commands import KEPT, durations, objections, uncounted
 from sumrate.lab.experiment.goals import measured_by, rows
 from sumrate.lab.experiment.judge import DEPENDS, FAILS
@@ -311,3 +311,38 @@ def test_every_experiment_is_in_the_document() -> None:
 def test_there_are_experiments() -> None:
     assert "five-conditions" in names()
     assert FOLDER.is_dir()
+
+
+def test_verdicts_have_claim_checks_command_and_results(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts"])
+    assert cli.main() == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 100
+    said = " ".join(text.split())
+    for entry in entries(KEPT):
+        for part in told(entry):
+            assert " ".join(part.split()) in said, entry.id
+
+
+def told(entry: Entry) -> list[str]:
+    """What must be said of it."""
+    results = entry.results.replace(f"{REPOSITORY}/", "")
+    parts = [f"{entry.verdict} {entry.id}", entry.command, results, entry.unmeasured]
+    if entry.document != "goal":
+        parts += [entry.claim, f"{entry.document}, {entry.figure}: {entry.published}"]
+    return parts + [f"{check.statement}: {check.found()}" for check in entry.checks if check.points]
+
+
+def test_verdicts_can_be_of_some_claims_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "--json", "T-4.5d", "LAP"])
+    assert cli.main() == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [entry["id"] for entry in found] == ["T-4.5d-mptcp", "T-4.5d-fbdt", "LAP"]
+    assert [check["experiment"] for check in found[0]["checks"]] == ["channel-traces"]
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "Z-9"])
+    assert cli.main() == 2
+    assert "no claim or goal begins with `Z-9`" in capsys.readouterr().err
