@@ -24,18 +24,20 @@ def test_a_reader_that_leaves_early_is_no_error_to_see() -> None:
         assert process.wait(timeout=60) == BROKEN_PIPE
 
 
+GOOD, WRONG = "\nrepetitions = 5\n", "\nrepetitions = -5\n"
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout in which line 8 of an experiment file is wrong."""
+    """A checkout in which a line of an experiment file is wrong."""
     root = tmp_path_factory.mktemp("checkout")
     without = shutil.ignore_patterns("__pycache__")
     for part in ("python", "experiments", "docs/results/lab/blackout"):
         shutil.copytree(REPOSITORY / part, root / part, ignore=without)
     path = root / "experiments" / "blackout.toml"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert lines[7] == "repetitions = 5"
-    lines[7] = "repetitions = -5"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    assert GOOD in text
+    path.write_text(text.replace(GOOD, WRONG, 1), encoding="utf-8")
     return root
 
 
@@ -54,6 +56,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_every_command_says_where_an_experiment_file_is_wrong(checkout: Path, command: str) -> None:
+    text = (checkout / "experiments" / "blackout.toml").read_text(encoding="utf-8")
+    line = text[: text.index(WRONG)].count("\n") + 2
     done = subprocess.run(
         [sys.executable, "-m", "sumrate.lab", *command.split()],
         cwd=checkout,
@@ -64,6 +68,6 @@ def test_every_command_says_where_an_experiment_file_is_wrong(checkout: Path, co
         check=False,
     )
     assert done.stderr == (
-        "error: blackout.toml:8: `repetitions` must be 1 to 1000 and seconds 0 to 3600\n"
+        f"error: blackout.toml:{line}: `repetitions` must be 1 to 1000 and seconds 0 to 3600\n"
     )
     assert done.returncode == USAGE
