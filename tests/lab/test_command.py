@@ -1,9 +1,16 @@
 """The command `sumrate-lab` as a program among others."""
 
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from sumrate.lab.cli import BROKEN_PIPE
+from sumrate.lab.programs import REPOSITORY
+from sumrate.lab.refusal import USAGE
 
 
 def test_a_reader_that_leaves_early_is_no_error_to_see() -> None:
@@ -15,3 +22,52 @@ def test_a_reader_that_leaves_early_is_no_error_to_see() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(timeout=60) == BROKEN_PIPE
+
+
+GOOD, WRONG = "\nrepetitions = 5\n", "\nrepetitions = -5\n"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which a line of an experiment file is wrong."""
+    root = tmp_path_factory.mktemp("checkout")
+    without = shutil.ignore_patterns("__pycache__")
+    for part in ("python", "experiments", "docs/results/lab/blackout"):
+        shutil.copytree(REPOSITORY / part, root / part, ignore=without)
+    path = root / "experiments" / "blackout.toml"
+    text = path.read_text(encoding="utf-8")
+    assert GOOD in text
+    path.write_text(text.replace(GOOD, WRONG, 1), encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "list",
+        "run blackout",
+        "bench",
+        "bench --table",
+        "keep blackout",
+        "judge",
+        "judge --check blackout",
+        "verdicts",
+        "verdicts --json",
+    ],
+)
+def test_every_command_says_where_an_experiment_file_is_wrong(checkout: Path, command: str) -> None:
+    text = (checkout / "experiments" / "blackout.toml").read_text(encoding="utf-8")
+    line = text[: text.index(WRONG)].count("\n") + 2
+    done = subprocess.run(
+        [sys.executable, "-m", "sumrate.lab", *command.split()],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout / "python")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == (
+        f"error: blackout.toml:{line}: `repetitions` must be 1 to 1000 and seconds 0 to 3600\n"
+    )
+    assert done.returncode == USAGE

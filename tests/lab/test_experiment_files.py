@@ -10,7 +10,7 @@ import pytest
 
 from sumrate.lab import cli
 from sumrate.lab.experiment import commands
-from sumrate.lab.experiment.catalogue import claims, entries, judges
+from sumrate.lab.experiment.catalogue import UNMEASURED, Entry, claims, entries
 from sumrate.lab.experiment.commands import KEPT, durations, objections, uncounted
 from sumrate.lab.experiment.goals import measured_by, rows
 from sumrate.lab.experiment.judge import DEPENDS, FAILS
@@ -114,13 +114,27 @@ def test_the_catalogue_holds_every_claim_of_the_papers() -> None:
     assert len(known) == 164
     for identity, entry in known.items():
         assert {"document", "figure", "published", "claim", "needs"} <= entry.keys(), identity
-        assert identity in judges() or entry["needs"], identity
+
+
+def test_every_claim_is_checked_or_says_why_not(tmp_path: Path) -> None:
+    found = {e.id: e for e in entries(tmp_path)}
+    silent = [i for i in claims() if not found[i].checks and not found[i].unmeasured]
+    assert not silent, "no check names them, and `unmeasured` of claims.toml does not say why"
+    without = [e for e in found.values() if not e.checks]
+    assert without
+    assert all((e.verdict, e.cause) == (UNMEASURED, e.unmeasured) for e in without)
+
+
+def test_a_catalogue_that_is_wrong_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "claims.toml").write_text("# claims\n\n[claims.\n", encoding="utf-8")
+    with pytest.raises(ExperimentError, match=r"claims\.toml:3: "):
+        claims(tmp_path)
 
 
 def test_every_claim_and_goal_has_a_verdict_line(tmp_path: Path) -> None:
     found = entries(tmp_path)
     assert {e.id for e in found} >= set(claims())
-    assert {e.verdict for e in found} == {"not-run"}
+    assert {e.verdict for e in found} == {"not-run", UNMEASURED}
     assert next(e for e in found if e.id == "P1").command.startswith(
         "sumrate-lab run five-conditions"
     )
@@ -153,7 +167,7 @@ def test_what_does_not_hold_has_a_cause() -> None:
     assert not [entry.id for entry in missed if not entry.cause]
     demands = [row for row in rows(KEPT) if row.verdict in (FAILS, DEPENDS)]
     assert demands
-    assert not [f"{row.goal}: {row.statement}" for row in demands if not row.cause]
+    assert not [f"{row.id}: {row.statement}" for row in demands if not row.cause]
 
 
 def test_a_list_goes_on_behind_a_file_that_is_wrong(
@@ -186,7 +200,7 @@ def test_the_list_says_how_long_everything_and_the_goals_take(
 
 def test_a_part_that_nobody_measures_keeps_a_claim_from_holding(tmp_path: Path) -> None:
     part = claims()["T-4.5f"]["unmeasured"]
-    (judge,) = judges()["T-4.5f"].experiments
+    judge = next(e.experiment for e in entries(tmp_path) if e.id == "T-4.5f")
     folder = tmp_path / judge
     folder.mkdir()
     verdict = {"claim": "T-4.5f", "verdict": "holds", "measured": "0.4", "cause": ""}
@@ -297,3 +311,38 @@ def test_every_experiment_is_in_the_document() -> None:
 def test_there_are_experiments() -> None:
     assert "five-conditions" in names()
     assert FOLDER.is_dir()
+
+
+def test_verdicts_have_claim_checks_command_and_results(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts"])
+    assert cli.main() == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 100
+    said = " ".join(text.split())
+    for entry in entries(KEPT):
+        for part in told(entry):
+            assert " ".join(part.split()) in said, entry.id
+
+
+def told(entry: Entry) -> list[str]:
+    """What must be said of it."""
+    results = entry.results.replace(f"{REPOSITORY}/", "")
+    parts = [f"{entry.verdict} {entry.id}", entry.command, results, entry.unmeasured]
+    if entry.document != "goal":
+        parts += [entry.claim, f"{entry.document}, {entry.figure}: {entry.published}"]
+    return parts + [f"{check.statement}: {check.found()}" for check in entry.checks if check.points]
+
+
+def test_verdicts_can_be_of_some_claims_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "--json", "T-4.5d", "LAP"])
+    assert cli.main() == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [entry["id"] for entry in found] == ["T-4.5d-mptcp", "T-4.5d-fbdt", "LAP"]
+    assert [check["experiment"] for check in found[0]["checks"]] == ["channel-traces"]
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "Z-9"])
+    assert cli.main() == 2
+    assert "no claim or goal begins with `Z-9`" in capsys.readouterr().err

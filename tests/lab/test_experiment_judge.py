@@ -1,9 +1,11 @@
 """Metrics of runs, and the verdicts that follow from them."""
 
+from dataclasses import replace as replaced
+
 import pytest
 from msgspec.structs import replace
 
-from sumrate.lab.experiment.judge import judge
+from sumrate.lab.experiment.judge import few, judge, said
 from sumrate.lab.experiment.model import (
     Check,
     ConditionSetting,
@@ -11,6 +13,7 @@ from sumrate.lab.experiment.model import (
     LinkSetting,
     SchemeSetting,
     Selection,
+    Statistic,
 )
 from sumrate.lab.experiment.record import (
     Bins,
@@ -33,6 +36,7 @@ def experiment(*checks: Check) -> Experiment:
         question="Is it?",
         method="bench",
         seconds=1.0,
+        repetitions=3,
         links=(LinkSetting(name="wifi", title="WiFi", rate_mbps=100.0, rtt_ms=3.0),),
         conditions=(
             ConditionSetting(name="normal", title="normal"),
@@ -118,7 +122,7 @@ def test_a_peak_is_the_largest_of_all_repetitions() -> None:
     value = Selection(metric="goodput_mbps", scheme="sumrate", condition="normal", statistic="max")
     check = Check(statement="at most 96", goal="P7", value=value, at_most=96.0)
     (found,) = judge(experiment(check), RUNS)
-    assert (found.verdict, found.measured) == ("fails", "100")
+    assert (found.verdict, found.measured) == ("fails", "100 Mbit/s")
 
 
 def test_what_others_have_beside_it_is_divided_by_their_own() -> None:
@@ -145,10 +149,75 @@ def test_a_ratio_is_of_repetitions_that_count_on_both_sides() -> None:
     for late in runs[3], runs[5]:
         late.void = True
     (verdict,) = judge(experiment(ratio("normal", 1.2)), runs)
-    assert (verdict.verdict, verdict.measured) == ("holds", "1.25")
+    assert (verdict.verdict, verdict.measured) == ("holds", "1.25 (1 of 3 repetitions)")
     runs[4].void = True
     (verdict,) = judge(experiment(ratio("normal", 1.2)), runs)
     assert verdict.verdict == "not-run"
+
+
+def test_a_value_says_how_many_repetitions_count() -> None:
+    """Of a ratio those that count on both sides; of several conditions the least and most."""
+    runs = [replaced(r, void=r.void or (r.scheme, r.repetition) == ("wifi", 1)) for r in RUNS]
+    (found,) = judge(experiment(ratio("normal", 0.9)), runs)
+    assert [(f.counted, f.repetitions) for f in found.findings] == [(2, 3)]
+    assert found.measured == "0.95 (2 of 3 repetitions)"
+    only_there = [r if r.condition == "normal" else replaced(r, void=False) for r in runs]
+    (found,) = judge(experiment(ratio("*", 0.7)), only_there)
+    assert found.measured == "0.8 to 0.95 (2 to 3 of 3 repetitions)"
+    (found,) = judge(experiment(ratio("normal", 0.9)), RUNS)
+    assert found.measured == "0.95", "all of them count"
+
+
+def test_what_others_have_says_of_how_many_repetitions_it_is() -> None:
+    value = Selection(metric="goodput_mbps", scheme="sumrate", condition="normal")
+    peer = [run("tquic", "normal", i, 80.0, void=i > 0) for i in range(3)]
+    check = Check(statement="at least 90", goal="P1", value=value, at_least=90.0)
+    ((finding,),) = (v.findings for v in judge(experiment(check), [*RUNS, *peer]))
+    assert (finding.counted, finding.beside_counted) == (3, {"tquic": 1})
+
+
+def test_what_is_pooled_over_repetitions_is_of_all_that_count_on_both_sides() -> None:
+    """The value itself stands at one repetition only."""
+    metric = "pooled_percentiles_over_mptcp"
+    runs = [run("sumrate", "normal", i, 90.0) for i in range(3)]
+    runs += [run("mptcp", "normal", i, 80.0, void=i == 0) for i in range(3)]
+    runs[1].add(metric, 1.1, "ratio")
+    value = Selection(metric=metric, scheme="sumrate", condition="normal")
+    check = Check(statement="at least 1", goal="P3", value=value, at_least=1.0)
+    (found,) = judge(experiment(check), runs)
+    assert found.measured == "1.1 (2 of 3 repetitions)"
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "statistic", "measured"),
+    [
+        ("goodput_mbps", "Mbit/s", "median", "5 Mbit/s"),
+        ("goodput_mbps", "", "median", "5 Mbit/s"),
+        ("reassembly_peak_bytes", "B", "max", "5 B"),
+        ("sum_ratio", "ratio", "median", "5"),
+        ("share_at_least_0_db", "", "median", "5"),
+        ("goodput_mbps", "Mbit/s", "count", "3"),
+    ],
+)
+def test_a_value_has_its_unit(metric: str, unit: str, statistic: Statistic, measured: str) -> None:
+    runs = [Run("sumrate", "normal", "cubic", "default", i, 1) for i in range(3)]
+    for each in runs:
+        each.add(metric, 5.0, unit)
+    value = Selection(metric=metric, scheme="sumrate", condition="normal", statistic=statistic)
+    check = Check(statement="at least 1", goal="P1", value=value, at_least=1.0)
+    (found,) = judge(experiment(check), runs)
+    assert found.measured == measured
+
+
+def test_a_range_has_its_unit_and_a_note_at_its_end() -> None:
+    assert said((1.0, 1.0)) == "1"
+    assert said((1.0, 20000.0), "ms", "3 of 5 repetitions") == "1 to 20,000 ms (3 of 5 repetitions)"
+    assert [few([5, 5], 5), few([9, 6], 5), few([], 5)] == ["", "", ""]
+    assert [few([3], 5), few([3, 3], 5), few([3, 9], 5)] == [
+        "3 of 5 repetitions",
+        "3 of 5 repetitions",
+        "3 to 5 of 5 repetitions",
+    ]
 
 
 def test_percentiles_are_values_that_occurred() -> None:

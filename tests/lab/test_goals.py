@@ -1,13 +1,15 @@
 """The table of performance goals, and the documents that repeat it."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from sumrate.lab.experiment.catalogue import together
+from sumrate.lab.experiment.catalogue import entries, together
+from sumrate.lab.experiment.commands import KEPT
 from sumrate.lab.experiment.goals import document, measured_by, rows, span, table
 from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.load import load
@@ -28,36 +30,42 @@ VALUES = {"sumrate-plain": 900.0, "together": 1000.0, "aggligator": 300.0, "sumr
           "sumrate-plain-thesis": 200.0, "tquic": 1.0}  # fmt: skip
 
 
-def unshaped() -> list[Run]:
+def unshaped(void: Collection[tuple[str, int]] = ()) -> list[Run]:
     found = []
     for scheme, rate in VALUES.items():
-        run = Run(scheme, "unshaped", "cubic", "default", 0, 1)
-        run.add("goodput_mbps", rate, "Mbit/s")
-        run.add("cpu_s_per_gb", 1.5, "s/GB")
-        found.append(run)
+        for repetition in range(5):
+            late = (scheme, repetition) in void
+            run = Run(scheme, "unshaped", "cubic", "default", repetition, 1, late)
+            run.add("goodput_mbps", rate, "Mbit/s")
+            run.add("cpu_s_per_gb", 1.5, "s/GB")
+            found.append(run)
     return found
+
+
+def keep(results: Path, runs: list[Run]) -> Path:
+    folder = results / "unshaped"
+    folder.mkdir(exist_ok=True)
+    found: list[dict[str, Any]] = [v.document() for v in judge(load("unshaped"), runs)]
+    (folder / "verdicts.json").write_text(json.dumps(found))
+    (folder / "manifest.json").write_text(json.dumps({"commit": "0123", "kernel": "6.18"}))
+    return results
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """Results of one experiment only."""
-    folder = tmp_path / "unshaped"
-    folder.mkdir()
-    found: list[dict[str, Any]] = [v.document() for v in judge(load("unshaped"), unshaped())]
-    (folder / "verdicts.json").write_text(json.dumps(found))
-    (folder / "manifest.json").write_text(json.dumps({"commit": "0123", "kernel": "6.18"}))
-    return tmp_path
+    return keep(tmp_path, unshaped())
 
 
 def test_every_goal_has_a_row_and_an_experiment(tmp_path: Path) -> None:
-    found = [row for row in rows(tmp_path) if row.goal.startswith("P")]
-    assert list(dict.fromkeys(row.goal for row in found)) == GOALS
+    found = [row for row in rows(tmp_path) if row.id.startswith("P")]
+    assert list(dict.fromkeys(row.id for row in found)) == GOALS
     assert {row.experiment for row in found} == set(measured_by())
     assert {row.verdict for row in found} == {"not-run"}
 
 
 def test_measured_goals_are_reached_or_missed(results: Path) -> None:
-    found = {row.statement: row for row in rows(results) if row.goal == "P4"}
+    found = {row.statement: row for row in rows(results) if row.id == "P4"}
     plain, kernel, peer, tls, *figures = found.values()
     assert (plain.verdict, plain.measured["sumrate"]) == ("holds", (0.9, 0.9))
     assert kernel.verdict == "reported"
@@ -70,7 +78,7 @@ def test_measured_goals_are_reached_or_missed(results: Path) -> None:
 
 
 def test_the_table_says_what_was_measured(results: Path) -> None:
-    text = table([row for row in rows(results) if row.goal == "P4"])
+    text = table([row for row in rows(results) if row.id == "P4"])
     assert "missed in unshaped: 3" in text
     assert "at least 0.8         reached" in text
     whole = document(rows(results), results)
@@ -131,3 +139,49 @@ def test_results_name_no_place_of_this_machine() -> None:
     assert kept["argv"] == ["python/sumrate/lab/__main__.py"]
     assert kept["runs"][0]["command"] == "target/release/sumrate bench @run/sumrate.link"
     assert kept["runs"][1]["command"] == "target/peers/bin/agg-speed client"
+
+
+def test_void_runs_are_said_wherever_the_value_is(tmp_path: Path) -> None:
+    late = [("sumrate-plain", 0), ("sumrate-plain", 4), ("mptcp", 1)]
+    results = keep(tmp_path, unshaped(late))
+    plain, kernel, peer, tls, *_ = (row for row in rows(results) if row.id == "P4")
+    assert (plain.found(), peer.missed_in) == (
+        "0.9 (3 of 5 repetitions)",
+        ("unshaped: 3 (3 of 5 repetitions)",),
+    )
+    assert (kernel.found(), tls.few(), tls.few("mptcp")) == (
+        "0.7 (4 of 5 repetitions)",
+        "",
+        "4 of 5 repetitions",
+    )
+    text = table([plain, tls])
+    assert "rests on 3 of 5 repetitions\n" in text
+    assert "rests on 4 of 5 repetitions (kernel MPTCP)\n" in text
+    readme, verdicts, limits = ("\n".join(block.lines) for block in blocks(results))
+    assert "| 0.9 (3 of 5 repetitions) |" in readme
+    assert "| 0.7 (4 of 5 repetitions) |" in verdicts
+    assert "measured unshaped: 3 (3 of 5 repetitions) (`sumrate-lab run unshaped`)" in limits
+    whole = json.loads(json.dumps(document([plain], results)))
+    jsonschema.validate(whole, json.loads((REPOSITORY / SCHEMA).read_text(encoding="utf-8")))
+    (goal,) = whole["goals"]
+    assert (goal["goal"], goal["counted"]["sumrate"], goal["repetitions"]) == ("P4", [3, 3], 5)
+
+
+def test_a_claim_has_a_row_for_each_check_and_a_reason_for_what_is_not_measured() -> None:
+    (_, page, _) = blocks(KEPT)
+    start = page.lines.index("| published claim | verdict | experiment | checked | measured | |")
+    found = [[cell.strip() for cell in line.split(" | ")] for line in page.lines[start + 2 :]]
+    assert {len(cells) for cells in found} == {6}
+    expected = []
+    for entry in entries(KEPT):
+        if entry.document == "goal":
+            continue
+        told = [(check.experiment, check.statement, check.found()) for check in entry.checks]
+        told += [("-", "-", "-")] if entry.unmeasured else []
+        first = f"| **{entry.id}**: {entry.claim}"
+        expected += [(first if n == 0 else "|", *row) for n, row in enumerate(told)]
+    assert [(cells[0], *cells[2:5]) for cells in found] == expected
+    reason = next(cells for cells in found if cells[0].startswith("| **T-4.1b-minrtt**"))
+    assert (reason[1], reason[5][:21]) == ("not measured here", "minRTT is a scheduler")
+    rate = next(cells for cells in found if cells[0].startswith("| **T-4.1b-normal-wifi**"))
+    assert rate[4].endswith(" Mbit/s")

@@ -241,3 +241,18 @@ def test_a_goal_has_a_row_for_each_of_its_demands() -> None:
         ("b", "fails", "0.5 to 0.7", "the cause of b"),
         ("c", "reported", "0.4", ""),
     ]
+
+
+def test_a_claim_shows_each_of_its_checks_with_unit_and_repetitions() -> None:
+    def finding(statement: str, measured: float, counted: int) -> dict[str, Any]:
+        return {"statement": statement, "condition": "normal", "measured": measured, "holds": True,
+                "expected": "at least 1", "unit": "ms", "counted": counted,
+                "repetitions": 5}  # fmt: skip
+
+    found = (finding("a", 2.0, 5), finding("a", 3.0, 3), finding("b", 20.0, 4))
+    whole = Verdict("C", "", "holds", "2; 20", "", "a; b", "", found)
+    said = [(v.statement, v.measured) for v in demands(whole)]
+    assert said == [
+        ("a", "2 to 3 ms (3 to 5 of 5 repetitions)"),
+        ("b", "20 ms (4 of 5 repetitions)"),
+    ]

@@ -8,6 +8,7 @@ from importlib import import_module
 from sumrate import __version__
 from sumrate.lab import demo
 from sumrate.lab.faults import commands as faults
+from sumrate.lab.refusal import USAGE, RefusedError
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -29,7 +30,10 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Parses the command line and runs one experiment; returns the exit status."""
+    """Parses the command line and runs a command; returns the exit status.
+
+    What any command refuses, such as an experiment file that is wrong, is said here.
+    """
     args = command_line().parse_args()
     try:
         status: int = args.run(args)
@@ -38,6 +42,9 @@ def main() -> int:
         # Whoever read has gone, as in `sumrate-lab list | head`; nothing is flushed to it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except RefusedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE
     return status
 
 

@@ -1,14 +1,18 @@
 """The claims of the five papers, and what this repository's results say about each."""
 
-import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from sumrate.lab.experiment.demands import Demand, demands, read_verdicts
 from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN
-from sumrate.lab.experiment.load import CATALOGUE, FOLDER, load, names
+from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, names
+
+UNMEASURED = "unmeasured"
+"""The verdict on a claim that no experiment is about; its cause says why none is."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,10 @@ class Entry:
     measured: str
     cause: str
     results: str
+    unmeasured: str
+    """What no experiment measures of it, and why."""
+    checks: tuple[Demand, ...]
+    """What decides, one by one, with what was measured."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -33,62 +41,39 @@ class Entry:
 
 
 def claims(folder: Path = FOLDER) -> dict[str, Mapping[str, Any]]:
-    """Every claim by its id, in the papers' order."""
+    """Every claim by its id, in the papers' order.
+
+    Raises:
+        ExperimentError: the catalogue cannot be read.
+
+    """
     text = (folder / CATALOGUE).read_text(encoding="utf-8")
-    found: dict[str, Mapping[str, Any]] = tomllib.loads(text)["claims"]
-    return found
-
-
-@dataclass(frozen=True)
-class Judge:
-    """The experiments that decide about a claim or goal, and what they ask of it."""
-
-    experiments: tuple[str, ...] = ()
-    statement: str = ""
-
-
-NOBODY = Judge()
-
-
-def judges(folder: Path = FOLDER) -> dict[str, Judge]:
-    """Which experiments judge each claim or goal."""
-    found: dict[str, Judge] = {}
-    for name in names(folder):
-        statements: dict[str, list[str]] = {}
-        for check in load(name, folder).checks:
-            for identity in filter(None, (check.claim, check.goal)):
-                statements.setdefault(identity, []).append(check.statement)
-        for identity, said in statements.items():
-            known = found.get(identity, NOBODY)
-            parts = [part for part in (known.statement, *dict.fromkeys(said)) if part]
-            found[identity] = Judge((*known.experiments, name), "; ".join(parts))
+    try:
+        found: dict[str, Mapping[str, Any]] = tomllib.loads(text)["claims"]
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"at line (\d+)", str(error))
+        where = f"{CATALOGUE}:{at[1]}" if at else CATALOGUE
+        raise ExperimentError(f"{where}: {error}") from error
     return found
 
 
 def entries(results: Path, folder: Path = FOLDER) -> list[Entry]:
     """Every claim, then every goal, with the verdict of the results in `results/EXPERIMENT`."""
-    judged_by = judges(folder)
     verdicts: dict[str, dict[str, Mapping[str, Any]]] = {}
     for name in names(folder):
         for verdict in read_verdicts(results / name):
             verdicts.setdefault(_id(verdict), {})[name] = verdict
+    checks: dict[str, list[Demand]] = {}
+    for demand in demands(results, folder):
+        checks.setdefault(demand.id, []).append(demand)
     known = claims(folder)
     goals: dict[str, Mapping[str, Any]] = {
-        i: {} for i in sorted(judged_by, key=goal_order) if i not in known
+        i: {} for i in sorted(checks, key=goal_order) if i not in known
     }
     return [
-        _entry(identity, text, judged_by.get(identity, NOBODY), verdicts.get(identity, {}), results)
+        _entry(identity, text, checks.get(identity, ()), verdicts.get(identity, {}), results)
         for identity, text in {**known, **goals}.items()
     ]
-
-
-def read_verdicts(folder: Path) -> list[dict[str, Any]]:
-    """The verdicts of a run; none if there is none."""
-    path = folder / "verdicts.json"
-    if not path.is_file():
-        return []
-    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return found
 
 
 def _id(verdict: Mapping[str, Any]) -> str:
@@ -104,29 +89,33 @@ def goal_order(identity: str) -> tuple[bool, int, str]:
 def _entry(
     identity: str,
     text: Mapping[str, Any],
-    judge: Judge,
+    checks: Sequence[Demand],
     found: Mapping[str, Mapping[str, Any]],
     results: Path,
 ) -> Entry:
-    said = [found[name] for name in judge.experiments if name in found]
-    verdict = together([v["verdict"] for v in said], of=len(judge.experiments))
+    experiments = [*dict.fromkeys(check.experiment for check in checks)]
+    said = [found[name] for name in experiments if name in found]
+    unmeasured = text.get("unmeasured", "")
+    verdict = together([v["verdict"] for v in said], of=len(experiments))
+    if unmeasured and not experiments:
+        verdict = UNMEASURED
     # What no experiment measures of a claim keeps it from holding as a whole.
-    missing = text.get("unmeasured", "") if verdict != NOT_RUN else ""
+    missing = unmeasured if verdict != NOT_RUN else ""
     expected = "; ".join(str(v.get("expected", "")) for v in said)
     return Entry(
         id=identity,
         document=text.get("document", "goal"),
         figure=text.get("figure", ""),
         published=text.get("published", expected),
-        claim=text.get("claim", judge.statement),
-        experiment=", ".join(judge.experiments),
-        command=f"sumrate-lab run {' '.join(judge.experiments)}" if judge.experiments else "",
+        claim=text.get("claim", "; ".join(check.statement for check in checks)),
+        experiment=", ".join(experiments),
+        command=f"sumrate-lab run {' '.join(experiments)}" if experiments else "",
         verdict=DEPENDS if missing and verdict == HOLDS else verdict,
         measured="; ".join(filter(None, (v.get("measured", "") for v in said))),
         cause=" ".join(dict.fromkeys(filter(None, (*(v.get("cause") for v in said), missing)))),
-        results=", ".join(
-            str(results / n / "verdicts.json") for n in judge.experiments if n in found
-        ),
+        results=", ".join(str(results / n / "verdicts.json") for n in experiments if n in found),
+        unmeasured=unmeasured,
+        checks=tuple(checks),
     )
 
 

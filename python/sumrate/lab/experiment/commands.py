@@ -4,20 +4,23 @@ import argparse
 import json
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
 
 from sumrate.lab.experiment import readme, store
 from sumrate.lab.experiment.catalogue import Entry, entries
+from sumrate.lab.experiment.demands import read_verdicts
 from sumrate.lab.experiment.execute import bench, quick, run
 from sumrate.lab.experiment.goals import is_performance
 from sumrate.lab.experiment.judge import judge
+from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.programs import REPOSITORY
+from sumrate.lab.refusal import USAGE, RefusedError
 from sumrate.lab.results import write_json
 
 OUTPUT = REPOSITORY / "out" / "lab"
@@ -108,7 +111,14 @@ def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub.add_argument("--check", action="store_true", help="write nothing; 1 if one would change")
     sub.set_defaults(run=judge_anew)
 
-    sub = commands.add_parser("verdicts", help="every claim of the papers and what was found")
+    sub = commands.add_parser(
+        "verdicts",
+        help="every claim of the papers and what was found",
+        description="Each claim and goal with its verdict, what its checks measured, the cause "
+        "where it does not hold, the command that measures it, and where its results are.",
+        epilog="example: sumrate-lab verdicts T-4.5 P1",
+    )
+    sub.add_argument("ids", nargs="*", metavar="ID", help="only those that begin with it")
     sub.add_argument("--json", action="store_true")
     sub.add_argument("--results", type=Path, default=KEPT, help="results (docs/results/lab)")
     sub.add_argument(
@@ -145,8 +155,8 @@ def list_experiments(args: argparse.Namespace) -> int:
         except ExperimentError as error:
             broken.append(error)
     for complaint in broken:
-        print(f"sumrate-lab: {complaint}", file=sys.stderr)
-    status = 2 if broken else 0
+        print(f"error: {complaint}", file=sys.stderr)
+    status = USAGE if broken else 0
     if args.json:
         print(json.dumps([{"name": e.name, "title": e.title, "question": e.question,
                            "method": e.method, "seconds": Plan(e, e.repetitions).seconds()}
@@ -302,11 +312,7 @@ def too_few(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, int]]
 
 def keep(args: argparse.Namespace) -> int:
     """Copies results, pictures too, into the repository; refuses what must not count."""
-    try:
-        refused = [w for name in args.names for w in keep_problems(args.results / name, name)]
-    except ExperimentError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    refused = [w for name in args.names for w in keep_problems(args.results / name, name)]
     if refused:
         print("\n".join(["not kept:", *refused]), file=sys.stderr)
         return 1
@@ -323,18 +329,23 @@ def keep(args: argparse.Namespace) -> int:
 
 
 def judge_anew(args: argparse.Namespace) -> int:
-    """Writes the verdicts of results again; 1 if one of them is off, 2 if one is not there."""
+    """Writes the verdicts of results again; 1 if one of them is off.
+
+    Raises:
+        RefusedError: there are no such results, or their experiment is wrong.
+
+    """
     kept = sorted(path.parent.name for path in args.results.glob("*/metrics.parquet"))
     if unknown := [name for name in args.names if name not in kept]:
-        print(f"error: no results of {', '.join(unknown)} in {args.results}; there are "
-              f"{', '.join(kept) or 'none'}", file=sys.stderr)  # fmt: skip
-        return 2
+        there = ", ".join(kept) or "none"
+        raise RefusedError(
+            f"no results of {', '.join(unknown)} in {args.results}; there are {there}"
+        )
     changed = []
     for name in args.names or kept:
         folder = args.results / name
         found = [v.document() for v in judge(load(name), store.read_runs(folder))]
-        kept_ones = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
-        if json.loads(json.dumps(found)) != kept_ones:
+        if json.loads(json.dumps(found)) != read_verdicts(folder):
             changed.append(name)
             if not args.check:
                 write_json(folder / "verdicts.json", found)
@@ -343,30 +354,42 @@ def judge_anew(args: argparse.Namespace) -> int:
     return 1 if args.check and changed else 0
 
 
+def _chosen(found: Sequence[Entry], args: argparse.Namespace) -> list[Entry]:
+    """Those that were asked for, all if none was.
+
+    Raises:
+        RefusedError: an id begins none of them.
+
+    """
+    ids = tuple(args.ids)
+    for start in ids:
+        if not any(e.id.startswith(start) for e in found):
+            raise RefusedError(
+                f"no claim or goal begins with `{start}`; `sumrate-lab verdicts` shows them all"
+            )
+    chosen = [e for e in found if e.id.startswith(ids)] if ids else [*found]
+    return [e for e in chosen if not args.goals or e.document == "goal"]
+
+
 def verdicts(args: argparse.Namespace) -> int:
-    """Prints every claim with its verdict."""
+    """Prints claims and goals with their verdicts.
+
+    Raises:
+        RefusedError: there are no such results or claims, or an experiment is wrong.
+
+    """
     results = args.results
     if not results.is_dir():
-        print(f"error: no folder of results {results}", file=sys.stderr)
-        return 2
+        raise RefusedError(f"no folder of results {results}")
     shown = results.relative_to(REPOSITORY) if results.is_relative_to(REPOSITORY) else results
-    found = entries(results)
+    found = [
+        replaced(e, results=e.results.replace(str(results), str(shown)))
+        for e in _chosen(entries(results), args)
+    ]
     if args.readme:
         readme.write(REPOSITORY, results)
-    found = [e for e in found if not args.goals or e.document == "goal"]
     if args.json:
-        rows = [e.as_dict() for e in found]
-        for row in rows:
-            row["results"] = row["results"].replace(str(results), str(shown))
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print(json.dumps([e.as_dict() for e in found], indent=1, ensure_ascii=False))
         return 0
-    print("\n".join(_entry_line(e) for e in found))
-    counts = Counter(e.verdict for e in found)
-    print("\n" + ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items())))
+    print(listing(found))
     return 0
-
-
-def _entry_line(entry: Entry) -> str:
-    line = f"{entry.verdict:8} {entry.id:24} {entry.experiment:18} {entry.measured:20}"
-    because = f"  ({entry.cause})" if entry.cause and entry.verdict != "holds" else ""
-    return line.rstrip() + because

@@ -25,9 +25,9 @@ from sumrate.lab.experiment.store import write
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.priority import granted, raise_own
 from sumrate.lab.programs import RUN_FOLDER, MissingProgramError, program, require
+from sumrate.lab.refusal import RefusedError
 from sumrate.lab.results import Progress, provenance
 
-USAGE = 2
 INTERRUPTED = 130
 
 
@@ -37,20 +37,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def bench(args: argparse.Namespace) -> int:
-    """Measures the performance goals and prints their table."""
+    """Measures the performance goals and prints their table.
+
+    Raises:
+        RefusedError: there is no such goal, or an experiment is wrong.
+
+    """
     asked = {name: {check.goal for check in load(name).checks} for name in goals.measured_by()}
     performance = {goal for found in asked.values() for goal in found if goals.is_performance(goal)}
     args.only = [goal.upper().replace("B", "b") for goal in args.only]
     if unknown := set(args.only) - performance:
         known = ", ".join(sorted(performance, key=goal_order))
-        print(f"error: no goal {', '.join(unknown)}; there are {known}", file=sys.stderr)
-        return USAGE
+        raise RefusedError(f"no goal {', '.join(unknown)}; there are {known}")
     wanted = [name for name, found in asked.items() if found & set(args.only or performance)]
     args.condition, args.scheme = [], []
     status = 0 if args.table else _isolated(wanted, args, say=False)
-    if status > 1:  # wrong use, or stopped
+    if status > 1:  # stopped
         return status
-    found = [r for r in goals.rows(args.output) if r.goal in (args.only or performance)]
+    found = [r for r in goals.rows(args.output) if r.id in (args.only or performance)]
     if args.json:
         print(json.dumps(goals.document(found, args.output), indent=1, ensure_ascii=False))
     else:
@@ -59,16 +63,18 @@ def bench(args: argparse.Namespace) -> int:
 
 
 def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> int:
-    """Checks everything, then runs; 2 if something that was asked for does not exist."""
+    """Checks everything, then runs.
+
+    Raises:
+        ExperimentError: something that was asked for does not exist or is wrong.
+
+    """
     try:
         plans = [_plan(load(name), args) for name in names]
         if any(plan.experiment.simulation is None for plan in plans):
             require("ip", "ss", "nsenter", "sysctl", "iperf3")
             program("sumrate-link")
         args.output.mkdir(parents=True, exist_ok=True)
-    except ExperimentError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USAGE
     except (MissingProgramError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -2,12 +2,13 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
 
+from sumrate.lab.experiment.metrics import POOLED
 from sumrate.lab.experiment.model import EVERY, Check, Experiment, Selection
 from sumrate.lab.experiment.record import Run, percentile
 
@@ -27,6 +28,15 @@ STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "p99": lambda values: percentile(values, 0.99) or 0.0,
     "count": lambda values: float(len(values)),
 }
+UNITS = {
+    "_mbps": "Mbit/s",
+    "_dbm": "dBm",
+    "_db": "dB",
+    "_ms": "ms",
+    "_s": "s",
+    "_bits": "bit",
+}
+"""Of values that were kept without a unit, by the end of their name."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +51,16 @@ class Finding:
     expected: str
     holds: bool | None
     """None if it was not measured."""
+    unit: str = ""
+    """Of the measured value; empty if it is a ratio or a number."""
+    counted: int = 0
+    """Repetitions that the measured value rests on: void runs do not count."""
+    repetitions: int = 0
+    """That the experiment has."""
     beside: Mapping[str, float] = field(default_factory=dict)
     """The same of other schemes of the experiment: not judged, for comparison."""
+    beside_counted: Mapping[str, int] = field(default_factory=dict)
+    """Repetitions that each of those rests on."""
     cause: str = ""
     """Why it does not hold, where that was seen."""
 
@@ -85,6 +103,7 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
         "congestion_control": list(experiment.congestion_control),
         "buffers": list(experiment.buffers),
     }
+    unit = _unit(runs, check)
 
     def choices(key: str) -> list[str]:
         chosen = getattr(check.value, key)
@@ -94,35 +113,73 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
         for congestion_control in choices("congestion_control"):
             for condition in choices("condition"):
                 at = (condition, congestion_control, buffers)
-                measured = _measured(runs, check.value, check.over, at)
+                measured, counted = _measured(runs, check.value, check.over, at)
                 holds = _holds(check, measured)
+                beside = dict(_beside(runs, check, at))
                 yield Finding(
                     check.statement,
                     *at,
                     measured,
                     limits(check),
                     holds,
-                    dict(_beside(runs, check, at)),
+                    unit,
+                    counted,
+                    experiment.repetitions,
+                    {scheme: value for scheme, (value, _) in beside.items()},
+                    {scheme: number for scheme, (_, number) in beside.items()},
                     check.causes.get(condition, check.cause) if holds is False else "",
                 )
 
 
+def _unit(runs: Sequence[Run], check: Check) -> str:
+    """What a check's values are in; a quotient, a count and a ratio are plain numbers."""
+    if check.over is not None or check.value.statistic == "count":
+        return ""
+    name = check.value.metric
+    kept = next((m.unit for run in runs for m in run.metrics if m.name == name), "")
+    if kept == "ratio" or name.startswith("share"):  # such as the share at or above 0 dB
+        return ""
+    return kept or next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
+
+
 def _measured(
     runs: Sequence[Run], value: Selection, over: Selection | None, at: tuple[str, str, str]
-) -> float | None:
-    """The statistic, or its ratio to that of another selection.
+) -> tuple[float | None, int]:
+    """The statistic, or its ratio to that of another selection, and of how many repetitions it is.
 
     Repetitions differ in their seed, and so in their traces and losses: a ratio is of those that
     count on both sides.
     """
     above = _selected(runs, value, at)
+    counted = _rests_on(runs, value, at, above)
     if over is None:
-        return _statistic(value, above)
+        return _statistic(value, above), len(counted)
     below = _selected(runs, over, at)
+    counted &= _rests_on(runs, over, at, below)
     both = above.keys() & below.keys()
     divisor = _statistic(over, {n: below[n] for n in both})
     measured = _statistic(value, {n: above[n] for n in both})
-    return measured / divisor if measured is not None and divisor else None
+    if measured is None or not divisor:
+        return None, 0
+    return measured / divisor, len(counted)
+
+
+def _rests_on(
+    runs: Sequence[Run],
+    selection: Selection,
+    at: tuple[str, str, str],
+    found: Mapping[int, Sequence[float]],
+) -> set[int]:
+    """The repetitions that values are of.
+
+    What is pooled over all repetitions stands at one of them: it is of all that count on both
+    sides.
+    """
+    if not found or not selection.metric.startswith(POOLED):
+        return set(found)
+    peer = replace(selection, scheme=selection.metric.removeprefix(POOLED))
+    own, other = ({run.repetition for run in _counting(runs, s, at)} for s in (selection, peer))
+    return own & other
 
 
 def _statistic(selection: Selection, values: Mapping[int, Sequence[float]]) -> float | None:
@@ -132,42 +189,63 @@ def _statistic(selection: Selection, values: Mapping[int, Sequence[float]]) -> f
 
 def _beside(
     runs: Sequence[Run], check: Check, at: tuple[str, str, str]
-) -> Iterable[tuple[str, float]]:
-    """What the check would measure of other schemes."""
+) -> Iterable[tuple[str, tuple[float, int]]]:
+    """What the check would measure of other schemes, and of how many repetitions that is."""
     if check.value.scheme != JUDGED or (check.over is not None and check.over.scheme in BESIDE):
         return
     for scheme in BESIDE:
         over = check.over
         if over is not None and over.scheme == JUDGED:
             over = replace(over, scheme=scheme)
-        found = _measured(runs, replace(check.value, scheme=scheme), over, at)
+        found, counted = _measured(runs, replace(check.value, scheme=scheme), over, at)
         if found is not None:
-            yield scheme, found
+            yield scheme, (found, counted)
 
 
 def _selected(
     runs: Sequence[Run], selection: Selection, at: tuple[str, str, str]
 ) -> dict[int, list[float]]:
     """The values of a metric by repetition, of the runs that are not void."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for run in _counting(runs, selection, at):
+        values = [m.value for m in run.metrics if m.name == selection.metric]
+        if values:
+            found[run.repetition] += values
+    return dict(found)
+
+
+def _counting(runs: Sequence[Run], selection: Selection, at: tuple[str, str, str]) -> Iterable[Run]:
+    """The runs of a selection that are not void."""
     keys = ("condition", "congestion_control", "buffers")
     wanted = {
         key: here if getattr(selection, key) in ("", EVERY) else getattr(selection, key)
         for key, here in zip(keys, at, strict=True)
     }
-    found: dict[int, list[float]] = defaultdict(list)
     for run in runs:
         if run.scheme != selection.scheme or run.void:
             continue
         if all(getattr(run, key) == value for key, value in wanted.items()):
-            values = [m.value for m in run.metrics if m.name == selection.metric]
-            if values:
-                found[run.repetition] += values
-    return dict(found)
+            yield run
 
 
 def figure(value: float) -> str:
     """A number as tables show it: four digits that mean something, thousands apart."""
     return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def said(values: tuple[float, float], unit: str = "", note: str = "") -> str:
+    """The least and the largest value, or the one that both are, the unit, and a note."""
+    low, high = map(figure, values)
+    whole = f"{low if low == high else f'{low} to {high}'} {unit}".rstrip()
+    return f"{whole} ({note})" if note else whole
+
+
+def few(counted: Collection[int], of: int) -> str:
+    """How many repetitions count, where they are fewer than the experiment has; else nothing."""
+    least, most = min(counted, default=of), min(max(counted, default=of), of)
+    if least >= of:
+        return ""
+    return f"{least if least == most else f'{least} to {most}'} of {of} repetitions"
 
 
 def limits(check: Check) -> str:
@@ -218,9 +296,10 @@ def outcome(held: Sequence[bool | None]) -> str:
 
 
 def _range(found: Sequence[Finding]) -> str:
-    """One value, or the least and largest of several."""
-    values = [f.measured for f in found if f.measured is not None]
-    if not values:
+    """One value, or the least and largest of several, and of how many repetitions if of few."""
+    measured = [(f.measured, f.counted) for f in found if f.measured is not None]
+    if not measured:
         return ""
-    texts = [figure(value) for value in (min(values), max(values))]
-    return texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"
+    values, counted = zip(*measured, strict=True)
+    note = few(counted, found[0].repetitions)
+    return said((min(values), max(values)), found[0].unit, note)

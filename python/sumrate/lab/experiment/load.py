@@ -10,13 +10,14 @@ import msgspec
 from sumrate.lab.experiment import calls, forward, metrics, player, simulated, tiles, video
 from sumrate.lab.experiment.model import EVERY, Change, Check, ConditionSetting, Experiment
 from sumrate.lab.programs import REPOSITORY
+from sumrate.lab.refusal import RefusedError
 from sumrate.qoe import settings
 
 FOLDER = REPOSITORY / "experiments"
 CATALOGUE = "claims.toml"
 
 
-class ExperimentError(ValueError):
+class ExperimentError(RefusedError):
     """An experiment file cannot be used; the message has the file, the line and what is wrong."""
 
 

@@ -87,6 +87,8 @@ OF_A_LINK = (
 """With a link's name in them."""
 
 
+POOLED = "pooled_percentiles_over_"
+"""How the names of values begin that are of all repetitions together; a peer's name follows."""
 CLOSED = ("bench", "stream", "crowd")
 """Methods whose names are known; those of others follow from what they load or compute."""
 

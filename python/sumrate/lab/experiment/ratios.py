@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
+from sumrate.lab.experiment.metrics import POOLED
 from sumrate.lab.experiment.model import Change, ConditionSetting, Experiment
 from sumrate.lab.experiment.record import STEP_S, Run, percentile, steady_samples, steady_series
 from sumrate.lab.experiment.topology import dark_share, links_of, seconds_of
@@ -117,7 +118,7 @@ def add_pooled_percentiles(experiment: Experiment, runs: Sequence[Run]) -> None:
                     [s for n in both for s in steady_samples(of[n])] for of in (own, other)
                 )
                 worst = _worst_over(mine, theirs)
-                own[both[0]].add(f"pooled_percentiles_over_{peer}", worst, "ratio")
+                own[both[0]].add(f"{POOLED}{peer}", worst, "ratio")
 
 
 def _worst_over(own: Sequence[float], other: Sequence[float]) -> float | None:

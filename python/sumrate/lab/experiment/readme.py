@@ -5,25 +5,26 @@ Each has a block between two markers that is written, never edited; a test keeps
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sumrate.lab.experiment.catalogue import Entry, entries
-from sumrate.lab.experiment.goals import (
-    MARKS,
-    NOTE,
-    REPORTED,
-    TITLES,
-    Row,
-    is_performance,
-    rows,
-    span,
-)
+from sumrate.lab.experiment.catalogue import UNMEASURED, Entry, entries
+from sumrate.lab.experiment.demands import REPORTED, Demand
+from sumrate.lab.experiment.goals import MARKS, NOTE, TITLES, is_performance, rows, span
 from sumrate.lab.experiment.judge import BESIDE, DEPENDS, FAILS, HOLDS, JUDGED, NOT_RUN
 
-WORDS = {HOLDS: "holds", FAILS: "does not hold", DEPENDS: "holds in part", NOT_RUN: "not run yet"}
-PLURAL = {HOLDS: "hold", FAILS: "do not hold", DEPENDS: "hold in part", NOT_RUN: "not run yet"}
+WORDS = {
+    HOLDS: "holds",
+    FAILS: "does not hold",
+    DEPENDS: "holds in part",
+    NOT_RUN: "not run yet",
+    UNMEASURED: "not measured here",
+}
+PLURAL = {**WORDS, HOLDS: "hold", FAILS: "do not hold", DEPENDS: "hold in part"}
+CHECKED = {HOLDS: "holds", FAILS: "does not hold", DEPENDS: "in part", REPORTED: ""}
+"""What became of one check that was measured."""
+NOTHING = "-"
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,14 @@ def blocks(results: Path) -> list[Block]:
     ]
 
 
-def _summary(found: Sequence[Row], claims: Sequence[Entry]) -> list[str]:
+def _summary(found: Sequence[Demand], claims: Sequence[Entry]) -> list[str]:
     """Measured goals of performance, which are not measured, and how many claims hold."""
-    performance = [row for row in found if is_performance(row.goal)]
+    performance = [row for row in found if is_performance(row.id)]
     measured = [row for row in performance if row.verdict != NOT_RUN]
-    known = {row.goal for row in measured}
-    waiting = dict.fromkeys(row.goal for row in performance if row.goal not in known)
+    known = {row.id for row in measured}
+    waiting = dict.fromkeys(row.id for row in performance if row.id not in known)
     in_part = dict.fromkeys(
-        row.goal for row in performance if row.goal in known and row.verdict == NOT_RUN
+        row.id for row in performance if row.id in known and row.verdict == NOT_RUN
     )
     lines = _goal_lines(measured) if measured else [f"`make bench` prints the goals; {NOTE}"]
     if waiting:
@@ -85,7 +86,7 @@ def _summary(found: Sequence[Row], claims: Sequence[Entry]) -> list[str]:
     ]
 
 
-def _goal_lines(found: Sequence[Row]) -> list[str]:
+def _goal_lines(found: Sequence[Demand]) -> list[str]:
     titles = [TITLES[scheme] for scheme in (JUDGED, *BESIDE)]
     lines = [
         f"`make bench` prints this table; {NOTE}",
@@ -94,31 +95,32 @@ def _goal_lines(found: Sequence[Row]) -> list[str]:
         f"|---|---|{'---|' * len(titles)}---|",
     ]
     for row in found:
-        if is_performance(row.goal):
+        if is_performance(row.id):
             cells = [_cell(row, scheme) for scheme in (JUDGED, *BESIDE)]
             lines.append(
-                f"| {row.goal}: {row.statement} | {row.limit or '-'} | {' | '.join(cells)} "
+                f"| {row.id}: {row.statement} | {row.limit or '-'} | {' | '.join(cells)} "
                 f"| {MARKS[row.verdict]} |"
             )
     return lines
 
 
-def _cell(row: Row, scheme: str) -> str:
-    """What was measured of a scheme, and in how many of the conditions if not in all of them."""
+def _cell(row: Demand, scheme: str) -> str:
+    """What was measured of a scheme; in how many conditions and of how many repetitions, if few."""
     points, of = row.points.get(scheme, 0), row.points.get(JUDGED, 0)
-    part = f" (in {points} of {of})" if 0 < points < of else ""
-    return span(row.measured.get(scheme)) + part
+    part = f"in {points} of {of}" if 0 < points < of else ""
+    notes = "; ".join(note for note in (part, row.few(scheme)) if note)
+    return span(row.measured.get(scheme)) + (f" ({notes})" if notes else "")
 
 
-def _other_goal_lines(found: Sequence[Row]) -> list[str]:
+def _other_goal_lines(found: Sequence[Demand]) -> list[str]:
     return [
         "| other goal | experiment | wanted | measured | |",
         "|---|---|---|---|---|",
         *(
-            f"| {row.goal}: {row.statement} | {row.experiment} | {row.limit} "
-            f"| {span(row.measured.get(JUDGED))} | {MARKS[row.verdict]} |"
+            f"| {row.id}: {row.statement} | {row.experiment} | {row.limit} "
+            f"| {_cell(row, JUDGED)} | {MARKS[row.verdict]} |"
             for row in found
-            if not is_performance(row.goal)
+            if not is_performance(row.id)
         ),
     ]
 
@@ -127,18 +129,47 @@ def _claim_lines(claims: Sequence[Entry]) -> list[str]:
     return [
         f"Published claims, {len(claims)} in all: {_counts(claims)}.",
         "",
-        "| published claim | experiment | measured | verdict |",
-        "|---|---|---|---|",
-        *(_claim_row(e) for e in claims),
+        "| published claim | verdict | experiment | checked | measured | |",
+        "|---|---|---|---|---|---|",
+        *(line for e in claims for line in _claim_rows(e)),
     ]
 
 
-def _claim_row(entry: Entry) -> str:
-    why = f": {entry.cause}" if entry.cause and entry.verdict != HOLDS else ""
-    return (
-        f"| {entry.id}: {entry.claim} | {entry.experiment or '-'} | {entry.measured or '-'} "
-        f"| {WORDS[entry.verdict]}{why} |"
-    )
+def _claim_rows(entry: Entry) -> list[str]:
+    """One line for each check, and one for what no experiment measures; the claim in the first."""
+    cells = [
+        (row.experiment, row.statement, row.found(), why)
+        for row, why in zip(entry.checks, _whys(entry), strict=True)
+    ]
+    if entry.unmeasured or not cells:
+        cells.append((NOTHING, NOTHING, NOTHING, entry.unmeasured or NOTHING))
+    first = (f"**{entry.id}**: {entry.claim}", WORDS[entry.verdict])
+    starts = [first, *[("", "")] * (len(cells) - 1)]
+    return [
+        f"| {' | '.join(map(_plain, (*start, *row)))} |"
+        for start, row in zip(starts, cells, strict=True)
+    ]
+
+
+def _whys(entry: Entry) -> Iterator[str]:
+    """What each check says, and its cause unless a check before it has the same."""
+    known = {""}
+    for row in entry.checks:
+        cause = "" if row.cause in known else row.cause
+        known.add(row.cause)
+        yield ": ".join(part for part in (mark(row), cause) if part)
+
+
+def mark(row: Demand) -> str:
+    """What became of one check; nothing if it only reports a figure."""
+    if row.verdict == NOT_RUN:
+        return "not measured everywhere" if row.measured else "not measured"
+    return CHECKED[row.verdict]
+
+
+def _plain(text: str) -> str:
+    """Text that does not end a cell."""
+    return text.replace("|", "\\|")
 
 
 def _counts(found: Sequence[Entry]) -> str:
@@ -146,7 +177,7 @@ def _counts(found: Sequence[Entry]) -> str:
     return ", ".join(f"{counts[v]} {PLURAL[v]}" for v in PLURAL if counts[v])
 
 
-def _missed(found: Sequence[Row]) -> list[str]:
+def _missed(found: Sequence[Demand]) -> list[str]:
     """Every demand that is missed somewhere, with what was measured there."""
     missed = [row for row in found if row.verdict in (FAILS, DEPENDS)]
     measured = [row for row in found if row.verdict not in (NOT_RUN, REPORTED)]
@@ -158,7 +189,7 @@ def _missed(found: Sequence[Row]) -> list[str]:
         "",
     ]
     lines += [
-        f"- {row.goal}, {row.statement}: wanted {row.limit}, measured {'; '.join(row.missed_in)} "
+        f"- {row.id}, {row.statement}: wanted {row.limit}, measured {'; '.join(row.missed_in)} "
         f"(`sumrate-lab run {row.experiment}`). {row.cause}".rstrip()
         for row in missed
     ]

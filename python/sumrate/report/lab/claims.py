@@ -103,7 +103,7 @@ def demands(verdict: Verdict) -> Iterator[Verdict]:
             verdict,
             statement=str(statement),
             expected=own[0].get("expected"),
-            measured=_span([f["measured"] for f in own if f.get("measured") is not None]),
+            measured=_span([f for f in own if f.get("measured") is not None]),
             verdict=kind,
             cause=" ".join(dict.fromkeys(f["cause"] for f in own if f.get("cause"))),
             findings=own,
@@ -119,11 +119,26 @@ def _kind(findings: Sequence[Mapping[str, Any]]) -> str:
     return "not-run" if None in said else "holds"
 
 
-def _span(values: Sequence[float]) -> str:
-    if not values:
+def _span(findings: Sequence[Mapping[str, Any]]) -> str:
+    """Least and largest value, the unit, and of how many repetitions where those are few."""
+    if not findings:
         return ""
+    values = [finding["measured"] for finding in findings]
     low, high = (f"{v:,.0f}" if abs(v) >= 1e4 else f"{v:.4g}" for v in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"
+    unit = findings[0].get("unit", "")
+    span = f"{low if low == high else f'{low} to {high}'} {unit}".rstrip()
+    few = _few(findings)
+    return f"{span} ({few})" if few else span
+
+
+def _few(findings: Sequence[Mapping[str, Any]]) -> str:
+    """How many repetitions count, where they are fewer than the experiment has; else nothing."""
+    of = max(finding.get("repetitions", 0) for finding in findings)
+    counted = [finding.get("counted", of) for finding in findings]
+    least, most = min(counted), min(max(counted), of)
+    if least >= of:
+        return ""
+    return f"{least if least == most else f'{least} to {most}'} of {of} repetitions"
 
 
 def _count(word: str, verdicts: Sequence[tuple[Run, Verdict]]) -> str:
@@ -157,7 +172,10 @@ def _claim_row(run: Run, verdict: Verdict, claims: Mapping[str, Claim]) -> str:
     else:
         said, published = claim.claim, f"{claim.published} ({claim.document}, {claim.figure})"
     first = f"<b>{escape(verdict.claim)}</b> {escape(said)}"
-    return _row(run, verdict, first, escape(published))
+    parts = [_demand(part) for part in demands(verdict)]
+    if len(parts) == 1:
+        return _row(run, verdict, first, escape(published))
+    return _row(run, replace(verdict, statement=""), first, escape(published), "".join(parts))
 
 
 def _goal_row(run: Run, verdict: Verdict) -> str:
@@ -165,9 +183,15 @@ def _goal_row(run: Run, verdict: Verdict) -> str:
     return _row(run, verdict, first, escape(plain(verdict.expected)))
 
 
-def _row(run: Run, verdict: Verdict, first: str, second: str) -> str:
-    measured = escape(plain(verdict.measured))
-    if verdict.claim and verdict.expected not in (None, ""):
+def _demand(part: Verdict) -> str:
+    """What a claim's check measured, and what it is."""
+    return f"{escape(plain(part.measured))}<small>{escape(part.statement)}</small>"
+
+
+def _row(run: Run, verdict: Verdict, first: str, second: str, measured: str = "") -> str:
+    wanted = verdict.claim and not measured and verdict.expected not in (None, "")
+    measured = measured or escape(plain(verdict.measured))
+    if wanted:
         measured += f"<small>wanted: {escape(plain(verdict.expected))}</small>"
     why = [] if verdict.goal and not verdict.claim else [verdict.statement]
     why = [escape(text) for text in (*why, verdict.cause, *_exceptions(verdict)) if text]
@@ -196,7 +220,10 @@ def _where(finding: Mapping[str, Any]) -> str:
     keys = ("condition", "congestion_control", "buffers")
     where = ", ".join(str(finding[key]) for key in keys if finding.get(key))
     measured = finding.get("measured")
-    return where if measured is None else f"{where} ({measured:.4g})"
+    if measured is None:
+        return where
+    notes = (f"{measured:.4g}", _few([finding]))
+    return f"{where} ({', '.join(note for note in notes if note)})"
 
 
 def anchor(run: Run) -> str:

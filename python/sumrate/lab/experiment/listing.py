@@ -1,0 +1,53 @@
+"""The verdicts for a terminal, with everything that JSON has of them, 100 columns wide."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from sumrate.lab.experiment.catalogue import Entry
+from sumrate.lab.experiment.demands import Demand
+from sumrate.lab.experiment.judge import HOLDS
+from sumrate.lab.experiment.readme import mark
+
+WIDTH = 100
+INDENT = " " * 4
+
+
+def listing(found: Sequence[Entry]) -> str:
+    """Each claim or goal with its checks, its experiments and its results, then how many hold."""
+    counts = Counter(e.verdict for e in found)
+    summary = ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items()))
+    return "\n".join([*(line for e in found for line in _lines(e)), "", summary])
+
+
+def _lines(entry: Entry) -> Iterator[str]:
+    source = f"{entry.document}, {entry.figure}: {entry.published}" if entry.figure else ""
+    yield from _wrapped(f"{entry.verdict:11} {entry.id:22} {source}".rstrip(), "", INDENT)
+    if entry.document != "goal":  # a goal's words are those of its checks
+        yield from _wrapped(entry.claim, INDENT, INDENT)
+    for check in entry.checks:
+        yield from _wrapped(_check(check), f"{INDENT}- ", f"{INDENT}  ")
+    if entry.cause and entry.verdict != HOLDS:
+        yield from _wrapped(f"because: {entry.cause}", INDENT, f"{INDENT}  ")
+    if entry.command:
+        yield from _wrapped(entry.command, INDENT, f"{INDENT}  ")
+    if entry.results:
+        yield from _wrapped(f"results: {entry.results}", INDENT, f"{INDENT}  ")
+
+
+def _check(check: Demand) -> str:
+    """Statement, what was measured, and what follows from it if it is judged."""
+    found = check.found() if check.measured else ""
+    return f"{check.statement}: {', '.join(part for part in (found, mark(check)) if part)}"
+
+
+def _wrapped(text: str, first: str, others: str) -> list[str]:
+    """Lines of a text; a path or a name that is longer than one is not cut."""
+    return wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
