@@ -148,7 +148,10 @@ def machine(folder: Path, deb: Path) -> Iterator[Machine]:
         booting.kill()
         booting.wait()
         log.close()
-        tidy = 'mount -t cgroup2 none "$1" && find "$1/$2" -depth -type d -exec rmdir {} +'
+        tidy = (
+            'mount -t cgroup2 none "$1"; for n in $(seq 100); do '
+            'find "$1/$2" -depth -type d -exec rmdir {} + && break; sleep 0.1; done'
+        )
         argv = ["unshare", "--mount", "sh", "-c", tidy, "sh", str(place), group]
         subprocess.run(argv, check=False, capture_output=True)
 
