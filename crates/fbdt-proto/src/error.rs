@@ -60,6 +60,16 @@ pub enum SessionError {
         /// Pieces held.
         count: usize,
     },
+    /// More holes over all streams together than anybody honest leaves.
+    #[error(
+        "what arrived out of order on all streams costs {cost} bytes beside its contents, but at most {limit} are spent on that"
+    )]
+    Holes {
+        /// What pieces and ranges cost.
+        cost: u64,
+        /// What they may.
+        limit: u64,
+    },
     /// A message, or a gap, that lies across others or nowhere.
     #[error("stream {}: a message at offset {offset} that cannot be", stream.stream())]
     Message {
@@ -86,7 +96,7 @@ impl SessionError {
             Self::StreamNumber(_) => close_code::STREAM_NUMBER,
             Self::FinalSize { .. } => close_code::FINAL_SIZE,
             Self::Acknowledgement { .. } => close_code::ACKNOWLEDGEMENT,
-            Self::Fragments { .. } => close_code::FRAGMENTS,
+            Self::Fragments { .. } | Self::Holes { .. } => close_code::FRAGMENTS,
             Self::Message { .. } => close_code::MESSAGE,
             Self::Control(_) => close_code::CONTROL,
             Self::UnknownSubflow(_) => close_code::INTERNAL,

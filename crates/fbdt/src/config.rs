@@ -95,6 +95,8 @@ pub struct AcceptLimits {
     pub max_handshake_bytes: usize,
     /// Sessions at once.
     pub max_sessions: usize,
+    /// The same for one credential, so that one link does not keep all others out.
+    pub max_sessions_per_credential: usize,
     /// Paths of one session.
     pub max_paths: usize,
 }
@@ -107,6 +109,7 @@ impl Default for AcceptLimits {
             max_pending_per_source: 256,
             max_handshake_bytes: 16 * 1024,
             max_sessions: 1024,
+            max_sessions_per_credential: 256,
             max_paths: 16,
         }
     }

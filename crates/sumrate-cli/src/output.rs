@@ -1,7 +1,8 @@
 //! Standard output. A reader that goes away (`| head`) is no failure.
 
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -62,15 +63,8 @@ pub fn forgive_broken_pipe(result: io::Result<()>) -> io::Result<()> {
 /// # Errors
 /// What the system says.
 pub fn write_private(path: &Path, content: &str) -> io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut temporary_name = name.to_owned();
-    temporary_name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(temporary_name);
-    let write = || {
-        let mut options = std::fs::OpenOptions::new();
-        let mut file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let (temporary, mut file) = create_beside(path)?;
+    let mut write = || {
         file.write_all(content.as_bytes())?;
         // Else a crash of the machine can leave the new name on no content.
         file.sync_all()?;
@@ -81,11 +75,50 @@ pub fn write_private(path: &Path, content: &str) -> io::Result<()> {
     })
 }
 
-/// The mode of a regular file that others than its owner have access to.
-pub fn exposed_mode(found: &std::fs::Metadata) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = found.permissions().mode() & 0o777;
-    (found.is_file() && mode & 0o077 != 0).then_some(mode)
+/// Makes a new file for its owner alone in the directory of `path`, under a name that nobody can
+/// know before: what others have put there is neither followed nor used.
+///
+/// # Errors
+/// What the system says.
+pub fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut random = [0; 8];
+    let got = rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
+    if got != random.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let mut temporary_name = name.to_owned();
+    temporary_name.push(format!(".{:016x}.tmp", u64::from_ne_bytes(random)));
+    let temporary = path.with_file_name(temporary_name);
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o600).open(&temporary)?;
+    Ok((temporary, file))
+}
+
+/// What is wrong with a file that holds a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exposure {
+    /// Others than its owner have access.
+    Mode(u32),
+    /// It belongs to this user, who is neither the one that runs this nor root.
+    Owner(u32),
+}
+
+/// Whether others than this process's user and root could have read or written a regular file. What
+/// is no file (a pipe, say) is nobody else's to open.
+pub fn exposure(found: &Metadata) -> Option<Exposure> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let (mode, owner) = (found.permissions().mode() & 0o777, found.uid());
+    if !found.is_file() {
+        None
+    } else if mode & 0o077 != 0 {
+        Some(Exposure::Mode(mode))
+    } else if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
+        Some(Exposure::Owner(owner))
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -114,5 +147,46 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
         assert!(write_private(&directory.path().join("no/such"), "x").is_err());
+    }
+
+    #[test]
+    fn what_others_put_beside_a_private_file_is_neither_followed_nor_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: String| directory.path().join(name);
+        let victim = place("victim".to_owned());
+        std::fs::write(&victim, "untouched").unwrap();
+        let (link, file) = (place("link".to_owned()), place("ready".to_owned()));
+        // Names that can be known: the process's number is no secret.
+        let id = std::process::id();
+        std::os::unix::fs::symlink(&victim, place(format!("link.{id}.tmp"))).unwrap();
+        let planted = place(format!("ready.{id}.tmp"));
+        std::fs::write(&planted, "").unwrap();
+        std::fs::set_permissions(&planted, PermissionsExt::from_mode(0o666)).unwrap();
+        for path in [&link, &file] {
+            write_private(path, "secret").unwrap();
+            let found = std::fs::symlink_metadata(path).unwrap();
+            assert!(found.is_file(), "{path:?}");
+            assert_eq!(found.permissions().mode() & 0o777, 0o600, "{path:?}");
+        }
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
+        assert_eq!(std::fs::read_to_string(&planted).unwrap(), "");
+    }
+
+    #[test]
+    fn a_secret_of_another_user_is_exposed_even_to_root() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("link");
+        write_private(&path, "secret").unwrap();
+        let found = || exposure(&std::fs::metadata(&path).unwrap());
+        assert_eq!(found(), None);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        assert_eq!(found(), Some(Exposure::Mode(0o640)));
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        if !nix::unistd::geteuid().is_root() {
+            return; // nobody else can give files away
+        }
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        assert_eq!(found(), Some(Exposure::Owner(65534)));
+        assert_eq!(exposure(&std::fs::metadata("/dev/null").unwrap()), None);
     }
 }

@@ -107,8 +107,8 @@ fn become_user(user: &User) -> Result<(), PrivilegeError> {
     set_keep_capabilities(false).map_err(failed("keep no capabilities"))
 }
 
-/// The few that the needs name. Root without `--user` also keeps access to files of others, where
-/// its state may lie.
+/// The few that the needs name. Root keeps no access to files of others: whoever gets hold of the
+/// process could write any file.
 fn kept_capabilities(needs: &Needs<'_>) -> CapabilitySet {
     let setting = |key: &str| {
         std::fs::read_to_string(format!("/proc/sys/net/ipv4/{key}")).unwrap_or_default()
@@ -128,9 +128,6 @@ fn kept_capabilities(needs: &Needs<'_>) -> CapabilitySet {
         || wanted.iter().any(|name| !allowed.split_whitespace().any(|free| free == *name))
     {
         keep |= CapabilitySet::NET_ADMIN;
-    }
-    if needs.user.is_none() {
-        keep |= CapabilitySet::DAC_OVERRIDE;
     }
     keep
 }

@@ -192,6 +192,16 @@ impl Limits {
     pub const MIN_FRAME: u32 = 4 << 10;
     /// Largest payload that a frame can have, in bytes.
     pub const MAX_FRAME: u32 = 64 << 10;
+    /// What holes may cost in every session, in bytes.
+    const LEAST_HOLES: u64 = 8 << 20;
+
+    /// What holes may cost beside the bytes that are held, over all streams of a session together:
+    /// pieces out of order, and the ranges that say what has arrived. The messages of honest peers
+    /// cannot cost as much, whatever is lost, and their pieces are larger than those that could.
+    #[must_use]
+    pub fn most_for_holes(&self) -> u64 {
+        (self.session_window / 4).max(Self::LEAST_HOLES)
+    }
 
     /// Checks what this end or the peer says.
     ///

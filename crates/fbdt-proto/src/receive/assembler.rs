@@ -13,6 +13,9 @@ use crate::time::Instant;
 /// Memory that a piece costs beside its bytes: map node, handle, allocation.
 const PIECE_OVERHEAD: u64 = 128;
 
+/// Memory that a separate range costs: its share of a map node.
+pub(super) const RANGE_OVERHEAD: u64 = 32;
+
 /// Pieces below this size share memory while they wait to be read.
 const SMALL: usize = 1024;
 
@@ -63,10 +66,23 @@ impl Assembler {
         self.received.iter()
     }
 
-    /// Separate pieces held out of order.
+    /// Separate pieces out of order: held, or known to have arrived and thrown away.
     #[must_use]
     pub fn pieces(&self) -> usize {
-        self.pieces.len()
+        self.pieces.len().max(self.received.count())
+    }
+
+    /// What the holes cost beside the bytes that are held: pieces, and the ranges that say where
+    /// they lie. The ranges stay where the bytes are thrown away.
+    #[must_use]
+    pub fn overhead(&self) -> u64 {
+        PIECE_OVERHEAD * self.pieces.len() as u64 + self.range_overhead()
+    }
+
+    /// What the ranges alone cost.
+    #[must_use]
+    pub fn range_overhead(&self) -> u64 {
+        RANGE_OVERHEAD * self.received.count() as u64
     }
 
     /// Memory held: out of order and unread, in bytes, with the cost of each

@@ -7,6 +7,7 @@ use core::ops::Range;
 use bytes::Bytes;
 
 use super::ReceiveWindow;
+use super::assembler::RANGE_OVERHEAD;
 use crate::error::SessionError;
 use crate::message::{FIRST_MESSAGE_WINDOW, MESSAGE_OVERHEAD};
 use crate::ranges::RangeSet;
@@ -15,6 +16,10 @@ use crate::wire::{AckFrame, MAX_ACK_RANGES};
 
 /// Largest window of one stream's messages.
 const MOST: u64 = 1 << 20;
+
+/// Separate ranges that a stream may have. Honest holes are as long as messages: the largest window
+/// has room for half as many.
+const MAX_RANGES: usize = 32 << 10;
 
 /// What became of a stream's messages at this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +66,7 @@ impl ReceiveMessages {
     /// Takes a message that lies at `offset`; says whether it is new and whether the limit moved.
     ///
     /// # Errors
-    /// It lies beyond the limit, or across others.
+    /// It lies beyond the limit, or across others; or there are too many holes.
     pub fn insert(&mut self, offset: u64, bytes: &Bytes) -> Result<(bool, bool), SessionError> {
         let range = self.check(offset, bytes.len() as u64 + MESSAGE_OVERHEAD)?;
         match self.received.first_gap(range.clone()) {
@@ -74,6 +79,7 @@ impl ReceiveMessages {
         }
         let size = range.end - range.start;
         self.received.insert(range);
+        self.check_holes()?;
         self.counts.received += 1;
         if self.discarding {
             return Ok((true, self.window.consume(size)));
@@ -86,14 +92,21 @@ impl ReceiveMessages {
     /// Nothing will come in `range`; says whether the limit moved.
     ///
     /// # Errors
-    /// It is no range, or reaches beyond the limit.
+    /// It is no range, or reaches beyond the limit; or there are too many holes.
     pub fn skip(&mut self, range: Range<u64>) -> Result<bool, SessionError> {
         let range = self.check(range.start, range.end.saturating_sub(range.start))?;
         let known = self.received.total_within(range.clone());
         let missing = range.end - range.start - known;
         self.received.insert(range);
+        self.check_holes()?;
         self.counts.missing_bytes += missing;
         Ok(missing > 0 && self.window.consume(missing))
+    }
+
+    fn check_holes(&self) -> Result<(), SessionError> {
+        let count = self.received.count();
+        let stream = self.space.stream();
+        if count > MAX_RANGES { Err(SessionError::Fragments { stream, count }) } else { Ok(()) }
     }
 
     fn check(&self, offset: u64, size: u64) -> Result<Range<u64>, SessionError> {
@@ -146,6 +159,13 @@ impl ReceiveMessages {
     #[must_use]
     pub const fn memory(&self) -> u64 {
         self.ready_bytes
+    }
+
+    /// What the holes cost beside that, in bytes: the ranges that say where they lie.
+    #[must_use]
+    pub fn overhead(&self) -> u64 {
+        let start = self.received.first().is_some_and(|range| range.start == 0);
+        RANGE_OVERHEAD * (self.received.count() as u64 - u64::from(start))
     }
 
     /// The acknowledgement that describes this half.

@@ -188,10 +188,12 @@ impl Session {
             return;
         };
         stream.receive.discard();
+        let (before, now) = stream.count_holes();
         let highest = stream.receive.highest();
         let taken = stream.receive.window().consumed();
         let rest = highest.saturating_sub(taken);
         let moved = stream.receive.window().consume(rest);
+        self.credit.holes = self.credit.holes.saturating_sub(before) + now;
         if moved {
             self.announce(id);
         }

@@ -108,7 +108,9 @@ impl Session {
         };
         let before = stream.receive.highest();
         stream.receive.peer_reset(code, end)?;
+        let holes = stream.count_holes();
         let grown = stream.receive.highest() - before;
+        self.charge_holes(holes)?;
         self.count_received(grown)?;
         self.discard_input_if_reset(id);
         self.events.push_back(Event::StreamReset { stream: id, code });

@@ -2,16 +2,26 @@
 
 use bytes::Bytes;
 
-use super::Session;
+use super::{Session, Stream};
 use crate::error::{CloseReason, SessionError};
 use crate::event::Event;
 use crate::ranges::RangeSet;
+use crate::receive::Inserted;
 use crate::time::Instant;
-use crate::units::{StreamId, SubflowId};
+use crate::units::{Class, StreamId, SubflowId};
 use crate::wire::{AckFrame, Frame};
 
 /// A writer is woken when this much fits, or a quarter of what ever fits.
 const WRITER_WAKE: u64 = 64 << 10;
+
+impl Stream {
+    /// What its holes cost when they were last counted, and what they cost now.
+    pub(super) fn count_holes(&mut self) -> (u64, u64) {
+        let messages = self.messages.as_ref().map_or(0, |channel| channel.input.overhead());
+        let now = self.receive.assembler().overhead() + messages;
+        (core::mem::replace(&mut self.holes, now), now)
+    }
+}
 
 impl Session {
     /// Takes a frame that arrived on `subflow`. A subflow that was replaced
@@ -126,6 +136,7 @@ impl Session {
         };
         let before = stream.receive.highest();
         let inserted = stream.receive.insert(now, offset, fin, payload)?;
+        let holes = stream.count_holes();
         let grown = stream.receive.highest() - before;
         let held = stream.receive.assembler().held();
         let wake = stream.reader_blocked && stream.receive.is_readable();
@@ -134,16 +145,9 @@ impl Session {
             stream.reader_blocked = false;
         }
         let class = stream.send.class;
-        self.totals.received += inserted.new;
-        if id != StreamId::CONTROL {
-            let totals = &mut self.totals.classes[class as usize];
-            totals.received += inserted.new;
-            totals.duplicate += inserted.duplicate;
-        }
-        if inserted.new > 0 && !inserted.delivered {
-            self.totals.held_peak = self.totals.held_peak.max(held);
-        }
+        self.count_inserted(id, class, inserted, held);
         self.count_duplicate(path, inserted.duplicate);
+        self.charge_holes(holes)?;
         if id == StreamId::CONTROL {
             return self.read_control(now);
         }
@@ -158,6 +162,18 @@ impl Session {
             self.reap(id);
         }
         Ok(())
+    }
+
+    fn count_inserted(&mut self, id: StreamId, class: Class, inserted: Inserted, held: u64) {
+        self.totals.received += inserted.new;
+        if id != StreamId::CONTROL {
+            let totals = &mut self.totals.classes[class as usize];
+            totals.received += inserted.new;
+            totals.duplicate += inserted.duplicate;
+        }
+        if inserted.new > 0 && !inserted.delivered {
+            self.totals.held_peak = self.totals.held_peak.max(held);
+        }
     }
 
     pub(super) fn count_duplicate(&mut self, path: Option<usize>, bytes: u64) {
@@ -175,6 +191,17 @@ impl Session {
                 used: self.credit.received,
                 limit: self.credit.receive_limit,
             });
+        }
+        Ok(())
+    }
+
+    /// Counts what a stream's holes cost now, instead of what they did before.
+    pub(super) fn charge_holes(&mut self, (before, now): (u64, u64)) -> Result<(), SessionError> {
+        self.credit.holes = self.credit.holes.saturating_sub(before) + now;
+        let (cost, limit) = (self.credit.holes, self.config.limits.most_for_holes());
+        // Only more of them are anybody's fault.
+        if now > before && cost > limit {
+            return Err(SessionError::Holes { cost, limit });
         }
         Ok(())
     }

@@ -198,6 +198,7 @@ impl Session {
         let Some(channel) = &mut stream.messages else { return Ok(()) };
         let (new, moved) = channel.input.insert(offset, bytes)?;
         let wake = new && core::mem::take(&mut channel.input.reader_blocked);
+        let holes = stream.count_holes();
         if new {
             self.totals.received += size;
             self.totals.classes[class].received += size;
@@ -205,6 +206,7 @@ impl Session {
             self.totals.classes[class].duplicate += size;
             self.count_duplicate(path, size);
         }
+        self.charge_holes(holes)?;
         if moved {
             self.announce(message_space(id));
         }
@@ -222,10 +224,12 @@ impl Session {
     ) -> Result<(), SessionError> {
         let Some(stream) = self.channel_of(path, id, 0)? else { return Ok(()) };
         let Some(channel) = &mut stream.messages else { return Ok(()) };
-        if channel.input.skip(range)? {
+        let moved = channel.input.skip(range)?;
+        let holes = stream.count_holes();
+        if moved {
             self.announce(message_space(id));
         }
-        Ok(())
+        self.charge_holes(holes)
     }
 
     pub(super) fn handle_message_ack(

@@ -52,6 +52,8 @@ struct Stream {
     want_sent: Instant,
     /// The largest window asked for.
     asked: u64,
+    /// What its holes cost when they were last counted.
+    holes: u64,
 }
 
 /// How many streams each end may open and has opened.
@@ -88,6 +90,8 @@ struct SessionCredit {
     grown: u64,
     /// The same of the windows of their messages.
     grown_messages: u64,
+    /// Sum of what streams' holes cost.
+    holes: u64,
 }
 
 /// What was counted over all streams.

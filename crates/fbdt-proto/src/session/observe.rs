@@ -54,8 +54,13 @@ impl Session {
     /// Memory held for receiving by all streams together, in bytes.
     #[must_use]
     pub fn receive_memory(&self) -> u64 {
-        let messages = |s: &Stream| s.messages.as_ref().map_or(0, |channel| channel.input.memory());
-        self.streams.values().map(|s| s.receive.assembler().memory() + messages(s)).sum()
+        let held = |s: &Stream| {
+            let bytes = s.receive.assembler();
+            let messages = s.messages.as_ref().map(|channel| &channel.input);
+            let messages = messages.map_or(0, |input| input.memory() + input.overhead());
+            bytes.memory() + bytes.range_overhead() + messages
+        };
+        self.streams.values().map(held).sum()
     }
 
     /// Stream bytes sent for the first time, and copies of overdue ones (F6).

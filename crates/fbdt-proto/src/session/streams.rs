@@ -28,6 +28,7 @@ impl Session {
             want: None,
             want_sent: Instant::ZERO,
             asked: 0,
+            holes: 0,
         }
     }
 
@@ -119,6 +120,7 @@ impl Session {
             let first = self.config.limits.stream_window;
             let grown = stream.receive.window().size().saturating_sub(first);
             self.credit.grown = self.credit.grown.saturating_sub(grown);
+            self.credit.holes = self.credit.holes.saturating_sub(stream.holes);
             if let Some(channel) = stream.messages.take() {
                 self.forget_channel(id, &channel);
             }

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::secret::fill_random;
+
 /// A private file or directory could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateFileError {
@@ -68,15 +70,37 @@ const LARGEST: u64 = 64 * 1024;
 
 /// Creates the directory with mode 0700, or checks that the existing one is that private.
 pub(crate) fn ensure_directory(path: &Path) -> Result<(), PrivateFileError> {
-    match fs::metadata(path) {
+    match directory_metadata(path) {
         Ok(found) => refuse_shared(path, &found, "700"),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => DirBuilder::new()
+        Err(error) if error.is_not_found() => DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(path)
             .map_err(io_error("create directory", path)),
-        Err(error) => Err(io_error("inspect", path)(error)),
+        Err(error) => Err(error),
     }
+}
+
+/// What the directory is; through a link only if the link is this user's own or root's, because its
+/// owner decides where it leads.
+fn directory_metadata(path: &Path) -> Result<Metadata, PrivateFileError> {
+    let found = fs::symlink_metadata(path).map_err(io_error("inspect", path))?;
+    if !found.is_symlink() {
+        return Ok(found);
+    }
+    let (owner, user) = (found.uid(), nix::unistd::geteuid().as_raw());
+    if owner != user && owner != 0 {
+        return Err(PrivateFileError::Foreign { path: path.to_owned(), owner, user });
+    }
+    fs::metadata(path).map_err(io_error("inspect", path))
+}
+
+/// Waits until nobody else who asks for this has the directory; it is free again when the answer is
+/// dropped.
+pub(crate) fn lock_directory(path: &Path) -> Result<File, PrivateFileError> {
+    let directory = File::open(path).map_err(io_error("open", path))?;
+    directory.lock().map_err(io_error("lock", path))?;
+    Ok(directory)
 }
 
 /// Reads a file, having checked on the open descriptor that nobody else may read it.
@@ -98,21 +122,25 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, PrivateFileError> {
 
 /// Writes a file of mode 0600 so that a reader sees the old content or the new, never a part.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PrivateFileError> {
-    let partial = path.with_extension("partial");
-    match fs::remove_file(&partial) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(io_error("remove", &partial)(error));
-        }
-        _ => {}
-    }
+    // A name of its own: whoever else writes this file at the same time has another one.
+    let mut random = [0; 8];
+    fill_random(&mut random)
+        .map_err(|error| io_error("name a new file beside", path)(io::Error::other(error)))?;
+    let partial = path.with_extension(format!("{:016x}.partial", u64::from_ne_bytes(random)));
     let mut file: File = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(&partial)
         .map_err(io_error("create", &partial))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io_error("write", &partial))?;
-    fs::rename(&partial, path).map_err(io_error("rename into place", path))
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(io_error("write", &partial))
+        .and_then(|()| fs::rename(&partial, path).map_err(io_error("rename into place", path)));
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&partial);
+    })
 }
 
 /// Removes a file.
@@ -188,5 +216,39 @@ mod tests {
         ensure_directory(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(ensure_directory(&path).is_err());
+    }
+
+    #[test]
+    fn a_link_of_somebody_else_to_a_directory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("state"), dir.path().join("link"));
+        ensure_directory(&path).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        ensure_directory(&link).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let error = ensure_directory(&link).unwrap_err();
+        assert!(matches!(error, PrivateFileError::Exposed { mode: 0o755, .. }), "{error}");
+        if !nix::unistd::geteuid().is_root() {
+            return; // nobody else can give links away
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
+        let error = ensure_directory(&link).unwrap_err();
+        assert!(matches!(error, PrivateFileError::Foreign { owner: 65534, .. }), "{error}");
+    }
+
+    #[test]
+    fn writers_of_one_file_do_not_meet() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("usage.json");
+        std::thread::scope(|scope| {
+            for letter in *b"abcd" {
+                let path = &path;
+                scope.spawn(move || (0..50).for_each(|_| write(path, &[letter; 4096]).unwrap()));
+            }
+        });
+        let found = read(&path).unwrap();
+        assert!(found.len() == 4096 && found.iter().all(|byte| *byte == found[0]));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
     }
 }

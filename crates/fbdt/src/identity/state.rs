@@ -18,6 +18,10 @@ use super::server_key::{KeyFingerprint, ServerKey, ServerKeyError};
 /// Longest name of a credential, in bytes.
 const LONGEST_NAME: usize = 64;
 
+/// The files of the server's key.
+const KEY: &str = "server.key";
+const CERTIFICATE: &str = "server.crt";
+
 /// A server's identity and the clients it knows, kept in one directory.
 ///
 /// The directory has mode 0700, its files 0600; anything more open is refused. Credentials are
@@ -226,9 +230,10 @@ impl ServerState {
         self.directory.join("usage").join(format!("{id}.json"))
     }
 
-    /// Whether the credential's file is still there.
+    /// Whether the credential's file is still there. Only a file that is known to be gone is not:
+    /// who is told that its credential was revoked never comes back.
     pub(crate) fn knows(&self, id: CredentialId) -> bool {
-        self.credential_path(id).exists()
+        !matches!(self.credential_path(id).try_exists(), Ok(false))
     }
 
     fn credential_path(&self, id: CredentialId) -> PathBuf {
@@ -284,22 +289,38 @@ fn check_directory_version(directory: &Path) -> Result<(), StateError> {
 }
 
 fn load_or_make_key(directory: &Path) -> Result<ServerKey, StateError> {
-    let (key_path, certificate_path) = (directory.join("server.key"), directory.join("server.crt"));
-    let failed = |source| StateError::Key { directory: directory.to_owned(), source };
-    match private_file::read(&key_path) {
-        Ok(pkcs8) => {
-            let certificate = private_file::read(&certificate_path)?;
-            ServerKey::from_parts(pkcs8, certificate).map_err(failed)
-        }
-        Err(error) if error.is_not_found() => {
-            let key = ServerKey::generate().map_err(failed)?;
-            // The key is written last: a directory with a key always has its certificate.
-            private_file::write(&certificate_path, key.certificate())?;
-            private_file::write(&key_path, key.pkcs8())?;
-            Ok(key)
-        }
-        Err(error) => Err(error.into()),
+    if let Some(key) = load_key(directory)? {
+        return Ok(key);
     }
+    // Somebody else may be making it, who must not end with the one's key and the other's certificate.
+    let _lock = private_file::lock_directory(directory)?;
+    match load_key(directory)? {
+        Some(key) => Ok(key),
+        None => make_key(directory),
+    }
+}
+
+/// The key, if the directory has one.
+fn load_key(directory: &Path) -> Result<Option<ServerKey>, StateError> {
+    let pkcs8 = match private_file::read(&directory.join(KEY)) {
+        Ok(pkcs8) => pkcs8,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let certificate = private_file::read(&directory.join(CERTIFICATE))?;
+    ServerKey::from_parts(pkcs8, certificate).map(Some).map_err(key_error(directory))
+}
+
+fn make_key(directory: &Path) -> Result<ServerKey, StateError> {
+    let key = ServerKey::generate().map_err(key_error(directory))?;
+    // The key is written last: a directory with a key always has its certificate.
+    private_file::write(&directory.join(CERTIFICATE), key.certificate())?;
+    private_file::write(&directory.join(KEY), key.pkcs8())?;
+    Ok(key)
+}
+
+fn key_error(directory: &Path) -> impl FnOnce(ServerKeyError) -> StateError + '_ {
+    move |source| StateError::Key { directory: directory.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -357,5 +378,40 @@ mod tests {
         let message = state.credential(made.id).unwrap_err().to_string();
         assert!(message.contains("JSON error"), "{message}");
         assert!(!message.contains("TOPSECRET"), "{message}");
+    }
+
+    #[test]
+    fn a_key_that_several_make_at_once_is_one_key() {
+        for _ in 0..8 {
+            let dir = tempfile::tempdir().unwrap();
+            let directory = dir.path().join("state");
+            let (ready, go) =
+                (std::sync::Barrier::new(6), || ServerState::open(&directory).unwrap());
+            let found = std::thread::scope(|scope| {
+                let one = || {
+                    ready.wait();
+                    go().fingerprint()
+                };
+                let threads = [(); 6].map(|()| scope.spawn(one));
+                threads.map(|thread| thread.join().unwrap())
+            });
+            assert_eq!(found, [go().fingerprint(); 6]);
+        }
+    }
+
+    #[test]
+    fn a_credential_is_gone_only_if_its_file_is_known_to_be_gone() {
+        let (_dir, state) = state();
+        let made = state.new_credential("a", CredentialLimits::default()).unwrap();
+        assert!(state.knows(made.id));
+        let (place, aside) = (state.directory.join("credentials"), state.directory.join("aside"));
+        fs::rename(&place, &aside).unwrap();
+        // Even root is told that this is no directory.
+        fs::write(&place, b"").unwrap();
+        assert!(state.knows(made.id), "nobody can say whether it is there");
+        fs::remove_file(&place).unwrap();
+        fs::rename(&aside, &place).unwrap();
+        state.revoke(made.id).unwrap();
+        assert!(!state.knows(made.id));
     }
 }

@@ -1,10 +1,19 @@
 //! How many strangers may knock at once.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Handshakes of one source with wrong proofs that are taken at once, and how often one more is.
+const WRONG_AT_ONCE: u32 = 256;
+const WRONG_PAUSE: Duration = Duration::from_millis(50);
+/// Sources whose wrong proofs are remembered at a time.
+const WRONG_SOURCES: usize = 4096;
 
 /// Counts connections that are authenticating, in total and by source. When there are too many, the
 /// source that has most gives way to others: a flood from some addresses keeps nobody else out.
@@ -14,11 +23,22 @@ pub(super) struct Admission {
     most_per_source: usize,
 }
 
+/// One of a source's places.
+struct Taken {
+    /// How many were taken before, ever.
+    number: u64,
+    evicted: Arc<Notify>,
+}
+
 #[derive(Default)]
 struct Counts {
     total: usize,
+    /// Places that were taken, ever.
+    taken: u64,
     /// Of each source its places, the oldest first.
-    by_source: HashMap<IpAddr, VecDeque<Arc<Notify>>>,
+    by_source: HashMap<IpAddr, VecDeque<Taken>>,
+    /// Until when each source's wrong proofs are paid for.
+    wrong: HashMap<IpAddr, Instant>,
 }
 
 impl Counts {
@@ -26,24 +46,32 @@ impl Counts {
         self.by_source.get(source).map_or(0, VecDeque::len)
     }
 
-    /// Takes the oldest place of the source that has most, if it has more than `fair`.
+    /// Takes the oldest place of the source that has most, if it has more than `fair`. Of several
+    /// that have most, the one whose place is the oldest gives way.
     fn evict(&mut self, fair: usize) -> bool {
-        let Some((&source, places)) =
-            self.by_source.iter_mut().max_by_key(|(_, places)| places.len())
-        else {
+        let rank = |(_, places): &(&IpAddr, &mut VecDeque<Taken>)| {
+            (places.len(), Reverse(places.front().map(|place| place.number)))
+        };
+        let Some((&source, places)) = self.by_source.iter_mut().max_by_key(rank) else {
             return false;
         };
         if places.len() <= fair {
             return false;
         }
         if let Some(oldest) = places.pop_front() {
-            oldest.notify_one();
+            oldest.evicted.notify_one();
             self.total -= 1;
         }
         if places.is_empty() {
             self.by_source.remove(&source);
         }
         true
+    }
+
+    /// Whether the source has brought too many wrong proofs of late.
+    fn is_impostor(&self, source: &IpAddr) -> bool {
+        let most = WRONG_PAUSE * WRONG_AT_ONCE;
+        self.wrong.get(source).is_some_and(|paid| paid.duration_since(Instant::now()) >= most)
     }
 }
 
@@ -75,16 +103,34 @@ impl Admission {
         let source = source_of(address);
         let mut counts = self.lock();
         let here = counts.of(&source);
-        if here >= self.most_per_source {
+        if here >= self.most_per_source || counts.is_impostor(&source) {
             return None;
         }
-        if counts.total >= self.most && !counts.evict(here + 1) {
+        // Who has nothing is let in even where everybody has one place: else as many sources as
+        // there are places would keep everybody out.
+        let fair = if here == 0 { 0 } else { here + 1 };
+        if counts.total >= self.most && !counts.evict(fair) {
             return None;
         }
         let evicted = Arc::new(Notify::new());
         counts.total += 1;
-        counts.by_source.entry(source).or_default().push_back(evicted.clone());
+        counts.taken += 1;
+        let taken = Taken { number: counts.taken, evicted: evicted.clone() };
+        counts.by_source.entry(source).or_default().push_back(taken);
         Some(Place { admission: self.clone(), source, evicted })
+    }
+
+    /// A connection from this address went through a whole handshake and proved nothing.
+    pub(super) fn note_impostor(&self, address: IpAddr) {
+        let (source, now) = (source_of(address), Instant::now());
+        let mut counts = self.lock();
+        if counts.wrong.len() >= WRONG_SOURCES {
+            counts.wrong.retain(|_, paid| *paid > now);
+        }
+        if counts.wrong.len() < WRONG_SOURCES || counts.wrong.contains_key(&source) {
+            let paid = counts.wrong.entry(source).or_insert(now);
+            *paid = (*paid).max(now) + WRONG_PAUSE;
+        }
     }
 }
 
@@ -94,7 +140,8 @@ impl Drop for Place {
         let counts = &mut *guard;
         let Some(places) = counts.by_source.get_mut(&self.source) else { return };
         // An evicted place is gone already.
-        if let Some(index) = places.iter().position(|place| Arc::ptr_eq(place, &self.evicted)) {
+        let own = |place: &Taken| Arc::ptr_eq(&place.evicted, &self.evicted);
+        if let Some(index) = places.iter().position(own) {
             places.remove(index);
             counts.total -= 1;
         }
@@ -144,5 +191,40 @@ mod tests {
         drop(flood);
         assert_eq!(admission.lock().total, 2);
         assert_eq!(admission.lock().by_source.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn many_sources_with_one_place_each_keep_nobody_out() {
+        let admission = Admission::new(4, 4);
+        let enter = |last: u8| admission.enter([10, 0, 0, last].into());
+        let flood: Vec<Place> = (1..=4).map(|last| enter(last).unwrap()).collect();
+        let honest = enter(99).unwrap();
+        // The oldest has had most time.
+        flood[0].evicted().await;
+        assert!(enter(99).is_none(), "a second place is not worth somebody's only one");
+        let _more: Vec<Place> = (5..=7).map(|last| enter(last).unwrap()).collect();
+        flood[3].evicted().await;
+        let evicted = tokio::time::timeout(Duration::ZERO, honest.evicted());
+        assert!(evicted.await.is_err(), "the honest one is not the oldest yet");
+        assert_eq!(admission.lock().total, 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_of_many_wrong_proofs_has_to_wait_and_others_need_not() {
+        let admission = Admission::new(4, 4);
+        let (bad, good) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        for _ in 0..WRONG_AT_ONCE {
+            assert!(admission.enter(bad).is_some());
+            admission.note_impostor(bad);
+        }
+        assert!(admission.enter(bad).is_none());
+        assert!(admission.enter(good).is_some());
+        tokio::time::advance(WRONG_PAUSE).await;
+        assert!(admission.enter(bad).is_some(), "one more");
+        admission.note_impostor(bad);
+        assert!(admission.enter(bad).is_none());
+        tokio::time::advance(WRONG_PAUSE * WRONG_AT_ONCE).await;
+        admission.note_impostor(good);
+        assert!(admission.enter(bad).is_some());
     }
 }

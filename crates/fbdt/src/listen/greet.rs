@@ -10,11 +10,11 @@ use fbdt_proto::{Config, Role, Session as Protocol};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::registry::{Member, Registry};
+use super::registry::{Full, Member, Registry};
 use crate::auth::{self, Exporter, ProofKey};
 use crate::clock::Clock;
 use crate::config::ServerConfig;
-use crate::identity::{CredentialId, CredentialInfo, StateError};
+use crate::identity::{CredentialId, CredentialInfo, Secret, StateError};
 use crate::session::{Session, Shared};
 use crate::socket::{CongestionControl, SessionSockets};
 use crate::subflow::{
@@ -31,7 +31,7 @@ pub(super) struct Greeter {
 }
 
 /// Why the server says no.
-struct Refusal {
+pub(super) struct Refusal {
     code: RefuseCode,
     reason: &'static str,
 }
@@ -42,6 +42,10 @@ const STRANGER: Refusal = Refusal {
 };
 const BUSY: Refusal =
     Refusal { code: RefuseCode::Busy, reason: "a limit of the server is reached; try again later" };
+const CREDENTIAL_BUSY: Refusal = Refusal {
+    code: RefuseCode::Busy,
+    reason: "the limit of sessions of one credential is reached; close one, or use another credential",
+};
 const FAULT: Refusal = Refusal {
     code: RefuseCode::Busy,
     reason: "the server cannot open a session now; its log says why",
@@ -130,6 +134,10 @@ impl Greeter {
         let credential = self.config.state.credential(id).map_err(|error| match error {
             StateError::Unknown(_) => {
                 tracing::info!(%error, "a client is refused");
+                // As much work as for a known one: the time does not tell who is known.
+                let nobody = ProofKey::of_credential(&Secret::from_bytes([0; Secret::LENGTH]));
+                let expected = nobody.hello(exporter, hello.path, &hello.limits);
+                let _ = auth::check(&expected, &hello.proof);
                 STRANGER
             }
             // A file that cannot be read now (no descriptor is left, say) makes nobody a stranger:
@@ -154,14 +162,17 @@ impl Greeter {
         let coupling = self.config.coupling.as_ref();
         let sockets = SessionSockets::new(automatic, coupling, &id, Role::Server);
         let shared = Shared::new(clock, protocol, proto.limits.max_frame, sockets);
+        let name = PathLabel::decode(&hello.path_name).name;
+        shared.update(|inner, _| inner.paths.register(hello.path, &name));
         let member = Member {
             shared: Arc::new(shared),
             key: key.of_session(&id, exporter),
             credential: credential.id,
         };
-        if !self.registry.insert(id, member.clone()) {
-            return Err(BUSY);
-        }
+        self.registry.insert(id, member.clone()).map_err(|full| match full {
+            Full::Server => BUSY,
+            Full::Credential => CREDENTIAL_BUSY,
+        })?;
         let welcome =
             Welcome { session: id, limits: proto.limits, proof: key.welcome(exporter, &id) };
         Ok(Opening { id, member, welcome, credential: credential.info() })
@@ -193,16 +204,16 @@ impl Greeter {
     }
 
     /// Checks a Join.
-    fn admit(&self, join: &Join, exporter: &Exporter) -> Result<Member, Refusal> {
+    pub(super) fn admit(&self, join: &Join, exporter: &Exporter) -> Result<Member, Refusal> {
         let member = self.registry.get(&join.session).ok_or(STRANGER)?;
         auth::check(&member.key.join(exporter, join.path), &join.proof).map_err(|_| STRANGER)?;
         if !self.config.state.knows(member.credential) {
             return Err(STRANGER);
         }
         let most = self.config.limits.max_paths;
-        let fits = member
-            .shared
-            .inspect(|inner| inner.paths.contains(join.path) || inner.paths.len() < most);
+        // Its place is taken here: others are judged before this one's connection is added.
+        let name = PathLabel::decode(&join.path_name).name;
+        let fits = member.shared.update(|inner, _| inner.paths.reserve(join.path, &name, most));
         if fits { Ok(member) } else { Err(BUSY) }
     }
 }

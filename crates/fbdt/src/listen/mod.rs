@@ -109,8 +109,12 @@ impl Listener {
         };
         let (advertise, state) = (config.advertise.clone(), config.state.clone());
         let insecure = config.insecure_plaintext;
+        let limits = &config.limits;
         let greeter = Arc::new(Greeter {
-            registry: Arc::new(Registry::new(config.limits.max_sessions)),
+            registry: Arc::new(Registry::new(
+                limits.max_sessions,
+                limits.max_sessions_per_credential,
+            )),
             tls,
             sessions: sender,
             config,
@@ -214,10 +218,15 @@ fn receive(
         return;
     }
     let (greeter, limit) = (greeter.clone(), greeter.config.limits.handshake_timeout);
+    let admission = admission.clone();
     tokio::spawn(async move {
         tokio::select! {
             greeted = timeout(limit, greeter.greet(stream)) => match greeted {
                 Ok(Ok(())) => {}
+                Ok(Err(error)) if error.is_authentication() => {
+                    admission.note_impostor(peer.ip());
+                    tracing::debug!(%peer, %error, "handshake failed");
+                }
                 Ok(Err(error)) if error.is_version() => {
                     tracing::info!(%peer, %error, "a client is refused");
                 }
@@ -243,9 +252,10 @@ async fn watch_revocations(greeter: Arc<Greeter>) {
 
 #[cfg(test)]
 mod tests {
-    use fbdt_proto::{CloseReason, Config, Limits, Role, Session as Protocol};
+    use fbdt_proto::wire::handshake::Join;
+    use fbdt_proto::{CloseReason, Config, Limits, PathId, Role, Session as Protocol};
 
-    use super::registry::Member;
+    use super::registry::{Full, Member};
     use super::*;
     use crate::auth::ProofKey;
     use crate::clock::Clock;
@@ -265,6 +275,48 @@ mod tests {
         }
     }
 
+    /// A server with room for four sessions, two of a credential, of two paths each.
+    fn greeter(state: &ServerState) -> Arc<Greeter> {
+        let mut config = ServerConfig::new(state.clone(), Vec::new());
+        config.limits.max_paths = 2;
+        let registry = Arc::new(Registry::new(4, 2));
+        let (sessions, _) = unbounded_channel();
+        Arc::new(Greeter { config, tls: None, registry, sessions })
+    }
+
+    #[tokio::test]
+    async fn one_credential_does_not_take_all_sessions() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = ServerState::open(directory.path().join("state")).unwrap();
+        let credential = |name| state.new_credential(name, CredentialLimits::default()).unwrap();
+        let [one, two, three] = ["one", "two", "three"].map(credential);
+        let greeter = greeter(&state);
+        let insert = |id, of| greeter.registry.insert([id; 16], member(of));
+        assert_eq!([insert(0, &one), insert(1, &one)], [Ok(()), Ok(())]);
+        assert_eq!(insert(2, &one), Err(Full::Credential));
+        assert_eq!([insert(3, &two), insert(4, &two)], [Ok(()), Ok(())], "others come in");
+        assert_eq!(insert(5, &three), Err(Full::Server));
+        greeter.registry.remove(&[0; 16]);
+        assert_eq!(insert(6, &one), Ok(()), "a place that is free again");
+    }
+
+    /// Nobody waits for a connection to be added before the next one is judged.
+    #[tokio::test]
+    async fn joins_that_come_together_are_counted_together() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = ServerState::open(directory.path().join("state")).unwrap();
+        let credential = state.new_credential("a", CredentialLimits::default()).unwrap();
+        let (greeter, member) = (greeter(&state), member(&credential));
+        let (session, exporter) = ([7; 16], [0; 32]);
+        greeter.registry.insert(session, member.clone()).unwrap();
+        let admit = |path| {
+            let proof = member.key.join(&exporter, PathId(path));
+            let join = Join { session, path: PathId(path), path_name: String::new(), proof };
+            greeter.admit(&join, &exporter).is_ok()
+        };
+        assert_eq!([1, 2, 3, 4, 2, 1].map(admit), [true, true, false, false, true, true]);
+    }
+
     /// Time stands still until everybody waits: the second is counted, not measured.
     #[tokio::test(start_paused = true)]
     async fn sessions_of_a_revoked_credential_end_within_a_second_and_no_others() {
@@ -272,14 +324,11 @@ mod tests {
         let state = ServerState::open(directory.path().join("state")).unwrap();
         let credential = |name| state.new_credential(name, CredentialLimits::default()).unwrap();
         let (revoked, kept) = (credential("revoked"), credential("kept"));
-        let registry = Arc::new(Registry::new(8));
+        let greeter = greeter(&state);
         let sessions = [member(&revoked), member(&revoked), member(&kept)];
         for (id, session) in (0..).zip(&sessions) {
-            assert!(registry.insert([id; 16], session.clone()));
+            greeter.registry.insert([id; 16], session.clone()).unwrap();
         }
-        let (sender, _opened) = unbounded_channel();
-        let config = ServerConfig::new(state.clone(), Vec::new());
-        let greeter = Arc::new(Greeter { config, tls: None, registry, sessions: sender });
         let _watching = tokio::spawn(watch_revocations(greeter));
         tokio::time::sleep(Duration::from_millis(1700)).await;
         state.revoke(revoked.id).unwrap();

@@ -80,13 +80,16 @@ impl PathTable {
         self.entry(path, name);
     }
 
-    /// Paths known, up or not.
-    pub(crate) fn len(&self) -> usize {
-        self.paths.len()
-    }
-
-    pub(crate) fn contains(&self, path: PathId) -> bool {
-        self.paths.contains_key(&path)
+    /// Keeps a place for a path that is about to be up; `false` if there are `most` others.
+    pub(crate) fn reserve(&mut self, path: PathId, name: &str, most: usize) -> bool {
+        if self.paths.contains_key(&path) {
+            return true;
+        }
+        if self.paths.len() >= most {
+            return false;
+        }
+        self.register(path, name);
+        true
     }
 
     pub(super) fn up(

@@ -44,6 +44,11 @@ pub(crate) enum HandshakeError {
 }
 
 impl HandshakeError {
+    /// Whether the peer was refused because it did not prove who it is.
+    pub(crate) fn is_authentication(&self) -> bool {
+        matches!(self, Self::Refused { code: RefuseCode::Authentication, .. })
+    }
+
     /// Whether the ends have no version of the wire format in common.
     pub(crate) fn is_version(&self) -> bool {
         matches!(self, Self::Connection(ConnectionError::Record(RecordError::NoCommonVersion)))

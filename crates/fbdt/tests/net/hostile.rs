@@ -339,6 +339,23 @@ async fn a_join_with_a_wrong_proof_or_session_is_refused() {
 }
 
 #[tokio::test]
+async fn a_credential_with_all_its_sessions_is_told_so_and_others_come_in() {
+    let limits = AcceptLimits { max_sessions_per_credential: 1, ..AcceptLimits::default() };
+    let world = World::start(Mode::Tls, App::Echo, limits, &[loopback(1)]).await;
+    let session = connect(world.config(world.paths(1))).await.unwrap();
+    let mut config = world.config(world.paths(1));
+    config.connect_timeout = Duration::from_millis(500);
+    let error = connect(config).await.unwrap_err().to_string();
+    assert!(error.contains("limit of sessions of one credential"), "{error}");
+    let other = world.state.new_credential("other", Default::default()).unwrap();
+    let mut config = world.config(world.paths(1));
+    let link = world.link();
+    config.link = fbdt::Link::new(link.servers().to_vec(), link.fingerprint(), &other);
+    round_trip(&within(connect(config)).await.unwrap(), 1 << 16, 1).await;
+    round_trip(&session, 1 << 16, 2).await;
+}
+
+#[tokio::test]
 async fn paths_and_sessions_are_limited() {
     let limits = AcceptLimits { max_sessions: 1, max_paths: 2, ..AcceptLimits::default() };
     let world = World::start(Mode::Tls, App::Echo, limits, &[loopback(1)]).await;

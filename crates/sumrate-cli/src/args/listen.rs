@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use nix::errno::Errno;
 
+use crate::output::Exposure;
+
 /// Where a proxy listens, or `off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyAddress {
@@ -69,6 +71,16 @@ pub enum ProxyAuthError {
         /// Its permission bits.
         mode: u32,
     },
+    /// The file is somebody else's.
+    #[error(
+        "the proxy password in {path} belongs to user {owner}, who could have changed it; run this as that user, or copy it to a file of your own"
+    )]
+    Foreign {
+        /// The file.
+        path: String,
+        /// Whose it is.
+        owner: u32,
+    },
     /// The file could not be read.
     #[error("cannot read the proxy password from {path}: {errno}; check the path and its mode")]
     Unreadable {
@@ -90,8 +102,14 @@ impl FromStr for ProxyAuth {
             };
             let mut file = std::fs::File::open(path).map_err(failed)?;
             let found = file.metadata().map_err(failed)?;
-            if let Some(mode) = crate::output::exposed_mode(&found) {
-                return Err(ProxyAuthError::Exposed { path: path.to_owned(), mode });
+            match crate::output::exposure(&found) {
+                None => {}
+                Some(Exposure::Mode(mode)) => {
+                    return Err(ProxyAuthError::Exposed { path: path.to_owned(), mode });
+                }
+                Some(Exposure::Owner(owner)) => {
+                    return Err(ProxyAuthError::Foreign { path: path.to_owned(), owner });
+                }
             }
             let mut content = String::new();
             file.read_to_string(&mut content).map_err(failed)?;
@@ -168,6 +186,13 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o604)).unwrap();
         let error = argument.parse::<ProxyAuth>().unwrap_err();
         assert!(matches!(error, ProxyAuthError::Exposed { mode: 0o604, .. }), "{error}");
+        if !nix::unistd::geteuid().is_root() {
+            return; // nobody else can give files away
+        }
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        let error = argument.parse::<ProxyAuth>().unwrap_err();
+        assert!(matches!(error, ProxyAuthError::Foreign { owner: 65534, .. }), "{error}");
     }
 
     #[test]

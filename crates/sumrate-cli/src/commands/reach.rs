@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::bench::{BenchHost, SendingReport};
 use crate::classes::Guess;
-use crate::exit::{Allowance, Allowances, Association, Dialer};
+use crate::exit::{Allowance, Allowances, Association, Dialer, Places};
 use crate::files::{FilesHost, Transfers};
 use crate::relay::relay;
 use crate::service::{
@@ -76,6 +76,8 @@ impl Exit {
 /// What the streams of one session share.
 struct Share {
     exit: Arc<Exit>,
+    /// The exit's, with this session's part of the lookups.
+    dialer: Dialer,
     bench: BenchHost,
     allowance: Arc<Allowance>,
     /// Bounds the connections that are being made for it.
@@ -110,8 +112,17 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         let is_dead = |path: fbdt::PathInfo| path.health == Health::Dead;
         Transfers::new(Arc::new(move || session.paths().into_iter().all(is_dead)))
     };
-    let share =
-        Arc::new(Share { exit, bench, allowance, dials, associations, file_access, transfers });
+    let dialer = exit.dialer.of_session();
+    let share = Arc::new(Share {
+        exit,
+        dialer,
+        bench,
+        allowance,
+        dials,
+        associations,
+        file_access,
+        transfers,
+    });
     let mut streams = JoinSet::new();
     while let Some(stream) = session.accept_stream().await {
         let share = Arc::clone(&share);
@@ -145,6 +156,10 @@ async fn serve_stream(mut stream: Stream, share: &Share) -> Result<(), ServiceEr
         Request::Associate(request) => associate(stream, share, &request).await,
         Request::Files(request) => {
             let Share { exit, file_access, transfers, .. } = share;
+            let Ok(_copying) = allowance.places().copies.try_acquire() else {
+                let words = too_many("copies under way", Places::COPIES);
+                return refuse(&mut stream, FailureCode::Busy, words).await;
+            };
             exit.files.serve(stream, request, *file_access, allowance, transfers).await
         }
         _ if allowance.is_limited() => {
@@ -176,16 +191,27 @@ async fn refuse(
     Ok(stream.shutdown().await?)
 }
 
+/// Why a credential gets no more of something.
+fn too_many(what: &str, most: usize) -> String {
+    format!(
+        "the sessions of this credential have {most} {what}, as many as one credential may; wait for one to end, or use another credential"
+    )
+}
+
 /// Relays datagrams, each a message of the stream.
 async fn associate(
     mut stream: Stream,
     share: &Share,
     request: &AssociateRequest,
 ) -> Result<(), ServiceError> {
-    let Share { exit, allowance, associations, .. } = share;
+    let Share { exit, dialer, allowance, associations, .. } = share;
     let Some(messages) = stream.messages() else {
         let words = "this session has no messages: the client speaks wire version 1".to_owned();
         return refuse(&mut stream, FailureCode::Unsupported, words).await;
+    };
+    let Ok(_credential) = allowance.places().associations.try_acquire() else {
+        let words = too_many("UDP associations open", Places::ASSOCIATIONS);
+        return refuse(&mut stream, FailureCode::Busy, words).await;
     };
     let (Ok(_own), Ok(_permit)) = (associations.try_acquire(), exit.associations.try_acquire())
     else {
@@ -193,7 +219,7 @@ async fn associate(
         return refuse(&mut stream, FailureCode::Busy, words).await;
     };
     let class = request.class.is_none().then(|| stream.class_handle());
-    let association = Association::new(exit.dialer.clone(), messages, class).await?;
+    let association = Association::new(dialer.clone(), messages, class).await?;
     write_answer(&mut stream, &Answer::Ready(String::new())).await?;
     Ok(association.relay(&mut stream, allowance).await?)
 }
@@ -231,10 +257,14 @@ async fn connect(
     share: &Share,
     request: &ConnectRequest,
 ) -> Result<(), ServiceError> {
-    let Share { exit, allowance, dials, .. } = share;
-    // The session's own turn comes first, so that what waits here holds up nobody else.
-    let dialled = match (dials.acquire().await, exit.dials.acquire().await) {
-        (Ok(_turn), Ok(_permit)) => exit.dialer.dial(&request.host, request.port, allowance).await,
+    let Share { exit, dialer, allowance, dials, .. } = share;
+    // Own turns come first, the session's and the credential's, so that what waits here holds up
+    // nobody else.
+    let own = (dials.acquire().await, allowance.places().dials.acquire().await);
+    let dialled = match (own, exit.dials.acquire().await) {
+        ((Ok(_session), Ok(_credential)), Ok(_permit)) => {
+            dialer.dial(&request.host, request.port, allowance).await
+        }
         _ => return Ok(()),
     };
     let connection = match dialled {

@@ -16,6 +16,7 @@ use crate::args::{
 };
 use crate::bench::{SendingReport, WindowReport};
 use crate::coupling::CouplingState;
+use crate::output::Exposure;
 use crate::socket::CongestionRefusal;
 use crate::web::HttpError;
 use crate::{interfaces, output, socket};
@@ -48,6 +49,16 @@ pub enum SetupError {
         path: String,
         /// Its permission bits.
         mode: u32,
+    },
+    /// The file with the link is somebody else's.
+    #[error(
+        "the join link in {path} is a password, and user {owner}, to whom the file belongs, could have changed it; run this as that user, or copy the link to a file of your own"
+    )]
+    ForeignLink {
+        /// The file.
+        path: String,
+        /// Whose it is.
+        owner: u32,
     },
     /// Link and flag disagree.
     #[error("{}", if *.link_is_insecure {
@@ -242,10 +253,15 @@ pub(super) fn link_text(text: &str) -> Result<String, SetupError> {
         path => {
             let file = File::open(path).map_err(failed)?;
             let found = file.metadata().map_err(failed)?;
-            if let Some(mode) = output::exposed_mode(&found) {
-                return Err(SetupError::ExposedLink { path: path.to_owned(), mode });
+            match output::exposure(&found) {
+                None => Box::new(file),
+                Some(Exposure::Mode(mode)) => {
+                    return Err(SetupError::ExposedLink { path: path.to_owned(), mode });
+                }
+                Some(Exposure::Owner(owner)) => {
+                    return Err(SetupError::ForeignLink { path: path.to_owned(), owner });
+                }
             }
-            Box::new(file)
         }
     };
     let mut link = String::new();
@@ -470,8 +486,7 @@ pub(super) fn clear_file(flag: &'static str, path: Option<&Path>) -> Result<(), 
         Ok(found) if found.is_file() => std::fs::remove_file(path).map_err(failed)?,
         _ => {}
     }
-    let probe = path.with_extension(format!("{}.probe", std::process::id()));
-    std::fs::write(&probe, b"").map_err(failed)?;
+    let (probe, _) = output::create_beside(path).map_err(failed)?;
     std::fs::remove_file(&probe).map_err(failed)
 }
 
@@ -538,6 +553,13 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
         let error = link_text(&argument).unwrap_err();
         assert!(error.to_string().contains(&format!("chmod 600 {}", path.display())), "{error}");
+        if !nix::unistd::geteuid().is_root() {
+            return; // nobody else can give files away
+        }
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        let error = link_text(&argument).unwrap_err();
+        assert!(matches!(error, SetupError::ForeignLink { owner: 65534, .. }), "{error}");
     }
 
     #[test]
@@ -548,6 +570,13 @@ mod tests {
         clear_file("--ready-file", Some(&file)).unwrap();
         assert!(!file.exists());
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
+        // Where the name of the probe can be known, a link leads it to a file of somebody else's.
+        let victim = directory.path().join("victim");
+        std::fs::write(&victim, "untouched").unwrap();
+        let planted = file.with_extension(format!("{}.probe", std::process::id()));
+        std::os::unix::fs::symlink(&victim, &planted).unwrap();
+        clear_file("--ready-file", Some(&file)).unwrap();
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
         assert!(clear_file("--ready-file", Some(&directory.path().join("no/such"))).is_err());
         assert!(clear_file("--ready-file", Some(directory.path())).is_err());
     }

@@ -28,7 +28,7 @@ pub enum ConfigError {
     TooLong(PathBuf),
     /// Somebody else can change it.
     #[error(
-        "others can change the configuration {path} (mode {mode:03o}, user {owner}); it must belong to you or root: run `chmod go-w {path}`"
+        "others can change the configuration {path} (mode {mode:03o}, user {owner}); it must belong to you or root: run `chmod go-w {path}`, or copy it to a file of your own"
     )]
     Writable {
         /// The file.
@@ -143,7 +143,8 @@ impl ConfigFile {
         let found = file.metadata().map_err(failed)?;
         let (mode, owner) = (found.mode() & 0o777, found.uid());
         let own = nix::unistd::geteuid().as_raw();
-        if found.is_file() && (mode & 0o022 != 0 || (owner != 0 && owner != own && own != 0)) {
+        // Root too: a file of anybody else's would tell it what to do.
+        if found.is_file() && (mode & 0o022 != 0 || (owner != 0 && owner != own)) {
             return Err(ConfigError::Writable { path: path.to_owned(), mode, owner });
         }
         let mut text = String::new();
@@ -294,5 +295,20 @@ mod tests {
         let error = ConfigFile::read(&path).unwrap_err();
         assert!(error.to_string().contains("chmod go-w"), "{error}");
         assert!(matches!(ConfigFile::read(directory.path()), Err(ConfigError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_refused_to_root_too() {
+        if !nix::unistd::geteuid().is_root() {
+            return; // nobody else can give files away
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config.toml");
+        std::fs::write(&path, "[up]\n").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        assert!(ConfigFile::read(&path).is_ok());
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        let error = ConfigFile::read(&path).unwrap_err();
+        assert!(matches!(error, ConfigError::Writable { owner: 65534, .. }), "{error}");
     }
 }

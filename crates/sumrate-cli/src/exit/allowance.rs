@@ -10,15 +10,52 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fbdt::{CredentialId, CredentialInfo, CredentialLimits, ServerState, StateError};
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use tokio::sync::Semaphore;
 
 use super::policy::{AllowRule, AllowRuleError, RefusedReason};
+use super::resolve::Lookups;
 
 /// What may pass at once beyond the rate, in bytes.
 const BURST: (u32, u32) = (16 << 10, 1 << 20);
 
+/// What one credential may have under way at a time, over all its sessions: a quarter of the server's,
+/// so that one link does not keep all others out.
+#[derive(Debug)]
+pub struct Places {
+    /// Connections that are being made; more wait for their turn.
+    pub dials: Semaphore,
+    /// UDP associations.
+    pub associations: Semaphore,
+    /// Copies of files.
+    pub copies: Semaphore,
+    /// Names that are being looked up; more wait for their turn.
+    pub lookups: Arc<Semaphore>,
+}
+
+impl Places {
+    /// Connections that the exit makes at a time.
+    pub const DIALS: usize = 128;
+    /// UDP associations at a time.
+    pub const ASSOCIATIONS: usize = 512;
+    /// Copies at a time.
+    pub const COPIES: usize = 16;
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            dials: Semaphore::new(Self::DIALS),
+            associations: Semaphore::new(Self::ASSOCIATIONS),
+            copies: Semaphore::new(Self::COPIES),
+            lookups: Lookups::of_credential(),
+        }
+    }
+}
+
 /// What one credential may use. All its sessions share it.
 #[derive(Debug, Default)]
 pub struct Allowance {
+    places: Arc<Places>,
     pace: Option<Pace>,
     quota: Option<u64>,
     used: AtomicU64,
@@ -62,11 +99,23 @@ impl Allowance {
     pub fn new(limits: &CredentialLimits, used: u64) -> Result<Self, AllowRuleError> {
         let rules = |texts: &Vec<String>| texts.iter().map(|text| text.parse()).collect();
         Ok(Self {
+            places: Arc::default(),
             pace: limits.rate.and_then(Pace::new),
             quota: limits.quota,
             used: AtomicU64::new(used),
             destinations: limits.destinations.as_ref().map(rules).transpose()?,
         })
+    }
+
+    /// What it may have under way at a time.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// The same, under way together with what another allowance of the credential has.
+    fn with_places_of(self, other: Option<&Self>) -> Self {
+        let places = other.map_or(self.places, |other| Arc::clone(&other.places));
+        Self { places, ..self }
     }
 
     /// Nothing is limited but the rate, in bytes per second.
@@ -176,6 +225,7 @@ impl Allowances {
         let used = before.map_or(saved, |before| before.allowance.used().max(saved));
         let allowance = Allowance::new(&credential.limits, used)
             .map_err(|source| AllowanceError::Destinations { id, source })?;
+        let allowance = allowance.with_places_of(before.map(|before| &*before.allowance));
         let allowance = Arc::new(allowance);
         let limits = credential.limits.clone();
         known.insert(id, Known { allowance: Arc::clone(&allowance), limits, saved });
@@ -262,6 +312,24 @@ mod tests {
             Allowance::new(&some(&[]), 0).unwrap().check("1.1.1.1:1".parse().unwrap()).is_err()
         );
         assert!(Allowance::new(&some(&["example.org"]), 0).is_err());
+    }
+
+    #[tokio::test]
+    async fn places_are_shared_by_the_sessions_of_a_credential_and_by_nobody_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = ServerState::open(directory.path().join("state")).unwrap();
+        let credential = |name| state.new_credential(name, limits(None, None)).unwrap().info();
+        let (mut one, two) = (credential("one"), credential("two"));
+        let allowances = Allowances::new(state.clone());
+        let first = allowances.of(&one).unwrap();
+        let most = u32::try_from(Places::ASSOCIATIONS).unwrap();
+        let _all = first.places().associations.try_acquire_many(most).unwrap();
+        assert!(allowances.of(&one).unwrap().places().associations.try_acquire().is_err());
+        // Nor do other limits bring other places.
+        one.limits = limits(Some(1000), None);
+        let changed = allowances.of(&one).unwrap();
+        assert!(changed.is_limited() && changed.places().associations.try_acquire().is_err());
+        assert!(allowances.of(&two).unwrap().places().associations.try_acquire().is_ok());
     }
 
     #[tokio::test]

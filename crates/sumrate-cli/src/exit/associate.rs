@@ -54,7 +54,7 @@ pub struct Association<R> {
     lookups: JoinSet<(Destination, Vec<u8>, Option<SocketAddr>)>,
 }
 
-impl<R: Resolver + Clone + 'static> Association<R> {
+impl<R: Resolver> Association<R> {
     /// An association whose datagrams are the messages; with a class to set it is guessed.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::allowance::Allowance;
 use super::policy::{Policy, RefusedReason};
-use super::resolve::{ResolveError, Resolver, SystemResolver, resolve};
+use super::resolve::{Lookups, ResolveError, Resolver, SystemResolver, resolve};
 use crate::service::FailureCode;
 use crate::socket;
 
@@ -72,6 +72,7 @@ pub struct Dialer<R = SystemResolver> {
     policy: Policy,
     congestion_control: String,
     resolver: R,
+    lookups: Lookups,
 }
 
 impl Dialer {
@@ -84,7 +85,23 @@ impl Dialer {
 impl<R: Resolver> Dialer<R> {
     /// The same with another source of addresses.
     pub fn with_resolver(policy: Policy, congestion_control: &str, resolver: R) -> Self {
-        Self { policy, congestion_control: congestion_control.to_owned(), resolver }
+        let congestion_control = congestion_control.to_owned();
+        Self { policy, congestion_control, resolver, lookups: Lookups::default() }
+    }
+
+    /// The same for another session, which has its own share of the lookups.
+    pub fn of_session(&self) -> Self {
+        Self { lookups: self.lookups.of_session(), ..self.clone() }
+    }
+
+    async fn resolve(
+        &self,
+        host: &str,
+        port: u16,
+        allowance: &Allowance,
+    ) -> Result<Vec<SocketAddr>, ResolveError> {
+        let credential = &allowance.places().lookups;
+        resolve(&self.resolver, host, port, &self.lookups, credential).await
     }
 
     /// What may be reached.
@@ -99,7 +116,8 @@ impl<R: Resolver> Dialer<R> {
         port: u16,
         allowance: &Allowance,
     ) -> Result<TcpStream, DialError> {
-        let targets = self.permitted(resolve(&self.resolver, host, port).await?, allowance)?;
+        let found = self.resolve(host, port, allowance).await?;
+        let targets = self.permitted(found, allowance)?;
         tokio::time::timeout(DIAL_TIMEOUT, self.race(targets))
             .await
             .map_err(|_| DialError::TimedOut(format!("{host}:{port}")))?
@@ -116,7 +134,8 @@ impl<R: Resolver> Dialer<R> {
         port: u16,
         allowance: &Allowance,
     ) -> Result<SocketAddr, DialError> {
-        let found = self.permitted(resolve(&self.resolver, host, port).await?, allowance)?;
+        let found = self.resolve(host, port, allowance).await?;
+        let found = self.permitted(found, allowance)?;
         let canonical =
             |target: &SocketAddr| SocketAddr::new(target.ip().to_canonical(), target.port());
         // An IPv4 socket reaches more than IPv6 ones do on many hosts.
@@ -188,8 +207,8 @@ fn own_addresses() -> Vec<IpAddr> {
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
-    use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
 
     use super::*;
     use tokio::net::TcpListener;
@@ -254,13 +273,13 @@ mod tests {
     }
 
     impl Fickle {
-        fn new(answers: &[&[SocketAddr]]) -> Self {
+        fn new(answers: &[&[SocketAddr]]) -> Arc<Self> {
             let answers = answers.iter().map(|answer| answer.to_vec()).collect();
-            Self { answers: Mutex::new(answers), asked: AtomicUsize::new(0) }
+            Arc::new(Self { answers: Mutex::new(answers), asked: AtomicUsize::new(0) })
         }
     }
 
-    impl Resolver for &Fickle {
+    impl Resolver for Arc<Fickle> {
         async fn look_up(&self, _: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
             self.asked.fetch_add(1, Ordering::Relaxed);
             Ok(self.answers.lock().unwrap().pop_front().unwrap_or_default())
@@ -276,9 +295,10 @@ mod tests {
         [listen("127.0.0.1:0").await, listen("127.0.0.2:0").await]
     }
 
-    fn rebinding(allow: SocketAddr, resolver: &Fickle) -> Dialer<&Fickle> {
+    fn rebinding(allow: SocketAddr, resolver: &Arc<Fickle>) -> Dialer<Arc<Fickle>> {
         let policy = Policy::new(vec![allow.to_string().parse().unwrap()], Vec::new());
-        Dialer::with_resolver(policy, &crate::socket::default_congestion_control(), resolver)
+        let congestion_control = crate::socket::default_congestion_control();
+        Dialer::with_resolver(policy, &congestion_control, Arc::clone(resolver))
     }
 
     #[tokio::test]

@@ -6,8 +6,8 @@ mod dial;
 mod policy;
 mod resolve;
 
-pub use allowance::{Allowance, AllowanceError, Allowances};
+pub use allowance::{Allowance, AllowanceError, Allowances, Places};
 pub use associate::Association;
 pub use dial::{DialError, Dialer};
 pub use policy::{AllowRule, AllowRuleError, Policy, RefusedReason};
-pub use resolve::{ResolveError, Resolver, SystemResolver, resolve};
+pub use resolve::{Lookups, ResolveError, Resolver, SystemResolver, resolve};

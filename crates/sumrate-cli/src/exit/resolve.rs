@@ -1,8 +1,12 @@
 //! Names to addresses, once: the addresses that were checked are the addresses dialled, so that a
 //! name cannot answer differently in between (DNS rebinding).
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Longest time for a name, before the client is told that it failed.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -10,6 +14,12 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 const NAME_MAX: usize = 253;
 /// Most addresses tried for one name.
 const ADDRESSES_MAX: usize = 8;
+/// Names that are looked up at a time: of all sessions, of one credential's, and of one session. Each
+/// holds a thread until the system's resolver gives it up, long after its client was told; what else
+/// needs threads has half of them left.
+const LOOKUPS_MAX: usize = 256;
+const CREDENTIAL_LOOKUPS_MAX: usize = 64;
+const SESSION_LOOKUPS_MAX: usize = 32;
 
 /// Why a name gave no address.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +33,7 @@ pub enum ResolveError {
         /// The name.
         name: String,
         /// What the resolver said.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// The resolver answered without an address.
     #[error("the name {0} has no address")]
@@ -33,14 +43,49 @@ pub enum ResolveError {
     TimedOut(String),
 }
 
+/// Whose turn it is to look up a name: bounds lookups over all sessions and of one.
+#[derive(Debug, Clone)]
+pub struct Lookups {
+    server: Arc<Semaphore>,
+    session: Arc<Semaphore>,
+}
+
+impl Default for Lookups {
+    fn default() -> Self {
+        let session = Arc::new(Semaphore::new(SESSION_LOOKUPS_MAX));
+        Self { server: Arc::new(Semaphore::new(LOOKUPS_MAX)), session }
+    }
+}
+
+impl Lookups {
+    /// Those of another session of the same server.
+    pub fn of_session(&self) -> Self {
+        Self { server: Arc::clone(&self.server), ..Self::default() }
+    }
+
+    /// The bound of one credential's lookups.
+    pub fn of_credential() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(CREDENTIAL_LOOKUPS_MAX))
+    }
+
+    /// Waits for a turn. Own turns come first, so that what waits here holds up nobody else.
+    async fn turn(&self, credential: &Arc<Semaphore>) -> io::Result<[OwnedSemaphorePermit; 3]> {
+        Ok([take(&self.session).await?, take(credential).await?, take(&self.server).await?])
+    }
+}
+
+async fn take(bound: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
+    Arc::clone(bound).acquire_owned().await.map_err(io::Error::other)
+}
+
 /// Who knows the addresses of names.
-pub trait Resolver: Send + Sync {
+pub trait Resolver: Clone + Send + Sync + 'static {
     /// All addresses of a name, with this port.
     fn look_up(
         &self,
         name: &str,
         port: u16,
-    ) -> impl Future<Output = std::io::Result<Vec<SocketAddr>>> + Send;
+    ) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
 }
 
 /// The system's resolver.
@@ -48,9 +93,26 @@ pub trait Resolver: Send + Sync {
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
-    async fn look_up(&self, name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+    async fn look_up(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         Ok(tokio::net::lookup_host((name, port)).await?.collect())
     }
+}
+
+/// Looks a name up when it is its turn, which is over when the resolver is done with it: whoever
+/// stops waiting does not free the resolver's thread.
+async fn look_up(
+    resolver: &impl Resolver,
+    (host, port): (&str, u16),
+    lookups: &Lookups,
+    credential: &Arc<Semaphore>,
+) -> io::Result<Vec<SocketAddr>> {
+    let turn = lookups.turn(credential).await?;
+    let (resolver, host) = (resolver.clone(), host.to_owned());
+    let looking = tokio::spawn(async move {
+        let _turn = turn;
+        resolver.look_up(&host, port).await
+    });
+    looking.await.map_err(io::Error::other)?
 }
 
 /// Addresses of `host` with `port`, at most eight, IPv6 and IPv4 in turn. An address literal is
@@ -59,6 +121,8 @@ pub async fn resolve(
     resolver: &impl Resolver,
     host: &str,
     port: u16,
+    lookups: &Lookups,
+    credential: &Arc<Semaphore>,
 ) -> Result<Vec<SocketAddr>, ResolveError> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
@@ -66,7 +130,8 @@ pub async fn resolve(
     if !is_host_name(host) {
         return Err(ResolveError::NotAName(host.chars().take(80).collect()));
     }
-    let found = tokio::time::timeout(RESOLVE_TIMEOUT, resolver.look_up(host, port))
+    let looking = look_up(resolver, (host, port), lookups, credential);
+    let found = tokio::time::timeout(RESOLVE_TIMEOUT, looking)
         .await
         .map_err(|_| ResolveError::TimedOut(host.to_owned()))?
         .map_err(|error| ResolveError::Failed { name: host.to_owned(), error })?;
@@ -107,6 +172,10 @@ fn interleave(found: Vec<SocketAddr>) -> Vec<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::task::JoinSet;
+
     use super::*;
 
     fn addresses(list: &[&str]) -> Vec<SocketAddr> {
@@ -131,8 +200,66 @@ mod tests {
 
     #[tokio::test]
     async fn literals_need_no_resolver() {
-        let resolve = |host| resolve(&SystemResolver, host, 5);
+        let (lookups, credential) = (Lookups::default(), Lookups::of_credential());
+        let resolve = |host| resolve(&SystemResolver, host, 5, &lookups, &credential);
         assert_eq!(resolve("::1").await.unwrap(), addresses(&["[::1]:5"]));
         assert!(matches!(resolve("[::1]").await, Err(ResolveError::NotAName(_))));
+    }
+
+    /// Hangs over every name but one, until it is let go.
+    #[derive(Clone)]
+    struct Hanging {
+        running: Arc<AtomicUsize>,
+        go: Arc<Semaphore>,
+    }
+
+    impl Resolver for Hanging {
+        async fn look_up(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+            if name != "good.test" {
+                self.running.fetch_add(1, Ordering::Relaxed);
+                let _go = self.go.acquire().await;
+                self.running.fetch_sub(1, Ordering::Relaxed);
+            }
+            Ok(vec![SocketAddr::from(([192, 0, 2, 1], port))])
+        }
+    }
+
+    /// Time stands still until everybody waits.
+    #[tokio::test(start_paused = true)]
+    async fn names_that_hang_hold_up_nobody_elses_and_no_more_threads_than_their_share() {
+        let resolver = Hanging { running: Arc::default(), go: Arc::new(Semaphore::new(0)) };
+        let (server, credentials) =
+            (Lookups::default(), [(); 2].map(|()| Lookups::of_credential()));
+        let running = || resolver.running.load(Ordering::Relaxed);
+        let hang = async |sessions: usize, names: usize| {
+            let mut asking = JoinSet::new();
+            for _ in 0..sessions {
+                let session = server.of_session();
+                for _ in 0..names {
+                    let (resolver, session) = (resolver.clone(), session.clone());
+                    let credential = Arc::clone(&credentials[0]);
+                    asking.spawn(async move {
+                        resolve(&resolver, "bad.test", 80, &session, &credential).await
+                    });
+                }
+            }
+            let told = asking.join_all().await;
+            assert!(told.iter().all(|told| matches!(told, Err(ResolveError::TimedOut(_)))));
+        };
+        hang(1, 100).await;
+        assert_eq!(running(), SESSION_LOOKUPS_MAX, "nobody waits for them any more");
+        hang(9, 100).await;
+        assert_eq!(running(), CREDENTIAL_LOOKUPS_MAX, "more sessions do not help");
+        let good = |credential| {
+            let (session, resolver) = (server.of_session(), resolver.clone());
+            async move { resolve(&resolver, "good.test", 80, &session, credential).await }
+        };
+        good(&credentials[1]).await.unwrap();
+        assert!(matches!(good(&credentials[0]).await, Err(ResolveError::TimedOut(_))));
+        resolver.go.add_permits(1000);
+        good(&credentials[0]).await.unwrap();
+        while running() > 0 {
+            tokio::task::yield_now().await;
+        }
     }
 }
