@@ -50,7 +50,9 @@ tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, si
 	    --output out/tournament/traces/$$kind-$$seed.$$radio.trace >/dev/null; done; done; done
 	target/release/fbdt-tournament --traces out/tournament/traces --output out/tournament/published.json
 	$(VENV)/bin/python -m sumrate.report.tournament out/tournament/published.json \
-	  --figure out/tournament/published.svg --summary out/tournament/published.md
+	  --figure out/tournament/published.svg --summary out/tournament/published.md \
+	  --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)" \
+	  $(addprefix --sockets ,$(firstword $(dir $(wildcard out/lab/tournament-sample/manifest.json docs/results/lab/tournament-sample/manifest.json))))
 
 peers: ## Install the transports that the lab compares with (aggligator, TQUIC) into target/peers
 	tools/prerequisites.sh peers

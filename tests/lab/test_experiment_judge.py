@@ -155,6 +155,27 @@ def test_a_ratio_is_of_repetitions_that_count_on_both_sides() -> None:
     assert verdict.verdict == "not-run"
 
 
+def test_values_that_differ_by_the_slack_are_equal() -> None:
+    runs = [run("sumrate", "normal", 0, 3.0), run("wifi", "normal", 0, 2.0)]
+    check = replace(ratio("normal", 0.0), at_least=None, at_most=1.1)
+    for slack, holds, measured in ((0.0, False, 1.5), (0.9, False, 1.5), (1.0, True, 1.0)):
+        (found,) = judge(experiment(replace(check, slack=slack)), runs)
+        (finding,) = found.findings
+        assert (finding.holds, finding.measured) == (holds, measured), slack
+    runs = [run("sumrate", "normal", 0, 1.0), run("wifi", "normal", 0, 0.0)]
+    (found,) = judge(experiment(replace(check, slack=1.0)), runs)
+    assert found.verdict == "holds", "nothing to divide by, and yet as good"
+
+
+def test_a_band_is_half_of_students_interval() -> None:
+    value = Selection(metric="goodput_mbps", scheme="sumrate", condition="normal", statistic="band")
+    check = Check(statement="its band", goal="P1", value=value, reported=True)
+    (found,) = judge(experiment(check), RUNS)
+    assert found.findings[0].measured == pytest.approx(4.303 * 5.0 / 3**0.5)
+    (found,) = judge(experiment(check), RUNS[:1])
+    assert found.findings[0].measured is None, "one repetition has no band"
+
+
 def test_a_value_says_how_many_repetitions_count() -> None:
     """Of a ratio those that count on both sides; of several conditions the least and most."""
     runs = [replaced(r, void=r.void or (r.scheme, r.repetition) == ("wifi", 1)) for r in RUNS]

@@ -78,6 +78,16 @@ def test_a_void_link_alone_counts_where_it_was_on_time_elsewhere(tmp_path: Path)
     assert ours.value("sum_ratio") == pytest.approx(390 / 400)
 
 
+def test_a_condition_can_warm_up_longer(tmp_path: Path) -> None:
+    text = TWO_RADIOS.replace("seconds = 1.0", "seconds = 1.0\nwarmup_s = 1.0")
+    text = text.replace("links.wigig.loss = 0.05", "warmup_s = 3.0\nlinks.wigig.loss = 0.05")
+    found = plan(tmp_path, text)
+    normal, loss = found.points()
+    assert found.run_seconds(loss) - found.run_seconds(normal) == pytest.approx(2.0)
+    (wifi, *_) = found.schemes(loss)
+    assert found.alike(normal, wifi) != found.alike(loss, wifi)
+
+
 def test_a_scheme_runs_only_where_it_is_wanted(tmp_path: Path) -> None:
     text = TWO_RADIOS.replace(
         "seconds = 1.0", 'seconds = 1.0\ncongestion_control = ["cubic", "bbr"]'
@@ -98,6 +108,8 @@ def test_a_scheme_runs_only_where_it_is_wanted(tmp_path: Path) -> None:
         ('kind = "sumrate"\n', 'kind = "sumrate"\nbuffers = ["large"]\n', "buffers lacks"),
         ('kind = "sumrate"\n', 'kind = "sumrate"\nfirst = "lte"\n', "which is no link"),
         ("at_least = 0.9", "at_least = 0.9\nreported = true", "only reported"),
+        ("at_least = 0.9", "at_least = 0.9\nslack = 1.0", "of a quotient"),
+        ("links.wigig.loss = 0.05", "warmup_s = 1.5", "must be whole"),
     ],
 )
 def test_what_does_not_exist_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:

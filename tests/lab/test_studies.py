@@ -1,6 +1,7 @@
 """What the studies of published figures are made of: benefit, formula, handover, captures."""
 
 import importlib
+import itertools
 import struct
 import tomllib
 from dataclasses import replace
@@ -11,18 +12,19 @@ from typing import cast
 import pytest
 
 from sumrate.lab.capture import FRAME, NANOSECONDS, PCAP_HEAD, PCAP_PACKET, RAW_IP
-from sumrate.lab.endpoints import Handover, Unavailable
+from sumrate.lab.endpoints import Handover, Sumrate, Unavailable
 from sumrate.lab.endpoints.handover import moves
 from sumrate.lab.endpoints.sumrate import path_options
 from sumrate.lab.experiment.benefit import add_benefits, aggregation_benefit
 from sumrate.lab.experiment.captured import add_subflows
 from sumrate.lab.experiment.load import ExperimentError, load
 from sumrate.lab.experiment.padhye import add_padhye, full_mbps, sqrt_mbps
+from sumrate.lab.experiment.phases import PhaseCounters
 from sumrate.lab.experiment.record import Bins, Run, add_carried, add_phases
 from sumrate.lab.experiment.run import check_congestion_control
 from sumrate.lab.experiment.store import manifest
 from sumrate.lab.experiment.tcp_model import rates_of, round_trips_of
-from sumrate.lab.experiment.topology import links_of, sized_buffers
+from sumrate.lab.experiment.topology import links_of, schemes_of, sized_buffers
 from sumrate.lab.links import AckDelay, Blackout, configuration
 from sumrate.lab.scene import Site
 from sumrate.lab.subflows import CaptureError, full_rate_after_s, read, subflows, variation
@@ -67,6 +69,7 @@ def test_the_benefit_is_over_the_largest_and_over_the_mean_of_the_links_alone(
     add_benefits(trial, [*runs, ours, other, late])
     assert ours.value("aggregation_benefit") == pytest.approx(0.9)
     assert ours.value("aggregation_benefit_mean") == pytest.approx(1.0)
+    assert ours.value("over_best_link") == pytest.approx(1.3)
     assert ours.value("additive_run") == 1.0
     assert ours.value("path_wifi_ratio") == pytest.approx(0.5)
     assert other.value("aggregation_benefit") == pytest.approx(-1 / 3), "cubic stands for reno"
@@ -289,6 +292,10 @@ def test_a_capture_says_what_each_subflow_carried(tmp_path: Path) -> None:
     made = run_of("mptcp", 1.0)
     rates = add_subflows(made, (WIFI, WIGIG), path, warmup_s=0.1, seconds=0.2)
     assert rates == {"wifi": pytest.approx(0.04), "wigig": pytest.approx(0.02)}
+    beside = add_subflows(
+        run_of("mptcp", 1.0), (WIFI, WIGIG), path, warmup_s=0.1, seconds=0.2, without=[5201]
+    )
+    assert not beside, "all of it came from that port"
     assert made.value("path_wifi_sack_share") == pytest.approx(1 / 3)
     assert made.value("path_wifi_kbytes_per_ack") == pytest.approx(1.0)
     assert [rate for _, rate in made.series] == pytest.approx([0.16, 0.12, 0.0])
@@ -312,3 +319,81 @@ def test_steadiness_and_the_time_to_the_full_rate() -> None:
     assert variation([(0.0, 5.0), (0.1, 5.0)]) == 0.0
     assert variation([(0.0, 0.0), (0.1, 10.0)]) == pytest.approx(1.0)
     assert variation([]) is None
+
+
+def test_what_a_subflow_has_at_first_and_once_the_other_one_has_its_full_rate(
+    tmp_path: Path,
+) -> None:
+    """802.11ad climbs for 0.5 s and then has everything; 802.11ac falls at 0.5 s."""
+    packets = []
+    for step in range(20):
+        at = 100.0 * step + (40.0 if step else 0.0)
+        climbing = min(2_500, 500 * (step + 1))
+        falling = 1_000 if step < 5 else 125
+        packets.append(packet(at, "10.1.2.2", "10.1.2.1", seq=10_000 * step, size=climbing))
+        packets.append(packet(at + 1, SERVER, CLIENT, seq=10_000 * step, size=falling))
+    made = run_of("mptcp", 1.0)
+    path = capture(tmp_path / "receiver.pcap", *packets)
+    add_subflows(made, (WIFI, WIGIG), path, warmup_s=0.0, seconds=2.0)
+    assert made.value("path_wigig_first_mbps") == pytest.approx((0.04 + 0.08 + 0.12) / 3)
+    assert made.value("path_wigig_full_rate_after_s") == pytest.approx(0.4)
+    # From 0.4 s on: once 0.08 Mbit/s, then fifteen times 0.01.
+    assert made.value("path_wifi_after_others_mbps") == pytest.approx((0.08 + 15 * 0.01) / 16)
+
+
+def test_what_each_link_carried_in_each_phase() -> None:
+    """A link that delivers 1000 bytes at each reading: at 0, 50, 100 and 200 ms."""
+    count = itertools.count(1)
+
+    def stats() -> dict[str, object]:
+        towards_client = {"counters": {"bytes_out": 1000 * next(count)}}
+        return {"links": [{"name": "wifi", "b_to_a": towards_client}]}
+
+    made = run_of("mptcp", 1.0)
+    with PhaseCounters(stats, [(0.0, 0.1), (0.05, 0.2)]) as counters:
+        counters.start()
+    counters.add(made)
+    # Two readings later each: 2000 bytes in 100 and 150 ms.
+    assert made.value("carried_wifi_phase_1_mbps") == pytest.approx(0.16, rel=0.3)
+    assert made.value("carried_wifi_phase_2_mbps") == pytest.approx(0.1067, rel=0.3)
+
+
+def test_counters_that_cannot_be_read_fail_the_run() -> None:
+    def stats() -> dict[str, object]:
+        raise RuntimeError("the emulator is gone")
+
+    counters = PhaseCounters(stats, [(0.0, 0.01)])
+    with pytest.raises(RuntimeError, match="the emulator is gone"), counters:
+        counters.start()
+
+
+def test_without_phases_no_counter_is_read() -> None:
+    made = run_of("mptcp", 1.0)
+    with PhaseCounters(dict, ()) as counters:
+        counters.start()
+    counters.add(made)
+    assert [metric.name for metric in made.metrics] == ["goodput_mbps"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('kind = "sumrate"\n', 'kind = "sumrate"\npolicy = ["lte=backup2"]\n', "of `lte`"),
+        ('kind = "sumrate"\n', 'kind = "sumrate"\npolicy = ["wifi=backup2"]\n', "has no `policy`"),
+    ],
+)
+def test_a_policy_is_of_a_link_and_of_a_client_that_takes_one(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    with pytest.raises(ExperimentError, match=said):
+        load("trial", written(tmp_path, GOOD.replace(old, new)))
+
+
+def test_a_policy_reaches_the_client() -> None:
+    (ours,) = [
+        scheme
+        for scheme in schemes_of(load("switchover"), (WIFI, WIGIG), "cubic", "default")
+        if scheme.name == "sumrate-priority"
+    ]
+    assert isinstance(ours, Sumrate)
+    assert ours.policies() == ["--policy", "wifi=backup2"]

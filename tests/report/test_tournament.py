@@ -7,7 +7,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sumrate.report.tournament import TableError, figure, main, rank, read, standing, summary
+from sumrate.report.tournament import (
+    TableError,
+    figure,
+    main,
+    origin,
+    rank,
+    read,
+    standing,
+    summary,
+)
 
 SCHEMA = Path("docs/schemas/tournament.v1.json")
 
@@ -142,6 +151,16 @@ def test_what_is_no_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_files_are_written(small: Path, tmp_path: Path) -> None:
     picture, words = tmp_path / "wins.svg", tmp_path / "wins.md"
-    assert main([str(small), "--figure", str(picture), "--summary", str(words)]) == 0
+    asked = [str(small), "--figure", str(picture), "--summary", str(words), "--commit", "abc"]
+    assert main(asked) == 0
     assert "<svg" in picture.read_text(encoding="utf-8")
-    assert words.read_text(encoding="utf-8").startswith("| scheduler |")
+    made, _, head, *_ = words.read_text(encoding="utf-8").splitlines()
+    assert made.startswith("Made at commit abc: 2 conditions, 6 cells, 1 seed;")
+    assert made.endswith("matrix is unknown.")
+    assert head.startswith("| scheduler |")
+
+
+def test_a_summary_says_of_which_matrix_it_is(small: Path) -> None:
+    whole = json.loads(small.read_text(encoding="utf-8"))
+    small.write_text(json.dumps({**whole, "matrix": "0123456789abcdef"}), encoding="utf-8")
+    assert "matrix is 0123456789abcdef." in origin([small], "abc")

@@ -7,6 +7,7 @@
 //! are compared with.
 
 pub mod condition;
+pub mod kept;
 pub mod matrix;
 pub mod measure;
 pub mod table;

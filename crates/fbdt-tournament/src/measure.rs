@@ -66,6 +66,19 @@ pub fn config(kind: SchedulerKind, rules: Rules, buffer: u64) -> Config {
     config
 }
 
+/// Where a cell starts. Sockets are paced, as the product's are where the RTT is 1 ms or more
+/// (docs/decisions/0005): in every condition, and for every scheduler alike.
+#[must_use]
+pub fn scenario(condition: &Condition, kind: SchedulerKind, rules: Rules, seed: u64) -> Scenario {
+    let config = config(kind, rules, condition.parameters.buffer_bytes);
+    Scenario {
+        config: (config.clone(), config),
+        paced: true,
+        log: false,
+        ..Scenario::new(seed, condition.links.clone())
+    }
+}
+
 /// Runs one cell; the server sends.
 #[must_use]
 pub fn run(condition: &Condition, kind: SchedulerKind, rules: Rules, seed: u64) -> Outcome {
@@ -79,10 +92,7 @@ fn measure(
     rules: Rules,
     seed: u64,
 ) -> Result<Outcome, String> {
-    let mut scenario = Scenario::new(seed, condition.links.clone());
-    let config = config(kind, rules, condition.parameters.buffer_bytes);
-    scenario.config = (config.clone(), config);
-    scenario.log = false;
+    let scenario = scenario(condition, kind, rules, seed);
     let mut simulation = Simulation::new(scenario).map_err(|e| e.to_string())?;
     let stream = simulation.open(false, Class::Background).map_err(|e| e.to_string())?;
     simulation.write(false, stream, ENDLESS);
@@ -153,6 +163,7 @@ fn summarise(delivered: &[u64]) -> Outcome {
 mod tests {
     use super::*;
     use crate::condition::Parameters;
+    use crate::matrix::{GROUPS, conditions};
 
     #[test]
     fn goodput_stall_and_slow_intervals() {
@@ -176,6 +187,17 @@ mod tests {
         let redundant = run(&condition, SchedulerKind::Redundant, Rules::Published, 1);
         assert!(redundant.goodput_mbps < 35.0, "one path's worth: {redundant:?}");
         assert!(redundant.redundant_share > 0.4, "{redundant:?}");
+    }
+
+    #[test]
+    fn every_scheduler_has_paced_sockets_in_every_condition() {
+        for condition in GROUPS.iter().flat_map(|group| conditions(group, &[])) {
+            let rtts = condition.links.iter().map(|link| link.delay * 2);
+            assert!(rtts.min() >= Some(Duration::from_millis(1)), "{:?}", condition.parameters);
+            for kind in SchedulerKind::ALL {
+                assert!(scenario(&condition, kind, Rules::Published, 1).paced, "{kind:?}");
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::process::Command;
 use std::thread;
@@ -18,6 +18,12 @@ const SESSION: u64 = 0x5e55_1077;
 const BYTES: usize = 8 << 20;
 /// A hung test fails after this time; nothing else is timed.
 const PATIENCE: Duration = Duration::from_secs(30);
+const LOOPBACK: [u8; 4] = [127, 0, 0, 1];
+/// Names an algorithm where the test runs again in a network namespace of its own.
+const INSIDE: &str = "SUMRATE_CC_INSIDE";
+const TEST: &str = "the_kernel_runs_them_and_subflows_find_each_other";
+/// The two addresses there, both on the loopback interface.
+const ADDRESSES: [[u8; 4]; 2] = [[10, 77, 0, 1], [10, 77, 0, 2]];
 
 /// Takes out what was not there before.
 struct Borrowed(Vec<Algorithm>);
@@ -32,6 +38,9 @@ impl Drop for Borrowed {
 
 #[test]
 fn the_kernel_runs_them_and_subflows_find_each_other() {
+    if let Ok(name) = std::env::var(INSIDE) {
+        return couples_both_subflows(&name);
+    }
     let _borrowed = Borrowed(loaded());
     for algorithm in Algorithm::ALL {
         let coupler = match load(algorithm) {
@@ -43,6 +52,7 @@ fn the_kernel_runs_them_and_subflows_find_each_other() {
         let again = load(algorithm).unwrap();
         couples_sockets_that_a_process_names(&coupler, &again);
         couples_a_kernel_mptcp_connection(&coupler);
+        couples_both_subflows_in_a_namespace(algorithm);
     }
 }
 
@@ -63,7 +73,8 @@ fn refused(error: &CouplingError) {
 
 fn couples_sockets_that_a_process_names(coupler: &Coupler, again: &Coupler) {
     let algorithm = coupler.algorithm();
-    let pairs = [(); 2].map(|()| connected(algorithm, Protocol::TCP).unwrap());
+    let listener = listening(Protocol::TCP, LOOPBACK).unwrap();
+    let pairs = [(); 2].map(|()| connected(algorithm, &listener).unwrap());
     for (sender, _) in &pairs {
         coupler.join(sender.as_fd(), SESSION).unwrap();
     }
@@ -83,10 +94,11 @@ fn couples_sockets_that_a_process_names(coupler: &Coupler, again: &Coupler) {
 }
 
 fn couples_a_kernel_mptcp_connection(coupler: &Coupler) {
-    let Ok((sender, receiver)) = connected(coupler.algorithm(), Protocol::MPTCP) else {
+    let Ok(listener) = listening(Protocol::MPTCP, LOOPBACK) else {
         println!("this kernel has no MPTCP: nothing to show");
         return;
     };
+    let (sender, receiver) = connected(coupler.algorithm(), &listener).unwrap();
     let ends = transfer(sender, receiver);
     let groups = coupler.groups().unwrap();
     let found = groups.iter().filter(|group| group.by == GroupedBy::Mptcp && group.subflows == 1);
@@ -94,12 +106,86 @@ fn couples_a_kernel_mptcp_connection(coupler: &Coupler) {
     drop(ends);
 }
 
-/// A connection over loopback whose sender uses the algorithm.
-fn connected(algorithm: Algorithm, protocol: Protocol) -> std::io::Result<(TcpStream, TcpStream)> {
+/// Runs the test again where a second address of the client is an endpoint of MPTCP.
+fn couples_both_subflows_in_a_namespace(algorithm: Algorithm) {
+    let able = Command::new("unshare").args(["-n", "true"]).status();
+    if !able.is_ok_and(|status| status.success()) {
+        println!("no right to make a network namespace: two subflows are not shown");
+        return;
+    }
+    let status = Command::new("unshare")
+        .arg("-n")
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", TEST, "--nocapture"])
+        .env(INSIDE, algorithm.kernel_name())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{algorithm:?}: the test failed in its namespace");
+}
+
+/// Both subflows of one MPTCP connection are in one group, which has the connection's token.
+fn couples_both_subflows(name: &str) {
+    let mut all = Algorithm::ALL.into_iter();
+    let algorithm = all.find(|algorithm| algorithm.kernel_name() == name).unwrap();
+    let coupler = load(algorithm).unwrap();
+    if let Err(reason) = two_endpoints() {
+        println!("two subflows are not shown: {reason}");
+        return;
+    }
+    let Ok(listener) = listening(Protocol::MPTCP, ADDRESSES[0]) else {
+        println!("this kernel has no MPTCP: two subflows are not shown");
+        return;
+    };
+    let (mut sender, mut receiver) = connected(algorithm, &listener).unwrap();
+    let begun = Instant::now();
+    loop {
+        (sender, receiver) = transfer(sender, receiver);
+        let shown = Command::new("ss").args(["-tin"]).output().unwrap();
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let groups = coupler.groups().unwrap();
+        // Each subflow of the sender shows its own token behind that of the other end.
+        let here =
+            |group: &&Group| shown.matches(&format!("/{:04x}(id:", group.number)).count() == 2;
+        let found = groups.iter().filter(|group| group.by == GroupedBy::Mptcp).find(here);
+        if found.is_some_and(|group| group.subflows == 2) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{groups:?}\n{shown}");
+    }
+}
+
+/// Two addresses on the loopback interface; connections get a subflow from the second one too.
+fn two_endpoints() -> Result<(), String> {
+    let [first, second] = ADDRESSES.map(|address| Ipv4Addr::from(address).to_string());
+    for command in [
+        "link set lo up".to_owned(),
+        format!("address add {first}/32 dev lo"),
+        format!("address add {second}/32 dev lo"),
+        "mptcp limits set subflows 2 add_addr_accepted 2".to_owned(),
+        format!("mptcp endpoint add {second} dev lo subflow"),
+    ] {
+        let done = Command::new("ip").args(command.split(' ')).output();
+        let done = done.map_err(|error| format!("ip: {error}"))?;
+        if !done.status.success() {
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            return Err(format!("`ip {command}`: {}", said.trim()));
+        }
+    }
+    Ok(())
+}
+
+/// What accepts connections; further subflows of one come to it as well.
+fn listening(protocol: Protocol, address: [u8; 4]) -> std::io::Result<Socket> {
     let listener = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
-    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())?;
+    listener.bind(&SocketAddr::from((address, 0)).into())?;
     listener.listen(1)?;
-    let sender = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
+    Ok(listener)
+}
+
+/// A connection over loopback whose sender uses the algorithm.
+fn connected(algorithm: Algorithm, listener: &Socket) -> std::io::Result<(TcpStream, TcpStream)> {
+    let protocol = listener.protocol()?;
+    let sender = Socket::new(Domain::IPV4, Type::STREAM, protocol)?;
     sender.set_tcp_congestion(algorithm.kernel_name().as_bytes()).unwrap();
     sender.connect(&listener.local_addr()?)?;
     let (receiver, _) = listener.accept()?;

@@ -4,7 +4,7 @@ import ipaddress
 import statistics
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -150,14 +150,23 @@ def _before(first: int, second: int) -> bool:
     return (second - first) % 2**32 in range(1, 2**31)
 
 
-def subflows(segments: Iterable[Segment], addresses: Sequence[str]) -> dict[str, Subflow]:
+def subflows(
+    segments: Iterable[Segment], addresses: Sequence[str], without: Collection[int] = ()
+) -> dict[str, Subflow]:
     """The busiest connection of each of the receiver's addresses that got data.
 
     Times count from the first data of the busiest of all: what a program's control connection
     exchanged before does not count.
+
+    Args:
+        segments: a capture.
+        addresses: the receiver's.
+        without: ports of senders that are not meant, such as of TCPs beside.
+
     """
     kept = [s for s in segments if not s.flags & (SYN | FIN | RST)]
-    data = [s for s in kept if s.destination in addresses and s.payload]
+    sent = [s for s in kept if s.destination in addresses and s.payload]
+    data = [s for s in sent if s.ports[0] not in without]
     totals: dict[Connection, int] = defaultdict(int)
     for segment in data:
         totals[_connection(segment)] += segment.payload

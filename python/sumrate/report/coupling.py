@@ -4,7 +4,6 @@ Run: python -m sumrate.report.coupling out/lab/rfc6356 --figure FILE.svg --summa
 """
 
 import argparse
-import math
 import re
 import statistics
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sumrate.intervals import half_width
 from sumrate.report.lab.canvas import WIDTH_IN, drawing
 from sumrate.report.lab.palette import INK, RULE, styles
 from sumrate.report.lab.read import Run, RunError, read_run
@@ -24,12 +24,6 @@ SHARED = re.compile(r"shared-(\d+)-(\d+)")
 """Condition: subflows, TCPs beside."""
 METRIC = "bottleneck_share"
 CONTROL = "sumrate_reno"
-T_975 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160),
-    *(2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056),
-    *(2.052, 2.048, 2.045, 2.042),
-)
-"""Student's t of 97.5 % for 1 to 30 degrees of freedom; beyond, the normal's 1.96."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +38,7 @@ class Band:
     @classmethod
     def of(cls, values: Sequence[float]) -> "Band":
         """Student's interval: repetitions are independent, their spread is not known."""
-        n, mean = len(values), statistics.fmean(values)
-        if n < 2:
-            return cls(mean, mean, mean, n)
-        t = T_975[n - 2] if n - 1 <= len(T_975) else 1.96
-        half = t * statistics.stdev(values) / math.sqrt(n)
+        n, mean, half = len(values), statistics.fmean(values), half_width(values) or 0.0
         return cls(mean, mean - half, mean + half, n)
 
     def words(self) -> str:

@@ -90,7 +90,29 @@ def read(paths: Iterable[Path]) -> list[Condition]:
     return sorted(conditions, key=lambda c: (GROUPS.index(c.group), c.order))
 
 
+def origin(paths: Iterable[Path], commit: str) -> str:
+    """What the tables are of, so that a summary that is kept can be told from a later one's.
+
+    Raises TableError as `read` does.
+    """
+    tables = [_table(path) for path in paths]
+    rows = [row for table in tables for row in table["rows"]]
+    conditions = len({(row["group"], _words(row)) for row in rows})
+    seeds = len({row["seed"] for row in rows})
+    numbers = ", ".join(dict.fromkeys(table.get("matrix", "unknown") for table in tables))
+    return (
+        f"Made at commit {commit}: {conditions} conditions, {len(rows)} cells, "
+        f"{seeds} seed{'s' if seeds > 1 else ''}; the number of the matrix is {numbers}.\n\n"
+    )
+
+
 def _rows(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _table(path)["rows"]
+    return rows
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """A table with rows, none of which is broken."""
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -101,10 +123,10 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     if broken:
         row = broken[0]
         raise TableError(f"{path}: {row['scheduler']} broke an invariant: {row['violation']}")
-    rows: list[dict[str, Any]] = table["rows"]
-    if not rows:
+    if not table["rows"]:
         raise TableError(f"{path} has no rows")
-    return rows
+    found: dict[str, Any] = table
+    return found
 
 
 def _words(row: dict[str, Any]) -> str:
@@ -362,23 +384,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=Path,
         help="kept result of the laboratory's tournament-sample, to be set beside these",
     )
+    parser.add_argument(
+        "--commit", default="unknown", help="of the source, for the summary [default: unknown]"
+    )
     parser.add_argument("--json", action="store_true", help="print the standings as JSON")
     given = parser.parse_args(arguments)
     try:
         conditions = read(given.tables)
         sample = _sample(given.tables, given.sockets) if given.sockets else ""
+        made = origin(given.tables, given.commit)
     except (TableError, SampleError) as error:
         print(f"tournament: {error}", file=sys.stderr)
         return 2
     if given.figure:
         figure(conditions).savefig(given.figure, dpi=200)
     if given.summary:
-        given.summary.write_text(summary(conditions) + sample, encoding="utf-8")
+        given.summary.write_text(made + summary(conditions) + sample, encoding="utf-8")
     if given.json:
         standings = [standing(conditions, n) for n in conditions[0].goodput_mbps]
         print(json.dumps([vars(s) for s in standings], indent=2))
     elif not given.summary:
-        print(summary(conditions) + sample, end="")
+        print(made + summary(conditions) + sample, end="")
     return 0
 
 

@@ -14,7 +14,7 @@ use crate::units::{Direction, PathId};
 
 /// Lambda at the start and its range, in thousandths.
 const LAMBDA: (u64, u64, u64) = (1200, 1000, 1300);
-/// Raised by this after a window was blocked, else lowered.
+/// Raised by this after a byte that blocked the window was sent again, else lowered.
 const STEP: (u64, u64) = (40, 10);
 /// Rounds of slow start that are looked ahead at most.
 const SLOW_START_ROUNDS: u64 = 16;
@@ -79,10 +79,9 @@ impl Scheduler for Blest {
     }
 
     fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
-        if picked(request.paths, request.path) {
-            self.was_blocked = true;
-        }
-        self.blockers.handle(request)
+        let answer = self.blockers.handle(request);
+        self.was_blocked |= answer.resend;
+        answer
     }
 }
 
@@ -204,28 +203,49 @@ mod tests {
         assert_eq!(linger(&f), 90);
     }
 
+    /// Lambda after the slow path asked at this time.
+    fn lambda_at(f: &mut Fixture<Blest>, ms: u64) -> u64 {
+        f.now = Instant::ZERO + Duration::from_millis(ms);
+        f.ask(1);
+        f.scheduler.lambda
+    }
+
+    /// The fast path meets a window that a byte of the slow one keeps full.
+    fn blocked(f: &mut Fixture<Blest>, carried: bool) -> Unblocking {
+        let (now, paths) = (f.now, &f.paths);
+        let request = BlockedRequest { now, paths, path: 0, owner: 1, carried };
+        f.scheduler.unblock(&request)
+    }
+
     #[test]
-    fn lambda_rises_after_a_block_and_falls_without_once_per_rtt() {
+    fn lambda_rises_after_a_blocking_byte_was_sent_again_and_falls_without_once_per_rtt() {
         let mut f = fixture();
-        let mut after = |ms: u64| {
-            f.now = Instant::ZERO + Duration::from_millis(ms);
-            f.ask(1);
-            f.scheduler.lambda
-        };
-        assert_eq!([after(39), after(40), after(79), after(80)], [1200, 1190, 1190, 1180]);
-        f.paths[0].room = 1000;
-        let request = BlockedRequest { now: f.now, paths: &f.paths, path: 0, owner: 1 };
-        assert!(f.scheduler.unblock(&request).punish);
-        f.paths[0].room = 0;
-        let mut after = |ms: u64| {
-            f.now = Instant::ZERO + Duration::from_millis(ms);
-            f.ask(1);
-            f.scheduler.lambda
-        };
-        assert_eq!([after(120), after(160)], [1220, 1210]);
+        f.paths[1].srtt = Duration::from_millis(41);
+        assert_eq!([40, 41, 81, 82].map(|ms| lambda_at(&mut f, ms)), [1200, 1190, 1190, 1180]);
+        assert_eq!(
+            blocked(&mut f, false),
+            Unblocking { resend: true, punish: true },
+            "4 x 10 < 41"
+        );
+        assert_eq!([123, 164].map(|ms| lambda_at(&mut f, ms)), [1220, 1210]);
         for round in 5..100 {
-            after(round * 40);
+            lambda_at(&mut f, round * 41);
         }
-        assert_eq!(after(4000), 1000);
+        assert_eq!(lambda_at(&mut f, 4100), 1000);
+    }
+
+    #[test]
+    fn a_block_that_makes_no_copy_does_not_raise_lambda() {
+        let mut f = fixture();
+        lambda_at(&mut f, 40);
+        assert_eq!(
+            blocked(&mut f, false),
+            Unblocking { resend: false, punish: true },
+            "4 x 10 = 40"
+        );
+        assert_eq!(lambda_at(&mut f, 80), 1180);
+        f.paths[1].srtt = Duration::from_millis(50);
+        assert!(!blocked(&mut f, true).resend, "the fast path sent it before");
+        assert_eq!(lambda_at(&mut f, 120), 1170);
     }
 }

@@ -44,7 +44,8 @@ mod tests {
         assert_eq!(f.send(1), Some(0..10_000));
         assert_eq!(f.send(1), Some(10_000..20_000));
         assert_eq!(f.send(0), Some(20_000..30_000), "its window is full");
-        let request = BlockedRequest { now: Instant::ZERO, paths: &f.paths, path: 1, owner: 0 };
+        let (now, paths) = (Instant::ZERO, &f.paths);
+        let request = BlockedRequest { now, paths, path: 1, owner: 0, carried: false };
         assert_eq!(LowestRttFirst.unblock(&request), Unblocking::default());
     }
 }

@@ -87,9 +87,10 @@ impl Blockers {
         if punish {
             self.punished.insert(own.id, request.now);
         }
-        let resend = owner.window <= SMALL_WINDOW * owner.mss
+        let slow = owner.window <= SMALL_WINDOW * owner.mss
             || own.srtt * RESEND_RATIO < owner.srtt
             || !owner.usable;
+        let resend = slow && !request.carried;
         Unblocking { resend, punish }
     }
 }
@@ -125,7 +126,7 @@ mod tests {
         let mut scheduler = MinRtt::default();
         let mut unblock = |ms: u64, path, owner| {
             let now = Instant::ZERO + Duration::from_millis(ms);
-            scheduler.unblock(&BlockedRequest { now, paths: &paths, path, owner })
+            scheduler.unblock(&BlockedRequest { now, paths: &paths, path, owner, carried: false })
         };
         let both = Unblocking { resend: true, punish: true };
         assert_eq!(unblock(0, 1, 0), both);
@@ -137,13 +138,15 @@ mod tests {
     #[test]
     fn a_blocker_less_than_four_times_slower_is_only_punished() {
         let mut paths = vec![path(0, 40, 50_000), path(1, 10, 20_000)];
-        let unblock = |paths: &[PathView]| {
+        let ask = |paths: &[PathView], carried| {
             let now = Instant::ZERO;
-            MinRtt::default().unblock(&BlockedRequest { now, paths, path: 1, owner: 0 })
+            MinRtt::default().unblock(&BlockedRequest { now, paths, path: 1, owner: 0, carried })
         };
+        let unblock = |paths: &[PathView]| ask(paths, false);
         assert_eq!(unblock(&paths), Unblocking { resend: false, punish: true });
         paths[0].window = 4000;
         assert!(unblock(&paths).resend, "four segments: it may be stuck");
+        assert!(!ask(&paths, true).resend, "it was sent again already");
         paths[1].room = 0;
         assert!(unblock(&paths).resend, "who asks has room");
         paths[0].srtt = paths[1].srtt;

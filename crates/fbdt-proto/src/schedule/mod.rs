@@ -98,6 +98,8 @@ pub struct BlockedRequest<'a> {
     pub path: usize,
     /// The path that holds the missing byte.
     pub owner: usize,
+    /// Whether the asking path has sent that byte too and waits for the answer.
+    pub carried: bool,
 }
 
 /// What a scheduler does about it.

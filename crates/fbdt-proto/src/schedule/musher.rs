@@ -11,7 +11,7 @@ use self::search::Search;
 use super::{PlacementRequest, Scheduler};
 use crate::path::PathView;
 use crate::time::Instant;
-use crate::units::{Direction, PathId, StreamId, rate_of};
+use crate::units::{Direction, PathId, rate_of};
 
 /// Segments of one burst.
 const BURST: u64 = 100;
@@ -20,13 +20,12 @@ const SAMPLE: Duration = Duration::from_millis(100);
 const PROBE: Duration = Duration::from_millis(200);
 
 /// Of each burst of 100 segments the first path sends `ratio`, the second the
-/// rest; a new burst begins when both have. A path that is suspect or gone
+/// rest, of whichever streams; a new burst begins when both have. A path that is suspect or gone
 /// gets nothing and the other one everything. More than two paths it doesn't
 /// know: the third and later ones idle.
 #[derive(Debug, Default)]
 pub struct MuSher {
-    stream: Option<StreamId>,
-    /// Bytes of the burst that each of the two paths has sent.
+    /// Bytes of the burst that each of the two paths has sent, of whichever stream.
     sent: [u64; 2],
     search: Search,
     /// Begin of the sample and what each path had acknowledged then.
@@ -50,10 +49,6 @@ impl Scheduler for MuSher {
             return None;
         }
         self.observe(request.now, [first, second], request.backlog);
-        if self.stream != Some(request.stream) {
-            self.stream = Some(request.stream);
-            self.sent = [0, 0];
-        }
         let quota = self.quota(first.mss);
         if self.sent[0] >= quota[0] && self.sent[1] >= quota[1] {
             self.sent = [0, 0];
@@ -110,7 +105,10 @@ impl MuSher {
 mod tests {
     use super::*;
     use crate::schedule::tests::{Fixture, path};
+    use crate::units::StreamId;
+    use crate::window::Windows;
     use alloc::vec;
+    use alloc::vec::Vec;
 
     fn fixture() -> Fixture<MuSher> {
         let paths = vec![path(0, 10, 1 << 30), path(1, 30, 1 << 30), path(2, 5, 1 << 30)];
@@ -130,6 +128,25 @@ mod tests {
         assert_eq!(f.send(1), Some(90_000..100_000));
         assert_eq!(f.send(1), Some(100_000..140_000), "both are: the next burst");
         assert_eq!(f.send(0), Some(140_000..180_000));
+    }
+
+    #[test]
+    fn the_segments_of_a_burst_are_counted_over_all_streams() {
+        let mut f = fixture();
+        let mut other = Windows::default();
+        other.written(0..1_000_000);
+        // One stream after the other asks for a frame of 10 segments.
+        let mut turn = |f: &mut Fixture<MuSher>, path| {
+            core::mem::swap(&mut f.windows, &mut other);
+            f.stream = StreamId(3 - f.stream.0);
+            f.send(path).map(|range| range.end - range.start)
+        };
+        let first: Vec<_> = (0..7).map(|_| turn(&mut f, 0)).collect();
+        assert_eq!(first[..5], [Some(10_000); 5], "half of 100 segments");
+        assert_eq!(first[5..], [None; 2], "whichever stream asks");
+        let second: Vec<_> = (0..5).map(|_| turn(&mut f, 1)).collect();
+        assert_eq!(second, [Some(10_000); 5]);
+        assert_eq!(turn(&mut f, 0), Some(10_000), "both have sent theirs: the next burst");
     }
 
     #[test]

@@ -60,11 +60,13 @@ impl Session {
         for id in blocked {
             let Some((owner, range)) = self.missing(id) else { continue };
             let views = &*self.views_for(views, id);
-            let answer = self.scheduler.unblock(&BlockedRequest { now, paths: views, path, owner });
+            let carried = self.carries(path, id, range.start);
+            let request = BlockedRequest { now, paths: views, path, owner, carried };
+            let answer = self.scheduler.unblock(&request);
             if answer.punish {
                 self.paths[owner].punish();
             }
-            if !answer.resend || self.carries(path, id, range.start) {
+            if !answer.resend {
                 continue;
             }
             let range = range.start..range.end.min(range.start + self.paths[path].frame());

@@ -3,6 +3,7 @@
 use std::process::Stdio;
 use std::time::Instant;
 
+use fbdt_proto::SchedulerKind;
 use serde_json::Value;
 
 use crate::harness::{PATIENCE, Server, json, run, stderr, sumrate};
@@ -48,6 +49,22 @@ fn a_number_of_bytes_in_both_directions_and_modes() {
         assert_eq!(report["direction"] == "server_to_client", reverse);
         let two_ended = reverse || more.contains(&"two-ended");
         assert_eq!(report["scheduler"] == "two-ended", two_ended, "{more:?}");
+    }
+}
+
+#[test]
+fn every_scheduler_delivers_every_byte_in_both_directions() {
+    for kind in SchedulerKind::ALL {
+        let scheduler = ["--scheduler", kind.name()];
+        let server = Server::start(&scheduler);
+        for direction in [&[][..], &["--reverse"]] {
+            let asked = ["--bytes", "4M", "--verify"];
+            let report = bench(&server, &[&asked[..], &scheduler, direction].concat());
+            assert_eq!(report["scheduler"], kind.name());
+            assert_eq!(report["bytes"], 4 << 20, "{kind:?} {direction:?}");
+            assert_eq!(report["verified"], true, "{kind:?} {direction:?}");
+            assert_eq!(report["direction"] == "server_to_client", !direction.is_empty());
+        }
     }
 }
 

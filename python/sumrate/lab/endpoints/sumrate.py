@@ -159,6 +159,8 @@ class Sumrate:
     """Protocol flags, such as `--window-mode thesis`, for both ends: each sender follows it."""
     backup: str = ""
     """Name of the link that stands by while another works; none if empty."""
+    policy: tuple[str, ...] = ()
+    """How the client uses its paths: values of `--policy`."""
     event_log: bool = False
     """The server, which sends, writes what happens to its paths."""
 
@@ -171,13 +173,17 @@ class Sumrate:
         """The options that name the paths."""
         return path_options(site.links, self.backup)
 
+    def policies(self) -> list[str]:
+        """The options that say how the client uses them."""
+        return [word for policy in self.policy for word in ("--policy", policy)]
+
     @contextmanager
     def download(self, site: Site, payload: Payload) -> Iterator[Download]:
         """The file server on an address behind the exit, and a curl through SOCKS5."""
         with (
             file_server(site, payload, address=SERVICE_IP) as files,
             serve(site, *self.options) as server,
-            up(site, *self.options, paths=self.paths(site)) as daemon,
+            up(site, *self.options, *self.policies(), paths=self.paths(site)) as daemon,
         ):
             url = f"http://{SERVICE_IP}:{HTTP_PORT}/{FILE_NAME}"
             proxy = ("--proxy", f"socks5h://127.0.0.1:{SOCKS_PORT}")
@@ -275,7 +281,7 @@ class Sumrate:
         watch = ("--event-log", str(log), "--event-interval", EVENT_INTERVAL_S) if log else ()
         with (
             serve(site, *self.options, *watch) as server,
-            up(site, *self.options, paths=self.paths(site)) as daemon,
+            up(site, *self.options, *self.policies(), paths=self.paths(site)) as daemon,
         ):
             yield Reach(
                 SERVICE_IP,

@@ -60,6 +60,7 @@ def add_benefits(experiment: Experiment, runs: Sequence[Run]) -> None:
         run.add("aggregation_benefit", aggregation_benefit(goodput, [*largest.values()]), "ratio")
         over_mean = aggregation_benefit(goodput, [*mean.values()])
         run.add("aggregation_benefit_mean", over_mean, "ratio")
+        run.add("over_best_link", goodput / max(mean.values()), "ratio")
         run.add("additive_run", float(goodput >= ADDITIVE * sum(mean.values())), "ratio")
         _add_subflow_shares(run, mean)
 

@@ -1,9 +1,10 @@
 """A capture at the receiver during a benchmark, and what it adds to the run, subflow by subflow."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 
 from sumrate.lab.experiment.record import Run, percentile
 from sumrate.lab.experiment.tcp_model import SETTLE_SAMPLES, round_trips_of
@@ -42,15 +43,22 @@ def captured(built: Scene) -> Iterator[Path]:
 
 
 def add_subflows(
-    run: Run, links: Sequence[Link], capture: Path, *, warmup_s: float, seconds: float
+    run: Run,
+    links: Sequence[Link],
+    capture: Path,
+    *,
+    warmup_s: float,
+    seconds: float,
+    without: Collection[int] = (),
 ) -> dict[str, float]:
     """Adds each subflow's series, steadiness and ACKs; returns the rates by link, in Mbit/s.
 
-    Rates count after the warm-up; series begin with the first data.
+    Rates count after the warm-up; series begin with the first data. What senders with the ports
+    `without` send is left out: TCPs beside come to the same addresses.
     """
     names = {link.client_ip: link.name for link in links}
     whole = warmup_s + seconds
-    found = {names[ip]: flow for ip, flow in subflows(read(capture), [*names]).items()}
+    found = {names[ip]: flow for ip, flow in subflows(read(capture), [*names], without).items()}
     rates: dict[str, float] = {}
     for name, flow in found.items():
         run.subflows[name] = series = flow.series(whole)
@@ -59,12 +67,29 @@ def add_subflows(
         run.add(f"path_{name}_variation", variation(counted), "ratio")
         run.add(f"path_{name}_full_rate_after_s", full_rate_after_s(series), "s")
         _add_acks(run, name, flow)
+    _add_turns(run)
     if found:
         times = [at for at, _ in next(iter(run.subflows.values()))]
         columns = zip(*(run.subflows[name] for name in found), strict=True)
         totals = [sum(rate for _, rate in column) for column in columns]
         run.series = list(zip(times, totals, strict=True))
     return rates
+
+
+FIRST_S = 0.3
+"""The begin of a run, in which its paths have not found their places yet."""
+
+
+def _add_turns(run: Run) -> None:
+    """What each subflow carries at first, and what once every other one has its full rate."""
+    full = {name: full_rate_after_s(series) for name, series in run.subflows.items()}
+    for name, series in run.subflows.items():
+        first = [rate for at, rate in series if at < FIRST_S]
+        run.add(f"path_{name}_first_mbps", fmean(first) if first else None, "Mbit/s")
+        others = [at for other, at in full.items() if other != name and at is not None]
+        if others and len(others) == len(full) - 1:
+            rest = [rate for at, rate in series if at >= max(others)]
+            run.add(f"path_{name}_after_others_mbps", fmean(rest) if rest else None, "Mbit/s")
 
 
 def _add_acks(run: Run, name: str, flow: Subflow) -> None:

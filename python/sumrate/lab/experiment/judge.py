@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from sumrate.intervals import half_width
 from sumrate.lab.experiment.metrics import POOLED
 from sumrate.lab.experiment.model import EVERY, Check, Experiment, Selection
 from sumrate.lab.experiment.record import Run, percentile
@@ -19,7 +20,7 @@ JUDGED = "sumrate"
 BESIDE = ("sumrate-two-ended", "sumrate-thesis", "mptcp", "aggligator", "tquic")
 """Schemes that are shown beside it, in this order."""
 
-STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
+STATISTICS: dict[str, Callable[[Sequence[float]], float | None]] = {
     "median": statistics.median,
     "mean": statistics.fmean,
     "min": min,
@@ -27,6 +28,7 @@ STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "p5": lambda values: percentile(values, 0.05) or 0.0,
     "p99": lambda values: percentile(values, 0.99) or 0.0,
     "count": lambda values: float(len(values)),
+    "band": half_width,
 }
 UNITS = {
     "_mbps": "Mbit/s",
@@ -113,7 +115,7 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
         for congestion_control in choices("congestion_control"):
             for condition in choices("condition"):
                 at = (condition, congestion_control, buffers)
-                measured, counted = _measured(runs, check.value, check.over, at)
+                measured, counted = _measured(runs, check.value, check.over, at, check.slack)
                 holds = _holds(check, measured)
                 beside = dict(_beside(runs, check, at))
                 yield Finding(
@@ -143,12 +145,16 @@ def _unit(runs: Sequence[Run], check: Check) -> str:
 
 
 def _measured(
-    runs: Sequence[Run], value: Selection, over: Selection | None, at: tuple[str, str, str]
+    runs: Sequence[Run],
+    value: Selection,
+    over: Selection | None,
+    at: tuple[str, str, str],
+    slack: float = 0.0,
 ) -> tuple[float | None, int]:
     """The statistic, or its ratio to that of another selection, and of how many repetitions it is.
 
     Repetitions differ in their seed, and so in their traces and losses: a ratio is of those that
-    count on both sides.
+    count on both sides. Two values that differ by at most the slack are equal: their ratio is 1.
     """
     above = _selected(runs, value, at)
     counted = _rests_on(runs, value, at, above)
@@ -159,6 +165,8 @@ def _measured(
     both = above.keys() & below.keys()
     divisor = _statistic(over, {n: below[n] for n in both})
     measured = _statistic(value, {n: above[n] for n in both})
+    if measured is not None and divisor is not None and 0 < slack >= abs(measured - divisor):
+        return 1.0, len(counted)
     if measured is None or not divisor:
         return None, 0
     return measured / divisor, len(counted)
@@ -197,7 +205,8 @@ def _beside(
         over = check.over
         if over is not None and over.scheme == JUDGED:
             over = replace(over, scheme=scheme)
-        found, counted = _measured(runs, replace(check.value, scheme=scheme), over, at)
+        value = replace(check.value, scheme=scheme)
+        found, counted = _measured(runs, value, over, at, check.slack)
         if found is not None:
             yield scheme, (found, counted)
 

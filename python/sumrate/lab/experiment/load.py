@@ -8,7 +8,14 @@ from pathlib import Path
 import msgspec
 
 from sumrate.lab.experiment import calls, forward, metrics, player, simulated, tiles, video
-from sumrate.lab.experiment.model import EVERY, Change, Check, ConditionSetting, Experiment
+from sumrate.lab.experiment.model import (
+    EVERY,
+    Change,
+    Check,
+    ConditionSetting,
+    Experiment,
+    SchemeSetting,
+)
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import RefusedError
 from sumrate.qoe import settings
@@ -85,8 +92,9 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
         yield name, f"`quick` names `{name}`, which is no condition"
     if not 1 <= experiment.repetitions <= 1000 or not 0 < experiment.seconds <= 3600:
         yield "repetitions", "`repetitions` must be 1 to 1000 and seconds 0 to 3600"
-    times = (experiment.seconds, experiment.warmup_s, *(c.seconds for c in experiment.conditions))
-    if experiment.method == "bench" and any(time and time % 1 for time in times):
+    times = [experiment.seconds, experiment.warmup_s]
+    times += [t for c in experiment.conditions for t in (c.seconds, c.warmup_s) if t]
+    if experiment.method == "bench" and any(time % 1 for time in times):
         yield "seconds", "`seconds` and warmup_s must be whole: iperf3 cuts fractions"
     if not 0 < experiment.trace_scale <= 1:
         yield "trace_scale", "`trace_scale` must be above 0 and at most 1"
@@ -119,9 +127,7 @@ def _condition_problems(
         yield link, f"condition {condition.name} has a TCP beside on `{link}`, which is no link"
     for name, change in condition.links.items():
         yield from _change_problems(name, change)
-    for start, end in condition.phases:
-        if not 0 <= start < end:
-            yield condition.name, f"a phase of `{condition.name}` ends before it starts"
+    yield from _time_problems(condition, experiment)
     yield from _reason_problems(condition, scheme_names(experiment))
     for value in set(condition.congestion_control) - set(experiment.congestion_control):
         yield value, f"condition {condition.name} is for `{value}`, which the experiment lacks"
@@ -140,6 +146,16 @@ def _reason_problems(
         yield scheme, f"condition {condition.name} says why `{scheme}` is out, which is not"
 
 
+def _time_problems(
+    condition: ConditionSetting, experiment: Experiment
+) -> Iterator[tuple[str, str]]:
+    if condition.warmup_s is not None and experiment.method not in ("bench", "stream"):
+        yield condition.name, f"method {experiment.method} has no `warmup_s` of a condition"
+    for start, end in condition.phases:
+        if not 0 <= start < end:
+            yield condition.name, f"a phase of `{condition.name}` ends before it starts"
+
+
 def _scheme_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
     links = {link.name for link in experiment.links}
     for scheme in experiment.schemes:
@@ -149,9 +165,21 @@ def _scheme_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
             yield scheme.backup, f"`{scheme.backup}` stands by in a scheme, but is no link"
         if scheme.backup and scheme.kind not in ("sumrate", "mptcp-backup"):
             yield scheme.backup, f"a scheme of kind {scheme.kind} has no backup `{scheme.backup}`"
+        yield from _policy_problems(scheme, experiment)
         for key in ("congestion_control", "buffers"):
             for value in set(getattr(scheme, key)) - set(getattr(experiment, key)):
                 yield value, f"a scheme is for `{value}`, which the experiment's {key} lacks"
+
+
+def _policy_problems(scheme: SchemeSetting, experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """A policy is of a link, and of what the client's `up` takes."""
+    for policy in scheme.policy:
+        name = policy.partition("=")[0]
+        if name not in {link.name for link in experiment.links}:
+            yield policy, f"a policy is of `{name}`, which is no link"
+    if scheme.policy and (scheme.kind != "sumrate" or experiment.method in ("bench", "crowd")):
+        said = f"a scheme of kind {scheme.kind} with method {experiment.method} has no `policy`"
+        yield scheme.policy[0], said
 
 
 def _change_problems(name: str, change: Change) -> Iterator[tuple[str, str]]:
@@ -186,11 +214,7 @@ def _check_problems(check: Check, experiment: Experiment) -> Iterator[tuple[str,
         yield name, f"a check speaks of `{name}`, which is no condition"
     if not (check.claim or check.goal):
         yield check.statement, f"`{check.statement}` names neither a claim nor a goal"
-    if (check.at_least is None and check.at_most is None) != check.reported:
-        said = "has neither at_least nor at_most: cannot fail"
-        if check.reported:
-            said = "has a limit although it is only reported"
-        yield check.statement, f"`{check.statement}` {said}"
+    yield from _limit_problems(check)
     known: dict[str, list[str]] = {
         "scheme": scheme_names(experiment),
         "condition": [c.name for c in experiment.conditions],
@@ -208,6 +232,16 @@ def _check_problems(check: Check, experiment: Experiment) -> Iterator[tuple[str,
                 yield value, f"`{value}` is no {key.replace('_', ' ')} of this experiment{hint}"
         if not selection.condition and selection is check.value:
             yield check.statement, f"`{check.statement}` names no condition"
+
+
+def _limit_problems(check: Check) -> Iterator[tuple[str, str]]:
+    if check.slack < 0 or (check.slack and check.over is None):
+        yield check.statement, f"`slack` of `{check.statement}` must be positive, and of a quotient"
+    if (check.at_least is None and check.at_most is None) != check.reported:
+        said = "has neither at_least nor at_most: cannot fail"
+        if check.reported:
+            said = "has a limit although it is only reported"
+        yield check.statement, f"`{check.statement}` {said}"
 
 
 def scheme_names(experiment: Experiment) -> list[str]:

@@ -20,11 +20,12 @@ from sumrate.lab.experiment.calls import call
 from sumrate.lab.experiment.captured import add_round_trips, add_subflows, captured
 from sumrate.lab.experiment.forward import add_forward
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
+from sumrate.lab.experiment.phases import PhaseCounters
 from sumrate.lab.experiment.player import play
 from sumrate.lab.experiment.record import Bins, Run, add_benchmark, add_blackouts, add_phases
 from sumrate.lab.experiment.tcp_model import add_tcp_model, sampled_tcp
 from sumrate.lab.experiment.tiles import play_tiles
-from sumrate.lab.experiment.topology import seconds_of
+from sumrate.lab.experiment.topology import seconds_of, warmup_of
 from sumrate.lab.experiment.video import play_video
 from sumrate.lab.links import Link
 from sumrate.lab.results import rounded
@@ -51,7 +52,7 @@ class Traffic:
     @property
     def warmup_s(self) -> float:
         """What is sent before that."""
-        return self.experiment.warmup_s
+        return warmup_of(self.experiment, self.condition)
 
     @property
     def pace(self) -> Pace | None:
@@ -83,7 +84,12 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         rates = {scheme.link.name: result.goodput_mbps}
     if capture is not None:
         rates = add_subflows(
-            run, built.links, capture, warmup_s=traffic.warmup_s, seconds=traffic.seconds
+            run,
+            built.links,
+            capture,
+            warmup_s=traffic.warmup_s,
+            seconds=traffic.seconds,
+            without=range(BESIDE_PORT, BESIDE_PORT + len(traffic.condition.beside)),
         )
     for name, rate in rates.items():
         run.add(f"path_{name}_mbps", rate, "Mbit/s")
@@ -131,13 +137,15 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         reach = stack.enter_context(scheme.stream(built))
         others = stack.enter_context(competitors(built, traffic))
         plugging = stack.enter_context(Plugging(built, scheme, traffic.unplugged))
+        phases = traffic.condition.phases if traffic.experiment.carried else ()
+        counters = stack.enter_context(PhaseCounters(built.emulator.stats, phases))
         result = run_stream(
             built,
             reach,
             seconds=traffic.seconds,
             warmup_s=traffic.warmup_s,
             pace=traffic.pace,
-            on_first_byte=lambda: begin(built, plugging),
+            on_first_byte=lambda: begin(built, plugging, counters),
         )
         ended = time.monotonic()
         for name, (value, unit) in reach.counters().items():
@@ -152,6 +160,7 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     run.add("cpu_s_per_gb", result.cpu_s_per_gb, "s/GB")
     run.series = bins.series()
     add_phases(run, bins, traffic.condition.phases)
+    counters.add(run)
     dark = {link.name: [b for b in link.blackouts if b.direction == "both"] for link in built.links}
     every = {blackout for blackouts in dark.values() for blackout in blackouts}
     silences = [(at, ms) for at, ms in said["silences"]]
@@ -175,11 +184,12 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     }
 
 
-def begin(built: Scene, plugging: "Plugging") -> None:
+def begin(built: Scene, plugging: "Plugging", counters: PhaseCounters) -> None:
     """The first byte is here: all schedules start."""
     if scheduled(built.links):
         built.emulator.trigger()
     plugging.start()
+    counters.start()
 
 
 CROWDED = ("stream_jain", "stream_mbps", "session_mbps")

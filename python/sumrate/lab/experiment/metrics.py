@@ -32,9 +32,11 @@ PLAIN = frozenset(
         "in_flight_model_ratio",
         "in_order_delay_p50_ms",
         "in_order_delay_p99_ms",
+        "in_order_rank",
         "longest_stall_ms",
         "model_mbps",
         "model_ratio",
+        "over_best_link",
         "over_mptcp",
         "p5_ratio",
         "padhye_b1_ratio",
@@ -55,6 +57,7 @@ PLAIN = frozenset(
         "sample_spread",
         "session_jain_index",
         "split_error",
+        "stall_rank",
         "stream_jain_index",
         "stream_jain_median",
         "stream_least_over_median",
@@ -70,6 +73,8 @@ OF_A_LINK = (
     "blackout_stall_{}_ms",
     "carried_{}_mbytes",
     "model_{}_mbps",
+    "path_{}_after_others_mbps",
+    "path_{}_first_mbps",
     "path_{}_full_rate_after_s",
     "path_{}_kbytes_per_ack",
     "path_{}_mbps",
@@ -100,6 +105,11 @@ def known(experiment: Experiment) -> set[str]:
         *PLAIN,
         *(pattern.format(link.name) for link in experiment.links for pattern in OF_A_LINK),
         *(f"phase_{number}_mbps" for number in range(1, phases + 1)),
+        *(
+            f"carried_{link.name}_phase_{number}_mbps"
+            for link in experiment.links
+            for number in range(1, phases + 1)
+        ),
         *(f"phase_{number}_sum_ratio" for number in range(1, phases + 1)),
     }
 

@@ -40,7 +40,8 @@ Medium = Literal["emulated", "veth"]
 Buffers = Literal["default", "large", "50k", "100k", "200k", "500k", "1000k"]
 TraceKind = Literal["wigig-los", "wigig-nlos", "wigig-mobility", "wifi-los"]
 TilePolicy = Literal["fix", "ordered", "viewport"]
-Statistic = Literal["median", "min", "max", "mean", "p5", "p99", "count"]
+Statistic = Literal["median", "min", "max", "mean", "p5", "p99", "count", "band"]
+"""Band: half the width of the 95 % confidence interval of the mean (Student's t)."""
 EVERY = "*"
 
 
@@ -130,6 +131,8 @@ class ConditionSetting(Setting, frozen=True):
     name: str
     title: str
     seconds: float | None = None
+    warmup_s: float | None = None
+    """Methods bench and stream: instead of the experiment's."""
     schemes: tuple[str, ...] = ()
     """Only these run in this condition; all if not given."""
     why_not: dict[str, str] = field(default_factory=dict)
@@ -151,7 +154,10 @@ class ConditionSetting(Setting, frozen=True):
     forward_wanted: tuple[tuple[float, str], ...] = ()
     """Method stream: from when on, seconds after the first byte, which link should send forward."""
     phases: tuple[tuple[float, float], ...] = ()
-    """Method stream: intervals, seconds after the first byte, whose mean goodput is noted."""
+    """Method stream: intervals, seconds after the first byte, whose mean goodput is noted.
+
+    With `carried` also what each link carried in them.
+    """
     video_mbps: float = 0.0
     """Method video: mean rate of the video."""
     download: bool = False
@@ -178,6 +184,8 @@ class SchemeSetting(Setting, frozen=True):
     """MPTCP: the link that it starts on; handover: the preferred one (the first one)."""
     backup: str = ""
     """MPTCP with a backup, Sumrate: the link that stands by (MPTCP: the last one)."""
+    policy: tuple[str, ...] = ()
+    """Sumrate: values of the client's `--policy`, such as `wifi=backup2`; not with method bench."""
     congestion_control: tuple[str, ...] = ()
     """It runs only with these; with all if not given."""
     buffers: tuple[Buffers, ...] = ()
@@ -210,6 +218,8 @@ class Check(Setting, frozen=True):
     """The value is divided by this one."""
     at_least: float | None = None
     at_most: float | None = None
+    slack: float = 0.0
+    """Of a quotient: two values that differ by at most this, in their unit, are equal."""
     without: tuple[str, ...] = ()
     """Conditions that `*` does not mean."""
     reported: bool = False

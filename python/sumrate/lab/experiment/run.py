@@ -12,6 +12,7 @@ from sumrate.lab.experiment.durations import add_durations, add_splits, add_toge
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.padhye import add_padhye
+from sumrate.lab.experiment.ranks import add_ranks
 from sumrate.lab.experiment.ratios import (
     add_added_delays,
     add_bounds,
@@ -31,6 +32,7 @@ from sumrate.lab.experiment.topology import (
     seconds_of,
     traced_links,
     traces_shown,
+    warmup_of,
 )
 from sumrate.lab.experiment.video import add_pause_bounds
 from sumrate.lab.experiment.workloads import WORKLOADS, quiet_settings
@@ -110,7 +112,7 @@ class Plan:
             scheme.link.name,
             change,
             on_wires(self.experiment, point.condition),
-            seconds,
+            (seconds, warmup_of(self.experiment, point.condition)),
             (point.condition.video_mbps, point.condition.tiles, point.condition.download),
             point.congestion_control,
             point.buffers,
@@ -136,7 +138,7 @@ class Plan:
     def run_seconds(self, point: Point) -> float:
         """About how long one run takes."""
         e = self.experiment
-        return seconds_of(e, point.condition) + e.warmup_s + SET_UP_S
+        return seconds_of(e, point.condition) + warmup_of(e, point.condition) + SET_UP_S
 
 
 Made = tuple[Point, list[tuple[Alike | None, Run]]]
@@ -199,6 +201,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         add_sums(at_point, links)
         add_bounds(at_point, links)
         add_over_mptcp(at_point, links)
+        add_ranks(experiment, at_point)
         if experiment.method in WORKLOADS:
             add_durations(at_point, links)
             add_together(experiment, at_point, links)

@@ -65,6 +65,11 @@ def seconds_of(experiment: Experiment, condition: ConditionSetting) -> float:
     return condition.seconds or experiment.seconds
 
 
+def warmup_of(experiment: Experiment, condition: ConditionSetting) -> float:
+    """How long a run sends in this condition before it counts."""
+    return experiment.warmup_s if condition.warmup_s is None else condition.warmup_s
+
+
 def on_wires(experiment: Experiment, condition: ConditionSetting) -> bool:
     """Whether this condition is on bare interfaces instead of emulated links."""
     return (condition.medium or experiment.medium) == "veth"
@@ -100,7 +105,8 @@ def traced_links(
         if change.trace is None:
             found.append(link)
             continue
-        seconds = seconds_of(experiment, condition) + experiment.warmup_s + TRACE_SPARE_S
+        seconds = seconds_of(experiment, condition) + warmup_of(experiment, condition)
+        seconds += TRACE_SPARE_S
         path = folder / f"{link.name}-{change.trace}-{change.trace_scale:g}-{seed}.trace"
         _generate(experiment, change, seed * 64 + link.subnet, seconds, path)
         found.append(link.with_trace(path))
@@ -253,7 +259,7 @@ def _scheme(setting: SchemeSetting) -> Scheme:
         "tls-pump": TlsPump,
         "messages": SumrateMessages,
     }[setting.kind]()
-    keys = ("name", "title", "options", "first", "backup", "event_log")
+    keys = ("name", "title", "options", "first", "backup", "policy", "event_log")
     given = {key: getattr(setting, key) for key in keys if getattr(setting, key)}
     return replace(made, **given) if given else made  # type: ignore[type-var]
 

@@ -1,0 +1,50 @@
+//! Which matrix a kept table is of.
+
+use fbdt_proto::SchedulerKind;
+
+use crate::matrix::{GROUPS, conditions};
+use crate::measure::{Rules, scenario};
+
+/// FNV-1a, 64 bits.
+const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+
+/// A number of the whole matrix, 16 hexadecimal digits: of all conditions but the traces, with
+/// their links, changes and times, and of whether sockets are paced. A table with another number is
+/// of other conditions.
+#[must_use]
+pub fn fingerprint() -> String {
+    let mut hash = BASIS;
+    for condition in GROUPS.iter().flat_map(|group| conditions(group, &[])) {
+        let paced = scenario(&condition, SchedulerKind::default(), Rules::default(), 1).paced;
+        for byte in format!("{condition:?} {paced}").bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
+        }
+    }
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEPT: &str = include_str!("../../../docs/results/tournament.md");
+    const DOCUMENT: &str = include_str!("../../../docs/schedulers.md");
+    /// What the document says while the kept table is of another matrix.
+    const STALE: &str = "of earlier conditions";
+
+    #[test]
+    fn a_kept_table_of_other_conditions_is_called_so() {
+        let number = fingerprint();
+        let current = KEPT.contains(&number);
+        assert_eq!(
+            DOCUMENT.contains(STALE),
+            !current,
+            "the matrix has the number {number}, which docs/results/tournament.md {}: run `make \
+             tournament` and keep its summary and figure, and say in docs/schedulers.md `{STALE}` \
+             only as long as that is so",
+            if current { "has" } else { "lacks" },
+        );
+        assert!(!current || KEPT.contains("commit"), "the kept summary does not say its commit");
+    }
+}
