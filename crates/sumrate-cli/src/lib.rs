@@ -2,11 +2,11 @@
 //!
 //! In the order in which data meets them: `args` is what the user wrote, `commands` what is done with
 //! it; a connection comes in through `proxy`, travels on a stream of a `tunnel` (behind which
-//! `session` puts the transport) after a word of the `service` protocol, and leaves through `exit`;
-//! `relay` copies its bytes on both ends, `classes` says how urgent they are; `capture` brings in
-//! connections that were meant for no proxy. `files` copies files over such a stream, `bench`
-//! measures, `status` tells, `metrics` and `web` tell it to Prometheus and browsers, `config` fills in
-//! what the command line leaves out, `doctor` looks at the machine.
+//! `session` puts the transport; `sessions` are all that a client has) after a word of the `service`
+//! protocol, and leaves through `exit`; `relay` copies its bytes on both ends, `classes` says how
+//! urgent they are; `capture` brings in connections that were meant for no proxy. `files` copies files
+//! over such a stream, `bench` measures, `status` tells, `metrics` and `web` tell it to Prometheus and
+//! browsers, `config` fills in what the command line leaves out, `doctor` looks at the machine.
 
 pub mod args;
 pub mod bench;
@@ -28,6 +28,7 @@ pub mod proxy;
 pub mod relay;
 pub mod service;
 pub mod session;
+pub mod sessions;
 pub mod status;
 pub mod top;
 pub mod tunnel;

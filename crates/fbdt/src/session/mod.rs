@@ -127,6 +127,11 @@ impl Session {
         self.shared.closed().await
     }
 
+    /// Whether the session is over.
+    pub fn is_closed(&self) -> bool {
+        self.shared.inspect(|inner| inner.closed().is_some())
+    }
+
     /// Which end this is.
     pub fn role(&self) -> Role {
         self.role

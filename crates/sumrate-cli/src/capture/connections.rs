@@ -13,6 +13,7 @@ use sumrate_capture::tun::{Datagram, Datagrams, Device, Replies, Tun};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::dns;
 use crate::classes::{ClassRules, Guess};
@@ -75,14 +76,30 @@ pub(crate) struct Connections {
     connections: Arc<Semaphore>,
     taken: Arc<AtomicU64>,
     name_server: Option<SocketAddr>,
+    /// Questions to name servers that may still be asked, of those that came out of a device.
+    questions: Arc<Semaphore>,
+    stop: CancellationToken,
+    finished: CancellationToken,
 }
 
 impl Connections {
-    /// At most `connections` at a time. What was meant for a name server goes to `name_server`, if
-    /// there is one.
-    pub(crate) fn new(source: Source, connections: u32, name_server: Option<SocketAddr>) -> Self {
-        let connections = Arc::new(Semaphore::new(connections as usize));
-        Self { source, connections, taken: Arc::default(), name_server }
+    /// At most `connections` at a time, and no more once `stop` is cancelled. What was meant for a name
+    /// server goes to `name_server`, if there is one.
+    pub(crate) fn new(
+        source: Source,
+        connections: u32,
+        name_server: Option<SocketAddr>,
+        stop: CancellationToken,
+    ) -> Self {
+        Self {
+            source,
+            connections: Arc::new(Semaphore::new(connections as usize)),
+            taken: Arc::default(),
+            name_server,
+            questions: Arc::new(Semaphore::new(dns::QUESTIONS_MAX as usize)),
+            stop,
+            finished: CancellationToken::new(),
+        }
     }
 
     /// Ports for IPv4 and IPv6, 0 where there is none.
@@ -101,6 +118,12 @@ impl Connections {
         Arc::clone(&self.taken)
     }
 
+    /// Waits until it was stopped, the last connection has ended and the last question is answered.
+    pub(crate) async fn finished(&self) {
+        self.finished.cancelled().await;
+        let _ = self.questions.acquire_many(dns::QUESTIONS_MAX).await;
+    }
+
     /// Serves until the future is dropped, which ends the connections too, or a device fails.
     ///
     /// # Errors
@@ -110,12 +133,15 @@ impl Connections {
         tunnel: T,
         rules: &Arc<ClassRules>,
     ) -> io::Result<()> {
+        let names = Questions {
+            tunnel: tunnel.clone(),
+            name_server: self.name_server,
+            open: Arc::clone(&self.questions),
+            stop: self.stop.clone(),
+        };
         let packets = async {
             match &self.source {
-                Source::Tun(tun) => {
-                    let names = Questions::new(tunnel.clone(), self.name_server);
-                    tun.run(&names).await
-                }
+                Source::Tun(tun) => tun.run(&names).await,
                 Source::Rules(_) => std::future::pending().await,
             }
         };
@@ -128,9 +154,16 @@ impl Connections {
     async fn relay_all<T: Tunnel>(&self, tunnel: T, rules: &Arc<ClassRules>) -> Infallible {
         let mut tasks = JoinSet::new();
         loop {
-            // The semaphore is never closed.
-            let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
-            let (client, meant) = match self.source.accept().await {
+            let next = async {
+                // The semaphore is never closed.
+                let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
+                (permit, self.source.accept().await)
+            };
+            let (permit, accepted) = tokio::select! {
+                next = next => next,
+                () = self.stop.cancelled() => break,
+            };
+            let (client, meant) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "a taken connection could not be accepted");
@@ -147,6 +180,24 @@ impl Connections {
                 drop(permit);
             });
             while tasks.try_join_next().is_some() {}
+        }
+        let ended = async {
+            while tasks.join_next().await.is_some() {}
+            self.finished.cancel();
+        };
+        // A device goes on too: the ends of the last connections are among its packets.
+        let ((), never) = tokio::join!(ended, self.refuse_all());
+        never
+    }
+
+    /// Resets whoever comes. The rules still lead programs here, and where nobody listens TPROXY leaves
+    /// them without an answer.
+    async fn refuse_all(&self) -> Infallible {
+        loop {
+            match self.source.accept().await {
+                Ok((client, _)) => socket::reset_on_close(&client),
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
         }
     }
 }
@@ -180,17 +231,12 @@ struct Questions<T> {
     tunnel: T,
     name_server: Option<SocketAddr>,
     open: Arc<Semaphore>,
-}
-
-impl<T> Questions<T> {
-    fn new(tunnel: T, name_server: Option<SocketAddr>) -> Self {
-        Self { tunnel, name_server, open: Arc::new(Semaphore::new(dns::QUESTIONS_MAX)) }
-    }
+    stop: CancellationToken,
 }
 
 impl<T: Tunnel> Datagrams for Questions<T> {
     fn carry(&self, datagram: Datagram, replies: &Replies) -> bool {
-        if datagram.destination.port() != DNS_PORT {
+        if datagram.destination.port() != DNS_PORT || self.stop.is_cancelled() {
             return false;
         }
         // Of more than can be open at a time, programs ask again.
@@ -204,5 +250,34 @@ impl<T: Tunnel> Datagrams for Questions<T> {
             drop(permit);
         });
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tunnel::in_memory::pipe_tunnel;
+    use tokio::io::AsyncReadExt;
+
+    #[tokio::test]
+    async fn after_a_stop_nothing_is_waited_for_that_comes_later() {
+        let stop = CancellationToken::new();
+        let source = Source::rules(&Method::Redirect).unwrap();
+        let taken = Connections::new(source, 2, None, stop.clone());
+        let address = ("127.0.0.1", taken.ports()[0]);
+        let (tunnel, _streams) = pipe_tunnel();
+        let stopping = async {
+            stop.cancel();
+            taken.finished().await;
+            let mut late = TcpStream::connect(address).await.unwrap();
+            assert!(matches!(late.read(&mut [0; 1]).await, Ok(0) | Err(_)));
+            taken.finished().await;
+        };
+        let rules = Arc::default();
+        tokio::select! {
+            ended = taken.run(tunnel, &rules) => panic!("a device goes on: {ended:?}"),
+            () = stopping => {}
+        }
+        assert_eq!(taken.counter().load(Ordering::Relaxed), 0);
     }
 }

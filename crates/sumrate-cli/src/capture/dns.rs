@@ -9,12 +9,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::proxy::connect_through;
 use crate::tunnel::Tunnel;
 
 /// Questions that may be open at a time; of more, the program asks again, as it does over UDP.
-pub(super) const QUESTIONS_MAX: usize = 512;
+pub(super) const QUESTIONS_MAX: u32 = 512;
 /// Longest question over UDP that is read, in bytes.
 const QUESTION_MAX: usize = 4096;
 /// Length of the header (RFC 1035 §4.1.1).
@@ -30,19 +31,22 @@ const SERVFAIL: u8 = 2;
 pub(crate) struct NameServer {
     sockets: Vec<Arc<UdpSocket>>,
     asked: SocketAddr,
+    /// Questions that may still be asked.
+    open: Arc<Semaphore>,
+    stop: CancellationToken,
 }
 
 impl NameServer {
-    /// Takes free ports; questions go to `asked`, as the exit reaches it.
+    /// Takes free ports; questions go to `asked`, as the exit reaches it, until `stop` is cancelled.
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) async fn bind(asked: SocketAddr) -> io::Result<Self> {
+    pub(crate) async fn bind(asked: SocketAddr, stop: CancellationToken) -> io::Result<Self> {
         let mut sockets = vec![Arc::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?)];
         if let Ok(socket) = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).await {
             sockets.push(Arc::new(socket));
         }
-        Ok(Self { sockets, asked })
+        Ok(Self { sockets, asked, open: Arc::new(Semaphore::new(QUESTIONS_MAX as usize)), stop })
     }
 
     /// Ports for IPv4 and IPv6, 0 where there is none.
@@ -57,14 +61,19 @@ impl NameServer {
         Ok(ports)
     }
 
-    /// Answers until the future is dropped.
+    /// Waits until it was stopped and the last question is answered.
+    pub(crate) async fn finished(&self) {
+        self.stop.cancelled().await;
+        let _ = self.open.acquire_many(QUESTIONS_MAX).await;
+    }
+
+    /// Answers until the future is dropped; once it was stopped, that there is no answer.
     pub(crate) async fn run<T: Tunnel>(&self, tunnel: T) {
-        let open = Arc::new(Semaphore::new(QUESTIONS_MAX));
         let serve = |index: usize| {
-            let (socket, tunnel, open) = (self.sockets.get(index), tunnel.clone(), &open);
+            let (socket, tunnel) = (self.sockets.get(index), tunnel.clone());
             async move {
                 match socket {
-                    Some(socket) => self.serve(socket, tunnel, open).await,
+                    Some(socket) => self.serve(socket, tunnel).await,
                     None => std::future::pending().await,
                 }
             }
@@ -72,14 +81,21 @@ impl NameServer {
         tokio::join!(serve(0), serve(1));
     }
 
-    async fn serve<T: Tunnel>(&self, socket: &Arc<UdpSocket>, tunnel: T, open: &Arc<Semaphore>) {
+    async fn serve<T: Tunnel>(&self, socket: &Arc<UdpSocket>, tunnel: T) {
         let mut tasks = JoinSet::new();
         let mut buffer = vec![0; QUESTION_MAX];
         loop {
             let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
             while tasks.try_join_next().is_some() {}
-            let Ok(permit) = Arc::clone(open).try_acquire_owned() else { continue };
-            let question = buffer[..length].to_vec();
+            let question = &buffer[..length];
+            if self.stop.is_cancelled() {
+                if is_question(question) {
+                    let _ = socket.send_to(&failure(question), from).await;
+                }
+                continue;
+            }
+            let Ok(permit) = Arc::clone(&self.open).try_acquire_owned() else { continue };
+            let question = question.to_vec();
             let (socket, tunnel, asked) = (Arc::clone(socket), tunnel.clone(), self.asked);
             tasks.spawn(async move {
                 if let Some(answer) = answer(&question, asked, &tunnel).await {
@@ -91,14 +107,17 @@ impl NameServer {
     }
 }
 
+fn is_question(message: &[u8]) -> bool {
+    message.len() >= HEADER && message[2] & 0x80 == 0
+}
+
 /// What the program is sent; nothing for what is no question.
 pub(super) async fn answer<T: Tunnel>(
     question: &[u8],
     asked: SocketAddr,
     tunnel: &T,
 ) -> Option<Vec<u8>> {
-    let is_question = question.len() >= HEADER && question[2] & 0x80 == 0;
-    if !is_question {
+    if !is_question(question) {
         return None;
     }
     match ask(question, asked, tunnel).await {
@@ -199,5 +218,28 @@ mod tests {
         let other = b"\x43\x21";
         let (tunnel, _streams) = pipe_tunnel();
         assert_eq!(answer(other, "192.0.2.53:53".parse().unwrap(), &tunnel).await, None);
+    }
+
+    #[tokio::test]
+    async fn after_a_stop_programs_are_told_that_there_is_no_answer() {
+        let stop = CancellationToken::new();
+        let names = NameServer::bind("192.0.2.53:53".parse().unwrap(), stop.clone()).await.unwrap();
+        let port = names.ports().unwrap()[0];
+        let (tunnel, mut streams) = pipe_tunnel();
+        let asking = async {
+            let program = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+            program.connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+            stop.cancel();
+            names.finished().await;
+            program.send(QUESTION).await.unwrap();
+            let mut answer = [0; 64];
+            let length = program.recv(&mut answer).await.unwrap();
+            assert_eq!(&answer[..length], b"\x12\x34\x81\x82\0\0\0\0\0\0\0\0");
+        };
+        tokio::select! {
+            () = names.run(tunnel) => panic!("it ended"),
+            () = asking => {}
+        }
+        assert!(streams.try_recv().is_err(), "nobody was asked");
     }
 }

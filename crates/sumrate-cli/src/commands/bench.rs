@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use fbdt::{ClientConfig, Health, Session};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::setup::Missing;
 use super::{CommandError, SetupError, dial, setup};
 use crate::args::BenchArgs;
 use crate::bench::{BenchReport, MessageBenchReport, MessagePlan, Plan, measure, measure_messages};
@@ -25,7 +26,8 @@ const PATHS_TIMEOUT: Duration = Duration::from_secs(10);
 /// [`CommandError`]
 pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
-    let config = dial::configure(&args.link, (&args.path, &args.backup), &args.protocol)?;
+    let paths = (&args.path[..], &args.backup[..]);
+    let config = dial::configure(&args.link, paths, &args.protocol, Missing::Refused)?;
     if args.messages {
         return messages(&args, config, interrupts).await;
     }

@@ -10,6 +10,7 @@ use nix::unistd::User;
 use sumrate_capture::guardian::{CaptureError, Guardian, MARK_OWN, Method, Plan, Ports};
 use sumrate_capture::selection::Selection;
 use sumrate_capture::tun::Device;
+use tokio_util::sync::CancellationToken;
 
 use super::{CommandError, SetupError};
 use crate::args::{CaptureArgs, UpArgs};
@@ -71,11 +72,14 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Listens; `None` if nothing is to be taken.
+    /// Listens until `stop` is cancelled; `None` if nothing is to be taken.
     ///
     /// # Errors
     /// [`CommandError`]
-    pub(super) async fn bind(args: &mut UpArgs) -> Result<Option<Self>, CommandError> {
+    pub(super) async fn bind(
+        args: &mut UpArgs,
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, CommandError> {
         let planned = plan(&args.capture)?;
         let (Some((plan, flag)), Some(guardian)) = (planned, args.capture.guardian.take()) else {
             return Ok(None);
@@ -85,7 +89,9 @@ impl Capture {
         let failed = |action| move |error| CaptureError::System { action, error };
         let names = match args.capture.dns {
             Some(asked) => Some(
-                NameServer::bind(asked).await.map_err(failed("listen for questions of names"))?,
+                NameServer::bind(asked, stop.clone())
+                    .await
+                    .map_err(failed("listen for questions of names"))?,
             ),
             None => None,
         };
@@ -93,9 +99,9 @@ impl Capture {
             Some(device) => Source::tun(device),
             None => Source::rules(&plan.method),
         };
-        let connections = source
-            .map(|source| Connections::new(source, args.max_connections, args.capture.dns))
-            .map_err(failed("listen for taken connections"))?;
+        let source = source.map_err(failed("listen for taken connections"))?;
+        let (most, asked) = (args.max_connections, args.capture.dns);
+        let connections = Connections::new(source, most, asked, stop.clone());
         let report = report(&args.capture, flag);
         Ok(Some(Self { guardian, connections, names, device: name, flag, report }))
     }
@@ -146,7 +152,7 @@ fn report(args: &CaptureArgs, flag: &str) -> CaptureReport {
     }
 }
 
-/// Serves what is taken, if anything is.
+/// Serves what is taken, if anything is, until the future is dropped.
 ///
 /// # Errors
 /// What the system says of a TUN device that fails.
@@ -165,6 +171,15 @@ pub(super) async fn run<T: Tunnel>(
     tokio::select! {
         failed = capture.connections.run(tunnel.clone(), rules) => failed,
         () = names => Ok(()),
+    }
+}
+
+/// Waits until nothing is taken any more, and what was taken has come to its end.
+pub(super) async fn finished(capture: Option<&Capture>) {
+    let Some(capture) = capture else { return };
+    capture.connections.finished().await;
+    if let Some(names) = &capture.names {
+        names.finished().await;
     }
 }
 

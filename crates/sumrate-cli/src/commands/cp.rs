@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
 use super::operand::{Copy, link_of};
+use super::setup::Missing;
 use super::{CommandError, dial};
 use crate::args::CpArgs;
 use crate::config::default_path;
@@ -153,7 +154,8 @@ pub async fn cp(args: CpArgs) -> Result<(), CommandError> {
         named => named.clone().or_else(default_path),
     };
     let link = link_of(copy.host(), config_file.as_deref())?;
-    let config = dial::configure(&link, (&args.path, &args.backup), &args.protocol)?;
+    let paths = (&args.path[..], &args.backup[..]);
+    let config = dial::configure(&link, paths, &args.protocol, Missing::Refused)?;
     let plan = plan(&copy)?;
     let progress = Arc::new(Progress::default());
     let begun = Instant::now();

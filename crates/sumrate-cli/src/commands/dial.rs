@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fbdt::{ClientConfig, Priority, Session, connect};
 
+use super::setup::Missing;
 use super::{CommandError, setup};
 use crate::args::{PathArg, ProtocolArgs};
 use crate::interrupt::Interrupts;
@@ -16,12 +17,13 @@ pub(super) fn configure(
     link: &str,
     (paths, backups): (&[PathArg], &[String]),
     protocol: &ProtocolArgs,
+    missing: Missing,
 ) -> Result<ClientConfig, CommandError> {
     let link = setup::link(link, protocol.insecure_plaintext)?;
     setup::check_forward(protocol, paths)?;
     let paths = setup::with_backups(paths, backups)?;
     let mut config = ClientConfig::new(link);
-    config.paths = setup::client_paths(&paths, &config.link)?;
+    config.paths = setup::client_paths(&paths, &config.link, missing)?;
     if paths.is_empty() {
         let interfaces = backups.iter().map(|name| (name.clone(), Priority::BACKUP));
         config.backup_interfaces = interfaces.collect();

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::CommandError;
 use super::event::{UpEvent, UpLine, path_summaries, session_id};
 use crate::output;
+use crate::sessions::Sessions;
 use crate::status::OutageReport;
 
 /// Pauses between attempts to open a new session.
@@ -61,7 +62,7 @@ impl Outage {
 /// Opens a new session whenever one is over; ends when the server wants no more.
 pub(super) async fn keep_session(
     config: &watch::Sender<ClientConfig>,
-    sessions: &watch::Sender<Option<Session>>,
+    sessions: &Sessions,
     outage: &Outage,
     json: bool,
 ) -> CommandError {
@@ -80,7 +81,7 @@ pub(super) async fn keep_session(
         tracing::warn!("the session is over: {reason}; a new one is dialled now");
         outage.note(reason.clone(), None);
         print(json, UpEvent::SessionLost { session: session_id(&session), reason }.into_line());
-        sessions.send_replace(None);
+        sessions.replace(None);
         drop(session);
         match reconnect(config, outage).await {
             Ok(session) => {
@@ -88,7 +89,7 @@ pub(super) async fn keep_session(
                 tracing::warn!("there is a session again, after {:.1} s", lasted.as_secs_f64());
                 let (id, paths) = (session_id(&session), path_summaries(&session));
                 print(json, UpEvent::SessionRestored { session: id, paths }.into_line());
-                sessions.send_replace(Some(session));
+                sessions.replace(Some(session));
             }
             Err(error) => return error.into(),
         }

@@ -291,43 +291,68 @@ fn names(paths: &[PathArg]) -> String {
     paths.iter().map(|path| path.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
+/// What becomes of a path whose interface or address this machine does not have at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// It is taken for a mistake.
+    Refused,
+    /// It may come, like a radio that is plugged in: it is waited for beside paths that are there.
+    Awaited,
+}
+
 /// The paths of a client: those named, or, where the server is on this very machine, one over
 /// loopback, or none, which means every usable interface.
-pub(super) fn client_paths(args: &[PathArg], link: &Link) -> Result<Vec<PathSpec>, SetupError> {
+pub(super) fn client_paths(
+    args: &[PathArg],
+    link: &Link,
+    missing: Missing,
+) -> Result<Vec<PathSpec>, SetupError> {
     let is_loopback = |server: &ServerAddress| server.ip().is_some_and(|ip| ip.is_loopback());
     if args.is_empty() && link.servers().iter().all(is_loopback) {
         return Ok(vec![PathSpec { name: "loopback".to_owned(), ..PathSpec::default() }]);
     }
-    paths(args)
+    paths(args, missing)
 }
 
 /// The paths, after checking that their names differ and that what they are bound to exists.
-fn paths(args: &[PathArg]) -> Result<Vec<PathSpec>, SetupError> {
-    let addresses = interfaces::addresses();
-    let names = interfaces::names();
+fn paths(args: &[PathArg], missing: Missing) -> Result<Vec<PathSpec>, SetupError> {
     for (index, path) in args.iter().enumerate() {
         if args[..index].iter().any(|earlier| earlier.name == path.name) {
             return Err(SetupError::DuplicatePath(path.name.clone()));
         }
-        match &path.binding {
-            PathBinding::Interface(interface) if !names.contains(interface) => {
-                return Err(SetupError::UnknownInterface {
-                    path: path.name.clone(),
-                    interface: interface.clone(),
-                    known: names.join(", "),
-                });
-            }
-            // Any address of 127.0.0.0/8 is this machine's.
-            PathBinding::Address(address)
-                if !address.is_loopback() && !addresses.iter().any(|(_, own)| own == address) =>
-            {
-                let path = path.name.clone();
-                return Err(SetupError::UnknownAddress { path, address: *address });
-            }
-            _ => {}
+    }
+    let (addresses, names) = (interfaces::addresses(), interfaces::names());
+    let is_own = |address: &IpAddr| addresses.iter().any(|(_, own)| own == address);
+    let absent = |path: &PathArg| why_absent(path, &names, is_own);
+    let absent: Vec<SetupError> = args.iter().filter_map(absent).collect();
+    if missing == Missing::Awaited && absent.len() < args.len() {
+        for error in &absent {
+            tracing::warn!("{error}. The path is waited for, and used as soon as it can be");
         }
+    } else if let Some(error) = absent.into_iter().next() {
+        return Err(error);
     }
     Ok(args.iter().map(path_spec).collect())
+}
+
+/// What the path is bound to and this machine does not have.
+fn why_absent(
+    path: &PathArg,
+    interfaces: &[String],
+    is_own: impl Fn(&IpAddr) -> bool,
+) -> Option<SetupError> {
+    let name = path.name.clone();
+    match &path.binding {
+        PathBinding::Interface(interface) if !interfaces.contains(interface) => {
+            let (interface, known) = (interface.clone(), interfaces.join(", "));
+            Some(SetupError::UnknownInterface { path: name, interface, known })
+        }
+        // Any address of 127.0.0.0/8 is this machine's.
+        PathBinding::Address(address) if !address.is_loopback() && !is_own(address) => {
+            Some(SetupError::UnknownAddress { path: name, address: *address })
+        }
+        _ => None,
+    }
 }
 
 fn path_spec(path: &PathArg) -> PathSpec {
@@ -510,14 +535,26 @@ mod tests {
 
     #[test]
     fn paths_are_checked_before_anything_starts() {
-        assert_eq!(paths(&path_args(&["a=lo", "b=127.0.0.2"])).unwrap().len(), 2);
-        assert!(matches!(paths(&path_args(&["a=lo", "a=lo"])), Err(SetupError::DuplicatePath(_))));
-        let unknown = paths(&path_args(&["a=nosuch0"])).unwrap_err();
+        let checked = |texts: &[&str]| paths(&path_args(texts), Missing::Refused);
+        assert_eq!(checked(&["a=lo", "b=127.0.0.2"]).unwrap().len(), 2);
+        assert!(matches!(checked(&["a=lo", "a=lo"]), Err(SetupError::DuplicatePath(_))));
+        let unknown = checked(&["b=lo", "a=nosuch0"]).unwrap_err();
         assert!(unknown.to_string().contains("lo"), "{unknown}");
-        assert!(matches!(
-            paths(&path_args(&["a=192.0.2.77"])),
-            Err(SetupError::UnknownAddress { .. })
-        ));
+        let address = checked(&["b=lo", "a=192.0.2.77"]);
+        assert!(matches!(address, Err(SetupError::UnknownAddress { .. })));
+    }
+
+    #[test]
+    fn what_is_not_there_is_waited_for_beside_a_path_that_is() {
+        let waited = |texts: &[&str]| paths(&path_args(texts), Missing::Awaited);
+        let both = waited(&["wifi=lo", "lte=nosuch0,backup", "sat=192.0.2.77"]).unwrap();
+        assert_eq!(both[1].local, LocalBinding::Interface("nosuch0".to_owned()));
+        assert_eq!(both[1].priority.name(), "backup");
+        assert_eq!(both.len(), 3);
+        let alone = waited(&["lte=nosuch0", "sat=192.0.2.77"]).unwrap_err();
+        assert!(matches!(alone, SetupError::UnknownInterface { .. }), "{alone}");
+        assert!(matches!(waited(&["a=lo", "a=lo"]), Err(SetupError::DuplicatePath(_))));
+        assert!(waited(&[]).unwrap().is_empty());
     }
 
     #[test]
@@ -528,7 +565,7 @@ mod tests {
         };
         let both = with_backups(&given, &["a".to_owned(), "b".to_owned()]).unwrap();
         assert_eq!(priorities(&both), ["backup", "backup2"]);
-        assert_eq!(paths(&both).unwrap()[0].priority.name(), "backup");
+        assert_eq!(paths(&both, Missing::Refused).unwrap()[0].priority.name(), "backup");
         let unknown = with_backups(&given, &["c".to_owned()]).unwrap_err();
         assert!(unknown.to_string().contains("a, b"), "{unknown}");
         assert_eq!(with_backups(&[], &["wwan0".to_owned()]).unwrap(), []);

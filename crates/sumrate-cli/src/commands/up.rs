@@ -1,10 +1,13 @@
 //! `sumrate up`.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fbdt::{ClientConfig, CongestionControl, PathPolicy, Priority, Session, connect};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::event::{UpEvent, path_summaries, session_id};
@@ -12,6 +15,7 @@ use super::keep::{Outage, keep_session};
 use super::observe::{Observers, Snapshot};
 use super::reloading::{Reloaded, Reloads, split};
 use super::serve::optional;
+use super::setup::Missing;
 use super::{CommandError, SetupError, capture, dial, setup};
 use crate::args::{Command, PolicyArg, ProxyAddress, UpArgs};
 use crate::classes::ClassRules;
@@ -21,6 +25,7 @@ use crate::output;
 use crate::policy::{Keeper, Month, PathWish, PolicyError};
 use crate::proxy::{Proxy, ProxyKind};
 use crate::session::{SessionTunnel, report};
+use crate::sessions::Sessions;
 use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
 use crate::systemd;
 
@@ -40,126 +45,329 @@ const SESSION_FLAGS: [&str; 11] = [
 ];
 /// Longest time for a reload to open its session.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often a stopping client looks whether everything has arrived.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs until a signal.
 ///
 /// # Errors
 /// [`CommandError`]
-pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
+pub async fn up(args: UpArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
     let mut hangups = Hangups::new()?;
-    let started = Instant::now();
-    let mut config = configure(&args, args.capture.guardian.is_some())?;
-    let keeper = Arc::new(keeper(&args, &config)?);
-    setup::clear_file("--ready-file", args.ready_file.as_deref())?;
-    let stop = CancellationToken::new();
-    let socks = proxy(&args, ProxyKind::Socks5, &config.congestion_control, &stop)?;
-    let http = proxy(&args, ProxyKind::Http, &config.congestion_control, &stop)?;
-    let bound = StatusSocket::bind(args.status_socket.as_deref(), "up");
-    let status = optional(args.status_socket.as_deref(), bound)?;
-    let control = status.as_ref().map(|socket| ControlSocket::bind(socket.path())).transpose()?;
-    let observers = Observers::bind(&args.observe)?;
-    let taken = capture::Capture::bind(&mut args).await?;
-    if let Some(taken) = &taken {
-        taken.exempt(&mut config).await?;
+    let (client, doors) = Client::bind(args, &mut interrupts).await?;
+    systemd::ready();
+    let outcome = client.run(doors, &mut interrupts, &mut hangups).await;
+    client.stop().await?;
+    outcome
+}
+
+/// Where programs and people reach the client.
+struct Doors {
+    socks: Option<Proxy>,
+    http: Option<Proxy>,
+    addresses: ProxyReport,
+    status: Option<StatusSocket>,
+    control: Option<ControlSocket>,
+    observers: Observers,
+}
+
+impl Doors {
+    /// Listens everywhere; the proxies take nobody any more once `stop` is cancelled.
+    fn bind(
+        args: &UpArgs,
+        congestion_control: &CongestionControl,
+        stop: &CancellationToken,
+    ) -> Result<Self, CommandError> {
+        let socks = proxy(args, ProxyKind::Socks5, congestion_control, stop)?;
+        let http = proxy(args, ProxyKind::Http, congestion_control, stop)?;
+        let addresses =
+            ProxyReport { socks: address(socks.as_ref())?, http: address(http.as_ref())? };
+        let bound = StatusSocket::bind(args.status_socket.as_deref(), "up");
+        let status = optional(args.status_socket.as_deref(), bound)?;
+        let control =
+            status.as_ref().map(|socket| ControlSocket::bind(socket.path())).transpose()?;
+        let observers = Observers::bind(&args.observe)?;
+        Ok(Self { socks, http, addresses, status, control, observers })
     }
-    let session = dial::open(config.clone(), &mut interrupts).await?;
-    let addresses = ProxyReport { socks: address(socks.as_ref())?, http: address(http.as_ref())? };
-    if let Some(taken) = &taken {
-        taken.begin()?;
+
+    /// Says where, in the ready file and on standard output.
+    fn announce(
+        &self,
+        args: &UpArgs,
+        taken: Option<&capture::Capture>,
+        session: &Session,
+    ) -> std::io::Result<()> {
+        let line = UpEvent::Ready {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            socks: self.addresses.socks.clone(),
+            http: self.addresses.http.clone(),
+            status_socket: self.status.as_ref().map(|socket| socket.path().display().to_string()),
+            metrics: self.observers.metrics_url(),
+            web: self.observers.web_url(),
+            session: session_id(session),
+            paths: path_summaries(session),
+        }
+        .into_line();
+        if let Some(path) = &args.ready_file {
+            output::write_private(path, &format!("{}\n", serde_json::to_string(&line)?))?;
+        }
+        if args.json {
+            return output::json(&line);
+        }
+        let proxies = [("SOCKS5", &self.addresses.socks), ("HTTP CONNECT", &self.addresses.http)];
+        for (name, address) in proxies {
+            if let Some(address) = address {
+                output::line(&format!("{name} proxy on {address}"))?;
+            }
+        }
+        if let Some(taken) = taken {
+            output::line(&taken.describe())?;
+        }
+        self.observers.announce()?;
+        let names: Vec<String> =
+            path_summaries(session).into_iter().map(|path| path.name).collect();
+        output::line(&format!("paths: {}", names.join(", ")))
     }
-    announce(&args, (&addresses, taken.as_ref()), status.as_ref(), &observers, &session)?;
-    let (sender, receiver) = watch::channel(Some(session));
-    let tunnel = SessionTunnel::new(receiver.clone());
-    let rules = Arc::new(ClassRules::new(args.class_rule.clone()));
-    let client = Client::new(&args, config, sender);
-    let (outage, reloads) = (Arc::new(Outage::default()), Arc::new(Reloads::default()));
-    let snapshot: Snapshot = {
-        let (receiver, outage) = (receiver.clone(), Arc::clone(&outage));
-        let (keeper, reloads) = (Arc::clone(&keeper), Arc::clone(&reloads));
-        let capture = taken.as_ref().map(capture::Capture::reporter);
-        Arc::new(move || {
-            let mut report = status_report(&receiver, &addresses, &outage, &reloads, started);
-            report.capture = capture.as_ref().map(|capture| capture());
-            keeper.annotate(&mut report);
-            report
-        })
-    };
-    let controlled = async {
-        let change = |request: &ControlRequest| {
-            let session = receiver.borrow().clone();
-            let changed = keeper.change(session.as_ref(), &request.path, &request.set);
-            changed.map(drop).map_err(|error| error.to_string())
+}
+
+/// A client with all its sessions.
+struct Client {
+    /// As they are since the last reload.
+    args: Mutex<UpArgs>,
+    config: watch::Sender<ClientConfig>,
+    sessions: Arc<Sessions>,
+    keeper: Arc<Keeper>,
+    outage: Arc<Outage>,
+    reloads: Arc<Reloads>,
+    taken: Option<capture::Capture>,
+    /// Cancelled when nothing new is to be taken any more.
+    stop: CancellationToken,
+    started: Instant,
+    ready_file: Option<PathBuf>,
+    json: bool,
+}
+
+impl Client {
+    /// Listens, opens the first session, and says so.
+    async fn bind(
+        mut args: UpArgs,
+        interrupts: &mut Interrupts,
+    ) -> Result<(Self, Doors), CommandError> {
+        let started = Instant::now();
+        let mut config = configure(&args, args.capture.guardian.is_some())?;
+        let keeper = Arc::new(keeper(&args, &config)?);
+        setup::clear_file("--ready-file", args.ready_file.as_deref())?;
+        let stop = CancellationToken::new();
+        let doors = Doors::bind(&args, &config.congestion_control, &stop)?;
+        let taken = capture::Capture::bind(&mut args, &stop).await?;
+        if let Some(taken) = &taken {
+            taken.exempt(&mut config).await?;
+        }
+        let session = dial::open(config.clone(), interrupts).await?;
+        if let Some(taken) = &taken {
+            taken.begin()?;
+        }
+        doors.announce(&args, taken.as_ref(), &session)?;
+        let client = Self {
+            ready_file: args.ready_file.clone(),
+            json: args.json,
+            args: Mutex::new(args),
+            config: watch::Sender::new(config),
+            sessions: Arc::new(Sessions::new(session)),
+            keeper,
+            outage: Arc::default(),
+            reloads: Arc::default(),
+            taken,
+            stop,
+            started,
         };
-        match &control {
-            Some(socket) => socket.serve(change).await,
-            None => std::future::pending().await,
-        }
-    };
-    let answering = async {
-        match &status {
-            Some(socket) => socket.serve(|| snapshot()).await,
-            None => std::future::pending().await,
-        }
-    };
-    let reloading = async {
-        loop {
-            hangups.next().await;
-            reloads.run(client.reload(taken.as_ref())).await;
-        }
-    };
-    let keeping = keep_session(&client.config, &client.session, &outage, args.json);
-    let serving = async {
-        tokio::join!(
-            run_proxy(socks, tunnel.clone(), &stop),
-            run_proxy(http, tunnel.clone(), &stop)
-        );
-        all_delivered(&receiver).await;
-    };
-    let mut running = Box::pin(async {
+        Ok((client, doors))
+    }
+
+    fn args(&self) -> MutexGuard<'_, UpArgs> {
+        self.args.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs until a signal, and after SIGTERM until what is under way has come to its end.
+    async fn run(
+        &self,
+        doors: Doors,
+        interrupts: &mut Interrupts,
+        hangups: &mut Hangups,
+    ) -> Result<(), CommandError> {
+        let Doors { socks, http, addresses, status, control, observers } = doors;
+        let snapshot = self.snapshot(addresses);
+        let mut running = Box::pin(async {
+            tokio::select! {
+                error = keep_session(&self.config, &self.sessions, &self.outage, self.json) => {
+                    Err(error)
+                }
+                served = self.serve(socks, http) => served,
+                () = answer(status.as_ref(), &snapshot) => Ok(()),
+                () = self.take_changes(control.as_ref()) => Ok(()),
+                () = self.reload_at(hangups) => Ok(()),
+                () = observers.run(&snapshot) => Ok(()),
+                () = self.keeper.keep(&self.sessions) => Ok(()),
+            }
+        });
         tokio::select! {
-            error = keeping => Err(error),
-            () = serving => Ok(()),
-            () = answering => Ok(()),
-            () = reloading => Ok(()),
-            failed = capture::run(taken.as_ref(), tunnel.clone(), &rules) => {
+            outcome = &mut running => outcome,
+            interrupt = interrupts.next() => match interrupt {
+                Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
+                Interrupt::Terminated => {
+                    self.stop.cancel();
+                    let limit = self.args().daemon.drain;
+                    drain(&mut running, limit, interrupts).await;
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Serves until it was stopped, every connection has ended, and the server has what they sent.
+    async fn serve(&self, socks: Option<Proxy>, http: Option<Proxy>) -> Result<(), CommandError> {
+        let tunnel = SessionTunnel::new(self.sessions.subscribe());
+        let rules = Arc::new(ClassRules::new(self.args().class_rule.clone()));
+        let taken = self.taken.as_ref();
+        let finished = async {
+            tokio::join!(
+                run_proxy(socks, tunnel.clone(), &self.stop),
+                run_proxy(http, tunnel.clone(), &self.stop),
+                capture::finished(taken),
+            );
+            self.sessions.delivered().await;
+        };
+        tokio::select! {
+            () = finished => Ok(()),
+            failed = capture::run(taken, tunnel.clone(), &rules) => {
                 failed.map_err(CommandError::from)
             }
-            () = observers.run(&snapshot) => Ok(()),
-            () = controlled => Ok(()),
-            () = keeper.keep(&receiver) => Ok(()),
         }
-    });
-    systemd::ready();
-    let outcome = tokio::select! {
-        outcome = &mut running => outcome,
-        interrupt = interrupts.next() => match interrupt {
-            Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
-            Interrupt::Terminated => {
-                stop.cancel();
-                drain(&mut running, client.drain(), &mut interrupts).await;
-                Ok(())
-            }
-        },
-    };
-    drop(running);
-    // Programs connect directly again before the session is gone.
-    drop(taken);
-    let last = client.session.send_replace(None);
-    keeper.count(last.as_ref(), Month::now());
-    keeper.save();
-    if let Some(session) = last {
-        session.close(0, "the client stops").await;
     }
-    if let Some(path) = &args.ready_file {
-        let _ = std::fs::remove_file(path);
+
+    /// Takes changes of paths, which are for all sessions.
+    async fn take_changes(&self, control: Option<&ControlSocket>) {
+        let Some(control) = control else { return std::future::pending().await };
+        let change = |request: &ControlRequest| {
+            let sessions = self.sessions.live();
+            let changed = self.keeper.change(&sessions, &request.path, &request.set);
+            changed.map(drop).map_err(|error| error.to_string())
+        };
+        control.serve(change).await;
     }
-    if args.json {
-        output::json(&UpEvent::Stopped.into_line())?;
+
+    async fn reload_at(&self, hangups: &mut Hangups) {
+        loop {
+            hangups.next().await;
+            self.reloads.run(self.reload()).await;
+        }
     }
-    outcome
+
+    /// What all who watch are told.
+    fn snapshot(&self, proxies: ProxyReport) -> Snapshot {
+        let (sessions, keeper) = (Arc::clone(&self.sessions), Arc::clone(&self.keeper));
+        let (outage, reloads) = (Arc::clone(&self.outage), Arc::clone(&self.reloads));
+        let capture = self.taken.as_ref().map(capture::Capture::reporter);
+        let started = self.started;
+        Arc::new(move || {
+            let mut now = StatusReport {
+                schema: STATUS_SCHEMA.to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                role: "client".to_owned(),
+                pid: std::process::id(),
+                uptime_s: started.elapsed().as_secs_f64(),
+                proxies: proxies.clone(),
+                capture: capture.as_ref().map(|capture| capture()),
+                outage: outage.report(),
+                reload: reloads.report(),
+                sessions: sessions.live().iter().map(report).collect(),
+            };
+            keeper.annotate(&mut now);
+            now
+        })
+    }
+
+    /// Gives everything back, closes all sessions and says so.
+    async fn stop(self) -> Result<(), CommandError> {
+        // Programs connect directly again before the sessions are gone.
+        drop(self.taken);
+        let last = self.sessions.take();
+        self.keeper.count(&last, Month::now());
+        self.keeper.save();
+        let mut closing = JoinSet::new();
+        for session in last {
+            closing.spawn(async move { session.close(0, "the client stops").await });
+        }
+        closing.join_all().await;
+        if let Some(path) = &self.ready_file {
+            let _ = std::fs::remove_file(path);
+        }
+        if self.json {
+            output::json(&UpEvent::Stopped.into_line())?;
+        }
+        Ok(())
+    }
+
+    /// Reads the configuration again. Where the session would be another, a new one is opened; the old
+    /// one goes on for its streams.
+    async fn reload(&self) -> Result<Reloaded, String> {
+        let mut current = self.args().clone();
+        let reread = current.daemon.source.reread()?;
+        let Command::Up(mut wanted) = reread.cli.command else {
+            return Err("the configuration is of another command".to_owned());
+        };
+        let live: Vec<&str> = SESSION_FLAGS.into_iter().chain(["drain", "config"]).collect();
+        let (mut applied, _) = split(reread.changes, &live);
+        let (_, needs_restart) = split(reread.since_start, &live);
+        // What privileges were needed for stays as it was made at the start.
+        wanted.protocol.coupling = current.protocol.coupling.clone();
+        wanted.protocol.congestion_control.clone_from(&current.protocol.congestion_control);
+        wanted.protocol.shared_bottleneck.clone_from(&current.protocol.shared_bottleneck);
+        wanted.protocol.insecure_plaintext = current.protocol.insecure_plaintext;
+        if current.user.is_some() && !applied.iter().any(|flag| flag == "link") {
+            wanted.link.clone_from(&current.link);
+        }
+        let config = self.reconfigure(&wanted).await?;
+        let link = |config: &ClientConfig| config.link.to_string_with_secret();
+        let is_other_link = link(&config) != link(&self.config.borrow());
+        if is_other_link && !applied.iter().any(|flag| flag == "link") {
+            applied.insert(0, "link".to_owned());
+        }
+        if applied.iter().any(|flag| SESSION_FLAGS.contains(&flag.as_str())) {
+            self.open_another(config).await?;
+        }
+        current.daemon.source.accept(reread.accepted);
+        wanted.daemon.source = current.daemon.source;
+        *self.args() = *wanted;
+        Ok(Reloaded { applied, needs_restart })
+    }
+
+    /// What is dialled from now on.
+    async fn reconfigure(&self, wanted: &UpArgs) -> Result<ClientConfig, String> {
+        let configured = configure(wanted, self.taken.is_some());
+        let mut config = configured.map_err(|error| error.to_string())?;
+        // Whoever changes policies of paths changes them for the new session too.
+        config.policies = self.config.borrow().policies.clone();
+        if let Some(taken) = &self.taken {
+            taken.exempt(&mut config).await.map_err(|error| error.to_string())?;
+        }
+        Ok(config)
+    }
+
+    /// Opens a session beside the one that there is, for all streams that come.
+    async fn open_another(&self, config: ClientConfig) -> Result<(), String> {
+        let session = tokio::time::timeout(RELOAD_TIMEOUT, connect(config.clone()))
+            .await
+            .map_err(|_| "no session came about within 30 s".to_owned())?
+            .map_err(|error| error.to_string())?;
+        let before = self.config.send_replace(config.clone());
+        self.sessions.replace(Some(session));
+        // What was wished for a path counts before its own priority, which is the newer one here.
+        let sessions = self.sessions.live();
+        for (name, priority) in reprioritised(&before, &config) {
+            self.keeper.prioritise(&sessions, &name, priority);
+        }
+        Ok(())
+    }
 }
 
 /// How paths are used: as `--policy` says, beside what `--path` and `--backup` say.
@@ -167,22 +375,38 @@ fn keeper(args: &UpArgs, config: &ClientConfig) -> Result<Keeper, CommandError> 
     let directory = setup::state_directory(args.state.as_deref()).ok();
     let keeper = Keeper::new(config.policies.clone(), directory);
     for PolicyArg { name, change } in &args.policy {
-        let path = config.paths.iter().find(|path| path.name == *name);
-        let interface = config.backup_interfaces.iter().find(|(known, _)| known == name);
-        let priority = match (path, interface) {
-            (Some(path), _) => path.priority,
-            (None, Some((_, priority))) => *priority,
-            (None, None) if config.paths.is_empty() => Priority::PRIMARY,
-            (None, None) => {
-                let known: Vec<_> = config.paths.iter().map(|path| path.name.clone()).collect();
-                let (name, known) = (name.clone(), known.join(", "));
-                return Err(PolicyError::UnknownPath { name, known }.into());
-            }
+        let Some(priority) = own_priority(config, name) else {
+            let known: Vec<_> = config.paths.iter().map(|path| path.name.clone()).collect();
+            let (name, known) = (name.clone(), known.join(", "));
+            return Err(PolicyError::UnknownPath { name, known }.into());
         };
         let usual = PathWish { policy: PathPolicy::of_priority(priority), quota: None };
         keeper.begin(name, usual, change)?;
     }
     Ok(keeper)
+}
+
+/// The priority that `--path` and `--backup` give a path, or without `--path` an interface.
+fn own_priority(config: &ClientConfig, name: &str) -> Option<Priority> {
+    let path = config.paths.iter().find(|path| path.name == name).map(|path| path.priority);
+    let interface = || {
+        let mut backups = config.backup_interfaces.iter();
+        backups.find(|(known, _)| known == name).map(|(_, priority)| *priority)
+    };
+    let usual = || config.paths.is_empty().then_some(Priority::PRIMARY);
+    path.or_else(interface).or_else(usual)
+}
+
+/// Paths, or without them interfaces, that have another priority of their own than before.
+fn reprioritised(before: &ClientConfig, now: &ClientConfig) -> Vec<(String, Priority)> {
+    let backups = before.backup_interfaces.iter().chain(&now.backup_interfaces);
+    let names: BTreeSet<&String> =
+        backups.map(|(name, _)| name).chain(now.paths.iter().map(|path| &path.name)).collect();
+    let changed = |name: &String| {
+        let priority = own_priority(now, name)?;
+        (own_priority(before, name) != Some(priority)).then(|| (name.clone(), priority))
+    };
+    names.into_iter().filter_map(changed).collect()
 }
 
 /// Lets work that takes nothing new on come to its end, within a limit; a second signal ends it.
@@ -202,83 +426,10 @@ pub(super) async fn drain<T>(
     }
 }
 
-/// Waits until the peer has everything that was written on streams of the session.
-async fn all_delivered(sessions: &watch::Receiver<Option<Session>>) {
-    let current = sessions.borrow().clone();
-    while current.as_ref().is_some_and(|session| !session.stats().streams.is_empty()) {
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
-/// What a reload changes.
-struct Client {
-    args: Mutex<UpArgs>,
-    config: watch::Sender<ClientConfig>,
-    session: watch::Sender<Option<Session>>,
-}
-
-impl Client {
-    fn new(args: &UpArgs, config: ClientConfig, session: watch::Sender<Option<Session>>) -> Self {
-        let args = Mutex::new(args.clone());
-        Self { args, config: watch::Sender::new(config), session }
-    }
-
-    fn args(&self) -> MutexGuard<'_, UpArgs> {
-        self.args.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn drain(&self) -> Duration {
-        self.args().daemon.drain
-    }
-
-    /// Reads the configuration again. Where the session would be another, a new one is opened; the old
-    /// one goes on for its streams.
-    async fn reload(&self, taken: Option<&capture::Capture>) -> Result<Reloaded, String> {
-        let mut current = self.args().clone();
-        let reread = current.daemon.source.reread()?;
-        let Command::Up(mut wanted) = reread.cli.command else {
-            return Err("the configuration is of another command".to_owned());
-        };
-        let live: Vec<&str> = SESSION_FLAGS.into_iter().chain(["drain", "config"]).collect();
-        let (mut applied, _) = split(reread.changes, &live);
-        let (_, needs_restart) = split(reread.since_start, &live);
-        // What privileges were needed for stays as it was made at the start.
-        wanted.protocol.coupling = current.protocol.coupling.clone();
-        wanted.protocol.congestion_control.clone_from(&current.protocol.congestion_control);
-        wanted.protocol.shared_bottleneck.clone_from(&current.protocol.shared_bottleneck);
-        wanted.protocol.insecure_plaintext = current.protocol.insecure_plaintext;
-        if current.user.is_some() && !applied.iter().any(|flag| flag == "link") {
-            wanted.link.clone_from(&current.link);
-        }
-        let mut config = configure(&wanted, taken.is_some()).map_err(|error| error.to_string())?;
-        // Whoever changes policies of paths changes them for the new session too.
-        config.policies = self.config.borrow().policies.clone();
-        if let Some(taken) = taken {
-            taken.exempt(&mut config).await.map_err(|error| error.to_string())?;
-        }
-        let link = |config: &ClientConfig| config.link.to_string_with_secret();
-        let is_other_link = link(&config) != link(&self.config.borrow());
-        if is_other_link && !applied.iter().any(|flag| flag == "link") {
-            applied.insert(0, "link".to_owned());
-        }
-        if applied.iter().any(|flag| SESSION_FLAGS.contains(&flag.as_str())) {
-            let session = tokio::time::timeout(RELOAD_TIMEOUT, connect(config.clone()))
-                .await
-                .map_err(|_| "no session came about within 30 s".to_owned())?
-                .map_err(|error| error.to_string())?;
-            self.config.send_replace(config);
-            self.session.send_replace(Some(session));
-        }
-        current.daemon.source.accept(reread.accepted);
-        wanted.daemon.source = current.daemon.source;
-        *self.args() = *wanted;
-        Ok(Reloaded { applied, needs_restart })
-    }
-}
-
 /// `takes`: whether connections are taken, so that no proxy is needed.
 fn configure(args: &UpArgs, takes: bool) -> Result<ClientConfig, CommandError> {
-    let config = dial::configure(&args.link, (&args.path, &args.backup), &args.protocol)?;
+    let paths = (&args.path[..], &args.backup[..]);
+    let config = dial::configure(&args.link, paths, &args.protocol, Missing::Awaited)?;
     if !takes && (args.socks, args.http) == (ProxyAddress::Off, ProxyAddress::Off) {
         return Err(SetupError::NoProxy.into());
     }
@@ -318,61 +469,44 @@ async fn run_proxy(proxy: Option<Proxy>, tunnel: SessionTunnel, stop: &Cancellat
     }
 }
 
-fn announce(
-    args: &UpArgs,
-    (addresses, taken): (&ProxyReport, Option<&capture::Capture>),
-    status: Option<&StatusSocket>,
-    observers: &Observers,
-    session: &Session,
-) -> std::io::Result<()> {
-    let line = UpEvent::Ready {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        socks: addresses.socks.clone(),
-        http: addresses.http.clone(),
-        status_socket: status.map(|socket| socket.path().display().to_string()),
-        metrics: observers.metrics_url(),
-        web: observers.web_url(),
-        session: session_id(session),
-        paths: path_summaries(session),
-    }
-    .into_line();
-    if let Some(path) = &args.ready_file {
-        output::write_private(path, &format!("{}\n", serde_json::to_string(&line)?))?;
-    }
-    if args.json {
-        return output::json(&line);
-    }
-    let proxies = [("SOCKS5", &addresses.socks), ("HTTP CONNECT", &addresses.http)];
-    for (name, address) in proxies {
-        if let Some(address) = address {
-            output::line(&format!("{name} proxy on {address}"))?;
-        }
-    }
-    if let Some(taken) = taken {
-        output::line(&taken.describe())?;
-    }
-    observers.announce()?;
-    let names: Vec<String> = path_summaries(session).into_iter().map(|path| path.name).collect();
-    output::line(&format!("paths: {}", names.join(", ")))
+/// Answers `sumrate status`.
+async fn answer(status: Option<&StatusSocket>, snapshot: &Snapshot) {
+    let Some(socket) = status else { return std::future::pending().await };
+    socket.serve(|| snapshot()).await;
 }
 
-fn status_report(
-    sessions: &watch::Receiver<Option<Session>>,
-    proxies: &ProxyReport,
-    outage: &Outage,
-    reloads: &Reloads,
-    started: Instant,
-) -> StatusReport {
-    StatusReport {
-        schema: STATUS_SCHEMA.to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        role: "client".to_owned(),
-        pid: std::process::id(),
-        uptime_s: started.elapsed().as_secs_f64(),
-        proxies: proxies.clone(),
-        capture: None,
-        outage: outage.report(),
-        reload: reloads.report(),
-        sessions: sessions.borrow().iter().map(report).collect(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fbdt::PathSpec;
+
+    fn config(paths: &[(&str, Priority)], backups: &[&str]) -> ClientConfig {
+        let secret = "EscYkP6FyA2W7DklTfVzJaXP4TJQ1UBe5fDeQcy12R8GdSq_RILACQ";
+        let link = format!("sumrate://192.0.2.1:7443?v=1&insecure=1#c={secret}");
+        let mut config = ClientConfig::new(link.parse().unwrap());
+        let spec = |(name, priority): &(&str, Priority)| PathSpec {
+            name: (*name).to_owned(),
+            priority: *priority,
+            ..PathSpec::default()
+        };
+        config.paths = paths.iter().map(spec).collect();
+        let backup = |name: &&str| ((*name).to_owned(), Priority::BACKUP);
+        config.backup_interfaces = backups.iter().map(backup).collect();
+        config
+    }
+
+    #[test]
+    fn a_reload_knows_which_paths_have_another_priority() {
+        let (primary, backup) = (Priority::PRIMARY, Priority::BACKUP);
+        let paths = config(&[("wifi", primary), ("lte", primary)], &[]);
+        let other = config(&[("wifi", primary), ("lte", backup), ("sat", primary)], &[]);
+        assert!(reprioritised(&paths, &paths).is_empty());
+        let changed = [("lte".to_owned(), backup), ("sat".to_owned(), primary)];
+        assert_eq!(reprioritised(&paths, &other), changed);
+        // Without --path, of interfaces.
+        let (one, none) = (config(&[], &["wwan0"]), config(&[], &[]));
+        assert_eq!(reprioritised(&none, &one), [("wwan0".to_owned(), backup)]);
+        assert_eq!(reprioritised(&one, &none), [("wwan0".to_owned(), primary)]);
+        assert_eq!(own_priority(&paths, "sat"), None);
     }
 }

@@ -1,15 +1,15 @@
-//! Applies wishes to the session of the moment, counts what paths carry, and takes a path whose quota
-//! is used up out of use until the month is over or the quota is raised.
+//! Applies wishes to all sessions of a client, counts what paths carry, and takes a path whose quota is
+//! used up out of use until the month is over or the quota is raised.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fbdt::{PathPolicies, PathStats, Session};
-use tokio::sync::watch;
+use fbdt::{PathPolicies, PathPolicy, PathStats, Priority, Session};
 
 use super::{Ledger, LedgerError, Month, PathChange, PathWish, WishError};
+use crate::sessions::Sessions;
 use crate::status::{QuotaReport, StatusReport};
 
 /// How often what paths carry is counted: a quota is exceeded by what a path carries in this time.
@@ -81,7 +81,7 @@ impl Keeper {
     ) -> Result<(), PolicyError> {
         let wish = change.apply(usual)?;
         self.enter(name, wish)?;
-        self.enforce(None);
+        self.enforce(&[]);
         Ok(())
     }
 
@@ -100,64 +100,86 @@ impl Keeper {
         Ok(())
     }
 
-    /// Changes how a path of the session is used, from now on.
+    /// Changes how a path of these sessions is used, from now on.
     ///
     /// # Errors
     /// [`PolicyError`]; then nothing has changed.
     pub fn change(
         &self,
-        session: Option<&Session>,
+        sessions: &[Session],
         name: &str,
         change: &PathChange,
     ) -> Result<PathWish, PolicyError> {
-        let paths = session.map(Session::paths).unwrap_or_default();
+        let paths = || sessions.iter().flat_map(Session::paths).map(|path| path.name);
         let known = self.lock().wishes.get(name).copied();
-        if known.is_none() && !paths.iter().any(|path| path.name == name) {
-            let known: Vec<_> = paths.into_iter().map(|path| path.name).collect();
-            let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
+        if known.is_none() && !paths().any(|path| path == name) {
+            let mut names: Vec<String> = Vec::new();
+            for path in paths() {
+                if !names.contains(&path) {
+                    names.push(path);
+                }
+            }
+            let known = if names.is_empty() { "none yet".to_owned() } else { names.join(", ") };
             return Err(PolicyError::UnknownPath { name: name.to_owned(), known });
         }
         let usual = || {
-            let stats = session?.stats().paths.into_iter().find(|path| path.name == name)?;
-            Some(PathWish { policy: stats.policy, quota: None })
+            let mut paths = sessions.iter().flat_map(|session| session.stats().paths);
+            let path = paths.find(|path| path.name == name)?;
+            Some(PathWish { policy: path.policy, quota: None })
         };
         let wish = change.apply(known.or_else(usual).unwrap_or_default())?;
         self.enter(name, wish)?;
-        if let Some(session) = session {
+        for session in sessions {
             session.set_path_policy(name, wish.policy);
         }
-        self.enforce(session);
+        self.enforce(sessions);
         Ok(wish)
     }
 
+    /// The configuration gives a path another priority than before: what else was wished for it stays.
+    pub fn prioritise(&self, sessions: &[Session], name: &str, priority: Priority) {
+        let wished = self.lock().wishes.get_mut(name).map(|wish| {
+            wish.policy.priority = priority;
+            wish.policy
+        });
+        if let Some(policy) = wished {
+            self.table.set(name, policy);
+        }
+        let policy = wished.unwrap_or_else(|| PathPolicy::of_priority(priority));
+        for session in sessions {
+            session.set_path_policy(name, policy);
+        }
+    }
+
     /// Counts, writes down and enforces until the future is dropped.
-    pub async fn keep(&self, sessions: &watch::Receiver<Option<Session>>) {
+    pub async fn keep(&self, sessions: &Sessions) {
         for tick in 1u32.. {
             tokio::time::sleep(COUNT_INTERVAL).await;
-            let session = sessions.borrow().clone();
-            self.count(session.as_ref(), Month::now());
+            sessions.settle(|all| self.count(all, Month::now()));
             if tick % SAVE_INTERVALS == 0 {
                 self.save();
             }
         }
     }
 
-    /// Counts what the session's paths have carried since the last time, and enforces quotas.
-    pub fn count(&self, session: Option<&Session>, month: Month) {
+    /// Counts what the sessions' paths have carried since the last time, and enforces quotas.
+    pub fn count(&self, sessions: &[Session], month: Month) {
         if self.lock().ledger.is_none() {
             return;
         }
-        if let Some(session) = session {
-            self.lock().count(session.id(), &session.stats().paths);
-        }
-        if let Some(ledger) = &mut self.lock().ledger {
+        let carried: Vec<_> =
+            sessions.iter().map(|session| (session.id(), session.stats().paths)).collect();
+        let mut state = self.lock();
+        state.count(&carried);
+        if let Some(ledger) = &mut state.ledger {
             ledger.turn(month);
         }
-        self.enforce(session);
+        drop(state);
+        self.enforce(sessions);
     }
 
     /// Withholds paths whose quota is used up, and lets back those whose is not any more.
-    fn enforce(&self, session: Option<&Session>) {
+    fn enforce(&self, sessions: &[Session]) {
         let mut state = self.lock();
         let spent: Vec<(String, bool)> =
             state.wishes.keys().map(|name| (name.clone(), state.is_spent(name))).collect();
@@ -170,9 +192,11 @@ impl Keeper {
                     false => tracing::warn!("path {name} may be used again: there is quota left"),
                 }
             }
-            // Again each time: a connection that was being made may have come up since.
-            if let Some(session) = session.filter(|_| spent || before != spent) {
-                session.withhold_path(&name, spent);
+            if spent || before != spent {
+                // Again each time: a connection that was being made may have come up since.
+                for session in sessions.iter().filter(|session| !session.is_closed()) {
+                    session.withhold_path(&name, spent);
+                }
             }
         }
     }
@@ -222,12 +246,43 @@ impl State {
         quota.is_some_and(|quota| used >= quota)
     }
 
-    fn count(&mut self, session: [u8; 16], paths: &[PathStats]) {
-        self.seen.retain(|(known, _), _| *known == session);
+    fn count(&mut self, sessions: &[([u8; 16], Vec<PathStats>)]) {
+        self.seen.retain(|(known, _), _| sessions.iter().any(|(id, _)| id == known));
         let Some(ledger) = &mut self.ledger else { return };
-        for path in paths {
-            let before = self.seen.insert((session, path.name.clone()), path.carried);
-            ledger.count(&path.name, path.carried.saturating_sub(before.unwrap_or(0)));
+        for (session, paths) in sessions {
+            for path in paths {
+                let before = self.seen.insert((*session, path.name.clone()), path.carried);
+                ledger.count(&path.name, path.carried.saturating_sub(before.unwrap_or(0)));
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fbdt_proto::Weight;
+
+    #[test]
+    fn a_new_priority_of_the_configuration_leaves_the_other_wishes_as_they_are() {
+        let table = PathPolicies::default();
+        let keeper = Keeper::new(table.clone(), None);
+        let change = PathChange { weight: Some(3), metered: Some(true), ..PathChange::default() };
+        keeper.begin("lte", PathWish::default(), &change).unwrap();
+        keeper.prioritise(&[], "lte", Priority::BACKUP);
+        let wanted = PathPolicy {
+            priority: Priority::BACKUP,
+            weight: Weight::new(3),
+            metered: true,
+            ..PathPolicy::default()
+        };
+        assert_eq!(table.get("lte"), Some(wanted));
+        // It is the wish from now on, as a later change finds it.
+        let lighter = PathChange { weight: Some(0), ..PathChange::default() };
+        let wish = keeper.change(&[], "lte", &lighter).unwrap();
+        assert_eq!(wish.policy, PathPolicy { weight: None, ..wanted });
+        // Where nothing was wished, the path's own priority counts, and nothing is to be kept.
+        keeper.prioritise(&[], "wifi", Priority::BACKUP);
+        assert_eq!(table.get("wifi"), None);
     }
 }

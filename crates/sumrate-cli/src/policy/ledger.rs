@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::claim::Claim;
 use crate::output;
 
 /// Name and version of the file's form.
@@ -29,6 +30,13 @@ impl Month {
     pub fn now() -> Self {
         let now = time::OffsetDateTime::now_utc();
         Self { year: now.year(), month: now.month().into() }
+    }
+
+    /// Reads what [`Display`](fmt::Display) writes.
+    fn parse(text: &str) -> Option<Self> {
+        let (year, month) = text.split_once('-')?;
+        let (year, month) = (year.parse().ok()?, month.parse().ok()?);
+        (1..=12).contains(&month).then_some(Self { year, month })
     }
 }
 
@@ -70,38 +78,78 @@ struct File {
     used_bytes: BTreeMap<String, u64>,
 }
 
+/// Bytes by path.
+type Used = BTreeMap<String, u64>;
+
 /// Bytes by path in the present month, and the file that keeps them.
 #[derive(Debug)]
 pub struct Ledger {
     path: PathBuf,
     month: Month,
-    used: BTreeMap<String, u64>,
+    used: Used,
     changed: bool,
+    claim: Claim,
+    /// What this process has counted while another writes the file.
+    unwritten: Used,
 }
 
 impl Ledger {
-    /// Reads the account of a state directory; without one, nothing was used.
+    /// Reads the account of a state directory; without one, nothing was used. An account of a month
+    /// that the clock has not reached yet is gone on with: the clock is behind. Where another process
+    /// writes the account, this one only follows it, until that one has ended.
     ///
     /// # Errors
     /// [`LedgerError`]
     pub fn open(directory: &Path, month: Month) -> Result<Self, LedgerError> {
-        let path = directory.join(FILE);
-        let mut ledger = Self { path, month, used: BTreeMap::new(), changed: false };
-        let text = match std::fs::read_to_string(&ledger.path) {
+        let (path, claim) = (directory.join(FILE), Claim::attempt(directory));
+        let (used, unwritten) = (Used::new(), Used::new());
+        let mut ledger = Self { path, month, used, changed: false, claim, unwritten };
+        ledger.take_over()?;
+        let file = ledger.path.display();
+        if ledger.month > month {
+            tracing::warn!(
+                "{file} is of {}, and the clock says {month}: what paths have used counts on until the clock is past that; if the clock is right, remove the file and start again",
+                ledger.month
+            );
+        }
+        if let Claim::Theirs(holder) = &ledger.claim {
+            tracing::warn!(
+                "process {holder} counts what paths use in {file}: what this one uses is added when that one has ended; give each `sumrate up` a --state of its own"
+            );
+        }
+        Ok(ledger)
+    }
+
+    /// What the file says, and what this process has counted beside it.
+    fn take_over(&mut self) -> Result<(), LedgerError> {
+        let Some((month, used)) = self.read()? else { return Ok(()) };
+        if month < self.month {
+            return Ok(());
+        }
+        self.turn(month);
+        self.used = used;
+        for (path, bytes) in &self.unwritten {
+            let used = self.used.entry(path.clone()).or_default();
+            *used = used.saturating_add(*bytes);
+        }
+        Ok(())
+    }
+
+    fn read(&self) -> Result<Option<(Month, Used)>, LedgerError> {
+        let text = match std::fs::read_to_string(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ledger),
-            Err(error) => return Err(ledger.failed("read", error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.failed("read", error)),
         };
-        let malformed = |error: String| LedgerError::Malformed { path: ledger.path.clone(), error };
+        let malformed = |error: String| LedgerError::Malformed { path: self.path.clone(), error };
         let file: File =
             serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
         if file.schema != SCHEMA {
             return Err(malformed(format!("its schema is {}, not {SCHEMA}", file.schema)));
         }
-        if file.month == month.to_string() {
-            ledger.used = file.used_bytes;
-        }
-        Ok(ledger)
+        let month = Month::parse(&file.month)
+            .ok_or_else(|| malformed(format!("`{}` is no month as in 2026-11", file.month)))?;
+        Ok(Some((month, file.used_bytes)))
     }
 
     fn failed(&self, action: &'static str, error: io::Error) -> LedgerError {
@@ -118,6 +166,7 @@ impl Ledger {
         if month > self.month {
             self.month = month;
             self.used.clear();
+            self.unwritten.clear();
             self.changed = true;
         }
     }
@@ -129,18 +178,34 @@ impl Ledger {
 
     /// A path carried more.
     pub fn count(&mut self, path: &str, bytes: u64) {
-        if bytes > 0 {
-            let used = self.used.entry(path.to_owned()).or_default();
-            *used = used.saturating_add(bytes);
-            self.changed = true;
+        if bytes == 0 {
+            return;
         }
+        let add = |account: &mut Used| {
+            let used = account.entry(path.to_owned()).or_default();
+            *used = used.saturating_add(bytes);
+        };
+        add(&mut self.used);
+        if !self.claim.is_ours() {
+            add(&mut self.unwritten);
+        }
+        self.changed = true;
     }
 
-    /// Writes the account if it has changed, whole or not at all.
+    /// Writes the account if it has changed, whole or not at all. Where another process writes it, its
+    /// account is read instead; once that process has ended, this one goes on with it.
     ///
     /// # Errors
     /// What the system said; the account in memory goes on.
     pub fn save(&mut self) -> Result<(), LedgerError> {
+        if !self.claim.is_ours() {
+            self.claim = Claim::attempt(self.path.parent().unwrap_or(Path::new(".")));
+            self.take_over()?;
+            if !self.claim.is_ours() {
+                return Ok(());
+            }
+            self.unwritten.clear();
+        }
         if !self.changed {
             return Ok(());
         }
@@ -175,11 +240,13 @@ mod tests {
         let state = directory.path().join("state");
         let mut ledger = Ledger::open(&state, NOVEMBER).unwrap();
         ledger.save().unwrap();
-        assert!(!state.exists(), "nothing was used");
+        assert!(!state.join(FILE).exists(), "nothing was used");
         ledger.count("wwan0", 700);
         ledger.count("wwan0", 300);
         ledger.save().unwrap();
-        assert_eq!(Ledger::open(&state, NOVEMBER).unwrap().used("wwan0"), 1000);
+        drop(ledger);
+        let mut ledger = Ledger::open(&state, NOVEMBER).unwrap();
+        assert_eq!(ledger.used("wwan0"), 1000);
         assert_eq!(Ledger::open(&state, DECEMBER).unwrap().used("wwan0"), 0);
         let mode = std::fs::metadata(state.join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -189,6 +256,51 @@ mod tests {
         assert_eq!((ledger.used("wwan0"), ledger.month()), (0, DECEMBER));
         ledger.save().unwrap();
         assert_eq!(Ledger::open(&state, NOVEMBER).unwrap().used("wwan0"), 0);
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_at_the_start_loses_no_account() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(directory.path(), DECEMBER).unwrap();
+        ledger.count("wwan0", 1000);
+        ledger.save().unwrap();
+        drop(ledger);
+        // Without a battery the clock begins somewhere in the past, until the time is known.
+        let past = Month { year: 1970, month: 1 };
+        let mut ledger = Ledger::open(directory.path(), past).unwrap();
+        assert_eq!((ledger.used("wwan0"), ledger.month()), (1000, DECEMBER));
+        ledger.turn(past);
+        ledger.count("wwan0", 10);
+        ledger.turn(DECEMBER);
+        ledger.save().unwrap();
+        drop(ledger);
+        assert_eq!(Ledger::open(directory.path(), DECEMBER).unwrap().used("wwan0"), 1010);
+        let mut ledger = Ledger::open(directory.path(), past).unwrap();
+        ledger.turn(Month { year: 2027, month: 1 });
+        assert_eq!(ledger.used("wwan0"), 0, "the clock has caught up, and the month is over");
+    }
+
+    #[test]
+    fn one_of_two_processes_writes_and_the_other_goes_on_with_its_account() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || Ledger::open(directory.path(), NOVEMBER).unwrap();
+        let (mut first, mut second) = (open(), open());
+        first.count("wwan0", 100);
+        second.count("wwan0", 7);
+        second.count("wlan0", 3);
+        first.save().unwrap();
+        second.save().unwrap();
+        assert_eq!((second.used("wwan0"), second.used("wlan0")), (107, 3), "its own on top");
+        let text = std::fs::read_to_string(directory.path().join(FILE)).unwrap();
+        assert!(text.contains("100") && !text.contains("107"), "{text}");
+        first.count("wwan0", 50);
+        first.save().unwrap();
+        drop(first);
+        second.save().unwrap();
+        second.save().unwrap();
+        assert_eq!(second.used("wwan0"), 157, "once");
+        drop(second);
+        assert_eq!((open().used("wwan0"), open().used("wlan0")), (157, 3));
     }
 
     #[test]

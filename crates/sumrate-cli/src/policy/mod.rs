@@ -1,6 +1,7 @@
 //! How the user wants each path to be used: what can be wished for, how much of a month's quota is
 //! used, and what follows from both.
 
+mod claim;
 mod keeper;
 mod ledger;
 mod units;

@@ -39,7 +39,8 @@ pub struct StatusReport {
     /// What became of the last reload; absent in versions that cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reload: Option<ReloadReport>,
-    /// Its sessions: at most one for a client.
+    /// Its sessions; of a client the newest first, then those that a reload has replaced and that still
+    /// carry streams.
     pub sessions: Vec<SessionReport>,
 }
 

@@ -11,16 +11,21 @@ use crate::harness::{Client, Daemon, PATIENCE, Server, json, run, stderr, sumrat
 use crate::schemas::conforms;
 
 /// A server that says half, and the rest when it is told to.
-struct Halves {
+pub(crate) struct Halves {
     address: SocketAddr,
     go_on: mpsc::Sender<()>,
 }
 
 const FIRST: &[u8] = b"the first half";
-const SECOND: &[u8] = b" and the second";
+pub(crate) const SECOND: &[u8] = b" and the second";
 
 impl Halves {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
+        Self::with(SECOND.to_vec())
+    }
+
+    /// With another second half.
+    pub(crate) fn with(second: Vec<u8>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (go_on, wait) = mpsc::channel();
@@ -28,14 +33,14 @@ impl Halves {
             let (mut connection, _) = listener.accept().unwrap();
             connection.write_all(FIRST).unwrap();
             if wait.recv().is_ok() {
-                let _ = connection.write_all(SECOND);
+                let _ = connection.write_all(&second);
             }
         });
         Self { address, go_on }
     }
 
     /// Connects through a client's HTTP proxy and reads the first half.
-    fn first_half(&self, client: &Client) -> TcpStream {
+    pub(crate) fn first_half(&self, client: &Client) -> TcpStream {
         let mut stream = TcpStream::connect(client.http()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         write!(stream, "CONNECT {} HTTP/1.1\r\n\r\n", self.address).unwrap();
@@ -51,9 +56,14 @@ impl Halves {
         stream
     }
 
-    /// Tells the server to go on, and reads to the end.
-    fn second_half(&self, mut stream: TcpStream) -> std::io::Result<Vec<u8>> {
+    /// Tells the server to go on.
+    pub(crate) fn go_on(&self) {
         self.go_on.send(()).unwrap();
+    }
+
+    /// Tells the server to go on, and reads to the end.
+    pub(crate) fn second_half(&self, mut stream: TcpStream) -> std::io::Result<Vec<u8>> {
+        self.go_on();
         let mut rest = Vec::new();
         stream.shutdown(std::net::Shutdown::Write)?;
         stream.read_to_end(&mut rest)?;
@@ -66,7 +76,7 @@ fn open_server() -> Server {
 }
 
 /// Waits until nobody listens any more.
-fn wait_for_refusal(address: &str) {
+pub(crate) fn wait_for_refusal(address: &str) {
     let begun = std::time::Instant::now();
     while TcpStream::connect(address).is_ok() {
         assert!(begun.elapsed() < PATIENCE, "{address} still accepts");

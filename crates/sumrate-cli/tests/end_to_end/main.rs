@@ -20,6 +20,7 @@ mod paths;
 mod policies;
 mod privileges;
 mod proxies;
+mod reloads;
 mod revocation;
 mod schemas;
 mod secrets;

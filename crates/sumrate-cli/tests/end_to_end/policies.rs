@@ -24,12 +24,16 @@ fn answer(server: &Server, client: &Client, arguments: &[&str]) -> Value {
 }
 
 /// The path of this name in a list of paths.
-fn named<'a>(paths: &'a Value, name: &str) -> &'a Value {
+pub(crate) fn named<'a>(paths: &'a Value, name: &str) -> &'a Value {
     paths.as_array().unwrap().iter().find(|path| path["name"] == name).unwrap()
 }
 
 /// Asks until the answer is right.
-fn until(what: &str, mut ask: impl FnMut() -> Value, right: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn until(
+    what: &str,
+    mut ask: impl FnMut() -> Value,
+    right: impl Fn(&Value) -> bool,
+) -> Value {
     let begun = std::time::Instant::now();
     loop {
         let found = ask();
