@@ -1,6 +1,7 @@
 """The table of features, of Sumrate and others: docs/features.toml -> README.md, docs/features.md.
 
-Each `yes` of Sumrate names the test that shows it, FILE::FUNCTION; what has none is refused.
+Each `yes` of Sumrate names the tests that show it, FILE::FUNCTION; what has none is refused. The
+pages link to the lines where these are now, so they are written again when a test moves.
 
 Run: .venv/bin/python tools/features.py [--check] [REPOSITORY]
 """
@@ -24,8 +25,8 @@ HEAD = """# Features, beside others
 
 <!-- Written by `make reference` from docs/features.toml; a test keeps it in step. -->
 
-What Sumrate has and has not, and what is known of others. Each of our `yes` is a link to the test
-that shows it. `?`: neither the source below says it, nor was it seen here. What others do better or
+What Sumrate has and has not, and what is known of others. Each of our `yes` links to the tests
+that show it. `?`: neither the source below says it, nor was it seen here. What others do better or
 worse is measured, not listed: [goals and claims](verdicts.md).
 """
 
@@ -35,7 +36,7 @@ class Table:
     """Products, in the order of their columns, and features, in that of their rows."""
 
     products: list[dict[str, str]]
-    features: list[dict[str, str]]
+    features: list[dict[str, Any]]
 
 
 def load(root: Path) -> Table:
@@ -45,20 +46,21 @@ def load(root: Path) -> Table:
 
 
 def findings(table: Table, root: Path) -> list[str]:
-    """What is wrong with the data: unknown keys and states, a `yes` without a test that exists."""
+    """What is wrong with the data: unknown keys and states, a `yes` whose tests do not exist."""
     products = {product["id"] for product in table.products}
     found = []
     for feature in table.features:
         title = feature.get("title", "a feature without title")
         for key, value in feature.items():
-            if key not in products | {"title", "note", "test"}:
+            if key not in products | {"title", "note", "tests"}:
                 found.append(f"{title}: there is no product {key}")
             elif key in products and value not in STATES:
                 found.append(f"{title}: {key} is {value}, not one of {', '.join(STATES)}")
         if feature.get(OURS) == "yes":
-            found += missing_test(title, feature.get("test", ""), root)
-        elif "test" in feature:
-            found.append(f"{title}: it has a test, and is not there")
+            tests = feature.get("tests") or [""]
+            found += [wrong for test in tests for wrong in missing_test(title, test, root)]
+        elif "tests" in feature:
+            found.append(f"{title}: it has tests, and is not there")
     return found
 
 
@@ -66,22 +68,39 @@ def missing_test(title: str, test: str, root: Path) -> list[str]:
     """What is wrong with the test of a feature; empty if it is there."""
     name, _, function = test.partition("::")
     if not function or not (root / name).is_file():
-        return [f"{title}: a `yes` names its test, FILE::FUNCTION; there is no `{test}`"]
-    text = (root / name).read_text(encoding="utf-8")
-    if not re.search(rf"^\s*(?:async )?(?:fn|def) {re.escape(function)}\(", text, re.MULTILINE):
+        return [f"{title}: a `yes` names its tests, FILE::FUNCTION; there is no `{test}`"]
+    if line_of(root / name, function) is None:
         return [f"{title}: {name} has no test {function}"]
     return []
 
 
-def lines(table: Table, folder: str) -> list[str]:
-    """The table in Markdown, for a page in this folder of the repository."""
+def line_of(file: Path, function: str) -> int | None:
+    """The line where a function begins; None if the file has none of this name."""
+    text = file.read_text(encoding="utf-8")
+    begin = rf"^[ \t]*(?:pub )?(?:async )?(?:fn|def) {re.escape(function)}\("
+    found = re.search(begin, text, re.MULTILINE)
+    return text.count("\n", 0, found.start()) + 1 if found else None
+
+
+def links(tests: list[str], folder: str, root: Path) -> str:
+    """`yes`, leading to the first test, and numbers, leading to the others."""
+    written = []
+    for number, test in enumerate(tests, start=1):
+        name, _, function = test.partition("::")
+        target = f"{os.path.relpath(name, folder)}#L{line_of(root / name, function)}"
+        written.append(f"[{STATES['yes'] if number == 1 else number}]({target})")
+    return " ".join(written)
+
+
+def lines(table: Table, folder: str, root: Path) -> list[str]:
+    """The table in Markdown, for a page in this folder of the repository at `root`."""
     notes = [feature["note"] for feature in table.features if "note" in feature]
     head = ["", *(product["title"] for product in table.products)]
     rows = [head, ["---"] * len(head)]
     for feature in table.features:
         cells = [STATES[feature.get(p["id"], "unknown")] for p in table.products]
-        if "test" in feature:
-            cells[0] = f"[yes]({os.path.relpath(feature['test'].partition('::')[0], folder)})"
+        if "tests" in feature:
+            cells[0] = links(feature["tests"], folder, root)
         mark = f" ({notes.index(feature['note']) + 1})" if "note" in feature else ""
         rows.append([feature["title"] + mark, *cells])
     written = ["| " + " | ".join(row) + " |" for row in rows]
@@ -89,14 +108,14 @@ def lines(table: Table, folder: str) -> list[str]:
     return [*written, "", " ".join(explained)] if explained else written
 
 
-def page(table: Table) -> str:
+def page(table: Table, root: Path) -> str:
     """docs/features.md."""
     sources = [f"- {p['title']}: {p['sources']}." for p in table.products if "sources" in p]
-    parts = [HEAD, *lines(table, "docs"), "", "## Sources", "", *sources]
+    parts = [HEAD, *lines(table, "docs", root), "", "## Sources", "", *sources]
     return "\n".join(parts) + "\n"
 
 
-def readme(text: str, table: Table) -> str:
+def readme(text: str, table: Table, root: Path) -> str:
     """The README with its table written again.
 
     Raises:
@@ -107,15 +126,15 @@ def readme(text: str, table: Table) -> str:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{README} has no {BEGIN} ... {END}")
-    return "\n".join([before + begin, *lines(table, "."), end + after])
+    return "\n".join([before + begin, *lines(table, ".", root), end + after])
 
 
 def out_of_step(root: Path) -> dict[str, str]:
     """Pages that are not what the data say, and what they should be."""
     table = load(root)
     wanted = {
-        PAGE: page(table),
-        README: readme((root / README).read_text(encoding="utf-8"), table),
+        PAGE: page(table, root),
+        README: readme((root / README).read_text(encoding="utf-8"), table, root),
     }
     return {
         name: text

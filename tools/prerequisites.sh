@@ -10,14 +10,14 @@ declare -A package_of=(
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
   [wget]=wget [nc]=netcat-openbsd [ssh]=openssh-client [sshd]=openssh-server [node]=nodejs
   [javac]=default-jdk-headless [nginx]=nginx-light [npm]=npm [prometheus]=prometheus
-  [valgrind]=valgrind [musl-gcc]=musl-tools [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
+  [go]=golang-go [valgrind]=valgrind [musl-gcc]=musl-tools [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
 )
 # Those of `optional` are wanted and not needed: without them the results say what is missing.
 declare -A needs=(
   [build]="cc make clang pkg-config"
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
-  [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac prometheus"
+  [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac go prometheus"
   [bench-core]="cc valgrind"
   [static]="cc musl-gcc"
   [fuzz]="cc c++"
@@ -27,7 +27,7 @@ declare -A needs=(
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )
-optional=" mptcpize faketime clang wget nc ssh sshd node javac prometheus "
+optional=" mptcpize faketime clang wget nc ssh sshd node javac go prometheus "
 PATH="$PATH:/usr/sbin:/sbin"
 
 missing=()

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import features
+
+KNOWN = "tests/conftest.py::repository"
 
 
 def test_every_yes_has_its_test(repository: Path) -> None:
@@ -23,16 +26,18 @@ def test_both_pages_are_in_step(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("planted", "says"),
     [
-        ({"sumrate": "yes"}, "names its test"),
-        ({"sumrate": "yes", "test": "tests/none.py::test_x"}, "there is no"),
-        ({"sumrate": "yes", "test": "tests/conftest.py::test_x"}, "has no test test_x"),
-        ({"sumrate": "no", "test": "tests/conftest.py::repository"}, "is not there"),
+        ({"sumrate": "yes"}, "names its tests"),
+        ({"sumrate": "yes", "tests": []}, "names its tests"),
+        ({"sumrate": "yes", "tests": ["tests/none.py::test_x"]}, "there is no"),
+        ({"sumrate": "yes", "tests": [KNOWN, "tests/conftest.py::test_x"]}, "no test test_x"),
+        ({"sumrate": "yes", "test": KNOWN}, "no product test"),
+        ({"sumrate": "no", "tests": [KNOWN]}, "is not there"),
         ({"sumrate": "perhaps"}, "not one of"),
         ({"sumrate": "no", "linksys": "yes"}, "no product linksys"),
     ],
 )
 def test_a_claim_without_its_test_is_seen(
-    repository: Path, planted: dict[str, str], says: str
+    repository: Path, planted: dict[str, Any], says: str
 ) -> None:
     table = features.load(repository)
     wrong = replace(table, features=[{"title": "flies", **planted}])
@@ -41,6 +46,7 @@ def test_a_claim_without_its_test_is_seen(
 
 def test_what_lands_is_switched_on_in_one_place(repository: Path) -> None:
     table = features.load(repository)
-    known = {"title": "flies", "sumrate": "yes", "test": "tests/conftest.py::repository"}
-    row = features.lines(replace(table, features=[known]), "docs")[2]
-    assert row == "| flies | [yes](../tests/conftest.py) | ? | ? | ? | ? | ? |"
+    known = {"title": "flies", "sumrate": "yes", "tests": [KNOWN, KNOWN]}
+    row = features.lines(replace(table, features=[known]), "docs", repository)[2]
+    place = "../tests/conftest.py#L11"
+    assert row == f"| flies | [yes]({place}) [2]({place}) | ? | ? | ? | ? | ? |"

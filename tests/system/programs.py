@@ -84,7 +84,7 @@ def _both(name: str) -> tuple[str, str]:
 
 
 def _wget(place: Place) -> Command:
-    options = ["-q", "-O", "-", "--no-check-certificate", "--timeout=30", "--tries=1"]
+    options = ["-nv", "-O", "-", "--no-check-certificate", "--timeout=30", "--tries=1"]
     return ["wget", *options, place.url], _proxy_variables(place)
 
 
@@ -237,6 +237,16 @@ def _chromium(place: Place) -> Command:
 
 
 @dataclass(frozen=True)
+class No:
+    """A way that leads nowhere for a program."""
+
+    reason: str
+    """As the table says it."""
+    said: str
+    """A regular expression: what it, or `sumrate run`, then says, which shows the reason."""
+
+
+@dataclass(frozen=True)
 class Row:
     """A program, and what is said of it in the table."""
 
@@ -244,14 +254,14 @@ class Row:
     command: Callable[[Place], Command]
     needs: tuple[str, ...]
     """Programs that have to be installed."""
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """The reason, by way, where it does not work."""
+    refused: Mapping[str, No] = field(default_factory=dict)
+    """Why, by way, where it does not work."""
     file: str = ""
     """A file that has to have been built in the folder."""
 
     def cell(self, way: str) -> str:
         """What the table says."""
-        return f"no: {self.refused[way]}" if way in self.refused else WORKS
+        return f"no: {self.refused[way].reason}" if way in self.refused else WORKS
 
     def missing(self, folder: Path) -> str:
         """Why it cannot be tried here; empty if it can."""
@@ -266,22 +276,32 @@ class Row:
         return ""
 
 
-NO_SOCKS = {"SOCKS5": "it speaks no SOCKS"}
-NO_PROXY = {**NO_SOCKS, "HTTP CONNECT": "it speaks to no proxy by itself"}
+def no_socks(said: str) -> dict[str, No]:
+    """A program that cannot be given a SOCKS proxy, and what it says when it is."""
+    return {"SOCKS5": No("it speaks no SOCKS", said)}
+
+
+def no_proxy(said: str) -> dict[str, No]:
+    """A program that heeds no proxy: it asks by itself for the name that only the far end knows."""
+    return {**no_socks(said), "HTTP CONNECT": No("it speaks to no proxy by itself", said)}
+
+
+OUT_OF_REACH = No(
+    "it makes its system calls itself; `run` refuses it", "the preload library cannot reach it"
+)
 PROGRAMS = (
     Row("curl", _curl, ("curl",)),
-    Row("wget", _wget, ("wget",), NO_SOCKS),
-    Row("Python (urllib)", _python, (), NO_SOCKS),
-    Row("Python (asyncio)", _asyncio, (), NO_PROXY),
-    Row("Node.js (fetch)", _node, ("node",), NO_PROXY),
-    Row("Java", _java, ("java",), {}, "Fetch.class"),
+    Row("wget", _wget, ("wget",), no_socks("Unsupported scheme")),
     Row(
-        "Go, static",
-        _go,
+        "Python (urllib)",
+        _python,
         (),
-        {"`sumrate run`": "it makes its system calls itself; `run` refuses it"},
-        "fetch-go",
+        no_socks("RemoteDisconnected|BadStatusLine|ConnectionResetError"),
     ),
+    Row("Python (asyncio)", _asyncio, (), no_proxy("gaierror")),
+    Row("Node.js (fetch)", _node, ("node",), no_proxy("EAI_AGAIN|ENOTFOUND")),
+    Row("Java", _java, ("java",), {}, "Fetch.class"),
+    Row("Go, static", _go, (), {"`sumrate run`": OUT_OF_REACH}, "fetch-go"),
     Row("git", _git, ("git",)),
     Row("ssh", _ssh, ("ssh", "sshd", "nc")),
     Row("Chromium", _chromium, ("chromium",)),

@@ -158,6 +158,11 @@ impl Drop for Guardian {
     }
 }
 
+/// Whether a program that makes rules is where it is looked for.
+pub fn is_installed(program: &str) -> bool {
+    find(program).is_some()
+}
+
 fn find(program: &str) -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| PathBuf::from(folder).join(program)).find(|file| file.is_file())
 }

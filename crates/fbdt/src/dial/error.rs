@@ -52,7 +52,9 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// There is no usable interface.
-    #[error("no network interface is up with a global or private address, after {0:?}")]
+    #[error(
+        "no network interface is up with a global or private address and a route to the server, after {0:?}: `ip route` shows the routes"
+    )]
     NoInterface(Duration),
     /// No path came up in time.
     #[error("no path reached the server within {waited:?}: {}", list(.failures))]

@@ -33,10 +33,11 @@ pub(super) async fn follow(dialler: Arc<Dialler>, mut plan: Plan) {
     let mut watch = InterfaceWatch::start();
     let mut diallers =
         Diallers { dialler: dialler.clone(), tasks: JoinSet::new(), running: BTreeMap::new() };
-    for path in plan.initial() {
+    let servers = || dialler.servers.addresses();
+    for path in plan.initial(&servers()) {
         diallers.start(path, false);
     }
-    diallers.mark_present(&plan.present());
+    diallers.mark_present(&plan.present(&servers()));
     let mut registered = false;
     loop {
         tokio::select! {
@@ -44,7 +45,7 @@ pub(super) async fn follow(dialler: Arc<Dialler>, mut plan: Plan) {
                 registered = true;
                 diallers.register();
             }
-            () = watch.changed() => diallers.adapt(plan.present()),
+            () = watch.changed() => diallers.adapt(plan.present(&servers())),
             Some(_) = diallers.tasks.join_next() => {}
             () = dialler.enrolment.session_over() => return,
         }

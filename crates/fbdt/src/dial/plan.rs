@@ -1,6 +1,7 @@
 //! Which paths there are to dial, and how each of them follows the machine's interfaces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use fbdt_proto::{PathId, Priority};
 
@@ -23,6 +24,9 @@ pub(super) enum Plan {
         backups: Vec<(String, Priority)>,
         /// An interface that comes back gets its number back.
         numbers: BTreeMap<String, u8>,
+        /// Interfaces that were paths, and those that had no route, when last looked at.
+        taken: BTreeSet<String>,
+        left_out: BTreeSet<String>,
     },
 }
 
@@ -33,29 +37,39 @@ impl Plan {
         backups: Vec<(String, Priority)>,
     ) -> Self {
         if paths.is_empty() {
-            let numbers = BTreeMap::new();
-            Self::Interfaces { excluded, backups, numbers }
+            Self::Interfaces {
+                excluded,
+                backups,
+                numbers: BTreeMap::new(),
+                taken: BTreeSet::new(),
+                left_out: BTreeSet::new(),
+            }
         } else {
             Self::Fixed(paths)
         }
     }
 
-    /// The paths that could be dialled now.
-    pub(super) fn present(&mut self) -> Vec<PathPlan> {
+    /// The paths that could be dialled now, to these servers.
+    pub(super) fn present(&mut self, servers: &[IpAddr]) -> Vec<PathPlan> {
         match self {
             Self::Fixed(specs) => fixed(specs, &interfaces::up()),
-            Self::Interfaces { excluded, backups, numbers } => {
-                following(&interfaces::usable(), excluded, backups, numbers)
+            Self::Interfaces { excluded, backups, numbers, taken, left_out } => {
+                let mut usable = interfaces::usable();
+                usable.retain(|interface| !excluded.contains(&interface.name));
+                let (routed, unrouted) = interfaces::by_route(usable, servers);
+                let (usable, without) = keep_taken(routed, unrouted, taken);
+                report(&without, left_out);
+                following(&usable, backups, numbers)
             }
         }
     }
 
     /// The paths to begin with. Fixed ones are dialled wherever they lead; what is wrong with them
     /// is then reported.
-    pub(super) fn initial(&mut self) -> Vec<PathPlan> {
+    pub(super) fn initial(&mut self, servers: &[IpAddr]) -> Vec<PathPlan> {
         match self {
             Self::Fixed(specs) => numbered(specs).collect(),
-            Self::Interfaces { .. } => self.present(),
+            Self::Interfaces { .. } => self.present(servers),
         }
     }
 }
@@ -78,14 +92,40 @@ fn fixed(specs: &[PathSpec], up: &[Interface]) -> Vec<PathPlan> {
     numbered(specs).filter(|plan| exists(&plan.spec)).collect()
 }
 
+/// Which interfaces are paths, and which are left out because they have no route. One that is a path
+/// stays one while it has an address: routes come and go while a network is renewed.
+fn keep_taken(
+    mut routed: Vec<Interface>,
+    unrouted: Vec<Interface>,
+    taken: &mut BTreeSet<String>,
+) -> (Vec<Interface>, BTreeSet<String>) {
+    let (kept, without): (Vec<Interface>, Vec<Interface>) =
+        unrouted.into_iter().partition(|interface| taken.contains(&interface.name));
+    routed.extend(kept);
+    routed.sort_by(|a, b| a.name.cmp(&b.name));
+    *taken = routed.iter().map(|interface| interface.name.clone()).collect();
+    (routed, without.into_iter().map(|interface| interface.name).collect())
+}
+
+/// Says which interfaces are left out that were not so before.
+fn report(without: &BTreeSet<String>, left_out: &mut BTreeSet<String>) {
+    for name in without.difference(left_out) {
+        tracing::info!(
+            interface = %name,
+            "no path: no route to the server leads through this interface; name it with --path to use \
+             it nevertheless"
+        );
+    }
+    left_out.clone_from(without);
+}
+
 fn following(
     usable: &[Interface],
-    excluded: &[String],
     backups: &[(String, Priority)],
     numbers: &mut BTreeMap<String, u8>,
 ) -> Vec<PathPlan> {
     let mut plans = Vec::new();
-    for interface in usable.iter().filter(|i| !excluded.contains(&i.name)) {
+    for interface in usable {
         let next = u8::try_from(numbers.len()).ok();
         let number = match numbers.get(&interface.name) {
             Some(number) => *number,
@@ -127,21 +167,35 @@ mod tests {
         let mut numbers = BTreeMap::new();
         let mut ids = |names: &[&str]| {
             let usable: Vec<Interface> = names.iter().map(|name| interface(name)).collect();
-            following(&usable, &["tun0".into()], &[], &mut numbers)
-                .iter()
-                .map(|plan| plan.id.0)
-                .collect::<Vec<_>>()
+            following(&usable, &[], &mut numbers).iter().map(|plan| plan.id.0).collect::<Vec<_>>()
         };
-        assert_eq!(ids(&["tun0", "wifi0", "wigig0"]), [0, 1]);
+        assert_eq!(ids(&["wifi0", "wigig0"]), [0, 1]);
         assert_eq!(ids(&["wigig0"]), [1]);
         assert_eq!(ids(&["eth0", "wifi0", "wigig0"]), [2, 0, 1]);
+    }
+
+    #[test]
+    fn an_interface_without_a_route_is_left_out_until_it_has_one_and_then_stays() {
+        let mut taken = BTreeSet::new();
+        let mut look = |routed: &[&str], unrouted: &[&str]| {
+            let list = |names: &[&str]| names.iter().map(|name| interface(name)).collect();
+            let (paths, without) = keep_taken(list(routed), list(unrouted), &mut taken);
+            let paths: Vec<String> = paths.into_iter().map(|path| path.name).collect();
+            (paths.join(" "), without.into_iter().collect::<Vec<_>>().join(" "))
+        };
+        let both = |paths: &str, without: &str| (paths.to_owned(), without.to_owned());
+        assert_eq!(look(&["wifi0"], &["docker0"]), both("wifi0", "docker0"));
+        assert_eq!(look(&["docker0", "wifi0"], &[]), both("docker0 wifi0", ""));
+        assert_eq!(look(&["wifi0"], &["docker0"]), both("docker0 wifi0", ""), "it was a path");
+        assert_eq!(look(&["wifi0"], &[]), both("wifi0", ""));
+        assert_eq!(look(&["wifi0"], &["docker0"]), both("wifi0", "docker0"), "it was gone");
     }
 
     #[test]
     fn f15_an_interface_can_stand_by() {
         let backups = [("wwan0".to_owned(), Priority::BACKUP)];
         let usable = [interface("wifi0"), interface("wwan0")];
-        let plans = following(&usable, &[], &backups, &mut BTreeMap::new());
+        let plans = following(&usable, &backups, &mut BTreeMap::new());
         let priorities: Vec<_> = plans.iter().map(|plan| plan.spec.priority).collect();
         assert_eq!(priorities, [Priority::PRIMARY, Priority::BACKUP]);
         assert_eq!(plans[1].spec.label(&PathPolicies::default()).encode(), "wwan0;backup");

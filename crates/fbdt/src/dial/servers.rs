@@ -1,6 +1,6 @@
 //! Which server address a path tries, and in which order.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +44,12 @@ impl Servers {
         if !resolved.is_empty() {
             *self.resolved.lock().unwrap_or_else(PoisonError::into_inner) = resolved;
         }
+    }
+
+    /// Where the servers are, as far as it is known.
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
+        let resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        resolved.iter().map(SocketAddr::ip).collect()
     }
 
     /// The addresses for the `index`-th path, most preferred first: its own server, or the link's

@@ -1,14 +1,16 @@
 //! The machine's network interfaces: which could carry a path, and when that changes.
 
+mod routes;
 mod watch;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
-use nix::net::if_::InterfaceFlags;
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use nix::sys::socket::SockaddrStorage;
 
+use routes::Routes;
 pub(crate) use watch::InterfaceWatch;
 
 /// An interface that is up and has addresses of more than its own link.
@@ -30,6 +32,27 @@ impl Interface {
 pub(crate) fn usable() -> Vec<Interface> {
     list(|interface, address| {
         !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK) && is_routable(address)
+    })
+}
+
+/// Parts interfaces by whether a route to one of these servers leads through them. A socket bound to
+/// one without a route takes every address for a neighbour's, and would be dialled for ever. All are
+/// taken to have one where the system does not list its routes.
+pub(crate) fn by_route(
+    interfaces: Vec<Interface>,
+    servers: &[IpAddr],
+) -> (Vec<Interface>, Vec<Interface>) {
+    let routes = match Routes::read() {
+        Ok(routes) => routes,
+        Err(error) => {
+            tracing::debug!(%error, "routes cannot be read: every interface is a path");
+            return (interfaces, Vec::new());
+        }
+    };
+    interfaces.into_iter().partition(|interface| {
+        // What is gone meanwhile is news of its own.
+        if_nametoindex(interface.name.as_str())
+            .map_or(true, |index| servers.iter().any(|server| routes.lead_to(*server, index)))
     })
 }
 

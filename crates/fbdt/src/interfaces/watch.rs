@@ -1,4 +1,4 @@
-//! News of interfaces and addresses, from rtnetlink.
+//! News of interfaces, addresses and routes, from rtnetlink.
 
 use std::io;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{AsyncSocket, AsyncSocketExt, SocketAddr, TokioSocket};
 
-/// Multicast groups of linux/rtnetlink.h: links, IPv4 and IPv6 addresses.
-const GROUPS: u32 = 0x1 | 0x10 | 0x100;
+/// Multicast groups of linux/rtnetlink.h: links, IPv4 and IPv6 addresses and routes.
+const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
 
 /// Changes come in bursts; they are looked at together.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -15,7 +15,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 /// How often to look where the kernel tells no news.
 const FALLBACK: Duration = Duration::from_secs(2);
 
-/// Tells when interfaces or addresses may have changed. What changed is read from the system
+/// Tells when interfaces, addresses or routes may have changed. What changed is read from the system
 /// afterwards, so that a lost message costs nothing.
 pub(crate) struct InterfaceWatch {
     socket: Option<TokioSocket>,

@@ -121,6 +121,11 @@ fn inside() {
     ip("link set lo up");
     add_link(1, &server);
     add_link(2, &server);
+    // A network of this machine's own, like that of its containers: no route to the server.
+    ip("link add a3 type veth peer name b3");
+    ip("address add 10.3.1.1/24 dev a3");
+    ip("link set a3 up");
+    ip("link set b3 up");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let checked = async { tokio::time::timeout(PATIENCE, come_and_go(&server)).await };
     runtime.block_on(checked).expect("it did not end");
@@ -156,6 +161,16 @@ async fn come_and_go(server: &Server) {
     while health(&session, "a2") != Health::Active {
         round_trip(&session).await;
     }
+
+    assert!(!has_path(&session, "a3"), "it has no route to a server");
+    ip("route add 10.1.1.2/32 dev a3 metric 50");
+    while !has_path(&session, "a3") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn has_path(session: &Session, name: &str) -> bool {
+    session.paths().iter().any(|path| path.name == name)
 }
 
 fn health(session: &Session, name: &str) -> Health {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{CommandError, SetupError, setup};
 use crate::args::DoctorArgs;
-use crate::config::{ConfigFile, check, default_path};
-use crate::doctor::{Finding, Level, examine, targets};
+use crate::config::{ConfigError, ConfigFile, check, default_path};
+use crate::doctor::{Capture, Finding, Level, examine, targets};
 use crate::output;
 
 /// Name and version of the JSON form.
@@ -36,8 +36,10 @@ pub fn doctor(args: &DoctorArgs) -> Result<(), CommandError> {
         }
         None => None,
     };
-    let mut findings = examine(&targets(link.as_ref()));
-    findings.extend(configuration());
+    let file = default_path().map(|path| ConfigFile::read(&path));
+    let capture = file.as_ref().and_then(|read| Capture::asked_by(read.as_ref().ok()?));
+    let mut findings = examine(&targets(link.as_ref()), capture);
+    findings.extend(file.map(configuration));
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
     let (problems, warnings) = (count(Level::Problem), count(Level::Warning));
     let report = DoctorReport { schema: DOCTOR_SCHEMA.to_owned(), problems, warnings, findings };
@@ -52,16 +54,15 @@ pub fn doctor(args: &DoctorArgs) -> Result<(), CommandError> {
     }
 }
 
-/// The configuration file, if there is one.
-fn configuration() -> Option<Finding> {
-    let path = default_path()?;
-    let read = ConfigFile::read(&path).and_then(|file| check(&file));
-    let (level, found) = match read {
-        Ok(()) => (Level::Ok, format!("{} is right", path.display())),
+/// The configuration file.
+fn configuration(read: Result<ConfigFile, ConfigError>) -> Finding {
+    let checked = read.and_then(|file| check(&file).map(|()| file));
+    let (level, found) = match checked {
+        Ok(file) => (Level::Ok, format!("{} is right", file.path().display())),
         Err(error) => (Level::Problem, error.to_string()),
     };
     let check = "configuration".to_owned();
-    Some(Finding { check, interface: None, level, found, mend: None })
+    Finding { check, interface: None, level, found, mend: None }
 }
 
 fn print(report: &DoctorReport) -> std::io::Result<()> {

@@ -37,7 +37,9 @@ impl Observers {
             .metrics
             .map(|address| HttpServer::bind("--metrics", address, args.metrics_open))
             .transpose()
-            .map_err(SetupError::from)?;
+            .map_err(SetupError::from)?
+            // Nothing in them is secret: who opens them has them scraped by any name.
+            .map(|server| server.answering_any_host(args.metrics_open));
         let web = match args.web {
             Some(address) => {
                 let server =

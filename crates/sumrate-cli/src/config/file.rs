@@ -198,6 +198,14 @@ impl ConfigFile {
         &self.path
     }
 
+    /// Whether a switch is set to `true`.
+    pub fn is_switched_on(&self, section: &str, key: &str) -> bool {
+        self.section(section).is_some_and(|section| {
+            let set = |entry: &Entry| entry.key == key && entry.given == Given::Switch(true);
+            section.entries.iter().any(set)
+        })
+    }
+
     pub(super) fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)
     }

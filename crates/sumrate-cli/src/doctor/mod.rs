@@ -1,6 +1,7 @@
 //! What of this machine keeps paths from adding up, and the command that mends it. Each check is a
 //! function from what was read to findings, so that it can be tried on any reading.
 
+mod capture;
 mod clock;
 mod kernel;
 mod network;
@@ -8,6 +9,7 @@ mod sysctl;
 
 use serde::{Deserialize, Serialize};
 
+pub use capture::Capture;
 pub use network::{Target, targets};
 
 /// How bad it is.
@@ -66,9 +68,11 @@ impl Finding {
     }
 }
 
-/// Runs every check; `targets` are addresses of servers to ask routes for.
-pub fn examine(targets: &[Target]) -> Vec<Finding> {
+/// Runs every check; `targets` are addresses of servers to ask routes for, `capture` is what the
+/// configuration has taken.
+pub fn examine(targets: &[Target], capture: Option<Capture>) -> Vec<Finding> {
     let mut findings = kernel::findings();
+    findings.extend(capture::findings(capture));
     findings.extend(network::findings(targets));
     findings.extend(clock::findings());
     findings

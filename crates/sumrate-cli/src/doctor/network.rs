@@ -36,6 +36,22 @@ pub fn targets(link: Option<&Link>) -> Vec<Target> {
     found
 }
 
+/// Kinds of interfaces that lead to no network of their own: what they carry leaves by another.
+const INTERNAL: [&str; 12] = [
+    "bridge",
+    "tun",
+    "wireguard",
+    "dummy",
+    "vxlan",
+    "gre",
+    "ipip",
+    "sit",
+    "vti",
+    "xfrm",
+    "ifb",
+    "nlmon",
+];
+
 /// An interface that could be a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Candidate {
@@ -48,8 +64,11 @@ struct Candidate {
 
 /// Every check of the network.
 pub(super) fn findings(targets: &[Target]) -> Vec<Finding> {
-    let candidates = candidates();
+    let (left_out, candidates): (Vec<Candidate>, Vec<Candidate>) = candidates()
+        .into_iter()
+        .partition(|candidate| usable(candidate) && is_left_out(candidate, targets));
     let mut findings = vec![count(&candidates)];
+    findings.extend(left_out.iter().map(|candidate| internal(&candidate.name)));
     for candidate in &candidates {
         findings.extend(interface(candidate));
         let Some(address) = candidate.address.filter(|_| candidate.up && candidate.carrier) else {
@@ -102,6 +121,19 @@ fn count(candidates: &[Candidate]) -> Finding {
         ),
         _ => Finding::ok("interfaces", format!("usable: {}", names.join(", "))),
     }
+}
+
+/// Whether it is no fault that no route to a server leads through it: a bridge of containers, a tunnel.
+fn is_left_out(candidate: &Candidate, targets: &[Target]) -> bool {
+    let name = candidate.name.as_str();
+    let unrouted = |target: &Target| has_route(target.address, name) == Some(false);
+    targets.iter().all(unrouted) && kind(name).is_some_and(|kind| INTERNAL.contains(&kind.as_str()))
+}
+
+fn internal(name: &str) -> Finding {
+    let found = "left out of the paths: it is this machine's own, and no route to a server leads \
+                 through it";
+    Finding::ok("interface", found).of(name)
 }
 
 /// What is wrong with one that is not usable.
@@ -164,7 +196,7 @@ fn what(target: Target) -> String {
 }
 
 fn no_route(candidate: &Candidate, own: Ipv4Addr, target: Target, error: &str) -> Finding {
-    let found = format!("no way to {} by it: {error}", what(target));
+    let found = format!("no way to {} by it: {error}; it is left out", what(target));
     let host = if target.is_server { target.address.to_string() } else { "default".to_owned() };
     let gateway = first_of_network(own, candidate.prefix);
     // Another default route is there already: this one must not take its place.
@@ -205,6 +237,14 @@ fn has_route(target: IpAddr, interface: &str) -> Option<bool> {
     let output = Command::new("ip").args(arguments).output().ok().filter(|o| o.status.success())?;
     let routes: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
     Some(!routes.as_array()?.is_empty())
+}
+
+/// What sort of interface it is, as `ip` names it; `None` for a card, or where `ip` is not installed.
+fn kind(interface: &str) -> Option<String> {
+    let arguments = ["-json", "-details", "link", "show", "dev", interface];
+    let output = Command::new("ip").args(arguments).output().ok()?;
+    let links: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    Some(links.get(0)?.get("linkinfo")?.get("info_kind")?.as_str()?.to_owned())
 }
 
 /// The interface by which answers from this address of ours would leave, as the kernel decides;

@@ -67,12 +67,7 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
         }
         "standby" => of_standby(interval),
         "unmeasured" => "It has just connected; TCP has not measured it yet.".to_owned(),
-        "commit-limit" | "sending" => format!(
-            "Its link is full: it holds {} of the {} that it may hold now, and takes more as those \
-             are acknowledged.",
-            bytes(path.commit_bytes),
-            bytes(path.commit_limit_bytes)
-        ),
+        "sending" | "commit-limit" => of_commit(interval),
         "rate-cap" => format!(
             "Its rate cap of {:.1} Mbit/s holds it back {percent:.0} % of the time; its link would \
              take about {:.0} Mbit/s.",
@@ -83,7 +78,7 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
         "kept-off" if !path.never.is_empty() => {
             format!("All that waits is {}, which is kept off it.", path.never.join(" or "))
         }
-        "nothing-to-send" => "No stream has bytes that wait to be sent by this end.".to_owned(),
+        "nothing-to-send" => "No stream of this end has bytes that wait to be sent.".to_owned(),
         "flow-control" => {
             "The receiver's limit is reached: the program that reads there is the slowest part."
                 .to_owned()
@@ -101,6 +96,22 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
         _ => format!("It {}.", path.why_idle),
     };
     Some(words)
+}
+
+/// How much of what it may hold it holds; full only when that is what it waited for.
+fn of_commit(interval: &Interval<'_>) -> String {
+    let path = interval.path;
+    let (held, limit) = (bytes(path.commit_bytes), bytes(path.commit_limit_bytes));
+    if interval.why == "sending" {
+        return format!(
+            "Nothing holds it back: it takes what there is to send, and holds {held} of the {limit} \
+             that it may hold now."
+        );
+    }
+    format!(
+        "Its link is full: it holds {held} of the {limit} that it may hold now, and takes more as \
+         those are acknowledged."
+    )
 }
 
 fn of_quota(path: &PathReport) -> String {
@@ -191,13 +202,30 @@ fn circumstances(interval: &Interval<'_>) -> Vec<String> {
             path.name
         ));
     }
-    if interval.received_mbps > NOTHING_MBPS && interval.received_mbps > interval.sent_mbps {
-        sentences.push(
-            "What arrives on it is up to the other end: `sumrate explain` there says why."
-                .to_owned(),
-        );
-    }
+    sentences.extend(pointer(interval));
     sentences
+}
+
+/// Where to look for the other direction, when it is the one that counts: which path carries what this
+/// end receives is decided at the other end.
+fn pointer(interval: &Interval<'_>) -> Option<String> {
+    let all = interval.all_received_mbps;
+    if all <= NOTHING_MBPS || all <= interval.all_sent_mbps {
+        return None;
+    }
+    if interval.received_mbps > NOTHING_MBPS {
+        let words = "What arrives on it is up to the other end: `sumrate explain` there says why.";
+        return Some(words.to_owned());
+    }
+    // These hold at both ends.
+    if ["quota", "no-subflow", "suspect", "standby"].contains(&interval.why) {
+        return None;
+    }
+    Some(format!(
+        "This session receives more than it sends, and what comes is shared out by the other end: \
+         `sumrate explain` there says why nothing of it comes by {}.",
+        interval.path.name
+    ))
 }
 
 fn level(priority: &str) -> usize {

@@ -99,7 +99,7 @@ fn policies_are_named_with_their_numbers() {
 fn other_reasons_have_words_too() {
     for (why, expected) in [
         ("too-late", "Its bytes would come too late (300 ms RTT; wifi has 10 ms)"),
-        ("nothing-to-send", "No stream has bytes"),
+        ("nothing-to-send", "No stream of this end has bytes"),
         ("flow-control", "The receiver's limit is reached"),
         ("windows-full", "All windows are open"),
         ("left-to-another", "The scheduler just-in-time leaves"),
@@ -122,4 +122,50 @@ fn other_reasons_have_words_too() {
     assert!(kept_off.contains(expected), "{kept_off}");
     let lossy = words(|path| path.retransmitted_share = 0.05);
     assert!(lossy.contains("TCP had to send 5.0 % of its bytes again"), "{lossy}");
+}
+
+#[test]
+fn a_path_that_sends_freely_is_not_called_full() {
+    let words = words(|path| {
+        path.commit_bytes = 12_000;
+        path.commit_limit_bytes = 331_000;
+        path.waited_s = waited("sending", 1.0);
+    });
+    let expected = "Nothing holds it back: it takes what there is to send, and holds 12.0 kB of the \
+                    331.0 kB that it may hold now.";
+    assert!(words.ends_with(expected) && !words.contains("full"), "{words}");
+}
+
+/// The words for both paths in a download, all of which comes by the first.
+fn words_in_a_download(change: impl FnOnce(&mut PathReport)) -> [String; 2] {
+    let before = report(10.0, serde_json::json!([path("wifi", 0), path("lte", 0)]));
+    let mut after = report(11.0, serde_json::json!([path("wifi", 10_000), path("lte", 0)]));
+    let [wifi, lte] = after.sessions[0].paths.as_mut_slice() else { unreachable!() };
+    wifi.received_bytes = 7_500_000;
+    for path in [&mut *wifi, &mut *lte] {
+        path.waited_s = waited("nothing-to-send", 1.0);
+    }
+    change(lte);
+    let explained = explain(&before, &after).paths;
+    [explained[0].sentences.join(" "), explained[1].sentences.join(" ")]
+}
+
+#[test]
+fn who_downloads_is_sent_to_the_other_end() {
+    let [wifi, idle] = words_in_a_download(|_| {});
+    assert_eq!(
+        idle,
+        "lte carries nothing. No stream of this end has bytes that wait to be sent. This session \
+         receives more than it sends, and what comes is shared out by the other end: `sumrate \
+         explain` there says why nothing of it comes by lte."
+    );
+    let pointer = "What arrives on it is up to the other end: `sumrate explain` there says why.";
+    assert!(wifi.ends_with(pointer), "{wifi}");
+    let [_, standby] = words_in_a_download(|path| {
+        path.priority = "backup".to_owned();
+        path.why = "standby".to_owned();
+    });
+    assert!(!standby.contains("`sumrate explain`"), "both ends know who stands by: {standby}");
+    let uploading = words(|path| path.waited_s = waited("nothing-to-send", 1.0));
+    assert!(!uploading.contains("`sumrate explain`"), "{uploading}");
 }

@@ -1,6 +1,6 @@
 //! Which requests are answered at all: a page of a stranger that runs in the user's browser can send
 //! requests to this machine (DNS rebinding), so the Host header must name the address that was
-//! connected to.
+//! connected to; except where what is shown was opened to everybody and is no secret.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -28,7 +28,10 @@ impl Refusal {
     /// What is wrong, and what to do.
     pub const fn advice(self) -> &'static str {
         match self {
-            Self::Host => "use the address that sumrate printed, not a name for it\n",
+            Self::Host => {
+                "use the address that sumrate printed, not a name for it; metrics are answered by \
+                 every name with --metrics-open\n"
+            }
             Self::Method => "only GET and HEAD are answered here\n",
         }
     }
@@ -39,6 +42,9 @@ impl Refusal {
 pub struct Guard {
     /// Address and port that the client connected to.
     pub local: SocketAddr,
+    /// Whether any Host header will do: one that scrapes by a name, or through a translation of
+    /// addresses, names what this end does not know.
+    pub any_host: bool,
 }
 
 impl Guard {
@@ -47,9 +53,7 @@ impl Guard {
     /// # Errors
     /// Why not.
     pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
-        let mut hosts = headers.get_all(HOST).iter();
-        let named = hosts.next().and_then(|host| host.to_str().ok());
-        if hosts.next().is_some() || !named.is_some_and(|host| self.is_here(host)) {
+        if !self.any_host && !self.names_here(headers) {
             return Err(Refusal::Host);
         }
         if *method == Method::GET || *method == Method::HEAD {
@@ -57,6 +61,13 @@ impl Guard {
         } else {
             Err(Refusal::Method)
         }
+    }
+
+    /// Whether there is one Host header, and it names this end.
+    fn names_here(&self, headers: &HeaderMap) -> bool {
+        let mut hosts = headers.get_all(HOST).iter();
+        let named = hosts.next().and_then(|host| host.to_str().ok());
+        hosts.next().is_none() && named.is_some_and(|host| self.is_here(host))
     }
 
     /// Whether `host` is the address connected to, or `localhost` where that is the machine's own.
@@ -87,7 +98,7 @@ mod tests {
         for host in hosts {
             headers.append(HOST, host.parse().unwrap());
         }
-        Guard { local: local.parse().unwrap() }.check(&Method::GET, &headers)
+        Guard { local: local.parse().unwrap(), any_host: false }.check(&Method::GET, &headers)
     }
 
     #[test]
@@ -106,12 +117,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_open_is_answered_by_every_name() {
+        let guard = Guard { local: "10.0.0.1:9464".parse().unwrap(), any_host: true };
+        let mut headers = HeaderMap::new();
+        assert_eq!(guard.check(&Method::GET, &headers), Ok(()));
+        for name in ["gateway.example:9464", "198.51.100.7:19464"] {
+            headers.insert(HOST, name.parse().unwrap());
+            assert_eq!(guard.check(&Method::GET, &headers), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
     fn nothing_can_be_changed_here() {
         let mut headers = HeaderMap::new();
         headers.append(HOST, "127.0.0.1:1".parse().unwrap());
-        let guard = Guard { local: "127.0.0.1:1".parse().unwrap() };
-        for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
-            assert_eq!(guard.check(&method, &headers), Err(Refusal::Method));
+        for any_host in [false, true] {
+            let guard = Guard { local: "127.0.0.1:1".parse().unwrap(), any_host };
+            for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
+                assert_eq!(guard.check(&method, &headers), Err(Refusal::Method));
+            }
         }
     }
 

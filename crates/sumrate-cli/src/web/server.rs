@@ -67,6 +67,7 @@ impl HttpError {
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
+    any_host: bool,
 }
 
 impl HttpServer {
@@ -82,9 +83,16 @@ impl HttpServer {
             let listener = std::net::TcpListener::bind(address)?;
             listener.set_nonblocking(true)?;
             let address = listener.local_addr()?;
-            Ok(Self { listener: TcpListener::from_std(listener)?, address })
+            let listener = TcpListener::from_std(listener)?;
+            Ok(Self { listener, address, any_host: false })
         };
         listen().map_err(|error| HttpError::Listen { flag, address, error })
+    }
+
+    /// Answers whatever the Host header names, if `any` is set: only for what everybody may read.
+    pub fn answering_any_host(mut self, any: bool) -> Self {
+        self.any_host = any;
+        self
     }
 
     /// Where it listens.
@@ -107,22 +115,23 @@ impl HttpServer {
                 continue;
             };
             while connections.try_join_next().is_some() {}
-            let answer = Arc::clone(&answer);
+            let (answer, any_host) = (Arc::clone(&answer), self.any_host);
             // In a set, so that they end with this future.
             connections.spawn(async move {
-                let _ = tokio::time::timeout(CONNECTION_TIMEOUT, converse(stream, &*answer)).await;
+                let conversation = converse(stream, any_host, &*answer);
+                let _ = tokio::time::timeout(CONNECTION_TIMEOUT, conversation).await;
                 drop(place);
             });
         }
     }
 }
 
-async fn converse<F>(stream: TcpStream, answer: &F)
+async fn converse<F>(stream: TcpStream, any_host: bool, answer: &F)
 where
     F: Fn(&Request<Incoming>) -> Answer,
 {
     let Ok(local) = stream.local_addr() else { return };
-    let guard = Guard { local };
+    let guard = Guard { local, any_host };
     let respond = |request: Request<Incoming>| {
         let answer = match guard.check(request.method(), request.headers()) {
             Ok(()) => answer(&request),

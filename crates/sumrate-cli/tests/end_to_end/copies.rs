@@ -273,6 +273,23 @@ fn devices_are_refused_and_what_failed_is_said() {
     assert_eq!(missing.status.code(), Some(1));
 }
 
+/// Only a lower bound: a slow machine takes longer.
+#[test]
+fn a_limited_copy_takes_its_time_in_both_directions() {
+    const BYTES: usize = 3 << 20;
+    const LIMIT: usize = 2 << 20; // what `--limit 2M` says
+    let files = Files::start("rw");
+    let from = files.write_here("f", &body(BYTES));
+    let back = files.here("back");
+    for copy in [[from.as_str(), &files.at("f")], [&files.at("f"), back.to_str().unwrap()]] {
+        let done = files.cp_json(&[&["--limit", "2M"], copy.as_slice()].concat());
+        assert_eq!(done["sent_bytes"], BYTES, "{done}");
+        let took = done["duration_s"].as_f64().unwrap();
+        assert!(took >= 0.8 * BYTES as f64 / LIMIT as f64, "{copy:?}: {done}");
+    }
+    assert_eq!(std::fs::read(back).unwrap(), body(BYTES));
+}
+
 #[test]
 fn a_quota_counts_copies() {
     let files = Files::start("rw");

@@ -109,6 +109,64 @@ fn a_strict_filter_and_a_small_mtu_are_problems_of_that_interface() {
 }
 
 #[test]
+fn a_bridge_of_containers_without_a_route_is_no_fault() {
+    let planted = format!(
+        r#"{NETWORK}
+ip link add docker0 type bridge forward_delay 0 || exit 0
+ip addr add 172.17.0.1/16 dev docker0
+ip link add port type veth peer name container
+ip link set port master docker0
+for name in docker0 port container; do ip link set $name up; done
+for try in $(seq 50); do ip link show docker0 | grep -q "state UP" && break; sleep 0.1; done
+say "$1"
+"#
+    );
+    let Some(reports) = in_namespace(&planted).map(of_the_doctor) else { return };
+    let [_, report] = reports.as_slice() else { return println!("no bridges here: {reports:#?}") };
+    let left_out = finding(report, "interface", Some("docker0")).unwrap_or(&Value::Null);
+    assert_eq!(left_out["level"], "ok", "{report:#}");
+    assert!(left_out["found"].as_str().unwrap().contains("left out of the paths"), "{left_out}");
+    assert_eq!(level(report, "route", Some("docker0")), "absent");
+    let usable = finding(report, "interfaces", None).unwrap()["found"].to_string();
+    assert!(!usable.contains("docker0"), "{usable}");
+    // A radio without a route is a fault all the same.
+    assert_eq!(level(report, "route", Some("radio2")), "problem", "{report:#}");
+}
+
+/// What `sumrate up` needs for itself can be had by everybody; what takes the connections of others
+/// fails only a configuration that asks for it.
+#[test]
+fn what_capture_needs_is_missed_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sumrate/config.toml");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "[up]\nlink = \"@home.link\"\ntun = true\n").unwrap();
+    let place = folder.path().display();
+    // The device is hidden from one who asks for it, and from one who does not.
+    let script = format!(
+        r#"say() {{ env XDG_CONFIG_HOME="$2" "$1" doctor --json || true; }}
+[ ! -e /dev/net ] || mount -t tmpfs none /dev/net || exit 9
+say "$1" {place}
+say "$1" /nonexistent
+"#
+    );
+    let Some(reports) = in_namespace(&script).map(of_the_doctor) else { return };
+    let [asked, not_asked] = reports.as_slice() else { panic!("{reports:#?}") };
+    let about = |report: &Value| {
+        conforms("doctor", report);
+        let findings = report["findings"].as_array().unwrap().clone();
+        let found = findings.into_iter().find(|finding| {
+            finding["check"] == "capture" && finding["found"].to_string().contains("/dev/net/tun")
+        });
+        found.unwrap_or_else(|| panic!("{report:#}"))
+    };
+    let (asked, not_asked) = (about(asked), about(not_asked));
+    assert_eq!((&asked["level"], &asked["mend"]), (&"problem".into(), &"modprobe tun".into()));
+    assert!(asked["found"].as_str().unwrap().contains("the configuration asks for --tun"));
+    assert_eq!(not_asked["level"], "warning", "{not_asked}");
+}
+
+#[test]
 fn no_interface_at_all_is_a_problem_with_its_exit_code() {
     let Some(reports) = in_namespace("\"$1\" doctor --json && exit 9; [ $? = 1 ]") else { return };
     conforms("doctor", &reports[0]);

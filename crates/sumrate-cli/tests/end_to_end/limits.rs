@@ -1,5 +1,7 @@
 //! Credentials that may not do everything.
 
+use std::time::Instant;
+
 use crate::harness::{Server, json, run, stderr};
 use crate::web;
 
@@ -40,9 +42,13 @@ fn a_rate_slows_and_breaks_nothing() {
     let web = web::start("127.0.0.1");
     let server = Server::start(&ALLOW);
     let client = server.client_with(&server.credential(&["--rate", "2M"]), &[]);
-    let url = format!("http://{web}/1000000");
+    let url = format!("http://{web}/3000000");
+    let begun = Instant::now();
     let output = client.curl_socks(&[&url]);
-    assert!(output.stdout == web::body(1_000_000), "{}", stderr(&output));
+    assert!(output.stdout == web::body(3_000_000), "{}", stderr(&output));
+    // 2 MiB a second; a burst of a tenth of that may pass at once.
+    let least = 0.8 * 3_000_000.0 / f64::from(2 << 20);
+    assert!(begun.elapsed().as_secs_f64() >= least, "{:?}, less than {least}", begun.elapsed());
 }
 
 #[test]

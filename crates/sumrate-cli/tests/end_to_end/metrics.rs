@@ -87,3 +87,21 @@ fn metrics_stay_on_this_machine_and_answer_to_their_address_only() {
     );
     assert!(ask("GET", "/metrics", &address).contains(" 200 "), "it goes on");
 }
+
+#[test]
+fn open_metrics_are_scraped_by_any_name_and_the_page_is_not() {
+    let open = ["--metrics", "127.0.0.1:0", "--metrics-open", "--web", "127.0.0.1:0", "--web-open"];
+    let server = Server::start(&open);
+    let status = |url: &str, host: &str| {
+        let output =
+            curl(&["--write-out", "\n%{http_code}", "--header", &format!("Host: {host}"), url]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = String::from_utf8(output.stdout).unwrap();
+        said.rsplit('\n').next().unwrap().to_owned()
+    };
+    let page = server.daemon.first["web"].as_str().unwrap().split('#').next().unwrap().to_owned();
+    for host in ["gateway.example:9464", "198.51.100.7:19464"] {
+        assert_eq!(status(&url(&server.daemon.first), host), "200", "{host}");
+        assert_eq!(status(&page, host), "421", "{host}");
+    }
+}
