@@ -321,7 +321,7 @@ fn refuse_special(found: &Stat) -> io::Result<()> {
 }
 
 /// A partial file that somebody else put there, or that has a second name, is not written to.
-fn is_own(found: &Stat) -> bool {
+pub(super) fn is_own(found: &Stat) -> bool {
     let regular = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
     regular && found.st_nlink == 1 && found.st_uid == nix::unistd::geteuid().as_raw()
 }
