@@ -60,7 +60,7 @@ pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
     let bound = StatusSocket::bind(args.status_socket.as_deref(), "up");
     let status = optional(args.status_socket.as_deref(), bound)?;
     let control = status.as_ref().map(|socket| ControlSocket::bind(socket.path())).transpose()?;
-    let observers = Observers::bind(&args.observe)?;
+    let observers = Observers::bind(&args.observe, status.as_ref())?;
     let taken = capture::Capture::bind(&mut args).await?;
     if let Some(taken) = &taken {
         taken.exempt(&mut config).await?;
