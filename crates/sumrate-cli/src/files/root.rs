@@ -41,7 +41,9 @@ pub enum RootError {
         error: io::Error,
     },
     /// The kernel cannot confine.
-    #[error("this kernel has no openat2 (Linux 5.6), which keeps copies inside their directory")]
+    #[error(
+        "there is no openat2, which keeps copies inside their directory: Linux has it since 5.6, and RestrictSUIDSGID= in a unit of systemd takes it away"
+    )]
     NoOpenat2,
 }
 
