@@ -69,6 +69,8 @@ exec unshare --pid --fork --kill-child --cgroup --uts --ipc --mount sh -e -c '
 )
 PATIENCE_S = 60.0
 AGAIN = ("RestartUSec", "StartLimitIntervalUSec")
+WRONG_USAGE = 2
+NO_PRIVILEGE = 3
 
 
 class Machine:
@@ -164,19 +166,26 @@ def privileges(built: Machine, unit: str) -> dict[str, str]:
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
 
 
+def start_both(built: Machine) -> None:
+    """Starts the far and the near end on the loopback interface."""
+    built.run("""
+        sed -i 's/^listen = .*/listen = "127.0.0.1:7443"\\nallow = ["127.0.0.1"]/' \
+          /etc/sumrate/config.toml
+        systemctl enable --now sumrate-serve
+        install -o sumrate -m 0600 /var/lib/sumrate/link.txt /etc/sumrate/link
+        sed -i 's/^# path = .*/path = "lo=127.0.0.1"/' /etc/sumrate/config.toml
+        systemctl enable --now sumrate-up
+    """)
+
+
 def test_the_units_start_reload_restart_and_stop(tmp_path: Path) -> None:
     """From installing the package to a fetch through both services, a crash, and removal."""
     (tmp_path / "deb").mkdir()
     with machine(tmp_path, package(tmp_path / "deb")) as built:
         built.run("dpkg -i /package.deb")
         assert built.attempt("systemctl is-enabled sumrate-serve").stdout.strip() == "disabled"
+        start_both(built)
         built.run("""
-            sed -i 's/^listen = .*/listen = "127.0.0.1:7443"\\nallow = ["127.0.0.1"]/' \
-              /etc/sumrate/config.toml
-            systemctl enable --now sumrate-serve
-            install -o sumrate -m 0600 /var/lib/sumrate/link.txt /etc/sumrate/link
-            sed -i 's/^# path = .*/path = "lo=127.0.0.1"/' /etc/sumrate/config.toml
-            systemctl enable --now sumrate-up
             mkdir /tmp/www && echo far end > /tmp/www/index.html
             systemd-run --quiet --unit web python3 -m http.server -b 127.0.0.1 -d /tmp/www 8000
         """)
@@ -215,3 +224,47 @@ def test_the_units_start_reload_restart_and_stop(tmp_path: Path) -> None:
             assert built.property(unit, "ExecMainStatus") == "0"
         built.run("systemctl start sumrate-serve; dpkg -r sumrate")
         assert built.attempt("systemctl is-active sumrate-serve").stdout.strip() == "inactive"
+
+
+def test_files_go_to_the_unit_and_both_units_are_found(tmp_path: Path) -> None:
+    """The example of `files` as the configuration documents it, `sumrate status`, and the page."""
+    (tmp_path / "deb").mkdir()
+    with machine(tmp_path, package(tmp_path / "deb")) as built:
+        built.run("""
+            dpkg -i /package.deb
+            sed -i 's/^# files = .*/&\\nweb = "127.0.0.1:8081"/; s/^# files = /files = /' \
+              /etc/sumrate/config.toml
+            install -d -o sumrate -g sumrate -m 0750 /srv/sumrate
+        """)
+        start_both(built)
+        built.run("""
+            umask 077
+            setpriv --reuid sumrate --regid sumrate --init-groups \
+              sumrate credential add --state /var/lib/sumrate --advertise 127.0.0.1:7443 \
+              --name files --files rw > /root/files.link
+            mkdir -p /root/tree/sub && echo content > /root/tree/sub/file
+            sumrate cp --path lo=127.0.0.1 /root/tree @/root/files.link:new
+        """)
+        assert built.run("cat /srv/sumrate/new/sub/file") == "content\n"
+
+        both = built.attempt("sumrate status")
+        assert both.returncode == WRONG_USAGE, both.stderr
+        for socket in ("/run/sumrate/serve.sock", "/run/sumrate-up/up.sock"):
+            assert socket in both.stderr, both.stderr
+            assert built.run(f"sumrate status --socket {socket}")
+        built.run("systemctl stop sumrate-up")
+        as_sumrate = "setpriv --reuid sumrate --regid sumrate --init-groups"
+        for who in ("", as_sumrate):
+            assert json.loads(built.run(f"{who} sumrate status --json"))["role"] == "server"
+        denied = built.attempt("setpriv --reuid 65534 --regid 65534 --clear-groups sumrate status")
+        assert denied.returncode == NO_PRIVILEGE, denied.stderr
+        assert "permission denied" in denied.stderr
+        assert "sudo" in denied.stderr
+
+        page = "/run/sumrate/serve.web-url"
+        assert built.run(f"stat -c %a {page}").strip() == "600"
+        address, token = built.run(f"cat {page}").strip().split("#token=")
+        assert built.run(f"curl -sSf {address}")
+        said = built.run("journalctl --no-pager -u sumrate-serve")
+        assert page in said, "the journal says where the address is"
+        assert token not in said, "the address is a password"

@@ -1,7 +1,7 @@
 //! Standard output. A reader that goes away (`| head`) is no failure.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -29,6 +29,12 @@ pub fn json<T: Serialize>(value: &T) -> io::Result<()> {
 /// As [`line`].
 pub fn pretty_json<T: Serialize>(value: &T) -> io::Result<()> {
     line(&serde_json::to_string_pretty(value)?)
+}
+
+/// Whether the service manager may keep what is printed, in a journal that others can read.
+pub fn is_kept() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !io::stdout().is_terminal() && (is_set("NOTIFY_SOCKET") || is_set("JOURNAL_STREAM"))
 }
 
 /// The text without the credentials of join links, which users put where they do not belong: errors

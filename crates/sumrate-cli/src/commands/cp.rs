@@ -18,14 +18,14 @@ use crate::args::CpArgs;
 use crate::config::default_path;
 use crate::exit::Allowance;
 use crate::files::{
-    Destination, EntryPath, Failure, Limits, Progress, Root, RootError, Source, Tally,
+    Destination, EntryPath, Failure, Limits, Naming, Progress, Root, RootError, Source, Tally,
     TransferError, receive_over, send_over,
 };
 use crate::interrupt::Interrupts;
 use crate::output;
 use crate::service::{
-    Answer, FILES_VERSION, FailureCode, FilesDirection, FilesRequest, Request, ServiceError,
-    read_answer, write_request,
+    Answer, FILES_NAMED, FILES_VERSION, FailureCode, FilesDirection, FilesRequest, Request,
+    ServiceError, read_answer, write_request,
 };
 use crate::session::SessionTunnel;
 use crate::tunnel::{Tunnel, TunnelError, Use};
@@ -136,10 +136,53 @@ impl CpEvent {
     }
 }
 
-/// What is copied, looked up at this end.
+/// What is copied, looked up at this end. Where it goes is decided by the first attempt; later ones
+/// find what that one made there.
 enum Plan {
-    Send { sources: Vec<Source>, path: String, into: bool },
-    Receive { paths: Vec<String>, root: Arc<Root>, name: Option<EntryPath>, into: bool },
+    Send { sources: Vec<Source>, path: String, naming: Naming },
+    Receive { paths: Vec<String>, place: Place },
+}
+
+/// Where the things that are received go.
+struct Place {
+    root: Arc<Root>,
+    name: Option<EntryPath>,
+    naming: Naming,
+    decided: Option<Destination>,
+}
+
+impl Place {
+    /// The same for every attempt.
+    fn destination(&mut self) -> Result<Destination, TransferError> {
+        let decided = match self.decided.take() {
+            Some(decided) => decided,
+            None => Destination::new(&self.root, self.name.as_ref(), self.naming)?,
+        };
+        Ok(self.decided.insert(decided).again())
+    }
+}
+
+impl Plan {
+    fn request(&self, limit: Option<u64>) -> FilesRequest {
+        match self {
+            Self::Send { path, naming, .. } => FilesRequest {
+                version: FILES_VERSION,
+                direction: FilesDirection::ToServer,
+                paths: vec![path.clone()],
+                into: *naming == Naming::Into,
+                exact: *naming == Naming::Exact,
+                rate: None,
+            },
+            Self::Receive { paths, .. } => FilesRequest {
+                version: FILES_VERSION,
+                direction: FilesDirection::ToClient,
+                paths: paths.clone(),
+                into: false,
+                exact: false,
+                rate: limit,
+            },
+        }
+    }
 }
 
 /// Copies, and goes on after lost connections.
@@ -156,12 +199,12 @@ pub async fn cp(args: CpArgs) -> Result<(), CommandError> {
     let link = link_of(copy.host(), config_file.as_deref())?;
     let paths = (&args.path[..], &args.backup[..]);
     let config = dial::configure(&link, paths, &args.protocol, Missing::Refused)?;
-    let plan = plan(&copy)?;
+    let mut plan = plan(&copy)?;
     let progress = Arc::new(Progress::default());
     let begun = Instant::now();
     let work = async {
         tokio::select! {
-            tally = copied(&args, &config, &plan, &progress) => tally,
+            tally = copied(&args, &config, &mut plan, &progress) => tally,
             never = show(&args, &progress) => match never {},
         }
     };
@@ -176,7 +219,7 @@ pub async fn cp(args: CpArgs) -> Result<(), CommandError> {
 async fn copied(
     args: &CpArgs,
     config: &ClientConfig,
-    plan: &Plan,
+    plan: &mut Plan,
     progress: &Arc<Progress>,
 ) -> Result<Tally, CommandError> {
     let (mut moved_at, mut moved) = (Instant::now(), 0);
@@ -219,38 +262,26 @@ async fn copied(
 async fn attempt(
     session: &Session,
     args: &CpArgs,
-    plan: &Plan,
+    plan: &mut Plan,
     progress: Arc<Progress>,
 ) -> Result<Tally, CpError> {
     let mut stream = SessionTunnel::fixed(session.clone()).open(Use::Bulk).await?;
-    let request = match plan {
-        Plan::Send { path, into, .. } => FilesRequest {
-            version: FILES_VERSION,
-            direction: FilesDirection::ToServer,
-            paths: vec![path.clone()],
-            into: *into,
-            rate: None,
-        },
-        Plan::Receive { paths, .. } => FilesRequest {
-            version: FILES_VERSION,
-            direction: FilesDirection::ToClient,
-            paths: paths.clone(),
-            into: false,
-            rate: args.limit,
-        },
+    write_request(&mut stream, &Request::Files(plan.request(args.limit))).await?;
+    let answer = match read_answer(&mut stream).await? {
+        Answer::Ready(answer) => answer,
+        Answer::Refused { code, message } => return Err(CpError::Refused { code, message }),
     };
-    write_request(&mut stream, &Request::Files(request)).await?;
-    if let Answer::Refused { code, message } = read_answer(&mut stream).await? {
-        return Err(CpError::Refused { code, message });
-    }
     let tally = match plan {
-        Plan::Send { sources, .. } => {
+        Plan::Send { sources, naming, .. } => {
+            if answer == FILES_NAMED {
+                *naming = Naming::Exact;
+            }
             let limits =
                 Limits(args.limit.map(Allowance::paced).map(Arc::new).into_iter().collect());
             send_over(stream, sources.clone(), &limits, progress).await
         }
-        Plan::Receive { root, name, into, .. } => {
-            let destination = Destination::new(root, name.as_ref(), *into)?;
+        Plan::Receive { place, .. } => {
+            let destination = place.destination()?;
             receive_over(stream, destination, &Limits::default(), progress).await
         }
     };
@@ -262,7 +293,7 @@ fn plan(copy: &Copy) -> Result<Plan, CpError> {
         Copy::ToServer { sources, path, .. } => {
             let into = sources.len() > 1 || path.ends_with('/');
             let sources = sources.iter().map(|path| source(path)).collect::<Result<_, _>>()?;
-            Ok(Plan::Send { sources, path: path.clone(), into })
+            Ok(Plan::Send { sources, path: path.clone(), naming: naming(into) })
         }
         Copy::ToClient { paths, destination, .. } => {
             let normal = |path: &String| EntryPath::normal(path.as_bytes()).ok().flatten();
@@ -270,9 +301,15 @@ fn plan(copy: &Copy) -> Result<Plan, CpError> {
             let shown = destination.as_os_str().as_bytes();
             let into = whole || paths.len() > 1 || shown.ends_with(b"/");
             let (root, name) = local_place(destination)?;
-            Ok(Plan::Receive { paths: paths.clone(), root: Arc::new(root), name, into })
+            let (root, naming) = (Arc::new(root), naming(into));
+            let place = Place { root, name, naming, decided: None };
+            Ok(Plan::Receive { paths: paths.clone(), place })
         }
     }
+}
+
+fn naming(into: bool) -> Naming {
+    if into { Naming::Into } else { Naming::Either }
 }
 
 fn local(path: &Path, reason: impl ToString) -> CpError {

@@ -155,6 +155,7 @@ impl CommandError {
             Self::Capture(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Reload(ReloadError::Signal { .. }) => EXIT_PRIVILEGE,
             Self::Coupling(error) if error.is_privilege() => EXIT_PRIVILEGE,
+            Self::Status(SocketError::Denied(_)) => EXIT_PRIVILEGE,
             Self::Bind(error) if bind_kind(error) == Some(io::ErrorKind::PermissionDenied) => {
                 EXIT_PRIVILEGE
             }

@@ -1,6 +1,6 @@
 //! What runs beside a daemon for those who watch it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use crate::args::ObserveArgs;
 use crate::eventlog::{Differences, EventLog};
 use crate::metrics;
 use crate::output;
-use crate::status::StatusReport;
+use crate::status::{StatusReport, StatusSocket};
 use crate::web::{self, HttpServer, Token};
 
 /// Time between two looks for the event log, and the least that it can be.
@@ -27,12 +27,18 @@ pub(super) type Snapshot = Arc<dyn Fn() -> StatusReport + Send + Sync>;
 pub(super) struct Observers {
     metrics: Option<HttpServer>,
     web: Option<(HttpServer, Token)>,
+    /// Where the page's address is, instead of on standard output.
+    address_file: Option<AddressFile>,
     event_log: Option<(PathBuf, Duration)>,
 }
 
 impl Observers {
-    /// Listens where it was told to.
-    pub(super) fn bind(args: &ObserveArgs) -> Result<Self, CommandError> {
+    /// Listens where it was told to. The page's address goes into a file beside the status socket
+    /// where the service manager would keep what is printed.
+    pub(super) fn bind(
+        args: &ObserveArgs,
+        status: Option<&StatusSocket>,
+    ) -> Result<Self, CommandError> {
         let metrics = args
             .metrics
             .map(|address| HttpServer::bind("--metrics", address, args.metrics_open))
@@ -51,7 +57,13 @@ impl Observers {
         setup::clear_file("--event-log", args.event_log.as_deref())?;
         let interval = args.event_interval.unwrap_or(EVENT_INTERVAL).max(EVENT_INTERVAL_LEAST);
         let event_log = args.event_log.clone().map(|path| (path, interval));
-        Ok(Self { metrics, web, event_log })
+        let address_file = match &web {
+            Some(page) if output::is_kept() => {
+                Some(AddressFile::write(&address(page), status.map(StatusSocket::path))?)
+            }
+            _ => None,
+        };
+        Ok(Self { metrics, web, address_file, event_log })
     }
 
     /// URL of the metrics.
@@ -59,10 +71,9 @@ impl Observers {
         self.metrics.as_ref().map(|server| format!("http://{}/metrics", server.address()))
     }
 
-    /// URL of the page, with its token.
+    /// URL of the page, with its token, if it may be printed.
     pub(super) fn web_url(&self) -> Option<String> {
-        let (server, token) = self.web.as_ref()?;
-        Some(format!("http://{}/#token={}", server.address(), token.secret()))
+        self.web.as_ref().filter(|_| self.address_file.is_none()).map(address)
     }
 
     /// Says where, for people.
@@ -82,6 +93,32 @@ impl Observers {
             serve_page(self.web.as_ref(), snapshot),
             log_events(self.event_log.as_ref(), snapshot)
         );
+    }
+}
+
+/// URL of the page, with its token.
+fn address((server, token): &(HttpServer, Token)) -> String {
+    format!("http://{}/#token={}", server.address(), token.secret())
+}
+
+/// The page's address in a file for this user alone; it goes when this is dropped.
+#[derive(Debug)]
+struct AddressFile(PathBuf);
+
+impl AddressFile {
+    fn write(address: &str, socket: Option<&Path>) -> Result<Self, SetupError> {
+        let path = socket.ok_or(SetupError::NoPlaceForAddress)?.with_extension("web-url");
+        output::write_private(&path, &format!("{address}\n"))
+            .map_err(|error| SetupError::AddressFile { path: path.clone(), error })?;
+        // A warning, because less is not logged unless it is asked for.
+        tracing::warn!("the status page's address, which is a password, is in {}", path.display());
+        Ok(Self(path))
+    }
+}
+
+impl Drop for AddressFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 

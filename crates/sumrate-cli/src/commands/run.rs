@@ -12,7 +12,7 @@ use sumrate_preload::config::{Config, Net, VARIABLE};
 
 use super::CommandError;
 use crate::args::RunArgs;
-use crate::status::{ask, default_directory, find_sockets};
+use crate::status::{SocketError, ask, ask_all, default_directory};
 
 /// Why a command was not started.
 #[derive(Debug, thiserror::Error)]
@@ -94,24 +94,22 @@ pub fn run(args: &RunArgs) -> Result<Infallible, CommandError> {
 
 /// The SOCKS5 proxy of a client that runs here.
 async fn running_proxy(socket: Option<&Path>) -> Result<SocketAddr, CommandError> {
-    let directory = default_directory();
-    let sockets = match socket {
-        Some(socket) => vec![socket.to_owned()],
-        None => find_sockets(&directory),
+    let answers = match socket {
+        Some(socket) => vec![(socket.to_owned(), ask(socket).await?)],
+        None => match ask_all().await {
+            Ok(answers) => answers,
+            // Its proxy can be used without asking it.
+            Err(SocketError::Denied(place)) => return Err(RunError::NoDaemon(place).into()),
+            Err(_) => Vec::new(),
+        },
     };
     let mut found = Vec::new();
-    for path in sockets {
-        match ask(&path).await {
-            Ok(report) => {
-                let socks = report.proxies.socks.and_then(|address| address.parse().ok());
-                found.extend(socks.map(|address: SocketAddr| (path, address)));
-            }
-            Err(error) if socket.is_some() => return Err(error.into()),
-            Err(_) => {}
-        }
+    for (path, report) in answers {
+        let socks = report.proxies.socks.and_then(|address| address.parse().ok());
+        found.extend(socks.map(|address: SocketAddr| (path, address)));
     }
     match found.as_slice() {
-        [] => Err(RunError::NoDaemon(socket.map_or(directory, Path::to_owned)).into()),
+        [] => Err(RunError::NoDaemon(socket.map_or_else(default_directory, Path::to_owned)).into()),
         [(_, address)] => Ok(*address),
         several => {
             let names = several.iter().map(|(path, _)| path.display().to_string());

@@ -57,7 +57,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let credential = first_credential(&config.state)?;
     let exit = Arc::new(exit(&args, &config)?);
     let status = status_socket(args.status_socket.as_deref())?;
-    let observers = Observers::bind(&args.observe)?;
+    let observers = Observers::bind(&args.observe, status.as_ref())?;
     let mut listener = Listener::bind(config).await?;
     announce(&args, &listener, &credential, status.as_ref(), &observers)?;
     let (sessions, reloads) = (Sessions::default(), Arc::new(Reloads::default()));

@@ -60,6 +60,21 @@ pub enum SetupError {
         /// Whose it is.
         owner: u32,
     },
+    /// A service's page has an address that nobody could learn.
+    #[error(
+        "--web: the page's address is a password, which a service writes beside its status socket, and there is no status socket; name one with --status-socket"
+    )]
+    NoPlaceForAddress,
+    /// The page's address cannot be written down.
+    #[error(
+        "--web: cannot write the page's address to {path}: {error}; name another --status-socket"
+    )]
+    AddressFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
     /// Link and flag disagree.
     #[error("{}", if *.link_is_insecure {
         "the link is for the plaintext lab mode: pass --insecure-plaintext if this is a lab, else get a link of a server without it"

@@ -8,7 +8,7 @@ use super::CommandError;
 use crate::args::StatusArgs;
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::output;
-use crate::status::{SocketError, StatusReport, ask, default_directory, find_sockets, write_table};
+use crate::status::{StatusReport, ask, ask_all, write_table};
 
 /// Time between two questions of `--watch`.
 const WATCH: Duration = Duration::from_secs(1);
@@ -46,23 +46,12 @@ pub(super) async fn socket(named: Option<&Path>) -> Result<PathBuf, CommandError
 
 /// The socket of the only process that answers.
 pub(super) async fn only_socket() -> Result<PathBuf, CommandError> {
-    let directory = default_directory();
-    let mut answering = Vec::new();
-    for socket in find_sockets(&directory) {
-        if ask(&socket).await.is_ok() {
-            answering.push(socket);
-        }
+    let mut answering = ask_all().await?;
+    if answering.len() > 1 {
+        let names = answering.iter().map(|(socket, _)| socket.display().to_string());
+        return Err(CommandError::Ambiguous(names.collect()));
     }
-    match answering.len() {
-        0 => {
-            Err(SocketError::Silent { path: directory, error: std::io::ErrorKind::NotFound.into() }
-                .into())
-        }
-        1 => Ok(answering.swap_remove(0)),
-        _ => Err(CommandError::Ambiguous(
-            answering.iter().map(|socket| socket.display().to_string()).collect(),
-        )),
-    }
+    Ok(answering.swap_remove(0).0)
 }
 
 fn print(report: &StatusReport, args: &StatusArgs) -> std::io::Result<()> {

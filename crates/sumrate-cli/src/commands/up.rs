@@ -85,7 +85,7 @@ impl Doors {
         let status = optional(args.status_socket.as_deref(), bound)?;
         let control =
             status.as_ref().map(|socket| ControlSocket::bind(socket.path())).transpose()?;
-        let observers = Observers::bind(&args.observe)?;
+        let observers = Observers::bind(&args.observe, status.as_ref())?;
         Ok(Self { socks, http, addresses, status, control, observers })
     }
 

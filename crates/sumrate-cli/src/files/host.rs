@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fbdt::FileAccess;
 use tokio::sync::Semaphore;
 
+use super::destination::{Destination, Naming};
 use super::link::{Limits, TransferError, receive_over, send_over};
 use super::path::EntryPath;
-use super::receive::Destination;
 use super::root::{Root, RootError};
 use super::tally::Progress;
 use super::walk::Source;
 use crate::exit::Allowance;
 use crate::service::{
-    Answer, FILES_VERSION, FailureCode, FilesDirection, FilesRequest, ServiceError, write_answer,
+    Answer, FILES_NAMED, FILES_VERSION, FailureCode, FilesDirection, FilesRequest, ServiceError,
+    write_answer,
 };
 use crate::tunnel::TunnelStream;
 
@@ -97,7 +98,9 @@ impl FilesHost {
                 return Ok(stream.shutdown().await?);
             }
         };
-        write_answer(&mut stream, &Answer::Ready(String::new())).await?;
+        let is_named = matches!(&job, Job::Receive(destination) if destination.is_named());
+        let answer = if is_named { FILES_NAMED } else { "" };
+        write_answer(&mut stream, &Answer::Ready(answer.to_owned())).await?;
         let (limits, progress) = (Limits(vec![Arc::clone(allowance)]), Arc::default());
         let outcome = match job {
             Job::Receive(destination) => {
@@ -162,8 +165,13 @@ fn plan(root: &Arc<Root>, request: &FilesRequest) -> Result<Job, Refusal> {
     if paths.is_empty() || paths.len() > PATHS_MAX {
         return Err(bad(format!("{} paths; 1 to {PATHS_MAX} are allowed", paths.len())));
     }
+    let naming = match (request.exact, request.into) {
+        (true, _) => Naming::Exact,
+        (false, true) => Naming::Into,
+        (false, false) => Naming::Either,
+    };
     match (request.direction, paths.as_slice()) {
-        (FilesDirection::ToServer, [path]) => Destination::new(root, path.as_ref(), request.into)
+        (FilesDirection::ToServer, [path]) => Destination::new(root, path.as_ref(), naming)
             .map(Job::Receive)
             .map_err(|error: TransferError| bad(error.to_string())),
         (FilesDirection::ToServer, _) => Err(bad("one destination is allowed".to_owned())),

@@ -7,8 +7,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use super::destination::Destination;
 use super::message::{Message, MessageError, read_message};
-use super::receive::{Destination, receive};
+use super::receive::receive;
 use super::send::send;
 use super::tally::{Progress, Tally};
 use super::walk::Source;

@@ -3,11 +3,12 @@
 //! One end sends, the other receives; which is which depends on the direction only. The sender walks
 //! its tree (`walk`) and offers each entry; the receiver says what it has of it, by a hash for each
 //! chunk; the sender sends the rest (`send`); the receiver writes it beside its place and renames it
-//! when the hash of all chunks is right (`receive`). Offers run ahead of the data, so that many small
-//! files cost no round trip each. `message` has what they say and its limits, `path` what a path may
-//! be, `root` confines every access to one directory, `link` connects both to a stream, and `host` is
-//! the server's part.
+//! when the hash of all chunks is right (`receive`; `destination` says where). Offers run ahead of the
+//! data, so that many small files cost no round trip each. `message` has what they say and its limits,
+//! `path` what a path may be, `root` confines every access to one directory, `link` connects both to a
+//! stream, and `host` is the server's part.
 
+mod destination;
 mod host;
 mod link;
 mod message;
@@ -20,11 +21,11 @@ mod tally;
 mod tests;
 mod walk;
 
+pub use destination::{Destination, Naming};
 pub use host::{FilesHost, Transfers};
 pub use link::{Limits, TransferError, receive_over, send_over};
 pub use message::{CHUNK, ChunkHash, EntryKind, Message, MessageError, Offer, read_message};
 pub use path::{EntryPath, PathError};
-pub use receive::Destination;
 pub use root::{Root, RootError};
 pub use tally::{Failure, Progress, Tally};
 pub use walk::Source;

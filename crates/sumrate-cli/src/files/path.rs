@@ -8,7 +8,7 @@ use std::path::Path;
 /// Longest path, in bytes.
 const PATH_MAX: usize = 4095;
 /// Longest name, in bytes.
-const NAME_MAX: usize = 255;
+pub(super) const NAME_MAX: usize = 255;
 /// Most names in a path.
 pub(super) const DEPTH_MAX: usize = 128;
 

@@ -5,98 +5,20 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use super::destination::{Destination, Mark, partial};
 use super::link::{Link, TransferError};
 use super::message::{CHUNK, ChunkHash, EntryKind, HASHES_MAX, Message, Offer, WINDOW};
 use super::path::EntryPath;
-use super::root::{Links, Root, Writer, modified, set_attributes};
+use super::root::{Links, modified, set_attributes};
 use super::send::HAVE_MAX;
 use super::tally::{Progress, Tally};
 
-/// End of the name of a file that is not complete.
-const PARTIAL: &[u8] = b".sumrate-part";
 /// Most directories whose attributes are set at the end.
 const DIRECTORIES_MAX: usize = 1 << 20;
-
-/// Whether a name is that of a file that is not complete.
-pub(super) fn is_partial(name: &EntryPath) -> bool {
-    name.as_bytes().starts_with(b".") && name.as_bytes().ends_with(PARTIAL)
-}
-
-/// What a file is called until it is complete: the same at the next attempt.
-fn partial(path: &EntryPath) -> EntryPath {
-    let (parent, name) = path.split_last();
-    let long = [b".", name.as_bytes(), PARTIAL].concat();
-    let hashed = || {
-        let hash = blake3::hash(name.as_bytes()).to_hex();
-        EntryPath::new(format!(".{hash}.sumrate-part").as_bytes())
-    };
-    let beside = EntryPath::new(&long).or_else(|_| hashed());
-    // A path whose parent is nearly as long as paths may be is refused when it is opened.
-    beside.and_then(|name| name.below(parent.as_ref())).unwrap_or_else(|_| path.clone())
-}
-
-/// Where entries go.
-#[derive(Debug, Clone)]
-pub struct Destination {
-    /// The directory that they go below.
-    root: Arc<Root>,
-    /// Instead of the first name of every path, if one thing is copied to a name of its own.
-    name: Option<EntryPath>,
-    /// The copy, as others see it.
-    pub(super) writer: Writer,
-}
-
-impl Destination {
-    /// Below `root`: into the directory `path` if it is one, else as `path`, whose parent must be
-    /// there. With `into` it has to be a directory, and is made if its parent is there.
-    ///
-    /// # Errors
-    /// [`TransferError::Destination`]
-    pub fn new(root: &Root, path: Option<&EntryPath>, into: bool) -> Result<Self, TransferError> {
-        let failed = |error: io::Error| {
-            let place = path.map_or_else(|| ".".to_owned(), ToString::to_string);
-            TransferError::Destination(format!("{place}: {error}"))
-        };
-        let below = |path: Option<&EntryPath>| root.directory(path, Links::Beneath);
-        let (Some(path), Err(error)) = (path, below(path)) else {
-            let root = Arc::new(below(path).map_err(failed)?);
-            return Ok(Self { root, name: None, writer: Writer::default() });
-        };
-        let is_missing = error.kind() == io::ErrorKind::NotFound;
-        if !is_missing && (into || error.kind() != io::ErrorKind::NotADirectory) {
-            return Err(failed(error));
-        }
-        let (parent, name) = path.split_last();
-        let parent = below(parent.as_ref()).map_err(failed)?;
-        if into {
-            parent.make_directory(&name).map_err(failed)?;
-            let made = parent.directory(Some(&name), Links::Refuse).map_err(failed)?;
-            let writer = Writer::default();
-            return Ok(Self { root: Arc::new(made), name: None, writer });
-        }
-        Ok(Self { root: Arc::new(parent), name: Some(name), writer: Writer::default() })
-    }
-
-    /// The same for a copy that gives way to others once its other end `has_gone`.
-    #[must_use]
-    pub fn giving_way(mut self, has_gone: Arc<dyn Fn() -> bool + Send + Sync>) -> Self {
-        self.writer.has_gone = has_gone;
-        self
-    }
-
-    fn place(&self, path: &EntryPath) -> Result<EntryPath, super::path::PathError> {
-        let Some(name) = &self.name else { return Ok(path.clone()) };
-        match path.split_first().1 {
-            Some(rest) => rest.below(Some(name)),
-            None => Ok(name.clone()),
-        }
-    }
-}
 
 /// A file that is being received.
 struct Incoming {
@@ -152,6 +74,12 @@ struct Receiver<'a> {
     incoming: BTreeMap<u32, Incoming>,
     /// Directories, whose attributes are set when nothing more is put into them.
     directories: Vec<Offer>,
+    /// The mark of a tree that gets a name of its own.
+    mark: Option<Mark>,
+    /// Why nothing is taken any more.
+    closed: Option<String>,
+    /// Failures that another copy would not mend: entries that are never copied.
+    left_out: u64,
 }
 
 /// Receives until the sender has nothing more.
@@ -168,6 +96,9 @@ pub(super) fn receive(
         next_id: 0,
         incoming: BTreeMap::new(),
         directories: Vec::new(),
+        mark: None,
+        closed: None,
+        left_out: 0,
     };
     loop {
         match receiver.link.hear()? {
@@ -179,7 +110,10 @@ pub(super) fn receive(
                 let entry = receiver.known(id)?;
                 receiver.settle(entry, Err(reason))?;
             }
-            Message::Skipped { path, reason } => receiver.tally.fail(&path, reason),
+            Message::Skipped { path, reason } => {
+                receiver.left_out += 1;
+                receiver.tally.fail(&path, reason);
+            }
             Message::End => return receiver.end(),
             _ => return Err(TransferError::Protocol("it is the other side's to say")),
         }
@@ -197,9 +131,13 @@ impl Receiver<'_> {
         }
         self.next_id += 1;
         let id = offer.id;
-        let place = match self.destination.place(&offer.path) {
+        let place = match self.closed.clone() {
+            Some(reason) => Err(reason),
+            None => self.destination.place(&offer.path),
+        };
+        let place = match place {
             Ok(place) => place,
-            Err(error) => return self.refuse(&offer, error.to_string()),
+            Err(reason) => return self.refuse(&offer, reason),
         };
         if offer.kind == EntryKind::Directory {
             return self.directory(offer, &place);
@@ -231,14 +169,21 @@ impl Receiver<'_> {
         if self.directories.len() >= DIRECTORIES_MAX {
             return self.refuse(&offer, "more than a million directories at once".to_owned());
         }
-        match self.destination.root.make_directory(place) {
-            Ok(_) => {
+        match self.destination.make_directory(&offer.path, place) {
+            Ok(mark) => {
+                self.mark = mark.or(self.mark.take());
                 self.tally.directories += 1;
                 let id = offer.id;
                 self.directories.push(Offer { path: place.clone(), ..offer });
                 self.link.say(Message::Stored { id })
             }
-            Err(error) => self.refuse(&offer, explain(&error)),
+            Err(error) => {
+                let reason = explain(&error);
+                if self.destination.is_tree(place) {
+                    self.closed = Some(reason.clone());
+                }
+                self.refuse(&offer, reason)
+            }
         }
     }
 
@@ -373,7 +318,10 @@ impl Receiver<'_> {
         if !self.incoming.values().all(|entry| entry.file.is_none()) {
             return Err(TransferError::Protocol("it ended in the middle of a file"));
         }
-        for offer in std::mem::take(&mut self.directories).iter().rev() {
+        for (index, offer) in std::mem::take(&mut self.directories).iter().enumerate().rev() {
+            if index == 0 {
+                self.unmark(); // before the time of the tree's own directory is set
+            }
             let opened = self.destination.root.directory(Some(&offer.path), Links::Refuse);
             let set = opened.and_then(|made| made.set_attributes(offer.mode, offer.modified));
             if let Err(error) = set {
@@ -383,6 +331,16 @@ impl Receiver<'_> {
         self.link.say(Message::Done)?;
         Ok(self.tally)
     }
+
+    /// The tree is whole, unless something is missing that could have been copied.
+    fn unmark(&mut self) {
+        let Some(mark) = self.mark.as_ref().filter(|_| self.tally.failed == self.left_out) else {
+            return;
+        };
+        if let Err(error) = mark.remove(&self.destination.root) {
+            self.tally.fail(&mark.tree(), explain(&error));
+        }
+    }
 }
 
 fn explain(error: &io::Error) -> String {
@@ -390,6 +348,11 @@ fn explain(error: &io::Error) -> String {
         io::ErrorKind::ResourceBusy => "another copy is writing it".to_owned(),
         io::ErrorKind::IsADirectory => "a directory is in its place".to_owned(),
         io::ErrorKind::NotADirectory => "something else than a directory is in the way".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "the place is read-only for who writes it (a unit of systemd lists in ReadWritePaths= \
+             what it may write)"
+                .to_owned()
+        }
         _ if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
             "a symbolic link is in the way".to_owned()
         }

@@ -41,7 +41,9 @@ pub enum RootError {
         error: io::Error,
     },
     /// The kernel cannot confine.
-    #[error("this kernel has no openat2 (Linux 5.6), which keeps copies inside their directory")]
+    #[error(
+        "there is no openat2, which keeps copies inside their directory: Linux has it since 5.6, and RestrictSUIDSGID= in a unit of systemd takes it away"
+    )]
     NoOpenat2,
 }
 
@@ -321,7 +323,7 @@ fn refuse_special(found: &Stat) -> io::Result<()> {
 }
 
 /// A partial file that somebody else put there, or that has a second name, is not written to.
-fn is_own(found: &Stat) -> bool {
+pub(super) fn is_own(found: &Stat) -> bool {
     let regular = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
     regular && found.st_nlink == 1 && found.st_uid == nix::unistd::geteuid().as_raw()
 }

@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::message::CHUNK;
 use super::{
-    Destination, EntryKind, EntryPath, Limits, Message, Offer, Progress, Root, Source, Tally,
-    TransferError, read_message, receive_over, send_over,
+    Destination, EntryKind, EntryPath, Limits, Message, Naming, Offer, Progress, Root, Source,
+    Tally, TransferError, read_message, receive_over, send_over,
 };
 
 /// A directory to copy from and one to copy to.
@@ -50,7 +50,15 @@ impl Place {
     }
 
     fn destination(&self) -> Destination {
-        Destination::new(&Root::open(&self.to()).unwrap(), None, true).unwrap()
+        Destination::new(&Root::open(&self.to()).unwrap(), None, Naming::Into).unwrap()
+    }
+
+    /// Copies one thing to a name below `to`.
+    async fn copy_to(&self, name: &str, to: &str, naming: Naming) -> (Tally, Tally) {
+        let root = Root::open(&self.to()).unwrap();
+        let destination = Destination::new(&root, Some(&path(to)), naming).unwrap();
+        let (sent, received) = both(vec![self.source(name)], destination).await;
+        (sent.unwrap(), received.unwrap())
     }
 
     async fn copy(&self, names: &[&str]) -> (Tally, Tally) {
@@ -169,20 +177,92 @@ async fn destinations_as_cp_has_them() {
     place.write("d/g", b"y");
     fs::create_dir(place.to().join("dir")).unwrap();
     let root = Root::open(&place.to()).unwrap();
-    for (name, to, into, expected) in [
-        ("f", "new", false, "new"),
-        ("f", "dir", false, "dir/f"),
-        ("f", "made", true, "made/f"),
-        ("d", "copy", false, "copy/g"),
-        ("d", "dir", false, "dir/d/g"),
+    for (name, to, naming, expected) in [
+        ("f", "new", Naming::Either, "new"),
+        ("f", "dir", Naming::Either, "dir/f"),
+        ("f", "made", Naming::Into, "made/f"),
+        ("d", "copy", Naming::Either, "copy/g"),
+        ("d", "copy", Naming::Either, "copy/d/g"),
+        ("d", "dir", Naming::Either, "dir/d/g"),
+        ("d", "exact", Naming::Exact, "exact/g"),
+        ("d", "dir/d", Naming::Exact, "dir/d/g"),
     ] {
-        let destination = Destination::new(&root, Some(&path(to)), into).unwrap();
-        let (sent, _) = both(vec![place.source(name)], destination).await;
-        assert_eq!(sent.unwrap().failed, 0);
+        let (sent, _) = place.copy_to(name, to, naming).await;
+        assert_eq!(sent.failed, 0);
         assert!(place.to().join(expected).is_file(), "{expected}");
     }
-    assert!(Destination::new(&root, Some(&path("no/such")), false).is_err());
-    assert!(Destination::new(&root, Some(&path("new")), true).is_err(), "a file is no directory");
+    assert_eq!(names(&place.to().join("dir/d")), ["g"]);
+    let refused = |to: &str, naming| Destination::new(&root, Some(&path(to)), naming).is_err();
+    assert!(refused("no/such", Naming::Either));
+    assert!(refused("new", Naming::Into), "a file is no directory");
+}
+
+/// What is in a directory.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn an_unfinished_tree_is_gone_on_with_by_the_same_copy_alone() {
+    let place = Place::new();
+    place.write("d/g", b"y");
+    place.write("e/h", b"z");
+    symlink("g", place.from().join("d/link")).unwrap();
+    let copy = place.to().join("copy");
+    for mark in ["d", ""] {
+        // As after SIGKILL.
+        fs::create_dir(&copy).unwrap();
+        fs::write(copy.join(".sumrate-part"), mark).unwrap();
+        if !mark.is_empty() {
+            let (sent, received) = place.copy_to("e", "copy", Naming::Either).await;
+            assert_eq!((sent.failed, received.failed), (2, 2), "{sent:?}");
+            let reason = &received.failures[0].reason;
+            assert!(reason.contains("an unfinished copy of d"), "{reason}");
+            assert_eq!(names(&copy), [".sumrate-part"]);
+        }
+        let (sent, _) = place.copy_to("d", "copy", Naming::Either).await;
+        assert_eq!((sent.files, sent.failed), (1, 1), "links are left out: {sent:?}");
+        assert_eq!(names(&copy), ["g"], "it is whole, as far as it can be");
+        fs::remove_dir_all(&copy).unwrap();
+    }
+    // What is to go into it goes into it.
+    fs::create_dir(&copy).unwrap();
+    fs::write(copy.join(".sumrate-part"), "d").unwrap();
+    place.copy_to("e", "copy", Naming::Into).await;
+    assert_eq!(names(&copy), [".sumrate-part", "e"]);
+}
+
+#[tokio::test]
+async fn a_tree_is_unfinished_while_something_of_it_failed() {
+    let place = Place::new();
+    place.write("d/g", b"y");
+    let copy = place.to().join("copy");
+    fs::create_dir_all(copy.join("g")).unwrap();
+    fs::write(copy.join(".sumrate-part"), "d").unwrap();
+    let (sent, _) = place.copy_to("d", "copy", Naming::Either).await;
+    assert_eq!(sent.failed, 1, "a directory is in the way of g: {sent:?}");
+    assert_eq!(names(&copy), [".sumrate-part", "g"]);
+    fs::remove_dir(copy.join("g")).unwrap();
+    let (sent, _) = place.copy_to("d", "copy", Naming::Either).await;
+    assert_eq!(sent.failed, 0, "{sent:?}");
+    assert_eq!(names(&copy), ["g"]);
+}
+
+#[tokio::test]
+async fn one_copy_at_a_time_writes_a_tree_of_a_new_name() {
+    let place = Place::new();
+    place.write("d/g", b"y");
+    let root = Root::open(&place.to()).unwrap();
+    let destination = Destination::new(&root, Some(&path("copy")), Naming::Either).unwrap();
+    let _first = destination.make_directory(&path("d"), &path("copy")).unwrap().unwrap();
+    let (sent, received) = place.copy_to("d", "copy", Naming::Either).await;
+    assert_eq!((sent.failed, received.failed), (2, 2), "{sent:?}");
+    assert!(received.failures[1].reason.contains("another copy"), "{received:?}");
+    assert_eq!(names(&place.to().join("copy")), [".sumrate-part"]);
 }
 
 #[tokio::test]
@@ -224,7 +304,7 @@ async fn links_planted_at_the_destination_lead_nowhere() {
 /// A receiver into `to`, and the pipe to it.
 fn receiver(to: &Path) -> (DuplexStream, tokio::task::JoinHandle<Outcome>) {
     let (here, there) = tokio::io::duplex(4 << 20);
-    let destination = Destination::new(&Root::open(to).unwrap(), None, true).unwrap();
+    let destination = Destination::new(&Root::open(to).unwrap(), None, Naming::Into).unwrap();
     let task = tokio::spawn(async move {
         receive_over(there, destination, &Limits::default(), Arc::<Progress>::default()).await
     });

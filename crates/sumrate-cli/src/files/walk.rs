@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use rustix::fs::{FileType, Stat};
 
+use super::destination::is_partial;
 use super::message::{EntryKind, MODE_MASK, SIZE_MAX};
 use super::path::{DEPTH_MAX, EntryPath};
-use super::receive::is_partial;
 use super::root::{Links, Root, modified, special};
 
 /// Something named to be copied.

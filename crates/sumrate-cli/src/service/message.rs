@@ -97,6 +97,9 @@ pub struct BenchStreamRequest {
 /// Version of what follows a request for files.
 pub const FILES_VERSION: u32 = 1;
 
+/// What the server says to a copy that is called as its destination says, instead of going into it.
+pub const FILES_NAMED: &str = "named";
+
 /// Body of kind 16.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesRequest {
@@ -109,6 +112,10 @@ pub struct FilesRequest {
     /// Whether the destination is a directory, which is made if it is missing.
     #[serde(default)]
     pub into: bool,
+    /// Whether the destination is what the copy is called, even if a directory of that name is there:
+    /// said by another attempt of a copy whose first one was answered [`FILES_NAMED`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
     /// Greatest rate of what the server sends, bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<u64>,

@@ -15,5 +15,6 @@ pub use codec::{
 pub use datagram::{Datagram, DatagramError, Destination};
 pub use message::{
     Answer, AssociateRequest, BenchDirection, BenchLimit, BenchRequest, BenchStreamRequest,
-    ConnectRequest, EchoRequest, FILES_VERSION, FailureCode, FilesDirection, FilesRequest, Request,
+    ConnectRequest, EchoRequest, FILES_NAMED, FILES_VERSION, FailureCode, FilesDirection,
+    FilesRequest, Request,
 };

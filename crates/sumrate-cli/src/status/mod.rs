@@ -9,6 +9,6 @@ pub use report::{
     QuotaReport, RedundantReport, ReloadReport, STATUS_SCHEMA, SessionReport, StatusReport,
     StreamReport, WindowReport,
 };
-pub use socket::{SocketError, StatusSocket, ask, default_directory, find_sockets};
+pub use socket::{SocketError, StatusSocket, ask, ask_all, default_directory};
 pub use table::write_table;
 pub(crate) use table::{bytes, write_columns};

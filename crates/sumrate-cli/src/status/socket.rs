@@ -14,6 +14,8 @@ use super::StatusReport;
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest answer, in bytes.
 const ANSWER_MAX: u64 = 64 << 20;
+/// Where the services of the package have their sockets (packaging/systemd).
+const SERVICE_DIRECTORIES: [&str; 2] = ["/run/sumrate", "/run/sumrate-up"];
 
 /// Why the status socket could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +45,11 @@ pub enum SocketError {
         /// What the system said.
         error: io::Error,
     },
+    /// It is another user's.
+    #[error(
+        "permission denied to ask the process behind {0}; try again with sudo, or as the user sumrate"
+    )]
+    Denied(PathBuf),
     /// The answer is no status report.
     #[error("{path} gave no status report: {error}")]
     Malformed {
@@ -127,7 +134,10 @@ impl Drop for StatusSocket {
 /// # Errors
 /// [`SocketError::Silent`] when nobody is there.
 pub async fn ask(path: &Path) -> Result<StatusReport, SocketError> {
-    let silent = |error| SocketError::Silent { path: path.to_owned(), error };
+    let silent = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => SocketError::Denied(path.to_owned()),
+        _ => SocketError::Silent { path: path.to_owned(), error },
+    };
     let exchange = async {
         let stream = UnixStream::connect(path).await?;
         let mut answer = Vec::new();
@@ -152,14 +162,61 @@ pub fn default_directory() -> PathBuf {
     }
 }
 
+/// Asks everybody who answers on this machine: this user's own processes, else the services.
+///
+/// # Errors
+/// [`SocketError::Denied`] when there are services that this user may not ask, and
+/// [`SocketError::Silent`] when there is nobody.
+pub async fn ask_all() -> Result<Vec<(PathBuf, StatusReport)>, SocketError> {
+    ask_all_in(&default_directory(), &SERVICE_DIRECTORIES.map(PathBuf::from)).await
+}
+
+async fn ask_all_in(
+    own: &Path,
+    services: &[PathBuf],
+) -> Result<Vec<(PathBuf, StatusReport)>, SocketError> {
+    let mut denied = None;
+    let own_alone = [own.to_owned()];
+    for directories in [&own_alone[..], services] {
+        let mut answers = Vec::new();
+        for directory in directories {
+            let sockets = match find_sockets(directory) {
+                Ok(sockets) => sockets,
+                Err(error) => {
+                    let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+                    denied = denied.or(is_denied.then(|| directory.clone()));
+                    continue;
+                }
+            };
+            for socket in sockets {
+                match ask(&socket).await {
+                    Ok(report) => answers.push((socket, report)),
+                    Err(SocketError::Denied(socket)) => denied = denied.or(Some(socket)),
+                    Err(_) => {}
+                }
+            }
+        }
+        if !answers.is_empty() {
+            return Ok(answers);
+        }
+    }
+    Err(match denied {
+        Some(place) => SocketError::Denied(place),
+        None => SocketError::Silent { path: own.to_owned(), error: io::ErrorKind::NotFound.into() },
+    })
+}
+
 /// The sockets in a directory, in order.
-pub fn find_sockets(directory: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = std::fs::read_dir(directory)
-        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
-        .unwrap_or_default();
-    found.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
+fn find_sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "sock") {
+            found.push(path);
+        }
+    }
     found.sort();
-    found
+    Ok(found)
 }
 
 /// Another user's runtime directory, as after `--user`, is no place for a socket.
@@ -230,9 +287,40 @@ mod tests {
             () = socket.serve(report) => unreachable!(),
         };
         assert_eq!(answer, report());
-        assert_eq!(find_sockets(directory.path()), std::slice::from_ref(&path));
+        assert_eq!(find_sockets(directory.path()).unwrap(), std::slice::from_ref(&path));
         drop(socket);
         assert!(matches!(ask(&path).await, Err(SocketError::Silent { .. })));
+    }
+
+    #[tokio::test]
+    async fn services_are_asked_where_nothing_of_ones_own_answers() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        let (own, services) = (place("own"), [place("serve"), place("none"), place("up")]);
+        for made in [&own, &services[0], &services[2]] {
+            std::fs::create_dir(made).unwrap();
+        }
+        let asked = ask_all_in(&own, &services).await;
+        assert!(matches!(asked, Err(SocketError::Silent { path, .. }) if path == own));
+        let bind =
+            |directory: &Path| StatusSocket::bind(Some(&directory.join("x.sock")), "up").unwrap();
+        let found = async || {
+            let found = ask_all_in(&own, &services).await.unwrap();
+            found.into_iter().map(|(path, _)| path).collect::<Vec<_>>()
+        };
+        let (serve, up) = (bind(&services[0]), bind(&services[2]));
+        let both = tokio::select! {
+            both = found() => both,
+            () = serve.serve(report) => unreachable!(),
+            () = up.serve(report) => unreachable!(),
+        };
+        assert_eq!(both, [services[0].join("x.sock"), services[2].join("x.sock")]);
+        let mine = bind(&own);
+        let one = tokio::select! {
+            one = found() => one,
+            () = mine.serve(report) => unreachable!(),
+        };
+        assert_eq!(one, [own.join("x.sock")]);
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! `sumrate cp`, with either end killed in the middle.
+//! `sumrate cp`, with either end killed in the middle, of files and of trees.
 
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
@@ -194,6 +194,64 @@ fn a_copy_outlives_its_killed_server() {
         files.server.restart(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(copy.wait().unwrap().success(), "to the server: {to_server}");
         assert_eq!(std::fs::read(result).unwrap(), content);
+    }
+}
+
+/// A tree to copy to a new name, and what it is to be there.
+fn tree(files: &Files, to_server: bool, large: &[u8]) -> (String, String, PathBuf) {
+    let from = if to_server { files.here("tree") } else { files.there("tree") };
+    std::fs::create_dir_all(from.join("sub")).unwrap();
+    for (name, content) in [("a", &b"first"[..]), ("large", large), ("sub/z", b"last")] {
+        std::fs::write(from.join(name), content).unwrap();
+    }
+    if to_server {
+        (from.to_str().unwrap().to_owned(), files.at("new"), files.there("new"))
+    } else {
+        (files.at("tree"), files.here("new").to_str().unwrap().to_owned(), files.here("new"))
+    }
+}
+
+/// The tree is in its place, whole, and nothing else.
+fn is_whole(tree: &Path, large: &[u8]) {
+    let entries = std::fs::read_dir(tree).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = entries.collect();
+    names.sort();
+    assert_eq!(names, ["a", "large", "sub"]);
+    assert_eq!(std::fs::read(tree.join("large")).unwrap(), large);
+    assert_eq!(std::fs::read(tree.join("sub/z")).unwrap(), b"last");
+}
+
+#[test]
+fn a_tree_of_a_new_name_is_gone_on_with_by_the_same_command() {
+    for to_server in [true, false] {
+        let files = Files::start("rw");
+        let content = body(LARGE);
+        let (from, to, new) = tree(&files, to_server, &content);
+        let mut copy = files.start_slowly(&[&from, &to]);
+        wait_for(&new.join(".large.sumrate-part"), 4 << 20);
+        kill(&mut copy);
+        let done = files.cp_json(&[&from, &to]);
+        is_whole(&new, &content);
+        let sent = done["sent_bytes"].as_u64().unwrap();
+        assert!(sent <= (LARGE - (4 << 20) + 10) as u64 && sent > 0, "{done}");
+        // It is finished: now the name is that of a directory to copy into.
+        files.cp_json(&[&from, &to]);
+        is_whole(&new.join("tree"), &content);
+    }
+}
+
+#[test]
+fn a_tree_of_a_new_name_outlives_its_killed_server() {
+    for to_server in [true, false] {
+        let mut files = Files::start("rw");
+        let content = body(LARGE);
+        let (from, to, new) = tree(&files, to_server, &content);
+        let mut copy = files.start_slowly(&["--retry", "60", &from, &to]);
+        wait_for(&new.join(".large.sumrate-part"), 4 << 20);
+        let arguments = files.arguments();
+        files.server.restart(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(copy.wait().unwrap().success(), "to the server: {to_server}");
+        is_whole(&new, &content);
     }
 }
 

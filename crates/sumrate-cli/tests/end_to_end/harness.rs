@@ -22,6 +22,8 @@ pub(crate) fn sumrate(runtime: &Path) -> Command {
         .env("XDG_STATE_HOME", runtime.join("state-home"))
         .env("XDG_CONFIG_HOME", runtime.join("config-home"))
         .env_remove("SUMRATE_LOG")
+        .env_remove("NOTIFY_SOCKET")
+        .env_remove("JOURNAL_STREAM")
         .env("COLUMNS", "100");
     command
 }

@@ -16,6 +16,7 @@ mod hostile;
 mod limits;
 mod manual;
 mod metrics;
+mod page;
 mod paths;
 mod policies;
 mod privileges;
