@@ -20,6 +20,7 @@ deb: build ## Make a Debian package: out/deb/ (install it: apt install ./out/deb
 	tools/deb.sh --binary $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)/release/sumrate
 
 static: ## Build one static binary with musl: target/x86_64-unknown-linux-musl/release/sumrate
+	tools/prerequisites.sh static
 	tools/static.sh
 
 demo: ## Two radios added up under a real download: out/demo/report.html (flags: DEMO="--size 512M")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing for the named purposes: build, demo, bench, bench-core, qoe, browser, player, test, fuzz, peers,
-# venv.
+# Installs what is missing for the named purposes: build, static, demo, bench, bench-core, qoe, browser, player,
+# test, fuzz, peers, venv.
 # As root it installs Debian packages and says which; otherwise it says the command to run. It asks nothing.
 set -euo pipefail
 
@@ -10,7 +10,7 @@ declare -A package_of=(
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
   [wget]=wget [nc]=netcat-openbsd [ssh]=openssh-client [sshd]=openssh-server [node]=nodejs
   [javac]=default-jdk-headless [nginx]=nginx-light [npm]=npm [prometheus]=prometheus
-  [go]=golang-go [valgrind]=valgrind [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
+  [go]=golang-go [valgrind]=valgrind [musl-gcc]=musl-tools [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
 )
 # Those of `optional` are wanted and not needed: without them the results say what is missing.
 declare -A needs=(
@@ -19,6 +19,7 @@ declare -A needs=(
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
   [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac go prometheus"
   [bench-core]="cc valgrind"
+  [static]="cc musl-gcc"
   [fuzz]="cc c++"
   [qoe]="ip ss nsenter sysctl curl mptcpize nginx openssl git ssh sshd nc"
   [browser]="chromium node npm nginx openssl"
@@ -52,7 +53,7 @@ for purpose in "$@"; do
     missing+=(python3-venv)
     lacking+=("python3 -m venv")
   fi
-  if [[ $purpose == @(build|fuzz|peers) ]] && ! command -v cargo >/dev/null; then
+  if [[ $purpose == @(build|static|fuzz|peers) ]] && ! command -v cargo >/dev/null; then
     echo "cargo is missing: install Rust (https://rustup.rs), the version is in rust-toolchain.toml" >&2
     exit 1
   fi

@@ -31,9 +31,11 @@ fn main() {
         .arg("--target-dir")
         .arg(&folder);
     let mut built = folder.clone();
-    if variable("TARGET") != variable("HOST") {
-        cargo.args(["--target", &variable("TARGET")]);
-        built.push(variable("TARGET"));
+    // The programs that it goes before have glibc, also where this one is static with musl.
+    let target = variable("TARGET").replace("-musl", "-gnu");
+    if target != variable("HOST") {
+        cargo.args(["--target", &target]);
+        built.push(target);
     }
     for name in OURS {
         cargo.env_remove(name);

@@ -7,10 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from sumrate.lab import cli
 from sumrate.lab.experiment import commands
-from sumrate.lab.experiment.commands import combinations, incomplete, keep_problems, objections
+from sumrate.lab.experiment.commands import (
+    combinations,
+    incomplete,
+    keep_problems,
+    objections,
+    uncounted,
+)
 from sumrate.lab.experiment.load import load
 
 NAME = "lap"
@@ -147,3 +154,23 @@ def test_results_of_no_experiment_are_refused(
     monkeypatch.setattr(sys, "argv", ["sumrate-lab", "keep", "lapp", "--results", str(tmp_path)])
     assert cli.main() == 2
     assert "did you mean lap" in capsys.readouterr().err
+
+
+def test_points_with_few_runs_need_a_reason(tmp_path: Path) -> None:
+    manifest = whole()
+    for entry in manifest["runs"]:
+        if entry["scheme"] == "aggligator":
+            entry["void"] = True
+    folder = put(tmp_path, manifest)
+    experiment = load(NAME)
+    said = uncounted(folder, experiment)
+    assert said
+    assert all("aggligator" in line and ": 0 of 5 runs count" in line for line in said)
+    expecting = structs.replace(
+        experiment,
+        conditions=tuple(
+            structs.replace(condition, few_runs={"aggligator": "the emulator is late beside it"})
+            for condition in experiment.conditions
+        ),
+    )
+    assert not uncounted(folder, expecting)

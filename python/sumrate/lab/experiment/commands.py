@@ -272,17 +272,25 @@ def keep_problems(folder: Path, name: str) -> list[str]:
         ExperimentError: there is no such experiment, or its file is wrong.
 
     """
-    return [*incomplete(folder, load(name)), *objections(folder), *uncounted(folder)]
+    experiment = load(name)
+    return [*incomplete(folder, experiment), *objections(folder), *uncounted(folder, experiment)]
 
 
-def uncounted(folder: Path) -> list[str]:
-    """Points of a result at which most runs are void; asked of new results only."""
+def uncounted(folder: Path, experiment: Experiment) -> list[str]:
+    """Points of a result at which most runs are void; asked of new results only.
+
+    Not those of which the condition says why (`few_runs`).
+    """
+    expected = {(c.name, scheme) for c in experiment.conditions for scheme in c.few_runs}
     path = folder / "manifest.json"
     if not path.is_file():
         return []
     runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
-    return [f"{folder.name}: {where}: {left} of {made} runs count"
-            for where, left, made in too_few(runs)]  # fmt: skip
+    return [
+        f"{folder.name}: {', '.join(where)}: {left} of {made} runs count"
+        for where, left, made in too_few(runs)
+        if where[:2] not in expected
+    ]
 
 
 def combinations(experiment: Experiment) -> set[tuple[str, ...]]:
@@ -297,7 +305,7 @@ def combinations(experiment: Experiment) -> set[tuple[str, ...]]:
     }
 
 
-def too_few(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, int]]:
+def too_few(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, ...], int, int]]:
     """Points at which most runs of a scheme are void: the point, how many count and were made."""
     points: dict[tuple[str, ...], list[bool]] = {}
     for entry in runs:
@@ -307,7 +315,7 @@ def too_few(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, int]]
     for where, void in points.items():
         left = void.count(False)
         if left * 2 <= len(void):
-            yield ", ".join(where), left, len(void)
+            yield where, left, len(void)
 
 
 def keep(args: argparse.Namespace) -> int:

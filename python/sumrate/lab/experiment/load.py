@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -122,14 +122,22 @@ def _condition_problems(
     for start, end in condition.phases:
         if not 0 <= start < end:
             yield condition.name, f"a phase of `{condition.name}` ends before it starts"
-    known = scheme_names(experiment)
-    for scheme in condition.why_not.keys() - (set(known) - set(condition.schemes or known)):
-        yield scheme, f"condition {condition.name} says why `{scheme}` is out, which is not"
+    yield from _reason_problems(condition, scheme_names(experiment))
     for value in set(condition.congestion_control) - set(experiment.congestion_control):
         yield value, f"condition {condition.name} is for `{value}`, which the experiment lacks"
     dark = all(getattr(condition.links.get(link), "absent", False) for link in links)
     if dark and experiment.simulation is None:
         yield condition.name, f"condition `{condition.name}` leaves no link"
+
+
+def _reason_problems(
+    condition: ConditionSetting, known: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """What a condition says of schemes that are not, or hardly, there."""
+    for scheme in condition.few_runs.keys() - set(known):
+        yield scheme, f"condition {condition.name} expects few runs of `{scheme}`: no scheme"
+    for scheme in condition.why_not.keys() - (set(known) - set(condition.schemes or known)):
+        yield scheme, f"condition {condition.name} says why `{scheme}` is out, which is not"
 
 
 def _scheme_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:

@@ -134,6 +134,8 @@ class ConditionSetting(Setting, frozen=True):
     """Only these run in this condition; all if not given."""
     why_not: dict[str, str] = field(default_factory=dict)
     """Why a scheme does not run in this condition."""
+    few_runs: dict[str, str] = field(default_factory=dict)
+    """Why most runs of a scheme may be void here; how many count stands beside its values."""
     beside: tuple[str, ...] = ()
     """On each of these links one plain TCP sends at the same time."""
     congestion_control: tuple[str, ...] = ()
