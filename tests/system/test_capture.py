@@ -32,6 +32,8 @@ MODES = ("--redirect", "--tproxy", "--tun")
 NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 PATIENCE_S = 20.0
 CAP_NET_ADMIN = 1 << 12
+# A reset in the moment of connecting, and after it.
+CURL_RESETS = (7, 56)
 
 
 def network_state(host: Host) -> str:
@@ -118,6 +120,32 @@ def test_a_large_file_is_whole(mode: str) -> None:
             argv = ["curl", "-sS", "--noproxy", "*", "--max-time", "60", "-o", str(got), url]
             done = subprocess.run(built.client.command(argv), check=False)
             assert done.returncode == 0, daemon.tail()
+            assert hashlib.sha256(got.read_bytes()).digest() == hashlib.sha256(content).digest()
+
+    isolated(scenario)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_stop_resets_new_connections_and_finishes_those_that_are_there(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, mode, *ONLY_TO, "--drain", "50") as (built, daemon):
+            content = os.urandom(6 << 20)
+            (scratch / "www/large").write_bytes(content)
+            got, url = scratch / "got", f"http://{SERVICE_IP}:8080"
+            curl = ["curl", "-s", "--noproxy", "*", "--max-time", "40"]
+            slow = [*curl, "--limit-rate", "2M", "-o", str(got), f"{url}/large"]
+            new = [*curl, "-o", "/dev/null", f"{url}/token.html"]
+            with subprocess.Popen(built.client.command(slow)) as download:
+                daemon.wait_until(lambda: got.exists() and got.stat().st_size > 0, "it downloads")
+                daemon.send_signal(signal.SIGTERM)
+                deadline = time.monotonic() + PATIENCE_S
+                while subprocess.run(built.client.command(new), check=False).returncode == 0:
+                    assert time.monotonic() < deadline, "new connections are still taken"
+                late = subprocess.run(built.client.command(new), check=False).returncode
+                assert download.poll() is None, "the download goes on"
+                assert late in CURL_RESETS
+                assert download.wait() == 0, daemon.tail()
+            assert daemon.wait(PATIENCE_S) == 0
             assert hashlib.sha256(got.read_bytes()).digest() == hashlib.sha256(content).digest()
 
     isolated(scenario)

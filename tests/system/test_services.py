@@ -68,6 +68,7 @@ exec unshare --pid --fork --kill-child --cgroup --uts --ipc --mount sh -e -c '
 """
 )
 PATIENCE_S = 60.0
+AGAIN = ("RestartUSec", "StartLimitIntervalUSec")
 
 
 class Machine:
@@ -184,6 +185,8 @@ def test_the_units_start_reload_restart_and_stop(tmp_path: Path) -> None:
             assert process["Uid"].split() == [built.run("id -u sumrate").strip()] * 4
             assert int(process["CapEff"], 16) == int(process["CapBnd"], 16) == 0, process
             assert (process["NoNewPrivs"], process["Seccomp"]) == ("1", "2")
+            again = [built.property(unit, name) for name in AGAIN]
+            assert again == ["5s", "0"], "it is tried for as long as it takes"
         fetch = "curl -sSf --proxy socks5h://127.0.0.1:1080 http://127.0.0.1:8000/"
         assert built.wait(fetch) == "far end\n"
 
