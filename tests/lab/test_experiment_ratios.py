@@ -180,7 +180,8 @@ def test_stalls_of_blackouts_are_the_gaps_that_the_sink_saw(
     reach = SimpleNamespace(counters=lambda: {"redundant_share": (0.001, "ratio")}, event_log=None)
     scheme = cast(Scheme, SimpleNamespace(stream=lambda _: nullcontext(reach)))
     run = Run("sumrate", "often-dark", "cubic", "default", 0, 1)
-    built = cast(Scene, SimpleNamespace(links=made))
+    emulator = SimpleNamespace(stats=dict)
+    built = cast(Scene, SimpleNamespace(links=made, emulator=emulator))
     methods.stream(run, scheme, built, Traffic(experiment, dark))
     assert run.value("blackout_stall_wigig_ms") == 47.3, "it stalls as the radio returns"
     assert run.value("blackout_stall_wifi_ms") == 21.25
