@@ -212,8 +212,8 @@ fn the_status_socket_answers_its_owner_only() {
     let server = Server::start(&["--status-socket", socket.to_str().unwrap()]);
     assert_eq!(socket.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let refused = status_as_nobody(place.path(), &socket);
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(stderr(&refused).contains("Permission denied"), "{}", stderr(&refused));
+    assert_eq!(refused.status.code(), Some(3), "no privilege");
+    assert!(stderr(&refused).contains("permission denied"), "{}", stderr(&refused));
     // Even where the mode lets everybody in.
     std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o777)).unwrap();
     let refused = status_as_nobody(place.path(), &socket);
