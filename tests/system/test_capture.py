@@ -196,28 +196,6 @@ def test_questions_to_name_servers(mode: str) -> None:
     isolated(scenario)
 
 
-DATAGRAM = """
-import socket, sys
-s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(10)
-s.connect((sys.argv[1], 4433))
-s.send(b"hello")
-s.recv(1)
-"""
-
-
-def test_a_device_refuses_other_datagrams_and_answers_questions_without_being_told_whom() -> None:
-    def scenario(scratch: Path) -> None:
-        with captured(scratch, "--tun", *ONLY_TO) as (built, daemon):
-            for address in (SERVICE_IP, SERVICE_IP6):
-                said = python(built.client, DATAGRAM, address)
-                assert "ConnectionRefusedError" in said, (said, daemon.tail())
-            # This machine's resolver is behind the server: questions go through the device.
-            assert python(built.client, RESOLVE, NAME).strip() == SERVICE_IP, daemon.tail()
-
-    isolated(scenario)
-
-
 REFUSED = """
 import socket, sys
 s = socket.create_connection((sys.argv[1], 9), timeout=None if len(sys.argv) > 2 else 10)

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use sumrate_capture::guardian::Method;
 use sumrate_capture::listener::CaptureListener;
-use sumrate_capture::tun::{Datagram, Datagrams, Device, Replies, Tun};
+use sumrate_capture::tun::{Device, Tun};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
-use super::dns;
+use super::datagrams::{DNS_PORT, Outlet};
 use crate::classes::{ClassRules, Guess};
 use crate::exit::Allowance;
 use crate::proxy::connect_as;
@@ -24,8 +25,6 @@ use crate::tunnel::Tunnel;
 
 /// Pause after the system refused to accept (no file descriptor left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The port of name servers.
-const DNS_PORT: u16 = 53;
 
 /// Where taken connections come from, over IPv4 and, where this machine has it, IPv6.
 pub(crate) enum Source {
@@ -75,6 +74,7 @@ pub(crate) struct Connections {
     connections: Arc<Semaphore>,
     taken: Arc<AtomicU64>,
     name_server: Option<SocketAddr>,
+    stop: CancellationToken,
 }
 
 impl Connections {
@@ -82,7 +82,14 @@ impl Connections {
     /// there is one.
     pub(crate) fn new(source: Source, connections: u32, name_server: Option<SocketAddr>) -> Self {
         let connections = Arc::new(Semaphore::new(connections as usize));
-        Self { source, connections, taken: Arc::default(), name_server }
+        let stop = CancellationToken::new();
+        Self { source, connections, taken: Arc::default(), name_server, stop }
+    }
+
+    /// Carries no datagrams any more once `stop` is cancelled.
+    #[must_use]
+    pub(crate) fn until(self, stop: CancellationToken) -> Self {
+        Self { stop, ..self }
     }
 
     /// Ports for IPv4 and IPv6, 0 where there is none.
@@ -113,8 +120,9 @@ impl Connections {
         let packets = async {
             match &self.source {
                 Source::Tun(tun) => {
-                    let names = Questions::new(tunnel.clone(), self.name_server);
-                    tun.run(&names).await
+                    let (tunnel, rules) = (tunnel.clone(), Arc::clone(rules));
+                    let outlet = Outlet::new(tunnel, rules, self.name_server, self.stop.clone());
+                    tun.run(&outlet).await
                 }
                 Source::Rules(_) => std::future::pending().await,
             }
@@ -172,37 +180,5 @@ async fn serve<T: Tunnel>(client: TcpStream, target: SocketAddr, tunnel: &T, rul
             tracing::info!(%target, %failure, "no connection");
             socket::reset_on_close(&client);
         }
-    }
-}
-
-/// Carries questions to name servers, and no other datagrams.
-struct Questions<T> {
-    tunnel: T,
-    name_server: Option<SocketAddr>,
-    open: Arc<Semaphore>,
-}
-
-impl<T> Questions<T> {
-    fn new(tunnel: T, name_server: Option<SocketAddr>) -> Self {
-        Self { tunnel, name_server, open: Arc::new(Semaphore::new(dns::QUESTIONS_MAX)) }
-    }
-}
-
-impl<T: Tunnel> Datagrams for Questions<T> {
-    fn carry(&self, datagram: Datagram, replies: &Replies) -> bool {
-        if datagram.destination.port() != DNS_PORT {
-            return false;
-        }
-        // Of more than can be open at a time, programs ask again.
-        let Ok(permit) = Arc::clone(&self.open).try_acquire_owned() else { return true };
-        let asked = self.name_server.unwrap_or(datagram.destination);
-        let (tunnel, replies) = (self.tunnel.clone(), replies.clone());
-        tokio::spawn(async move {
-            if let Some(answer) = dns::answer(&datagram.payload, asked, &tunnel).await {
-                replies.answer(&datagram, &answer);
-            }
-            drop(permit);
-        });
-        true
     }
 }

@@ -11,6 +11,7 @@ use nix::unistd::User;
 use sumrate_capture::guardian::{CaptureError, Guardian, MARK_OWN, Method, Plan, Ports};
 use sumrate_capture::selection::Selection;
 use sumrate_capture::tun::Device;
+use tokio_util::sync::CancellationToken;
 
 use super::{CommandError, SetupError};
 use crate::args::{CaptureArgs, UpArgs};
@@ -72,11 +73,14 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Listens; `None` if nothing is to be taken.
+    /// Listens; `None` if nothing is to be taken. Once `stop` is cancelled no datagrams are carried.
     ///
     /// # Errors
     /// [`CommandError`]
-    pub(super) async fn bind(args: &mut UpArgs) -> Result<Option<Self>, CommandError> {
+    pub(super) async fn bind(
+        args: &mut UpArgs,
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, CommandError> {
         let planned = plan(&args.capture)?;
         let (Some((plan, flag)), Some(guardian)) = (planned, args.capture.guardian.take()) else {
             return Ok(None);
@@ -96,6 +100,7 @@ impl Capture {
         };
         let connections = source
             .map(|source| Connections::new(source, args.max_connections, args.capture.dns))
+            .map(|connections| connections.until(stop.clone()))
             .map_err(failed("listen for taken connections"))?;
         let report = report(&args.capture, flag);
         Ok(Some(Self { guardian, connections, names, device: name, flag, report }))
@@ -128,8 +133,12 @@ impl Capture {
 
     /// What is said of it.
     pub(super) fn describe(&self) -> String {
-        let names = if self.names.is_some() { " and questions to name servers" } else { "" };
-        format!("TCP connections{names} are taken ({})", self.flag)
+        let what = match (self.device.is_some(), self.names.is_some()) {
+            (true, _) => "TCP connections, UDP and questions to name servers",
+            (false, true) => "TCP connections and questions to name servers",
+            (false, false) => "TCP connections",
+        };
+        format!("{what} are taken ({})", self.flag)
     }
 }
 

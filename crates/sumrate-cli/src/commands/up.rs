@@ -61,7 +61,7 @@ pub async fn up(mut args: UpArgs) -> Result<(), CommandError> {
     let status = optional(args.status_socket.as_deref(), bound)?;
     let control = status.as_ref().map(|socket| ControlSocket::bind(socket.path())).transpose()?;
     let observers = Observers::bind(&args.observe)?;
-    let taken = capture::Capture::bind(&mut args).await?;
+    let taken = capture::Capture::bind(&mut args, &stop).await?;
     if let Some(taken) = &taken {
         taken.exempt(&mut config).await?;
     }
