@@ -140,6 +140,15 @@ class Idle:
             )
 
 
+SETTLE_S = 0.2
+"""Time in which a program that was told of a failure has written it down."""
+
+
+def settled() -> None:
+    """Waits until what failed is written down, so that it counts for the fault that was made."""
+    time.sleep(SETTLE_S)
+
+
 LONG = 256 << 20
 """A transfer of so many bytes is not waited for."""
 
