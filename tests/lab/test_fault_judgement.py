@@ -74,6 +74,17 @@ def test_a_transfer_fails_only_where_the_fault_permits_it(
     assert permitted or f"2 transfers of {client} failed" in found[0]
 
 
+def test_who_has_no_descriptor_left_refuses_and_breaks_nothing() -> None:
+    refused = Books(failed=Counter({BYSTANDER: 2}))
+    broken = Books(failed=Counter({BYSTANDER: 2}), broken=Counter({BYSTANDER: 1}))
+    for books, wanted in ((refused, 0), (broken, 1)):
+        made = Account([trial("server-descriptors", 1.0)])
+        made.enter_failures(books)
+        found = Findings(accounts={"server-descriptors": made}).problems()
+        assert len(found) == wanted
+        assert all("1 transfers of bystander were broken" in line for line in found)
+
+
 def test_failures_without_a_fault_lost_bytes_and_panics_are_problems() -> None:
     assert Findings().problems() == []
     late = Findings(unasked=Counter({VICTIM: 1}))

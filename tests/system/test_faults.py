@@ -50,6 +50,7 @@ def test_a_fault_loses_nothing_and_harms_nobody_else(fault: Fault) -> None:
             assert books.outcomes["right"] > 0
             harmed = {name for name, count in books.failed.items() if count}
             assert {name for name in harmed if not fault.permits(name)} == set(), books
+            assert not (fault.only_refuses and books.broken), books
             assert not built.panics()
             for name, process in built.daemons().items():
                 assert process.poll() is None, f"{name}: {process.tail()}"

@@ -24,6 +24,8 @@ class Account:
     lost: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     """By client: transfers that failed while the fault was made, and whose programs were told."""
+    broken: Counter[str] = field(default_factory=Counter)
+    """Those of them that had begun."""
 
     def enter(self, trial: Trial, delivered: int, books: Books) -> None:
         """Adds a trial, what was delivered meanwhile, and the transfers that ended."""
@@ -35,6 +37,7 @@ class Account:
         """Adds transfers that ended in a trial that is not counted as one."""
         self.lost += books.lost
         self.failed += books.failed
+        self.broken += books.broken
 
     def others_ratio(self) -> float:
         """Median over the trials of what another client kept of its goodput."""
@@ -42,11 +45,15 @@ class Account:
 
     def harmed(self, fault: Fault) -> list[str]:
         """Clients whose transfers failed although the fault does not permit that."""
+        broken = self.broken if fault.only_refuses else Counter[str]()
         return [
             f"{fault.name}: {count} transfers of {client} failed; the fault may break those of "
             f"{fault.may_break}"
             for client, count in sorted(self.failed.items())
             if count and not fault.permits(client)
+        ] + [
+            f"{fault.name}: {count} transfers of {client} were broken; it may only refuse new ones"
+            for client, count in sorted(broken.items())
         ]
 
     def slowed(self, fault: Fault) -> list[str]:

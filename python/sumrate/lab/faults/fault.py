@@ -35,6 +35,8 @@ class Fault:
     """
     may_break: Literal["nothing", "victim", "everything"] = "nothing"
     """Whose transfers may fail, if their programs are told."""
+    only_refuses: bool = False
+    """Of those transfers, only such fail as were to begin: what runs is not broken."""
     stops_everybody: str = ""
     """Why the other client's goodput says nothing, where it does not: empty if it does."""
     opens: Mapping[str, int] = field(default_factory=dict)

@@ -170,7 +170,7 @@ def _fill(folder: Path) -> None:
 
 FAULTS = (
     Fault("server-descriptors", "the server has no descriptor left", server_descriptors,
-          may_break="everything", opens={VICTIM: CROWD + REDIALS}),
+          may_break="everything", only_refuses=True, opens={VICTIM: CROWD + REDIALS}),
     Fault("client-descriptors", "a client has no descriptor left", client_descriptors,
           may_break="victim", opens={VICTIM: CROWD + REDIALS}),
     Fault("disk-full", "no room for the server's state", disk_full),
