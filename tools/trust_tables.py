@@ -28,6 +28,17 @@ RELIABILITY = ROOT / "docs/reliability.md"
 SECURITY = ROOT / "docs/security.md"
 PRODUCT = ("crates/fbdt-proto", "crates/fbdt", "crates/sumrate-cli")
 REAL = (*PRODUCT, "python/sumrate/lab/faults")
+SIMULATED = ("crates/fbdt-proto", "crates/fbdt-sim")
+TABLES = {
+    "faults": SIMULATED,
+    "rules": SIMULATED,
+    "fuzzing": (*PRODUCT, "crates/fbdt-sim", "crates/sumrate-link", "fuzz"),
+    "real faults": REAL,
+    "real soak": REAL,
+    "attacks": REAL,
+    "load": REAL,
+}
+"""What each table describes."""
 LEAST_RATIO = 0.9
 """Of its goodput before a fault another client keeps so much at least."""
 ROUNDS_JUDGED = 3
@@ -303,7 +314,7 @@ def aged(
     now: dict[str, Any],
     commits_since: Callable[[str, str], int | None] = code_state.commits_since,
 ) -> list[str]:
-    """Directories that changed since a table was made, a line for each."""
+    """A line that names the directories that changed since a table was made; none if none did."""
     match = STAMP.search(kept_table(part.path, part.name))
     if match is None:
         return []
@@ -312,12 +323,12 @@ def aged(
         current = now["trees"].get(directory, "")
         if directory in part.directories and not current.startswith(tree):
             count = commits_since(match["commit"], directory)
-            ago = "an unknown number of" if count is None else str(count)
-            found.append(
-                f"{part.path}: {part.name} is of {match['commit']} ({match['date']}), older than "
-                f"{directory}: {ago} commits changed it since"
-            )
-    return found
+            ago = "an unknown number of" if count is None else f"{count}"
+            found.append(f"{directory} ({ago} commits)")
+    if not found:
+        return []
+    made = f"{part.name} is of {match['commit']} ({match['date']})"
+    return [f"{part.path}: {made}, older than {', '.join(found)}"]
 
 
 def load(path: Path, fields: Sequence[str]) -> dict[str, Any]:
@@ -337,33 +348,46 @@ def parts(arguments: argparse.Namespace) -> list[Part]:
     """Every table that there is a report for."""
     found = []
 
-    def add(name: str, content: str, columns: int, report: dict[str, Any], *of: str) -> None:
-        path = SECURITY if name == "fuzzing" else RELIABILITY
-        found.append(Part(path, name, content, columns, report.get("code"), of))
+    def add(name: str, content: str, columns: int, report: dict[str, Any]) -> None:
+        code = report.get("code")
+        found.append(Part(page_of(name), name, content, columns, code, TABLES[name]))
 
     if arguments.soak:
         report = simulated(arguments.soak)
-        of: tuple[str, ...] = ("crates/fbdt-proto", "crates/fbdt-sim")
-        add("faults", faults(report), 1, report, *of)
-        add("rules", rules(report), 2, report, *of)
+        add("faults", faults(report), 1, report)
+        add("rules", rules(report), 2, report)
     fuzz = fuzzed(arguments.fuzz) if arguments.fuzz else None
     if fuzz:
-        of = (*PRODUCT, "crates/fbdt-sim", "crates/sumrate-link", "fuzz")
-        add("fuzzing", targets(fuzz), 1, fuzz, *of)
+        add("fuzzing", targets(fuzz), 1, fuzz)
     if arguments.faults:
         report = real(arguments.faults)
         judge(arguments.faults, report)
-        add("real faults", real_faults(report), 2, report, *REAL)
+        add("real faults", real_faults(report), 2, report)
     if arguments.soak_real:
         report = real(arguments.soak_real)
-        add("real soak", real_soak(report), 2, report, *REAL)
+        add("real soak", real_soak(report), 2, report)
     if arguments.attacks:
         report = unharmed(arguments.attacks, ["attacks", "connections", "sessions_harmed"])
-        add("attacks", attacks(report, fuzz), 2, report, *REAL)
+        add("attacks", attacks(report, fuzz), 2, report)
     if arguments.load:
         report = unharmed(arguments.load, ["sessions", "streams", "handshakes_per_s"])
-        add("load", load_held(report), 1, report, *REAL)
+        add("load", load_held(report), 1, report)
     return found
+
+
+def page_of(name: str) -> Path:
+    """The document that has a table."""
+    return SECURITY if name == "fuzzing" else RELIABILITY
+
+
+def kept() -> list[Part]:
+    """All tables that the documents have, with or without a report."""
+    texts = {path: path.read_text(encoding="utf-8") for path in (RELIABILITY, SECURITY)}
+    return [
+        Part(page_of(name), name, "", 0, None, directories)
+        for name, directories in TABLES.items()
+        if marked(name).search(texts[page_of(name)])
+    ]
 
 
 def simulated(path: Path) -> dict[str, Any]:
@@ -420,10 +444,10 @@ def judge(path: Path, report: dict[str, Any]) -> None:
 
 
 def check(found: Sequence[Part], *, strict: bool) -> int:
-    """Compares tables with reports and code; exit status 1 if one is out of step."""
+    """Compares tables with reports, and all with the code; exit status 1 if one is out of step."""
     stale = [line for part in found for line in difference(part) + unstamped(part)]
     now = code_state.state()
-    old = [] if now is None else [line for part in found for line in aged(part, now)]
+    old = [] if now is None else [line for part in kept() for line in aged(part, now)]
     for line in stale + (old if strict else []):
         print(f"{line}; run: make tables")
     for line in [] if strict else old:

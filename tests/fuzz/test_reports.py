@@ -140,6 +140,18 @@ def test_a_table_that_is_older_than_its_code_is_said(
     assert trust_tables.main([*argv, "--check", "--strict"]) == 1
 
 
+def test_tables_without_a_report_are_not_forgotten(
+    documents: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = written(documents, soak_report())
+    assert trust_tables.main(argv) == 0
+    old = trust_tables.stamp({**CODE, "trees": {"fuzz": "e" * 40}}, ["fuzz"])
+    trust_tables.replace(documents / "security.md", "fuzzing", f"| a |\n\n{old}")
+    monkeypatch.setattr(code_state, "state", lambda: CODE)
+    assert trust_tables.main([*argv, "--check"]) == 0
+    assert "fuzzing is of aaaaaaaaaaaa (2026-01-02), older than fuzz" in capsys.readouterr().out
+
+
 def test_a_table_that_does_not_say_its_code_fails(
     documents: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
