@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build deb static docs reference demo bench bench-core tournament peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults fuzz tables
+.PHONY: help build deb static docs reference demo bench bench-core tournament peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults attacks load fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -81,7 +81,8 @@ TIME ?= 30
 
 soak: ## Simulate SEEDS=100000 mixes of work and faults: out/soak/report.json
 	cargo build --release --locked -p fbdt-sim
-	target/release/fbdt-soak run --seeds $(SEEDS) --json out/soak/report.json --failures out/soak/failures
+	$(PYTHON) tools/code_state.py out/soak/report.json -- \
+	  target/release/fbdt-soak run --seeds $(SEEDS) --json out/soak/report.json --failures out/soak/failures
 
 ROUNDS ?= 3
 FAULTS ?=
@@ -89,19 +90,34 @@ FAULTS ?=
 faults: ## Make every real fault on real sockets ROUNDS=3 times: out/faults/report.json (flags: FAULTS="--fault blackout")
 	tools/prerequisites.sh build test
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
-	$(PYTHON) -m sumrate.lab faults --rounds $(ROUNDS) $(FAULTS)
+	$(PYTHON) tools/code_state.py out/faults/report.json -- \
+	  $(PYTHON) -m sumrate.lab faults --rounds $(ROUNDS) $(FAULTS)
 
 soak-real: ## Random traffic under random real faults for TIME=7200 seconds: out/soak-real/report.json (flags: SOAK="--seed 4")
 	tools/prerequisites.sh build test
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
-	$(PYTHON) -m sumrate.lab soak --time $(if $(filter command line environment,$(origin TIME)),$(TIME),7200) $(SOAK)
+	$(PYTHON) tools/code_state.py out/soak-real/report.json -- \
+	  $(PYTHON) -m sumrate.lab soak --time $(if $(filter command line environment,$(origin TIME)),$(TIME),7200) $(SOAK)
 
-fuzz: ## Run every fuzz target for TIME=30 seconds: out/fuzz/report.json
+attacks: ## Hostile strangers beside checked sessions, each for 10 seconds: out/attacks/report.json (flags: ATTACKS="--time 60")
+	tools/prerequisites.sh build test
+	cargo build --release --locked -p sumrate-cli -p sumrate-link
+	$(PYTHON) tools/code_state.py out/attacks/report.json -- \
+	  $(PYTHON) -m sumrate.lab attacks $(ATTACKS)
+
+load: ## 100 sessions with 1000 streams at once, and handshakes per second: out/load/report.json (flags: LOAD="--sessions 200")
+	tools/prerequisites.sh build test
+	cargo build --release --locked -p sumrate-cli -p sumrate-link
+	$(PYTHON) tools/code_state.py out/load/report.json -- \
+	  $(PYTHON) -m sumrate.lab load $(LOAD)
+
+fuzz: $(VENV)/installed ## Run every fuzz target for TIME=30 seconds: out/fuzz/report.json
 	tools/prerequisites.sh fuzz
-	$(PYTHON) tools/fuzz.py --time $(TIME) --json out/fuzz/report.json
+	$(PYTHON) tools/code_state.py out/fuzz/report.json -- \
+	  $(PYTHON) tools/fuzz.py --time $(TIME) --json out/fuzz/report.json
 
-tables: ## Write what the last soak, fuzz, faults and soak-real runs reached into docs/
-	$(PYTHON) tools/trust_tables.py $(foreach kind,soak fuzz faults soak-real,$(if $(wildcard out/$(kind)/report.json),--$(kind) out/$(kind)/report.json))
+tables: ## Write what the last soak, fuzz, faults, soak-real, attacks and load runs reached into docs/
+	$(PYTHON) tools/trust_tables.py $(foreach kind,soak fuzz faults soak-real attacks load,$(if $(wildcard out/$(kind)/report.json),--$(kind) out/$(kind)/report.json))
 
 lint: $(VENV)/installed ## Check format, lints (warnings are errors), types, layering and licences
 	! git grep -nE '^(<<<<<<<|>>>>>>>)' -- . ':!docs/results'

@@ -2,7 +2,10 @@
 
 The targets are compiled with the stable compiler: `fuzz/instrument.sh` adds libFuzzer's counters
 to this workspace's crates and to nothing else, so that coverage is that of our own code. Inputs
-that fail are kept under the output folder, and the command that runs them again is said.
+that fail are kept under the output folder, and the command that runs them again is said. Files of
+the laboratory, which Python reads, are drawn by hypothesis for the same time (tests/fuzz/timed.py).
+
+A target that runs too few inputs, or reaches too little, has failed: it would find nothing.
 
 Run: python3 tools/fuzz.py --time 30 --json out/fuzz/report.json
 """
@@ -21,6 +24,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_INPUT = 4096
 CORPUS = ROOT / "fuzz/corpus"
+FILE_TARGETS = ("experiment_file", "trace_file")
+"""Read by Python: those of tests/fuzz/timed.py."""
+LEAST_PER_S = 2
+"""Inputs: the slowest target, whole simulations, runs about eighty on a quiet core."""
+LEAST_EDGES = 20
+"""The smallest target reaches about fifty."""
 
 
 def targets() -> list[str]:
@@ -36,50 +45,93 @@ def build() -> None:
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
 
-def outcome(target: str, text: str, status: int) -> dict[str, Any]:
+def outcome(target: str, text: str, status: int, seconds: int = 1) -> dict[str, Any]:
     """What libFuzzer says: executions, edges and features covered, and what failed."""
     linked = re.search(r"\((\d+) inline 8-bit counters\)", text)
     covered = re.findall(r"cov: (\d+) ft: (\d+)", text)
     executed = re.search(r"stat::number_of_executed_units:\s+(\d+)", text)
     edges, features = (int(number) for number in covered[-1]) if covered else (0, 0)
     artifact = re.search(r"Test unit written to (\S+)", text)
-    return {
+    found: dict[str, Any] = {
         "target": target,
         "executions": int(executed[1]) if executed else 0,
         "edges": edges,
         "edges_linked": int(linked[1]) if linked else 0,
+        "counted": "edges",
         "features": features,
         "failed": status != 0,
         "input": artifact[1] if artifact else None,
     }
+    return judged(found, seconds)
+
+
+def judged(found: dict[str, Any], seconds: int) -> dict[str, Any]:
+    """The report of a target, failed as well where it did too little to find anything."""
+    least = LEAST_PER_S * seconds
+    too_little = []
+    if found["executions"] < least:
+        too_little.append(f"{found['executions']} executions in {seconds} s, {least} are needed")
+    if found["edges"] < LEAST_EDGES:
+        words = f"{found['edges']} {found['counted']} reached, {LEAST_EDGES} are needed"
+        too_little.append(f"{words}: is it built with counters?")
+    why = "; ".join(too_little) or None
+    return {**found, "failed": found["failed"] or bool(too_little), "too_little": why}
 
 
 def fuzz(target: str, seconds: int, output: Path) -> dict[str, Any]:
     """Runs one target; its own finds go under `output`, the kept corpus stays as it is."""
     folder = output / target
     (folder / "corpus").mkdir(parents=True, exist_ok=True)
-    command = [
-        str(ROOT / "target/release" / f"fuzz_{target}"),
-        f"-max_total_time={seconds}",
-        f"-max_len={LONGEST_INPUT}",
-        "-timeout=20",
-        "-rss_limit_mb=2048",
-        "-print_final_stats=1",
-        "-use_value_profile=1",
-        f"-artifact_prefix={folder}/",
-        str(folder / "corpus"),
-        str(CORPUS / target),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    (folder / "log.txt").write_text(done.stderr, encoding="utf-8")
-    found = outcome(target, done.stderr, done.returncode)
-    words = f"FAILED: {found['input']}" if found["failed"] else "nothing found"
+    if target in FILE_TARGETS:
+        found = files(target, seconds, folder)
+    else:
+        command = [
+            str(ROOT / "target/release" / f"fuzz_{target}"),
+            f"-max_total_time={seconds}",
+            f"-max_len={LONGEST_INPUT}",
+            "-timeout=20",
+            "-rss_limit_mb=2048",
+            "-print_final_stats=1",
+            "-use_value_profile=1",
+            f"-artifact_prefix={folder}/",
+            str(folder / "corpus"),
+            str(CORPUS / target),
+        ]
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        )
+        (folder / "log.txt").write_text(done.stderr, encoding="utf-8")
+        found = outcome(target, done.stderr, done.returncode, seconds)
+    bad = found["input"] or found["too_little"] or folder / "log.txt"
+    words = f"FAILED: {bad}" if found["failed"] else "nothing found"
     print(
-        f"{target}: {found['executions']} executions, {found['edges']} edges of our code, {words}",
+        f"{target}: {found['executions']} executions, {found['edges']} of "
+        f"{found['edges_linked']} {found['counted']} of our code, {words}",
         file=sys.stderr,
         flush=True,
     )
     return found
+
+
+def files(target: str, seconds: int, folder: Path) -> dict[str, Any]:
+    """Runs one target of files that Python reads; an input that fails is kept as a file."""
+    python = ROOT / ".venv/bin/python"
+    program = str(python) if python.exists() else sys.executable
+    command = [program, "-m", "tests.fuzz.timed", target, "--time", str(seconds)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment
+    )
+    (folder / "log.txt").write_text(done.stderr, encoding="utf-8")
+    nothing = {"target": target, "executions": 0, "edges": 0, "edges_linked": 0, "features": 0}
+    found: dict[str, Any] = {**nothing, "counted": "lines", "failed": True, "input": None}
+    if done.stdout.startswith("{"):
+        found = json.loads(done.stdout)
+    if found["input"]:
+        kept = folder / "failed-input"
+        kept.write_bytes(bytes.fromhex(found["input"]))
+        found["input"] = str(kept)
+    return judged(found, seconds)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,20 +139,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    every = [*targets(), *FILE_TARGETS]
     parser.add_argument("--time", type=int, default=30, metavar="S", help="seconds per target")
-    parser.add_argument("--only", nargs="+", choices=targets(), help="run these targets only")
+    parser.add_argument("--only", nargs="+", choices=every, help="run these targets only")
     parser.add_argument("--output", type=Path, default=ROOT / "out/fuzz", help="where finds go")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report to this file")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="targets at a time")
     arguments = parser.parse_args(argv)
     if arguments.time < 1:
         parser.error(f"--time is {arguments.time}: use at least 1 second")
+    chosen = arguments.only or every
     try:
-        build()
+        if not set(chosen) <= set(FILE_TARGETS):
+            build()
     except subprocess.CalledProcessError as error:
         print(f"the targets do not build: exit status {error.returncode}", file=sys.stderr)
         return 2
-    chosen = arguments.only or targets()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         runs = list(pool.map(lambda t: fuzz(t, arguments.time, arguments.output), chosen))
     report = {"schema": "sumrate.fuzz.v1", "seconds": arguments.time, "targets": runs}
@@ -113,6 +167,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for run in runs:
         if run["failed"]:
             again = f"target/release/fuzz_{run['target']} {run['input'] or ''}"
+            if run["target"] in FILE_TARGETS:
+                again = f".venv/bin/python -m tests.fuzz.timed {run['target']}"
             print(f"run it again: {again}", file=sys.stderr)
     return int(any(run["failed"] for run in runs))
 

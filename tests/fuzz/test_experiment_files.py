@@ -47,9 +47,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("experiments")
 
 
-@settings(deadline=None, max_examples=400)
-@given(content=st.one_of(changed().map(lambda t: t.encode("utf-8", "replace")), st.binary()))
-def test_any_file_is_right_or_refused_by_name(folder: Path, content: bytes) -> None:
+FILES = st.one_of(changed().map(lambda t: t.encode("utf-8", "replace")), st.binary())
+
+
+def check(folder: Path, content: bytes) -> None:
+    """A file with this content is right, or refused with its name."""
     (folder / "trial.toml").write_bytes(content)
     try:
         experiment = load("trial", folder)
@@ -58,3 +60,9 @@ def test_any_file_is_right_or_refused_by_name(folder: Path, content: bytes) -> N
         return
     assert experiment.name == "trial"
     assert experiment.checks
+
+
+@settings(deadline=None, max_examples=400)
+@given(content=FILES)
+def test_any_file_is_right_or_refused_by_name(folder: Path, content: bytes) -> None:
+    check(folder, content)

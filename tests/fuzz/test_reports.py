@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import strategies as st
 
+import code_state
 import fuzz
 import trust_tables
+from tests.fuzz import timed
 
 WORDS = """INFO: Loaded 1 modules   (5123 inline 8-bit counters): 5123 [0x1, 0x2),
 #2\tINITED cov: 10 ft: 11 corp: 1/1b exec/s: 0 rss: 30Mb
@@ -16,14 +19,23 @@ stat::number_of_executed_units: 4242
 """
 
 
+CODE = {
+    "commit": "a" * 40,
+    "date": "2026-01-02",
+    "trees": {"crates/fbdt-proto": "b" * 40, "crates/fbdt-sim": "c" * 40},
+    "changed_meanwhile": False,
+}
+
+
 def soak_report(failed: int = 0) -> dict[str, Any]:
-    fault = {"injected": 7, "seeds": 5, "bytes": 3_000_000, "failed_seeds": 0}
+    fault: dict[str, Any] = {"injected": 7, "seeds": 5, "bytes": 3_000_000, "failed_seeds": 0}
     seen = {"seeds": 4, "first": 3}
     return {
         "seeds": 1000, "first": 0, "wall_s": 2.5, "threads": 2, "sessions": 1100, "failed": failed,
         "bytes": 9_000_000, "virtual_ms": 7_200_000,
         "faults": {"loss": fault | {"longest_recovery_ms": 61}},
         "rules": {"F10": {"an idle copy": seen}, "F9b": {"a redial": seen}},
+        "code": CODE,
     }  # fmt: skip
 
 
@@ -78,3 +90,114 @@ def test_a_new_fault_or_a_failure_is_out_of_step(
 def test_every_target_has_a_program_and_a_corpus() -> None:
     for target in fuzz.targets():
         assert any((fuzz.CORPUS / target).iterdir()), target
+
+
+def test_a_target_that_does_too_little_has_failed() -> None:
+    assert not fuzz.outcome("trace", WORDS, 0, seconds=30)["failed"]
+    idle = fuzz.outcome("trace", WORDS.replace("4242", "59"), 0, seconds=30)
+    assert idle["failed"]
+    assert "59 executions in 30 s, 60 are needed" in idle["too_little"]
+    blind = fuzz.outcome("trace", WORDS.replace("cov: 321", "cov: 0"), 0)
+    assert blind["failed"]
+    assert "0 edges reached" in blind["too_little"]
+    silent = fuzz.outcome("trace", "", 0)
+    assert silent["failed"], "nothing was said at all"
+
+
+def test_bytes_lost_are_a_column_where_the_report_has_them(documents: Path) -> None:
+    counted = soak_report()
+    counted["faults"]["loss"]["bytes_lost"] = 0
+    assert trust_tables.main(written(documents, counted)) == 0
+    text = (documents / "reliability.md").read_text()
+    assert "| MB read | bytes lost | seeds failed |" in text
+    assert "| loss | 7 | 5 | 3 | 0 | 0 | 61 |" in text
+
+
+def test_a_table_says_which_code_it_is_of(
+    documents: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = written(documents, soak_report())
+    assert trust_tables.main(argv) == 0
+    text = (documents / "reliability.md").read_text()
+    assert text.count("Of the code at `aaaaaaaaaaaa` (2026-01-02): `crates/fbdt-proto` `bbbb") == 2
+    monkeypatch.setattr(code_state, "state", lambda: CODE)
+    assert trust_tables.main([*argv, "--check", "--strict"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_table_that_is_older_than_its_code_is_said(
+    documents: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = written(documents, soak_report())
+    assert trust_tables.main(argv) == 0
+    later = {**CODE, "trees": {"crates/fbdt-proto": "b" * 40, "crates/fbdt-sim": "d" * 40}}
+    monkeypatch.setattr(code_state, "state", lambda: later)
+    assert trust_tables.main([*argv, "--check"]) == 0, "figures are old, rows are not"
+    said = capsys.readouterr().out
+    assert "warning:" in said
+    assert "faults is of aaaaaaaaaaaa (2026-01-02), older than crates/fbdt-sim" in said
+    assert "fbdt-proto" not in said
+    assert trust_tables.main([*argv, "--check", "--strict"]) == 1
+
+
+def test_tables_without_a_report_are_not_forgotten(
+    documents: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = written(documents, soak_report())
+    assert trust_tables.main(argv) == 0
+    old = trust_tables.stamp({**CODE, "trees": {"fuzz": "e" * 40}}, ["fuzz"])
+    trust_tables.replace(documents / "security.md", "fuzzing", f"| a |\n\n{old}")
+    monkeypatch.setattr(code_state, "state", lambda: CODE)
+    assert trust_tables.main([*argv, "--check"]) == 0
+    assert "fuzzing is of aaaaaaaaaaaa (2026-01-02), older than fuzz" in capsys.readouterr().out
+
+
+def test_a_table_that_does_not_say_its_code_fails(
+    documents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = soak_report()
+    del report["code"]
+    argv = written(documents, report)
+    assert trust_tables.main(argv) == 1, "it is written, and that is said"
+    assert "faults, rules: the report does not say" in capsys.readouterr().err
+    assert trust_tables.main([*argv, "--check"]) == 1
+    assert "does not say which state of crates/fbdt-proto" in capsys.readouterr().out
+
+
+def test_a_report_of_changing_code_is_no_table(documents: Path) -> None:
+    report = soak_report()
+    report["code"] = {**CODE, "changed_meanwhile": True}
+    assert trust_tables.main(written(documents, report)) == 2
+
+
+def test_the_kept_tables_say_which_code_they_are_of(repository: Path) -> None:
+    for page, names in {
+        "docs/reliability.md": ("faults", "rules", "real faults", "real soak"),
+        "docs/security.md": ("fuzzing",),
+    }.items():
+        for name in names:
+            kept = trust_tables.kept_table(repository / page, name)
+            assert trust_tables.STAMP.search(kept), f"{page}: {name}"
+
+
+def test_files_of_the_laboratory_are_fuzzed_for_a_time() -> None:
+    assert set(timed.TARGETS) == set(fuzz.FILE_TARGETS)
+    for name in timed.TARGETS:
+        found = timed.fuzz(name, 1.0)
+        assert not found["failed"]
+        assert found["executions"] > 0
+        assert 0 < found["edges"] < found["edges_linked"]
+
+
+def test_a_planted_mistake_is_found_and_shrunk(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(_folder: Path, content: bytes) -> None:
+        assert content[:1] < b"\x80", "the first byte is too large"
+
+    target = timed.Target(st.binary(), check, (timed.PACKAGE / "traces/trace.py",))
+    monkeypatch.setitem(timed.TARGETS, "planted", target)
+    found = timed.fuzz("planted", 20.0)
+    assert found["failed"]
+    assert bytes.fromhex(found["input"]) == b"\x80"
+    assert "the first byte is too large" in capsys.readouterr().err

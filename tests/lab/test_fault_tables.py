@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import trust_tables
+from sumrate.lab.faults.account import LEAST_RATIO, ROUNDS_JUDGED
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.content import CHUNK, Checker, chunk
 
@@ -22,7 +23,7 @@ def test_the_table_has_every_fault_and_no_other(repository: Path) -> None:
 def report(**changes: object) -> dict[str, object]:
     row = {
         "what": "w",
-        "injected": 2,
+        "injected": 3,
         "bytes": 3_000_000,
         "bytes_lost": 0,
         "longest_stall_ms": 1234.0,
@@ -38,22 +39,96 @@ def report(**changes: object) -> dict[str, object]:
         "panics": [],
         "memory": {"server": {"peak_bytes": 90_000_000, "known_by": "VmHWM"}},
         "most_descriptors": {"server": 20},
+        "problems": [],
         **changes,
     }
 
 
 def test_a_report_becomes_a_table() -> None:
     text = trust_tables.real_faults(report())
-    assert "| blackout | w | 2 | 3 | 0 | 1,234 | 5 | 97% (91%) |" in text
+    assert "| blackout | w | 3 | 3 | 0 | 1,234 | 5 | 97% (91%) |" in text
     assert "9 transfers, 3 MB compared byte by byte, 0 bytes lost; 1 transfers failed" in text
 
 
-@pytest.mark.parametrize("field", ["bytes_lost", "bad_transfers", "panics"])
-def test_a_report_of_a_failure_is_no_table(field: str, tmp_path: Path) -> None:
-    path = tmp_path / "report.json"
-    path.write_text(json.dumps(report(**{field: 1 if field == "bytes_lost" else ["x"]})))
+def written(folder: Path, content: dict[str, object]) -> list[str]:
+    path = folder / "report.json"
+    path.write_text(json.dumps(content))
+    return ["--faults", str(path)]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("bytes_lost", 1), ("bad_transfers", ["x"]), ("panics", ["x"]), ("problems", ["x: lost"])],
+)
+def test_a_report_of_a_failure_is_no_table(field: str, value: object, tmp_path: Path) -> None:
+    words = written(tmp_path, report(**{field: value}))
     with pytest.raises(trust_tables.TableError, match="lost"):
-        trust_tables.real(path)
+        trust_tables.real(Path(words[1]))
+
+
+def with_row(**changes: object) -> dict[str, object]:
+    found = report()
+    rows = found["faults"]
+    assert isinstance(rows, dict)
+    return {**found, "faults": {"blackout": {**rows["blackout"], **changes}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"others_ratio": {"median": 0.89, "least": 0.5}}, "left the other client 89%"),
+        ({"injected": 2}, "was made 2 times, 3 are needed"),
+        ({"others_ratio": None}, "no reason"),
+    ],
+)
+def test_others_that_were_slowed_down_or_not_judged_are_no_table(
+    changes: dict[str, object], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert trust_tables.main(written(tmp_path, with_row(**changes))) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_fault_that_stops_everybody_says_why() -> None:
+    found = with_row(others_ratio=None, stops_everybody="no server runs")
+    trust_tables.judge(Path("x"), found)
+    assert "| none: no server runs |" in trust_tables.real_faults(found)
+
+
+def test_the_bounds_of_table_and_campaign_are_the_same() -> None:
+    assert trust_tables.LEAST_RATIO == LEAST_RATIO
+    assert trust_tables.ROUNDS_JUDGED == ROUNDS_JUDGED
+
+
+ATTACKS = {
+    "attacks": {
+        "garbage": {
+            "what": "w", "made": 5000, "closed": 4900, "answered": 0, "transfers": 12,
+            "bytes": 9_000_000, "bytes_lost": 0, "sessions": 2, "sessions_harmed": 0,
+        }
+    },
+    "connections": 5000, "bytes_lost": 0, "sessions_harmed": 0, "problems": [],
+}  # fmt: skip
+FUZZ = {"targets": [{"executions": 1_000_000}, {"executions": 500}], "seconds": 30}
+
+
+def test_bad_inputs_and_harmed_sessions_are_counted() -> None:
+    text = trust_tables.attacks(ATTACKS, FUZZ)
+    assert "1,000,500 inputs of 2 fuzz targets and 5,000 hostile connections: 0 sessions" in text
+    assert "| garbage | w | 5,000 | 4,900 | 0 | 12 | 9 | 0 of 2 |" in text
+    with pytest.raises(trust_tables.TableError, match="--fuzz"):
+        trust_tables.attacks(ATTACKS, None)
+
+
+def test_what_a_load_run_held_is_said() -> None:
+    text = trust_tables.load_held(
+        {
+            "cores": 2, "sessions_at_once": 100, "streams": 1000, "completed_share": 1.0,
+            "goodput_mbps": 1234.0, "handshakes_per_s": 1500.0,
+            "server_cpu_ms_per_handshake": 0.4,
+        }
+    )  # fmt: skip
+    assert "| sessions that transfer at once | 100 (100% complete) |" in text
+    assert "| full TLS handshakes with Hello, a second | 1,500 |" in text
 
 
 def deliver(checker: Checker, data: bytes, piece: int) -> None:

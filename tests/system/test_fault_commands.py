@@ -34,6 +34,32 @@ def test_faults_are_reported(repository: Path, tmp_path: Path) -> None:
     assert str(repository) not in output.read_text(encoding="utf-8")
 
 
+def test_attacks_are_reported(repository: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report.json"
+    chosen = ("--attack", "wrong-proof", "--time", "1")
+    done = lab(repository, "attacks", *chosen, "--output", str(output))
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(output.read_text(encoding="utf-8"))
+    assert report["schema"] == "sumrate.lab.attacks.v1"
+    assert report["problems"] == []
+    row = report["attacks"]["wrong-proof"]
+    assert row["made"] >= row["closed"] >= 500
+    assert row["answered"] >= 500, "each is refused in words"
+    assert (row["sessions_harmed"], row["bytes_lost"]) == (0, 0)
+    assert row["bytes"] > 0
+
+
+def test_load_is_reported(repository: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report.json"
+    size = ("--sessions", "4", "--streams", "5", "--bytes", "1000000", "--time", "1")
+    done = lab(repository, "load", *size, "--output", str(output))
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(output.read_text(encoding="utf-8"))
+    assert report["schema"] == "sumrate.lab.load.v1"
+    assert (report["sessions"], report["streams"], report["completed_share"]) == (4, 20, 1.0)
+    assert report["handshakes_per_s"] > 0 < report["server_cpu_ms_per_handshake"]
+
+
 @pytest.mark.parametrize(
     "arguments", [("faults", "--rounds", "0"), ("faults", "--fault", "x"), ("soak", "--time", "1")]
 )

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sumrate.lab.faults import hostile
+from sumrate.lab.faults import clock
 from sumrate.lab.faults.catalogue import FAULTS
-from sumrate.lab.faults.clock import environment, library
 from sumrate.lab.faults.fault import BYSTANDER, VICTIM, Fault
 from sumrate.lab.faults.timeline import Timeline
 from sumrate.lab.faults.trial import Idle, attempt, close
@@ -33,18 +32,12 @@ MEMBERS = (
     Member(BYSTANDER, (ETHERNET,), Load(1, 4 << 20, 8 << 20)),
 )
 HOLD_S = 1.5
-STRANGERS = 1024
-"""Connections that may be authenticating at once."""
-FLOOD = {"stream-flood": hostile.FLOOD}
-"""Streams that a client of the fault's own holds open."""
-OTHERS = 150
-"""Descriptors of sessions, streams and attempts to connect: two clients need far fewer."""
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_a_fault_loses_nothing_and_harms_nobody_else(fault: Fault) -> None:
     def scenario(scratch: Path) -> None:
-        env = environment() if fault.name == "clock-stepped" else {}
+        env = clock.environment() if fault.name == "clock-stepped" else {}
         with world(scratch, MEMBERS, seed=1, spare=(ATTACK,), env=env) as built:
             idle = Idle(built)
             built.start_pumps()
@@ -56,17 +49,19 @@ def test_a_fault_loses_nothing_and_harms_nobody_else(fault: Fault) -> None:
             assert not books.bad
             assert books.outcomes["right"] > 0
             harmed = {name for name, count in books.failed.items() if count}
-            allowed = {"nothing": set(), "victim": {VICTIM}, "everything": {VICTIM, BYSTANDER}}
-            assert harmed <= allowed[fault.may_break], books
+            assert {name for name in harmed if not fault.permits(name)} == set(), books
+            assert not (fault.only_refuses and books.broken), books
             assert not built.panics()
             for name, process in built.daemons().items():
                 assert process.poll() is None, f"{name}: {process.tail()}"
             for name, (peak, known_by) in built.peaks().items():
                 assert peak < MEMORY_LIMIT, f"{name} took {peak} bytes ({known_by})"
+            assert set(timeline.most_descriptors) == set(built.daemons())
             for name, most in timeline.most_descriptors.items():
-                assert most < FLOOD.get(fault.name, STRANGERS) + OTHERS, name
+                assert most <= fault.most_descriptors(name), name
             idle.wait(built)
 
-    if fault.name == "clock-stepped" and library() is None:
-        pytest.skip("libfaketime is not installed (tools/prerequisites.sh test)")
+    if fault.name == "clock-stepped" and clock.library() is None:
+        assert not clock.required(), clock.MISSING
+        pytest.skip(clock.MISSING)
     isolated(scenario)

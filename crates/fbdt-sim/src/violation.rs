@@ -107,7 +107,35 @@ pub enum Violation {
 }
 
 impl Violation {
+    /// Bytes that are known to be wrong, doubled or missing; what is missing
+    /// without a count is one at least.
+    #[must_use]
+    pub const fn bytes_lost(&self) -> u64 {
+        match self {
+            Self::WrongByte { .. } | Self::Missing { .. } | Self::Message { .. } => 1,
+            Self::WrongEnd { delivered, written, .. } => written.abs_diff(*delivered),
+            _ => 0,
+        }
+    }
+
     pub(crate) fn refused(id: StreamId, error: &StreamError) -> Self {
         Self::StreamRefused { stream: id.0, error: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_is_counted_and_what_is_late_is_not() {
+        let short = Violation::WrongEnd { stream: 1, delivered: 60, written: 100 };
+        let long = Violation::WrongEnd { stream: 1, delivered: 100, written: 60 };
+        assert_eq!([short.bytes_lost(), long.bytes_lost()], [40, 40]);
+        assert_eq!(Violation::WrongByte { stream: 1, offset: 9 }.bytes_lost(), 1);
+        let missing = Violation::Missing { waited_ms: 1, missing: "a stream".to_owned() };
+        assert_eq!(missing.bytes_lost(), 1);
+        assert_eq!(Violation::Stuck { silent_ms: 10_000 }.bytes_lost(), 0);
+        assert_eq!(Violation::Memory { held: 2, allowed: 1 }.bytes_lost(), 0);
     }
 }

@@ -12,8 +12,9 @@ fn holds(plan: &str) {
 }
 
 macro_rules! regressions {
-    ($($name:ident $file:literal,)*) => {
-        $(#[test]
+    ($($(#[$words:meta])* $name:ident $file:literal,)*) => {
+        $($(#[$words])*
+        #[test]
         fn $name() {
             holds(include_str!(concat!("regressions/", $file, ".json")));
         })*
@@ -28,7 +29,13 @@ macro_rules! regressions {
 }
 
 regressions! {
+    /// Found: an acknowledgement fell due while its socket was full, and the
+    /// same instant was asked for again and again until the socket drained: a
+    /// driver would have spun.
     f8_an_acknowledgement_due_while_the_socket_is_full_does_not_spin
         "acknowledgement-due-while-the-socket-is-full",
+    /// Found: a connection that was reset while it had lost a segment gave
+    /// its reader what had arrived behind the hole, as no TCP does. What the
+    /// socket of a reset connection still delivers ends at the first hole.
     a_reset_connection_delivers_nothing_behind_a_hole "reset-connection-with-a-hole",
 }

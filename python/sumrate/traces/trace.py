@@ -9,6 +9,8 @@ HEADER = "sumrate-trace 1"
 """First line of every file."""
 MAX_STEPS = 10_000_000
 NS_PER_MS = 1_000_000
+DURATION_MAX_MS = 1e12
+"""Of one step, about 32 years."""
 
 
 class TraceFormatError(ValueError):
@@ -78,7 +80,7 @@ def read(path: Path) -> Trace:
     except UnicodeDecodeError as error:
         wrong = path.read_bytes()[: error.start].count(b"\n") + 1
         raise TraceFormatError(f"{path}: line {wrong}: not UTF-8 text: {error.reason}") from error
-    header, *lines = content.splitlines() or [""]
+    header, *lines = content.split("\n")  # as the emulator: no other separator ends a line
     if header.strip() != HEADER:
         raise TraceFormatError(f"{path}: line 1: expected {HEADER!r}, found {header!r}")
     steps: list[tuple[int, float]] = []
@@ -104,8 +106,12 @@ def _step(content: str, where: str) -> tuple[int, float]:
         raise TraceFormatError(
             f"{where}: expected `duration_ms rate_mbps`, found {content!r}"
         ) from None
-    if not (math.isfinite(duration_ms) and math.isfinite(rate)) or rate < 0:
+    if not (math.isfinite(duration_ms) and math.isfinite(rate)) or min(duration_ms, rate) < 0:
         raise TraceFormatError(f"{where}: both must be numbers and not negative, found {content!r}")
+    if duration_ms > DURATION_MAX_MS:
+        raise TraceFormatError(
+            f"{where}: the duration must be at most {DURATION_MAX_MS:g} ms, found {content!r}"
+        )
     duration = round(duration_ms * NS_PER_MS)
     if duration <= 0:
         raise TraceFormatError(f"{where}: the duration must be at least 0.000001 ms")

@@ -11,6 +11,7 @@ use super::fault::Fault;
 use super::plan::{Plan, PlanError};
 use super::trial::{Outcome, run_plan};
 use crate::coverage::Mark;
+use crate::violation::Violation;
 
 /// Failures that are kept; more are only counted.
 const MOST_FAILURES: usize = 20;
@@ -44,6 +45,10 @@ pub struct FaultTotals {
     pub injected: u64,
     /// Bytes that applications read in those seeds.
     pub bytes: u64,
+    /// Bytes that were wrong or missing in those seeds. A seed ends with the
+    /// first invariant that it breaks: 0 means none, more means at least so
+    /// many.
+    pub bytes_lost: u64,
     /// Of those, seeds in which any invariant was broken.
     pub failed_seeds: u64,
     /// Longest time from the end of the faults to the next byte, ms.
@@ -103,6 +108,7 @@ impl Report {
             totals.seeds += 1;
             totals.injected += count;
             totals.bytes += outcome.delivered;
+            totals.bytes_lost += outcome.violation.as_ref().map_or(0, Violation::bytes_lost);
             totals.failed_seeds += u64::from(outcome.violation.is_some());
             totals.longest_recovery_ms = totals.longest_recovery_ms.max(millis(outcome.recovery));
         }

@@ -1,9 +1,11 @@
 """A hostile program: `python -m sumrate.lab.faults.attacker KIND ...`; runs until it is stopped.
 
 Strangers at the server's port: `garbage` (random bytes), `drip` (a handshake that never ends, a
-byte at a time), `half-open` (half a handshake, then silence), `silent-reader` (a handshake's first
-record, and nothing is read). Programs of a client, through its SOCKS5 proxy: `flood` (streams to
-`--target`, which get data, as many as can be had).
+byte at a time), `half-open` (half a handshake, then silence), `silent-reader` (a real ClientHello,
+and what the server answers is never read), `wrong-proof` (whole TLS handshakes, each with a Hello
+whose proof is wrong, of a credential that does not exist or of `--credential`). Programs of a
+client, through its SOCKS5 proxy: `flood` (streams to `--target`, which get data, as many as can be
+had).
 
 Connections that are closed by the other side are replaced until `--total` were made. The status
 file says how many were made, closed, answered, and are held.
@@ -18,13 +20,16 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from sumrate.lab.faults import stranger
 from sumrate.lab.faults.origin import raise_descriptors
 from sumrate.lab.stream.socks import NO_AUTHENTICATION, VERSION, request
 
 TLS_HELLO = bytes.fromhex("1603010200010001fc0303")
 """The beginning of a TLS ClientHello of 512 bytes."""
+SILENT, PROVES = "silent-reader", "wrong-proof"
 AT_ONCE = 250
 """Connections that are begun without looking at the others."""
 PAUSE_S = 0.05
@@ -42,7 +47,8 @@ def talks(kind: str, target: tuple[str, int], generator: random.Random) -> tuple
         "garbage": (nothing, lambda _c: generator.randbytes(4096)),
         "drip": (lambda _c: TLS_HELLO, lambda _c: b"\0"),
         "half-open": (lambda _c: TLS_HELLO, nothing),
-        "silent-reader": (nothing, lambda _c: TLS_HELLO),
+        SILENT: (nothing, nothing),
+        PROVES: (nothing, nothing),
         "flood": (lambda _c: greeting + request(*target), lambda _c: bytes(4096)),
     }[kind]
 
@@ -54,9 +60,11 @@ class Attack:
         """Prepares the attack."""
         self.args = args
         target, _, port = args.target.rpartition(":")
-        generator = random.Random(args.seed)
-        self.first, self.again = talks(args.kind, (target, int(port or 0)), generator)
+        self.generator = random.Random(args.seed)
+        self.first, self.again = talks(args.kind, (target, int(port or 0)), self.generator)
+        self.tls = stranger.context()
         self.held: dict[int, socket.socket] = {}
+        self.knocks: dict[int, stranger.Knock] = {}
         self.answers: Counter[int] = Counter()
         self.poll = select.poll()
         self.count = Counter(made=0, closed=0, answered=0, failed=0)
@@ -68,6 +76,8 @@ class Attack:
             self.look()
             for connection in list(self.held.values()):
                 self.say(connection, self.again(connection))
+                if self.args.kind == SILENT:
+                    self.peek(connection)
             self.report()
             time.sleep(PAUSE_S)
 
@@ -81,6 +91,8 @@ class Attack:
             connection.setblocking(False)
             source = args.source[self.count["made"] % len(args.source)] if args.source else ""
             try:
+                if args.kind == SILENT:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
                 connection.bind((source, 0))
                 answer = connection.connect_ex((args.address, args.port))
             except OSError as error:
@@ -95,16 +107,35 @@ class Attack:
 
     def look(self) -> None:
         """Says the first word where a connection is new, notes answers and ends."""
+        silent = self.args.kind == SILENT
+        ends = select.POLLERR | select.POLLHUP | (select.POLLRDHUP if silent else 0)
         for number, event in self.poll.poll(0):
             connection = self.held[number]
-            if event & (select.POLLERR | select.POLLHUP):
+            if event & ends:
                 self.drop(connection)
             elif event & select.POLLOUT:
-                events = select.POLLIN | select.POLLRDHUP
-                self.poll.modify(connection, 0 if self.args.kind == "silent-reader" else events)
-                self.say(connection, self.first(connection))
+                events = select.POLLRDHUP | (0 if silent else select.POLLIN)
+                self.poll.modify(connection, events)
+                self.say(connection, self.knock(number) or self.first(connection))
             elif event & select.POLLIN:
                 self.hear(connection)
+
+    def knock(self, number: int) -> bytes:
+        """The ClientHello of a new connection, for those who send one."""
+        if self.args.kind not in (SILENT, PROVES):
+            return b""
+        named = bytes.fromhex(self.args.credential)
+        credential = named or self.generator.randbytes(stranger.CREDENTIAL_BYTES)
+        self.knocks[number] = stranger.Knock(self.tls, stranger.hello(credential, self.generator))
+        return self.knocks[number].turn()
+
+    def peek(self, connection: socket.socket) -> None:
+        """Notes that something came, and leaves it unread."""
+        number = connection.fileno()
+        if number in self.held and not self.answers[number]:
+            with suppress(OSError):
+                self.answers[number] = len(connection.recv(1, socket.MSG_PEEK))
+            self.count["answered"] += self.answers[number]
 
     def hear(self, connection: socket.socket) -> None:
         """Reads; through a proxy, the end of its second answer is what is counted."""
@@ -115,10 +146,15 @@ class Attack:
         if not data:
             return self.drop(connection)
         number = connection.fileno()
-        before = self.answers[number]
+        if (knock := self.knocks.get(number)) is not None:
+            before = knock.refused
+            words = knock.turn(data)
+            self.count["answered"] += knock.refused and not before
+            return self.say(connection, words)
+        before_bytes = self.answers[number]
         self.answers[number] += len(data)
         whole = GREETING_ANSWER + REQUEST_ANSWER
-        self.count["answered"] += before < whole <= self.answers[number]
+        self.count["answered"] += before_bytes < whole <= self.answers[number]
         return None
 
     def say(self, connection: socket.socket, data: bytes) -> None:
@@ -137,6 +173,7 @@ class Attack:
         number = connection.fileno()
         if self.held.pop(number, None) is not None:
             self.poll.unregister(number)
+            self.knocks.pop(number, None)
             del self.answers[number]
             connection.close()
             self.count["closed"] += 1
@@ -159,6 +196,7 @@ def main() -> None:
     parser.add_argument("--total", type=int, default=1 << 40, help="in all")
     parser.add_argument("--source", action="append", default=[], help="repeat for several")
     parser.add_argument("--target", default="", help="for flood: ADDRESS:PORT behind the exit")
+    parser.add_argument("--credential", default="", help="for wrong-proof: id in hexadecimal")
     parser.add_argument("--seed", type=int, default=5)
     args = parser.parse_args()
     raise_descriptors()

@@ -1,20 +1,31 @@
 """All faults, several times, and what they cost: `sumrate-lab faults`."""
 
 import random
-import statistics
 import time
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sumrate.lab.faults.account import Account
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.clock import environment, library
 from sumrate.lab.faults.fault import BYSTANDER, VICTIM, Fault
 from sumrate.lab.faults.timeline import Timeline
-from sumrate.lab.faults.trial import Books, Idle, Trial, attempt, close, newly_ended
-from sumrate.lab.faults.world import ATTACK, ETHERNET, WIFI, WIGIG, Load, Member, World, world
-from sumrate.lab.results import Progress, rounded
+from sumrate.lab.faults.trial import Books, Idle, attempt, close, newly_ended, settled
+from sumrate.lab.faults.world import (
+    ATTACK,
+    ETHERNET,
+    MEMORY_LIMIT,
+    WIFI,
+    WIGIG,
+    Load,
+    Member,
+    World,
+    world,
+)
+from sumrate.lab.results import Progress
 
 CLOCK = "clock-stepped"
 HOLD_S = (0.5, 3.0)
@@ -29,52 +40,32 @@ MEMBERS = (
 
 
 @dataclass
-class Account:
-    """What all trials of one fault came to."""
-
-    trials: list[Trial] = field(default_factory=list)
-    delivered: int = 0
-    lost: int = 0
-    failed: int = 0
-
-    def enter(self, trial: Trial, delivered: int, books: Books) -> None:
-        """Adds a trial, what was delivered meanwhile, and the transfers that ended."""
-        self.trials.append(trial)
-        self.delivered += delivered
-        self.lost += books.lost
-        self.failed += books.failed.total()
-
-    def row(self, fault: Fault) -> dict[str, Any]:
-        """The fault's entry in the report; times in milliseconds."""
-        ratios = [t.others_ratio for t in self.trials]
-        return {
-            "what": fault.what,
-            "injected": len(self.trials),
-            "bytes": self.delivered,
-            "bytes_lost": self.lost,
-            "transfers_failed": self.failed,
-            "longest_stall_ms": rounded(max(t.stall_s for t in self.trials) * 1e3, 0),
-            "longest_recovery_ms": rounded(max(t.recovery_s for t in self.trials) * 1e3, 0),
-            "others_ratio": None
-            if fault.stops_everybody
-            else {"median": rounded(statistics.median(ratios)), "least": rounded(min(ratios))},
-            "trials": [asdict(t) for t in self.trials],
-        }
-
-
-@dataclass
 class Findings:
     """What was seen over all worlds."""
 
     accounts: dict[str, Account] = field(default_factory=dict)
     books: Books = field(default_factory=Books)
+    steady: bool = True
+    """Whether the other client's load is steady, so that its goodput says something."""
+    unasked: Counter[str] = field(default_factory=Counter)
+    """By client: transfers that failed when no fault was made any more."""
     panics: list[str] = field(default_factory=list)
     peaks: dict[str, tuple[int, str]] = field(default_factory=dict)
     descriptors: dict[str, int] = field(default_factory=dict)
+    permitted: dict[str, int] = field(default_factory=dict)
+    """By process: the most descriptors that one of the faults that were made permits."""
+
+    def attempted(self, fault: Fault, built: World) -> None:
+        """Notes that a fault is made, with or without effect."""
+        for name in built.daemons():
+            most = fault.most_descriptors(name)
+            self.permitted[name] = max(most, self.permitted.get(name, 0))
 
     def leave(self, built: World, timeline: Timeline, idle: Idle) -> None:
         """Notes what a world came to; raises ProcessFailedError if descriptors stay open."""
-        self.books.add(close(built))
+        rest = close(built)
+        self.books.add(rest)
+        self.unasked += rest.failed
         self.panics += built.panics()
         idle.wait(built)
         for name, peak in built.peaks().items():
@@ -82,9 +73,40 @@ class Findings:
         for name, most in timeline.most_descriptors.items():
             self.descriptors[name] = max(most, self.descriptors.get(name, 0))
 
+    def problems(self) -> list[str]:
+        """What must not be, a line for each; empty if all is well."""
+        found = []
+        if self.books.lost:
+            found.append(f"{self.books.lost} bytes were lost")
+        if self.books.bad:
+            found.append(f"{len(self.books.bad)} transfers were wrong, cut or stuck")
+        if self.panics:
+            found.append(f"{len(self.panics)} lines of logs tell of a panic")
+        found += [
+            f"{count} transfers of {name} failed when no fault was made any more"
+            for name, count in sorted(self.unasked.items())
+        ]
+        for name, account in self.accounts.items():
+            found += account.harmed(FAULTS[name])
+            found += account.slowed(FAULTS[name]) if self.steady else []
+        return found + self.beyond()
+
+    def beyond(self) -> list[str]:
+        """Processes that took more memory or descriptors than they may."""
+        found = [
+            f"{name} took {peak} bytes of memory ({known_by}), at most {MEMORY_LIMIT} are expected"
+            for name, (peak, known_by) in self.peaks.items()
+            if peak > MEMORY_LIMIT
+        ]
+        return found + [
+            f"{name} had {most} descriptors open, at most {self.permitted[name]} are expected"
+            for name, most in self.descriptors.items()
+            if most > self.permitted.get(name, most)
+        ]
+
     def sound(self) -> bool:
-        """Whether nothing was lost and nothing crashed."""
-        return not (self.books.lost or self.books.bad or self.panics)
+        """Whether nothing was lost, nothing crashed, and nobody was harmed beyond the fault."""
+        return not self.problems()
 
     def report(self) -> dict[str, Any]:
         """What all worlds came to; `bytes_lost` are wrong, or missing behind a clean end."""
@@ -99,6 +121,8 @@ class Findings:
                 for name, (peak, known_by) in self.peaks.items()
             },
             "most_descriptors": self.descriptors,
+            "permitted_descriptors": self.permitted,
+            "problems": self.problems(),
         }
 
 
@@ -147,8 +171,10 @@ def _round(
                 made = sum(len(account.trials) for account in found.accounts.values())
                 progress.show(f"{name}: {made} faults made")
                 began = time.monotonic()
+                found.attempted(FAULTS[name], built)
                 before = sum(built.delivered(client) for client in built.clients)
                 trial = attempt(built, timeline, FAULTS[name], generator.uniform(*HOLD_S))
+                settled()
                 books = newly_ended(built)
                 found.books.add(books)
                 delivered = sum(built.delivered(client) for client in built.clients) - before

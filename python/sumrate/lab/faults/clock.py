@@ -1,5 +1,10 @@
-"""A fault of the clock: the time of day jumps, as libfaketime has it (Debian package faketime)."""
+"""A fault of the clock: the time of day jumps, as libfaketime (Debian package faketime) has it.
 
+libfaketime stands between the processes and the C library (LD_PRELOAD): what they are told of the
+time is faked. The clock of the kernel, which no container may set, is not.
+"""
+
+import os
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -11,6 +16,9 @@ from sumrate.lab.faults.world import World
 STEPS = ("+3650d", "-3650d", "+0")
 """Years ahead, years back, and the right time again."""
 FILE = "/run/sumrate-clock"
+REQUIRED = "SUMRATE_EVERY_FAULT"
+"""The environment variable by which CI has what is missing fail instead of being left out."""
+MISSING = "libfaketime is not installed (tools/prerequisites.sh test, Debian package faketime)"
 
 
 @cache
@@ -18,6 +26,11 @@ def library() -> Path | None:
     """libfaketime, if it is installed."""
     places = (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib"))
     return next((p for folder in places for p in folder.glob("**/libfaketimeMT.so.1")), None)
+
+
+def required() -> bool:
+    """Whether a run without this fault is a failure."""
+    return os.environ.get(REQUIRED, "") not in ("", "0")
 
 
 def environment() -> dict[str, str]:
@@ -58,4 +71,8 @@ def _years(log: Path) -> set[str]:
     return {line[:4] for line in text.splitlines() if line[:4].isdigit()}
 
 
-FAULTS = (Fault("clock-stepped", "the time of day jumps by ten years, and back", clock_stepped),)
+FAULTS = (
+    Fault("clock-stepped",
+          "the time of day jumps by ten years, and back (libfaketime, preloaded; not the kernel's)",
+          clock_stepped),
+)  # fmt: skip

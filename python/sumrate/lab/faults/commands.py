@@ -1,4 +1,4 @@
-"""`sumrate-lab faults | soak`."""
+"""`sumrate-lab faults | soak | attacks | load`."""
 
 import argparse
 import json
@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sumrate.lab.faults import attacks as strangers
 from sumrate.lab.faults.campaign import CLOCK, EXPECTED_S, campaign
 from sumrate.lab.faults.catalogue import FAULTS
-from sumrate.lab.faults.clock import library
+from sumrate.lab.faults.clock import MISSING, REQUIRED, library, required
 from sumrate.lab.faults.fault import FaultNotMadeError
+from sumrate.lab.faults.load import CROWD_EXPECTED_S, load
 from sumrate.lab.faults.soak import soak
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.process import ProcessFailedError
@@ -26,6 +28,8 @@ from sumrate.lab.results import Progress, provenance, write_json
 
 FAULTS_SCHEMA = "sumrate.lab.faults.v1"
 SOAK_SCHEMA = "sumrate.lab.soak.v1"
+ATTACKS_SCHEMA = "sumrate.lab.attacks.v1"
+LOAD_SCHEMA = "sumrate.lab.load.v1"
 PROGRAMS = ("ip", "ss", "tc", "nft", "nsenter", "prlimit")
 SHORTEST_S = 10.0
 
@@ -37,7 +41,9 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="every real fault on real sockets: what is lost, how long recovery takes",
         description="Makes every fault beside busy sessions in namespaces of its own, "
         "compares every byte, and measures stalls, recovery and the goodput of others. Exit "
-        "status 1 if a byte was lost or a process crashed.",
+        "status 1, and lines that say which, if a byte was lost, a process crashed, a transfer "
+        "failed that may not, or others kept less than nine tenths of their goodput (median of "
+        "three rounds or more).",
         epilog="example: sumrate-lab faults --rounds 3 --fault server-killed --fault disk-full",
     )
     sub.add_argument("--rounds", type=_positive, default=3, help="how often each is made (3)")
@@ -50,12 +56,51 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="random traffic under random faults for a long time",
         description="Transfers of random size, up and down, in three sessions, while faults are "
         "made at random: every byte is compared, memory and descriptors are watched for growth. "
-        "Exit status 1 if a byte was lost, a process crashed or something grows.",
+        "Exit status 1 if a byte was lost, a process crashed, a transfer failed that may not, or "
+        "something grows.",
         epilog="example: sumrate-lab soak --time 7200 --seed 4",
     )
     sub.add_argument("--time", type=_seconds, default=7200.0, help="seconds (7200)")
     _add_usual(sub, REPOSITORY / "out" / "soak-real" / "report.json")
     sub.set_defaults(run=run_soak)
+    _add_strangers(commands)
+
+
+def _add_strangers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    sub = commands.add_parser(
+        "attacks",
+        help="hostile strangers beside checked sessions: who is harmed",
+        description="Strangers attack the server's port, one way after the other, beside two "
+        "sessions whose bytes are compared. Exit status 1 if a session was harmed or an attack "
+        "had no effect.",
+        epilog="example: sumrate-lab attacks --time 10 --attack wrong-proof",
+    )
+    sub.add_argument("--time", type=_positive, default=10, help="seconds of each (10)")
+    names = sorted(strangers.KINDS)
+    sub.add_argument("--attack", action="append", choices=names, help="only this one")
+    _add_usual(sub, REPOSITORY / "out" / "attacks" / "report.json")
+    sub.set_defaults(run=run_attacks)
+
+    sub = commands.add_parser(
+        "load",
+        help="many sessions with many streams at once, and handshakes per second",
+        description="Many clients at once on this machine, each with a session of its own and "
+        "many downloads in it; then whole TLS handshakes, each with a Hello that is refused. Exit "
+        "status 1 if not every session completes.",
+        epilog="example: sumrate-lab load --sessions 100 --streams 10",
+    )
+    sub.add_argument("--sessions", type=_positive, default=100, help="clients (100)")
+    sub.add_argument("--streams", type=_positive, default=10, help="of each session (10)")
+    sub.add_argument("--bytes", type=_positive, default=1 << 20, help="of each stream (1 MiB)")
+    sub.add_argument("--time", type=_positive, default=10, help="seconds of handshakes (10)")
+    sub.add_argument(
+        "--output",
+        type=Path,
+        default=REPOSITORY / "out" / "load" / "report.json",
+        help="the report",
+    )
+    sub.add_argument("--json", action="store_true", help="print the report")
+    sub.set_defaults(run=run_load)
 
 
 def _add_usual(sub: argparse.ArgumentParser, output: Path) -> None:
@@ -81,8 +126,11 @@ def _seconds(text: str) -> float:
 def run_faults(args: argparse.Namespace) -> int:
     """Makes the faults and writes the report."""
     names = args.fault or list(FAULTS)
+    if CLOCK in names and library() is None and required():
+        print(f"error: {CLOCK}: {MISSING}; {REQUIRED} is set", file=sys.stderr)
+        return 2
     if CLOCK in names and library() is None:
-        print(f"left out: {CLOCK} (libfaketime is not installed)", file=sys.stderr)
+        print(f"left out: {CLOCK}: {MISSING}", file=sys.stderr)
         names = [name for name in names if name != CLOCK]
     progress = Progress(EXPECTED_S * args.rounds * len(names), quiet=args.json)
 
@@ -106,6 +154,37 @@ def run_soak(args: argparse.Namespace) -> int:
         progress.clear()
         _deliver(args, SOAK_SCHEMA, kept.report())
         return 0 if kept.sound() else 1
+
+    return _isolated(work)
+
+
+def run_attacks(args: argparse.Namespace) -> int:
+    """Attacks and writes the report."""
+    names = args.attack or list(strangers.KINDS)
+    left_s = (strangers.EXPECTED_S + args.time) * len(names)
+    progress = Progress(left_s, quiet=args.json)
+
+    def work() -> int:
+        found = strangers.attacks(RUN_FOLDER / "attacks", names, args.time, args.seed, progress)
+        progress.clear()
+        report = strangers.report(found)
+        _deliver(args, ATTACKS_SCHEMA, {"seed": args.seed, **report})
+        return 1 if report["problems"] else 0
+
+    return _isolated(work)
+
+
+def run_load(args: argparse.Namespace) -> int:
+    """Loads the machine and writes the report."""
+    progress = Progress(CROWD_EXPECTED_S + args.time, quiet=args.json)
+
+    def work() -> int:
+        place = RUN_FOLDER / "load"
+        size = (args.sessions, args.streams, args.bytes)
+        held = load(place, *size, time_s=args.time, progress=progress)
+        progress.clear()
+        _deliver(args, LOAD_SCHEMA, held.report())
+        return 1 if held.problems() else 0
 
     return _isolated(work)
 
@@ -136,7 +215,7 @@ def _deliver(args: argparse.Namespace, schema: str, report: dict[str, Any]) -> N
     if args.json:
         print(json.dumps(document, indent=1))
         return
-    for line in summary(document):
+    for line in summary(document) if "faults" in document else figures(document):
         print(line)
     print(f"report: {args.output}")
 
@@ -160,6 +239,9 @@ def summary(report: dict[str, Any]) -> list[str]:
     )
     lines += [f"bad: {json.dumps(bad)}" for bad in report["bad_transfers"][:10]]
     lines += [f"panic: {line}" for line in report["panics"][:10]]
+    lines += [f"problem: {line}" for line in report["problems"]]
+    for name, count in report.get("without_effect", {}).items():
+        lines.append(f"without effect: {name}, {count} times")
     for name, quantities in report.get("growth", {}).items():
         for quantity, seen in quantities.items():
             lines.append(
@@ -169,6 +251,20 @@ def summary(report: dict[str, Any]) -> list[str]:
                 f"{', GROWS' if f'{name}: {quantity}' in report['growing'] else ''}"
             )
     return lines
+
+
+def figures(report: dict[str, Any]) -> list[str]:
+    """A report of attacks or of load for people."""
+    lines = []
+    for name, row in report.get("attacks", {}).items():
+        lines.append(
+            f"{name:14}{row['made']:8} made{row['closed']:8} ended by the server"
+            f"{row['answered']:8} answered, {row['transfers']} transfers and "
+            f"{row['bytes'] / 1e6:.0f} MB beside it, {row['sessions_harmed']} sessions harmed"
+        )
+    usual = ("schema", "run", "attacks", "problems")
+    lines += [f"{name}: {value}" for name, value in report.items() if name not in usual]
+    return lines + [f"problem: {line}" for line in report["problems"]]
 
 
 def _share(others: dict[str, float] | None) -> str:

@@ -1,7 +1,7 @@
 """What a fault is."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT
@@ -9,6 +9,11 @@ from sumrate.lab.faults.world import World
 
 VICTIM = "victim"
 BYSTANDER = "bystander"
+SERVER = "server"
+FEW_DESCRIPTORS = 64
+"""Of sessions and their streams: no process here has more than about thirty open at rest."""
+REDIALS = 192
+"""Attempts to connect of a client whose paths are down for some seconds."""
 
 
 class FaultNotMadeError(RuntimeError):
@@ -30,8 +35,20 @@ class Fault:
     """
     may_break: Literal["nothing", "victim", "everything"] = "nothing"
     """Whose transfers may fail, if their programs are told."""
-    stops_everybody: bool = False
-    """It is made on the server, so that the other client's goodput says nothing."""
+    only_refuses: bool = False
+    """Of those transfers, only such fail as were to begin: what runs is not broken."""
+    stops_everybody: str = ""
+    """Why the other client's goodput says nothing, where it does not: empty if it does."""
+    opens: Mapping[str, int] = field(default_factory=dict)
+    """By process: descriptors that the fault itself has it open."""
+
+    def permits(self, client: str) -> bool:
+        """Whether transfers of this client may fail under it."""
+        return self.may_break == "everything" or (self.may_break == "victim" and client == VICTIM)
+
+    def most_descriptors(self, process: str) -> int:
+        """What a process may have open under it."""
+        return FEW_DESCRIPTORS + self.opens.get(process, 0)
 
 
 def proven(**counts: int) -> Mapping[str, int]:

@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT, up
-from sumrate.lab.faults.fault import BYSTANDER, VICTIM, Fault, break_first_path, proven
+from sumrate.lab.faults.fault import (
+    BYSTANDER,
+    SERVER,
+    VICTIM,
+    Fault,
+    break_first_path,
+    proven,
+)
 from sumrate.lab.faults.world import ATTACK, PATIENCE_S, SILENT_PORT, World
 from sumrate.lab.process import Process
 from sumrate.lab.scene import SERVICE_IP
@@ -23,6 +30,10 @@ FLOOD = 2000
 """Streams of one client at once."""
 UNANSWERED = 700
 """Connections that are asked for at once and never answered: more than the exit dials at a time."""
+AUTHENTICATING = 1024
+"""Connections whose handshake the server waits for at once."""
+DIALLED = 64
+"""Connections that the exit makes at once for a session."""
 DROPPED_PORT = 8092
 FLOODER_SOCKS = 1099
 
@@ -180,10 +191,11 @@ def _dialling(world: World) -> set[str]:
 
 FAULTS = (
     Fault("half-open-handshakes", "10,000 handshakes begun from 40 addresses, none finished",
-          half_open),
-    Fault("slow-loris", "600 handshakes, a byte at a time", slow_loris),
+          half_open, opens={SERVER: AUTHENTICATING}),
+    Fault("slow-loris", "600 handshakes, a byte at a time", slow_loris,
+          opens={SERVER: DRIPPING}),
     Fault("stream-flood", "a client opens 2,000 streams to a target that never reads",
-          stream_flood),
+          stream_flood, opens={SERVER: FLOOD + DIALLED}),
     Fault("silent-target", "a client asks for 700 connections that are never answered",
-          silent_target),
+          silent_target, opens={SERVER: DIALLED}),
 )  # fmt: skip

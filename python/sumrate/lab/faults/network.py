@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT
 from sumrate.lab.faults.bench import Bench
-from sumrate.lab.faults.fault import VICTIM, Fault, proven
+from sumrate.lab.faults.fault import REDIALS, VICTIM, Fault, proven
 from sumrate.lab.faults.world import World
 from sumrate.lab.links import Link
 
@@ -90,11 +90,16 @@ def _connections(built: Bench, address: str) -> int:
 
 
 FAULTS = (
-    Fault("blackout", "one path carries nothing for a while", blackout),
-    Fault("blackout-of-all", "no path carries anything", blackout_of_all),
-    Fault("reset-injection", "every packet of a path is answered with a reset", reset_injection),
+    Fault("blackout", "one path carries nothing for a while", blackout,
+          opens={VICTIM: REDIALS}),
+    Fault("blackout-of-all", "no path carries anything", blackout_of_all,
+          opens={VICTIM: REDIALS}),
+    Fault("reset-injection", "every packet of a path is answered with a reset", reset_injection,
+          opens={VICTIM: REDIALS}),
     Fault("address-change", "an interface gets another address and its old one back",
-          address_change),
-    Fault("mtu-black-hole", "large packets of one path vanish", mtu_black_hole),
-    Fault("mtu-black-hole-of-all", "large packets of all paths vanish", mtu_black_hole_of_all),
+          address_change, opens={VICTIM: REDIALS}),
+    Fault("mtu-black-hole", "large packets of one path vanish", mtu_black_hole,
+          opens={VICTIM: REDIALS}),
+    Fault("mtu-black-hole-of-all", "large packets of all paths vanish", mtu_black_hole_of_all,
+          opens={VICTIM: REDIALS}),
 )  # fmt: skip

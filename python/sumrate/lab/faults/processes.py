@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from sumrate.lab.endpoints.sumrate import status
-from sumrate.lab.faults.fault import VICTIM, Fault, proven
+from sumrate.lab.faults.fault import BYSTANDER, REDIALS, VICTIM, Fault, proven
 from sumrate.lab.faults.world import PATIENCE_S, World
 
 
@@ -62,10 +62,13 @@ def _state(pid: int) -> str:
         return file.read().rpartition(")")[2].split()[0]
 
 
+EVERYBODY = dict.fromkeys((VICTIM, BYSTANDER, "short-flows"), REDIALS)
+"""Without a server all clients dial anew."""
+
 FAULTS = (
     Fault("server-killed", "the server gets SIGKILL and is started again", server_killed,
-          may_break="everything", stops_everybody=True),
+          may_break="everything", stops_everybody="no server runs", opens=EVERYBODY),
     Fault("client-suspended", "a client gets SIGSTOP and, later, SIGCONT", client_suspended),
     Fault("server-suspended", "the server gets SIGSTOP and, later, SIGCONT", server_suspended,
-          stops_everybody=True),
+          stops_everybody="the server does not run", opens=EVERYBODY),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT, link_file_of, up
-from sumrate.lab.faults.fault import VICTIM, Fault, break_first_path, proven
+from sumrate.lab.faults.fault import REDIALS, VICTIM, Fault, break_first_path, proven
 from sumrate.lab.faults.world import ORIGIN_PORT, PATIENCE_S, World
 from sumrate.lab.process import POLL_S, Process, ProcessFailedError
 from sumrate.lab.programs import program
@@ -20,6 +20,8 @@ from sumrate.lab.scene import SERVICE_IP
 SPARE_DESCRIPTORS = 1
 """Descriptors that are left: enough to accept a connection, and not to read who may come."""
 
+CROWD = 60
+"""Connections of the crowd at once; one that was just closed may still be open."""
 METERED_SOCKS = 1098
 
 
@@ -47,7 +49,7 @@ def _crowd(world: World, name: str) -> Process:
     client = world.clients[name]
     crowd = world.run_python(
         "attacker", "flood", "127.0.0.1", str(client.socks_port), str(state),
-        "--connections", "60", "--target", f"{SERVICE_IP}:{ORIGIN_PORT}", log="crowd.log",
+        "--connections", str(CROWD), "--target", f"{SERVICE_IP}:{ORIGIN_PORT}", log="crowd.log",
     )  # fmt: skip
     crowd.wait_until(state.exists, "the crowd has begun", PATIENCE_S)
     return crowd
@@ -168,8 +170,8 @@ def _fill(folder: Path) -> None:
 
 FAULTS = (
     Fault("server-descriptors", "the server has no descriptor left", server_descriptors,
-          may_break="everything"),
+          may_break="everything", only_refuses=True, opens={VICTIM: CROWD + REDIALS}),
     Fault("client-descriptors", "a client has no descriptor left", client_descriptors,
-          may_break="victim"),
+          may_break="victim", opens={VICTIM: CROWD + REDIALS}),
     Fault("disk-full", "no room for the server's state", disk_full),
 )  # fmt: skip

@@ -3,17 +3,19 @@
 import random
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sumrate.lab.faults.account import Account
 from sumrate.lab.faults.bench import wire
-from sumrate.lab.faults.campaign import CLOCK, Account, Findings
+from sumrate.lab.faults.campaign import CLOCK, Findings
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.fault import BYSTANDER, VICTIM, FaultNotMadeError
 from sumrate.lab.faults.growth import Growth
 from sumrate.lab.faults.timeline import Timeline
-from sumrate.lab.faults.trial import Idle, attempt, newly_ended
+from sumrate.lab.faults.trial import Idle, attempt, newly_ended, settled
 from sumrate.lab.faults.world import ATTACK, ETHERNET, WIFI, WIGIG, Load, Member, World, world
 from sumrate.lab.links import Link
 from sumrate.lab.results import Progress
@@ -32,8 +34,11 @@ WARM_UP = 0.25
 """Share of the time in which the server may be killed; growth is measured in the rest, in which
 every process lives."""
 JUDGED_S = 900.0
-"""In a shorter run buffers still grow to what the traffic needs, which looks like a leak."""
+"""In a shorter run buffers still grow to what the traffic needs, which looks like a leak, and not
+every fault has its turn."""
 KILLED = "server-killed"
+DRAWN = tuple(name for name in FAULTS if name != CLOCK)
+"""All but the clock's, which needs processes that were started for it."""
 
 
 @dataclass
@@ -42,9 +47,8 @@ class Soak:
 
     seed: int
     time_s: float
-    accounts: dict[str, Account] = field(default_factory=dict)
     without_effect: Counter[str] = field(default_factory=Counter)
-    findings: Findings = field(default_factory=Findings)
+    findings: Findings = field(default_factory=lambda: Findings(steady=False))
     slopes: dict[str, dict[str, Any]] = field(default_factory=dict)
     lasted_s: float = 0.0
 
@@ -59,9 +63,25 @@ class Soak:
             if seen["grows"]
         ]
 
+    def never_made(self) -> list[str]:
+        """Faults that never had an effect; none where the run was too short for all."""
+        if self.time_s < JUDGED_S:
+            return []
+        accounts = self.findings.accounts
+        return [name for name in DRAWN if name not in accounts or not accounts[name].trials]
+
+    def problems(self) -> list[str]:
+        """What must not be, a line for each; empty if all is well."""
+        tried = self.without_effect
+        return [
+            *self.findings.problems(),
+            *(f"{grown} grows" for grown in self.growing()),
+            *(f"{n} was never made: {tried[n]} attempts had no effect" for n in self.never_made()),
+        ]
+
     def sound(self) -> bool:
-        """Whether nothing was lost, nothing crashed and nothing grows."""
-        return self.findings.sound() and not self.growing()
+        """Whether nothing was lost, crashed, was harmed or grows, and each fault was made."""
+        return not self.problems()
 
     def report(self) -> dict[str, Any]:
         """For a file and for a table."""
@@ -71,12 +91,14 @@ class Soak:
             "faults": {
                 # Everybody's traffic is random: how much of it there was says nothing.
                 name: {**account.row(FAULTS[name]), "others_ratio": None}
-                for name, account in sorted(self.accounts.items())
+                for name, account in sorted(self.findings.accounts.items())
+                if account.trials
             },
             "without_effect": dict(self.without_effect),
             **self.findings.report(),
             "growth": self.slopes,
             "growing": self.growing(),
+            "problems": self.problems(),
         }
 
 
@@ -97,13 +119,15 @@ def soak(folder: Path, time_s: float, seed: int, progress: Progress) -> Soak:
         began = time.monotonic()
         with Timeline(built) as timeline, Growth(processes) as growth:
             warm = False
+            names = dealt(generator, lambda: warm)
             while (elapsed := time.monotonic() - began) < time_s:
                 if not warm and elapsed > WARM_UP * time_s:
                     warm = True
                     growth.begin()
                 progress.left_s = time_s - elapsed
-                name = _draw(generator, warm=warm)
-                made = sum(len(account.trials) for account in kept.accounts.values())
+                name = next(names)
+                accounts = kept.findings.accounts.values()
+                made = sum(len(account.trials) for account in accounts)
                 gigabytes = sum(built.delivered(client) for client in built.clients) / 1e9
                 progress.show(f"soak: {made} faults, {gigabytes:.1f} GB, now {name}")
                 _one(kept, built, timeline, name, generator)
@@ -114,9 +138,18 @@ def soak(folder: Path, time_s: float, seed: int, progress: Progress) -> Soak:
     return kept
 
 
-def _draw(generator: random.Random, *, warm: bool) -> str:
-    names = [name for name in FAULTS if name != CLOCK and not (warm and name == KILLED)]
-    return generator.choice(names)
+def dealt(generator: random.Random, warm: Callable[[], bool]) -> Iterator[str]:
+    """Faults in random order, each once before any comes again; the server dies only at first.
+
+    Args:
+        generator: what draws.
+        warm: whether the server may not be killed any more.
+
+    """
+    while True:
+        for name in generator.sample(DRAWN, len(DRAWN)):
+            if not (name == KILLED and warm()):
+                yield name
 
 
 def _one(
@@ -126,18 +159,25 @@ def _one(
     name: str,
     generator: random.Random,
 ) -> None:
-    """One fault, and a quiet time after it."""
+    """One fault, and a quiet time after it; what fails until the next counts as this one's."""
+    fault = FAULTS[name]
     before = sum(built.delivered(client) for client in built.clients)
     hold_s = generator.uniform(*HOLD_S)
     quiet_s = generator.uniform(*QUIET_S)
+    kept.findings.attempted(fault, built)
+    account = kept.findings.accounts.setdefault(name, Account())
+    trial = None
     try:
-        trial = attempt(built, timeline, FAULTS[name], hold_s)
+        trial = attempt(built, timeline, fault, hold_s)
     except FaultNotMadeError:
         kept.without_effect[name] += 1
-    else:
-        books = newly_ended(built)
-        kept.findings.books.add(books)
-        delivered = sum(built.delivered(client) for client in built.clients) - before
-        kept.accounts.setdefault(name, Account()).enter(trial, delivered, books)
+    delivered = sum(built.delivered(client) for client in built.clients) - before
     timeline.forget()
     time.sleep(quiet_s)
+    settled()
+    books = newly_ended(built)
+    kept.findings.books.add(books)
+    if trial is None:
+        account.enter_failures(books)
+    else:
+        account.enter(trial, delivered, books)

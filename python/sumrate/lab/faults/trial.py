@@ -96,11 +96,14 @@ class Books:
     """The transfers that must not be: wrong, cut or stuck."""
     failed: Counter[str] = field(default_factory=Counter)
     """By client: transfers that failed, and whose program was told."""
+    broken: Counter[str] = field(default_factory=Counter)
+    """Those of them that had begun."""
 
     def add(self, other: "Books") -> None:
         """Adds what became of another world's transfers."""
         self.outcomes += other.outcomes
         self.failed += other.failed
+        self.broken += other.broken
         self.delivered += other.delivered
         self.lost += other.lost
         self.bad += other.bad
@@ -115,6 +118,8 @@ class Books:
                 self.bad.append({"client": name, **result})
             if result["outcome"] in ("refused", "broken"):
                 self.failed[name] += 1
+            if result["outcome"] == "broken":
+                self.broken[name] += 1
 
 
 class Idle:
@@ -138,6 +143,15 @@ class Idle:
                 f"{name} has at most {most} descriptors open",
                 PATIENCE_S,
             )
+
+
+SETTLE_S = 0.2
+"""Time in which a program that was told of a failure has written it down."""
+
+
+def settled() -> None:
+    """Waits until what failed is written down, so that it counts for the fault that was made."""
+    time.sleep(SETTLE_S)
 
 
 LONG = 256 << 20

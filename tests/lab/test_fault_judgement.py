@@ -1,0 +1,200 @@
+"""What a campaign and a soak must not overlook: a planted case is a problem, a sound one none."""
+
+import random
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from sumrate.lab.faults import clock
+from sumrate.lab.faults.account import Account
+from sumrate.lab.faults.attacks import KINDS, Beside
+from sumrate.lab.faults.campaign import Findings
+from sumrate.lab.faults.catalogue import FAULTS
+from sumrate.lab.faults.fault import BYSTANDER, FEW_DESCRIPTORS, VICTIM
+from sumrate.lab.faults.soak import DRAWN, JUDGED_S, KILLED, Soak, dealt
+from sumrate.lab.faults.trial import Books, Trial
+from sumrate.lab.faults.world import MEMORY_LIMIT, World
+
+
+def trial(fault: str, ratio: float) -> Trial:
+    return Trial(fault, {}, 1.0, 0.1, 0.1, ratio)
+
+
+def account(fault: str, *ratios: float, failed: dict[str, int] | None = None) -> Account:
+    made = Account([trial(fault, ratio) for ratio in ratios])
+    made.enter_failures(Books(failed=Counter(failed or {})))
+    return made
+
+
+def problems(fault: str, *ratios: float, failed: dict[str, int] | None = None) -> list[str]:
+    found = Findings(accounts={fault: account(fault, *ratios, failed=failed)})
+    assert found.sound() == (not found.problems())
+    return found.problems()
+
+
+def test_others_that_are_slowed_down_are_named() -> None:
+    (line,) = problems("stream-flood", 0.7, 0.85, 0.99)
+    assert line.startswith("stream-flood: the other client kept 85% of its goodput")
+    assert problems("stream-flood", 0.9, 0.9, 0.9) == []
+
+
+def test_one_late_second_fails_nothing() -> None:
+    assert problems("blackout", 0.99, 0.3, 1.0) == []
+    assert problems("blackout", 0.3) == [], "one round is not judged"
+    assert problems("blackout", 0.3, 0.3) == []
+
+
+def test_only_faults_that_stop_everybody_may_and_each_says_why() -> None:
+    stopping = {name: fault.stops_everybody for name, fault in FAULTS.items()}
+    assert {name for name, why in stopping.items() if why} == {"server-killed", "server-suspended"}
+    assert problems("server-killed", 0.0, 0.0, 0.0) == []
+    row = account("server-killed", 0.0).row(FAULTS["server-killed"])
+    assert (row["others_ratio"], row["stops_everybody"]) == (None, "no server runs")
+
+
+@pytest.mark.parametrize(
+    ("fault", "client", "permitted"),
+    [
+        ("blackout", VICTIM, False),
+        ("client-descriptors", VICTIM, True),
+        ("client-descriptors", BYSTANDER, False),
+        ("server-killed", BYSTANDER, True),
+        ("server-killed", "short-flows", True),
+    ],
+)
+def test_a_transfer_fails_only_where_the_fault_permits_it(
+    fault: str, client: str, *, permitted: bool
+) -> None:
+    found = problems(fault, 1.0, failed={client: 2})
+    assert (found == []) == permitted
+    assert permitted or f"2 transfers of {client} failed" in found[0]
+
+
+def test_who_has_no_descriptor_left_refuses_and_breaks_nothing() -> None:
+    refused = Books(failed=Counter({BYSTANDER: 2}))
+    broken = Books(failed=Counter({BYSTANDER: 2}), broken=Counter({BYSTANDER: 1}))
+    for books, wanted in ((refused, 0), (broken, 1)):
+        made = Account([trial("server-descriptors", 1.0)])
+        made.enter_failures(books)
+        found = Findings(accounts={"server-descriptors": made}).problems()
+        assert len(found) == wanted
+        assert all("1 transfers of bystander were broken" in line for line in found)
+
+
+def test_failures_without_a_fault_lost_bytes_and_panics_are_problems() -> None:
+    assert Findings().problems() == []
+    late = Findings(unasked=Counter({VICTIM: 1}))
+    assert "1 transfers of victim failed when no fault was made" in late.problems()[0]
+    assert "3 bytes were lost" in Findings(books=Books(lost=3)).problems()[0]
+    assert "1 transfers were wrong" in Findings(books=Books(bad=[{}])).problems()[0]
+    assert "panic" in Findings(panics=["panicked at x"]).problems()[0]
+
+
+def attempted(*faults: str) -> Findings:
+    found = Findings()
+    built = SimpleNamespace(daemons=lambda: {"server": None, VICTIM: None, BYSTANDER: None})
+    for name in faults:
+        found.attempted(FAULTS[name], cast(World, built))
+    return found
+
+
+def test_descriptors_are_bounded_by_process_and_fault() -> None:
+    found = attempted("blackout", "disk-full")
+    found.descriptors = {"server": FEW_DESCRIPTORS, BYSTANDER: FEW_DESCRIPTORS}
+    assert found.problems() == []
+    found.descriptors = {"server": FEW_DESCRIPTORS + 1}
+    assert f"server had {FEW_DESCRIPTORS + 1} descriptors" in found.problems()[0]
+    flooded = attempted("blackout", "stream-flood")
+    flooded.descriptors = {"server": 2050}
+    assert flooded.problems() == []
+    flooded.descriptors = {BYSTANDER: 300}
+    assert "bystander had 300" in flooded.problems()[0], "the flood is not its own"
+
+
+def test_memory_is_bounded() -> None:
+    found = Findings(peaks={"server": (MEMORY_LIMIT + 1, "VmHWM")})
+    assert "server took" in found.problems()[0]
+
+
+def soaked(
+    time_s: float,
+    without_effect: dict[str, int] | None = None,
+    slopes: dict[str, dict[str, Any]] | None = None,
+) -> Soak:
+    kept = Soak(1, time_s, Counter(without_effect or {}), slopes=slopes or {})
+    kept.findings.accounts = {name: account(name, 1.0) for name in DRAWN}
+    return kept
+
+
+def test_a_long_soak_makes_every_fault() -> None:
+    assert soaked(JUDGED_S).problems() == []
+    never = soaked(JUDGED_S, without_effect={"blackout": 4})
+    never.findings.accounts["blackout"] = Account()
+    assert never.problems() == ["blackout was never made: 4 attempts had no effect"]
+    assert "blackout" not in never.report()["faults"]
+    assert never.report()["without_effect"] == {"blackout": 4}
+    short = soaked(JUDGED_S - 1)
+    short.findings.accounts.clear()
+    assert short.problems() == []
+
+
+def test_a_soak_judges_failures_and_not_goodput() -> None:
+    kept = soaked(JUDGED_S)
+    kept.findings.accounts["blackout"] = account("blackout", 0.1, 0.1, 0.1)
+    assert kept.problems() == []
+    kept.findings.accounts["blackout"] = account("blackout", 1.0, failed={"short-flows": 1})
+    assert "1 transfers of short-flows failed" in kept.problems()[0]
+
+
+def test_growth_is_a_problem_of_a_long_soak() -> None:
+    slopes = {"server": {"descriptors": {"grows": True}}}
+    assert soaked(JUDGED_S, slopes=slopes).problems() == ["server: descriptors grows"]
+    assert soaked(JUDGED_S - 1, slopes=slopes).problems() == []
+
+
+def test_faults_are_dealt_so_that_each_has_its_turn() -> None:
+    cold = list(islice(dealt(random.Random(1), lambda: False), 2 * len(DRAWN)))
+    assert sorted(cold[: len(DRAWN)]) == sorted(cold[len(DRAWN) :]) == sorted(DRAWN)
+    assert cold[: len(DRAWN)] != cold[len(DRAWN) :]
+    warm = list(islice(dealt(random.Random(1), lambda: True), 100))
+    assert KILLED not in warm
+
+
+def beside(**changes: object) -> Beside:
+    usual: dict[str, Any] = {
+        "kind": KINDS["silent-reader"],
+        "counts": {"made": 300, "closed": 250, "answered": 240},
+        "lasted_s": 9.0,
+        "books": Books(outcomes=Counter(right=3), delivered=10),
+        "replaced": [],
+        "panics": [],
+    }
+    return Beside(**{**usual, **changes})
+
+
+def test_an_attack_without_effect_or_with_harm_is_a_problem() -> None:
+    assert beside().problems() == []
+    (line,) = beside(counts={"made": 300, "closed": 250, "answered": 0}).problems()
+    assert "0 answered" in line
+    assert beside(replaced=[VICTIM]).problems() == ["silent-reader: harmed victim"]
+    failed = beside(books=Books(failed=Counter({BYSTANDER: 1})))
+    assert failed.row()["sessions_harmed"] == 1
+    assert failed.problems() == ["silent-reader: harmed bystander"]
+    assert beside(panics=["panicked at x"]).problems() == ["silent-reader: panicked at x"]
+
+
+@pytest.mark.parametrize(("value", "wanted"), [("1", True), ("0", False), ("", False)])
+def test_ci_requires_what_others_may_leave_out(
+    value: str, monkeypatch: pytest.MonkeyPatch, *, wanted: bool
+) -> None:
+    monkeypatch.setenv(clock.REQUIRED, value)
+    assert clock.required() is wanted
+
+
+def test_ci_asks_for_every_fault(repository: Path) -> None:
+    script = (repository / ".ci/run").read_text(encoding="utf-8")
+    assert f"export {clock.REQUIRED}=1" in script
