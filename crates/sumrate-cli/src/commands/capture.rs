@@ -1,5 +1,6 @@
 //! The part of `sumrate up` that takes connections of programs that know nothing of it.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -171,7 +172,22 @@ pub(super) async fn run<T: Tunnel>(
     tokio::select! {
         failed = capture.connections.run(tunnel.clone(), rules) => failed,
         () = names => Ok(()),
+        never = watch(&capture.guardian) => match never {},
     }
+}
+
+/// Says when the guardian is gone; everything else goes on.
+async fn watch(guardian: &Guardian) -> Infallible {
+    let process = guardian.process();
+    match guardian.ended().await {
+        Ok(()) => tracing::error!(
+            "the guardian (process {process}), which removes the rules, was killed: they stay in \
+             force, and this process removes them when it stops; if it is killed too, the next \
+             `sumrate up` that takes connections does"
+        ),
+        Err(error) => tracing::warn!(%error, "the guardian (process {process}) cannot be watched"),
+    }
+    std::future::pending().await
 }
 
 /// Waits until nothing is taken any more, and what was taken has come to its end.
