@@ -134,8 +134,12 @@ impl Capture {
 
     /// What is said of it.
     pub(super) fn describe(&self) -> String {
-        let names = if self.names.is_some() { " and questions to name servers" } else { "" };
-        format!("TCP connections{names} are taken ({})", self.flag)
+        let what = match (self.device.is_some(), self.names.is_some()) {
+            (true, _) => "TCP connections, UDP and questions to name servers",
+            (false, true) => "TCP connections and questions to name servers",
+            (false, false) => "TCP connections",
+        };
+        format!("{what} are taken ({})", self.flag)
     }
 }
 
