@@ -9,13 +9,15 @@ from pathlib import Path
 
 from sumrate.lab.endpoints.sumrate import serve, up
 from sumrate.lab.faults.bench import Bench, bench, wire
-from sumrate.lab.namespaces import run
+from sumrate.lab.namespaces import Host, run
 from sumrate.lab.process import Process
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import SERVICE_IP
 from tests.system.programs import HTTP_PROXY_PORT, MARK, SSH_PORT
 
 SERVICE_IP6 = "fd77::1"
+PUBLIC_IP, PUBLIC_IP6 = "203.0.113.77", "2001:db8:77::1"
+"""The same services at addresses that are taken without being named; only the server has them."""
 NOBODY = "10.1.1.254"
 WIFI = wire("wifi", 1, 200.0)
 WIGIG = wire("wigig", 2, 400.0)
@@ -72,10 +74,12 @@ def ssh_server(built: Bench) -> Process:
 @contextlib.contextmanager
 def far_services(built: Bench) -> Iterator[None]:
     """Web server, name server and, where it is installed, sshd."""
-    built.server.run(["ip", "address", "add", f"{SERVICE_IP6}/128", "dev", "lo", "nodad"])
+    built.server.run(["ip", "address", "add", f"{PUBLIC_IP}/32", "dev", "lo"])
+    for address in (SERVICE_IP6, PUBLIC_IP6):
+        built.server.run(["ip", "address", "add", f"{address}/128", "dev", "lo", "nodad"])
     prepare(built.folder)
     module = [sys.executable, "-m", "tests.system.far_services"]
-    argv = [*module, str(built.folder), SERVICE_IP, SERVICE_IP6]
+    argv = [*module, str(built.folder), SERVICE_IP, SERVICE_IP6, PUBLIC_IP, PUBLIC_IP6]
     path = {"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'python'}"}
     with contextlib.ExitStack() as stack:
         web = Process(argv, log=built.folder / "web.log", host=built.server, env=path)
@@ -87,8 +91,17 @@ def far_services(built: Bench) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def captured(scratch: Path, *options: str) -> Iterator[tuple[Bench, Process]]:
-    """The two hosts, services behind the server, and `sumrate up` with these options."""
+def captured(
+    scratch: Path, *options: str, served: tuple[str, ...] = ()
+) -> Iterator[tuple[Bench, Process]]:
+    """The two hosts, services behind the server, and `sumrate up` with these options.
+
+    Args:
+        scratch: a folder for everything.
+        options: further flags of `sumrate up`.
+        served: further flags of `sumrate serve`.
+
+    """
     resolv = scratch / "resolv.conf"
     resolv.write_text(f"nameserver {SERVICE_IP}\noptions timeout:2 attempts:1\n", encoding="utf-8")
     run(["mount", "--bind", str(resolv), os.path.realpath("/etc/resolv.conf")])
@@ -99,8 +112,9 @@ def captured(scratch: Path, *options: str) -> Iterator[tuple[Bench, Process]]:
         built.client.run(["ip", "address", "add", "fd10::1/64", "dev", WIFI.interface, "nodad"])
         built.client.run(["ip", "-6", "route", "add", "default", "dev", WIFI.interface])
         http = f"127.0.0.1:{HTTP_PROXY_PORT}"
+        allowed = (SERVICE_IP6, PUBLIC_IP, PUBLIC_IP6)
         with (
-            serve(built, "--allow", f"{SERVICE_IP6}/128"),
+            serve(built, *(word for ip in allowed for word in ("--allow", ip)), *served),
             up(built, "--http", http, *options) as daemon,
         ):
             yield built, daemon
@@ -111,3 +125,10 @@ def fetch(built: Bench, *options: str, url: str = f"http://{SERVICE_IP}:8080/tok
     argv = ["curl", "-s", "--noproxy", "*", "--max-time", "8", *options, url]
     done = subprocess.run(built.client.command(argv), capture_output=True, text=True, check=False)
     return done.stdout
+
+
+def python(host: Host, code: str, *words: str, prefix: tuple[str, ...] = ()) -> str:
+    """What a Python program on the host prints, its error if it fails."""
+    argv = [*prefix, sys.executable, "-c", code, *words]
+    done = subprocess.run(host.command(argv), capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr

@@ -18,7 +18,15 @@ from sumrate.lab.namespaces import Host, run
 from sumrate.lab.process import Process, ProcessFailedError
 from sumrate.lab.programs import program
 from sumrate.lab.scene import SERVICE_IP
-from tests.system.capture_scene import ONLY_TO, SERVICE_IP6, captured, fetch
+from tests.system.capture_scene import (
+    ONLY_TO,
+    PUBLIC_IP,
+    PUBLIC_IP6,
+    SERVICE_IP6,
+    captured,
+    fetch,
+    python,
+)
 from tests.system.programs import MARK, NAME, run_prefix
 from tests.system.scenario import isolated, needs_sumrate
 
@@ -66,13 +74,6 @@ def guardian_of(daemon: Process) -> int:
     return guardian
 
 
-def python(host: Host, code: str, *words: str, prefix: tuple[str, ...] = ()) -> str:
-    """What a Python program on the host prints, its error if it fails."""
-    argv = [*prefix, sys.executable, "-c", code, *words]
-    done = subprocess.run(host.command(argv), capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_it_carries_both_families_and_leaves_nothing_behind(mode: str) -> None:
     def scenario(scratch: Path) -> None:
@@ -93,6 +94,36 @@ def test_it_carries_both_families_and_leaves_nothing_behind(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_the_whole_machine_without_naming_destinations(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, mode) as (built, daemon):
+            for host in (PUBLIC_IP, f"[{PUBLIC_IP6}]"):
+                page = fetch(built, url=f"http://{host}:8080/token.html")
+                assert MARK in page, (host, daemon.tail())
+            assert status(built, "up")["capture"]["connections"] == 2
+            assert fetch(built) == "", "private networks are left alone"
+
+    isolated(scenario)
+
+
+@needs_users
+@pytest.mark.parametrize("mode", MODES)
+def test_everything_of_one_user(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch, mode, "--only-user", "nobody") as (built, daemon):
+            for host in (PUBLIC_IP, f"[{PUBLIC_IP6}]"):
+                url = f"http://{host}:8080/token.html"
+                argv = [*NOBODY, "curl", "-s", "--max-time", "8", url]
+                done = subprocess.run(
+                    built.client.command(argv), capture_output=True, text=True, check=False
+                )
+                assert MARK in done.stdout, (host, daemon.tail())
+                assert fetch(built, url=url) == "", "root's are left alone"
+
+    isolated(scenario)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_what_killed_processes_left_is_removed_by_the_next(mode: str) -> None:
     def scenario(scratch: Path) -> None:
         with captured(scratch) as (built, first):
@@ -105,6 +136,48 @@ def test_what_killed_processes_left_is_removed_by_the_next(mode: str) -> None:
             with up(built, mode, *ONLY_TO, name="next") as daemon:
                 assert MARK in fetch(built), daemon.tail()
             wait_for_state(built.client, clean)
+
+    isolated(scenario)
+
+
+def kill_guardian(daemon: Process) -> None:
+    """Kills it alone, and waits until the daemon has said so."""
+    os.kill(guardian_of(daemon), signal.SIGKILL)
+    daemon.wait_until(lambda: "removes the rules, was killed" in daemon.tail(), "the report")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_daemon_whose_guardian_was_killed_says_so_and_removes_the_rules(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, first):
+            first.stop()
+            clean = network_state(built.client)
+            with up(built, mode, *ONLY_TO, name="alone") as daemon:
+                kill_guardian(daemon)
+                assert MARK in fetch(built), "connections are taken as before"
+                daemon.send_signal(signal.SIGTERM)
+                assert daemon.wait(PATIENCE_S) == 0
+                assert "its rules are removed" in daemon.tail(), daemon.tail()
+            wait_for_state(built.client, clean)
+
+    isolated(scenario)
+
+
+@pytest.mark.parametrize("mode", ["--tproxy", "--tun"])
+def test_the_rules_of_others_stay(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, first):
+            first.stop()
+            with up(built, mode, *ONLY_TO, name="one") as daemon:
+                rules = built.client.run(["ip", "-4", "rule"]).splitlines()
+                preferences = [int(line.split(":")[0]) for line in rules]
+                own = next(number for number in preferences if 16_000 <= number < 32_000)
+                other = ["pref", str(own), "fwmark", "0x7", "lookup", str(0x53FFFFFF)]
+                built.client.run(["ip", "-4", "rule", "add", *other])
+                daemon.stop()
+            left = built.client.run(["ip", "-4", "rule"])
+            assert str(0x53FFFFFF) in left, left
+            assert len(left.splitlines()) == 4, left
 
     isolated(scenario)
 
@@ -224,28 +297,6 @@ def test_questions_to_name_servers(mode: str) -> None:
     isolated(scenario)
 
 
-DATAGRAM = """
-import socket, sys
-s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(10)
-s.connect((sys.argv[1], 4433))
-s.send(b"hello")
-s.recv(1)
-"""
-
-
-def test_a_device_refuses_other_datagrams_and_answers_questions_without_being_told_whom() -> None:
-    def scenario(scratch: Path) -> None:
-        with captured(scratch, "--tun", *ONLY_TO) as (built, daemon):
-            for address in (SERVICE_IP, SERVICE_IP6):
-                said = python(built.client, DATAGRAM, address)
-                assert "ConnectionRefusedError" in said, (said, daemon.tail())
-            # This machine's resolver is behind the server: questions go through the device.
-            assert python(built.client, RESOLVE, NAME).strip() == SERVICE_IP, daemon.tail()
-
-    isolated(scenario)
-
-
 REFUSED = """
 import socket, sys
 s = socket.create_connection((sys.argv[1], 9), timeout=None if len(sys.argv) > 2 else 10)
@@ -305,6 +356,10 @@ def test_as_another_user_it_keeps_one_right(mode: str) -> None:
                 fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
                 assert fields["Uid"].split() == ["65534"] * 4
                 assert int(fields["CapEff"], 16) == int(fields["CapPrm"], 16) == CAP_NET_ADMIN
+                # That one is enough to remove the rules, if nobody else does.
+                kill_guardian(daemon)
+                daemon.stop()
+                assert "its rules are removed" in daemon.tail(), daemon.tail()
             wait_for_state(built.client, clean)
 
     isolated(scenario)
@@ -394,6 +449,33 @@ def test_run_keeps_addresses_truthful_and_follows_children() -> None:
             assert "ConnectionRefusedError" in said, "a blocking program learns the reason"
             said = python(built.client, REFUSED, SERVICE_IP, prefix=prefix)
             assert "ConnectionResetError" in said or "BrokenPipeError" in said, said
+
+    isolated(scenario)
+
+
+SOCKET_NAMES = """
+import socket, sys
+for timeout in (None, 20):
+    for host in sys.argv[1:]:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        s = socket.socket(family, socket.SOCK_STREAM)
+        s.settimeout(timeout)
+        s.connect((host, 8080))
+        s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+        print(s.getsockname()[0], s.getpeername()[0], s.getpeername()[1], len(s.recv(5)))
+"""
+
+
+def test_run_tells_whom_was_asked_and_the_truth_about_itself() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, daemon):
+            hosts = (SERVICE_IP, PUBLIC_IP, SERVICE_IP6, PUBLIC_IP6)
+            said = python(built.client, SOCKET_NAMES, *hosts, prefix=run_prefix(scratch))
+            expected = [
+                f"{'::ffff:127.0.0.1' if ':' in host else '127.0.0.1'} {host} 8080 5"
+                for host in hosts
+            ]
+            assert said.splitlines() == expected * 2, (said, daemon.tail())
 
     isolated(scenario)
 

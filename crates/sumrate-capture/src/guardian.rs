@@ -5,30 +5,32 @@
 //! and ends when its end of a socket does. If it is killed too, whoever starts next removes what it left.
 
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, setsid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, configure_capability_in_ambient_set,
     remove_capability_from_bounding_set, set_capabilities, set_name, set_no_new_privs,
 };
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
+use crate::rules::{
+    Listed, Step, free_preference, installation, owners_of_rules, owners_of_tables, removal,
+};
 pub use crate::rules::{MARK_OWN, Method, Plan, Ports};
-use crate::rules::{Step, installation, owners_of_rules, owners_of_tables, removal};
 use crate::tun::TunError;
 
 /// What the guardian is called, so that it is told from a later process with its number.
 const NAME: &str = "sumrate-guard";
 /// Longest answer of the guardian, in bytes.
 const ANSWER_MAX: usize = 2048;
-/// Rules of one preference that there may be.
-const REPEATED_MAX: usize = 1000;
 /// Where system programs are, whatever PATH says: this runs as root.
 const FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"];
@@ -149,12 +151,66 @@ impl Guardian {
             }
         }
     }
+
+    /// Returns when the guardian has ended although nobody wanted it to.
+    ///
+    /// # Errors
+    /// It cannot be watched.
+    pub async fn ended(&self) -> io::Result<()> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        // SAFETY: the socket is this guardian's, which is borrowed for longer, and registered nowhere else.
+        #[allow(unsafe_code)]
+        let watched =
+            unsafe { AsyncFd::register_with_interest(socket.as_fd(), Interest::READABLE) }
+                .map_err(|failed| failed.into_parts().1)?;
+        loop {
+            let mut ready = watched.readable().await?;
+            let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+            match recv(socket.as_raw_fd(), &mut [0; 1], flags) {
+                Err(Errno::EAGAIN) => ready.clear_ready(),
+                Err(Errno::EINTR) => {}
+                // It says nothing that it was not asked.
+                Ok(_) | Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Its process id, which is a part of the names of what it made.
+    pub fn process(&self) -> u32 {
+        self.process.as_raw().unsigned_abs()
+    }
+
+    /// Removes what a guardian left that did not come to its end, with the rights that are left here.
+    fn clean_up(&self) {
+        let pid = self.process();
+        lend_right();
+        undo(pid);
+        let may_know = run(&command("nft list tables")).is_ok();
+        match may_know && !owners().contains(&pid) {
+            true => {
+                tracing::warn!("the guardian (process {pid}) was killed; its rules are removed")
+            }
+            false => tracing::error!(
+                "the guardian (process {pid}) was killed, and its rules cannot be removed from here: \
+                 connections fail until the next `sumrate up` that takes some, or until you run \
+                 `nft delete table inet sumrate_{pid}` as root"
+            ),
+        }
+    }
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.socket.take());
-        while waitpid(self.process, None) == Err(Errno::EINTR) {}
+        let ended = loop {
+            match waitpid(self.process, None) {
+                Err(Errno::EINTR) => {}
+                ended => break ended,
+            }
+        };
+        if !matches!(ended, Ok(WaitStatus::Exited(_, 0))) {
+            self.clean_up();
+        }
     }
 }
 
@@ -228,7 +284,8 @@ fn settle() {
 
 /// Makes everything; what was said if something could not be made.
 fn carry_out(plan: &Plan, ports: Ports, pid: u32) -> Result<(), String> {
-    for step in installation(plan, ports, pid) {
+    let preference = free_preference(pid, &listed_rules());
+    for step in installation(plan, ports, pid, preference) {
         run(&step)?;
     }
     if let Method::Tun(device) = &plan.method {
@@ -264,28 +321,50 @@ fn run(step: &Step) -> Result<String, String> {
 
 /// Removes what there is; what is not there is no failure.
 fn undo(pid: u32) {
-    for step in removal(pid) {
-        for _ in 0..REPEATED_MAX {
-            if run(&step).is_err() || step.words.contains(&"flush".to_owned()) {
-                break;
-            }
-        }
+    for step in removal(pid, &listed_rules()) {
+        let _ = run(&step);
+    }
+}
+
+/// A command of plain words.
+fn command(words: &str) -> Step {
+    Step { words: words.split(' ').map(str::to_owned).collect(), input: String::new() }
+}
+
+/// What a command says; nothing if it fails.
+fn ask(words: &str) -> String {
+    run(&command(words)).unwrap_or_default()
+}
+
+fn listed_rules() -> Listed {
+    ["ip -4 rule", "ip -6 rule"].map(ask)
+}
+
+/// Everybody who has rules or, as far as this process may know, a table.
+fn owners() -> Vec<u32> {
+    let mut owners = owners_of_tables(&ask("nft list tables"));
+    for listed in listed_rules() {
+        owners.extend(owners_of_rules(&listed));
+    }
+    owners.sort_unstable();
+    owners.dedup();
+    owners
+}
+
+/// Has the programs that this thread starts get the one right, if it has it.
+fn lend_right() {
+    let right = CapabilitySet::NET_ADMIN;
+    let Ok(sets) = capabilities(None) else { return };
+    if sets.permitted.contains(right) {
+        let lent = CapabilitySets { inheritable: sets.inheritable | right, ..sets };
+        let _ = set_capabilities(None, lent);
+        let _ = configure_capability_in_ambient_set(right, true);
     }
 }
 
 /// Removes what guardians left that are no more.
 fn remove_stale() {
-    let ask = |words: &str| {
-        let words = words.split(' ').map(str::to_owned).collect();
-        run(&Step { words, input: String::new() }).unwrap_or_default()
-    };
-    let mut owners = owners_of_tables(&ask("nft list tables"));
-    for question in ["ip -4 rule", "ip -6 rule"] {
-        owners.extend(owners_of_rules(&ask(question)));
-    }
-    owners.sort_unstable();
-    owners.dedup();
-    for pid in owners.into_iter().filter(|pid| !is_guardian(*pid)) {
+    for pid in owners().into_iter().filter(|pid| !is_guardian(*pid)) {
         tracing::info!(pid, "rules that a killed process left are removed");
         undo(pid);
     }

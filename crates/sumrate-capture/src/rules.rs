@@ -29,6 +29,8 @@ const TABLE_BASE: u32 = 0x5300_0000;
 /// Preference of the first rule; the kernel's own begin at 32766.
 const PREFERENCE_BASE: u32 = 16_000;
 const PREFERENCES: u32 = 4_000;
+/// So many preferences are one guardian's.
+const OF_EACH: u32 = 4;
 
 /// How connections are taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,18 +119,37 @@ fn routing_table(pid: u32) -> u32 {
     TABLE_BASE | (pid & 0xff_ffff)
 }
 
-fn preference(pid: u32) -> u32 {
-    PREFERENCE_BASE + pid % PREFERENCES * 4
+/// What `ip -4 rule` and `ip -6 rule` list.
+pub(crate) type Listed = [String; 2];
+
+/// Preference and table of a rule as it is listed.
+fn rule(line: &str) -> Option<(u32, &str)> {
+    let (preference, rest) = line.split_once(':')?;
+    let table = rest.split_whitespace().skip_while(|word| *word != "lookup").nth(1)?;
+    Some((preference.trim().parse().ok()?, table))
 }
 
-/// The commands that take connections from now on.
-pub(crate) fn installation(plan: &Plan, ports: Ports, pid: u32) -> Vec<Step> {
+/// The first of the preferences that a guardian's rules get: those of its number or, as another's may
+/// have the same, the next that no rule has.
+pub(crate) fn free_preference(pid: u32, listed: &Listed) -> u32 {
+    let lines = listed.iter().flat_map(|text| text.lines());
+    let taken: Vec<u32> = lines.filter_map(rule).map(|(preference, _)| preference).collect();
+    let first = |number: u32| PREFERENCE_BASE + (pid + number) % PREFERENCES * OF_EACH;
+    let is_free = |first: &u32| !taken.iter().any(|one| (*first..first + OF_EACH).contains(one));
+    (0..PREFERENCES).map(first).find(is_free).unwrap_or(first(0))
+}
+
+/// The commands that take connections from now on. Rules get this preference and those behind it.
+pub(crate) fn installation(plan: &Plan, ports: Ports, pid: u32, preference: u32) -> Vec<Step> {
     let mut steps = Vec::new();
     if let Method::Tun(device) = &plan.method {
-        steps = tun_routes(plan, device, ports, pid);
+        for family in Family::BOTH.into_iter().filter(|family| ports.tcp[family.index()] != 0) {
+            steps.extend(tun_rules(plan, family, pid, preference));
+            steps.extend(tun_routes(plan, device, family, pid));
+        }
     }
     if let Method::Tproxy { .. } = plan.method {
-        let (table, preference) = (routing_table(pid), preference(pid));
+        let table = routing_table(pid);
         for family in Family::BOTH.into_iter().filter(|family| ports.tcp[family.index()] != 0) {
             let route = format!("route add local default dev lo table {table}");
             let rule = format!("rule add pref {preference} fwmark {MARK_TAKEN:#x} lookup {table}");
@@ -140,16 +161,23 @@ pub(crate) fn installation(plan: &Plan, ports: Ports, pid: u32) -> Vec<Step> {
     steps
 }
 
-/// The commands that undo all of it, each to be repeated until it fails: several users have rules of one
-/// preference.
-pub(crate) fn removal(pid: u32) -> Vec<Step> {
+/// The commands that undo all of it. Of the rules that are listed those go that lead to the guardian's own
+/// table, and those that lead to the main table from among the same preferences.
+pub(crate) fn removal(pid: u32, listed: &Listed) -> Vec<Step> {
     let mut steps = vec![Step::nft(format!("delete table inet {}\n", table_name(pid)))];
-    for family in Family::BOTH {
-        for offset in 0..4 {
-            let rule = format!("rule del pref {}", preference(pid) + offset);
-            steps.push(Step::ip(family, &rule));
+    let own = routing_table(pid).to_string();
+    for (family, text) in Family::BOTH.into_iter().zip(listed) {
+        let rules: Vec<(u32, &str)> = text.lines().filter_map(rule).collect();
+        let is_beside = |preference: u32| {
+            let place = preference / OF_EACH;
+            rules.iter().any(|(other, table)| *table == own && other / OF_EACH == place)
+        };
+        for (preference, table) in &rules {
+            if *table == own || (*table == "main" && is_beside(*preference)) {
+                steps.push(Step::ip(family, &format!("rule del pref {preference} lookup {table}")));
+            }
         }
-        steps.push(Step::ip(family, &format!("route flush table {}", routing_table(pid))));
+        steps.push(Step::ip(family, &format!("route flush table {own}")));
     }
     steps
 }
@@ -162,9 +190,7 @@ pub(crate) fn owners_of_tables(listed: &str) -> Vec<u32> {
 
 /// Guardians that made the rules that `ip rule` names.
 pub(crate) fn owners_of_rules(listed: &str) -> Vec<u32> {
-    let table =
-        |line: &str| line.split_whitespace().skip_while(|w| *w != "lookup").nth(1)?.parse().ok();
-    let tables = listed.lines().filter_map(table);
+    let tables = listed.lines().filter_map(rule).filter_map(|(_, table)| table.parse().ok());
     tables
         .filter(|table: &u32| table & 0xff00_0000 == TABLE_BASE)
         .map(|table| table & 0xff_ffff)
@@ -218,21 +244,29 @@ fn exemptions(plan: &Plan) -> Vec<String> {
 fn destinations(selection: &Selection) -> Vec<String> {
     let mut rules =
         vec!["fib daddr type { local, broadcast, multicast, anycast } return".to_owned()];
+    rules.extend(networks(&selection.exempt(), &selection.only_to));
+    rules
+}
+
+/// What passes because it goes to one of the networks `direct`, or to none of `only_to`, if there are any.
+fn networks(direct: &[IpNet], only_to: &[IpNet]) -> Vec<String> {
+    let mut rules = Vec::new();
     for family in Family::BOTH {
         let (name, header, _) = family.words();
         let of_family = |nets: &[IpNet]| -> Vec<String> {
+            let nets = IpNet::aggregate(&nets.to_vec());
             nets.iter().filter(|net| Family::of(net) == family).map(IpNet::to_string).collect()
         };
-        let exempt = of_family(&selection.exempt());
-        if !exempt.is_empty() {
-            rules.push(format!("{header} daddr {{ {} }} return", exempt.join(", ")));
+        let direct = of_family(direct);
+        if !direct.is_empty() {
+            rules.push(format!("{header} daddr {{ {} }} return", direct.join(", ")));
         }
-        let only_to = of_family(&IpNet::aggregate(&selection.only_to));
-        match (selection.only_to.is_empty(), only_to.is_empty()) {
+        let within = of_family(only_to);
+        match (only_to.is_empty(), within.is_empty()) {
             (true, _) => {}
             (false, true) => rules.push(format!("meta nfproto {name} return")),
             (false, false) => {
-                rules.push(format!("{header} daddr != {{ {} }} return", only_to.join(", ")));
+                rules.push(format!("{header} daddr != {{ {} }} return", within.join(", ")));
             }
         }
     }
@@ -258,9 +292,11 @@ fn selected(plan: &Plan) -> Vec<String> {
     selectors(&plan.selection).iter().map(|condition| format!("{condition}goto take")).collect()
 }
 
-/// Questions to name servers, to whichever: one on this machine would ask on without us.
+/// Questions to name servers, also to one on this machine or its own network, which would ask on without
+/// us; but not to those that the user excepts.
 fn dns_chain(plan: &Plan, ports: Ports) -> String {
     let mut rules = vec![format!("meta mark {MARK_OWN:#x} return")];
+    rules.extend(networks(&plan.selection.direct, &plan.selection.only_to));
     for condition in selectors(&plan.selection) {
         let udp = by_family(ports.dns, |(family, _, _), port| {
             format!("{condition}meta nfproto {family} udp dport 53 redirect to :{port}")
@@ -302,47 +338,51 @@ fn tun_chains(plan: &Plan) -> String {
     chain("output", "type route hook output priority -150; policy accept;", &output)
 }
 
-/// The device's addresses; a routing table that leads into it; and who is to use that.
-fn tun_routes(plan: &Plan, device: &str, ports: Ports, pid: u32) -> Vec<Step> {
-    let (table, preference) = (routing_table(pid), preference(pid));
-    let selection = &plan.selection;
+/// Who uses the routing table of the device. As long as that is empty the rules change nothing; the one
+/// by which the others are found again comes first.
+fn tun_rules(plan: &Plan, family: Family, pid: u32, preference: u32) -> Vec<Step> {
+    let (table, selection) = (routing_table(pid), &plan.selection);
+    let mut who: Vec<String> =
+        selection.users.iter().map(|user| format!("uidrange {user}-{user}")).collect();
+    if !selection.cgroups.is_empty() {
+        who.push(format!("fwmark {MARK_TAKEN:#x}"));
+    }
+    if who.is_empty() {
+        who.push(String::new());
+    }
+    let taken = who.iter().map(|who| format!("{} {who} lookup {table}", preference + 2));
+    let own = format!("{preference} fwmark {MARK_OWN:#x} lookup main");
+    // What is nearer than the default route stays as it is.
+    let near = format!("{} lookup main suppress_prefixlength 0", preference + 1);
+    let near = selection.only_to.is_empty().then_some(near);
+    let rules = taken.chain([own]).chain(near);
+    rules.map(|rule| Step::ip(family, &format!("rule add pref {rule}"))).collect()
+}
+
+/// The device's addresses, and a routing table that leads into it.
+fn tun_routes(plan: &Plan, device: &str, family: Family, pid: u32) -> Vec<Step> {
+    let (table, selection) = (routing_table(pid), &plan.selection);
     let mut steps = Vec::new();
-    for family in Family::BOTH.into_iter().filter(|family| ports.tcp[family.index()] != 0) {
-        let mut add = |words: String| steps.push(Step::ip(family, &words));
-        match family {
-            Family::V4 => {
-                add(format!("address add {}/30 dev {device}", TUN_OWN.0));
-                add(format!("link set {device} mtu {} up", crate::tun::MTU));
-            }
-            Family::V6 => add(format!("address add {}/126 dev {device} nodad", TUN_OWN.1)),
+    let mut add = |words: String| steps.push(Step::ip(family, &words));
+    match family {
+        Family::V4 => {
+            add(format!("address add {}/30 dev {device}", TUN_OWN.0));
+            add(format!("link set {device} mtu {} up", crate::tun::MTU));
         }
-        let exempt = selection.exempt();
-        for net in exempt.iter().filter(|net| Family::of(net) == family) {
-            add(format!("route add throw {net} table {table}"));
-        }
-        let within = IpNet::aggregate(&selection.only_to);
-        // The more specific route would win, and an exception is to.
-        let is_taken = |net: &&IpNet| !exempt.iter().any(|other| other.contains(*net));
-        for net in within.iter().filter(|net| Family::of(net) == family).filter(is_taken) {
-            add(format!("route add {net} dev {device} table {table}"));
-        }
-        add(format!("rule add pref {preference} fwmark {MARK_OWN:#x} lookup main"));
-        if within.is_empty() {
-            add(format!("route add default dev {device} table {table}"));
-            // What is nearer than the default route stays as it is.
-            add(format!("rule add pref {} lookup main suppress_prefixlength 0", preference + 1));
-        }
-        let mut who: Vec<String> =
-            selection.users.iter().map(|user| format!("uidrange {user}-{user}")).collect();
-        if !selection.cgroups.is_empty() {
-            who.push(format!("fwmark {MARK_TAKEN:#x}"));
-        }
-        if who.is_empty() {
-            who.push(String::new());
-        }
-        for who in who {
-            add(format!("rule add pref {} {who} lookup {table}", preference + 2));
-        }
+        Family::V6 => add(format!("address add {}/126 dev {device} nodad", TUN_OWN.1)),
+    }
+    let exempt = selection.exempt();
+    for net in exempt.iter().filter(|net| Family::of(net) == family) {
+        add(format!("route add throw {net} table {table}"));
+    }
+    let within = IpNet::aggregate(&selection.only_to);
+    // The more specific route would win, and an exception is to.
+    let is_taken = |net: &&IpNet| !exempt.iter().any(|other| other.contains(*net));
+    for net in within.iter().filter(|net| Family::of(net) == family).filter(is_taken) {
+        add(format!("route add {net} dev {device} table {table}"));
+    }
+    if within.is_empty() {
+        add(format!("route add default dev {device} table {table}"));
     }
     steps
 }
@@ -371,117 +411,5 @@ fn tproxy_chains(plan: &Plan, ports: Ports, gateway: bool) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plan(method: Method) -> Plan {
-        let selection = Selection {
-            users: vec![1000, 1001],
-            cgroups: vec!["/user.slice/web".to_owned()],
-            only_to: vec!["203.0.113.0/24".parse().unwrap()],
-            direct: vec!["203.0.113.9/32".parse().unwrap()],
-        };
-        Plan { method, selection, dns: true }
-    }
-
-    const PORTS: Ports = Ports { tcp: [4000, 6000], dns: [4053, 6053] };
-
-    /// The rules of a chain, in order.
-    fn rules_of<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
-        let body = text.split(&format!("chain {name} {{")).nth(1).unwrap();
-        body.split('}').next().unwrap().lines().map(str::trim).filter(|l| !l.is_empty()).collect()
-    }
-
-    #[test]
-    fn own_sockets_and_exceptions_come_before_what_is_taken() {
-        for method in [Method::Redirect, Method::Tproxy { gateway: false }] {
-            let text = ruleset(&plan(method), PORTS, 77);
-            assert!(text.starts_with("table inet sumrate_77 {"), "{text}");
-            let body = text.split("chain output {").nth(1).unwrap();
-            let own = body.find("meta mark 0x53756d52 return").unwrap();
-            let direct = body.find("203.0.113.9/32").unwrap();
-            let users = body.find("meta skuid { 1000, 1001 } goto take").unwrap();
-            let cgroup = body.find("socket cgroupv2 level 2 \"user.slice/web\" goto take").unwrap();
-            assert!(own < direct && direct < users && users < cgroup, "{text}");
-            assert!(text.contains("meta nfproto ipv6 return"), "only IPv4 is named: {text}");
-        }
-    }
-
-    #[test]
-    fn without_a_selection_everything_is_taken() {
-        let plan = Plan { method: Method::Redirect, selection: Selection::default(), dns: false };
-        let text = ruleset(&plan, Ports { tcp: [4000, 0], dns: [0; 2] }, 7);
-        assert_eq!(
-            rules_of(&text, "take"),
-            ["meta nfproto ipv4 meta l4proto tcp redirect to :4000"]
-        );
-        assert!(text.contains("    goto take\n") && !text.contains("dport 53"), "{text}");
-        assert!(text.contains("192.168.0.0/16"), "{text}");
-    }
-
-    #[test]
-    fn a_gateway_takes_what_comes_from_others() {
-        let own = ruleset(&plan(Method::Tproxy { gateway: false }), PORTS, 7);
-        let all = ruleset(&plan(Method::Tproxy { gateway: true }), PORTS, 7);
-        assert!(!own.contains("    goto arrive\n") && all.contains("    goto arrive\n"), "{all}");
-    }
-
-    #[test]
-    fn a_device_has_routes_for_what_is_taken_and_none_for_the_rest() {
-        let words = |selection: Selection| -> Vec<String> {
-            let plan = Plan { method: Method::Tun("sumrate0".to_owned()), selection, dns: false };
-            installation(&plan, PORTS, 7).iter().map(|step| step.words.join(" ")).collect()
-        };
-        let all = words(Selection::default());
-        let has = |steps: &[String], end: &str| steps.iter().any(|step| step.ends_with(end));
-        assert!(has(&all, "route add default dev sumrate0 table 1392508935"), "{all:?}");
-        assert!(has(&all, "route add throw 192.168.0.0/16 table 1392508935"));
-        assert!(has(&all, "rule add pref 16029 lookup main suppress_prefixlength 0"));
-        assert!(has(&all, "rule add pref 16030 lookup 1392508935"));
-        let some = words(plan(Method::Redirect).selection);
-        assert!(has(&some, "route add 203.0.113.0/24 dev sumrate0 table 1392508935"), "{some:?}");
-        assert!(has(&some, "route add throw 203.0.113.9/32 table 1392508935"));
-        assert!(!some.iter().any(|step| step.contains(" default ")));
-        let none = Selection {
-            direct: vec!["203.0.0.0/8".parse().unwrap()],
-            ..plan(Method::Redirect).selection
-        };
-        assert!(!words(none).iter().any(|step| step.contains("add 203.0.113.0/24")));
-        assert!(has(&some, "rule add pref 16030 uidrange 1001-1001 lookup 1392508935"));
-        assert!(has(&some, "rule add pref 16030 fwmark 0x53756d54 lookup 1392508935"));
-    }
-
-    #[test]
-    fn connections_that_were_there_before_are_left_alone() {
-        for method in [Method::Tproxy { gateway: true }, Method::Tun("sumrate0".to_owned())] {
-            let text = ruleset(&plan(method), PORTS, 7);
-            let body = text.split("chain output {").nth(1).unwrap();
-            let reply = body.find("ct direction reply").unwrap();
-            let before = body.find("ct state new tcp flags").unwrap();
-            let taken = body.find("cgroupv2").unwrap();
-            assert!(reply < before && before < taken, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_was_made_is_found_again() {
-        let listed = "table ip nat\ntable inet sumrate_4194303\ntable inet sumrate_x\n";
-        assert_eq!(owners_of_tables(listed), [4_194_303]);
-        let steps = installation(&plan(Method::Tproxy { gateway: false }), PORTS, 4_194_303);
-        let added: Vec<_> =
-            steps.iter().map(|step| step.words.join(" ")).filter(|s| s.contains("rule")).collect();
-        assert_eq!(added.len(), 2);
-        let listed =
-            format!("0:\tfrom all lookup local\n{}\n32766:\tfrom all lookup main", added[0]);
-        assert_eq!(owners_of_rules(&listed), [4_194_303]);
-        let removed: Vec<_> = removal(4_194_303).iter().map(|step| step.words.join(" ")).collect();
-        let preference = preference(4_194_303);
-        assert!(preference < 32_000);
-        for rule in [
-            format!("ip -4 rule del pref {preference}"),
-            format!("ip -6 rule del pref {preference}"),
-        ] {
-            assert!(removed.contains(&rule), "{removed:?}");
-        }
-    }
-}
+#[path = "rules_tests.rs"]
+mod tests;

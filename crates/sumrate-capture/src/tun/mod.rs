@@ -31,7 +31,7 @@ pub const MTU: u16 = 65_520;
 /// Connections that the kernel completes before they are accepted.
 const BACKLOG: i32 = 1024;
 /// Answers over UDP that may wait to be written.
-const REPLIES_MAX: usize = 256;
+const REPLIES_MAX: usize = 1024;
 /// Devices of this program that there may be.
 const DEVICES_MAX: u32 = 16;
 
@@ -51,9 +51,34 @@ pub struct Datagram {
 pub struct Replies(mpsc::Sender<Vec<u8>>);
 
 impl Replies {
+    /// At most `waiting` of them wait; the packets that are to be written come out of the receiver.
+    pub fn new(waiting: usize) -> (Self, mpsc::Receiver<Vec<u8>>) {
+        let (sender, packets) = mpsc::channel(waiting);
+        (Self(sender), packets)
+    }
+
     /// Sends `payload` from `datagram`'s destination to its source. Like every datagram it may be lost.
     pub fn answer(&self, datagram: &Datagram, payload: &[u8]) {
-        if let Some(packet) = packet::datagram(datagram.destination, datagram.source, payload) {
+        self.send(datagram.destination, datagram.source, payload);
+    }
+
+    /// Sends `payload` to a program, from whomever it came. Like every datagram it may be lost.
+    pub fn send(&self, from: SocketAddr, to: SocketAddr, payload: &[u8]) {
+        self.write(packet::datagram(from, to, payload));
+    }
+
+    /// Tells the program that nobody takes its datagram.
+    pub fn refuse(&self, datagram: &Datagram) {
+        let sent = packet::datagram(datagram.source, datagram.destination, &datagram.payload);
+        let refused = sent.and_then(|bytes| {
+            let packet = Packet::parse(&bytes)?;
+            packet::port_unreachable(&bytes, &packet)
+        });
+        self.write(refused);
+    }
+
+    fn write(&self, packet: Option<Vec<u8>>) {
+        if let Some(packet) = packet {
             let _ = self.0.try_send(packet);
         }
     }
@@ -62,6 +87,7 @@ impl Replies {
 /// Carries datagrams.
 pub trait Datagrams {
     /// Takes a datagram, and answers later; `false` if it is not carried, of which the program is told.
+    /// Whoever finds that out later says [`Replies::refuse`].
     fn carry(&self, datagram: Datagram, replies: &Replies) -> bool;
 }
 
@@ -165,11 +191,10 @@ impl Tun {
     /// # Errors
     /// What the system says.
     pub async fn run(&self, datagrams: &impl Datagrams) -> io::Result<()> {
-        let (sender, mut replies) = mpsc::channel::<Vec<u8>>(REPLIES_MAX);
-        let sender = Replies(sender);
+        let (replies, mut packets) = Replies::new(REPLIES_MAX);
         let writing = async {
-            while let Some(packet) = replies.recv().await {
-                self.device.send(&packet).await?;
+            while let Some(packet) = packets.recv().await {
+                forgive(self.device.send(&packet).await)?;
             }
             Ok(())
         };
@@ -177,7 +202,7 @@ impl Tun {
             let mut buffer = vec![0; usize::from(u16::MAX)];
             loop {
                 let length = self.device.recv(&mut buffer).await?;
-                self.handle(&mut buffer[..length], datagrams, &sender).await?;
+                self.handle(&mut buffer[..length], datagrams, &replies).await?;
             }
         };
         tokio::select! {

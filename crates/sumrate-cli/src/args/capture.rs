@@ -18,7 +18,7 @@ pub struct CaptureArgs {
     /// The same by routing (nftables, TPROXY)
     #[arg(long)]
     pub tproxy: bool,
-    /// Take everything by a TUN device: TCP and questions to name servers; other UDP is refused
+    /// Take everything by a TUN device: TCP, UDP and questions to name servers
     #[arg(long)]
     pub tun: bool,
     /// Also take those of machines that this one is the gateway of

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use sumrate_capture::guardian::Method;
 use sumrate_capture::listener::CaptureListener;
-use sumrate_capture::tun::{Datagram, Datagrams, Device, Replies, Tun};
+use sumrate_capture::tun::{Device, Tun};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::dns;
+use super::datagrams::{DNS_PORT, Outlet};
 use crate::classes::{ClassRules, Guess};
 use crate::exit::Allowance;
 use crate::proxy::connect_as;
@@ -25,8 +26,6 @@ use crate::tunnel::Tunnel;
 
 /// Pause after the system refused to accept (no file descriptor left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The port of name servers.
-const DNS_PORT: u16 = 53;
 
 /// Where taken connections come from, over IPv4 and, where this machine has it, IPv6.
 pub(crate) enum Source {
@@ -76,15 +75,15 @@ pub(crate) struct Connections {
     connections: Arc<Semaphore>,
     taken: Arc<AtomicU64>,
     name_server: Option<SocketAddr>,
-    /// Questions to name servers that may still be asked, of those that came out of a device.
-    questions: Arc<Semaphore>,
+    /// What is under way for datagrams that came out of a device.
+    datagrams: TaskTracker,
     stop: CancellationToken,
     finished: CancellationToken,
 }
 
 impl Connections {
-    /// At most `connections` at a time, and no more once `stop` is cancelled. What was meant for a name
-    /// server goes to `name_server`, if there is one.
+    /// At most `connections` at a time; neither more of them nor datagrams once `stop` is cancelled. What
+    /// was meant for a name server goes to `name_server`, if there is one.
     pub(crate) fn new(
         source: Source,
         connections: u32,
@@ -96,7 +95,7 @@ impl Connections {
             connections: Arc::new(Semaphore::new(connections as usize)),
             taken: Arc::default(),
             name_server,
-            questions: Arc::new(Semaphore::new(dns::QUESTIONS_MAX as usize)),
+            datagrams: TaskTracker::new(),
             stop,
             finished: CancellationToken::new(),
         }
@@ -118,10 +117,12 @@ impl Connections {
         Arc::clone(&self.taken)
     }
 
-    /// Waits until it was stopped, the last connection has ended and the last question is answered.
+    /// Waits until it was stopped, the last connection and the last association have ended, and the last
+    /// question is answered.
     pub(crate) async fn finished(&self) {
         self.finished.cancelled().await;
-        let _ = self.questions.acquire_many(dns::QUESTIONS_MAX).await;
+        self.datagrams.close();
+        self.datagrams.wait().await;
     }
 
     /// Serves until the future is dropped, which ends the connections too, or a device fails.
@@ -133,15 +134,13 @@ impl Connections {
         tunnel: T,
         rules: &Arc<ClassRules>,
     ) -> io::Result<()> {
-        let names = Questions {
-            tunnel: tunnel.clone(),
-            name_server: self.name_server,
-            open: Arc::clone(&self.questions),
-            stop: self.stop.clone(),
-        };
         let packets = async {
             match &self.source {
-                Source::Tun(tun) => tun.run(&names).await,
+                Source::Tun(tun) => {
+                    let (tunnel, rules) = (tunnel.clone(), Arc::clone(rules));
+                    let (stop, work) = (self.stop.clone(), self.datagrams.clone());
+                    tun.run(&Outlet::new(tunnel, rules, self.name_server, stop, work)).await
+                }
                 Source::Rules(_) => std::future::pending().await,
             }
         };
@@ -223,33 +222,6 @@ async fn serve<T: Tunnel>(client: TcpStream, target: SocketAddr, tunnel: &T, rul
             tracing::info!(%target, %failure, "no connection");
             socket::reset_on_close(&client);
         }
-    }
-}
-
-/// Carries questions to name servers, and no other datagrams.
-struct Questions<T> {
-    tunnel: T,
-    name_server: Option<SocketAddr>,
-    open: Arc<Semaphore>,
-    stop: CancellationToken,
-}
-
-impl<T: Tunnel> Datagrams for Questions<T> {
-    fn carry(&self, datagram: Datagram, replies: &Replies) -> bool {
-        if datagram.destination.port() != DNS_PORT || self.stop.is_cancelled() {
-            return false;
-        }
-        // Of more than can be open at a time, programs ask again.
-        let Ok(permit) = Arc::clone(&self.open).try_acquire_owned() else { return true };
-        let asked = self.name_server.unwrap_or(datagram.destination);
-        let (tunnel, replies) = (self.tunnel.clone(), replies.clone());
-        tokio::spawn(async move {
-            if let Some(answer) = dns::answer(&datagram.payload, asked, &tunnel).await {
-                replies.answer(&datagram, &answer);
-            }
-            drop(permit);
-        });
-        true
     }
 }
 

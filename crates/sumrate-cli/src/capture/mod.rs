@@ -1,7 +1,8 @@
 //! The connections of programs that know nothing of Sumrate, as [`sumrate_capture`] takes them: each on
-//! a stream of its own, questions to name servers on streams too.
+//! a stream of its own, questions to name servers and the datagrams of each program on streams too.
 
 mod connections;
+mod datagrams;
 mod dns;
 
 pub(crate) use connections::{Connections, Source};

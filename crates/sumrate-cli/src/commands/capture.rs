@@ -1,5 +1,6 @@
 //! The part of `sumrate up` that takes connections of programs that know nothing of it.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -133,8 +134,12 @@ impl Capture {
 
     /// What is said of it.
     pub(super) fn describe(&self) -> String {
-        let names = if self.names.is_some() { " and questions to name servers" } else { "" };
-        format!("TCP connections{names} are taken ({})", self.flag)
+        let what = match (self.device.is_some(), self.names.is_some()) {
+            (true, _) => "TCP connections, UDP and questions to name servers",
+            (false, true) => "TCP connections and questions to name servers",
+            (false, false) => "TCP connections",
+        };
+        format!("{what} are taken ({})", self.flag)
     }
 }
 
@@ -171,7 +176,22 @@ pub(super) async fn run<T: Tunnel>(
     tokio::select! {
         failed = capture.connections.run(tunnel.clone(), rules) => failed,
         () = names => Ok(()),
+        never = watch(&capture.guardian) => match never {},
     }
+}
+
+/// Says when the guardian is gone; everything else goes on.
+async fn watch(guardian: &Guardian) -> Infallible {
+    let process = guardian.process();
+    match guardian.ended().await {
+        Ok(()) => tracing::error!(
+            "the guardian (process {process}), which removes the rules, was killed: they stay in \
+             force, and this process removes them when it stops; if it is killed too, the next \
+             `sumrate up` that takes connections does"
+        ),
+        Err(error) => tracing::warn!(%error, "the guardian (process {process}) cannot be watched"),
+    }
+    std::future::pending().await
 }
 
 /// Waits until nothing is taken any more, and what was taken has come to its end.

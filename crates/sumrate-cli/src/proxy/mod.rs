@@ -1,6 +1,7 @@
 //! The local proxies of `sumrate up`: SOCKS5 and HTTP CONNECT, each connection on a stream of its own.
 
 mod associate;
+mod association;
 mod connect;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -11,5 +12,6 @@ mod socks5;
 
 #[cfg(feature = "fuzzing")]
 pub(crate) use associate::message_of;
+pub(crate) use association::{Association, Carrier};
 pub use connect::{ConnectFailure, connect_as, connect_through};
 pub use server::{Proxy, ProxyKind};

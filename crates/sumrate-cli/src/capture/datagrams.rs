@@ -1,0 +1,237 @@
+//! Datagrams of programs: each address and port that they come from has an association with the exit
+//! while it is in use, as a client of the SOCKS5 proxy has one. Questions to name servers go over TCP.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sumrate_capture::tun::{Datagram, Datagrams, Replies};
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use super::dns;
+use crate::classes::ClassRules;
+use crate::proxy::{Association, Carrier};
+use crate::service;
+use crate::tunnel::Tunnel;
+
+/// The port of name servers.
+pub(super) const DNS_PORT: u16 = 53;
+/// An association that has been silent for so long ends, as at the exit.
+const IDLE: Duration = Duration::from_secs(120);
+/// Most associations at a time; the one whose program was silent longest goes. The exit grants a session
+/// 256 and a credential 512, and clients of the SOCKS5 proxy have theirs, too.
+const ASSOCIATIONS_MAX: usize = 192;
+/// Datagrams of one program that may wait for its association; of more, the newest is lost.
+const WAITING_MAX: usize = 128;
+/// Bytes of all programs that may wait.
+const WAITING_BYTES_MAX: usize = 4 << 20;
+/// Most places that one association talks to at a time, as at the exit; the one that was used longest ago
+/// goes.
+const PEERS_MAX: usize = 256;
+
+/// Carries what comes out of a device.
+pub(super) struct Outlet<T> {
+    tunnel: T,
+    rules: Arc<ClassRules>,
+    name_server: Option<SocketAddr>,
+    questions: Arc<Semaphore>,
+    associations: Mutex<HashMap<SocketAddr, Entry>>,
+    room: Arc<Semaphore>,
+    stop: CancellationToken,
+    /// Every association, and every question.
+    work: TaskTracker,
+}
+
+/// A program's end of an association.
+struct Entry {
+    queue: mpsc::Sender<Waiting>,
+    last: Instant,
+    /// Ends the association.
+    _end: DropGuard,
+}
+
+/// A datagram, and its part of what may wait.
+struct Waiting(Datagram, OwnedSemaphorePermit);
+
+impl<T> Outlet<T> {
+    /// Questions go to `name_server`, if there is one. Once `stop` is cancelled every association ends and
+    /// nothing more is taken; of `work` the last is then soon done.
+    pub(super) fn new(
+        tunnel: T,
+        rules: Arc<ClassRules>,
+        name_server: Option<SocketAddr>,
+        stop: CancellationToken,
+        work: TaskTracker,
+    ) -> Self {
+        Self {
+            tunnel,
+            rules,
+            name_server,
+            questions: Arc::new(Semaphore::new(dns::QUESTIONS_MAX as usize)),
+            associations: Mutex::default(),
+            room: Arc::new(Semaphore::new(WAITING_BYTES_MAX)),
+            stop,
+            work,
+        }
+    }
+}
+
+impl<T: Tunnel> Outlet<T> {
+    fn ask(&self, datagram: Datagram, replies: &Replies) {
+        // Of more than can be open at a time, programs ask again.
+        let Ok(permit) = Arc::clone(&self.questions).try_acquire_owned() else { return };
+        let asked = self.name_server.unwrap_or(datagram.destination);
+        let (tunnel, replies) = (self.tunnel.clone(), replies.clone());
+        self.work.spawn(async move {
+            if let Some(answer) = dns::answer(&datagram.payload, asked, &tunnel).await {
+                replies.answer(&datagram, &answer);
+            }
+            drop(permit);
+        });
+    }
+
+    /// Gives a datagram to the association of its program, which is begun if there is none.
+    fn pass_on(&self, datagram: Datagram, replies: &Replies) {
+        let length = u32::try_from(datagram.payload.len()).unwrap_or(u32::MAX);
+        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(length) else { return };
+        let (source, now) = (datagram.source, Instant::now());
+        let mut waiting = Waiting(datagram, room);
+        let mut associations = self.associations.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = associations.get_mut(&source) {
+            entry.last = now;
+            match entry.queue.try_send(waiting) {
+                Ok(()) | Err(TrySendError::Full(_)) => return,
+                Err(TrySendError::Closed(again)) => waiting = again,
+            }
+        }
+        make_room(&mut associations);
+        let (queue, queued) = mpsc::channel(WAITING_MAX);
+        let _ = queue.try_send(waiting);
+        let ended = self.stop.child_token();
+        let end = ended.clone().drop_guard();
+        associations.insert(source, Entry { queue, last: now, _end: end });
+        drop(associations);
+        let (tunnel, rules, replies) =
+            (self.tunnel.clone(), Arc::clone(&self.rules), replies.clone());
+        self.work.spawn(async move {
+            tokio::select! {
+                () = serve(source, queued, &tunnel, &rules, &replies) => {}
+                () = ended.cancelled() => {}
+            }
+        });
+    }
+}
+
+impl<T: Tunnel> Datagrams for Outlet<T> {
+    fn carry(&self, datagram: Datagram, replies: &Replies) -> bool {
+        if self.stop.is_cancelled() {
+            return false;
+        }
+        match datagram.destination.port() {
+            DNS_PORT => self.ask(datagram, replies),
+            _ => self.pass_on(datagram, replies),
+        }
+        true
+    }
+}
+
+/// Forgets associations that have ended, and if there is no room for one more, ends one.
+fn make_room(associations: &mut HashMap<SocketAddr, Entry>) {
+    associations.retain(|_, entry| !entry.queue.is_closed());
+    if associations.len() >= ASSOCIATIONS_MAX {
+        let oldest = associations.iter().min_by_key(|(_, entry)| entry.last);
+        if let Some(oldest) = oldest.map(|(source, _)| *source) {
+            associations.remove(&oldest);
+        }
+    }
+}
+
+/// An association's life, at the program's end.
+async fn serve<T: Tunnel>(
+    source: SocketAddr,
+    mut queued: mpsc::Receiver<Waiting>,
+    tunnel: &T,
+    rules: &ClassRules,
+    replies: &Replies,
+) {
+    match Association::open(tunnel).await {
+        Ok(association) => match relay(association, source, queued, rules, replies).await {
+            Ok(()) => tracing::debug!(%source, "a program's association ended"),
+            Err(error) => tracing::debug!(%source, %error, "a program's association failed"),
+        },
+        Err(failure) => {
+            tracing::info!(%source, %failure, "no association");
+            queued.close();
+            while let Some(Waiting(datagram, _)) = queued.recv().await {
+                replies.refuse(&datagram);
+            }
+        }
+    }
+}
+
+/// Carries both ways until the program's end is dropped, the exit ends it, or nothing has moved for two
+/// minutes.
+async fn relay(
+    mut carrier: impl Carrier,
+    source: SocketAddr,
+    mut queued: mpsc::Receiver<Waiting>,
+    rules: &ClassRules,
+    replies: &Replies,
+) -> io::Result<()> {
+    let (mut peers, mut last) = (Peers::default(), Instant::now());
+    loop {
+        tokio::select! {
+            waiting = queued.recv() => {
+                let Some(Waiting(datagram, _room)) = waiting else { return Ok(()) };
+                last = Instant::now();
+                let (to, payload) = (datagram.destination, &datagram.payload);
+                let message = service::Datagram::encode(to, payload);
+                if message.len() > carrier.longest() {
+                    replies.refuse(&datagram);
+                    continue;
+                }
+                peers.remember(to);
+                carrier.send(&message, rules)?;
+            }
+            message = carrier.receive() => {
+                let Some(message) = message? else { return Ok(()) };
+                let Ok(datagram) = service::Datagram::parse(&message) else { continue };
+                let Ok(address) = datagram.destination.host.parse::<IpAddr>() else { continue };
+                let peer = SocketAddr::new(address, datagram.destination.port);
+                if peers.know(peer) {
+                    last = Instant::now();
+                    replies.send(peer, source, datagram.data);
+                }
+            }
+            () = tokio::time::sleep_until(last + IDLE) => return Ok(()),
+        }
+    }
+}
+
+/// Whom a program talks to: only from there does it get anything.
+#[derive(Default)]
+struct Peers(HashMap<SocketAddr, Instant>);
+
+impl Peers {
+    fn remember(&mut self, peer: SocketAddr) {
+        if self.0.len() >= PEERS_MAX && !self.0.contains_key(&peer) {
+            let oldest = self.0.iter().min_by_key(|(_, used)| **used).map(|(peer, _)| *peer);
+            self.0.retain(|peer, _| Some(*peer) != oldest);
+        }
+        self.0.insert(peer, Instant::now());
+    }
+
+    fn know(&self, peer: SocketAddr) -> bool {
+        self.0.contains_key(&peer)
+    }
+}
+
+#[cfg(test)]
+#[path = "datagrams_tests.rs"]
+mod tests;
