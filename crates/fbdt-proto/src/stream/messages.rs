@@ -31,12 +31,15 @@ struct Waiting {
 struct Sent {
     /// Offset behind it.
     end: u64,
-    /// `None` once it was given up: what is sent in its place says so.
+    /// `None` once it was given up: what is sent in its place says so. It counts as dropped when that
+    /// leaves: until then the peer may acknowledge it.
     bytes: Option<Bytes>,
     delivery: Delivery,
     expires: Option<Instant>,
     /// A second path carries it.
     copied: bool,
+    /// A gap went out in its place.
+    dropped: bool,
 }
 
 /// What goes out for a range of the message space.
@@ -133,10 +136,9 @@ impl SendMessages {
                 stays
             });
         }
+        // What is on its way may still arrive: it counts as dropped when a gap goes out for it.
         for sent in self.sent.values_mut().filter(|sent| over(sent.expires)) {
-            if sent.bytes.take().is_some() {
-                self.counts.dropped += 1;
-            }
+            sent.bytes = None;
             sent.expires = None;
         }
         self.counts.dropped > before
@@ -207,20 +209,27 @@ impl SendMessages {
         self.next = range.end;
         self.counts.sent += 1;
         let Waiting { bytes, delivery, expires, .. } = message;
-        let sent = Sent { end: range.end, bytes: Some(bytes), delivery, expires, copied: false };
+        let bytes = Some(bytes);
+        let sent = Sent { end: range.end, bytes, delivery, expires, copied: false, dropped: false };
         self.sent.insert(range.start, sent);
         range
     }
 
-    /// What goes out for `range`, which is a message's or lies in gaps.
+    /// What goes out for `range`, which is a message's or lies in gaps: those in whose place a gap
+    /// goes out are counted.
     #[must_use]
-    pub fn unit(&self, range: &Range<u64>) -> Unit {
-        match self.sent.get(&range.start) {
-            Some(Sent { end, bytes: Some(bytes), .. }) if *end == range.end => {
-                Unit::Message(bytes.clone())
-            }
-            _ => Unit::Gap,
+    pub fn unit(&mut self, range: &Range<u64>) -> Unit {
+        if let Some(Sent { end, bytes: Some(bytes), .. }) = self.sent.get(&range.start)
+            && *end == range.end
+        {
+            return Unit::Message(bytes.clone());
         }
+        for (_, sent) in self.sent.range_mut(range.clone()) {
+            if sent.bytes.is_none() && !core::mem::replace(&mut sent.dropped, true) {
+                self.counts.dropped += 1;
+            }
+        }
+        Unit::Gap
     }
 
     /// The part of `range` that the peer does not have, if there is any.
@@ -268,9 +277,8 @@ impl SendMessages {
         let Some(gap) = self.unacknowledged(range) else { return };
         if let Some(sent) = self.sent.get_mut(&gap.start)
             && sent.delivery == Delivery::BestEffort
-            && sent.bytes.take().is_some()
         {
-            self.counts.dropped += 1;
+            sent.bytes = None;
         }
         self.lost.insert(gap);
     }
@@ -352,7 +360,7 @@ impl SendMessages {
         while let Some(first) = self.sent.first_entry()
             && first.get().end <= self.cumulative
         {
-            self.counts.acknowledged += u64::from(first.remove().bytes.is_some());
+            self.counts.acknowledged += u64::from(!first.remove().dropped);
         }
         Ok(before != (self.cumulative, self.acked.total(), self.limit))
     }
@@ -368,7 +376,7 @@ impl SendMessages {
             let Some((&start, sent)) = self.sent.range(at..range.end).next() else { break };
             at = sent.end;
             if sent.end <= range.end {
-                self.counts.acknowledged += u64::from(sent.bytes.is_some());
+                self.counts.acknowledged += u64::from(!sent.dropped);
                 self.sent.remove(&start);
             }
         }
@@ -379,7 +387,7 @@ impl SendMessages {
     /// Nothing more is sent, and nothing waited for.
     pub fn abandon(&mut self) {
         let waiting: usize = self.waiting.iter().map(VecDeque::len).sum();
-        let given_up = self.sent.values().filter(|sent| sent.bytes.is_some()).count();
+        let given_up = self.sent.values().filter(|sent| !sent.dropped).count();
         self.counts.dropped += (waiting + given_up) as u64;
         self.waiting = Default::default();
         self.waiting_bytes = 0;
@@ -520,6 +528,27 @@ mod tests {
         assert_eq!(m.acknowledge(&ack(340, vec![])), Ok(true));
         assert!(m.is_quiet());
         assert_eq!(m.counts, SentMessages { sent: 5, acknowledged: 2, dropped: 3 });
+    }
+
+    #[test]
+    fn f16_what_expires_on_its_way_and_arrives_is_not_dropped() {
+        let mut m = SendMessages::new();
+        for _ in 0..2 {
+            let options = with(Importance::Normal, Delivery::Reliable, Some(9));
+            assert!(m.push(at(0), Bytes::from_static(b"abcd"), options));
+            assert!(m.take().is_some());
+        }
+        m.expire(at(10));
+        assert_eq!(m.counts, SentMessages { sent: 2, acknowledged: 0, dropped: 0 });
+        assert_eq!(m.acknowledge(&ack(68, vec![])), Ok(true));
+        for _ in 0..2 {
+            m.lose(68..136);
+            assert_eq!(m.take_lost(), Some(68..136));
+            assert_eq!(m.unit(&(68..136)), Unit::Gap);
+        }
+        assert_eq!(m.counts, SentMessages { sent: 2, acknowledged: 1, dropped: 1 });
+        assert_eq!(m.acknowledge(&ack(136, vec![])), Ok(true));
+        assert_eq!(m.counts, SentMessages { sent: 2, acknowledged: 1, dropped: 1 });
     }
 
     #[test]

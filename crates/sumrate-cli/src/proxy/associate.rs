@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fbdt::{Class, MessageError, MessageOptions, Messages};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::socks5::{self, Reply};
@@ -118,9 +118,14 @@ impl Sender<'_> {
                     let Some(class) = self.forward(&datagram[..size])? else { continue };
                     let guessed = guess.sent(Instant::now(), size as u64);
                     let news = if known { None } else { class.or(guessed) };
-                    known |= class.is_some();
                     if let (Some(class), Some(setter)) = (news, stream.class_setter()) {
                         setter.set(class);
+                    }
+                    // What a rule names holds for what comes back, too: the exit is told.
+                    if let (Some(class), false) = (class, known) {
+                        stream.write_all(&[class.to_wire()]).await?;
+                        stream.flush().await?;
+                        known = true;
                     }
                 }
                 message = self.messages.receive() => {
