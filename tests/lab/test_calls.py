@@ -14,6 +14,7 @@ import pytest
 from sumrate.lab.calls.near import LOST_NS, summary
 from sumrate.lab.calls.transport import Stream
 from sumrate.lab.experiment import calls
+from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.stream.socks import datagram_head
@@ -78,6 +79,7 @@ def test_the_lost_count_among_the_slowest() -> None:
     assert said["lost_share"] == 0.001
     assert said["late_share"] == 0.002
     assert (said["p50_ms"], said["p999_ms"], said["max_ms"]) == (2.0, 400.0, LOST_NS / 1e6)
+    assert said["slowest_ms"] == [2.0] * 9 + [400.0, LOST_NS / 1e6]
     # Two lost ones of a thousand are more than 0.1 %.
     del latencies[9]
     assert summary(latencies, 2, 1002)["p999_ms"] == LOST_NS / 1e6
@@ -114,6 +116,42 @@ def test_what_is_added_is_over_the_better_link_of_the_same_repetition() -> None:
     calls.add_message_delays(experiment, runs)
     added = [run.value("message_p999_added_ms") for run in runs if run.scheme == "sumrate"]
     assert added == [16.0, 1.0]
+
+
+def called(scheme: str, condition: str, repetition: int, slowest: list[float]) -> Run:
+    run = Run(scheme, condition, "cubic", "default", repetition, 1)
+    run.add("message_p999_ms", slowest[-2], "ms")
+    run.detail["messages"] = {"offered": 1500, "slowest_ms": slowest}
+    return run
+
+
+def test_the_slowest_of_all_repetitions_are_ranked_together() -> None:
+    experiment = load("calls")
+    # Of 3000 messages three are slower than the 99.9th percentile.
+    runs = [
+        called("wifi", "clear", 0, [5.0] * 14 + [6.0, 7.0]),
+        called("wifi", "clear", 1, [5.0] * 14 + [8.0, 9.0]),
+        called("wigig", "clear", 0, [50.0] * 16),
+        called("wigig", "clear", 1, [50.0] * 16),
+        called("sumrate", "wigig-flaps", 0, [10.0] * 15 + [2000.0]),
+        called("sumrate", "wigig-flaps", 1, [10.0] * 13 + [20.0, 30.0, 40.0]),
+    ]
+    calls.add_pooled_delays(experiment, runs)
+    assert runs[0].value("pooled_message_p999_ms") == 6.0
+    assert runs[4].value("pooled_message_p999_ms") == 20.0
+    assert runs[4].value("pooled_message_p999_added_ms") == 14.0
+    assert runs[5].value("pooled_message_p999_ms") is None, "it stands at the first"
+    assert runs[0].value("pooled_message_p999_added_ms") is None, "a link alone"
+    findings = [finding for verdict in judge(experiment, runs) for finding in verdict.findings]
+    (flaps,) = (f for f in findings if "20 ms" in f.statement and f.condition == "wigig-flaps")
+    assert (flaps.measured, flaps.counted, flaps.holds) == (14.0, 2, True)
+
+
+def test_runs_that_tell_too_few_of_their_slowest_messages_have_no_percentile() -> None:
+    few = called("sumrate", "clear", 0, [1.0, 2.0])
+    assert calls.pooled_percentile_ms([few], 999) == 1.0
+    assert calls.pooled_percentile_ms([few] * 3, 999) is None
+    assert calls.pooled_percentile_ms([], 999) is None
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,32 @@ def test_conditions_can_be_left_out_of_all() -> None:
     assert found.verdict == "holds"
 
 
+def test_pooled_values_are_divided_wherever_they_stand() -> None:
+    """The first repetition of one scheme is void: its value stands at the second."""
+    runs = [
+        *(run("sumrate", "normal", i, 1.0, void=i == 0) for i in range(3)),
+        *(run("mptcp", "normal", i, 1.0) for i in range(3)),
+    ]
+    runs[1].add("pooled_message_p999_ms", 5.0, "ms")
+    runs[3].add("pooled_message_p999_ms", 10.0, "ms")
+    value = Selection(metric="pooled_message_p999_ms", scheme="sumrate", condition="normal")
+    over = Selection(metric="pooled_message_p999_ms", scheme="mptcp")
+    check = Check(statement="half", goal="Q10", value=value, over=over, at_most=0.5)
+    (found,) = judge(experiment(check), runs)
+    (finding,) = found.findings
+    assert (finding.measured, finding.counted, finding.holds) == (0.5, 2, True)
+    (found,) = judge(experiment(replace(check, over=None, at_most=5.0)), runs)
+    assert (found.findings[0].measured, found.findings[0].counted) == (5.0, 2)
+
+
+def test_a_condition_of_fewer_repetitions_is_whole_with_those() -> None:
+    whole = experiment(ratio("normal", 0.9))
+    once = replace(whole.conditions[0], repetitions=1)
+    (found,) = judge(replace(whole, conditions=(once, whole.conditions[1])), RUNS[:1] + RUNS[4:5])
+    assert (found.findings[0].counted, found.findings[0].repetitions) == (1, 1)
+    assert "of 3 repetitions" not in found.measured
+
+
 def test_a_peak_is_the_largest_of_all_repetitions() -> None:
     value = Selection(metric="goodput_mbps", scheme="sumrate", condition="normal", statistic="max")
     check = Check(statement="at most 96", goal="P7", value=value, at_most=96.0)

@@ -45,6 +45,14 @@ def test_a_link_alone_is_measured_once_where_nothing_changes_it(tmp_path: Path) 
     assert found.seconds() == pytest.approx(sum(made.values()) * 1.7)
 
 
+def test_a_condition_can_have_fewer_repetitions(tmp_path: Path) -> None:
+    text = TWO_RADIOS.replace('title = "loss"\n', 'title = "loss"\nrepetitions = 1\n')
+    made = Counter(point.condition.name for point in plan(tmp_path, text, 5).points())
+    assert made == {"normal": 5, "loss": 1}
+    with pytest.raises(ExperimentError, match="must be 1 or more, not 0"):
+        plan(tmp_path, text.replace("repetitions = 1", "repetitions = 0"))
+
+
 def test_a_tcp_beside_is_another_measurement(tmp_path: Path) -> None:
     text = TWO_RADIOS.replace("links.wigig.loss = 0.05", 'beside = ["wigig"]')
     found = {(s.name, p.condition.name) for p, s in plan(tmp_path, text).measured()}

@@ -7,12 +7,12 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from sumrate.lab.capture import FRAME, NANOSECONDS, PCAP_HEAD, PCAP_PACKET, RAW_IP
-from sumrate.lab.endpoints import Handover, Sumrate, Unavailable
+from sumrate.lab.endpoints import Handover, KernelMptcp, Sumrate, Unavailable
 from sumrate.lab.endpoints.handover import moves
 from sumrate.lab.endpoints.sumrate import path_options
 from sumrate.lab.experiment.benefit import add_benefits, aggregation_benefit
@@ -20,8 +20,8 @@ from sumrate.lab.experiment.captured import add_subflows
 from sumrate.lab.experiment.load import ExperimentError, load
 from sumrate.lab.experiment.padhye import add_padhye, full_mbps, sqrt_mbps
 from sumrate.lab.experiment.phases import PhaseCounters
-from sumrate.lab.experiment.record import Bins, Run, add_carried, add_phases
-from sumrate.lab.experiment.run import check_congestion_control
+from sumrate.lab.experiment.record import Bins, Run, add_carried, add_phases, add_sleep
+from sumrate.lab.experiment.run import check_carried, check_congestion_control
 from sumrate.lab.experiment.store import manifest
 from sumrate.lab.experiment.tcp_model import rates_of, round_trips_of
 from sumrate.lab.experiment.topology import links_of, schemes_of, sized_buffers
@@ -234,9 +234,38 @@ def test_phases_and_what_links_carried() -> None:
     add_phases(made, Bins(0.005, [1250] * 200 + [0] * 200), [(0.0, 1.0), (1.0, 2.0)])
     assert made.value("phase_1_mbps") == pytest.approx(2.0)
     assert made.value("phase_2_mbps") == 0.0
-    towards_client = {"counters": {"bytes_out": 3_000_000}}
-    add_carried(made, {"links": [{"name": "wifi", "b_to_a": towards_client}]})
+    add_carried(made, {"links": [carried("wifi", 3_000_000)]})
     assert made.value("carried_wifi_mbytes") == 3.0
+
+
+def carried(name: str, count: int, *, asleep_s: float = 0.0) -> dict[str, Any]:
+    """A link in the emulator's counters."""
+    radio = {"wakes": 4, "asleep_ns": round(asleep_s * 1e9)}
+    return {"name": name, "radio": radio, "b_to_a": {"counters": {"bytes_out": count}}}
+
+
+def test_how_long_radios_sleep() -> None:
+    made = run_of("sumrate", 1.0)
+    links = [carried("wifi", 1, asleep_s=5.0), carried("lte", 1)]
+    add_sleep(made, {"uptime_s": 20.0, "links": links}, ["wifi"])
+    assert made.value("asleep_wifi_share") == 0.25
+    assert made.value("wakes_wifi") == 4
+    assert made.value("wakes_lte") is None, "it never sleeps"
+
+
+def test_kernel_mptcp_over_one_link_only_is_a_failed_run() -> None:
+    daily, made = load("daily"), run_of("mptcp", 1.0)
+    both = {"links": [carried("wifi", 9), carried("wigig", 9)]}
+    one = {"links": [carried("wifi", 9), carried("wigig", 0)]}
+    check_carried(daily, KernelMptcp(), made, both)
+    check_carried(daily, Sumrate(), made, one)
+    check_carried(daily, KernelMptcp(), made, {})
+    check_carried(load("blackout"), KernelMptcp(), made, one)
+    with pytest.raises(RuntimeError, match=r"left a link unused \(wigig\)"):
+        check_carried(daily, KernelMptcp(), made, one)
+    made.add("git_clone_least_link_kbytes", 0.0, "kB")
+    with pytest.raises(RuntimeError, match="git_clone"):
+        check_carried(daily, KernelMptcp(), made, both)
 
 
 def test_round_trips_and_rates_are_of_the_busiest_connection() -> None:

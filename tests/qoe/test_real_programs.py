@@ -65,6 +65,7 @@ def test_files_come_whole_and_are_timed(scheme: str) -> None:
         sizes=(
             FileSize(name="10KB", bytes=10_000, times=2),
             FileSize(name="1MB", bytes=1_000_000),
+            FileSize(name="2MB", bytes=2_000_000),
         ),
         pause_s=0.3,
         share_link="wigig",
@@ -75,13 +76,18 @@ def test_files_come_whole_and_are_timed(scheme: str) -> None:
         stack.enter_context(nginx(built, root, files.SERVERS, carriage.prefix))
         numbers: list[int] = []
         found = list(files.run(built, carriage, setting, numbers.append))
-        assert numbers == [0, 1, 2]
+        assert numbers == [0, 1, 2, 3]
         times = [v for v in found if v.metric.startswith("time_")]
-        assert [v.metric for v in times] == ["time_10KB_ms", "time_10KB_ms", "time_1MB_ms"]
+        downloads = ["10KB", "10KB", "1MB", "2MB"]
+        assert [v.metric for v in times] == [f"time_{size}_ms" for size in downloads]
         assert all(v.value > 0 and v.unit == "ms" for v in times)
-        shares = [v.value for v in found if v.metric == "wigig_share"]
-        assert len(shares) == 3
-        assert all(0 <= share <= 1 for share in shares)
+        shares = [v for v in found if v.metric.startswith("wigig_share")]
+        assert [v.metric for v in shares] == [
+            *[f"wigig_share_{size}" for size in downloads[:3]],
+            "wigig_share",  # of large ones only
+            "wigig_share_2MB",
+        ]
+        assert all(0 <= v.value <= 1 for v in shares)
 
     carry_out(scheme, files.PORTS, work)
 
@@ -126,10 +132,13 @@ def test_a_clone_packages_and_keys_in_a_shell(scheme: str) -> None:
         found = [v.metric for v in daily.run(built, carriage, setting, offered)]
         assert found == [
             "git_clone_ms",
+            "git_clone_least_link_kbytes",
             "packages_ms",
+            "packages_least_link_kbytes",
             "prompt_ms",
             *["key_ms"] * 5,
             "key_p95_ms",
+            "typing_least_link_kbytes",
         ]
         assert (built.folder / "clone" / "HEAD").exists()
 

@@ -12,11 +12,12 @@ from sumrate.lab.experiment.durations import (
     mode,
     together_ms,
 )
-from sumrate.lab.experiment.load import ExperimentError, load, names
+from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import ConditionSetting
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import links_of, next_traces, on_wires
 from sumrate.qoe import repository
+from sumrate.qoe.daily import rank
 from sumrate.qoe.files import order, share
 from sumrate.qoe.settings import FileSize, FilesSetting
 from sumrate.traces import read
@@ -105,6 +106,42 @@ def test_cold_and_warm_loads_are_gathered_apart_too() -> None:
     assert groups("key") == ("key",)
 
 
+def test_a_percentile_is_gathered_with_nothing_else() -> None:
+    assert groups("key_p95") == ("key_p95",)
+    experiment = load("daily")
+    links = links_of(experiment, experiment.conditions[2])
+    found = []
+    for scheme, keys, slow in (("wifi", 10.0, 40.0), ("wigig", 20.0, 30.0), ("sumrate", 5.0, 60.0)):
+        run = Run(scheme, "mobility", "cubic", "default", 0, 1, detail={"title": scheme})
+        for name, value in (("key_ms", keys), ("key_ms", keys), ("key_p95_ms", slow)):
+            run.add(name, value, "ms")
+        found.append(run)
+    add_durations(found, links)
+    ratios = [m.value for m in found[2].metrics if m.name == "key_over_best"]
+    assert ratios == [0.5], "medians only"
+    assert found[2].value("key_p95_over_best") == 2.0
+    assert found[2].value("key_p95_over_wifi") == 1.5
+
+
+def test_what_is_said_of_the_keys_is_true_of_as_many_as_are_typed() -> None:
+    experiment = load("daily")
+    assert experiment.daily is not None
+    keys = experiment.daily.keys
+    said = {c.statement for c in experiment.checks if c.value.metric == "key_p95_over_best"}
+    for statement in said:
+        assert f"of {keys} keys the {rank(95, keys) + 1}th" in statement
+    assert [rank(95, count) for count in (1, 20, 60, 100)] == [0, 18, 56, 94]
+
+
+def test_a_condition_loads_only_sites_that_there_are(tmp_path: Path) -> None:
+    text = (FOLDER / "pages.toml").read_text(encoding="utf-8")
+    wrong = text.replace('sites = ["msn", "cnn"]', 'sites = ["msn", "bing"]')
+    assert wrong != text
+    (tmp_path / "pages.toml").write_text(wrong, encoding="utf-8")
+    with pytest.raises(ExperimentError, match="loads `bing`, which is none of the `sites`"):
+        load("pages", tmp_path)
+
+
 def test_the_fullest_bin_of_shares() -> None:
     assert mode([0.1, 0.75, 0.8, 0.83, 0.9]) == (72, 3)
     assert mode([1.0]) == (96, 1)
@@ -120,6 +157,7 @@ def test_the_split_counts_all_repetitions_and_stands_once() -> None:
     add_splits(experiment, [first, second])
     assert first.value("wigig_share_mode_percent") == 72
     assert first.value("wigig_share_mode_share") == 0.75
+    assert first.value("wigig_share_in_72_84") == 0.75
     assert second.value("wigig_share_mode_percent") is None
 
 

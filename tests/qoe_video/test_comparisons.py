@@ -8,7 +8,7 @@ from sumrate.lab.experiment import video
 from sumrate.lab.experiment.load import ExperimentError, load
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.tiles import add_tile_gains
-from sumrate.lab.experiment.topology import links_of, links_shown, traced_links
+from sumrate.lab.experiment.topology import links_of, links_shown, seconds_of, traced_links
 from sumrate.lab.experiment.video import add_pause_bounds
 from sumrate.qoe.video.playback import Video
 from sumrate.traces import read
@@ -16,7 +16,7 @@ from sumrate.traces import read
 EXPERIMENT = load("video")
 CONDITION = next(c for c in EXPERIMENT.conditions if c.name == "mobility-1750")
 LINKS = links_of(EXPERIMENT, CONDITION)
-SECONDS = EXPERIMENT.seconds
+SECONDS = seconds_of(EXPERIMENT, CONDITION)
 
 
 def played(scheme: str, mbps: float, pause: float, *, void: bool = False) -> Run:
@@ -50,6 +50,15 @@ def test_pauses_are_set_beside_the_sum_of_the_links() -> None:
     assert found["pause_over_ideal"] == pytest.approx(0.21 - found["ideal_pause_share"])
     assert found["psnr_over_wifi_db"] == pytest.approx(37.8 * 0.49)
     assert "ideal_pause_share" not in values(runs[0])
+
+
+def test_pauses_are_judged_by_the_gops_that_were_shown() -> None:
+    runs = [played("wifi", 500, 0.7), played("wigig", 900, 0.49), played("sumrate", 1390, 0.12)]
+    runs[2].add("shown_mbps", 1600.0, "Mbit/s")
+    add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
+    assert values(runs[2])["pause_bound"] == pytest.approx(1 - 1400 / 1600)
+    assert values(runs[2])["pause_excess"] == pytest.approx(0.12 - 0.125)
+    assert values(runs[0])["pause_bound"] == pytest.approx(1 - 500 / 1750), "it showed others"
 
 
 def test_links_that_carry_the_video_allow_no_pause() -> None:
@@ -105,6 +114,7 @@ def test_a_scaled_trace_has_scaled_rates(tmp_path: Path) -> None:
     ("experiment", "old", "new", "said"),
     [
         ("video", "video_mbps = 1750.0", "video_mbps = 0.0", "needs a video_mbps"),
+        ("video", "counted_from_s = 16.5", "counted_from_s = 30.0", "at least four GOPs"),
         ("video", "buffer_s = 10.0", "buffer_s = 1.0", "at least four GOPs"),
         ("video", 'clips = ["bigbuckbunny.mp4", "bikes.mp4"]', "clips = []", "needs `clips`"),
         ("video", 'method = "video"', 'method = "stream"', "go together"),

@@ -83,6 +83,21 @@ def test_a_pause_that_lasts_to_the_end_counts() -> None:
     assert found.longest_pause_s == pytest.approx(3.0)
 
 
+def test_what_was_before_the_time_that_counts_does_not() -> None:
+    player = Playback(Video((1000, 1000, 2000, 1000), 1.0, (40.0,) * 4, (20.0,) * 4), 10_000)
+    for at, count in ((0.5, 1000), (3.0, 1000), (6.0, 2000), (6.5, 1000)):
+        player.add(at, count)
+    # GOPs at 0.5, 3, 6 and 7; pauses 1.5 to 3 and 4 to 6.
+    found = player.watched(8.0, 5.0)
+    assert (found.startup_s, found.watched_s, found.pauses) == (0.5, 3.0, 1)
+    assert found.pause_s == pytest.approx(1.0)
+    assert found.shown_mbps == pytest.approx(4000 * 8e-6 / 3), "the one on the screen at 5 s, too"
+    assert found.measured_psnr_db == pytest.approx((20 + 40 + 40) / 3)
+    whole = player.watched(8.0)
+    assert (whole.pauses, whole.checks) == (2, player.watched(8.0, 0.5).checks)
+    assert player.watched(8.0, 9.0).pause_share == 1.0
+
+
 def test_nothing_shown_is_all_pause() -> None:
     found = Playback(constant(4), 10_000).watched(5.0)
     assert found.shown == 0

@@ -189,6 +189,44 @@ fn f16_the_later_path_takes_messages_from_the_back() {
 }
 
 #[test]
+fn f16_messages_wait_for_the_radio_that_has_them_there_sooner() {
+    let (fast, late) = (LinkParameters::new(60.0, 10.0), LinkParameters::new(30.0, 530.0));
+    let alone = burst(vec![fast.clone()]);
+    let both = burst(vec![fast, late]);
+    for (with, without) in [(both.0, alone.0), (both.1, alone.1)] {
+        assert!(with <= without + MS * 5, "{with:?}, the soonest radio alone: {without:?}");
+    }
+}
+
+/// The second one's may go by the late radio only.
+#[test]
+fn f16_a_message_that_waits_for_a_radio_holds_up_no_other_stream() {
+    let (fast, late) = (LinkParameters::new(20.0, 10.0), LinkParameters::new(20.0, 110.0));
+    let mut both = simulation(vec![fast, late]);
+    let never = Classes::NONE.with(Class::Background);
+    both.set_policy(0, PathPolicy { never, ..PathPolicy::default() });
+    let urgent = both.open(false, Class::Streaming).unwrap();
+    let other = both.open(false, Class::Background).unwrap();
+    for index in 0..20 {
+        // As much as the first radio carries in the time: one of them waits nearly always.
+        for _ in 0..5 {
+            both.send_message(false, urgent, 5000, MessageOptions::default()).unwrap();
+        }
+        if index == 10 {
+            both.send_message(false, other, 5000, MessageOptions::default()).unwrap();
+        }
+        both.run(MS * 10).unwrap();
+    }
+    both.run(Duration::from_secs(2)).unwrap();
+    let latency = |stream| {
+        let of = both.messages().iter().filter(|arrival| arrival.stream == stream);
+        of.map(|arrival| arrival.latency).max().unwrap()
+    };
+    assert_eq!(both.messages().len(), 101);
+    assert!(latency(other) < MS * 75, "{:?}", latency(other));
+}
+
+#[test]
 fn f16_a_flood_waits_at_the_sender_and_all_of_it_arrives() {
     let mut both = simulation(vec![wifi(), lte()]);
     let stream = both.open(true, Class::Interactive).unwrap();

@@ -18,6 +18,8 @@ pub struct Sleep {
 pub struct RadioCounters {
     /// Packets that found the radio asleep.
     pub wakes: u64,
+    /// Time asleep, in nanoseconds.
+    pub asleep_ns: u64,
 }
 
 /// The radio of one link, which both directions share.
@@ -39,16 +41,23 @@ impl Radio {
     /// transmitters had sent everything, `None` while they have not.
     pub fn hear(&mut self, now: Nanos, busy_until: Option<Nanos>) -> Option<Nanos> {
         let sleep = self.sleep?;
-        let quiet_since = busy_until.map(|until| until.max(self.heard));
+        let slept = self.slept(now, busy_until);
         self.heard = self.heard.max(now);
-        let asleep = quiet_since.is_some_and(|since| now.saturating_sub(since) >= sleep.after);
-        self.counters.wakes += u64::from(asleep);
-        asleep.then(|| now.saturating_add(sleep.wake))
+        self.counters.asleep_ns += slept?;
+        self.counters.wakes += 1;
+        Some(now.saturating_add(sleep.wake))
     }
 
-    /// Counts so far.
-    pub fn counters(&self) -> RadioCounters {
-        self.counters
+    /// How long it has been asleep; `None` while it is awake.
+    fn slept(&self, now: Nanos, busy_until: Option<Nanos>) -> Option<Nanos> {
+        let quiet_since = busy_until?.max(self.heard);
+        now.saturating_sub(quiet_since).checked_sub(self.sleep?.after)
+    }
+
+    /// Counts until `now`, a sleep that has not ended included.
+    pub fn counters(&self, now: Nanos, busy_until: Option<Nanos>) -> RadioCounters {
+        let asleep_ns = self.counters.asleep_ns + self.slept(now, busy_until).unwrap_or(0);
+        RadioCounters { asleep_ns, ..self.counters }
     }
 }
 
@@ -66,7 +75,10 @@ mod tests {
         assert_eq!(radio.hear(1399, Some(899)), Some(1499));
         assert_eq!(radio.hear(1410, Some(1499)), None, "it is waking");
         assert_eq!(radio.hear(2100, Some(1550)), Some(2200));
-        assert_eq!(radio.counters().wakes, 2);
+        // Asleep from 899 + 500 on, for no time, and from 1550 + 500 on, for 50.
+        assert_eq!(radio.counters(2300, Some(2250)), RadioCounters { wakes: 2, asleep_ns: 50 });
+        assert_eq!(radio.counters(2800, Some(2250)).asleep_ns, 50 + 50, "it is asleep again");
+        assert_eq!(radio.counters(2800, None).asleep_ns, 50, "it still sends");
     }
 
     #[test]
@@ -81,6 +93,6 @@ mod tests {
     fn a_radio_without_sleep_is_always_awake() {
         let mut radio = Radio::new(0, None);
         assert_eq!(radio.hear(1_000_000, Some(0)), None);
-        assert_eq!(radio.counters().wakes, 0);
+        assert_eq!(radio.counters(2_000_000, Some(0)), RadioCounters::default());
     }
 }

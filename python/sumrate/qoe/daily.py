@@ -18,6 +18,7 @@ from sumrate.lab.scene import Scene
 from sumrate.qoe import repository
 from sumrate.qoe.carriage import Carriage
 from sumrate.qoe.curl import command, parse_many
+from sumrate.qoe.files import delivered
 from sumrate.qoe.nginx import HTTP_PORT, VirtualHost
 from sumrate.qoe.settings import DailySetting
 from sumrate.qoe.sites import Measured, sizes
@@ -27,6 +28,8 @@ from sumrate.qoe.values import Renew, Value, nothing
 PROGRAMS = ("curl", "nginx", "git", "ssh", "ssh-keygen", "sshd", "nc")
 PORTS = (HTTP_PORT, SSH_PORT)
 SERVERS = (VirtualHost(HTTP_PORT),)
+LEAST = "_least_link_kbytes"
+"""How the names of values end that say what the link that brought least has brought."""
 TIMEOUT_S = 120.0
 SEED = 1
 """Of the repository and of the pauses between keys, which are the same in every run."""
@@ -74,7 +77,8 @@ def run(
 ) -> Iterator[Value]:
     """Clones, fetches and types, each after a pause; nginx and sshd serve already.
 
-    Yields `git_clone_ms`, `packages_ms`, `prompt_ms` and `key_ms` of every key.
+    Yields `git_clone_ms`, `packages_ms`, `prompt_ms` and `key_ms` of every key, and of each program
+    what the link that brought least brought: nothing where it was not told to use both.
 
     Raises:
         ProcessFailedError: one of the programs failed.
@@ -86,10 +90,23 @@ def run(
             renew(number)
             number += 1
             time.sleep(setting.pause_s)
-            yield work(built, carriage, offered)
+            before = delivered(built.emulator)
+            done = work(built, carriage, offered)
+            yield done
+            yield from _least(built, before, done.metric.removesuffix("_ms"))
     renew(number)
     time.sleep(setting.pause_s)
+    before = delivered(built.emulator)
     yield from _typing(built, carriage, setting, offered)
+    yield from _least(built, before, "typing")
+
+
+def _least(built: Scene, before: Mapping[str, int], name: str) -> Iterator[Value]:
+    """What the link that brought least has brought since; nothing on bare wires."""
+    after = delivered(built.emulator)
+    came = [count - before[link] for link, count in after.items()]
+    if came:
+        yield Value(f"{name}{LEAST}", min(came) / 1e3, "kB")
 
 
 def _clone(built: Scene, carriage: Carriage, offered: Content) -> Value:
@@ -145,8 +162,13 @@ def _typing(
     yield Value("prompt_ms", found["prompt_ms"], "ms")
     for echo in found["echo_ms"]:
         yield Value("key_ms", echo, "ms")
-    worst = sorted(found["echo_ms"])[-max(1, len(found["echo_ms"]) // 20)]
-    yield Value("key_p95_ms", worst, "ms")
+    echoes = sorted(found["echo_ms"])
+    yield Value("key_p95_ms", echoes[rank(95, len(echoes))], "ms")
+
+
+def rank(percent: int, count: int) -> int:
+    """The place, from 0, of a percentile among so many sorted values (nearest rank)."""
+    return max(0, -(-percent * count // 100) - 1)
 
 
 def shown(carriage: Carriage, offered: Content) -> str:

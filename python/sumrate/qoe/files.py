@@ -17,6 +17,8 @@ from sumrate.qoe.values import Renew, Value, nothing
 PROGRAMS = ("curl", "nginx")
 PORTS = (HTTP_PORT,)
 SERVERS = (VirtualHost(HTTP_PORT),)
+LARGE_BYTES = 1_000_000
+"""Up to this size a file may be there before a second radio is awake: its share says nothing."""
 SLOWEST_MBPS = 5.0
 """A download that is slower than this has failed."""
 
@@ -59,7 +61,8 @@ def run(
 ) -> Iterator[Value]:
     """Downloads every file; nginx serves them already.
 
-    Yields `time_SIZE_ms` and `first_byte_SIZE_ms` of each download, and the link's share of it.
+    Yields `time_SIZE_ms` and `first_byte_SIZE_ms` of each download, and the link's share of it:
+    `LINK_share_SIZE`, and of the large ones `LINK_share`.
 
     Raises:
         ProcessFailedError: a download failed.
@@ -87,7 +90,8 @@ def _share(
     if setting.share_link and before:
         found = share(before, delivered(built.emulator), setting.share_link)
         if found is not None:
-            yield Value(f"{setting.share_link}_share", found, "ratio")
+            if size.bytes > LARGE_BYTES:
+                yield Value(f"{setting.share_link}_share", found, "ratio")
             yield Value(f"{setting.share_link}_share_{size.name}", found, "ratio")
 
 

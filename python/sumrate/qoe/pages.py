@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean, stdev
 
 from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.scene import Scene
@@ -109,6 +110,10 @@ def run(
                 if state == "cold":
                     yield Value(f"objects_{site}", len(set(loaded.names)), "objects")
                     yield Value(f"bytes_{site}", loaded.body_bytes, "B")
+                    # All of these came, and their sum is what came (`check`).
+                    sizes = [item.bytes for item in found.items]
+                    yield Value(f"object_mean_{site}", fmean(sizes), "B")
+                    yield Value(f"object_deviation_{site}", stdev(sizes), "B")
                 yield Value(f"onload_{label}", loaded.onload_ms, "ms")
                 if loaded.fcp_ms is not None:
                     yield Value(f"fcp_{label}", loaded.fcp_ms, "ms")

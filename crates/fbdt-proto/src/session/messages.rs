@@ -11,17 +11,17 @@ use super::transmit::Departure;
 use super::{Session, Stream};
 use crate::error::{MessageError, SessionError, StreamError};
 use crate::event::Event;
-use crate::message::{MESSAGE_OVERHEAD, MessageOptions};
+use crate::message::{Importance, MESSAGE_OVERHEAD, MessageOptions};
 use crate::path::{CopyReason, PathView, lead};
 use crate::receive::ReceiveMessages;
 use crate::stats::{MessageStats, WhyIdle};
 use crate::stream::{SendMessages, Unit, message_space};
 use crate::time::Instant;
-use crate::units::{Class, StreamId};
+use crate::units::{Class, StreamId, time_for};
 use crate::wire::{AckFrame, Frame, Outgoing, encode_message_header};
 
-/// A message waits no longer than this for the path that would deliver it first, nor longer than that
-/// would be sooner.
+/// A message waits so long for the path that would deliver it first whatever keeps that one, and
+/// longer where it is there sooner all the same; never longer than that path would be sooner.
 const PATIENCE: Duration = Duration::from_millis(4);
 /// A path that is so much later delivers as soon as the first one.
 const EQUAL: Duration = Duration::from_millis(1);
@@ -29,6 +29,9 @@ const EQUAL: Duration = Duration::from_millis(1);
 const WANT_PAUSE: Duration = Duration::from_millis(10);
 /// This part of the session's window is what the windows of messages may grow by together.
 const POOL: u64 = 16;
+
+/// Whose message it is: class, importance, since when it waits, and its stream.
+type Turn = (Class, Reverse<Importance>, Instant, StreamId);
 
 /// Both halves of a stream's messages.
 #[derive(Debug)]
@@ -328,7 +331,8 @@ impl Session {
     }
 
     /// Sends the first message of the classes up to `worst`, or the last one of its stream on a path
-    /// that delivers later than another; unless another path should have it.
+    /// that delivers later than another. A message that another path should have does not hold up
+    /// those of other streams.
     pub(super) fn transmit_message(
         &mut self,
         now: Instant,
@@ -337,11 +341,19 @@ impl Session {
         worst: Class,
         out: &mut Outgoing,
     ) -> bool {
-        while let Some((id, queued)) = self.first_message(path, worst) {
+        let mut left = None;
+        while let Some(turn) = self.next_message(path, worst, left) {
+            let (.., queued, id) = turn;
             let seen = self.views_for(views, id);
             // The front is the soonest path's, whether it has room now or not; others take the back.
             let behind = lag(&seen, path);
             let (lead, arrival) = (lead(&seen, path), now + seen[path].arrival);
+            let later = behind.as_ref().is_some_and(|behind| {
+                let waited = now.saturating_since(queued);
+                let expected = || self.wait_for(now, &seen, behind.soonest, id);
+                let early = waited < behind.time.min(PATIENCE);
+                behind.matters && (early || (waited < behind.time && expected() <= behind.time))
+            });
             let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
                 return false;
             };
@@ -349,9 +361,10 @@ impl Session {
                 continue;
             }
             let last = behind.is_some() && channel.out.last_may_go(arrival, lead);
-            let waited = now.saturating_since(queued);
-            if !last && behind.is_some_and(|(lag, long)| long && waited < lag.min(PATIENCE)) {
-                return false;
+            if later && !last {
+                self.enter(now, path, WhyIdle::TooLate);
+                left = Some(turn);
+                continue;
             }
             if !self.may_carry(path, id) {
                 self.enter(now, path, WhyIdle::Weight);
@@ -374,8 +387,8 @@ impl Session {
     }
 
     /// The most urgent message that its receiver's limit lets go and that is not kept off the path:
-    /// by class, importance and age.
-    fn first_message(&self, path: usize, worst: Class) -> Option<(StreamId, Instant)> {
+    /// by class, importance and age; of those behind `left`.
+    fn next_message(&self, path: usize, worst: Class, left: Option<Turn>) -> Option<Turn> {
         let urgent = |id: &StreamId| {
             let stream = self.streams.get(id)?;
             let out = &stream.messages.as_ref()?.out;
@@ -385,7 +398,23 @@ impl Session {
                 && !self.is_kept_off(path, *id);
             goes.then_some((stream.send.class, Reverse(importance), queued, *id))
         };
-        self.talking.iter().filter_map(urgent).min().map(|(.., queued, id)| (id, queued))
+        self.talking.iter().filter_map(urgent).filter(|turn| left < Some(*turn)).min()
+    }
+
+    /// How long a message of the stream waits until path `soonest` takes it: as long as what the
+    /// path holds takes at the link's rate if that fills it (what it delivered lately says little where
+    /// messages come in bursts), until its cap lets it go on, and as long again
+    /// as nothing has been acknowledged where that is longer than usual.
+    fn wait_for(&self, now: Instant, views: &[PathView], soonest: usize, id: StreamId) -> Duration {
+        let (view, state) = (&views[soonest], &self.paths[soonest]);
+        let Some(subflow) = state.subflow.as_ref().filter(|_| self.may_carry(soonest, id)) else {
+            return Duration::MAX;
+        };
+        let full = if view.ready { Duration::ZERO } else { time_for(view.held, view.rate) };
+        let silence = subflow.progress.silence(now);
+        let stalled = if silence > view.srtt { silence } else { Duration::ZERO };
+        let capped = state.opens_at().map_or(Duration::ZERO, |at| at.saturating_since(now));
+        full.max(stalled).max(capped)
     }
 
     /// Asks for larger windows for messages that wait for one.
@@ -444,12 +473,22 @@ impl Session {
     }
 }
 
-/// How much later this path delivers than the soonest one, and whether that is worth waiting for.
-fn lag(views: &[PathView], path: usize) -> Option<(Duration, bool)> {
+/// How much later a path delivers than the soonest one.
+struct Behind {
+    soonest: usize,
+    time: Duration,
+    /// Whether the soonest one is worth waiting for.
+    matters: bool,
+}
+
+/// `None` for a path that delivers as soon as any.
+fn lag(views: &[PathView], path: usize) -> Option<Behind> {
     let own = views[path].arrival;
-    let best = views.iter().filter(|view| view.usable).map(|view| view.arrival).min()?;
-    let lag = own.checked_sub(best).filter(|lag| *lag > EQUAL)?;
-    Some((lag, lag > best / 4 + EQUAL))
+    let usable = views.iter().enumerate().filter(|(_, view)| view.usable);
+    let (soonest, best) =
+        usable.map(|(index, view)| (index, view.arrival)).min_by_key(|(_, arrival)| *arrival)?;
+    let time = own.checked_sub(best).filter(|time| *time > EQUAL)?;
+    Some(Behind { soonest, time, matters: time > best / 4 + EQUAL })
 }
 
 impl MessageStats {

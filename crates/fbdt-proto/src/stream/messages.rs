@@ -31,12 +31,15 @@ struct Waiting {
 struct Sent {
     /// Offset behind it.
     end: u64,
-    /// `None` once it was given up: what is sent in its place says so.
+    /// `None` once it was given up: what is sent in its place says so. It counts as dropped when that
+    /// leaves: until then the peer may acknowledge it.
     bytes: Option<Bytes>,
     delivery: Delivery,
     expires: Option<Instant>,
     /// A second path carries it.
     copied: bool,
+    /// A gap went out in its place.
+    dropped: bool,
 }
 
 /// What goes out for a range of the message space.
@@ -133,10 +136,9 @@ impl SendMessages {
                 stays
             });
         }
+        // What is on its way may still arrive: it counts as dropped when a gap goes out for it.
         for sent in self.sent.values_mut().filter(|sent| over(sent.expires)) {
-            if sent.bytes.take().is_some() {
-                self.counts.dropped += 1;
-            }
+            sent.bytes = None;
             sent.expires = None;
         }
         self.counts.dropped > before
@@ -207,20 +209,27 @@ impl SendMessages {
         self.next = range.end;
         self.counts.sent += 1;
         let Waiting { bytes, delivery, expires, .. } = message;
-        let sent = Sent { end: range.end, bytes: Some(bytes), delivery, expires, copied: false };
+        let bytes = Some(bytes);
+        let sent = Sent { end: range.end, bytes, delivery, expires, copied: false, dropped: false };
         self.sent.insert(range.start, sent);
         range
     }
 
-    /// What goes out for `range`, which is a message's or lies in gaps.
+    /// What goes out for `range`, which is a message's or lies in gaps: those in whose place a gap
+    /// goes out are counted.
     #[must_use]
-    pub fn unit(&self, range: &Range<u64>) -> Unit {
-        match self.sent.get(&range.start) {
-            Some(Sent { end, bytes: Some(bytes), .. }) if *end == range.end => {
-                Unit::Message(bytes.clone())
-            }
-            _ => Unit::Gap,
+    pub fn unit(&mut self, range: &Range<u64>) -> Unit {
+        if let Some(Sent { end, bytes: Some(bytes), .. }) = self.sent.get(&range.start)
+            && *end == range.end
+        {
+            return Unit::Message(bytes.clone());
         }
+        for (_, sent) in self.sent.range_mut(range.clone()) {
+            if sent.bytes.is_none() && !core::mem::replace(&mut sent.dropped, true) {
+                self.counts.dropped += 1;
+            }
+        }
+        Unit::Gap
     }
 
     /// The part of `range` that the peer does not have, if there is any.
@@ -268,9 +277,8 @@ impl SendMessages {
         let Some(gap) = self.unacknowledged(range) else { return };
         if let Some(sent) = self.sent.get_mut(&gap.start)
             && sent.delivery == Delivery::BestEffort
-            && sent.bytes.take().is_some()
         {
-            self.counts.dropped += 1;
+            sent.bytes = None;
         }
         self.lost.insert(gap);
     }
@@ -352,7 +360,7 @@ impl SendMessages {
         while let Some(first) = self.sent.first_entry()
             && first.get().end <= self.cumulative
         {
-            self.counts.acknowledged += u64::from(first.remove().bytes.is_some());
+            self.counts.acknowledged += u64::from(!first.remove().dropped);
         }
         Ok(before != (self.cumulative, self.acked.total(), self.limit))
     }
@@ -368,7 +376,7 @@ impl SendMessages {
             let Some((&start, sent)) = self.sent.range(at..range.end).next() else { break };
             at = sent.end;
             if sent.end <= range.end {
-                self.counts.acknowledged += u64::from(sent.bytes.is_some());
+                self.counts.acknowledged += u64::from(!sent.dropped);
                 self.sent.remove(&start);
             }
         }
@@ -379,7 +387,7 @@ impl SendMessages {
     /// Nothing more is sent, and nothing waited for.
     pub fn abandon(&mut self) {
         let waiting: usize = self.waiting.iter().map(VecDeque::len).sum();
-        let given_up = self.sent.values().filter(|sent| sent.bytes.is_some()).count();
+        let given_up = self.sent.values().filter(|sent| !sent.dropped).count();
         self.counts.dropped += (waiting + given_up) as u64;
         self.waiting = Default::default();
         self.waiting_bytes = 0;
@@ -422,152 +430,5 @@ pub const fn message_space(stream: StreamId) -> StreamId {
 
 #[cfg(test)]
 #[allow(clippy::single_range_in_vec_init)]
-mod tests {
-    use super::*;
-    use alloc::vec;
-    use alloc::vec::Vec;
-    use core::time::Duration;
-
-    fn at(ms: u64) -> Instant {
-        Instant::from_nanos(ms * 1_000_000)
-    }
-
-    fn with(importance: Importance, delivery: Delivery, ms: Option<u64>) -> MessageOptions {
-        MessageOptions { importance, delivery, lifetime: ms.map(Duration::from_millis) }
-    }
-
-    fn ack(cumulative: u64, ranges: Vec<Range<u64>>) -> AckFrame {
-        AckFrame { stream: StreamId(1), cumulative, limit: 0, ranges }
-    }
-
-    fn message(text: &'static str) -> Unit {
-        Unit::Message(Bytes::from_static(text.as_bytes()))
-    }
-
-    #[test]
-    fn f16_the_important_go_first_and_the_expired_not_at_all() {
-        let mut m = SendMessages::new();
-        for (text, importance, ms) in [
-            ("low", Importance::Low, None),
-            ("one", Importance::Normal, None),
-            ("old", Importance::Normal, Some(5)),
-            ("top", Importance::High, Some(20)),
-        ] {
-            let options = with(importance, Delivery::Reliable, ms);
-            assert!(m.push(at(0), Bytes::from_static(text.as_bytes()), options));
-        }
-        assert!(m.expire(at(5)) && !m.expire(at(5)));
-        let mut order = Vec::new();
-        while let Some(range) = m.take() {
-            order.push(m.unit(&range));
-        }
-        assert_eq!(order, [message("top"), message("one"), message("low")]);
-        assert_eq!(m.counts, SentMessages { sent: 3, acknowledged: 0, dropped: 1 });
-        assert_eq!(m.unacknowledged(0..201), Some(0..201), "the expired one took no place");
-    }
-
-    #[test]
-    fn f16_a_later_path_takes_the_last_one_where_it_is_no_later_there() {
-        let mut m = SendMessages::new();
-        for (text, importance, ms) in [
-            ("low", Importance::Low, None),
-            ("Low", Importance::Low, Some(9)),
-            ("top", Importance::High, None),
-        ] {
-            let options = with(importance, Delivery::Reliable, ms);
-            assert!(m.push(at(0), Bytes::from_static(text.as_bytes()), options));
-        }
-        let ahead = 2 * (3 + MESSAGE_OVERHEAD);
-        assert!(m.last_may_go(at(8), ahead));
-        assert!(!m.last_may_go(at(8), ahead + 1), "faster paths have it there sooner");
-        assert!(!m.last_may_go(at(9), ahead), "its time is over then");
-        let mut order = Vec::new();
-        while let Some(range) = m.take_last() {
-            order.push(m.unit(&range));
-            assert!(m.backlog() > 0 || !m.last_may_go(at(0), 0));
-        }
-        assert_eq!(order, [message("Low"), message("low"), message("top")]);
-        m.push(at(0), Bytes::from_static(b"one"), MessageOptions::default());
-        assert!(!m.last_may_go(at(0), 0), "a single one is the first");
-    }
-
-    #[test]
-    fn f16_what_expires_on_its_way_becomes_a_gap() {
-        let mut m = SendMessages::new();
-        for _ in 0..4 {
-            m.push(
-                at(0),
-                Bytes::from_static(b"abcd"),
-                with(Importance::Normal, Delivery::Reliable, Some(9)),
-            );
-        }
-        m.push(at(0), Bytes::from_static(b"last"), MessageOptions::default());
-        while m.take().is_some() {}
-        assert_eq!(m.acknowledge(&ack(0, vec![68..136])), Ok(true));
-        m.lose(0..68);
-        assert_eq!(m.take_lost(), Some(0..68));
-        assert_eq!(m.unit(&(0..68)), message("abcd"));
-        m.expire(at(10));
-        for range in [0..68, 136..204, 204..272, 272..340] {
-            m.lose(range);
-        }
-        assert_eq!(m.take_lost(), Some(0..68));
-        assert_eq!(m.unit(&(0..68)), Unit::Gap);
-        assert_eq!(m.take_lost(), Some(136..272), "gaps go together");
-        assert_eq!(m.unit(&(136..272)), Unit::Gap);
-        assert_eq!(m.take_lost(), Some(272..340));
-        assert_eq!(m.unit(&(272..340)), message("last"));
-        assert_eq!(m.acknowledge(&ack(340, vec![])), Ok(true));
-        assert!(m.is_quiet());
-        assert_eq!(m.counts, SentMessages { sent: 5, acknowledged: 2, dropped: 3 });
-    }
-
-    #[test]
-    fn f16_the_best_effort_are_sent_once() {
-        let mut m = SendMessages::new();
-        m.push(
-            at(0),
-            Bytes::from_static(b""),
-            with(Importance::Normal, Delivery::BestEffort, None),
-        );
-        let range = m.take().unwrap();
-        assert_eq!(range, 0..MESSAGE_OVERHEAD, "an empty message is one too");
-        assert_eq!((m.may_copy(0), m.is_repaired(0)), (None, false));
-        m.lose(range.clone());
-        assert_eq!(m.take_lost(), Some(range.clone()));
-        assert_eq!(m.unit(&range), Unit::Gap);
-        assert_eq!(m.counts.dropped, 1);
-    }
-
-    #[test]
-    fn a_part_of_a_message_that_is_acknowledged_does_no_harm() {
-        let mut m = SendMessages::new();
-        for _ in 0..2 {
-            m.push(at(0), Bytes::from_static(b"abcd"), MessageOptions::default());
-            assert!(m.take().is_some());
-        }
-        assert_eq!(m.acknowledge(&ack(10, vec![70..100])), Ok(true));
-        m.lose(0..68);
-        assert_eq!(m.acknowledge(&ack(136, vec![])), Ok(true));
-        assert_eq!((m.counts.acknowledged, m.is_quiet()), (2, true));
-    }
-
-    #[test]
-    fn f16_limits_of_the_peer_and_of_the_queue() {
-        let mut m = SendMessages::new();
-        let large = Bytes::from(vec![0; 20 << 10]);
-        assert!(m.push(at(0), large.clone(), MessageOptions::default()));
-        assert_eq!(m.short_of(), Some((20 << 10) + 64));
-        assert_eq!(m.take(), None);
-        let more = AckFrame { limit: 64 << 10, ..ack(0, vec![]) };
-        assert_eq!(m.acknowledge(&more), Ok(true));
-        assert!(m.take().is_some());
-        let count =
-            (0..100).take_while(|_| m.push(at(0), large.clone(), MessageOptions::default()));
-        assert_eq!(count.count(), 12, "256 KiB");
-        assert!(m.writer_blocked);
-        assert!(m.acknowledge(&ack(1 << 20, vec![])).is_err());
-        assert_eq!(m.acknowledge(&ack(u64::MAX, vec![])), Ok(true));
-        assert!(m.is_over() && m.is_quiet() && m.take().is_none());
-    }
-}
+#[path = "messages_tests.rs"]
+mod tests;

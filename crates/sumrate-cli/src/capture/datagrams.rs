@@ -197,7 +197,7 @@ async fn relay(
                     continue;
                 }
                 peers.remember(to);
-                carrier.send(&message, rules)?;
+                carrier.send(&message, rules).await?;
             }
             message = carrier.receive() => {
                 let Some(message) = message? else { return Ok(()) };

@@ -16,7 +16,7 @@ impl Carrier for Pipe {
         100
     }
 
-    fn send(&mut self, message: &[u8], _rules: &ClassRules) -> io::Result<()> {
+    async fn send(&mut self, message: &[u8], _rules: &ClassRules) -> io::Result<()> {
         self.sent.send(message.to_vec()).map_err(io::Error::other)
     }
 

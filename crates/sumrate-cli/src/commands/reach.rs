@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fbdt::{FileAccess, Health, MessageError, MessageOptions, Session, Stream};
+use fbdt::{Class, FileAccess, Health, MessageError, MessageOptions, Session, Stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -218,8 +218,10 @@ async fn associate(
         let words = "too many UDP associations are open".to_owned();
         return refuse(&mut stream, FailureCode::Busy, words).await;
     };
-    let class = request.class.is_none().then(|| stream.class_handle());
-    let association = Association::new(dialer.clone(), messages, class).await?;
+    let mut association = Association::new(dialer.clone(), messages, stream.class_handle()).await?;
+    if let Some(class) = request.class.as_deref().and_then(Class::from_name) {
+        association.name_class(class);
+    }
     write_answer(&mut stream, &Answer::Ready(String::new())).await?;
     Ok(association.relay(&mut stream, allowance).await?)
 }

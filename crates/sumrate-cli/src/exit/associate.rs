@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fbdt::{ClassHandle, MessageError, MessageOptions, Messages};
+use fbdt::{Class, ClassHandle, MessageError, MessageOptions, Messages};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
@@ -43,8 +43,9 @@ struct Checked {
 pub struct Association<R> {
     dialer: Dialer<R>,
     messages: Messages,
-    class: Option<ClassHandle>,
-    guess: DatagramGuess,
+    class: ClassHandle,
+    /// `None` once the client has said the class.
+    guess: Option<DatagramGuess>,
     v4: UdpSocket,
     /// Absent on hosts without IPv6.
     v6: Option<UdpSocket>,
@@ -55,20 +56,21 @@ pub struct Association<R> {
 }
 
 impl<R: Resolver> Association<R> {
-    /// An association whose datagrams are the messages; with a class to set it is guessed.
+    /// An association whose datagrams are the messages. The class of what this end sends is guessed
+    /// until the client names one.
     ///
     /// # Errors
     /// No socket can be had.
     pub async fn new(
         dialer: Dialer<R>,
         messages: Messages,
-        class: Option<ClassHandle>,
+        class: ClassHandle,
     ) -> io::Result<Self> {
         Ok(Self {
             dialer,
             messages,
             class,
-            guess: DatagramGuess::default(),
+            guess: Some(DatagramGuess::default()),
             v4: UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?,
             v6: UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).await.ok(),
             checked: HashMap::new(),
@@ -112,12 +114,27 @@ impl<R: Resolver> Association<R> {
                         self.send(address, &data).await;
                     }
                 }
-                read = stream.read(&mut word) => if matches!(read, Ok(0) | Err(_)) {
-                    return Ok(());
+                read = stream.read(&mut word) => match read {
+                    Ok(0) | Err(_) => return Ok(()),
+                    Ok(count) => self.told(&word[..count]),
                 },
                 () = tokio::time::sleep_until(last + IDLE) => return Ok(()),
             }
         }
+    }
+
+    /// The client says of which class its datagrams are, each time in one byte; what this version does
+    /// not know is passed over.
+    fn told(&mut self, said: &[u8]) {
+        if let Some(class) = said.iter().rev().find_map(|number| Class::from_wire(*number)) {
+            self.name_class(class);
+        }
+    }
+
+    /// What this end sends is of this class from now on.
+    pub fn name_class(&mut self, class: Class) {
+        self.guess = None;
+        self.class.set(class);
     }
 
     /// Sends a client's datagram to where it wants it, or looks that up and checks it first.
@@ -181,10 +198,10 @@ impl<R: Resolver> Association<R> {
         }
         let message = Datagram::encode(from, &buffer[..size]);
         allowance.take(message.len()).await?;
-        if let Some(class) = self.guess.sent(Instant::now(), size as u64)
-            && let Some(handle) = &self.class
+        if let Some(guess) = &mut self.guess
+            && let Some(class) = guess.sent(Instant::now(), size as u64)
         {
-            handle.set(class);
+            self.class.set(class);
         }
         let options = MessageOptions { lifetime: Some(LIFETIME), ..MessageOptions::default() };
         match self.messages.try_send(Bytes::from(message), options) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fbdt::{Class, MessageError, MessageOptions, Messages};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::connect::ConnectFailure;
 use crate::classes::{ClassRules, DatagramGuess};
@@ -29,7 +29,11 @@ pub(crate) trait Carrier: Send {
     ///
     /// # Errors
     /// The association is over.
-    fn send(&mut self, message: &[u8], rules: &ClassRules) -> io::Result<()>;
+    fn send(
+        &mut self,
+        message: &[u8],
+        rules: &ClassRules,
+    ) -> impl Future<Output = io::Result<()>> + Send;
 
     /// The next datagram for the client, with its address; `None` if the exit has ended it.
     ///
@@ -85,7 +89,7 @@ impl<S: TunnelStream> Carrier for Association<S> {
         self.messages.longest()
     }
 
-    fn send(&mut self, message: &[u8], rules: &ClassRules) -> io::Result<()> {
+    async fn send(&mut self, message: &[u8], rules: &ClassRules) -> io::Result<()> {
         let Ok(Datagram { destination, .. }) = Datagram::parse(message) else { return Ok(()) };
         let options = MessageOptions { lifetime: Some(LIFETIME), ..MessageOptions::default() };
         match self.messages.try_send(Bytes::copy_from_slice(message), options) {
@@ -96,9 +100,14 @@ impl<S: TunnelStream> Carrier for Association<S> {
         let named = rules.class_of(&destination.host, destination.port);
         let guessed = self.guess.sent(Instant::now(), message.len() as u64);
         let news = if self.is_known { None } else { named.or(guessed) };
-        self.is_known |= named.is_some();
         if let (Some(class), Some(setter)) = (news, self.stream.class_setter()) {
             setter.set(class);
+        }
+        // What a rule names holds for what comes back, too: the exit is told.
+        if let (Some(class), false) = (named, self.is_known) {
+            self.stream.write_all(&[class.to_wire()]).await?;
+            self.stream.flush().await?;
+            self.is_known = true;
         }
         Ok(())
     }

@@ -34,7 +34,8 @@ pub struct ConnectRequest {
 /// Body of kind 4.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssociateRequest {
-    /// As in [`ConnectRequest`].
+    /// As in [`ConnectRequest`], where it is known already. Else the client may say it later, in one
+    /// byte on this stream: the class's number on the wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
 }

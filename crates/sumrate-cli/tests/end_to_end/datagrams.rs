@@ -216,6 +216,26 @@ fn classes(server: &Server, received: u64) -> Vec<(String, u64)> {
 }
 
 #[test]
+fn a_rule_for_datagrams_holds_in_both_directions() {
+    let (target, other) = (echo("127.0.0.1"), echo("127.0.0.1"));
+    let server = Server::start(&["--allow", "127.0.0.0/8"]);
+    let rule = format!("{}=background", target.port());
+    let client = client(&server, &["--class-rule", &rule]);
+    for (target, expected) in [(target, "background"), (other, "conversational")] {
+        let association = associate(&client);
+        for _ in 0..10 {
+            let sent = request(target, &[7; 1000]);
+            association.socket.send(&sent).unwrap();
+            assert_eq!(association.receive(), sent);
+        }
+        // The first answer may leave before the exit has heard of the rule.
+        let found = classes(&server, 8 * 1000);
+        let back = found.iter().find(|(class, _)| class == expected);
+        assert!(back.is_some(), "{expected}: {found:?}");
+    }
+}
+
+#[test]
 fn classes_follow_rules_and_else_behaviour() {
     let web = web::start("127.0.0.1");
     let server = Server::start(&["--allow", "127.0.0.0/8"]);

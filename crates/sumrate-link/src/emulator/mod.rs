@@ -52,14 +52,18 @@ impl Link {
         for pipeline in &mut self.pipelines {
             pipeline.advance(now);
         }
-        let busy = self.pipelines.each_ref().map(Pipeline::busy_until);
-        let busy = busy[0].zip(busy[1]).map(|(one, other)| one.max(other));
-        if let Some(awake) = self.radio.hear(now, busy) {
+        if let Some(awake) = self.radio.hear(now, self.busy_until()) {
             for pipeline in &mut self.pipelines {
                 pipeline.pause(awake);
             }
         }
         self.pipelines[direction.index()].arrive(now, packet);
+    }
+
+    /// When both directions had sent everything; `None` while they have not.
+    fn busy_until(&self) -> Option<Nanos> {
+        let [one, other] = self.pipelines.each_ref().map(Pipeline::busy_until);
+        one.zip(other).map(|(one, other)| one.max(other))
     }
 }
 
@@ -333,7 +337,7 @@ fn link_report(link: &Link, now: Nanos) -> LinkReport {
     };
     LinkReport {
         name: link.name.clone(),
-        radio: link.radio.counters(),
+        radio: link.radio.counters(now, link.busy_until()),
         a_to_b: direction(Direction::AToB),
         b_to_a: direction(Direction::BToA),
     }

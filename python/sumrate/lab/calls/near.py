@@ -22,6 +22,8 @@ HEAD = struct.Struct("!QQ")
 LOST_NS = 2_000_000_000
 LATE_NS = 150_000_000
 """A voice that is later than this is felt to be (ITU-T G.114)."""
+SLOWEST = 100
+"""Of so many messages one, and one more, is told by itself: the slowest."""
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
 
 
@@ -71,6 +73,7 @@ def summary(latencies: dict[int, int], first: int, count: int) -> dict[str, Any]
         "late_share": sum(ns > LATE_NS for ns in times) / len(times),
         **{f"{name}_ms": round(percentile(times, p) / 1e6, 3) for name, p in PERCENTS.items()},
         "max_ms": round(times[-1] / 1e6, 3),
+        "slowest_ms": [round(ns / 1e6, 3) for ns in times[-(len(times) // SLOWEST + 1) :]],
     }
 
 

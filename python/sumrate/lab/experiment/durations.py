@@ -3,10 +3,12 @@
 Values of one repetition are compared with those of the same repetition, seed and traces.
 """
 
+import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from sumrate.lab.experiment.metrics import IN_BIN, PUBLISHED_BIN
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.links import Link
@@ -22,7 +24,8 @@ def add_durations(runs: Sequence[Run], links: Sequence[Link]) -> None:
     """Divides every duration (metrics NAME_ms) by those of other schemes at the same point.
 
     `NAME_over_best`: by the shortest of the links alone. `NAME_over_sum`: by what the links would
-    take together if each carried as many bytes in a second as it did alone. `NAME_over_PEER`. Each
+    take together if each carried as many bytes in a second as it did alone. `NAME_over_PEER`, and
+    `NAME_over_LINK` over each link alone. Each
     also as `KIND_over_...`, KIND being the name's first word, which gathers all sizes and pages.
     A link alone or a peer that was void divides nothing. Ratios that a run has from another
     condition, in which it was made, are put aside.
@@ -36,6 +39,10 @@ def add_durations(runs: Sequence[Run], links: Sequence[Link]) -> None:
             for label, divisor in _divisors(name, alone, len(links), medians, run.scheme):
                 for group in groups(name):
                     run.add(f"{group}_over_{label}", own / divisor, "ratio")
+            for link in links:
+                theirs = medians.get(link.name, {}).get(name, 0.0)
+                if link.name != run.scheme and theirs > 0:
+                    run.add(f"{name}_over_{link.name}", own / theirs, "ratio")
 
 
 def add_together(experiment: Experiment, runs: Sequence[Run], links: Sequence[Link]) -> None:
@@ -91,9 +98,12 @@ def _delivered(curve: Sequence[tuple[float, int]], at_ms: float) -> float:
 def groups(name: str) -> tuple[str, ...]:
     """Under which names a duration's ratios stand: its own and its kind's.
 
-    A page's, which is cold or warm, stands under its kind's and its kind and state's only.
+    A page's, which is cold or warm, stands under its kind's and its kind and state's only; a
+    percentile's under its own only: with its kind's medians it would be no value of one thing.
     """
     kind, *rest = name.split("_")
+    if rest and re.fullmatch(r"p\d+", rest[-1]):
+        return (name,)
     own = f"{kind}_{rest[-1]}" if rest and rest[-1] in STATES else name
     return tuple(dict.fromkeys((own, kind)))
 
@@ -127,7 +137,8 @@ def add_splits(experiment: Experiment, runs: Sequence[Run]) -> None:
     """In which bin of a link's share most downloads of a scheme lie, over all repetitions.
 
     `LINK_share_mode_percent` is the lower edge of the bin, `LINK_share_mode_share` how many of the
-    downloads lie in it; both stand in the first run that counts.
+    downloads lie in it, `LINK_share_in_72_84` how many lie in the published bin; all stand in the
+    first run that counts.
     """
     if experiment.files is None or not experiment.files.share_link:
         return
@@ -143,6 +154,9 @@ def add_splits(experiment: Experiment, runs: Sequence[Run]) -> None:
             low, count = mode(shares)
             found[0].add(f"{metric}_mode_percent", low, "percent")
             found[0].add(f"{metric}_mode_share", count / len(shares), "ratio")
+            there = sum(PUBLISHED_BIN[0] <= share < PUBLISHED_BIN[1] for share in shares)
+            name = metric.removesuffix("_share") + IN_BIN
+            found[0].add(name, there / len(shares), "ratio")
 
 
 def mode(shares: Sequence[float]) -> tuple[int, int]:

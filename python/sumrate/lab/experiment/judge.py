@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sumrate.intervals import half_width
-from sumrate.lab.experiment.metrics import POOLED
+from sumrate.lab.experiment.metrics import is_pooled, pooled_with
 from sumrate.lab.experiment.model import EVERY, Check, Experiment, Selection
 from sumrate.lab.experiment.record import Run, percentile
 
@@ -106,6 +106,7 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
         "buffers": list(experiment.buffers),
     }
     unit = _unit(runs, check)
+    repetitions = {c.name: c.repetitions or experiment.repetitions for c in experiment.conditions}
 
     def choices(key: str) -> list[str]:
         chosen = getattr(check.value, key)
@@ -126,7 +127,7 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
                     holds,
                     unit,
                     counted,
-                    experiment.repetitions,
+                    repetitions[condition],
                     {scheme: value for scheme, (value, _) in beside.items()},
                     {scheme: number for scheme, (_, number) in beside.items()},
                     check.causes.get(condition, check.cause) if holds is False else "",
@@ -162,6 +163,9 @@ def _measured(
         return _statistic(value, above), len(counted)
     below = _selected(runs, over, at)
     counted &= _rests_on(runs, over, at, below)
+    if is_pooled(value.metric) and is_pooled(over.metric):  # each stands where its first run is
+        above, below = ({0: [v for of in side.values() for v in of]} for side in (above, below))
+        above, below = ({n: v for n, v in side.items() if v} for side in (above, below))
     both = above.keys() & below.keys()
     divisor = _statistic(over, {n: below[n] for n in both})
     measured = _statistic(value, {n: above[n] for n in both})
@@ -183,11 +187,13 @@ def _rests_on(
     What is pooled over all repetitions stands at one of them: it is of all that count on both
     sides.
     """
-    if not found or not selection.metric.startswith(POOLED):
+    if not found or not is_pooled(selection.metric):
         return set(found)
-    peer = replace(selection, scheme=selection.metric.removeprefix(POOLED))
-    own, other = ({run.repetition for run in _counting(runs, s, at)} for s in (selection, peer))
-    return own & other
+    own = {run.repetition for run in _counting(runs, selection, at)}
+    if peer := pooled_with(selection.metric):
+        theirs = replace(selection, scheme=peer)
+        own &= {run.repetition for run in _counting(runs, theirs, at)}
+    return own
 
 
 def _statistic(selection: Selection, values: Mapping[int, Sequence[float]]) -> float | None:

@@ -29,6 +29,8 @@ def _lines(entry: Entry) -> Iterator[str]:
         yield from _wrapped(_check(check), f"{INDENT}- ", f"{INDENT}  ")
     if entry.cause and entry.verdict != HOLDS:
         yield from _wrapped(f"because: {entry.cause}", INDENT, f"{INDENT}  ")
+    if entry.unmeasured and entry.unmeasured not in entry.cause:
+        yield from _wrapped(f"not measured: {entry.unmeasured}", INDENT, f"{INDENT}  ")
     if entry.command:
         yield from _wrapped(entry.command, INDENT, f"{INDENT}  ")
     if entry.results:

@@ -127,6 +127,7 @@ def _condition_problems(
         yield link, f"condition {condition.name} has a TCP beside on `{link}`, which is no link"
     for name, change in condition.links.items():
         yield from _change_problems(name, change)
+    yield from _less_than_all(condition, experiment)
     yield from _time_problems(condition, experiment)
     yield from _reason_problems(condition, scheme_names(experiment))
     for value in set(condition.congestion_control) - set(experiment.congestion_control):
@@ -154,6 +155,18 @@ def _time_problems(
     for start, end in condition.phases:
         if not 0 <= start < end:
             yield condition.name, f"a phase of `{condition.name}` ends before it starts"
+
+
+def _less_than_all(
+    condition: ConditionSetting, experiment: Experiment
+) -> Iterator[tuple[str, str]]:
+    """Repetitions and pages, where a condition has fewer than the experiment."""
+    if condition.repetitions is not None and condition.repetitions < 1:
+        said = f"the repetitions of `{condition.name}` must be 1 or more"
+        yield condition.name, f"{said}, not {condition.repetitions}"
+    offered = experiment.pages.sites if experiment.pages else ()
+    for site in set(condition.sites) - set(offered):
+        yield site, f"condition {condition.name} loads `{site}`, which is none of the `sites`"
 
 
 def _scheme_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:

@@ -94,6 +94,22 @@ OF_A_LINK = (
 
 POOLED = "pooled_percentiles_over_"
 """How the names of values begin that are of all repetitions together; a peer's name follows."""
+PUBLISHED_BIN = (0.72, 0.84)
+"""The bin of a link's share that figure 4.6b of the thesis found to be the fullest."""
+IN_BIN = "_share_in_72_84"
+"""How the name of the share of downloads in it ends."""
+
+
+def is_pooled(metric: str) -> bool:
+    """Whether a value of this name is of all repetitions and stands at one of them."""
+    return metric.startswith("pooled_") or "_share_mode_" in metric or metric.endswith(IN_BIN)
+
+
+def pooled_with(metric: str) -> str:
+    """The scheme whose repetitions a pooled value is of, too; empty if of its own only."""
+    return metric.removeprefix(POOLED) if metric.startswith(POOLED) else ""
+
+
 CLOSED = ("bench", "stream", "crowd")
 """Methods whose names are known; those of others follow from what they load or compute."""
 

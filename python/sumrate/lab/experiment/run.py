@@ -4,10 +4,11 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from sumrate.lab.endpoints import Scheme, SinglePath, Unavailable
+from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Unavailable
 from sumrate.lab.experiment.benefit import add_benefits
-from sumrate.lab.experiment.calls import add_message_delays
+from sumrate.lab.experiment.calls import add_message_delays, add_pooled_delays
 from sumrate.lab.experiment.durations import add_durations, add_splits, add_together
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
@@ -22,7 +23,7 @@ from sumrate.lab.experiment.ratios import (
     add_pooled_percentiles,
     add_sums,
 )
-from sumrate.lab.experiment.record import Run, add_carried, add_samples
+from sumrate.lab.experiment.record import Run, add_carried, add_samples, add_sleep, unused_link
 from sumrate.lab.experiment.tiles import add_tile_gains
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
@@ -40,6 +41,7 @@ from sumrate.lab.lateness import is_late, worst_lateness_ms
 from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.results import Progress
 from sumrate.lab.scene import scene
+from sumrate.qoe.daily import LEAST
 
 MAX_RETRIES = 2
 """How often a run whose emulator was late is made again."""
@@ -80,7 +82,8 @@ class Plan:
                     for condition in e.conditions:
                         wanted = condition.congestion_control or e.congestion_control
                         chosen = not self.only_conditions or condition.name in self.only_conditions
-                        if chosen and congestion_control in wanted:
+                        made = repetition < (condition.repetitions or self.repetitions)
+                        if made and chosen and congestion_control in wanted:
                             yield Point(condition, congestion_control, buffers, repetition)
 
     def schemes(self, point: Point) -> list[Scheme]:
@@ -113,7 +116,8 @@ class Plan:
             change,
             on_wires(self.experiment, point.condition),
             (seconds, warmup_of(self.experiment, point.condition)),
-            (point.condition.video_mbps, point.condition.tiles, point.condition.download),
+            (point.condition.video_mbps, point.condition.counted_from_s),
+            (point.condition.tiles, point.condition.download, point.condition.sites),
             point.congestion_control,
             point.buffers,
             point.repetition,
@@ -220,6 +224,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         add_tile_gains(experiment, runs)
     if experiment.method == "calls":
         add_message_delays(experiment, runs)
+        add_pooled_delays(experiment, runs)
     return runs
 
 
@@ -253,6 +258,30 @@ def on_time(plan: Plan, point: Point, scheme: Scheme, work: Path, progress: Prog
     if late:
         run.detail["void_before_ms"] = late
     return run
+
+
+APPLICATIONS = (*WORKLOADS, "video", "tiles", "player", "calls")
+"""Methods in which programs other than our own have to be told to use MPTCP."""
+
+
+def check_carried(
+    experiment: Experiment, scheme: Scheme, run: Run, stats: Mapping[str, Any]
+) -> None:
+    """Refuses a run of kernel MPTCP in which a program, or all, had only one link carry anything.
+
+    Raises:
+        RuntimeError: a program used plain TCP, or the second subflow was never made.
+
+    """
+    if experiment.method not in APPLICATIONS or not isinstance(scheme, KernelMptcp):
+        return
+    least = [metric for metric in run.metrics if metric.name.endswith(LEAST)]
+    alone = [metric.name.removesuffix(LEAST) for metric in least if not metric.value]
+    if idle := unused_link(stats) or ", ".join(alone):
+        raise RuntimeError(
+            f"{scheme.title} left a link unused ({idle}): a program used plain TCP, or no second "
+            "subflow was made; see the programs' logs and whether mptcpize works for them"
+        )
 
 
 def check_congestion_control(name: str, known: Path = CONGESTION_CONTROLS) -> None:
@@ -310,6 +339,8 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
         run.void = is_late(stats)
         if experiment.carried:
             add_carried(run, stats)
+        add_sleep(run, stats, [link.name for link in links if link.sleep])
+        check_carried(experiment, scheme, run, stats)
         if experiment.padhye and isinstance(scheme, SinglePath):
             add_padhye(run, scheme.link)
     except Unavailable as reason:

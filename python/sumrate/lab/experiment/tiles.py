@@ -33,10 +33,16 @@ def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
         if any(scheme.kind == "messages" for scheme in experiment.schemes):
             yield "messages", "a scheme of kind `messages` carries tiles only"
         return
+    if not experiment.tiles.clips:
+        yield "clips", "[tiles] needs `clips`"
     if not 1 <= experiment.tiles.best_mbps <= 100_000:
         yield "best_mbps", "`best_mbps` must be 1 to 100000"
     if not 0.1 <= experiment.tiles.margin <= 1:
         yield "margin", "`margin` must be 0.1 to 1"
+    yield from _condition_problems(experiment)
+
+
+def _condition_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
     names = {condition.name: condition for condition in experiment.conditions}
     for condition in experiment.conditions:
         if not condition.tiles:
@@ -63,7 +69,8 @@ def play_tiles(
 
     """
     assert experiment.tiles is not None  # noqa: S101 (the method says so)
-    encodes = encodes_of(experiment.tiles.clip)
+    clips = experiment.tiles.clips
+    encodes = encodes_of(clips[run.repetition % len(clips)])
     task = _task(experiment, condition, encodes, run.seed)
     file, output = built.folder / "tiles.npz", built.folder / "tiles.json"
     task.write(file)

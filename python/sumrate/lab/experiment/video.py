@@ -27,6 +27,7 @@ one of them."""
 WATCHED = {
     "pause_share": "ratio",
     "failed_share": "ratio",
+    "shown_mbps": "Mbit/s",
     "psnr_db": "dB",
     "measured_psnr_db": "dB",
     "startup_s": "s",
@@ -52,6 +53,10 @@ def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
     for condition in experiment.conditions:
         if not condition.video_mbps > 0:
             yield condition.name, f"condition `{condition.name}` needs a video_mbps above 0"
+        seconds = seconds_of(experiment, condition)
+        if not 0 <= condition.counted_from_s <= seconds - 4 * experiment.video.gop_s:
+            said = f"`{condition.name}` counts from {condition.counted_from_s:g} s on"
+            yield condition.name, f"{said}: leave at least four GOPs of its {seconds:g} s"
 
 
 @lru_cache
@@ -107,12 +112,12 @@ def play_video(
         scheme,
         built,
         server=("source", lambda reach: running_source(built, reach, None)),
-        client=lambda reach: player_command(reach, seconds, described, output),
+        client=lambda reach: player_command(reach, condition, seconds, described, output),
         output=output,
         measured_s=seconds,
         on_first_byte=on_first_byte,
     )
-    _note(run, delivery.document)
+    _note(run, delivery.document, condition, seconds)
     delivery.detail["cpu_seconds"]["player"] = delivery.document["cpu_s"]
     run.detail |= {
         **delivery.detail,
@@ -131,20 +136,23 @@ def play_video(
     }
 
 
-def player_command(reach: Reach, seconds: float, video: Path, output: Path) -> list[str]:
+def player_command(
+    reach: Reach, condition: ConditionSetting, seconds: float, video: Path, output: Path
+) -> list[str]:
     """The command of the player."""
     player = (*PROGRAM[:-1], "sumrate.lab.video", "--video", str(video))
-    return [*player, *reaching(reach), *timing(seconds, 0.0, output)]
+    counted = ("--counted-from", f"{condition.counted_from_s:g}")
+    return [*player, *counted, *reaching(reach), *timing(seconds, 0.0, output)]
 
 
-def _note(run: Run, document: dict[str, Any]) -> None:
+def _note(run: Run, document: dict[str, Any], condition: ConditionSetting, seconds: float) -> None:
     """The player's result as metrics."""
     watched = document["watched"]
     for name, unit in WATCHED.items():
         run.add(name, watched[name], unit)
     run.add("played_share", 1.0 - watched["pause_share"], "ratio")
     bins = Bins.of_totals(document["bins"]["step_s"], document["bins"]["bytes"])
-    run.add("download_mbps", document["goodput_mbps"], "Mbit/s")
+    run.add("download_mbps", bins.mbps(condition.counted_from_s, seconds), "Mbit/s")
     run.series = bins.series()
 
 
@@ -153,10 +161,11 @@ def add_pause_bounds(
 ) -> None:
     """Sets pauses beside what the sum of the links alone allows, in the same repetition.
 
-    `pause_bound` is max(0, 1 - sum/V). A player that was stopped by a full buffer did not take all
-    that its link carries: then that link alone is as fast as the video, and the bound is 0 as it
-    should be. `ideal_pause_share` is the pause share of the same player fed by the links alone,
-    moment by moment: what varying links cost whoever adds them up.
+    `pause_bound` is max(0, 1 - sum/V), V being the mean rate of the GOPs that this run showed:
+    those that fall into a run are not the whole clip. A player that was stopped by a full buffer
+    did not take all that its link carries: then that link alone is as fast as the video, and the
+    bound is 0 as it should be. `ideal_pause_share` is the pause share of the same player fed by the
+    links alone, moment by moment: what varying links cost whoever adds them up.
     """
     alone = {run.scheme: run for run in runs}
     names = [link.name for link in links]
@@ -166,7 +175,6 @@ def add_pause_bounds(
     if any(rate is None for rate in rates):
         return
     total = sum(rate or 0.0 for rate in rates)
-    bound = expected_pause_share(total, condition.video_mbps)
     ideal = _ideal(experiment, condition, [alone[name] for name in names])
     for run in runs:
         share, psnr = run.value("pause_share"), run.value("psnr_db")
@@ -176,11 +184,13 @@ def add_pause_bounds(
             theirs = None if other.void else other.value("psnr_db")
             if name != run.scheme and theirs is not None:
                 run.add(f"psnr_over_{name}_db", psnr - theirs, "dB")
+        shown = run.value("shown_mbps") or condition.video_mbps
         if run.scheme in names:
-            own = expected_pause_share(run.value("download_mbps") or 0.0, condition.video_mbps)
+            own = expected_pause_share(run.value("download_mbps") or 0.0, shown)
             run.add("pause_bound", own, "ratio")
             run.add("pause_excess", share - own, "ratio")
             continue
+        bound = expected_pause_share(total, shown)
         run.add("pause_bound", bound, "ratio")
         run.add("pause_excess", share - bound, "ratio")
         run.add("ideal_pause_share", ideal, "ratio")
@@ -202,5 +212,6 @@ def _ideal(
         )
         for part in range(SLICES)
     ]
-    watched = fluid(video, buffer_bytes, arrivals, seconds_of(experiment, condition))
+    seconds = seconds_of(experiment, condition)
+    watched = fluid(video, buffer_bytes, arrivals, seconds, condition.counted_from_s)
     return watched.pause_share if watched.watched_s > 0 else None

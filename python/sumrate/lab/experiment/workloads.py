@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from sumrate.lab.endpoints import Scheme, Unavailable
 from sumrate.lab.experiment.methods import Traffic
 from sumrate.lab.experiment.record import Run
@@ -122,7 +124,8 @@ def pages(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         wrapper = built.folder / "browser.sh"
         how = browser_process.settings(executable, carriage, keys.key_hash(), wrapper)
         browser = stack.enter_context(browser_process.browser(built, how))
-        values = page_loads.run(built, browser, setting, renewing(run, built, traffic))
+        loaded = replace(setting, sites=traffic.condition.sites or setting.sites)
+        values = page_loads.run(built, browser, loaded, renewing(run, built, traffic))
         note(run, values, carriage, browser.process.command_line)
         run.detail["other_commands"].append(server.command_line)
 

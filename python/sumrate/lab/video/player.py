@@ -89,7 +89,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     gc.disable()  # a collection would be measured as a pause
     used = time.process_time()
     ended = play(reader_of(connect(args)), player, recorder, args.patience)
-    watched = player.watched(args.time)
+    watched = player.watched(args.time, args.counted_from)
     return {
         "schema": SCHEMA,
         **recorder.finish(ended),
@@ -122,6 +122,9 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--video", type=Path, required=True, help="JSON file of GOPs and buffer")
     top.add_argument("--time", type=float, required=True, help="seconds from the first byte")
     top.add_argument("--warmup", type=float, default=0.0, help="must be 0: starting up counts")
+    top.add_argument(
+        "--counted-from", type=float, default=0.0, help="seconds from which on pauses count"
+    )
     top.add_argument("--patience", type=float, default=30.0, help="seconds for a first byte")
     top.add_argument("--output", type=Path, metavar="FILE", required=True, help="of the JSON")
     return top

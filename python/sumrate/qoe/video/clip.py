@@ -1,6 +1,7 @@
 """What a real encode's GOPs weigh and look like, and how they become a video of a target rate."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any
@@ -8,6 +9,24 @@ from typing import Any
 from sumrate.qoe.video.playback import PlaybackError, Video
 
 SCHEMA = "sumrate.qoe.clip.v1"
+
+
+def interleaved(sizes: Sequence[int]) -> list[int]:
+    """The GOPs' numbers in an order in which any few that follow each other have about the mean.
+
+    The largest first, then the smallest ones until they have made up for it, and so on: the sum is
+    never further from the mean's than the most unusual GOP. A run shows a part of the clip; in the
+    order of the scenes the part would decide how much has to be downloaded. Of equal GOPs the
+    earlier comes first.
+    """
+    above = [size * len(sizes) - sum(sizes) for size in sizes]
+    left = sorted(range(len(sizes)), key=lambda index: (above[index], -index))
+    order: list[int] = []
+    balance = 0
+    while left:
+        order.append(left.pop(0 if balance > 0 else -1))
+        balance += above[order[-1]]
+    return order
 
 
 @dataclass(frozen=True)
@@ -67,7 +86,8 @@ class Clip:
     def video(self, mbps: float, gop_s: float, gops: int, seed: int) -> Video:
         """`gops` GOPs of this clip over and over, at a mean rate of `mbps`.
 
-        GOPs keep their order, as scenes do; the seed says with which the video begins.
+        GOPs come in one fixed order, in which any few that follow each other have about the mean
+        size (`interleaved`); the seed says with which the video begins.
 
         Raises:
             PlaybackError: the rate or the number of GOPs is not above 0.
@@ -77,7 +97,8 @@ class Clip:
             raise PlaybackError(f"a video has a rate and GOPs, not {mbps} Mbit/s and {gops}")
         count, factor = len(self.gop_bytes), self.scale(mbps, gop_s)
         first = Random(f"clip {seed}").randrange(count)
-        order = [(first + number) % count for number in range(gops)]
+        turns = interleaved(self.gop_bytes)
+        order = [turns[(first + number) % count] for number in range(gops)]
         return Video(
             gop_bytes=tuple(max(1, round(self.gop_bytes[index] * factor)) for index in order),
             gop_s=gop_s,

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sumrate.qoe.video import ffmpeg
+from sumrate.qoe.video.ffmpeg import EncoderError
 
 LADDER_MBPS = (1.0, 2.5, 4.25, 9.0, 13.0, 17.5)
 """Bit rates: the published 425, 900, 1300 and 1750 Mbit/s over 100, and two below."""
+OFF_RATE = 0.1
+"""An encode may be so far off its declared rate."""
 SEGMENT_S = 1
 FPS = 25
 SIZE = "1280:720"
@@ -46,6 +49,28 @@ def stream(names: Sequence[str], seconds: int, cache: Path) -> Path:
     return kept
 
 
+def level_name(mbps: float) -> str:
+    """How the files of a bit rate begin."""
+    return f"{mbps:g}".replace(".", "_")
+
+
+def refuse_off_rate(folder: Path, seconds: int) -> None:
+    """Checks the segments against the bit rates that the playlist declares.
+
+    Raises:
+        EncoderError: one is off by more than a tenth: the player would choose by a wrong rate.
+
+    """
+    for mbps in LADDER_MBPS:
+        sizes = [path.stat().st_size for path in folder.glob(f"{level_name(mbps)}-*.m4s")]
+        found = sum(sizes) * 8e-6 / seconds
+        if abs(found / mbps - 1) > OFF_RATE:
+            raise EncoderError(
+                f"the encode for {mbps:g} Mbit/s has {found:.3g} Mbit/s, more than "
+                f"{OFF_RATE:.0%} off: choose other clips, or change LADDER_MBPS"
+            )
+
+
 def _encode(sources: Sequence[Path], seconds: int, folder: Path) -> None:
     """Every bit rate with its own playlist, and the one that names them all."""
     clips = folder / "clips.mkv"
@@ -60,7 +85,7 @@ def _encode(sources: Sequence[Path], seconds: int, folder: Path) -> None:
     keys = ["-g", str(FPS * SEGMENT_S), "-keyint_min", str(FPS * SEGMENT_S), "-sc_threshold", "0"]
     once = folder / "once.mkv"
     for mbps in LADDER_MBPS:
-        name = f"{mbps:g}".replace(".", "_")
+        name = level_name(mbps)
         rate = f"{round(mbps * 1000)}k"
         limits = ["-b:v", rate, "-maxrate", rate, "-bufsize", rate]
         ffmpeg.run(["-i", str(clips), *ENCODER, *limits, *keys, "-bf", "0", str(once)])
@@ -78,6 +103,7 @@ def _encode(sources: Sequence[Path], seconds: int, folder: Path) -> None:
             ',CODECS="avc1.64001f"'
         )
         lines.append(f"{name}.m3u8")
+    refuse_off_rate(folder, seconds)
     clips.unlink()
     once.unlink()
     (folder / "stream.m3u8").write_text("\n".join(lines) + "\n", encoding="ascii")

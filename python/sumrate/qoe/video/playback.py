@@ -61,7 +61,7 @@ class Watched:
     startup_s: float
     """From the first byte until the first GOP is shown."""
     watched_s: float
-    """From then to the end."""
+    """From then, or from when it counts, to the end."""
     pauses: int
     pause_s: float
     longest_pause_s: float
@@ -71,6 +71,8 @@ class Watched:
     """Of these, how many found none."""
     shown: int
     """GOPs that were begun."""
+    shown_mbps: float
+    """Mean rate of the GOPs that were shown while it counts."""
     measured_psnr_db: float | None
     """Mean over the time watched: each GOP's own PSNR, in pauses that of its frozen last frame."""
 
@@ -159,60 +161,75 @@ class Playback:
             before = self.begins_at_s[-1] + self.video.gop_s if index else now_s
             self.begins_at_s.append(max(now_s, before))
 
-    def watched(self, end_s: float) -> Watched:
-        """What the viewer had from the first GOP to `end_s`, or to the end of the video."""
+    def watched(self, end_s: float, from_s: float = 0.0) -> Watched:
+        """What the viewer had to `end_s`, or to the end of the video.
+
+        Args:
+            end_s: when nothing counts any more.
+            from_s: what was before does not count, nor what was before the first GOP.
+
+        """
         gop_s, begins = self.video.gop_s, self.begins_at_s
         shown = bisect_left(begins, end_s)
         if not shown:
-            return Watched(end_s, 0.0, 0, 0.0, 0.0, 0, 0, 0, None)
+            return Watched(end_s, 0.0, 0, 0.0, 0.0, 0, 0, 0, 0.0, None)
         if shown == len(self._ends):
             end_s = min(end_s, begins[-1] + gop_s)
+        from_s = min(max(from_s, begins[0]), end_s)
+        first = min(max(0, bisect_right(begins, from_s) - 1), shown - 1)
         following = [*begins[1:shown], end_s]
         pauses = [
-            max(0.0, after - begin - gop_s)
+            max(0.0, after - max(begin + gop_s, from_s))
             for begin, after in zip(begins[:shown], following, strict=True)
         ]
-        checks, failed = self._checked(end_s)
+        checks, failed = self._checked(end_s, from_s)
+        counted = self.video.gop_bytes[first:shown]
         return Watched(
             startup_s=begins[0],
-            watched_s=end_s - begins[0],
+            watched_s=end_s - from_s,
             pauses=sum(pause > 0 for pause in pauses),
             pause_s=sum(pauses),
             longest_pause_s=max(pauses),
             checks=checks,
             failed_checks=failed,
             shown=shown,
-            measured_psnr_db=self._measured_psnr_db(pauses, following),
+            shown_mbps=sum(counted) * 8e-6 / (len(counted) * gop_s),
+            measured_psnr_db=self._measured_psnr_db(pauses, following, from_s),
         )
 
-    def _checked(self, end_s: float) -> tuple[int, int]:
-        """The thesis's checks, one GOP apart: how many, and how many failed."""
-        at = 0
-        checks = failed = 0
+    def _checked(self, end_s: float, from_s: float) -> tuple[int, int]:
+        """The thesis's checks, one GOP apart: how many counted, and how many of these failed."""
+        at = made = checks = failed = 0
         first = self.begins_at_s[0]
-        while (now := first + checks * self.video.gop_s) < end_s and at < len(self._ends):
+        while (now := first + made * self.video.gop_s) < end_s and at < len(self._ends):
             there = at < len(self.complete_at_s) and self.complete_at_s[at] <= now
             at += there
-            failed += not there
-            checks += 1
+            made += 1
+            if now >= from_s:
+                checks += 1
+                failed += not there
         return checks, failed
 
     def _measured_psnr_db(
-        self, pauses: Sequence[float], following: Sequence[float]
+        self, pauses: Sequence[float], following: Sequence[float], from_s: float
     ) -> float | None:
         video = self.video
         if not video.psnr_db or not video.frozen_psnr_db:
             return None
         total = length = 0.0
         for index, (pause, after) in enumerate(zip(pauses, following, strict=True)):
-            played = after - self.begins_at_s[index] - pause
+            played = max(0.0, after - max(self.begins_at_s[index], from_s) - pause)
             total += played * video.psnr_db[index] + pause * video.frozen_psnr_db[index]
             length += played + pause
         return total / length if length > 0 else None
 
 
 def fluid(
-    video: Video, capacity_bytes: int, arrivals: Sequence[tuple[float, float]], end_s: float
+    video: Video,
+    capacity_bytes: int,
+    arrivals: Sequence[tuple[float, float]],
+    end_s: float,
+    from_s: float = 0.0,
 ) -> Watched:
     """The same player fed by rates: `arrivals` are ends of intervals (s) and bytes until then.
 
@@ -226,4 +243,4 @@ def fluid(
         if taken > 0:
             player.add(at_s, taken)
         owed = owed - taken if taken == int(owed) else 0.0
-    return player.watched(end_s)
+    return player.watched(end_s, from_s)

@@ -53,9 +53,17 @@ GROUPS = {
         "key_ms": "echo of a key",
         "key_p95_ms": "echo of a key, p95",
     },
+    "Calls": {
+        "message_p50_ms": "messages there and back, p50",
+        "message_p99_ms": "messages there and back, p99",
+        "pooled_message_p999_ms": "the same of all repetitions, p99.9",
+        "pooled_message_p999_added_ms": "above the better radio alone",
+        "message_lost_share": "share of messages lost",
+    },
     "Video": {
         "pause_share": "share of the time paused",
         "pause_bound": "what the sum of the links makes it",
+        "shown_mbps": "mean rate of the GOPs shown",
         "ideal_pause_share": "the links added up moment by moment",
         "failed_share": "share of checks without a GOP",
         "psnr_db": "average PSNR, by pauses",
@@ -67,6 +75,7 @@ GROUPS = {
     "A real player": {
         "play_stalled_share": "share of the time stalled",
         "play_mbps": "bit rate played",
+        "play_declared_mbps": "the same by the playlist",
         "play_stalls": "stalls",
         "play_startup_s": "until it plays",
         "play_switches": "changes of the bit rate",

@@ -72,7 +72,8 @@ async function watch({ seconds, buffer }) {
     setTimeout(() => reject(new Error('no fragment came within 30 s')), 30_000);
   });
   hls.on(Hls.Events.FRAG_CHANGED, (_, { frag }) => {
-    played.push({ level: frag.level, duration: frag.duration });
+    // What was fetched counts, not what the playlist declares.
+    played.push({ level: frag.level, duration: frag.duration, bytes: frag.stats.loaded });
   });
   video.addEventListener('waiting', () => {
     if (startedAt !== null) stalls += 1;
@@ -104,7 +105,9 @@ async function watch({ seconds, buffer }) {
     shown_s: shown,
     stalled_share: Math.max(0, 1 - shown / watched),
     stalls,
-    mbps: played.reduce((sum, part) => sum + bitrates[part.level] * part.duration, 0) / length,
+    mbps: (played.reduce((sum, part) => sum + part.bytes, 0) * 8e-6) / length,
+    declared_mbps:
+      played.reduce((sum, part) => sum + bitrates[part.level] * part.duration, 0) / length,
     switches: played.slice(1).filter((part, i) => part.level !== played[i].level).length,
     levels_mbps: bitrates,
     dropped_frames: quality.droppedVideoFrames,

@@ -1,0 +1,163 @@
+use super::*;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+fn at(ms: u64) -> Instant {
+    Instant::from_nanos(ms * 1_000_000)
+}
+
+fn with(importance: Importance, delivery: Delivery, ms: Option<u64>) -> MessageOptions {
+    MessageOptions { importance, delivery, lifetime: ms.map(Duration::from_millis) }
+}
+
+fn ack(cumulative: u64, ranges: Vec<Range<u64>>) -> AckFrame {
+    AckFrame { stream: StreamId(1), cumulative, limit: 0, ranges }
+}
+
+fn message(text: &'static str) -> Unit {
+    Unit::Message(Bytes::from_static(text.as_bytes()))
+}
+
+#[test]
+fn f16_the_important_go_first_and_the_expired_not_at_all() {
+    let mut m = SendMessages::new();
+    for (text, importance, ms) in [
+        ("low", Importance::Low, None),
+        ("one", Importance::Normal, None),
+        ("old", Importance::Normal, Some(5)),
+        ("top", Importance::High, Some(20)),
+    ] {
+        let options = with(importance, Delivery::Reliable, ms);
+        assert!(m.push(at(0), Bytes::from_static(text.as_bytes()), options));
+    }
+    assert!(m.expire(at(5)) && !m.expire(at(5)));
+    let mut order = Vec::new();
+    while let Some(range) = m.take() {
+        order.push(m.unit(&range));
+    }
+    assert_eq!(order, [message("top"), message("one"), message("low")]);
+    assert_eq!(m.counts, SentMessages { sent: 3, acknowledged: 0, dropped: 1 });
+    assert_eq!(m.unacknowledged(0..201), Some(0..201), "the expired one took no place");
+}
+
+#[test]
+fn f16_a_later_path_takes_the_last_one_where_it_is_no_later_there() {
+    let mut m = SendMessages::new();
+    for (text, importance, ms) in [
+        ("low", Importance::Low, None),
+        ("Low", Importance::Low, Some(9)),
+        ("top", Importance::High, None),
+    ] {
+        let options = with(importance, Delivery::Reliable, ms);
+        assert!(m.push(at(0), Bytes::from_static(text.as_bytes()), options));
+    }
+    let ahead = 2 * (3 + MESSAGE_OVERHEAD);
+    assert!(m.last_may_go(at(8), ahead));
+    assert!(!m.last_may_go(at(8), ahead + 1), "faster paths have it there sooner");
+    assert!(!m.last_may_go(at(9), ahead), "its time is over then");
+    let mut order = Vec::new();
+    while let Some(range) = m.take_last() {
+        order.push(m.unit(&range));
+        assert!(m.backlog() > 0 || !m.last_may_go(at(0), 0));
+    }
+    assert_eq!(order, [message("Low"), message("low"), message("top")]);
+    m.push(at(0), Bytes::from_static(b"one"), MessageOptions::default());
+    assert!(!m.last_may_go(at(0), 0), "a single one is the first");
+}
+
+#[test]
+fn f16_what_expires_on_its_way_becomes_a_gap() {
+    let mut m = SendMessages::new();
+    for _ in 0..4 {
+        m.push(
+            at(0),
+            Bytes::from_static(b"abcd"),
+            with(Importance::Normal, Delivery::Reliable, Some(9)),
+        );
+    }
+    m.push(at(0), Bytes::from_static(b"last"), MessageOptions::default());
+    while m.take().is_some() {}
+    assert_eq!(m.acknowledge(&ack(0, vec![68..136])), Ok(true));
+    m.lose(0..68);
+    assert_eq!(m.take_lost(), Some(0..68));
+    assert_eq!(m.unit(&(0..68)), message("abcd"));
+    m.expire(at(10));
+    for range in [0..68, 136..204, 204..272, 272..340] {
+        m.lose(range);
+    }
+    assert_eq!(m.take_lost(), Some(0..68));
+    assert_eq!(m.unit(&(0..68)), Unit::Gap);
+    assert_eq!(m.take_lost(), Some(136..272), "gaps go together");
+    assert_eq!(m.unit(&(136..272)), Unit::Gap);
+    assert_eq!(m.take_lost(), Some(272..340));
+    assert_eq!(m.unit(&(272..340)), message("last"));
+    assert_eq!(m.acknowledge(&ack(340, vec![])), Ok(true));
+    assert!(m.is_quiet());
+    assert_eq!(m.counts, SentMessages { sent: 5, acknowledged: 2, dropped: 3 });
+}
+
+#[test]
+fn f16_what_expires_on_its_way_and_arrives_is_not_dropped() {
+    let mut m = SendMessages::new();
+    for _ in 0..2 {
+        let options = with(Importance::Normal, Delivery::Reliable, Some(9));
+        assert!(m.push(at(0), Bytes::from_static(b"abcd"), options));
+        assert!(m.take().is_some());
+    }
+    m.expire(at(10));
+    assert_eq!(m.counts, SentMessages { sent: 2, acknowledged: 0, dropped: 0 });
+    assert_eq!(m.acknowledge(&ack(68, vec![])), Ok(true));
+    for _ in 0..2 {
+        m.lose(68..136);
+        assert_eq!(m.take_lost(), Some(68..136));
+        assert_eq!(m.unit(&(68..136)), Unit::Gap);
+    }
+    assert_eq!(m.counts, SentMessages { sent: 2, acknowledged: 1, dropped: 1 });
+    assert_eq!(m.acknowledge(&ack(136, vec![])), Ok(true));
+    assert_eq!(m.counts, SentMessages { sent: 2, acknowledged: 1, dropped: 1 });
+}
+
+#[test]
+fn f16_the_best_effort_are_sent_once() {
+    let mut m = SendMessages::new();
+    m.push(at(0), Bytes::from_static(b""), with(Importance::Normal, Delivery::BestEffort, None));
+    let range = m.take().unwrap();
+    assert_eq!(range, 0..MESSAGE_OVERHEAD, "an empty message is one too");
+    assert_eq!((m.may_copy(0), m.is_repaired(0)), (None, false));
+    m.lose(range.clone());
+    assert_eq!(m.take_lost(), Some(range.clone()));
+    assert_eq!(m.unit(&range), Unit::Gap);
+    assert_eq!(m.counts.dropped, 1);
+}
+
+#[test]
+fn a_part_of_a_message_that_is_acknowledged_does_no_harm() {
+    let mut m = SendMessages::new();
+    for _ in 0..2 {
+        m.push(at(0), Bytes::from_static(b"abcd"), MessageOptions::default());
+        assert!(m.take().is_some());
+    }
+    assert_eq!(m.acknowledge(&ack(10, vec![70..100])), Ok(true));
+    m.lose(0..68);
+    assert_eq!(m.acknowledge(&ack(136, vec![])), Ok(true));
+    assert_eq!((m.counts.acknowledged, m.is_quiet()), (2, true));
+}
+
+#[test]
+fn f16_limits_of_the_peer_and_of_the_queue() {
+    let mut m = SendMessages::new();
+    let large = Bytes::from(vec![0; 20 << 10]);
+    assert!(m.push(at(0), large.clone(), MessageOptions::default()));
+    assert_eq!(m.short_of(), Some((20 << 10) + 64));
+    assert_eq!(m.take(), None);
+    let more = AckFrame { limit: 64 << 10, ..ack(0, vec![]) };
+    assert_eq!(m.acknowledge(&more), Ok(true));
+    assert!(m.take().is_some());
+    let count = (0..100).take_while(|_| m.push(at(0), large.clone(), MessageOptions::default()));
+    assert_eq!(count.count(), 12, "256 KiB");
+    assert!(m.writer_blocked);
+    assert!(m.acknowledge(&ack(1 << 20, vec![])).is_err());
+    assert_eq!(m.acknowledge(&ack(u64::MAX, vec![])), Ok(true));
+    assert!(m.is_over() && m.is_quiet() && m.take().is_none());
+}
