@@ -278,13 +278,15 @@ def test_a_name_stands_for_the_last_run_beside_what_is_kept(
 
 
 PEERS = ("mptcp", "aggligator", "tquic")
+MODES = ("sumrate-two-ended", "sumrate-thesis")
 
 
 @pytest.mark.parametrize("name", [*measured_by(), "large-buffers", "lap", "uplink-cut"])
-def test_a_peer_that_is_left_out_is_left_out_for_a_reason(name: str) -> None:
+def test_what_is_left_out_is_left_out_for_a_reason(name: str) -> None:
+    """A peer, or one of Sumrate's other modes."""
     experiment = load(name)
     schemes = scheme_names(experiment)
-    for peer in PEERS:
+    for peer in (*PEERS, *MODES):
         if peer not in schemes:
             assert experiment.why_not.get(peer), f"{name} has no {peer} and does not say why"
             continue

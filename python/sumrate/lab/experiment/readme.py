@@ -64,7 +64,7 @@ def blocks(results: Path) -> list[Block]:
 
 
 def _summary(found: Sequence[Demand], claims: Sequence[Entry]) -> list[str]:
-    """Measured goals of performance, which are not measured, and how many claims hold."""
+    """Judged goals of performance, which are not measured, and how many claims hold."""
     performance = [row for row in found if is_performance(row.id)]
     measured = [row for row in performance if row.verdict != NOT_RUN]
     known = {row.id for row in measured}
@@ -72,7 +72,10 @@ def _summary(found: Sequence[Demand], claims: Sequence[Entry]) -> list[str]:
     in_part = dict.fromkeys(
         row.id for row in performance if row.id in known and row.verdict == NOT_RUN
     )
-    lines = _goal_lines(measured) if measured else [f"`make bench` prints the goals; {NOTE}"]
+    judged = [row for row in measured if row.verdict != REPORTED]
+    lines = [f"`make bench` prints these goals, and figures that go with them; {NOTE}"]
+    if judged:
+        lines += ["", *_goal_table(judged)]
     if waiting:
         lines += ["", f"No result is kept yet for {', '.join(waiting)}."]
     if in_part:
@@ -87,10 +90,12 @@ def _summary(found: Sequence[Demand], claims: Sequence[Entry]) -> list[str]:
 
 
 def _goal_lines(found: Sequence[Demand]) -> list[str]:
+    return [f"`make bench` prints this table; {NOTE}", "", *_goal_table(found)]
+
+
+def _goal_table(found: Sequence[Demand]) -> list[str]:
     titles = [TITLES[scheme] for scheme in (JUDGED, *BESIDE)]
     lines = [
-        f"`make bench` prints this table; {NOTE}",
-        "",
         f"| performance goal | wanted | {' | '.join(titles)} | |",
         f"|---|---|{'---|' * len(titles)}---|",
     ]
