@@ -147,6 +147,22 @@ def test_the_slowest_of_all_repetitions_are_ranked_together() -> None:
     assert (flaps.measured, flaps.counted, flaps.holds) == (14.0, 2, True)
 
 
+def test_only_repetitions_that_every_scheme_has_are_ranked() -> None:
+    """Another repetition has other seeds: its slowest are compared with nobody's."""
+    experiment = load("calls")
+    runs = [
+        called("mptcp", "wigig-flaps", 0, [90.0] * 16),
+        called("mptcp", "wigig-flaps", 1, [90.0] * 16),
+        called("sumrate", "wigig-flaps", 0, [10.0] * 16),
+        called("sumrate", "wigig-flaps", 1, [20.0] * 16),
+        called("sumrate", "clear", 0, [1.0] * 16),
+    ]
+    runs[0].void = True
+    calls.add_pooled_delays(experiment, runs)
+    pooled = [run.value("pooled_message_p999_ms") for run in runs]
+    assert pooled == [None, 90.0, None, 20.0, 1.0]
+
+
 def test_runs_that_tell_too_few_of_their_slowest_messages_have_no_percentile() -> None:
     few = called("sumrate", "clear", 0, [1.0, 2.0])
     assert calls.pooled_percentile_ms([few], 999) == 1.0

@@ -84,6 +84,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ("at_least = 0.9", 'at_least = 0.9\ncauses.norml = "?"', 29, "is no condition"),
         ("at_least = 0.9", 'at_least = 0.9\nwithout = ["norml"]', 29, "is no condition"),
         ('title = "normal"\n', 'title = "normal"\nwhy_not.sumrate = "?"\n', 18, "which is not"),
+        ('title = "normal"\n', 'title = "normal"\nrepetitions = 9\n', 21, "must be 1 to"),
         ('claim = "T-4.1b-normal"\n', "", 25, "neither a claim nor a goal"),
     ],
 )

@@ -136,6 +136,16 @@ def test_pooled_values_are_divided_wherever_they_stand() -> None:
     assert (found.findings[0].measured, found.findings[0].counted) == (5.0, 2)
 
 
+def test_a_run_that_failed_does_not_count() -> None:
+    """Not even for what was measured before it failed."""
+    runs = [run("sumrate", "normal", i, 100.0) for i in range(3)]
+    runs[1].detail["error"] = "kernel MPTCP left a link unused"
+    value = Selection(metric="goodput_mbps", scheme="sumrate", condition="normal")
+    check = Check(statement="at least 90", goal="P1", value=value, at_least=90.0)
+    (found,) = judge(experiment(check), runs)
+    assert found.findings[0].counted == 2
+
+
 def test_a_condition_of_fewer_repetitions_is_whole_with_those() -> None:
     whole = experiment(ratio("normal", 0.9))
     once = replace(whole.conditions[0], repetitions=1)

@@ -1,12 +1,15 @@
 """What of an experiment is run, in which order, and what need not be run twice."""
 
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from sumrate.lab.endpoints import KernelMptcp, Scheme
 from sumrate.lab.experiment.load import ExperimentError, load, names
-from sumrate.lab.experiment.methods import jain
+from sumrate.lab.experiment.methods import Traffic, jain
 from sumrate.lab.experiment.ratios import (
     add_bounds,
     add_ideals,
@@ -15,9 +18,10 @@ from sumrate.lab.experiment.ratios import (
     add_sums,
 )
 from sumrate.lab.experiment.record import Run
-from sumrate.lab.experiment.run import Made, Plan, again, compared
+from sumrate.lab.experiment.run import Made, Plan, again, compared, measure
 from sumrate.lab.experiment.topology import links_of, traced_links
 from sumrate.lab.experiment.workloads import WORKLOADS
+from sumrate.lab.scene import Scene
 from tests.lab.test_experiment_files import GOOD, written
 
 TWO_RADIOS = GOOD.replace(
@@ -226,3 +230,25 @@ def test_jains_index() -> None:
     assert jain([5.0, 5.0, 5.0]) == pytest.approx(1.0)
     assert jain([9.0, 0.0, 0.0]) == pytest.approx(1 / 3)
     assert jain([0.0, 0.0]) == 0.0
+
+
+def test_what_a_failed_run_measured_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fails(run: Run, _scheme: Scheme, _scene: Scene, _traffic: Traffic) -> None:
+        run.add("goodput_mbps", 900.0, "Mbit/s")
+        run.series.append((0.1, 900.0))
+        raise RuntimeError("no second subflow was made")
+
+    plan_of_one = plan(tmp_path, TWO_RADIOS)
+    module = "sumrate.lab.experiment.run"
+    monkeypatch.setattr(f"{module}.METHODS", {plan_of_one.experiment.method: fails})
+    monkeypatch.setattr(
+        f"{module}.scene", lambda *_, **__: nullcontext(SimpleNamespace(settings=dict))
+    )
+    monkeypatch.setattr(f"{module}.check_congestion_control", lambda _: None)
+    monkeypatch.setattr(KernelMptcp, "check", lambda _: None)
+    point = next(plan_of_one.points())
+    run = measure(plan_of_one.experiment, point, KernelMptcp(), tmp_path)
+    assert run.detail["error"] == "no second subflow was made"
+    assert (run.metrics, run.series) == ([], [])

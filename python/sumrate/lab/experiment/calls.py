@@ -1,7 +1,7 @@
 """Calls and games as experiments: how late small messages are, and how many are lost."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from sumrate.lab.endpoints import Scheme
@@ -16,6 +16,8 @@ from sumrate.lab.stream.driver import ENVIRONMENT, PATIENCE_S, PROGRAM, timing
 
 PROGRAM_OF_CALLS = (*PROGRAM[:-1], "sumrate.lab.calls")
 DOWNLOAD = "download.json"
+Place = tuple[str, str, str, str]
+"""Condition, congestion control, buffers, scheme."""
 MEASURED = {
     "p50_ms": "ms",
     "p99_ms": "ms",
@@ -146,15 +148,17 @@ def pooled_percentile_ms(runs: Sequence[Run], per_mille: int) -> float | None:
 def add_pooled_delays(experiment: Experiment, runs: Sequence[Run]) -> None:
     """The 99.9th percentile of the messages of all repetitions, and how much of it is added.
 
-    In one repetition it would be the second slowest of 1500. `pooled_message_p999_ms` and
-    `pooled_message_p999_added_ms`, against the link whose own is least in the baseline, stand in
-    the first run that counts.
+    In one repetition it would be the second slowest of 1500. Of the repetitions that count for
+    every scheme of the condition that has any: others have other seeds. `pooled_message_p999_ms`
+    and `pooled_message_p999_added_ms`, against the link whose own is least in the baseline, stand
+    in the first of those runs.
     """
-    places: dict[tuple[str, str, str, str], list[Run]] = {}
+    places: dict[Place, list[Run]] = {}
     for run in runs:
         if not run.void and run.value("message_p999_ms") is not None:
             key = (run.condition, run.congestion_control, run.buffers, run.scheme)
             places.setdefault(key, []).append(run)
+    places = _of_all_schemes(places)
     pooled = {key: pooled_percentile_ms(found, 999) for key, found in places.items()}
     links = _links(experiment)
     for (condition, control, buffers, scheme), value in pooled.items():
@@ -164,6 +168,19 @@ def add_pooled_delays(experiment: Experiment, runs: Sequence[Run]) -> None:
         known = [ms for ms in alone if ms is not None]
         if value is not None and len(known) == len(links) and scheme not in links:
             first.add("pooled_message_p999_added_ms", value - min(known), "ms")
+
+
+def _of_all_schemes(places: Mapping[Place, Sequence[Run]]) -> dict[Place, list[Run]]:
+    """Of each scheme's runs those of repetitions that every scheme of the condition has."""
+    shared: dict[tuple[str, ...], set[int]] = {}
+    for (*point, _), found in places.items():
+        own = {run.repetition for run in found}
+        shared[tuple(point)] = shared.get(tuple(point), own) & own
+    kept = {
+        key: [run for run in found if run.repetition in shared[key[:-1]]]
+        for key, found in places.items()
+    }
+    return {key: found for key, found in kept.items() if found}
 
 
 def _links(experiment: Experiment) -> set[str]:

@@ -190,9 +190,9 @@ def _rests_on(
     if not found or not is_pooled(selection.metric):
         return set(found)
     own = {run.repetition for run in _counting(runs, selection, at)}
-    if peer := pooled_with(selection.metric):
+    for peer in pooled_with(selection.metric, dict.fromkeys(run.scheme for run in runs)):
         theirs = replace(selection, scheme=peer)
-        own &= {run.repetition for run in _counting(runs, theirs, at)}
+        own &= {run.repetition for run in _counting(runs, theirs, at)} or own
     return own
 
 
@@ -230,14 +230,14 @@ def _selected(
 
 
 def _counting(runs: Sequence[Run], selection: Selection, at: tuple[str, str, str]) -> Iterable[Run]:
-    """The runs of a selection that are not void."""
+    """The runs of a selection that neither were void nor failed."""
     keys = ("condition", "congestion_control", "buffers")
     wanted = {
         key: here if getattr(selection, key) in ("", EVERY) else getattr(selection, key)
         for key, here in zip(keys, at, strict=True)
     }
     for run in runs:
-        if run.scheme != selection.scheme or run.void:
+        if run.scheme != selection.scheme or run.void or "error" in run.detail:
             continue
         if all(getattr(run, key) == value for key, value in wanted.items()):
             yield run

@@ -161,8 +161,9 @@ def _less_than_all(
     condition: ConditionSetting, experiment: Experiment
 ) -> Iterator[tuple[str, str]]:
     """Repetitions and pages, where a condition has fewer than the experiment."""
-    if condition.repetitions is not None and condition.repetitions < 1:
-        said = f"the repetitions of `{condition.name}` must be 1 or more"
+    most = experiment.repetitions
+    if condition.repetitions is not None and not 1 <= condition.repetitions <= most:
+        said = f"the repetitions of `{condition.name}` must be 1 to {most}, the experiment's"
         yield condition.name, f"{said}, not {condition.repetitions}"
     offered = experiment.pages.sites if experiment.pages else ()
     for site in set(condition.sites) - set(offered):

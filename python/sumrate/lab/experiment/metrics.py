@@ -94,6 +94,8 @@ OF_A_LINK = (
 
 POOLED = "pooled_percentiles_over_"
 """How the names of values begin that are of all repetitions together; a peer's name follows."""
+POOLED_MESSAGES = "pooled_message_"
+"""The same of values that are of the repetitions that count for every scheme of a condition."""
 PUBLISHED_BIN = (0.72, 0.84)
 """The bin of a link's share that figure 4.6b of the thesis found to be the fullest."""
 IN_BIN = "_share_in_72_84"
@@ -105,9 +107,17 @@ def is_pooled(metric: str) -> bool:
     return metric.startswith("pooled_") or "_share_mode_" in metric or metric.endswith(IN_BIN)
 
 
-def pooled_with(metric: str) -> str:
-    """The scheme whose repetitions a pooled value is of, too; empty if of its own only."""
-    return metric.removeprefix(POOLED) if metric.startswith(POOLED) else ""
+def pooled_with(metric: str, schemes: Iterable[str]) -> list[str]:
+    """The schemes of whose repetitions a pooled value is, too; those of them that have none aside.
+
+    Args:
+        metric: its name.
+        schemes: those that were measured.
+
+    """
+    if metric.startswith(POOLED):
+        return [metric.removeprefix(POOLED)]
+    return list(schemes) if metric.startswith(POOLED_MESSAGES) else []
 
 
 CLOSED = ("bench", "stream", "crowd")

@@ -82,9 +82,13 @@ class Plan:
                     for condition in e.conditions:
                         wanted = condition.congestion_control or e.congestion_control
                         chosen = not self.only_conditions or condition.name in self.only_conditions
-                        made = repetition < (condition.repetitions or self.repetitions)
+                        made = repetition < self.repetitions_of(condition)
                         if made and chosen and congestion_control in wanted:
                             yield Point(condition, congestion_control, buffers, repetition)
+
+    def repetitions_of(self, condition: ConditionSetting) -> int:
+        """How often a condition is repeated: it may have fewer than the others."""
+        return min(self.repetitions, condition.repetitions or self.repetitions)
 
     def schemes(self, point: Point) -> list[Scheme]:
         """The schemes in their order at this point: it rotates from repetition to repetition."""
@@ -172,7 +176,7 @@ def run_all(
                 continue
             progress.show(
                 f"{point.condition.title}, {point.congestion_control}, repetition "
-                f"{point.repetition + 1} of {plan.repetitions}, {scheme.title}",
+                f"{point.repetition + 1} of {plan.repetitions_of(point.condition)}, {scheme.title}",
             )
             if reason := (missing or {}).get(point.congestion_control):
                 run = blank(plan.experiment, point, scheme)
@@ -347,5 +351,7 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
         run.detail["missing"] = str(reason)
     except (ProcessFailedError, RuntimeError, OSError) as error:
         run.detail["error"] = str(error)
+        # What was measured before it failed may not count, nor divide what others measured.
+        run.metrics, run.series, run.subflows = [], [], {}
     add_samples(run)
     return run

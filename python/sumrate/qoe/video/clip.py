@@ -16,8 +16,8 @@ def interleaved(sizes: Sequence[int]) -> list[int]:
 
     The largest first, then the smallest ones until they have made up for it, and so on: the sum is
     never further from the mean's than the most unusual GOP. A run shows a part of the clip; in the
-    order of the scenes the part would decide how much has to be downloaded. Of equal GOPs the
-    earlier comes first.
+    order of the scenes the part would decide how much has to be downloaded. Of equal large GOPs
+    the earlier comes first, of equal small ones the later.
     """
     above = [size * len(sizes) - sum(sizes) for size in sizes]
     left = sorted(range(len(sizes)), key=lambda index: (above[index], -index))
