@@ -226,6 +226,32 @@ fn f16_a_message_that_waits_for_a_radio_holds_up_no_other_stream() {
     assert!(latency(other) < MS * 75, "{:?}", latency(other));
 }
 
+/// More than the soonest radio carries, of as many streams as there are programs behind a device: what
+/// waits for it while the other one has room is nearly all.
+#[test]
+fn f16_of_many_streams_that_talk_each_gets_its_turn() {
+    let (fast, late) = (LinkParameters::new(8.0, 10.0), LinkParameters::new(8.0, 810.0));
+    let mut both = simulation(vec![fast, late]);
+    let options = MessageOptions { lifetime: Some(MS * 200), ..Default::default() };
+    let open = |_| both.open(false, Class::Conversational).unwrap();
+    let streams: Vec<StreamId> = (0..192).map(open).collect();
+    for _ in 0..50 {
+        for some in streams.chunks(12) {
+            for stream in some {
+                both.send_message(false, *stream, 200, options).unwrap();
+            }
+            both.run(MS).unwrap();
+        }
+    }
+    both.run(Duration::from_secs(2)).unwrap();
+    let arrived = |stream| both.messages().iter().filter(|one| one.stream == stream).count();
+    let counts: Vec<usize> = streams.iter().map(|stream| arrived(*stream)).collect();
+    let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+    assert!(*least > 0 && *most <= 2 * least, "{counts:?}");
+    let stats = both.stats()[1].messages;
+    assert!(stats.dropped > 0 && stats.acknowledged + stats.dropped >= 192 * 50, "{stats:?}");
+}
+
 #[test]
 fn f16_a_flood_waits_at_the_sender_and_all_of_it_arrives() {
     let mut both = simulation(vec![wifi(), lte()]);

@@ -119,6 +119,12 @@ fn routing_table(pid: u32) -> u32 {
     TABLE_BASE | (pid & 0xff_ffff)
 }
 
+/// The guardian whose routing table this is, if it is one's.
+fn owner(table: &str) -> Option<u32> {
+    let number: u32 = table.parse().ok()?;
+    (number & 0xff00_0000 == TABLE_BASE).then_some(number & 0xff_ffff)
+}
+
 /// What `ip -4 rule` and `ip -6 rule` list.
 pub(crate) type Listed = [String; 2];
 
@@ -162,18 +168,21 @@ pub(crate) fn installation(plan: &Plan, ports: Ports, pid: u32, preference: u32)
 }
 
 /// The commands that undo all of it. Of the rules that are listed those go that lead to the guardian's own
-/// table, and those that lead to the main table from among the same preferences.
+/// table, and those that lead to the main table from among the same preferences: unless another guardian
+/// that began at the same moment has these, too; then they go with the last one.
 pub(crate) fn removal(pid: u32, listed: &Listed) -> Vec<Step> {
     let mut steps = vec![Step::nft(format!("delete table inet {}\n", table_name(pid)))];
     let own = routing_table(pid).to_string();
     for (family, text) in Family::BOTH.into_iter().zip(listed) {
         let rules: Vec<(u32, &str)> = text.lines().filter_map(rule).collect();
-        let is_beside = |preference: u32| {
+        let is_alone = |preference: u32| {
             let place = preference / OF_EACH;
-            rules.iter().any(|(other, table)| *table == own && other / OF_EACH == place)
+            let there = rules.iter().filter(|(other, _)| other / OF_EACH == place);
+            let mut owners = there.filter_map(|(_, table)| owner(table)).peekable();
+            owners.peek().is_some() && owners.all(|one| routing_table(one) == routing_table(pid))
         };
         for (preference, table) in &rules {
-            if *table == own || (*table == "main" && is_beside(*preference)) {
+            if *table == own || (*table == "main" && is_alone(*preference)) {
                 steps.push(Step::ip(family, &format!("rule del pref {preference} lookup {table}")));
             }
         }
@@ -190,11 +199,7 @@ pub(crate) fn owners_of_tables(listed: &str) -> Vec<u32> {
 
 /// Guardians that made the rules that `ip rule` names.
 pub(crate) fn owners_of_rules(listed: &str) -> Vec<u32> {
-    let tables = listed.lines().filter_map(rule).filter_map(|(_, table)| table.parse().ok());
-    tables
-        .filter(|table: &u32| table & 0xff00_0000 == TABLE_BASE)
-        .map(|table| table & 0xff_ffff)
-        .collect()
+    listed.lines().filter_map(rule).filter_map(|(_, table)| owner(table)).collect()
 }
 
 fn ruleset(plan: &Plan, ports: Ports, pid: u32) -> String {

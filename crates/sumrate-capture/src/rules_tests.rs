@@ -165,9 +165,16 @@ fn the_rules_of_another_guardian_stay() {
         let preference = words.split(' ').nth(5).unwrap().parse::<u32>().unwrap();
         assert!((one..one + OF_EACH).contains(&preference), "{words}");
     }
-    // Even where both have the same preferences, what leads to the other's table stays.
-    let shared = both(&of_first, &listed(&installation(&device, PORTS, second, one)));
-    let steps = removal(first, &shared);
-    let table = routing_table(second).to_string();
-    assert!(!steps.iter().any(|step| step.words.contains(&table)), "{steps:?}");
+    // Even where both have the same preferences, as they began at the same moment, what leads to the
+    // other's table stays, and what leads to the main table until the other ends, too.
+    let of_second = listed(&installation(&device, PORTS, second, one));
+    let [mine, others] = [first, second].map(|pid| routing_table(pid).to_string());
+    let deleted = |steps: &[Step]| {
+        [mine.as_str(), others.as_str(), "main"].map(|table| {
+            let words = steps.iter().map(|step| step.words.join(" "));
+            words.filter(|words| words.contains(" rule del ") && words.ends_with(table)).count()
+        })
+    };
+    assert_eq!(deleted(&removal(first, &both(&of_first, &of_second))), [2, 0, 0]);
+    assert_eq!(deleted(&removal(second, &of_second)), [0, 2, 4]);
 }

@@ -1,6 +1,7 @@
 //! Messages of streams: whole, out of order, on the path that delivers first (F16).
 
 use alloc::boxed::Box;
+use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 use core::ops::Range;
 use core::time::Duration;
@@ -341,29 +342,28 @@ impl Session {
         worst: Class,
         out: &mut Outgoing,
     ) -> bool {
-        let mut left = None;
-        while let Some(turn) = self.next_message(path, worst, left) {
-            let (.., queued, id) = turn;
-            let seen = self.views_for(views, id);
-            // The front is the soonest path's, whether it has room now or not; others take the back.
-            let behind = lag(&seen, path);
-            let (lead, arrival) = (lead(&seen, path), now + seen[path].arrival);
-            let later = behind.as_ref().is_some_and(|behind| {
-                let waited = now.saturating_since(queued);
-                let expected = || self.wait_for(now, &seen, behind.soonest, id);
-                let early = waited < behind.time.min(PATIENCE);
-                behind.matters && (early || (waited < behind.time && expected() <= behind.time))
-            });
+        let waiting = self.talking.iter().filter_map(|id| self.turn_of(path, worst, *id));
+        let mut turns: BinaryHeap<Reverse<Turn>> = waiting.map(Reverse).collect();
+        let mut known: Option<(Class, Standing)> = None;
+        while let Some(Reverse((class, _, queued, id))) = turns.pop() {
+            let standing = match known {
+                Some((of, standing)) if of == class => standing,
+                _ => self.standing(now, path, views, id),
+            };
+            known = Some((class, standing));
             let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
                 return false;
             };
             if channel.out.expire(now) {
+                // What waits behind it has its own turn.
+                turns.extend(self.turn_of(path, worst, id).map(Reverse));
                 continue;
             }
+            // The front is the soonest path's, whether it has room now or not; others take the back.
+            let Standing { behind, lead, arrival } = standing;
             let last = behind.is_some() && channel.out.last_may_go(arrival, lead);
-            if later && !last {
+            if !last && behind.is_some_and(|behind| behind.keeps(now, queued)) {
                 self.enter(now, path, WhyIdle::TooLate);
-                left = Some(turn);
                 continue;
             }
             if !self.may_carry(path, id) {
@@ -386,19 +386,25 @@ impl Session {
         false
     }
 
-    /// The most urgent message that its receiver's limit lets go and that is not kept off the path:
-    /// by class, importance and age; of those behind `left`.
-    fn next_message(&self, path: usize, worst: Class, left: Option<Turn>) -> Option<Turn> {
-        let urgent = |id: &StreamId| {
-            let stream = self.streams.get(id)?;
-            let out = &stream.messages.as_ref()?.out;
-            let (importance, queued) = out.first()?;
-            let goes = stream.send.class <= worst
-                && out.short_of().is_none()
-                && !self.is_kept_off(path, *id);
-            goes.then_some((stream.send.class, Reverse(importance), queued, *id))
-        };
-        self.talking.iter().filter_map(urgent).filter(|turn| left < Some(*turn)).min()
+    /// The turn of the stream's first message: by class, importance and age. `None` if none waits, its
+    /// receiver's limit does not let it go, it is of a class behind `worst` or kept off the path.
+    fn turn_of(&self, path: usize, worst: Class, id: StreamId) -> Option<Turn> {
+        let stream = self.streams.get(&id)?;
+        let out = &stream.messages.as_ref()?.out;
+        let (importance, queued) = out.first()?;
+        let class = stream.send.class;
+        let goes = class <= worst && out.short_of().is_none() && !self.is_kept_off(path, id);
+        goes.then_some((class, Reverse(importance), queued, id))
+    }
+
+    /// How the path stands with the messages of the stream; the same for all streams of its class.
+    fn standing(&self, now: Instant, path: usize, views: &[PathView], id: StreamId) -> Standing {
+        let seen = self.views_for(views, id);
+        let behind = lag(&seen, path).map(|(soonest, time, matters)| {
+            let expected = self.wait_for(now, &seen, soonest, id);
+            Behind { time, matters, expected }
+        });
+        Standing { behind, lead: lead(&seen, path), arrival: now + seen[path].arrival }
     }
 
     /// How long a message of the stream waits until path `soonest` takes it: as long as what the
@@ -473,22 +479,45 @@ impl Session {
     }
 }
 
+/// How a path stands with the messages of a class.
+#[derive(Clone, Copy)]
+struct Standing {
+    /// `None` if it delivers as soon as any.
+    behind: Option<Behind>,
+    /// Bytes that faster paths deliver first.
+    lead: u64,
+    /// When it delivers what it takes now.
+    arrival: Instant,
+}
+
 /// How much later a path delivers than the soonest one.
+#[derive(Clone, Copy)]
 struct Behind {
-    soonest: usize,
     time: Duration,
     /// Whether the soonest one is worth waiting for.
     matters: bool,
+    /// How long the soonest one lets a message wait.
+    expected: Duration,
 }
 
+impl Behind {
+    /// Whether a message that waits since `queued` goes on waiting for the soonest path.
+    fn keeps(&self, now: Instant, queued: Instant) -> bool {
+        let waited = now.saturating_since(queued);
+        let early = waited < self.time.min(PATIENCE);
+        self.matters && (early || (waited < self.time && self.expected <= self.time))
+    }
+}
+
+/// The soonest path, by how much `path` delivers later, and whether the former is worth waiting for;
 /// `None` for a path that delivers as soon as any.
-fn lag(views: &[PathView], path: usize) -> Option<Behind> {
+fn lag(views: &[PathView], path: usize) -> Option<(usize, Duration, bool)> {
     let own = views[path].arrival;
     let usable = views.iter().enumerate().filter(|(_, view)| view.usable);
     let (soonest, best) =
         usable.map(|(index, view)| (index, view.arrival)).min_by_key(|(_, arrival)| *arrival)?;
     let time = own.checked_sub(best).filter(|time| *time > EQUAL)?;
-    Some(Behind { soonest, time, matters: time > best / 4 + EQUAL })
+    Some((soonest, time, time > best / 4 + EQUAL))
 }
 
 impl MessageStats {

@@ -72,6 +72,8 @@ pub struct SendMessages {
     waiting: [VecDeque<Waiting>; 3],
     waiting_bytes: u64,
     sent: BTreeMap<u64, Sent>,
+    /// Nothing that waits or was sent expires sooner.
+    expiry: Option<Instant>,
     /// Sent on a subflow that is gone.
     lost: RangeSet,
     acked: RangeSet,
@@ -118,12 +120,16 @@ impl SendMessages {
         self.waiting_bytes += size;
         let MessageOptions { importance, delivery, lifetime } = options;
         let expires = lifetime.map(|lifetime| now + lifetime);
+        self.expiry = [self.expiry, expires].into_iter().flatten().min();
         self.waiting[rank(importance)].push_back(Waiting { bytes, delivery, queued: now, expires });
         true
     }
 
     /// Drops what is worth nothing any more; says whether anything was.
     pub fn expire(&mut self, now: Instant) -> bool {
+        if self.expiry.is_none_or(|at| at > now) {
+            return false;
+        }
         let before = self.counts.dropped;
         let over = |expires: Option<Instant>| expires.is_some_and(|at| at <= now);
         for queue in &mut self.waiting {
@@ -141,6 +147,9 @@ impl SendMessages {
             sent.bytes = None;
             sent.expires = None;
         }
+        let waiting = self.waiting.iter().flatten().filter_map(|message| message.expires);
+        let sent = self.sent.values().filter_map(|sent| sent.expires);
+        self.expiry = waiting.chain(sent).min();
         self.counts.dropped > before
     }
 

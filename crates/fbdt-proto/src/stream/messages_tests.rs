@@ -98,6 +98,25 @@ fn f16_what_expires_on_its_way_becomes_a_gap() {
 }
 
 #[test]
+fn f16_each_expires_in_its_own_time_whatever_came_and_went_before() {
+    let mut m = SendMessages::new();
+    for ms in [Some(9), None, Some(5), Some(30)] {
+        let options = with(Importance::Normal, Delivery::Reliable, ms);
+        assert!(m.push(at(0), Bytes::from_static(b"text"), options));
+    }
+    assert!(!m.expire(at(4)));
+    assert!(m.expire(at(5)) && !m.expire(at(8)), "one that came later went first");
+    let sent = m.take().unwrap();
+    assert!(!m.expire(at(9)), "it is on its way");
+    assert_eq!(m.unit(&sent), Unit::Gap);
+    assert!(!m.expire(at(29)) && m.expire(at(30)));
+    let kept = m.take().unwrap();
+    assert!(!m.expire(at(60_000)) && m.take().is_none());
+    assert_eq!(m.unit(&kept), message("text"));
+    assert_eq!(m.counts, SentMessages { sent: 2, acknowledged: 0, dropped: 3 });
+}
+
+#[test]
 fn f16_what_expires_on_its_way_and_arrives_is_not_dropped() {
     let mut m = SendMessages::new();
     for _ in 0..2 {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sumrate_capture::tun::{Datagram, Datagrams, Replies};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -24,6 +24,9 @@ use crate::tunnel::Tunnel;
 pub(super) const DNS_PORT: u16 = 53;
 /// An association that has been silent for so long ends, as at the exit.
 const IDLE: Duration = Duration::from_secs(120);
+/// For so long after the exit has refused an association the program's datagrams are refused without
+/// asking again.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
 /// Most associations at a time; the one whose program was silent longest goes. The exit grants a session
 /// 256 and a credential 512, and clients of the SOCKS5 proxy have theirs, too.
 const ASSOCIATIONS_MAX: usize = 192;
@@ -167,6 +170,10 @@ async fn serve<T: Tunnel>(
         },
         Err(failure) => {
             tracing::info!(%source, %failure, "no association");
+            let until = Instant::now() + REFUSED_FOR;
+            while let Ok(Some(Waiting(datagram, _room))) = timeout_at(until, queued.recv()).await {
+                replies.refuse(&datagram);
+            }
             queued.close();
             while let Some(Waiting(datagram, _)) = queued.recv().await {
                 replies.refuse(&datagram);

@@ -105,13 +105,19 @@ async fn replies_come_from_whom_was_asked_and_silence_ends_it() {
     assert!(queue.is_closed());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_session_without_messages_refuses() {
-    let (tunnel, _streams) = pipe_tunnel();
+    let (tunnel, mut requests) = pipe_tunnel();
     let (outlet, (replies, mut packets)) = (outlet(tunnel), Replies::new(8));
-    for data in [b"first", b"again"] {
-        assert!(outlet.carry(datagram(PROGRAM, "203.0.113.7:443", data), &replies));
-        assert!(is(&packets.recv().await.unwrap(), ICMP, "203.0.113.7", data));
+    for pause in [Duration::ZERO, REFUSED_FOR / 2, REFUSED_FOR] {
+        tokio::time::sleep(pause).await;
+        for data in [b"first", b"again"] {
+            assert!(outlet.carry(datagram(PROGRAM, "203.0.113.7:443", data), &replies));
+            assert!(is(&packets.recv().await.unwrap(), ICMP, "203.0.113.7", data));
+        }
+        let asked = requests.try_recv().is_ok();
+        assert_eq!(asked, pause != REFUSED_FOR / 2, "after {pause:?}: once in a second");
+        assert!(requests.try_recv().is_err(), "after {pause:?}: one request for both");
     }
 }
 

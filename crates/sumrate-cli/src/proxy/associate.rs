@@ -77,28 +77,28 @@ impl Sender<'_> {
         let (mut datagram, mut word) = (vec![0; DATAGRAM_MAX], [0; 256]);
         loop {
             tokio::select! {
-                            received = self.socket.recv_from(&mut datagram) => {
-                                let (size, from) = received?;
-                                if !self.admits(from) {
-                                    continue;
-                                }
-            if let Some(message) = message_of(&datagram[..size], association.longest()) {
-                                    association.send(message, self.rules).await?;
-                                }
-                            }
-                            message = association.receive() => {
-                                let Some(message) = message? else { return Ok(()) };
-                                let packet = [&[0; PREFIX][..], &message].concat();
-                                // What the client does not take is lost, as datagrams are.
-                                if self.port != 0 {
-                                    let _ = self.socket.send_to(&packet, (self.peer, self.port)).await;
-                                }
-                            }
-                            // It says nothing more on its connection; the association ends with it.
-                            read = client.read(&mut word) => if matches!(read, Ok(0) | Err(_)) {
-                                return Ok(());
-                            },
-                        }
+                received = self.socket.recv_from(&mut datagram) => {
+                    let (size, from) = received?;
+                    if !self.admits(from) {
+                        continue;
+                    }
+                    if let Some(message) = message_of(&datagram[..size], association.longest()) {
+                        association.send(message, self.rules).await?;
+                    }
+                }
+                message = association.receive() => {
+                    let Some(message) = message? else { return Ok(()) };
+                    let packet = [&[0; PREFIX][..], &message].concat();
+                    // What the client does not take is lost, as datagrams are.
+                    if self.port != 0 {
+                        let _ = self.socket.send_to(&packet, (self.peer, self.port)).await;
+                    }
+                }
+                // It says nothing more on its connection; the association ends with it.
+                read = client.read(&mut word) => if matches!(read, Ok(0) | Err(_)) {
+                    return Ok(());
+                },
+            }
         }
     }
 
