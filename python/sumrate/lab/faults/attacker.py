@@ -7,8 +7,9 @@ whose proof is wrong, of a credential that does not exist or of `--credential`).
 client, through its SOCKS5 proxy: `flood` (streams to `--target`, which get data, as many as can be
 had).
 
-Connections that are closed by the other side are replaced until `--total` were made. The status
-file says how many were made, closed, answered, and are held.
+Connections that are closed by the other side are replaced until `--total` were begun. The status
+file says how many were made, closed, answered, failed, and are held: one that nobody accepts has
+failed, and counts as neither made nor closed.
 """
 
 import argparse
@@ -64,6 +65,9 @@ class Attack:
         self.first, self.again = talks(args.kind, (target, int(port or 0)), self.generator)
         self.tls = stranger.context()
         self.held: dict[int, socket.socket] = {}
+        self.connected: set[int] = set()
+        """Those of them that somebody has accepted."""
+        self.begun = 0
         self.knocks: dict[int, stranger.Knock] = {}
         self.answers: Counter[int] = Counter()
         self.poll = select.poll()
@@ -85,11 +89,11 @@ class Attack:
         """Begins more connections, from each source address in turn."""
         args = self.args
         for _ in range(AT_ONCE):
-            if len(self.held) >= args.connections or self.count["made"] >= args.total:
+            if len(self.held) >= args.connections or self.begun >= args.total:
                 return
             connection = socket.socket()
             connection.setblocking(False)
-            source = args.source[self.count["made"] % len(args.source)] if args.source else ""
+            source = args.source[self.begun % len(args.source)] if args.source else ""
             try:
                 if args.kind == SILENT:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
@@ -101,7 +105,7 @@ class Attack:
                 connection.close()
                 self.count["failed"] += 1
                 return
-            self.count["made"] += 1
+            self.begun += 1
             self.held[connection.fileno()] = connection
             self.poll.register(connection, select.POLLIN | select.POLLRDHUP | select.POLLOUT)
 
@@ -114,6 +118,8 @@ class Attack:
             if event & ends:
                 self.drop(connection)
             elif event & select.POLLOUT:
+                self.connected.add(number)
+                self.count["made"] += 1
                 events = select.POLLRDHUP | (0 if silent else select.POLLIN)
                 self.poll.modify(connection, events)
                 self.say(connection, self.knock(number) or self.first(connection))
@@ -169,14 +175,15 @@ class Attack:
             self.drop(connection)
 
     def drop(self, connection: socket.socket) -> None:
-        """The other side has ended it."""
+        """The other side has ended it, or never accepted it."""
         number = connection.fileno()
         if self.held.pop(number, None) is not None:
             self.poll.unregister(number)
             self.knocks.pop(number, None)
             del self.answers[number]
             connection.close()
-            self.count["closed"] += 1
+            self.count["closed" if number in self.connected else "failed"] += 1
+            self.connected.discard(number)
 
     def report(self) -> None:
         """Writes the status file, whole."""
