@@ -255,6 +255,7 @@ def load_held(report: dict[str, Any]) -> str:
         ["goodput of all together, Mbit/s", f"{report['goodput_mbps']:,.0f}"],
         ["full TLS handshakes with Hello, a second", f"{report['handshakes_per_s']:,.0f}"],
         ["CPU of the server for each, ms", f"{report['server_cpu_ms_per_handshake']:.2f}"],
+        ["of the cores idle meanwhile", f"{report['idle_share']:.0%}"],
     ]
     return (
         f"Server and all clients on one machine with {report['cores']} cores.\n\n"
@@ -370,7 +371,7 @@ def parts(arguments: argparse.Namespace) -> list[Part]:
         report = unharmed(arguments.attacks, ["attacks", "connections", "sessions_harmed"])
         add("attacks", attacks(report, fuzz), 2, report)
     if arguments.load:
-        report = unharmed(arguments.load, ["sessions", "streams", "handshakes_per_s"])
+        report = unharmed(arguments.load, ["sessions", "streams", "handshakes_per_s", "idle_share"])
         add("load", load_held(report), 1, report)
     return found
 

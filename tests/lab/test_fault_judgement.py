@@ -15,6 +15,14 @@ from sumrate.lab.faults.attacks import KINDS, Beside
 from sumrate.lab.faults.campaign import Findings
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.fault import BYSTANDER, FEW_DESCRIPTORS, VICTIM
+from sumrate.lab.faults.load import (
+    CORES,
+    MOST_IDLE,
+    Handshakes,
+    Held,
+    core_ticks,
+    idle_share,
+)
 from sumrate.lab.faults.soak import DRAWN, JUDGED_S, KILLED, Soak, dealt
 from sumrate.lab.faults.trial import Books, Trial
 from sumrate.lab.faults.world import MEMORY_LIMIT, World
@@ -185,6 +193,29 @@ def test_an_attack_without_effect_or_with_harm_is_a_problem() -> None:
     assert failed.row()["sessions_harmed"] == 1
     assert failed.problems() == ["silent-reader: harmed bystander"]
     assert beside(panics=["panicked at x"]).problems() == ["silent-reader: panicked at x"]
+
+
+def held(handshakes: Handshakes, completed_share: float = 1.0) -> Held:
+    return Held(100, 1000, completed_share, 100, 900.0, 9.0, [], handshakes)
+
+
+def test_a_load_run_that_measured_its_own_clients_is_a_problem() -> None:
+    assert held(Handshakes(900.0, 0.6, MOST_IDLE)).problems() == []
+    (line,) = held(Handshakes(900.0, 0.6, 0.2)).problems()
+    assert line.startswith("20% of the machine were idle while handshakes were made")
+    assert held(Handshakes(0.0, 0.0, 0.0)).problems() == ["no handshake was answered"]
+    assert "99% of 100 sessions" in held(Handshakes(900.0, 0.6, 0.0), 0.99).problems()[0]
+
+
+def test_only_the_time_of_our_cores_counts() -> None:
+    core = min(CORES)
+    head = f"cpu 9 9 9 9 9 9 9 9 9 9\ncpu{max(CORES) + 1} 7 7 7 7 7 7 7 7 7 7\n"
+    before = core_ticks(f"{head}cpu{core} 10 1 2 100 3 4 5 6 50 0\nintr 1 2\n")
+    assert before == (103, 131)
+    after = core_ticks(f"{head}cpu{core} 90 1 2 120 3 4 5 6 90 0\nintr 1 2\n")
+    assert idle_share(before, after) == 0.2
+    assert idle_share(before, before) == 0.0
+    assert core_ticks() > (0, 0), "this machine's own"
 
 
 @pytest.mark.parametrize(("value", "wanted"), [("1", True), ("0", False), ("", False)])

@@ -124,11 +124,12 @@ def test_what_a_load_run_held_is_said() -> None:
         {
             "cores": 2, "sessions_at_once": 100, "streams": 1000, "completed_share": 1.0,
             "goodput_mbps": 1234.0, "handshakes_per_s": 1500.0,
-            "server_cpu_ms_per_handshake": 0.4,
+            "server_cpu_ms_per_handshake": 0.4, "idle_share": 0.03,
         }
     )  # fmt: skip
     assert "| sessions that transfer at once | 100 (100% complete) |" in text
     assert "| full TLS handshakes with Hello, a second | 1,500 |" in text
+    assert "| of the cores idle meanwhile | 3% |" in text
 
 
 def deliver(checker: Checker, data: bytes, piece: int) -> None:

@@ -34,6 +34,7 @@ SILENT, PROVES = "silent-reader", "wrong-proof"
 AT_ONCE = 250
 """Connections that are begun without looking at the others."""
 PAUSE_S = 0.05
+"""Between two looks at all connections; nobody reads the status file more often either."""
 GREETING_ANSWER, REQUEST_ANSWER = 2, 10
 """Bytes of the proxy's answers to the two messages, with an IPv4 address."""
 
@@ -72,18 +73,26 @@ class Attack:
         self.answers: Counter[int] = Counter()
         self.poll = select.poll()
         self.count = Counter(made=0, closed=0, answered=0, failed=0)
+        self.reported = -PAUSE_S
 
     def run(self) -> None:
         """Attacks until the process is stopped."""
         while True:
             self.open_more()
-            self.look()
-            for connection in list(self.held.values()):
-                self.say(connection, self.again(connection))
-                if self.args.kind == SILENT:
-                    self.peek(connection)
+            if self.args.kind == PROVES:
+                self.look(PAUSE_S)  # what comes is answered at once, what ended replaced at once
+            else:
+                self.look()
+                self.go_on()
             self.report()
-            time.sleep(PAUSE_S)
+
+    def go_on(self) -> None:
+        """Says the next word on every connection, then pauses."""
+        for connection in list(self.held.values()):
+            self.say(connection, self.again(connection))
+            if self.args.kind == SILENT:
+                self.peek(connection)
+        time.sleep(PAUSE_S)
 
     def open_more(self) -> None:
         """Begins more connections, from each source address in turn."""
@@ -109,11 +118,14 @@ class Attack:
             self.held[connection.fileno()] = connection
             self.poll.register(connection, select.POLLIN | select.POLLRDHUP | select.POLLOUT)
 
-    def look(self) -> None:
-        """Says the first word where a connection is new, notes answers and ends."""
+    def look(self, wait_s: float = 0) -> None:
+        """Says the first word where a connection is new, notes answers and ends.
+
+        Waits so long at most for something to happen.
+        """
         silent = self.args.kind == SILENT
         ends = select.POLLERR | select.POLLHUP | (select.POLLRDHUP if silent else 0)
-        for number, event in self.poll.poll(0):
+        for number, event in self.poll.poll(wait_s * 1000):
             connection = self.held[number]
             if event & ends:
                 self.drop(connection)
@@ -186,7 +198,11 @@ class Attack:
             self.connected.discard(number)
 
     def report(self) -> None:
-        """Writes the status file, whole."""
+        """Writes the status file, whole, if it is old."""
+        now = time.monotonic()
+        if now - self.reported < PAUSE_S:
+            return
+        self.reported = now
         partial = self.args.status.with_suffix(".part")
         partial.write_text(json.dumps({**self.count, "held": len(self.held)}), encoding="ascii")
         partial.replace(self.args.status)
