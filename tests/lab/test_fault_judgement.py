@@ -24,8 +24,10 @@ from sumrate.lab.faults.load import (
     idle_share,
 )
 from sumrate.lab.faults.soak import DRAWN, JUDGED_S, KILLED, Soak, dealt
+from sumrate.lab.faults.timeline import Timeline
 from sumrate.lab.faults.trial import Books, Trial
 from sumrate.lab.faults.world import MEMORY_LIMIT, World
+from sumrate.lab.process import Process
 
 
 def trial(fault: str, ratio: float) -> Trial:
@@ -102,25 +104,35 @@ def test_failures_without_a_fault_lost_bytes_and_panics_are_problems() -> None:
     assert "panic" in Findings(panics=["panicked at x"]).problems()[0]
 
 
-def attempted(*faults: str) -> Findings:
-    found = Findings()
-    built = SimpleNamespace(daemons=lambda: {"server": None, VICTIM: None, BYSTANDER: None})
-    for name in faults:
-        found.attempted(FAULTS[name], cast(World, built))
-    return found
-
-
-def test_descriptors_are_bounded_by_process_and_fault() -> None:
-    found = attempted("blackout", "disk-full")
-    found.descriptors = {"server": FEW_DESCRIPTORS, BYSTANDER: FEW_DESCRIPTORS}
+def test_descriptors_are_bounded_by_process_and_by_the_very_fault() -> None:
+    accounts = {name: account(name, 1.0) for name in ("blackout", "disk-full", "stream-flood")}
+    found = Findings(accounts=accounts)
+    accounts["blackout"].enter_descriptors({"server": FEW_DESCRIPTORS, VICTIM: 200})
+    accounts["disk-full"].enter_descriptors({BYSTANDER: FEW_DESCRIPTORS})
+    accounts["stream-flood"].enter_descriptors({"server": 2050})
     assert found.problems() == []
-    found.descriptors = {"server": FEW_DESCRIPTORS + 1}
-    assert f"server had {FEW_DESCRIPTORS + 1} descriptors" in found.problems()[0]
-    flooded = attempted("blackout", "stream-flood")
-    flooded.descriptors = {"server": 2050}
-    assert flooded.problems() == []
-    flooded.descriptors = {BYSTANDER: 300}
-    assert "bystander had 300" in flooded.problems()[0], "the flood is not its own"
+    assert found.descriptors() == {"server": 2050, VICTIM: 200, BYSTANDER: FEW_DESCRIPTORS}
+    accounts["disk-full"].enter_descriptors({"server": 65, BYSTANDER: 3})
+    (line,) = found.problems()
+    assert line == "disk-full: server had 65 descriptors open, at most 64 are expected"
+    assert accounts["disk-full"].descriptors == {"server": 65, BYSTANDER: FEW_DESCRIPTORS}
+    accounts["stream-flood"].enter_descriptors({BYSTANDER: 300})
+    assert "stream-flood: bystander had 300" in found.problems()[1], "the flood is not its own"
+    row = accounts["stream-flood"].row(FAULTS["stream-flood"])
+    assert row["permitted_descriptors"] == {"server": 2128, BYSTANDER: FEW_DESCRIPTORS}
+
+
+def test_what_one_fault_had_open_is_not_held_against_the_next(tmp_path: Path) -> None:
+    with Process(["sleep", "60"], log=tmp_path / "log") as process:
+        built = SimpleNamespace(clients={}, daemons=lambda: {"server": process})
+        timeline = Timeline(cast(World, built))
+        timeline.most_descriptors["server"] = 2000
+        timeline.sample()
+        assert timeline.most_descriptors == {"server": 2000}
+        timeline.forget()
+        assert timeline.most_descriptors == {}
+        timeline.look()
+        assert 0 < timeline.most_descriptors["server"] < FEW_DESCRIPTORS
 
 
 def test_memory_is_bounded() -> None:
