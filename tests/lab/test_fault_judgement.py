@@ -1,5 +1,6 @@
 """What a campaign and a soak must not overlook: a planted case is a problem, a sound one none."""
 
+import json
 import random
 from collections import Counter
 from itertools import islice
@@ -9,12 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from sumrate.lab.faults import clock
+from sumrate.lab.faults import clock, hostile
 from sumrate.lab.faults.account import Account
-from sumrate.lab.faults.attacks import KINDS, Beside
+from sumrate.lab.faults.attacks import KINDS, Beside, wait_for_proof
 from sumrate.lab.faults.campaign import Findings
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.fault import BYSTANDER, FEW_DESCRIPTORS, VICTIM
+from sumrate.lab.faults.hostile import Attack
 from sumrate.lab.faults.load import (
     CORES,
     MOST_IDLE,
@@ -27,7 +29,7 @@ from sumrate.lab.faults.soak import DRAWN, JUDGED_S, KILLED, Soak, dealt
 from sumrate.lab.faults.timeline import Timeline
 from sumrate.lab.faults.trial import Books, Trial
 from sumrate.lab.faults.world import MEMORY_LIMIT, World
-from sumrate.lab.process import Process
+from sumrate.lab.process import Process, ProcessFailedError
 
 
 def trial(fault: str, ratio: float) -> Trial:
@@ -205,6 +207,29 @@ def test_an_attack_without_effect_or_with_harm_is_a_problem() -> None:
     assert failed.row()["sessions_harmed"] == 1
     assert failed.problems() == ["silent-reader: harmed bystander"]
     assert beside(panics=["panicked at x"]).problems() == ["silent-reader: panicked at x"]
+
+
+def counting(folder: Path, *command: str) -> Attack:
+    """An attack that has no effect, by a program of its own."""
+    state = folder / "attack.json"
+    state.write_text(json.dumps({"made": 0, "closed": 0}), encoding="ascii")
+    return Attack(Process(command, log=folder / "log"), state)
+
+
+def test_an_attack_without_effect_ends_in_a_report_and_a_dead_attacker_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hostile, "PATIENCE_S", 0.05)
+    kind = KINDS["half-open"]
+    idle = counting(tmp_path, "sleep", "60")
+    with idle.process:
+        wait_for_proof(idle, kind)
+        (line,) = beside(kind=kind, counts=idle.counts()).problems()
+        assert line == "half-open: 0 closed, 200 are expected of an attack"
+    dead = counting(tmp_path, "false")
+    dead.process.wait(10)
+    with pytest.raises(ProcessFailedError, match="half-open: the attacker ended"):
+        wait_for_proof(dead, kind)
 
 
 def held(handshakes: Handshakes, completed_share: float = 1.0) -> Held:

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT
+from sumrate.lab.faults import attacks, hostile
 from sumrate.lab.faults.attacks import AT_ONCE, KINDS, options
 from sumrate.lab.faults.bench import bench, wire
 from sumrate.lab.faults.confinement import peak_memory
 from sumrate.lab.faults.world import PATIENCE_S, PYTHON, PYTHON_ENV
 from sumrate.lab.process import Process
+from sumrate.lab.results import Progress
 from tests.system.scenario import isolated, needs_sumrate, transfer
 
 pytestmark = [pytest.mark.system, needs_sumrate]
@@ -91,5 +93,20 @@ def test_an_attack_at_the_wrong_port_does_not_pass_for_one(kind: str) -> None:
             counts = counted(ready)
             assert (counts["made"], counts["closed"]) == (0, 0), counts
             assert missing(kind, ready) != {}, counts
+
+    isolated(scenario)
+
+
+def test_an_attack_without_effect_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attacks, "SERVER_PORT", SERVER_PORT + 1)
+    monkeypatch.setattr(hostile, "PATIENCE_S", 5.0)
+
+    def scenario(scratch: Path) -> None:
+        progress = Progress(0.0, quiet=True)
+        found = attacks.attacks(scratch / "attacks", ["half-open"], 1.0, 1, progress)
+        report = attacks.report(found)
+        assert report["problems"] == ["half-open: 0 closed, 200 are expected of an attack"]
+        assert report["attacks"]["half-open"]["failed"] > 0
+        assert report["attacks"]["half-open"]["sessions_harmed"] == 0
 
     isolated(scenario)
