@@ -225,15 +225,44 @@ def test_files_of_the_laboratory_are_fuzzed_for_a_time() -> None:
         assert 0 < found["edges"] < found["edges_linked"]
 
 
-def test_a_planted_mistake_is_found_and_shrunk(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A target with a mistake."""
+
     def check(_folder: Path, content: bytes) -> None:
         assert content[:1] < b"\x80", "the first byte is too large"
 
     target = timed.Target(st.binary(), check, (timed.PACKAGE / "traces/trace.py",))
     monkeypatch.setitem(timed.TARGETS, "planted", target)
+    return "planted"
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_planted_mistake_is_found_and_shrunk(capsys: pytest.CaptureFixture[str]) -> None:
     found = timed.fuzz("planted", 20.0)
     assert found["failed"]
     assert bytes.fromhex(found["input"]) == b"\x80"
     assert "the first byte is too large" in capsys.readouterr().err
+
+
+def test_a_file_that_failed_is_run_again(
+    planted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "failed-input"
+    kept.write_bytes(b"\x80 and more")
+    assert timed.main([planted, str(kept)]) == 1
+    assert "the first byte is too large" in capsys.readouterr().err
+    kept.write_bytes(b"\x7f")
+    assert timed.main([planted, str(kept)]) == 0
+    assert "nothing found" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        timed.main([planted, str(tmp_path / "none")])
+
+
+def test_the_command_that_is_said_has_the_file_that_failed() -> None:
+    for target, words in {
+        "trace_file": "-m tests.fuzz.timed trace_file out/failed-input",
+        "trace": "target/release/fuzz_trace out/failed-input",
+    }.items():
+        assert fuzz.again({"target": target, "input": "out/failed-input"}).endswith(words)
+        assert fuzz.again({"target": target, "input": None}).endswith(target)
