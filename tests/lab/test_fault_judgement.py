@@ -19,6 +19,7 @@ from sumrate.lab.faults.fault import BYSTANDER, FEW_DESCRIPTORS, VICTIM
 from sumrate.lab.faults.hostile import Attack
 from sumrate.lab.faults.load import (
     CORES,
+    LEAST_ANSWERED,
     MOST_IDLE,
     Handshakes,
     Held,
@@ -237,11 +238,16 @@ def held(handshakes: Handshakes, completed_share: float = 1.0) -> Held:
 
 
 def test_a_load_run_that_measured_its_own_clients_is_a_problem() -> None:
-    assert held(Handshakes(900.0, 0.6, MOST_IDLE)).problems() == []
-    (line,) = held(Handshakes(900.0, 0.6, 0.2)).problems()
+    assert held(Handshakes(900.0, 0.6, MOST_IDLE, LEAST_ANSWERED)).problems() == []
+    (line,) = held(Handshakes(900.0, 0.6, 0.2, 1.0)).problems()
     assert line.startswith("20% of the machine were idle while handshakes were made")
-    assert held(Handshakes(0.0, 0.0, 0.0)).problems() == ["no handshake was answered"]
-    assert "99% of 100 sessions" in held(Handshakes(900.0, 0.6, 0.0), 0.99).problems()[0]
+    assert held(Handshakes(0.0, 0.0, 0.0, 1.0)).problems() == ["no handshake was answered"]
+    assert "99% of 100 sessions" in held(Handshakes(900.0, 0.6, 0.0, 1.0), 0.99).problems()[0]
+
+
+def test_a_load_run_that_met_a_limit_of_the_server_is_a_problem() -> None:
+    (line,) = held(Handshakes(20.0, 9.0, 0.0, 0.02)).problems()
+    assert line.startswith("2% of the handshakes were answered, at least 90%")
 
 
 def test_only_the_time_of_our_cores_counts() -> None:

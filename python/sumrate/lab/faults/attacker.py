@@ -8,8 +8,8 @@ client, through its SOCKS5 proxy: `flood` (streams to `--target`, which get data
 had).
 
 Connections that are closed by the other side are replaced until `--total` were begun. The status
-file says how many were made, closed, answered, failed, and are held: one that nobody accepts has
-failed, and counts as neither made nor closed.
+file says how many were made, closed, answered, failed, and are held: one that nobody accepts, or
+that is reset before it was seen to be accepted, has failed and counts as neither made nor closed.
 """
 
 import argparse

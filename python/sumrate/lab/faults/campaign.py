@@ -163,7 +163,7 @@ def _round(
                 began = time.monotonic()
                 before = sum(built.delivered(client) for client in built.clients)
                 trial = attempt(built, timeline, FAULTS[name], generator.uniform(*HOLD_S))
-                found.accounts[name].enter_descriptors(timeline.most_descriptors)
+                found.accounts[name].enter_descriptors(dict(timeline.most_descriptors))
                 settled()
                 books = newly_ended(built)
                 found.books.add(books)

@@ -8,6 +8,7 @@ much of the machine was idle is part of what is reported.
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -25,9 +26,13 @@ WIRE = wire("load", 1, 2500.0)
 CORES = os.sched_getaffinity(0)
 """Those that this process may use; each gets a program that makes handshakes."""
 HANDSHAKES_AT_ONCE = 200
-"""Of all programs, from one address: fewer than the server takes of one."""
+"""Of all programs."""
+FIRST_SOURCE, SOURCES = 10, 240
+"""Addresses that handshakes come from: one that sent 256 wrong proofs may send few more."""
 MOST_IDLE = 0.1
 """Share of the machine: where more was idle the programs made fewer handshakes than they could."""
+LEAST_ANSWERED = 0.9
+"""Share of the connections that ended: where fewer were answered a limit was met, not the cores."""
 WARM_UP_S = 1.0
 CROWD_EXPECTED_S = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -43,6 +48,8 @@ class Handshakes:
     """Of one handshake."""
     idle_share: float
     """Of the cores meanwhile."""
+    answered_share: float
+    """Of the connections that ended."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,11 @@ class Held:
                 f"{self.handshakes.idle_share:.0%} of the machine were idle while handshakes were "
                 f"made, at most {MOST_IDLE:.0%} are expected: the clients made too few"
             )
+        if self.handshakes.answered_share < LEAST_ANSWERED:
+            found.append(
+                f"{self.handshakes.answered_share:.0%} of the handshakes were answered, at least "
+                f"{LEAST_ANSWERED:.0%} are expected: the server refused the rest unheard"
+            )
         return found
 
     def report(self) -> dict[str, Any]:
@@ -87,6 +99,7 @@ class Held:
             "handshakes_per_s": rounded(self.handshakes.per_s, 0),
             "server_cpu_ms_per_handshake": rounded(self.handshakes.server_cpu_ms),
             "idle_share": rounded(self.handshakes.idle_share),
+            "answered_share": rounded(self.handshakes.answered_share),
             "problems": self.problems(),
         }
 
@@ -133,23 +146,46 @@ def _handshakes(folder: Path, time_s: float) -> Handshakes:
     with ExitStack() as stack:
         built = stack.enter_context(bench(folder, WIRE))
         server = stack.enter_context(serve(built))
-        counters = [_knocker(stack, folder, built.client, number) for number in range(len(CORES))]
+        sources = _sources(folder, built.client)
+        counters = [
+            _knocker(stack, folder, built.client, number, sources[number :: len(CORES)])
+            for number in range(len(CORES))
+        ]
         time.sleep(WARM_UP_S)
-        began, before, cpu = time.monotonic(), _answered(counters), _cpu_s(server)
+        began, before, cpu = time.monotonic(), _counted(counters), _cpu_s(server)
         ticks = core_ticks()
         time.sleep(time_s)
-        lasted, done = time.monotonic() - began, _answered(counters) - before
-        cpu_ms = (_cpu_s(server) - cpu) * 1e3 / max(1, done)
-        return Handshakes(done / lasted, cpu_ms, idle_share(ticks, core_ticks()))
+        lasted, seen = time.monotonic() - began, _counted(counters) - before
+        done, ended = seen["answered"], seen["closed"] + seen["failed"]
+        return Handshakes(
+            per_s=done / lasted,
+            server_cpu_ms=(_cpu_s(server) - cpu) * 1e3 / max(1, done),
+            idle_share=idle_share(ticks, core_ticks()),
+            answered_share=done / max(1, ended),
+        )
 
 
-def _knocker(stack: ExitStack, folder: Path, client: Host, number: int) -> Path:
+def _sources(folder: Path, client: Host) -> list[str]:
+    """Gives the client many addresses."""
+    network = WIRE.client_ip.rpartition(".")[0]
+    addresses = [f"{network}.{FIRST_SOURCE + number}" for number in range(SOURCES)]
+    batch = folder / "addresses"
+    lines = [f"address add {address}/24 dev {WIRE.interface}\n" for address in addresses]
+    batch.write_text("".join(lines), encoding="ascii")
+    client.run(["ip", "-batch", str(batch)])
+    return addresses
+
+
+def _knocker(
+    stack: ExitStack, folder: Path, client: Host, number: int, sources: Sequence[str]
+) -> Path:
     """Starts a program that makes handshakes without end; gives its status file."""
     state = folder / f"knocker-{number}.json"
     argv = [
         *(*PYTHON, "sumrate.lab.faults.attacker", "wrong-proof", WIRE.server_ip),
         *(str(SERVER_PORT), str(state), "--connections", str(-(-HANDSHAKES_AT_ONCE // len(CORES)))),
         *("--seed", str(number)),
+        *(part for source in sources for part in ("--source", source)),
     ]
     log = folder / f"knocker-{number}.log"
     process = stack.enter_context(Process(argv, log=log, host=client, env=PYTHON_ENV))
@@ -157,9 +193,12 @@ def _knocker(stack: ExitStack, folder: Path, client: Host, number: int) -> Path:
     return state
 
 
-def _answered(states: Sequence[Path]) -> int:
-    """Handshakes whose Hello was answered so far."""
-    return sum(int(json.loads(state.read_text(encoding="ascii"))["answered"]) for state in states)
+def _counted(states: Sequence[Path]) -> Counter[str]:
+    """What all programs have counted so far."""
+    found: Counter[str] = Counter()
+    for state in states:
+        found.update(json.loads(state.read_text(encoding="ascii")))
+    return found
 
 
 def core_ticks(text: str | None = None) -> tuple[int, int]:

@@ -170,7 +170,7 @@ def _one(
         trial = attempt(built, timeline, fault, hold_s)
     except FaultNotMadeError:
         kept.without_effect[name] += 1
-    account.enter_descriptors(timeline.most_descriptors)
+    account.enter_descriptors(dict(timeline.most_descriptors))
     delivered = sum(built.delivered(client) for client in built.clients) - before
     time.sleep(quiet_s)
     settled()
