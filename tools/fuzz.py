@@ -134,6 +134,16 @@ def files(target: str, seconds: int, folder: Path) -> dict[str, Any]:
     return judged(found, seconds)
 
 
+def again(run: dict[str, Any]) -> str:
+    """The command that gives a target once more what failed; all inputs where none is known."""
+    target, kept = run["target"], run["input"] or ""
+    if target in FILE_TARGETS:
+        words = f"PYTHONPATH=python .venv/bin/python -m tests.fuzz.timed {target} {kept}"
+    else:
+        words = f"target/release/fuzz_{target} {kept}"
+    return words.rstrip()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 1 if any target failed, 2 if they do not build, 130 if interrupted."""
     parser = argparse.ArgumentParser(
@@ -166,10 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(text, end="")
     for run in runs:
         if run["failed"]:
-            again = f"target/release/fuzz_{run['target']} {run['input'] or ''}"
-            if run["target"] in FILE_TARGETS:
-                again = f".venv/bin/python -m tests.fuzz.timed {run['target']}"
-            print(f"run it again: {again}", file=sys.stderr)
+            print(f"run it again: {again(run)}", file=sys.stderr)
     return int(any(run["failed"] for run in runs))
 
 

@@ -5,9 +5,10 @@ between markers, `docs/security.md` one of fuzz targets. Below each stands which
 commit, and git's tree of every directory that it describes.
 
 `--check` writes nothing. It fails where a table lacks a fault, rule, target or attack that a report
-has, or has one that is gone, where it does not say which code it is of, and where a report shows a
-failure. That code has changed since a table was made is said as a warning, with how many commits
-ago; `--strict` makes it a failure, too.
+has, or has one that is gone, where any table, with or without a report, does not say which code it
+is of, and where a report shows a failure. A table that was never made says so instead. That code
+has changed since a table was made is said as a warning, with how many commits ago; `--strict` makes
+it a failure, too.
 
 Run: python3 tools/trust_tables.py --soak out/soak/report.json --fuzz out/fuzz/report.json
 """
@@ -39,6 +40,16 @@ TABLES = {
     "load": REAL,
 }
 """What each table describes."""
+MADE_BY = {
+    "faults": "soak",
+    "rules": "soak",
+    "fuzzing": "fuzz",
+    "real faults": "faults",
+    "real soak": "soak-real",
+    "attacks": "fuzz attacks",
+    "load": "load",
+}
+"""What `make` is told for each table's report."""
 LEAST_RATIO = 0.9
 """Of its goodput before a fault another client keeps so much at least."""
 ROUNDS_JUDGED = 3
@@ -255,6 +266,7 @@ def load_held(report: dict[str, Any]) -> str:
         ["goodput of all together, Mbit/s", f"{report['goodput_mbps']:,.0f}"],
         ["full TLS handshakes with Hello, a second", f"{report['handshakes_per_s']:,.0f}"],
         ["CPU of the server for each, ms", f"{report['server_cpu_ms_per_handshake']:.2f}"],
+        ["of the cores idle meanwhile", f"{report['idle_share']:.0%}"],
     ]
     return (
         f"Server and all clients on one machine with {report['cores']} cores.\n\n"
@@ -299,8 +311,20 @@ def difference(part: Part) -> list[str]:
     return lacks + [f"{path}: {name} still has {' '.join(row)}" for row in sorted(kept - fresh)]
 
 
+def not_made(name: str) -> str:
+    """What stands in the place of a table that was never made."""
+    return f"Not made yet: run `make {MADE_BY[name]} tables`."
+
+
+def between(part: Part) -> str:
+    """What a document has between a table's markers, without them."""
+    return "\n".join(kept_table(part.path, part.name).splitlines()[1:-1]).strip()
+
+
 def unstamped(part: Part) -> list[str]:
-    """Directories that a table is of, and does not say in which state."""
+    """Directories that a table is of, and does not say in which state; none if it was not made."""
+    if between(part) == not_made(part.name):
+        return []
     match = STAMP.search(kept_table(part.path, part.name))
     known = dict(TREE.findall(match["trees"])) if match else {}
     missing = [name for name in part.directories if name not in known]
@@ -370,7 +394,7 @@ def parts(arguments: argparse.Namespace) -> list[Part]:
         report = unharmed(arguments.attacks, ["attacks", "connections", "sessions_harmed"])
         add("attacks", attacks(report, fuzz), 2, report)
     if arguments.load:
-        report = unharmed(arguments.load, ["sessions", "streams", "handshakes_per_s"])
+        report = unharmed(arguments.load, ["sessions", "streams", "handshakes_per_s", "idle_share"])
         add("load", load_held(report), 1, report)
     return found
 
@@ -445,7 +469,8 @@ def judge(path: Path, report: dict[str, Any]) -> None:
 
 def check(found: Sequence[Part], *, strict: bool) -> int:
     """Compares tables with reports, and all with the code; exit status 1 if one is out of step."""
-    stale = [line for part in found for line in difference(part) + unstamped(part)]
+    stale = [line for part in found for line in difference(part)]
+    stale += [line for part in kept() for line in unstamped(part)]
     now = code_state.state()
     old = [] if now is None else [line for part in kept() for line in aged(part, now)]
     for line in stale + (old if strict else []):
@@ -457,6 +482,9 @@ def check(found: Sequence[Part], *, strict: bool) -> int:
 
 def write(found: Sequence[Part]) -> int:
     """Writes all tables; exit status 1 if one does not say which code it is of."""
+    for part in kept():
+        if not between(part):
+            replace(part.path, part.name, not_made(part.name))
     for part in found:
         replace(part.path, part.name, part.stamped())
     without = [part.name for part in found if part.code is None]

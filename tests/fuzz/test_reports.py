@@ -19,7 +19,7 @@ stat::number_of_executed_units: 4242
 """
 
 
-CODE = {
+CODE: dict[str, Any] = {
     "commit": "a" * 40,
     "date": "2026-01-02",
     "trees": {"crates/fbdt-proto": "b" * 40, "crates/fbdt-sim": "c" * 40},
@@ -145,11 +145,45 @@ def test_tables_without_a_report_are_not_forgotten(
 ) -> None:
     argv = written(documents, soak_report())
     assert trust_tables.main(argv) == 0
-    old = trust_tables.stamp({**CODE, "trees": {"fuzz": "e" * 40}}, ["fuzz"])
+    directories = trust_tables.TABLES["fuzzing"]
+    then = dict.fromkeys(directories, "e" * 40)
+    old = trust_tables.stamp({**CODE, "trees": then}, directories)
     trust_tables.replace(documents / "security.md", "fuzzing", f"| a |\n\n{old}")
-    monkeypatch.setattr(code_state, "state", lambda: CODE)
+    now = {**CODE, "trees": {**then, **CODE["trees"], "fuzz": "d" * 40}}
+    monkeypatch.setattr(code_state, "state", lambda: now)
     assert trust_tables.main([*argv, "--check"]) == 0
-    assert "fuzzing is of aaaaaaaaaaaa (2026-01-02), older than fuzz" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "fuzzing is of aaaaaaaaaaaa (2026-01-02), older than" in said
+    assert "fuzz (" in said
+
+
+@pytest.mark.parametrize(
+    ("kept", "problem"),
+    [
+        ("| target |\n| --- |\n| trace |", True),
+        ("", True),
+        ("Not made yet: run `make fuzz tables`.", False),
+        ("Not made yet: run `make load tables`.", True),
+        ("Not made yet: run `make fuzz tables`.\n\n| target |\n| --- |\n| trace |", True),
+    ],
+)
+def test_a_table_without_a_report_says_its_code_or_that_there_is_none(
+    documents: Path, kept: str, capsys: pytest.CaptureFixture[str], *, problem: bool
+) -> None:
+    argv = written(documents, soak_report())
+    assert trust_tables.main(argv) == 0
+    trust_tables.replace(documents / "security.md", "fuzzing", kept)
+    assert trust_tables.main([*argv, "--check"]) == int(problem)
+    assert ("fuzzing does not say which state" in capsys.readouterr().out) == problem
+
+
+def test_what_was_never_made_is_said_in_its_place(documents: Path) -> None:
+    assert trust_tables.main(written(documents, soak_report())) == 0
+    assert trust_tables.not_made("fuzzing") in (documents / "security.md").read_text()
+    assert "Not made yet" not in (documents / "reliability.md").read_text()
+    trust_tables.replace(documents / "security.md", "fuzzing", "| kept |")
+    assert trust_tables.main(written(documents, soak_report())) == 0
+    assert "| kept |" in (documents / "security.md").read_text(), "only nothing is replaced"
 
 
 def test_a_table_that_does_not_say_its_code_fails(
@@ -170,14 +204,16 @@ def test_a_report_of_changing_code_is_no_table(documents: Path) -> None:
     assert trust_tables.main(written(documents, report)) == 2
 
 
-def test_the_kept_tables_say_which_code_they_are_of(repository: Path) -> None:
-    for page, names in {
-        "docs/reliability.md": ("faults", "rules", "real faults", "real soak"),
-        "docs/security.md": ("fuzzing",),
-    }.items():
-        for name in names:
-            kept = trust_tables.kept_table(repository / page, name)
-            assert trust_tables.STAMP.search(kept), f"{page}: {name}"
+def test_the_kept_tables_say_which_code_they_are_of() -> None:
+    kept = trust_tables.kept()
+    assert {part.name for part in kept} == set(trust_tables.TABLES) == set(trust_tables.MADE_BY)
+    assert [line for part in kept for line in trust_tables.unstamped(part)] == []
+
+
+def test_the_kept_table_has_every_target_and_no_other() -> None:
+    kept = trust_tables.kept_table(trust_tables.SECURITY, "fuzzing")
+    wanted = {(target,) for target in [*fuzz.targets(), *fuzz.FILE_TARGETS]}
+    assert trust_tables.first_cells(kept, 1) == wanted, "run: make fuzz tables"
 
 
 def test_files_of_the_laboratory_are_fuzzed_for_a_time() -> None:
@@ -189,15 +225,44 @@ def test_files_of_the_laboratory_are_fuzzed_for_a_time() -> None:
         assert 0 < found["edges"] < found["edges_linked"]
 
 
-def test_a_planted_mistake_is_found_and_shrunk(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A target with a mistake."""
+
     def check(_folder: Path, content: bytes) -> None:
         assert content[:1] < b"\x80", "the first byte is too large"
 
     target = timed.Target(st.binary(), check, (timed.PACKAGE / "traces/trace.py",))
     monkeypatch.setitem(timed.TARGETS, "planted", target)
+    return "planted"
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_planted_mistake_is_found_and_shrunk(capsys: pytest.CaptureFixture[str]) -> None:
     found = timed.fuzz("planted", 20.0)
     assert found["failed"]
     assert bytes.fromhex(found["input"]) == b"\x80"
     assert "the first byte is too large" in capsys.readouterr().err
+
+
+def test_a_file_that_failed_is_run_again(
+    planted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "failed-input"
+    kept.write_bytes(b"\x80 and more")
+    assert timed.main([planted, str(kept)]) == 1
+    assert "the first byte is too large" in capsys.readouterr().err
+    kept.write_bytes(b"\x7f")
+    assert timed.main([planted, str(kept)]) == 0
+    assert "nothing found" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        timed.main([planted, str(tmp_path / "none")])
+
+
+def test_the_command_that_is_said_has_the_file_that_failed() -> None:
+    for target, words in {
+        "trace_file": "-m tests.fuzz.timed trace_file out/failed-input",
+        "trace": "target/release/fuzz_trace out/failed-input",
+    }.items():
+        assert fuzz.again({"target": target, "input": "out/failed-input"}).endswith(words)
+        assert fuzz.again({"target": target, "input": None}).endswith(target)

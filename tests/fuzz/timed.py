@@ -1,5 +1,7 @@
 """Files of the laboratory under hypothesis for a given time: `python -m tests.fuzz.timed TARGET`.
 
+With a file behind it, one that failed, the target is given that file and nothing else.
+
 The inputs and what must hold for each are those of the tests beside this file. What is reached is
 counted in lines of the code that reads such files; the report is that of `tools/fuzz.py`.
 """
@@ -151,13 +153,32 @@ def _drawn(target: Target, once: Callable[[bytes], None], number: int) -> Callab
     return drawn
 
 
-def main() -> int:
-    """Prints the report as JSON; exit status 1 if an input failed."""
+def again(name: str, content: bytes) -> int:
+    """Gives a target one file; exit status 1 and a traceback if it fails."""
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            TARGETS[name].check(Path(scratch), content)
+        except Exception:  # whatever it is: the file brought it about
+            traceback.print_exc()
+            return 1
+    print(f"{name}: {len(content)} bytes, nothing found", file=sys.stderr)
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints the report as JSON; exit status 1 if an input failed, 2 if a file cannot be read."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", choices=sorted(TARGETS))
+    parser.add_argument("file", nargs="?", type=Path, help="run this file only, once")
     parser.add_argument("--time", type=float, default=30.0, help="seconds (30)")
     parser.add_argument("--seed", type=int, default=1, help="of the first run (1)")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
+    if args.file is not None:
+        try:
+            content = args.file.read_bytes()
+        except OSError as error:
+            parser.error(str(error))
+        return again(args.target, content)
     report = fuzz(args.target, args.time, args.seed)
     print(json.dumps(report))
     return int(report["failed"])

@@ -1,5 +1,6 @@
 """What a campaign and a soak must not overlook: a planted case is a problem, a sound one none."""
 
+import json
 import random
 from collections import Counter
 from itertools import islice
@@ -9,15 +10,27 @@ from typing import Any, cast
 
 import pytest
 
-from sumrate.lab.faults import clock
+from sumrate.lab.faults import clock, hostile
 from sumrate.lab.faults.account import Account
-from sumrate.lab.faults.attacks import KINDS, Beside
+from sumrate.lab.faults.attacks import KINDS, Beside, wait_for_proof
 from sumrate.lab.faults.campaign import Findings
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.fault import BYSTANDER, FEW_DESCRIPTORS, VICTIM
+from sumrate.lab.faults.hostile import Attack
+from sumrate.lab.faults.load import (
+    CORES,
+    LEAST_ANSWERED,
+    MOST_IDLE,
+    Handshakes,
+    Held,
+    core_ticks,
+    idle_share,
+)
 from sumrate.lab.faults.soak import DRAWN, JUDGED_S, KILLED, Soak, dealt
+from sumrate.lab.faults.timeline import Timeline
 from sumrate.lab.faults.trial import Books, Trial
 from sumrate.lab.faults.world import MEMORY_LIMIT, World
+from sumrate.lab.process import Process, ProcessFailedError
 
 
 def trial(fault: str, ratio: float) -> Trial:
@@ -94,25 +107,35 @@ def test_failures_without_a_fault_lost_bytes_and_panics_are_problems() -> None:
     assert "panic" in Findings(panics=["panicked at x"]).problems()[0]
 
 
-def attempted(*faults: str) -> Findings:
-    found = Findings()
-    built = SimpleNamespace(daemons=lambda: {"server": None, VICTIM: None, BYSTANDER: None})
-    for name in faults:
-        found.attempted(FAULTS[name], cast(World, built))
-    return found
-
-
-def test_descriptors_are_bounded_by_process_and_fault() -> None:
-    found = attempted("blackout", "disk-full")
-    found.descriptors = {"server": FEW_DESCRIPTORS, BYSTANDER: FEW_DESCRIPTORS}
+def test_descriptors_are_bounded_by_process_and_by_the_very_fault() -> None:
+    accounts = {name: account(name, 1.0) for name in ("blackout", "disk-full", "stream-flood")}
+    found = Findings(accounts=accounts)
+    accounts["blackout"].enter_descriptors({"server": FEW_DESCRIPTORS, VICTIM: 200})
+    accounts["disk-full"].enter_descriptors({BYSTANDER: FEW_DESCRIPTORS})
+    accounts["stream-flood"].enter_descriptors({"server": 2050})
     assert found.problems() == []
-    found.descriptors = {"server": FEW_DESCRIPTORS + 1}
-    assert f"server had {FEW_DESCRIPTORS + 1} descriptors" in found.problems()[0]
-    flooded = attempted("blackout", "stream-flood")
-    flooded.descriptors = {"server": 2050}
-    assert flooded.problems() == []
-    flooded.descriptors = {BYSTANDER: 300}
-    assert "bystander had 300" in flooded.problems()[0], "the flood is not its own"
+    assert found.descriptors() == {"server": 2050, VICTIM: 200, BYSTANDER: FEW_DESCRIPTORS}
+    accounts["disk-full"].enter_descriptors({"server": 65, BYSTANDER: 3})
+    (line,) = found.problems()
+    assert line == "disk-full: server had 65 descriptors open, at most 64 are expected"
+    assert accounts["disk-full"].descriptors == {"server": 65, BYSTANDER: FEW_DESCRIPTORS}
+    accounts["stream-flood"].enter_descriptors({BYSTANDER: 300})
+    assert "stream-flood: bystander had 300" in found.problems()[1], "the flood is not its own"
+    row = accounts["stream-flood"].row(FAULTS["stream-flood"])
+    assert row["permitted_descriptors"] == {"server": 2128, BYSTANDER: FEW_DESCRIPTORS}
+
+
+def test_what_one_fault_had_open_is_not_held_against_the_next(tmp_path: Path) -> None:
+    with Process(["sleep", "60"], log=tmp_path / "log") as process:
+        built = SimpleNamespace(clients={}, daemons=lambda: {"server": process})
+        timeline = Timeline(cast(World, built))
+        timeline.most_descriptors["server"] = 2000
+        timeline.sample()
+        assert timeline.most_descriptors == {"server": 2000}
+        timeline.forget()
+        assert timeline.most_descriptors == {}
+        timeline.look()
+        assert 0 < timeline.most_descriptors["server"] < FEW_DESCRIPTORS
 
 
 def test_memory_is_bounded() -> None:
@@ -185,6 +208,57 @@ def test_an_attack_without_effect_or_with_harm_is_a_problem() -> None:
     assert failed.row()["sessions_harmed"] == 1
     assert failed.problems() == ["silent-reader: harmed bystander"]
     assert beside(panics=["panicked at x"]).problems() == ["silent-reader: panicked at x"]
+
+
+def counting(folder: Path, *command: str) -> Attack:
+    """An attack that has no effect, by a program of its own."""
+    state = folder / "attack.json"
+    state.write_text(json.dumps({"made": 0, "closed": 0}), encoding="ascii")
+    return Attack(Process(command, log=folder / "log"), state)
+
+
+def test_an_attack_without_effect_ends_in_a_report_and_a_dead_attacker_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hostile, "PATIENCE_S", 0.05)
+    kind = KINDS["half-open"]
+    idle = counting(tmp_path, "sleep", "60")
+    with idle.process:
+        wait_for_proof(idle, kind)
+        (line,) = beside(kind=kind, counts=idle.counts()).problems()
+        assert line == "half-open: 0 closed, 200 are expected of an attack"
+    dead = counting(tmp_path, "false")
+    dead.process.wait(10)
+    with pytest.raises(ProcessFailedError, match="half-open: the attacker ended"):
+        wait_for_proof(dead, kind)
+
+
+def held(handshakes: Handshakes, completed_share: float = 1.0) -> Held:
+    return Held(100, 1000, completed_share, 100, 900.0, 9.0, [], handshakes)
+
+
+def test_a_load_run_that_measured_its_own_clients_is_a_problem() -> None:
+    assert held(Handshakes(900.0, 0.6, MOST_IDLE, LEAST_ANSWERED)).problems() == []
+    (line,) = held(Handshakes(900.0, 0.6, 0.2, 1.0)).problems()
+    assert line.startswith("20% of the machine were idle while handshakes were made")
+    assert held(Handshakes(0.0, 0.0, 0.0, 1.0)).problems() == ["no handshake was answered"]
+    assert "99% of 100 sessions" in held(Handshakes(900.0, 0.6, 0.0, 1.0), 0.99).problems()[0]
+
+
+def test_a_load_run_that_met_a_limit_of_the_server_is_a_problem() -> None:
+    (line,) = held(Handshakes(20.0, 9.0, 0.0, 0.02)).problems()
+    assert line.startswith("2% of the handshakes were answered, at least 90%")
+
+
+def test_only_the_time_of_our_cores_counts() -> None:
+    core = min(CORES)
+    head = f"cpu 9 9 9 9 9 9 9 9 9 9\ncpu{max(CORES) + 1} 7 7 7 7 7 7 7 7 7 7\n"
+    before = core_ticks(f"{head}cpu{core} 10 1 2 100 3 4 5 6 50 0\nintr 1 2\n")
+    assert before == (103, 131)
+    after = core_ticks(f"{head}cpu{core} 90 1 2 120 3 4 5 6 90 0\nintr 1 2\n")
+    assert idle_share(before, after) == 0.2
+    assert idle_share(before, before) == 0.0
+    assert core_ticks() > (0, 0), "this machine's own"
 
 
 @pytest.mark.parametrize(("value", "wanted"), [("1", True), ("0", False), ("", False)])

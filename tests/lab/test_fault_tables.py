@@ -9,6 +9,7 @@ import trust_tables
 from sumrate.lab.faults.account import LEAST_RATIO, ROUNDS_JUDGED
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.content import CHUNK, Checker, chunk
+from sumrate.lab.faults.fault import FEW_DESCRIPTORS, SERVER, VICTIM
 
 
 def test_the_table_has_every_fault_and_no_other(repository: Path) -> None:
@@ -18,6 +19,18 @@ def test_the_table_has_every_fault_and_no_other(repository: Path) -> None:
     assert {row[:2] for row in trust_tables.first_cells(match[0], 2)} == {
         (fault.name, fault.what) for fault in FAULTS.values()
     }, "run: make faults tables"
+
+
+def test_the_bounds_of_descriptors_are_those_of_the_code(repository: Path) -> None:
+    text = " ".join((repository / "docs/reliability.md").read_text(encoding="utf-8").split())
+    flood = FAULTS["stream-flood"].opens[SERVER]
+    half_open = FAULTS["half-open-handshakes"].opens[SERVER]
+    dialing = FAULTS["blackout"].opens[VICTIM]
+    assert (
+        f"no more descriptors open than {FEW_DESCRIPTORS} and those that the fault itself takes "
+        f"(e.g. {flood:,} of the server in `stream-flood`, {half_open:,} in "
+        f"`half-open-handshakes`, {dialing:,} of a client that dials anew)"
+    ) in text
 
 
 def report(**changes: object) -> dict[str, object]:
@@ -124,11 +137,12 @@ def test_what_a_load_run_held_is_said() -> None:
         {
             "cores": 2, "sessions_at_once": 100, "streams": 1000, "completed_share": 1.0,
             "goodput_mbps": 1234.0, "handshakes_per_s": 1500.0,
-            "server_cpu_ms_per_handshake": 0.4,
+            "server_cpu_ms_per_handshake": 0.4, "idle_share": 0.03,
         }
     )  # fmt: skip
     assert "| sessions that transfer at once | 100 (100% complete) |" in text
     assert "| full TLS handshakes with Hello, a second | 1,500 |" in text
+    assert "| of the cores idle meanwhile | 3% |" in text
 
 
 def deliver(checker: Checker, data: bytes, piece: int) -> None:

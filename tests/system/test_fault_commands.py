@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sumrate.lab.faults.load import MOST_IDLE
 from tests.system.scenario import isolated, needs_sumrate
 from tests.system.test_demo import lab
 from tests.system.test_isolation import descendants, wait_until_gone
@@ -58,6 +59,7 @@ def test_load_is_reported(repository: Path, tmp_path: Path) -> None:
     assert report["schema"] == "sumrate.lab.load.v1"
     assert (report["sessions"], report["streams"], report["completed_share"]) == (4, 20, 1.0)
     assert report["handshakes_per_s"] > 0 < report["server_cpu_ms_per_handshake"]
+    assert 0 <= report["idle_share"] <= MOST_IDLE
 
 
 @pytest.mark.parametrize(

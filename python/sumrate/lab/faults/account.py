@@ -2,6 +2,7 @@
 
 import statistics
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -26,6 +27,8 @@ class Account:
     """By client: transfers that failed while the fault was made, and whose programs were told."""
     broken: Counter[str] = field(default_factory=Counter)
     """Those of them that had begun."""
+    descriptors: dict[str, int] = field(default_factory=dict)
+    """By process: the most that were open at once while the fault was made."""
 
     def enter(self, trial: Trial, delivered: int, books: Books) -> None:
         """Adds a trial, what was delivered meanwhile, and the transfers that ended."""
@@ -38,6 +41,20 @@ class Account:
         self.lost += books.lost
         self.failed += books.failed
         self.broken += books.broken
+
+    def enter_descriptors(self, most: Mapping[str, int]) -> None:
+        """Adds how many descriptors each process had open at most, with or without effect."""
+        for name, count in most.items():
+            self.descriptors[name] = max(count, self.descriptors.get(name, 0))
+
+    def beyond(self, fault: Fault) -> list[str]:
+        """Processes that had more descriptors open than this very fault takes."""
+        return [
+            f"{fault.name}: {name} had {count} descriptors open, at most "
+            f"{fault.most_descriptors(name)} are expected"
+            for name, count in sorted(self.descriptors.items())
+            if count > fault.most_descriptors(name)
+        ]
 
     def others_ratio(self) -> float:
         """Median over the trials of what another client kept of its goodput."""
@@ -79,6 +96,10 @@ class Account:
             "transfers_failed": self.failed.total(),
             "transfers_failed_by_client": dict(self.failed),
             "may_break": fault.may_break,
+            "most_descriptors": self.descriptors,
+            "permitted_descriptors": {
+                name: fault.most_descriptors(name) for name in self.descriptors
+            },
             "longest_stall_ms": rounded(max(t.stall_s for t in self.trials) * 1e3, 0),
             "longest_recovery_ms": rounded(max(t.recovery_s for t in self.trials) * 1e3, 0),
             "stops_everybody": fault.stops_everybody,

@@ -7,8 +7,9 @@ whose proof is wrong, of a credential that does not exist or of `--credential`).
 client, through its SOCKS5 proxy: `flood` (streams to `--target`, which get data, as many as can be
 had).
 
-Connections that are closed by the other side are replaced until `--total` were made. The status
-file says how many were made, closed, answered, and are held.
+Connections that are closed by the other side are replaced until `--total` were begun. The status
+file says how many were made, closed, answered, failed, and are held: one that nobody accepts, or
+that is reset before it was seen to be accepted, has failed and counts as neither made nor closed.
 """
 
 import argparse
@@ -33,6 +34,7 @@ SILENT, PROVES = "silent-reader", "wrong-proof"
 AT_ONCE = 250
 """Connections that are begun without looking at the others."""
 PAUSE_S = 0.05
+"""Between two looks at all connections; nobody reads the status file more often either."""
 GREETING_ANSWER, REQUEST_ANSWER = 2, 10
 """Bytes of the proxy's answers to the two messages, with an IPv4 address."""
 
@@ -64,32 +66,43 @@ class Attack:
         self.first, self.again = talks(args.kind, (target, int(port or 0)), self.generator)
         self.tls = stranger.context()
         self.held: dict[int, socket.socket] = {}
+        self.connected: set[int] = set()
+        """Those of them that somebody has accepted."""
+        self.begun = 0
         self.knocks: dict[int, stranger.Knock] = {}
         self.answers: Counter[int] = Counter()
         self.poll = select.poll()
         self.count = Counter(made=0, closed=0, answered=0, failed=0)
+        self.reported = -PAUSE_S
 
     def run(self) -> None:
         """Attacks until the process is stopped."""
         while True:
             self.open_more()
-            self.look()
-            for connection in list(self.held.values()):
-                self.say(connection, self.again(connection))
-                if self.args.kind == SILENT:
-                    self.peek(connection)
+            if self.args.kind == PROVES:
+                self.look(PAUSE_S)  # what comes is answered at once, what ended replaced at once
+            else:
+                self.look()
+                self.go_on()
             self.report()
-            time.sleep(PAUSE_S)
+
+    def go_on(self) -> None:
+        """Says the next word on every connection, then pauses."""
+        for connection in list(self.held.values()):
+            self.say(connection, self.again(connection))
+            if self.args.kind == SILENT:
+                self.peek(connection)
+        time.sleep(PAUSE_S)
 
     def open_more(self) -> None:
         """Begins more connections, from each source address in turn."""
         args = self.args
         for _ in range(AT_ONCE):
-            if len(self.held) >= args.connections or self.count["made"] >= args.total:
+            if len(self.held) >= args.connections or self.begun >= args.total:
                 return
             connection = socket.socket()
             connection.setblocking(False)
-            source = args.source[self.count["made"] % len(args.source)] if args.source else ""
+            source = args.source[self.begun % len(args.source)] if args.source else ""
             try:
                 if args.kind == SILENT:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
@@ -101,19 +114,24 @@ class Attack:
                 connection.close()
                 self.count["failed"] += 1
                 return
-            self.count["made"] += 1
+            self.begun += 1
             self.held[connection.fileno()] = connection
             self.poll.register(connection, select.POLLIN | select.POLLRDHUP | select.POLLOUT)
 
-    def look(self) -> None:
-        """Says the first word where a connection is new, notes answers and ends."""
+    def look(self, wait_s: float = 0) -> None:
+        """Says the first word where a connection is new, notes answers and ends.
+
+        Waits so long at most for something to happen.
+        """
         silent = self.args.kind == SILENT
         ends = select.POLLERR | select.POLLHUP | (select.POLLRDHUP if silent else 0)
-        for number, event in self.poll.poll(0):
+        for number, event in self.poll.poll(wait_s * 1000):
             connection = self.held[number]
             if event & ends:
                 self.drop(connection)
             elif event & select.POLLOUT:
+                self.connected.add(number)
+                self.count["made"] += 1
                 events = select.POLLRDHUP | (0 if silent else select.POLLIN)
                 self.poll.modify(connection, events)
                 self.say(connection, self.knock(number) or self.first(connection))
@@ -169,17 +187,22 @@ class Attack:
             self.drop(connection)
 
     def drop(self, connection: socket.socket) -> None:
-        """The other side has ended it."""
+        """The other side has ended it, or never accepted it."""
         number = connection.fileno()
         if self.held.pop(number, None) is not None:
             self.poll.unregister(number)
             self.knocks.pop(number, None)
             del self.answers[number]
             connection.close()
-            self.count["closed"] += 1
+            self.count["closed" if number in self.connected else "failed"] += 1
+            self.connected.discard(number)
 
     def report(self) -> None:
-        """Writes the status file, whole."""
+        """Writes the status file, whole, if it is old."""
+        now = time.monotonic()
+        if now - self.reported < PAUSE_S:
+            return
+        self.reported = now
         partial = self.args.status.with_suffix(".part")
         partial.write_text(json.dumps({**self.count, "held": len(self.held)}), encoding="ascii")
         partial.replace(self.args.status)

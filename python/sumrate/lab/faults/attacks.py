@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT, status
 from sumrate.lab.faults.campaign import MEMBERS
-from sumrate.lab.faults.hostile import attack
+from sumrate.lab.faults.hostile import Attack, attack
 from sumrate.lab.faults.trial import Books, Idle, close
 from sumrate.lab.faults.world import ATTACK, World, world
+from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.results import Progress
 
 AT_ONCE = 200
@@ -111,7 +113,7 @@ def attacks(
     """Makes each attack for `time_s` seconds, and longer where its proof takes longer.
 
     Raises:
-        ProcessFailedError: a process ended, or an attack never had its effect.
+        ProcessFailedError: a process ended, or a session was delivered nothing more.
 
     """
     found = []
@@ -134,8 +136,7 @@ def _beside(built: World, kind: Kind, time_s: float) -> Beside:
     began = time.monotonic()
     flags = options(kind.name, built.bench.folder / "server-state")
     with attack(built, kind.name, ATTACK.server_ip, SERVER_PORT, *flags) as running:
-        for name, least in kind.proof.items():
-            running.wait(name, least)
+        wait_for_proof(running, kind)
         time.sleep(max(0.0, began + time_s - time.monotonic()))
         for name in built.clients:
             built.wait_delivered(name, FLOWING)
@@ -145,6 +146,20 @@ def _beside(built: World, kind: Kind, time_s: float) -> Beside:
     books = close(built)
     idle.wait(built)
     return Beside(kind, counts, lasted_s, books, replaced, built.panics())
+
+
+def wait_for_proof(running: Attack, kind: Kind) -> None:
+    """Waits until an attack had its effect; one that has none in time is a problem of the report.
+
+    Raises:
+        ProcessFailedError: the attacker ended.
+
+    """
+    with suppress(ProcessFailedError):
+        for name, least in kind.proof.items():
+            running.wait(name, least)
+    if running.process.poll() is not None:
+        raise ProcessFailedError(f"{kind.name}: the attacker ended: {running.process.tail()}")
 
 
 def _sessions(built: World, name: str) -> set[str]:

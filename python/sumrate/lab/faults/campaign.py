@@ -11,7 +11,7 @@ from typing import Any
 from sumrate.lab.faults.account import Account
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.clock import environment, library
-from sumrate.lab.faults.fault import BYSTANDER, VICTIM, Fault
+from sumrate.lab.faults.fault import BYSTANDER, VICTIM
 from sumrate.lab.faults.timeline import Timeline
 from sumrate.lab.faults.trial import Books, Idle, attempt, close, newly_ended, settled
 from sumrate.lab.faults.world import (
@@ -51,17 +51,8 @@ class Findings:
     """By client: transfers that failed when no fault was made any more."""
     panics: list[str] = field(default_factory=list)
     peaks: dict[str, tuple[int, str]] = field(default_factory=dict)
-    descriptors: dict[str, int] = field(default_factory=dict)
-    permitted: dict[str, int] = field(default_factory=dict)
-    """By process: the most descriptors that one of the faults that were made permits."""
 
-    def attempted(self, fault: Fault, built: World) -> None:
-        """Notes that a fault is made, with or without effect."""
-        for name in built.daemons():
-            most = fault.most_descriptors(name)
-            self.permitted[name] = max(most, self.permitted.get(name, 0))
-
-    def leave(self, built: World, timeline: Timeline, idle: Idle) -> None:
+    def leave(self, built: World, idle: Idle) -> None:
         """Notes what a world came to; raises ProcessFailedError if descriptors stay open."""
         rest = close(built)
         self.books.add(rest)
@@ -70,8 +61,13 @@ class Findings:
         idle.wait(built)
         for name, peak in built.peaks().items():
             self.peaks[name] = max(peak, self.peaks.get(name, peak))
-        for name, most in timeline.most_descriptors.items():
-            self.descriptors[name] = max(most, self.descriptors.get(name, 0))
+
+    def descriptors(self) -> dict[str, int]:
+        """By process: the most descriptors that were open under any fault."""
+        most: Counter[str] = Counter()
+        for account in self.accounts.values():
+            most |= Counter(account.descriptors)
+        return dict(most)
 
     def problems(self) -> list[str]:
         """What must not be, a line for each; empty if all is well."""
@@ -87,21 +83,16 @@ class Findings:
             for name, count in sorted(self.unasked.items())
         ]
         for name, account in self.accounts.items():
-            found += account.harmed(FAULTS[name])
+            found += account.harmed(FAULTS[name]) + account.beyond(FAULTS[name])
             found += account.slowed(FAULTS[name]) if self.steady else []
         return found + self.beyond()
 
     def beyond(self) -> list[str]:
-        """Processes that took more memory or descriptors than they may."""
-        found = [
+        """Processes that took more memory than they may."""
+        return [
             f"{name} took {peak} bytes of memory ({known_by}), at most {MEMORY_LIMIT} are expected"
             for name, (peak, known_by) in self.peaks.items()
             if peak > MEMORY_LIMIT
-        ]
-        return found + [
-            f"{name} had {most} descriptors open, at most {self.permitted[name]} are expected"
-            for name, most in self.descriptors.items()
-            if most > self.permitted.get(name, most)
         ]
 
     def sound(self) -> bool:
@@ -120,8 +111,7 @@ class Findings:
                 name: {"peak_bytes": peak, "known_by": known_by}
                 for name, (peak, known_by) in self.peaks.items()
             },
-            "most_descriptors": self.descriptors,
-            "permitted_descriptors": self.permitted,
+            "most_descriptors": self.descriptors(),
             "problems": self.problems(),
         }
 
@@ -171,14 +161,13 @@ def _round(
                 made = sum(len(account.trials) for account in found.accounts.values())
                 progress.show(f"{name}: {made} faults made")
                 began = time.monotonic()
-                found.attempted(FAULTS[name], built)
                 before = sum(built.delivered(client) for client in built.clients)
                 trial = attempt(built, timeline, FAULTS[name], generator.uniform(*HOLD_S))
+                found.accounts[name].enter_descriptors(dict(timeline.most_descriptors))
                 settled()
                 books = newly_ended(built)
                 found.books.add(books)
                 delivered = sum(built.delivered(client) for client in built.clients) - before
                 found.accounts[name].enter(trial, delivered, books)
-                timeline.forget()
                 progress.left_s -= min(EXPECTED_S, time.monotonic() - began)
-            found.leave(built, timeline, idle)
+            found.leave(built, idle)

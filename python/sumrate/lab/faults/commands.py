@@ -86,7 +86,8 @@ def _add_strangers(commands: "argparse._SubParsersAction[argparse.ArgumentParser
         help="many sessions with many streams at once, and handshakes per second",
         description="Many clients at once on this machine, each with a session of its own and "
         "many downloads in it; then whole TLS handshakes, each with a Hello that is refused. Exit "
-        "status 1 if not every session completes.",
+        "status 1 if not every session completes, or if more than a tenth of the machine is idle "
+        "while handshakes are made, or a limit of the server is met.",
         epilog="example: sumrate-lab load --sessions 100 --streams 10",
     )
     sub.add_argument("--sessions", type=_positive, default=100, help="clients (100)")

@@ -1,12 +1,14 @@
 """What two cores hold: many sessions with many streams, and handshakes per second.
 
 `sumrate-lab load`. Server and clients share the machine, so that these are least values of what a
-server alone would hold.
+server alone would hold. That holds for handshakes only while no core waits for the clients: how
+much of the machine was idle is part of what is reported.
 """
 
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,12 +23,33 @@ from sumrate.lab.process import Process
 from sumrate.lab.results import Progress, rounded
 
 WIRE = wire("load", 1, 2500.0)
-ATTACKERS = 2
-"""Programs that make handshakes: one for each core."""
-HANDSHAKES_AT_ONCE = 100
+CORES = os.sched_getaffinity(0)
+"""Those that this process may use; each gets a program that makes handshakes."""
+HANDSHAKES_AT_ONCE = 200
+"""Of all programs."""
+FIRST_SOURCE, SOURCES = 10, 240
+"""Addresses that handshakes come from: one that sent 256 wrong proofs may send few more."""
+MOST_IDLE = 0.1
+"""Share of the machine: where more was idle the programs made fewer handshakes than they could."""
+LEAST_ANSWERED = 0.9
+"""Share of the connections that ended: where fewer were answered a limit was met, not the cores."""
 WARM_UP_S = 1.0
 CROWD_EXPECTED_S = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
+STAT = Path("/proc/stat")
+
+
+@dataclass(frozen=True)
+class Handshakes:
+    """What a time of handshakes came to."""
+
+    per_s: float
+    server_cpu_ms: float
+    """Of one handshake."""
+    idle_share: float
+    """Of the cores meanwhile."""
+    answered_share: float
+    """Of the connections that ended."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +65,25 @@ class Held:
     goodput_mbps: float
     elapsed_s: float
     failures: list[str]
-    handshakes_per_s: float
-    server_cpu_ms: float
-    """Of one handshake."""
+    handshakes: Handshakes
 
     def problems(self) -> list[str]:
         """What must not be, a line for each; empty if all is well."""
         found = [f"a session failed: {line}" for line in self.failures]
         if self.completed_share < 1:
             found.append(f"{self.completed_share:.0%} of {self.sessions} sessions are complete")
-        if self.handshakes_per_s <= 0:
+        if self.handshakes.per_s <= 0:
             found.append("no handshake was answered")
+        if self.handshakes.idle_share > MOST_IDLE:
+            found.append(
+                f"{self.handshakes.idle_share:.0%} of the machine were idle while handshakes were "
+                f"made, at most {MOST_IDLE:.0%} are expected: the clients made too few"
+            )
+        if self.handshakes.answered_share < LEAST_ANSWERED:
+            found.append(
+                f"{self.handshakes.answered_share:.0%} of the handshakes were answered, at least "
+                f"{LEAST_ANSWERED:.0%} are expected: the server refused the rest unheard"
+            )
         return found
 
     def report(self) -> dict[str, Any]:
@@ -65,8 +96,10 @@ class Held:
             "completed_share": rounded(self.completed_share),
             "goodput_mbps": rounded(self.goodput_mbps, 0),
             "elapsed_s": rounded(self.elapsed_s, 1),
-            "handshakes_per_s": rounded(self.handshakes_per_s, 0),
-            "server_cpu_ms_per_handshake": rounded(self.server_cpu_ms),
+            "handshakes_per_s": rounded(self.handshakes.per_s, 0),
+            "server_cpu_ms_per_handshake": rounded(self.handshakes.server_cpu_ms),
+            "idle_share": rounded(self.handshakes.idle_share),
+            "answered_share": rounded(self.handshakes.answered_share),
             "problems": self.problems(),
         }
 
@@ -95,7 +128,7 @@ def load(
     progress.show("load: handshakes")
     place = folder / "handshakes"
     place.mkdir()
-    rate, cpu_ms = _handshakes(place, time_s)
+    handshakes = _handshakes(place, time_s)
     return Held(
         sessions=sessions,
         streams=sessions * streams,
@@ -104,31 +137,55 @@ def load(
         goodput_mbps=crowd.goodput_mbps,
         elapsed_s=crowd.details["elapsed_s"],
         failures=crowd.details["failures"],
-        handshakes_per_s=rate,
-        server_cpu_ms=cpu_ms,
+        handshakes=handshakes,
     )
 
 
-def _handshakes(folder: Path, time_s: float) -> tuple[float, float]:
-    """Whole TLS handshakes with a Hello that is refused, a second; the server's CPU ms of each."""
+def _handshakes(folder: Path, time_s: float) -> Handshakes:
+    """Whole TLS handshakes with a Hello that is refused, as many as can be had."""
     with ExitStack() as stack:
         built = stack.enter_context(bench(folder, WIRE))
         server = stack.enter_context(serve(built))
-        counters = [_knocker(stack, folder, built.client, number) for number in range(ATTACKERS)]
+        sources = _sources(folder, built.client)
+        counters = [
+            _knocker(stack, folder, built.client, number, sources[number :: len(CORES)])
+            for number in range(len(CORES))
+        ]
         time.sleep(WARM_UP_S)
-        began, before, cpu = time.monotonic(), _answered(counters), _cpu_s(server)
+        began, before, cpu = time.monotonic(), _counted(counters), _cpu_s(server)
+        ticks = core_ticks()
         time.sleep(time_s)
-        lasted, done = time.monotonic() - began, _answered(counters) - before
-        return done / lasted, (_cpu_s(server) - cpu) * 1e3 / max(1, done)
+        lasted, seen = time.monotonic() - began, _counted(counters) - before
+        done, ended = seen["answered"], seen["closed"] + seen["failed"]
+        return Handshakes(
+            per_s=done / lasted,
+            server_cpu_ms=(_cpu_s(server) - cpu) * 1e3 / max(1, done),
+            idle_share=idle_share(ticks, core_ticks()),
+            answered_share=done / max(1, ended),
+        )
 
 
-def _knocker(stack: ExitStack, folder: Path, client: Host, number: int) -> Path:
+def _sources(folder: Path, client: Host) -> list[str]:
+    """Gives the client many addresses."""
+    network = WIRE.client_ip.rpartition(".")[0]
+    addresses = [f"{network}.{FIRST_SOURCE + number}" for number in range(SOURCES)]
+    batch = folder / "addresses"
+    lines = [f"address add {address}/24 dev {WIRE.interface}\n" for address in addresses]
+    batch.write_text("".join(lines), encoding="ascii")
+    client.run(["ip", "-batch", str(batch)])
+    return addresses
+
+
+def _knocker(
+    stack: ExitStack, folder: Path, client: Host, number: int, sources: Sequence[str]
+) -> Path:
     """Starts a program that makes handshakes without end; gives its status file."""
     state = folder / f"knocker-{number}.json"
     argv = [
         *(*PYTHON, "sumrate.lab.faults.attacker", "wrong-proof", WIRE.server_ip),
-        *(str(SERVER_PORT), str(state), "--connections", str(HANDSHAKES_AT_ONCE)),
+        *(str(SERVER_PORT), str(state), "--connections", str(-(-HANDSHAKES_AT_ONCE // len(CORES)))),
         *("--seed", str(number)),
+        *(part for source in sources for part in ("--source", source)),
     ]
     log = folder / f"knocker-{number}.log"
     process = stack.enter_context(Process(argv, log=log, host=client, env=PYTHON_ENV))
@@ -136,9 +193,29 @@ def _knocker(stack: ExitStack, folder: Path, client: Host, number: int) -> Path:
     return state
 
 
-def _answered(states: Sequence[Path]) -> int:
-    """Handshakes whose Hello was answered so far."""
-    return sum(int(json.loads(state.read_text(encoding="ascii"))["answered"]) for state in states)
+def _counted(states: Sequence[Path]) -> Counter[str]:
+    """What all programs have counted so far."""
+    found: Counter[str] = Counter()
+    for state in states:
+        found.update(json.loads(state.read_text(encoding="ascii")))
+    return found
+
+
+def core_ticks(text: str | None = None) -> tuple[int, int]:
+    """Ticks so far of the cores that may be used: those that were idle, and all."""
+    idle = whole = 0
+    for line in (STAT.read_text(encoding="ascii") if text is None else text).splitlines():
+        name, *columns = line.split()
+        if name in {f"cpu{core}" for core in CORES}:
+            ticks = [int(column) for column in columns[:8]]  # guests are in user time already
+            idle += ticks[3] + ticks[4]  # waiting for a disk, too
+            whole += sum(ticks)
+    return idle, whole
+
+
+def idle_share(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """Share of the time between two counts in which cores were idle."""
+    return (after[0] - before[0]) / max(1, after[1] - before[1])
 
 
 def _cpu_s(process: Process) -> float:

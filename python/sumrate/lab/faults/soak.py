@@ -133,7 +133,7 @@ def soak(folder: Path, time_s: float, seed: int, progress: Progress) -> Soak:
                 _one(kept, built, timeline, name, generator)
                 processes.update(built.daemons())
             kept.slopes = growth.slopes()
-            kept.findings.leave(built, timeline, idle)
+            kept.findings.leave(built, idle)
         kept.lasted_s = time.monotonic() - began
     return kept
 
@@ -164,15 +164,14 @@ def _one(
     before = sum(built.delivered(client) for client in built.clients)
     hold_s = generator.uniform(*HOLD_S)
     quiet_s = generator.uniform(*QUIET_S)
-    kept.findings.attempted(fault, built)
     account = kept.findings.accounts.setdefault(name, Account())
     trial = None
     try:
         trial = attempt(built, timeline, fault, hold_s)
     except FaultNotMadeError:
         kept.without_effect[name] += 1
+    account.enter_descriptors(dict(timeline.most_descriptors))
     delivered = sum(built.delivered(client) for client in built.clients) - before
-    timeline.forget()
     time.sleep(quiet_s)
     settled()
     books = newly_ended(built)

@@ -29,10 +29,11 @@ class Timeline(Sampler):
         self.most_descriptors: dict[str, int] = {}
 
     def forget(self) -> None:
-        """Forgets all deliveries so far."""
+        """Forgets all deliveries so far, and how many descriptors were open."""
         with self._lock:
             for name in self._times:
                 del self._times[name][:-1], self._bytes[name][:-1]
+            self.most_descriptors.clear()
 
     def goodput_mbps(self, name: str, begin: float, end: float) -> float:
         """Mean goodput of a client in an interval, in Mbit/s."""
@@ -69,10 +70,11 @@ class Timeline(Sampler):
                     self._times[name].append(now)
         if time.monotonic() - self._looked > LOOK_S:
             self._looked = time.monotonic()
-            self._look()
+            self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Notes how many descriptors are open."""
         for name, process in self._world.daemons().items():
-            with suppress(OSError):  # it was killed
+            with self._lock, suppress(OSError):  # it was killed
                 most = max(self.most_descriptors.get(name, 0), descriptors(process))
                 self.most_descriptors[name] = most

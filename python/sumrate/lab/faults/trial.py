@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from sumrate.lab.faults.confinement import descriptors
-from sumrate.lab.faults.fault import BYSTANDER, VICTIM, Fault
+from sumrate.lab.faults.fault import BYSTANDER, FEW_DESCRIPTORS, VICTIM, Fault
 from sumrate.lab.faults.timeline import Timeline
 from sumrate.lab.faults.world import PATIENCE_S, World
 from sumrate.lab.process import Process
@@ -40,6 +40,9 @@ class Trial:
 def attempt(world: World, timeline: Timeline, fault: Fault, hold_s: float) -> Trial:
     """Makes one fault and waits until everything is well again.
 
+    What was delivered before, and how many descriptors were open, is forgotten: `timeline` then is
+    of this fault alone.
+
     Raises:
         FaultNotMadeError: it had no effect.
         ProcessFailedError: a process ended, or something did not recover.
@@ -48,6 +51,8 @@ def attempt(world: World, timeline: Timeline, fault: Fault, hold_s: float) -> Tr
     for name in world.clients:
         world.wait_whole(name)
         world.wait_delivered(name, FLOWING)
+    _wait_few_descriptors(world)
+    timeline.forget()
     began = time.monotonic()
     time.sleep(BEFORE_S)
     made = time.monotonic()
@@ -77,6 +82,16 @@ def attempt(world: World, timeline: Timeline, fault: Fault, hold_s: float) -> Tr
 
 def _delivered_after(timeline: Timeline, name: str, at: float) -> bool:
     return timeline.first_after(name, at) is not None
+
+
+def _wait_few_descriptors(world: World) -> None:
+    """Waits until each process has closed what an earlier fault had it open."""
+    for name, process in world.daemons().items():
+        process.wait_until(
+            partial(_at_most, process, FEW_DESCRIPTORS),
+            f"{name} has at most {FEW_DESCRIPTORS} descriptors open without a fault",
+            PATIENCE_S,
+        )
 
 
 def _at_most(process: Process, most: int) -> bool:
