@@ -24,6 +24,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_INPUT = 4096
 CORPUS = ROOT / "fuzz/corpus"
+BUILT = Path("target/fuzz")
+"""A target directory of its own below the root: the names of some libraries are the same with and
+without counters, so other builds would link with what has them."""
 FILE_TARGETS = ("experiment_file", "trace_file")
 """Read by Python: those of tests/fuzz/timed.py."""
 LEAST_PER_S = 2
@@ -41,7 +44,7 @@ def build() -> None:
     """Compiles all targets with counters; CalledProcessError after cargo's own words."""
     environment = os.environ | {"RUSTC_WORKSPACE_WRAPPER": str(ROOT / "fuzz/instrument.sh")}
     command = ["cargo", "build", "--release", "--locked", "--quiet", "--package", "sumrate-fuzz"]
-    command += ["--features", "libfuzzer", "--bins"]
+    command += ["--features", "libfuzzer", "--bins", "--target-dir", str(BUILT)]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
 
@@ -86,7 +89,7 @@ def fuzz(target: str, seconds: int, output: Path) -> dict[str, Any]:
         found = files(target, seconds, folder)
     else:
         command = [
-            str(ROOT / "target/release" / f"fuzz_{target}"),
+            str(ROOT / BUILT / "release" / f"fuzz_{target}"),
             f"-max_total_time={seconds}",
             f"-max_len={LONGEST_INPUT}",
             "-timeout=20",
@@ -140,7 +143,7 @@ def again(run: dict[str, Any]) -> str:
     if target in FILE_TARGETS:
         words = f"PYTHONPATH=python .venv/bin/python -m tests.fuzz.timed {target} {kept}"
     else:
-        words = f"target/release/fuzz_{target} {kept}"
+        words = f"{BUILT}/release/fuzz_{target} {kept}"
     return words.rstrip()
 
 

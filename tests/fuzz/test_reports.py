@@ -262,7 +262,7 @@ def test_a_file_that_failed_is_run_again(
 def test_the_command_that_is_said_has_the_file_that_failed() -> None:
     for target, words in {
         "trace_file": "-m tests.fuzz.timed trace_file out/failed-input",
-        "trace": "target/release/fuzz_trace out/failed-input",
+        "trace": "target/fuzz/release/fuzz_trace out/failed-input",
     }.items():
         assert fuzz.again({"target": target, "input": "out/failed-input"}).endswith(words)
         assert fuzz.again({"target": target, "input": None}).endswith(target)
