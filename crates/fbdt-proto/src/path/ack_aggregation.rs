@@ -14,6 +14,9 @@ const MOST: Duration = Duration::from_millis(500);
 const MEMORY: Duration = Duration::from_secs(2);
 /// As many waits must have been as long: fewer are outages.
 const RECURRING: usize = 3;
+/// TCP itself delays the acknowledgement of less than so many segments, by up to 40 ms
+/// (RFC 9293, section 3.8.6.3): lone frames of a path that rests.
+const DELAYED_ACK: u64 = 2;
 /// What comes so soon after the end of a wait was held back with what ended it.
 const AT_ONCE: Duration = Duration::from_millis(4);
 /// What is sent so long after a wait began was not sent for what ended the one before.
@@ -92,7 +95,7 @@ impl AckAggregation {
                 self.total.1 += now.saturating_since(before);
                 self.total.0 += acked;
                 if acked > 0 && !lost {
-                    self.acknowledged(now, acked, delivered, sample.base_rtt());
+                    self.acknowledged(now, acked, delivered, sample);
                 }
             }
             _ => {}
@@ -110,13 +113,13 @@ impl AckAggregation {
     }
 
     /// Bytes were acknowledged after a wait.
-    fn acknowledged(&mut self, now: Instant, acked: u64, delivered: u64, base: Duration) {
+    fn acknowledged(&mut self, now: Instant, acked: u64, delivered: u64, sample: &SubflowSample) {
         let time = now.saturating_since(self.since);
         if (LEAST..=MOST).contains(&time) {
             let late = delivered.saturating_sub(self.early).min(acked);
             let (before, early) = (self.total_since, self.early);
             self.waits.push_back(Wait { end: now, time, acked, late, early, before });
-            self.judge(now, base);
+            self.judge(now, sample);
         } else if let Some(last) = self.waits.back_mut()
             && now.saturating_since(last.end) <= AT_ONCE
         {
@@ -125,25 +128,28 @@ impl AckAggregation {
         }
     }
 
-    /// Are waits the rule, does most come at their ends, and are they longer than the RTT? Behind a long RTT acknowledgements come as the bytes were sent, and
-    /// outages are few.
-    fn judge(&mut self, now: Instant, base: Duration) {
+    /// Are waits the rule, does most come at their ends, and are they longer than the RTT? Behind a
+    /// long RTT acknowledgements come as the bytes were sent, and outages are few.
+    fn judge(&mut self, now: Instant, sample: &SubflowSample) {
         let Some(first) = self.waits.front() else { return };
         let (bytes, busy) = (self.total.0 - first.before.0, self.total.1 - first.before.1);
-        let waited: Duration = self.waits.iter().map(|wait| wait.time).sum();
-        let at_once: u64 = self.waits.iter().map(|wait| wait.acked).sum();
-        let late: u64 = self.waits.iter().map(|wait| wait.late).sum();
+        let least = DELAYED_ACK * u64::from(sample.mss);
+        let gathered = || self.waits.iter().filter(|wait| wait.acked >= least);
+        let waited: Duration = gathered().map(|wait| wait.time).sum();
+        let at_once: u64 = gathered().map(|wait| wait.acked).sum();
+        let late: u64 = gathered().map(|wait| wait.late).sum();
         if waited * 2 < busy || at_once * 2 < bytes {
             return;
         }
         let certain = late * 4 >= at_once || self.is_certain();
         let mut longest = [Duration::ZERO; RECURRING];
-        for wait in &self.waits {
+        for wait in gathered() {
             if wait.time > longest[RECURRING - 1] {
                 longest[RECURRING - 1] = wait.time;
                 longest.sort_unstable_by(|a, b| b.cmp(a));
             }
         }
+        let base = sample.base_rtt();
         let base = self.found.map_or(base, |found| found.base.min(base));
         let hold = longest[RECURRING - 1].saturating_sub(base);
         if hold >= LEAST {
@@ -267,6 +273,20 @@ mod tests {
         let since = |ms: u64| 60_000 + held(0)(ms - 1000);
         watch(&mut seen, (1000, 1160), rtt(3), since, |ms| 60_000 + steady(ms - 1000));
         assert_eq!(seen.hold(), Duration::from_millis(43));
+    }
+
+    #[test]
+    fn f7_lone_frames_wait_for_delayed_acknowledgements() {
+        // 42 bytes every 60 ms, acknowledged 44 ms later, as a path that rests sends them.
+        let lone = |ms: u64| (ms + 16) / 60 * 42;
+        let sent = |ms: u64| (ms + 60) / 60 * 42;
+        let sample = |mss| SubflowSample { mss, ..rtt(3) };
+        let mut seen = AckAggregation::default();
+        watch(&mut seen, (0, 2000), sample(1448), lone, sent);
+        assert!(seen.hold().is_zero());
+        let mut seen = AckAggregation::default();
+        watch(&mut seen, (0, 2000), sample(21), lone, sent);
+        assert!(seen.hold() > Duration::ZERO, "segments for which TCP does not wait");
     }
 
     #[test]

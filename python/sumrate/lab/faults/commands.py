@@ -48,7 +48,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     sub.add_argument("--rounds", type=_positive, default=3, help="how often each is made (3)")
     sub.add_argument("--fault", action="append", choices=sorted(FAULTS), help="only this one")
-    _add_usual(sub, REPOSITORY / "out" / "faults" / "report.json")
+    _add_seed_and_report(sub, REPOSITORY / "out" / "faults" / "report.json")
     sub.set_defaults(run=run_faults)
 
     sub = commands.add_parser(
@@ -61,7 +61,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         epilog="example: sumrate-lab soak --time 7200 --seed 4",
     )
     sub.add_argument("--time", type=_seconds, default=7200.0, help="seconds (7200)")
-    _add_usual(sub, REPOSITORY / "out" / "soak-real" / "report.json")
+    _add_seed_and_report(sub, REPOSITORY / "out" / "soak-real" / "report.json")
     sub.set_defaults(run=run_soak)
     _add_strangers(commands)
 
@@ -78,7 +78,7 @@ def _add_strangers(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     sub.add_argument("--time", type=_positive, default=10, help="seconds of each (10)")
     names = sorted(strangers.KINDS)
     sub.add_argument("--attack", action="append", choices=names, help="only this one")
-    _add_usual(sub, REPOSITORY / "out" / "attacks" / "report.json")
+    _add_seed_and_report(sub, REPOSITORY / "out" / "attacks" / "report.json")
     sub.set_defaults(run=run_attacks)
 
     sub = commands.add_parser(
@@ -94,18 +94,16 @@ def _add_strangers(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     sub.add_argument("--streams", type=_positive, default=10, help="of each session (10)")
     sub.add_argument("--bytes", type=_positive, default=1 << 20, help="of each stream (1 MiB)")
     sub.add_argument("--time", type=_positive, default=10, help="seconds of handshakes (10)")
-    sub.add_argument(
-        "--output",
-        type=Path,
-        default=REPOSITORY / "out" / "load" / "report.json",
-        help="the report",
-    )
-    sub.add_argument("--json", action="store_true", help="print the report")
+    _add_report(sub, REPOSITORY / "out" / "load" / "report.json")
     sub.set_defaults(run=run_load)
 
 
-def _add_usual(sub: argparse.ArgumentParser, output: Path) -> None:
+def _add_seed_and_report(sub: argparse.ArgumentParser, output: Path) -> None:
     sub.add_argument("--seed", type=int, default=1, help="of all that is drawn (1)")
+    _add_report(sub, output)
+
+
+def _add_report(sub: argparse.ArgumentParser, output: Path) -> None:
     sub.add_argument("--output", type=Path, default=output, help="the report")
     sub.add_argument("--json", action="store_true", help="print the report")
 
