@@ -29,10 +29,10 @@ demo: ## Two radios added up under a real download: out/demo/report.html (flags:
 	$(PYTHON) -m sumrate.lab demo $(DEMO)
 
 bench: $(VENV)/installed ## The performance goals P1 to P10: about 160 minutes; BENCH=--quick about 30 (also BENCH=--json)
-	@tools/prerequisites.sh build demo bench
+	@tools/prerequisites.sh build demo bench >&2
 	@cargo build --release --locked -p sumrate-cli -p sumrate-link
 	@cargo build --release --locked -p fbdt --example tls_pump
-	@tools/prerequisites.sh peers && tools/peers.sh || echo "without all peers: the results name what is missing"
+	@{ tools/prerequisites.sh peers && tools/peers.sh; } >&2 || echo "without all peers: the results name what is missing" >&2
 	@$(VENV)/bin/python -m sumrate.lab bench $(BENCH)
 
 bench-core: ## What the protocol core costs per frame: time (criterion) and instructions (callgrind)

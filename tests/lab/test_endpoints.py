@@ -82,6 +82,12 @@ def test_installed_peers_are_there(peers: Path) -> None:
         Aggligator().check()
 
 
+def test_tquic_has_its_own_schedulers_only(peers: Path) -> None:
+    Tquic(options=("roundrobin",)).check()
+    with pytest.raises(Unavailable, match="minrtt or roundrobin, not 'blest'"):
+        Tquic(options=("blest",)).check()
+
+
 def test_names_are_different_and_can_be_chosen() -> None:
     schemes: list[Scheme] = [KernelMptcp(), KernelMptcpBackup(), Sumrate(), Aggligator(), Tquic()]
     assert len({s.name for s in schemes}) == len(schemes)
@@ -186,10 +192,10 @@ def test_aggligator_crosses_no_links(site: Site) -> None:
 
 @pytest.mark.usefixtures("peers")
 def test_tquic_gets_the_scene_congestion_control(tmp_path: Path) -> None:
-    argv = tquic.client_command((WIFI, WIGIG), "bbr", tmp_path)
+    argv = tquic.client_command((WIFI, WIGIG), "bbr", "roundrobin", tmp_path)
     text = " ".join(argv)
     assert "--local-addresses 10.1.1.1,10.1.2.1 --congestion-control-algor BBR" in text
-    assert "--enable-multipath --multipath-algor minrtt" in text
+    assert "--enable-multipath --multipath-algor roundrobin" in text
     with pytest.raises(Unavailable, match="vegas"):
         tquic.congestion_control("vegas")
 

@@ -178,6 +178,19 @@ def test_what_others_have_beside_it_is_divided_by_their_own() -> None:
     assert finding.beside == {"tquic": pytest.approx(60 / 80)}
 
 
+def test_what_others_have_over_a_peer_is_divided_by_that_peer() -> None:
+    """All but the peer itself, whose ratio would be one."""
+    runs = [*RUNS, *(run("mptcp", "normal", i, 50.0) for i in range(3))]
+    runs += [run("tquic", "normal", i, 80.0) for i in range(3)]
+    value = Selection(metric="goodput_mbps", scheme="sumrate", condition="normal")
+    over = Selection(metric="goodput_mbps", scheme="mptcp")
+    check = Check(statement="more than", goal="P1", value=value, over=over, at_least=1.0)
+    (found,) = judge(experiment(check), runs)
+    (finding,) = found.findings
+    assert finding.measured == pytest.approx(95 / 50)
+    assert finding.beside == {"tquic": pytest.approx(80 / 50)}
+
+
 def test_a_ratio_is_of_repetitions_that_count_on_both_sides() -> None:
     """Each has its own traces: a void run of one scheme must not leave the others' easy ones."""
     goodput = {"sumrate": (100.0, 10.0, 100.0), "wifi": (80.0, 8.0, 80.0)}

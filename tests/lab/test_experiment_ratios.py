@@ -266,7 +266,7 @@ def test_a_late_run_is_made_again_twice_at_most(
     monkeypatch.setattr(running, "measure", measure)
     plan = Plan(load("lap"), 1)
     point, scheme = next(plan.measured())
-    run = on_time(plan, point, scheme, tmp_path, Progress(1.0, quiet=True))
+    run = on_time(plan, point, scheme, tmp_path, Progress(1.0))
     assert run.void == void
     assert len(made) == 1 + min(late, MAX_RETRIES)
     lateness = [30.0 + n for n in range(min(late, MAX_RETRIES))]

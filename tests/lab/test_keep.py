@@ -89,6 +89,11 @@ def void(manifest: dict[str, Any]) -> None:
     manifest["void_runs"] = len(manifest["runs"]) // 4
 
 
+def off(manifest: dict[str, Any]) -> None:
+    found = {"link": "wifi", "direction": "a_to_b", "quantity": "rate_mbps"}
+    manifest["calibration"] = [found | {"expected": 630.0, "measured": 500.0, "ok": False}]
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -97,6 +102,7 @@ def void(manifest: dict[str, Any]) -> None:
         (dirty, "uncommitted"),
         (failed, "failed"),
         (void, "are void"),
+        (off, "a link was off: wifi, a_to_b: rate_mbps is 500.0"),
     ],
 )
 def test_a_spoilt_result_is_refused(

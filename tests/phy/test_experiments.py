@@ -26,12 +26,9 @@ def test_the_studies_are_run_and_judged(
     words = ["run", "link-module", "link-distance", "--quick", "--json", "--output", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["sumrate-lab", *words])
     assert cli.main() == 0
-    decoder, text = json.JSONDecoder(), capsys.readouterr().out.strip()
-    found: dict[str, dict[str, str]] = {}
-    while text:
-        verdicts, end = decoder.raw_decode(text)
-        found |= {verdict["claim"]: verdict for verdict in verdicts}
-        text = text[end:].strip()
+    verdicts = json.loads(capsys.readouterr().out)
+    assert {v["experiment"] for v in verdicts} == {"link-module", "link-distance"}
+    found = {verdict["claim"]: verdict for verdict in verdicts}
     assert found["W-tcp-max"]["verdict"] == "holds"
     assert found["F-2a-near"]["verdict"] == "holds"
     assert found["F-3b"]["verdict"] == "depends"

@@ -102,7 +102,7 @@ def test_an_attack_without_effect_is_reported(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(hostile, "PATIENCE_S", 5.0)
 
     def scenario(scratch: Path) -> None:
-        progress = Progress(0.0, quiet=True)
+        progress = Progress(0.0)
         found = attacks.attacks(scratch / "attacks", ["half-open"], 1.0, 1, progress)
         report = attacks.report(found)
         assert report["problems"] == ["half-open: 0 closed, 200 are expected of an attack"]

@@ -153,7 +153,11 @@ def test_aggligator_has_one_connection_for_each_link(congestion_control: str) ->
     isolated(scenario)
 
 
-@pytest.mark.parametrize("scheme", [Aggligator(), Tquic()], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "scheme",
+    [Aggligator(), Tquic(), Tquic("tquic-round-robin", options=("roundrobin",))],
+    ids=lambda s: s.name,
+)
 def test_peers_measure_themselves(scheme: Scheme) -> None:
     available(scheme)
 

@@ -219,7 +219,7 @@ def measure_all(options: Options, work: Path) -> dict[str, Any]:
     megabits = options.size * 8e-6
     cost = {s.name: megabits / EXPECTED_MBPS[s.name] + 3 + megabits / 12e3 for s in chosen}
     generation_s = options.size / 200e6
-    progress = Progress(sum(cost.values()) + generation_s, quiet=options.json)
+    progress = Progress(sum(cost.values()) + generation_s)
     folder, kind = storage(work / "files", options.size, options.output / "files")
     progress.show(f"making a file of {options.size / 2**20:.0f} MiB")
     document: dict[str, Any] = {

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,12 +25,27 @@ def commit() -> str:
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
+def processor() -> str:
+    """What the kernel calls this machine's processor; `unknown` where it does not say."""
+    try:
+        said = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return "unknown"
+    fields = (line.partition(":") for line in said.splitlines())
+    names = (value.strip() for key, _, value in fields if key.strip() == "model name")
+    return next(names, "unknown")
+
+
 def provenance(argv: list[str]) -> dict[str, Any]:
     """Command line, commit, kernel, time and size of the machine of a run."""
     return {
         "commit": commit(),
         "kernel": platform.release(),
-        "machine": {"cpus": os.cpu_count(), "architecture": platform.machine()},
+        "machine": {
+            "cpus": os.cpu_count(),
+            "architecture": platform.machine(),
+            "processor": processor(),
+        },
         "python": platform.python_version(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "argv": argv,
@@ -49,31 +65,52 @@ def rounded(value: float, digits: int = 3) -> float:
     return round(float(value), digits)
 
 
-class Progress:
-    """One line on the terminal that says what runs and how long everything still takes."""
+BAR_WIDTH = 20
+ERASE_REST = "\x1b[K"
+"""Erases from the cursor to the end of the line (ECMA-48, EL)."""
 
-    def __init__(self, total_s: float, *, quiet: bool = False) -> None:
+
+def time_left(seconds: float) -> str:
+    """A time to go, in the unit that suits it."""
+    whole = max(0, round(seconds))
+    if whole < 120:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class Progress:
+    """A bar on stderr, how long everything still takes, and what runs.
+
+    A terminal has one line of it, a log file one line for each step. Standard output is left to
+    results, so that `--json` needs no silence.
+    """
+
+    def __init__(self, total_s: float) -> None:
         """Expects the work to take `total_s` seconds in all."""
         self.left_s = total_s
-        self._quiet = quiet
+        self._total_s = total_s
         self._terminal = sys.stderr.isatty()
-        self._width = 0
         self._last = ""
 
     def show(self, text: str, step_left_s: float = 0.0) -> None:
         """Shows the line; `step_left_s` is what the current step adds to what is left."""
-        if self._quiet:
-            return
-        line = f"{text}, about {max(0.0, self.left_s + step_left_s):.0f} s left"
+        left_s = max(0.0, self.left_s + step_left_s)
         if self._terminal:
-            print(f"\r{line.ljust(self._width)}", end="", file=sys.stderr, flush=True)
-            self._width = len(line)
-        elif text.split(":", maxsplit=1)[0] != self._last:  # a log file gets one line for each step
-            print(line, file=sys.stderr, flush=True)
+            line = f"{self._bar(left_s)} {time_left(left_s)} left: {text}"
+            # A line that wraps could not be erased.
+            line = line[: max(1, shutil.get_terminal_size().columns - 1)]
+            print(f"\r{line}{ERASE_REST}", end="", file=sys.stderr, flush=True)
+        elif text.split(":", maxsplit=1)[0] != self._last:
+            print(f"{text}, about {time_left(left_s)} left", file=sys.stderr, flush=True)
             self._last = text.split(":", maxsplit=1)[0]
+
+    def _bar(self, left_s: float) -> str:
+        done = 1.0 - min(1.0, left_s / self._total_s) if self._total_s > 0 else 1.0
+        filled = int(done * BAR_WIDTH)
+        return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {done * 100:3.0f} %"
 
     def clear(self) -> None:
         """Removes the line from a terminal."""
-        if self._terminal and not self._quiet:
-            print(f"\r{' ' * self._width}\r", end="", file=sys.stderr, flush=True)
-            self._width = 0
+        if self._terminal:
+            print(f"\r{ERASE_REST}", end="", file=sys.stderr, flush=True)

@@ -33,6 +33,8 @@ SPARE_S = 3.0
 UDP_PAYLOAD = 1400
 """Its default of 1200 would cost it a seventh of what a link carries."""
 SAMPLE_S = 0.1
+SCHEDULERS = ("minrtt", "roundrobin")
+"""Of its own, by its names; its third one, `redundant`, adds nothing up."""
 CONGESTION_CONTROL = {"cubic": "CUBIC", "bbr": "BBR"}
 """Its name for each of the kernel's algorithms (its own implementations)."""
 
@@ -49,22 +51,24 @@ def congestion_control(name: str) -> str:
     return CONGESTION_CONTROL[name]
 
 
-def protocol_options(algorithm: str, links: int) -> list[str]:
+def protocol_options(algorithm: str, links: int, scheduler: str) -> list[str]:
     """The flags that both ends share: multipath, scheduler, congestion control."""
     return [
         *("--congestion-control-algor", congestion_control(algorithm)),
-        *("--enable-multipath", "--multipath-algor", "minrtt"),
+        *("--enable-multipath", "--multipath-algor", scheduler),
         *("--send-udp-payload-size", str(UDP_PAYLOAD)),
         *("--active-cid-limit", str(max(4, 2 * links)), "--log-level", "ERROR"),
     ]
 
 
-def client_command(links: Sequence[Link], algorithm: str, folder: Path) -> list[str]:
+def client_command(
+    links: Sequence[Link], algorithm: str, scheduler: str, folder: Path
+) -> list[str]:
     """One request over all links, its body written into `folder`."""
     return [
         *(str(peer("tquic_client")), "--connect-to", f"{SERVICE_IP}:{PORT}"),
         *("--local-addresses", ",".join(link.client_ip for link in links)),
-        *protocol_options(algorithm, len(links)),
+        *protocol_options(algorithm, len(links), scheduler),
         *("--dump-dir", str(folder), f"https://{HOST_NAME}/{FILE_NAME}"),
     ]
 
@@ -117,13 +121,18 @@ def certificate(site: Site) -> tuple[Path, Path]:
 
 @dataclass(frozen=True)
 class Tquic:
-    """Multipath QUIC with the scheduler minrtt."""
+    """Multipath QUIC with one of its own schedulers."""
 
     name: str = "tquic"
     title: str = "TQUIC (multipath QUIC)"
+    options: tuple[str, ...] = ("minrtt",)
+    """The scheduler, one of `SCHEDULERS`."""
 
     def check(self) -> None:
-        """Needs what `make peers` installs, and openssl for a certificate."""
+        """Needs what `make peers` installs, openssl for a certificate, and a known scheduler."""
+        if self.options not in {(name,) for name in SCHEDULERS}:
+            known, given = " or ".join(SCHEDULERS), " ".join(self.options)
+            raise Unavailable(f"TQUIC's scheduler is {known}, not {given!r}")
         try:
             for program in ("tquic_server", "tquic_client"):
                 peer(program)
@@ -153,7 +162,7 @@ class Tquic:
         argv = [
             *(str(peer("tquic_server")), "--listen", f"{SERVICE_IP}:{PORT}", "--root", str(root)),
             *("--cert", str(certificate_file), "--key", str(key)),
-            *protocol_options(site.congestion_control, len(site.links)),
+            *protocol_options(site.congestion_control, len(site.links), *self.options),
         ]
         with Process(argv, log=site.folder / "tquic-server.log", host=site.server) as process:
             process.wait_until(
@@ -172,7 +181,7 @@ class Tquic:
         fifo.unlink(missing_ok=True)
         os.mkfifo(fifo)
         sink = [*PROGRAM, "sink", "--fifo", str(fifo), *timing(seconds, warmup_s, output)]
-        argv = client_command(site.links, site.congestion_control, folder)
+        argv = client_command(site.links, site.congestion_control, *self.options, folder)
         with (
             self.server(site, size) as server,
             Process(argv, log=site.folder / "tquic-client.log", host=site.client) as client,

@@ -12,16 +12,27 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from sumrate.lab.calibration import calibrate, words
 from sumrate.lab.congestion import loaded
 from sumrate.lab.experiment import goals
 from sumrate.lab.experiment.catalogue import goal_order
-from sumrate.lab.experiment.judge import Verdict, judge
+from sumrate.lab.experiment.judge import (
+    DEPENDS,
+    FAILS,
+    HOLDS,
+    NOT_RUN,
+    Finding,
+    Verdict,
+    judge,
+    measured_range,
+)
 from sumrate.lab.experiment.load import ExperimentError, load, scheme_names
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Plan, run_all
 from sumrate.lab.experiment.simulated import EXTRA, simulate
 from sumrate.lab.experiment.store import write
+from sumrate.lab.experiment.topology import links_of, on_wires
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.priority import granted, raise_own
 from sumrate.lab.programs import RUN_FOLDER, MissingProgramError, program, require
@@ -29,6 +40,12 @@ from sumrate.lab.refusal import RefusedError
 from sumrate.lab.results import Progress, provenance
 
 INTERRUPTED = 130
+SHOWN = {
+    HOLDS: "holds",
+    FAILS: "does not hold",
+    DEPENDS: "holds in part",
+    NOT_RUN: "not measured",
+}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,29 +100,36 @@ def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> i
 
 def _carry_out(plans: Sequence[Plan], args: argparse.Namespace, *, say: bool) -> int:
     """Computes simulations, then runs the others in private namespaces; 1 if a run failed."""
-    progress = Progress(sum(plan.seconds() for plan in plans), quiet=args.json)
+    progress = Progress(sum(plan.seconds() for plan in plans))
     output = args.output.resolve()
     on_links = [plan for plan in plans if plan.experiment.simulation is None]
     simulations = [plan for plan in plans if plan.experiment.simulation is not None]
+    documents: list[dict[str, Any]] = []
 
     def tell(plan: Plan, runs: list[Run], found: list[Verdict]) -> int:
         if say:
-            print(f"{plan.experiment.title}: {plan.experiment.question}")
-            print("\n".join(_verdict_lines(found)))
-            print(f"results: {output / plan.experiment.name}")
-        elif args.json and hasattr(args, "names"):
-            print(json.dumps([v.document() for v in found], indent=1))
+            print("\n".join(_summary(plan.experiment, found, output / plan.experiment.name)))
+        documents.extend({"experiment": plan.experiment.name, **v.document()} for v in found)
         return _complaints(plan.experiment, runs)
+
+    def tell_all() -> None:
+        """With `--json`, `run` prints one document."""
+        if args.json and hasattr(args, "names"):
+            print(json.dumps(documents, indent=1, ensure_ascii=False))
 
     def body() -> int:
         raise_own()
-        return max([tell(plan, *execute(plan, output, progress)) for plan in on_links])
+        status = max([tell(plan, *execute(plan, output, progress)) for plan in on_links])
+        tell_all()
+        return status
 
     try:
         quick = bool(args.quick)
         done = [tell(plan, *compute(plan, output, progress, quick=quick)) for plan in simulations]
         if on_links:
             done.append(run_isolated(body))
+        else:
+            tell_all()
         return max(done)
     except (IsolationUnavailableError, ModuleNotFoundError) as error:
         hint = f"{EXTRA}: " if isinstance(error, ModuleNotFoundError) else ""
@@ -147,12 +171,27 @@ def execute(plan: Plan, output: Path, progress: Progress) -> tuple[list[Run], li
     shutil.rmtree(RUN_FOLDER, ignore_errors=True)
     RUN_FOLDER.mkdir(parents=True)
     origin: dict[str, Any] = provenance(sys.argv) | {"sampler_real_time": granted()}
+    origin["calibration"] = _calibrated(plan, progress)
     with loaded(plan.experiment.congestion_control) as missing:
         runs = run_all(plan, RUN_FOLDER, progress, missing)
     origin["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
     found = judge(plan.experiment, runs)
     write(output / plan.experiment.name, plan.experiment, runs, found, origin)
     return runs, found
+
+
+def _calibrated(plan: Plan, progress: Progress) -> list[dict[str, Any]]:
+    """What every emulated link of the plan does, beside what it was set to."""
+    experiment = plan.experiment
+    conditions = {point.condition.name: point.condition for point in plan.points()}.values()
+    emulated = [links_of(experiment, c) for c in conditions if not on_wires(experiment, c)]
+    progress.show(f"{experiment.name}, measuring its links")
+    rows = calibrate(emulated, seed=experiment.seed, folder=RUN_FOLDER / "calibration")
+    progress.clear()
+    for row in rows:
+        if not row["ok"]:
+            print(f"{experiment.name}, a link is off: {words(row)}", file=sys.stderr)
+    return rows
 
 
 def compute(
@@ -192,9 +231,22 @@ def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
     return 1 if failed else 0
 
 
-def _verdict_lines(found: Sequence[Verdict]) -> list[str]:
-    return [
-        f"  {v.verdict:8} {v.id:22} {v.measured:>18} ({v.expected}) {v.statement}"
-        + (f"\n{'':32}because {v.cause}" if v.cause else "")
-        for v in found
-    ]
+def _summary(experiment: Experiment, found: Sequence[Verdict], results: Path) -> list[str]:
+    """What a terminal shows of an experiment: each goal and claim, and each of its statements."""
+    lines = [f"{experiment.title}: {experiment.question}"]
+    for verdict in found:
+        lines.append(f"  {verdict.id}: {SHOWN[verdict.verdict]}")
+        for statement in dict.fromkeys(f.statement for f in verdict.findings):
+            lines += _statement([f for f in verdict.findings if f.statement == statement])
+    return [*lines, f"results: {results}"]
+
+
+def _statement(found: Sequence[Finding]) -> list[str]:
+    """A statement with what was measured of it, and why it does not hold."""
+    first = found[0]
+    measured = measured_range(found) or "not measured"
+    wanted = f" ({first.expected})" if first.expected else ""
+    missed = any(f.holds is False for f in found)
+    lines = [f"    {'missed: ' if missed else ''}{first.statement}: {measured}{wanted}"]
+    causes = dict.fromkeys(f.cause for f in found if f.holds is False and f.cause)
+    return [*lines, *(f"      because: {cause}" for cause in causes)]

@@ -205,10 +205,12 @@ def _beside(
     runs: Sequence[Run], check: Check, at: tuple[str, str, str]
 ) -> Iterable[tuple[str, tuple[float, int]]]:
     """What the check would measure of other schemes, and of how many repetitions that is."""
-    if check.value.scheme != JUDGED or (check.over is not None and check.over.scheme in BESIDE):
+    if check.value.scheme != JUDGED:
         return
     for scheme in BESIDE:
         over = check.over
+        if over is not None and over.scheme == scheme:
+            continue  # what it is compared with is not compared with itself
         if over is not None and over.scheme == JUDGED:
             over = replace(over, scheme=scheme)
         value = replace(check.value, scheme=scheme)
@@ -291,7 +293,9 @@ def _verdict(identity: str, kind: str, found: Sequence[tuple[Check, Finding]]) -
         id=identity,
         kind=kind,
         verdict=verdict,
-        measured="; ".join(filter(None, (_range(group) for group in by_statement.values()))),
+        measured="; ".join(
+            filter(None, (measured_range(group) for group in by_statement.values()))
+        ),
         expected="; ".join(filter(None, (group[0].expected for group in by_statement.values()))),
         statement="; ".join(by_statement),
         cause=" ".join(causes),
@@ -310,7 +314,7 @@ def outcome(held: Sequence[bool | None]) -> str:
     return HOLDS if held and None not in held else NOT_RUN
 
 
-def _range(found: Sequence[Finding]) -> str:
+def measured_range(found: Sequence[Finding]) -> str:
     """One value, or the least and largest of several, and of how many repetitions if of few."""
     measured = [(f.measured, f.counted) for f in found if f.measured is not None]
     if not measured:

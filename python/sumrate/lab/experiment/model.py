@@ -183,7 +183,7 @@ class SchemeSetting(Setting, frozen=True):
     """In results; the kind if not given."""
     title: str = ""
     options: tuple[str, ...] = ()
-    """Sumrate: flags of both ends. Scaled: `coupled` or `decoupled`."""
+    """Sumrate: flags of both ends. Scaled: `coupled` or `decoupled`. TQUIC: its scheduler."""
     event_log: bool = False
     """Sumrate: which path sends forward is logged, every 20 ms."""
     first: str = ""

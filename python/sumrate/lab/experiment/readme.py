@@ -3,6 +3,7 @@
 Each has a block between two markers that is written, never edited; a test keeps them in step.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -55,7 +56,15 @@ def blocks(results: Path) -> list[Block]:
     """All generated parts, from results in `results/EXPERIMENT`."""
     found = rows(results)
     claims = [e for e in entries(results) if e.document != "goal"]
-    whole = [*_goal_lines(found), "", *_other_goal_lines(found), "", *_claim_lines(claims)]
+    whole = [
+        *_goal_lines(found),
+        "",
+        *_other_goal_lines(found),
+        "",
+        *_origin_lines(results),
+        "",
+        *_claim_lines(claims),
+    ]
     return [
         Block("README.md", "verdicts", tuple(_summary(found, claims))),
         Block("docs/verdicts.md", "verdicts", tuple(whole)),
@@ -90,23 +99,32 @@ def _summary(found: Sequence[Demand], claims: Sequence[Entry]) -> list[str]:
 
 
 def _goal_lines(found: Sequence[Demand]) -> list[str]:
-    return [f"`make bench` prints this table; {NOTE}", "", *_goal_table(found)]
+    performance = [row for row in found if is_performance(row.id)]
+    return [f"`make bench` prints these goals; {NOTE}", "", *_goal_table(performance, whole=True)]
 
 
-def _goal_table(found: Sequence[Demand]) -> list[str]:
+def _goal_table(found: Sequence[Demand], *, whole: bool = False) -> list[str]:
+    """The goals beside other modes and peers; `whole` with experiment and cause."""
     titles = [TITLES[scheme] for scheme in (JUDGED, *BESIDE)]
-    lines = [
-        f"| performance goal | wanted | {' | '.join(titles)} | |",
-        f"|---|---|{'---|' * len(titles)}---|",
-    ]
+    heads = ["performance goal", *(["experiment"] if whole else []), "wanted", *titles, ""]
+    lines = [_line(heads), f"|{'---|' * len(heads)}"]
     for row in found:
-        if is_performance(row.id):
-            cells = [_cell(row, scheme) for scheme in (JUDGED, *BESIDE)]
-            lines.append(
-                f"| {row.id}: {row.statement} | {row.limit or '-'} | {' | '.join(cells)} "
-                f"| {MARKS[row.verdict]} |"
-            )
+        cells = [_cell(row, scheme) for scheme in (JUDGED, *BESIDE)]
+        origin = [row.experiment] if whole else []
+        became = _became(row) if whole else MARKS[row.verdict]
+        lines.append(
+            _line([f"{row.id}: {row.statement}", *origin, row.limit or "-", *cells, became])
+        )
     return lines
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_plain, cells))} |"
+
+
+def _became(row: Demand) -> str:
+    """What became of a goal, and why it is missed."""
+    return ": ".join(part for part in (MARKS[row.verdict], row.cause) if part)
 
 
 def _cell(row: Demand, scheme: str) -> str:
@@ -118,16 +136,25 @@ def _cell(row: Demand, scheme: str) -> str:
 
 
 def _other_goal_lines(found: Sequence[Demand]) -> list[str]:
-    return [
-        "| other goal | experiment | wanted | measured | |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {row.id}: {row.statement} | {row.experiment} | {row.limit} "
-            f"| {_cell(row, JUDGED)} | {MARKS[row.verdict]} |"
-            for row in found
-            if not is_performance(row.id)
-        ),
+    heads = ["other goal", "experiment", "wanted", "measured", ""]
+    rows = [
+        [f"{row.id}: {row.statement}", row.experiment, row.limit, _cell(row, JUDGED), _became(row)]
+        for row in found
+        if not is_performance(row.id)
     ]
+    return [_line(heads), f"|{'---|' * len(heads)}", *map(_line, rows)]
+
+
+def _origin_lines(results: Path) -> list[str]:
+    """When, and of which code, each result is."""
+    heads = ["result", "begun", "commit", "kernel", "repetitions", "void runs"]
+    lines = [_line(heads), f"|{'---|' * len(heads)}"]
+    for path in sorted(results.glob("*/manifest.json")):
+        of = json.loads(path.read_text(encoding="utf-8"))
+        name, day, commit = path.parent.name, of["started"][:10], of["commit"][:10]
+        void = f"{of['void_runs']} of {len(of['runs'])}"
+        lines.append(_line([name, day, commit, of["kernel"], str(of["repetitions"]), void]))
+    return lines
 
 
 def _claim_lines(claims: Sequence[Entry]) -> list[str]:
@@ -150,10 +177,7 @@ def _claim_rows(entry: Entry) -> list[str]:
         cells.append((NOTHING, NOTHING, NOTHING, entry.unmeasured or NOTHING))
     first = (f"**{entry.id}**: {entry.claim}", WORDS[entry.verdict])
     starts = [first, *[("", "")] * (len(cells) - 1)]
-    return [
-        f"| {' | '.join(map(_plain, (*start, *row)))} |"
-        for start, row in zip(starts, cells, strict=True)
-    ]
+    return [_line((*start, *row)) for start, row in zip(starts, cells, strict=True)]
 
 
 def _whys(entry: Entry) -> Iterator[str]:

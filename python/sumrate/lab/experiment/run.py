@@ -174,9 +174,10 @@ def run_all(
             if alike is not None and alike in known:
                 at_point.append((alike, again(known[alike], point)))
                 continue
+            number = f"{point.repetition + 1} of {plan.repetitions_of(point.condition)}"
             progress.show(
-                f"{point.condition.title}, {point.congestion_control}, repetition "
-                f"{point.repetition + 1} of {plan.repetitions_of(point.condition)}, {scheme.title}",
+                f"{plan.experiment.name}, {point.condition.title}, {point.congestion_control}, "
+                f"repetition {number}, {scheme.title}"
             )
             if reason := (missing or {}).get(point.congestion_control):
                 run = blank(plan.experiment, point, scheme)
@@ -254,8 +255,8 @@ def on_time(plan: Plan, point: Point, scheme: Scheme, work: Path, progress: Prog
     while run.void and len(late) < MAX_RETRIES:
         late.append(run.detail.get("worst_lateness_ms"))
         progress.show(
-            f"{point.condition.title}, repetition {point.repetition + 1}, {scheme.title}, again "
-            f"({len(late)} of {MAX_RETRIES}): the emulator was late",
+            f"{plan.experiment.name}, {point.condition.title}, repetition {point.repetition + 1}, "
+            f"{scheme.title}, again ({len(late)} of {MAX_RETRIES}): the emulator was late",
             plan.run_seconds(point),
         )
         run = measure(plan.experiment, point, scheme, work)

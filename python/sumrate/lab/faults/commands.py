@@ -131,7 +131,7 @@ def run_faults(args: argparse.Namespace) -> int:
     if CLOCK in names and library() is None:
         print(f"left out: {CLOCK}: {MISSING}", file=sys.stderr)
         names = [name for name in names if name != CLOCK]
-    progress = Progress(EXPECTED_S * args.rounds * len(names), quiet=args.json)
+    progress = Progress(EXPECTED_S * args.rounds * len(names))
 
     def work() -> int:
         found = campaign(RUN_FOLDER / "faults", names, args.rounds, args.seed, progress)
@@ -146,7 +146,7 @@ def run_faults(args: argparse.Namespace) -> int:
 
 def run_soak(args: argparse.Namespace) -> int:
     """Soaks and writes the report."""
-    progress = Progress(args.time, quiet=args.json)
+    progress = Progress(args.time)
 
     def work() -> int:
         kept = soak(RUN_FOLDER / "soak", args.time, args.seed, progress)
@@ -161,7 +161,7 @@ def run_attacks(args: argparse.Namespace) -> int:
     """Attacks and writes the report."""
     names = args.attack or list(strangers.KINDS)
     left_s = (strangers.EXPECTED_S + args.time) * len(names)
-    progress = Progress(left_s, quiet=args.json)
+    progress = Progress(left_s)
 
     def work() -> int:
         found = strangers.attacks(RUN_FOLDER / "attacks", names, args.time, args.seed, progress)
@@ -175,7 +175,7 @@ def run_attacks(args: argparse.Namespace) -> int:
 
 def run_load(args: argparse.Namespace) -> int:
     """Loads the machine and writes the report."""
-    progress = Progress(CROWD_EXPECTED_S + args.time, quiet=args.json)
+    progress = Progress(CROWD_EXPECTED_S + args.time)
 
     def work() -> int:
         place = RUN_FOLDER / "load"

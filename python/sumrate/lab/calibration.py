@@ -1,0 +1,101 @@
+"""Measures emulated links against what was set, before runs rely on them."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sumrate.lab.links import CLIENT, SERVER, Link, configuration
+from sumrate.lab.namespaces import Host
+from sumrate.lab.programs import program
+from sumrate.lab.results import rounded
+
+RATE_S = 0.3
+"""Each rate is measured for so long, a loss for up to four times as long."""
+ATTEMPTS = 3
+"""A busy machine makes the emulator late: what is off is measured again."""
+OFF = 1
+"""Exit status of `sumrate-link calibrate` if something is off."""
+
+
+def plain(link: Link) -> Link:
+    """The link as it is between its changes: no blackouts, holds, traces and sleep."""
+    return replace(link, blackouts=(), ack_delay=None, sleep=None)
+
+
+def measurable(link: Link) -> bool:
+    """Whether packets of both directions arrive, so that its round trip can be measured."""
+    return not link.wire and max(link.up.loss, link.down.loss) < 1.0
+
+
+def calibrate(links: Iterable[Sequence[Link]], *, seed: int, folder: Path) -> list[dict[str, Any]]:
+    """Measures round trip, loss and rate of every different link, in both directions.
+
+    Args:
+        links: the links of each condition.
+        seed: of the emulator's random choices.
+        folder: where the configuration is left.
+
+    Returns:
+        For each link and quantity: what was set (`expected`), what was measured, the tolerance, and
+        whether it is kept (`ok`).
+
+    Raises:
+        RuntimeError: the links cannot be brought up.
+
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    seen: set[str] = set()
+    found: list[dict[str, Any]] = []
+    for together in links:
+        wanted = {link.toml(): link for link in map(plain, together) if measurable(link)}
+        fresh = [link for text, link in wanted.items() if text not in seen]
+        seen |= wanted.keys()
+        if fresh:
+            found += _until_right(fresh, seed, folder / "calibration.toml")
+    return found
+
+
+def _until_right(links: Sequence[Link], seed: int, config: Path) -> list[dict[str, Any]]:
+    """Measures, and what is off again; the last measurement counts."""
+    rows = _measured(links, seed, config)
+    for _ in range(ATTEMPTS - 1):
+        off = {row["link"] for row in rows if not row["ok"]}
+        if not off:
+            break
+        again = _measured([link for link in links if link.name in off], seed, config)
+        rows = [row for row in rows if row["link"] not in off] + again
+    return rows
+
+
+def _measured(links: Sequence[Link], seed: int, config: Path) -> list[dict[str, Any]]:
+    config.write_text(configuration(links, seed), encoding="utf-8")
+    argv = [str(program("sumrate-link")), "calibrate", str(config), "--json"]
+    argv += ["--duration", str(RATE_S)]
+    with ExitStack() as stack:
+        for name in (CLIENT, SERVER):
+            stack.callback(Host(name).delete)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, OFF) or not done.stdout:
+        raise RuntimeError(f"the links cannot be calibrated: {done.stderr.strip()}")
+    said = json.loads(done.stdout)
+    return [
+        {"link": link["name"], **_shown(row)}
+        for link in said["links"]
+        for row in link["measurements"]
+    ]
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: rounded(v, 5) if isinstance(v, float) else v for key, v in row.items()}
+
+
+def words(row: dict[str, Any]) -> str:
+    """A measurement that is off, for people."""
+    return (
+        f"{row['link']}, {row['direction']}: {row['quantity']} is {row['measured']}, "
+        f"{row['expected']} was set"
+    )

@@ -1,0 +1,68 @@
+"""Which links are measured before runs, and what becomes of one that is off."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sumrate.lab import calibration
+from sumrate.lab.calibration import calibrate, measurable, plain, words
+from sumrate.lab.links import Blackout, Link
+from sumrate.lab.scene import radio
+
+WIFI = radio("wifi", 1, 630.0, 3.0, Blackout(1.0, 2.0))
+WIGIG = radio("wigig", 2, 1800.0, 2.0)
+
+
+def row(name: str, *, ok: bool) -> dict[str, Any]:
+    return {
+        "link": name,
+        "quantity": "rate_mbps",
+        "direction": "b_to_a",
+        "expected": 630.0,
+        "measured": 630.0 if ok else 500.0,
+        "tolerance": 12.6,
+        "ok": ok,
+    }
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The links of each measurement; WiGig is off twice."""
+    calls: list[list[str]] = []
+
+    def measured(links: list[Link], _seed: int, _config: Path) -> list[dict[str, Any]]:
+        calls.append([link.name for link in links])
+        return [row(link.name, ok=link.name != "wigig" or len(calls) > 2) for link in links]
+
+    monkeypatch.setattr(calibration, "_measured", measured)
+    return calls
+
+
+def test_a_link_is_measured_once_without_what_changes_it(
+    asked: list[list[str]], tmp_path: Path
+) -> None:
+    lossy = WIFI.with_loss(0.05)
+    conditions = [(WIFI,), (replace(WIFI, blackouts=()),), (lossy,), (lossy,)]
+    found = calibrate(conditions, seed=1, folder=tmp_path)
+    assert asked == [["wifi"], ["wifi"]], "blackouts make no other link, loss does"
+    assert [r["ok"] for r in found] == [True, True]
+
+
+def test_what_is_off_is_measured_again(asked: list[list[str]], tmp_path: Path) -> None:
+    found = calibrate([(WIFI, WIGIG)], seed=1, folder=tmp_path)
+    assert asked == [["wifi", "wigig"], ["wigig"], ["wigig"]]
+    assert {r["link"]: r["ok"] for r in found} == {"wifi": True, "wigig": True}
+
+
+def test_what_stays_off_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(calibration, "_measured", lambda *_: [row("wifi", ok=False)])
+    (found,) = calibrate([(WIFI,)], seed=1, folder=tmp_path)
+    assert words(found) == "wifi, b_to_a: rate_mbps is 500.0, 630.0 was set"
+
+
+def test_a_link_that_carries_nothing_one_way_has_no_round_trip() -> None:
+    assert measurable(plain(WIFI))
+    assert not measurable(replace(WIFI, up=replace(WIFI.up, loss=1.0)))
+    assert not measurable(replace(WIGIG, wire="wifi"))
