@@ -47,7 +47,9 @@ def keep(results: Path, runs: list[Run]) -> Path:
     folder.mkdir(exist_ok=True)
     found: list[dict[str, Any]] = [v.document() for v in judge(load("unshaped"), runs)]
     (folder / "verdicts.json").write_text(json.dumps(found))
-    (folder / "manifest.json").write_text(json.dumps({"commit": "0123", "kernel": "6.18"}))
+    manifest = {"commit": "0123", "kernel": "6.18", "started": "2026-01-02T03:04:05+00:00"}
+    manifest |= {"repetitions": 5, "void_runs": 0, "runs": []}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     return results
 
 
@@ -84,7 +86,8 @@ def test_the_table_says_what_was_measured(results: Path) -> None:
     whole = document(rows(results), results)
     schema = json.loads((REPOSITORY / SCHEMA).read_text(encoding="utf-8"))
     jsonschema.validate(json.loads(json.dumps(whole)), schema)
-    assert whole["experiments"]["unshaped"] == {"commit": "0123", "kernel": "6.18"}
+    origin = whole["experiments"]["unshaped"]
+    assert (origin["commit"], origin["kernel"], origin["repetitions"]) == ("0123", "6.18", 5)
 
 
 def test_a_range_is_shown_as_one() -> None:
