@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use fbdt_proto::stats::WhyIdle;
 use fbdt_proto::wire::Outgoing;
-use fbdt_proto::{Class, Config, PathPolicy, Priority, Redundancy, SchedulerKind, WindowMode};
+use fbdt_proto::{
+    Budget, Class, Config, PathPolicy, Priority, Redundancy, SchedulerKind, WindowMode,
+};
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 
 const MIB: u64 = 1 << 20;
@@ -81,6 +83,34 @@ fn one_to_eight_paths_deliver_and_every_one_carries() {
             }
         }
     });
+}
+
+/// What of one stream is delivered within 4 s over a radio that is late and lossy beside a good one,
+/// and how much was sent twice.
+fn behind_a_hole(redundancy: Redundancy) -> (u64, u64) {
+    let none = Budget { share: 0.0, allowance: 0 };
+    let config = Config {
+        redundancy,
+        max_stream_window: 4 * MIB,
+        overdue_budget: 0.0,
+        overdue_allowance: 0,
+        class_budgets: [none; Class::ALL.len()],
+        ..Config::default()
+    };
+    let late = LinkParameters { loss: 0.01, ..LinkParameters::new(63.0, 300.0) };
+    let mut simulation = configured(&config, vec![late, wigig()]);
+    let stream = simulation.open(false, Class::Background).unwrap();
+    simulation.write(false, stream, 256 * MIB);
+    simulation.run(Duration::from_secs(4)).unwrap();
+    (simulation.delivered()[0], simulation.stats()[1].redundant_bytes)
+}
+
+#[test]
+fn f6_a_full_window_is_freed_whatever_the_budget() {
+    let (without, none) = behind_a_hole(Redundancy::Suspect);
+    let (with, copied) = behind_a_hole(Redundancy::ExpectedArrival);
+    assert!(copied > none, "{copied} bytes copied, {none} by suspicion alone");
+    assert!(with > without, "{with} bytes delivered, {without} without copies");
 }
 
 #[test]

@@ -82,6 +82,12 @@ impl Session {
         if let Some(chunk) = self.paths[found.owner].in_flight.iter_mut().nth(found.chunk) {
             chunk.copied = range.end;
         }
+        if occasion == Occasion::Idle && self.is_blocked(found.space) {
+            // Copies that free a window do not use up what others may cost.
+            let bytes = range.end - range.start;
+            self.totals.freeing += bytes;
+            self.totals.classes[found.urgency.1 as usize].freeing += bytes;
+        }
         let (view, reason) = (&views[path], Some(occasion.reason()));
         if whole {
             self.emit_message(now, path, view, found.space.stream(), range, reason, out);
@@ -212,7 +218,10 @@ impl Session {
                 self.message_copy(candidate, affordable, is_crossing(chunk, owner, helper))
             }
             Occasion::Prompt => affordable && self.prompt_copy(class, chunk, owner, helper),
-            Occasion::Idle => affordable && self.idle_copy(now, path, chunk, owner, helper),
+            Occasion::Idle => {
+                (affordable && self.idle_copy(now, path, chunk, owner, helper))
+                    || self.frees_window(now, chunk, candidate, owner, helper)
+            }
         };
         wanted
             && !self.is_kept_off(path, candidate.space)
@@ -262,6 +271,22 @@ impl Session {
             && is_crossing(chunk, owner, helper)
     }
 
+    /// Whether a copy of what is overdue is all that this path can do for a stream whose window is
+    /// full: until the hole is closed nothing new may be sent, so the copy takes nobody's place (F6).
+    fn frees_window(
+        &self,
+        now: Instant,
+        chunk: &Chunk,
+        candidate: &Candidate,
+        owner: &PathView,
+        helper: &PathView,
+    ) -> bool {
+        is_overdue(now, chunk, owner)
+            && candidate.urgency.2 <= bytes_in(helper.rate, OVERDUE_BATCH)
+            && copy_wins(&self.config, now, chunk, owner, helper)
+            && self.is_blocked(candidate.space)
+    }
+
     /// Whether all of the stream was sent and little of it is on its way.
     fn is_short(&self, id: StreamId) -> bool {
         self.streams.get(&id).is_some_and(|stream| stream.send.is_short_tail(SHORT_FLOW))
@@ -293,7 +318,8 @@ impl Session {
                 // neither is an end while other streams have bytes to send that may go here.
                 let tail = stream.send.state() == SendState::Finished
                     && !self.busy.any_unsent(state.policy.never);
-                let last = tail || self.in_budget(self.totals.copied[CopyReason::Idle as usize]);
+                let copied = self.totals.copied[CopyReason::Idle as usize];
+                let last = tail || self.in_budget(copied.saturating_sub(self.totals.freeing));
                 crossing || (last && copy_wins(&self.config, now, chunk, owner, helper))
             }
         }

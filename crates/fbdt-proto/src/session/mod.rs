@@ -99,6 +99,8 @@ struct SessionCredit {
 struct Totals {
     new_bytes: u64,
     copied: [u64; CopyReason::ALL.len()],
+    /// Copies of idle paths for streams whose windows were full.
+    freeing: u64,
     classes: [ClassTotals; Class::ALL.len()],
     received: u64,
     duplicate: u64,
@@ -112,14 +114,18 @@ struct Totals {
 struct ClassTotals {
     new_bytes: u64,
     copied: [u64; CopyReason::ALL.len()],
+    /// Of them those of idle paths for streams whose windows were full.
+    freeing: u64,
     received: u64,
     duplicate: u64,
 }
 
 impl ClassTotals {
-    /// Copies that were sent by choice, and not because a path failed.
+    /// Copies that were sent by choice, and not because a path failed or a window was full.
     const fn chosen(&self) -> u64 {
-        self.copied[CopyReason::Overdue as usize] + self.copied[CopyReason::Idle as usize]
+        let copied =
+            self.copied[CopyReason::Overdue as usize] + self.copied[CopyReason::Idle as usize];
+        copied.saturating_sub(self.freeing)
     }
 }
 

@@ -78,7 +78,7 @@ impl Session {
 
     /// Whether the stream has come to the receiver's limit, or to what the
     /// sender may hold.
-    fn is_blocked(&self, id: StreamId) -> bool {
+    pub(super) fn is_blocked(&self, id: StreamId) -> bool {
         let Some(stream) = self.streams.get(&id) else { return false };
         let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
         let send = &stream.send;
