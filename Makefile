@@ -146,11 +146,11 @@ format: $(VENV)/installed ## Format Rust and Python
 prerequisites: ## Install what building, the demo and the tests need, or say what is missing
 	tools/prerequisites.sh build demo bench test
 
-$(VENV)/installed: pyproject.toml
-	tools/prerequisites.sh venv
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --editable '.[dev]'
-	touch $@
+$(VENV)/installed: pyproject.toml # what it says is no result: `make bench BENCH=--json` prints one
+	@tools/prerequisites.sh venv >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --editable '.[dev]' >&2
+	@touch $@
 
 clean: ## Remove what was built and measured
 	rm -rf target out $(VENV)

@@ -47,8 +47,8 @@ def keep(results: Path, runs: list[Run]) -> Path:
     folder.mkdir(exist_ok=True)
     found: list[dict[str, Any]] = [v.document() for v in judge(load("unshaped"), runs)]
     (folder / "verdicts.json").write_text(json.dumps(found))
-    manifest = {"commit": "0123", "kernel": "6.18", "started": "2026-01-02T03:04:05+00:00"}
-    manifest |= {"repetitions": 5, "void_runs": 0, "runs": []}
+    manifest: dict[str, Any] = {"commit": "0123", "kernel": "6.18", "repetitions": 5}
+    manifest |= {"started": "2026-01-02T03:04:05+00:00", "void_runs": 0, "runs": []}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return results
 

@@ -100,6 +100,9 @@ def test_the_median_repetition_stands_for_the_others(folder: Path) -> None:
     chosen = summarise(run).median_run(NORMAL, "sumrate")
     assert chosen is not None
     assert sorted(goodput.values())[2] == goodput[chosen]
+    beside = summarise(run).median_run(NORMAL, "wifi")
+    assert beside is not None
+    assert beside.repetition == chosen.repetition, "the same seed and traces"
 
 
 def test_failed_runs_are_listed_and_not_counted(own: Path, claims: Path) -> None:

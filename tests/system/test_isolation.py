@@ -16,7 +16,7 @@ from tests.system.scenario import isolated
 pytestmark = pytest.mark.system
 
 DRIVER = """
-import sys, time
+import sys, threading, time
 from pathlib import Path
 from sumrate.lab.namespaces import Host, IsolationUnavailableError, run_isolated
 from sumrate.lab.process import Process
@@ -30,6 +30,8 @@ def main():
     time.sleep(1000)
     return 0
 
+if "threads" in sys.argv:
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 try:
     sys.exit(run_isolated(main))
 except IsolationUnavailableError as error:
@@ -37,16 +39,16 @@ except IsolationUnavailableError as error:
 """
 
 
-def start_driver(repository: Path, *prefix: str) -> subprocess.Popen[str]:
+def start_driver(repository: Path, *prefix: str, threads: bool = False) -> subprocess.Popen[str]:
     driver = subprocess.Popen(
-        [*prefix, sys.executable, "-c", DRIVER],
+        [*prefix, sys.executable, "-c", DRIVER, *(["threads"] if threads else [])],
         env={**os.environ, "PYTHONPATH": str(repository / "python")},
         stdout=subprocess.PIPE,
         text=True,
     )
     assert driver.stdout
     line = driver.stdout.readline()
-    if line.startswith("refused"):
+    if line.startswith("refused") and not threads:
         driver.wait()
         pytest.skip(line)
     assert line == "ready\n"
@@ -112,13 +114,25 @@ def test_killing_the_first_process_inside_ends_everything(repository: Path) -> N
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="this run is without root already")
-def test_works_without_root(repository: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("threads", [False, True])
+def test_works_without_root(
+    repository: Path, tmp_path: Path, number: signal.Signals, *, threads: bool
+) -> None:
+    """Also in a process with several threads, to which no user namespace is given."""
     tmp_path.chmod(0o755)
     if not os.access(sys.executable, os.X_OK) or not _nobody_can_run(repository):
         pytest.skip("the user nobody cannot read this Python or this repository")
-    driver = start_driver(repository, *NOBODY)
-    driver.send_signal(signal.SIGTERM)
+    driver = start_driver(repository, *NOBODY)  # skips where no namespaces are given
+    if threads:
+        driver.kill()
+        driver.wait()
+        driver = start_driver(repository, *NOBODY, threads=True)
+    started = descendants(driver.pid)
+    assert len(started) >= 3
+    driver.send_signal(number)
     driver.wait()
+    wait_until_gone(started)
 
 
 NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")

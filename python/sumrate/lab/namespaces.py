@@ -137,24 +137,64 @@ def _child(main: Callable[[], int], lifeline: int) -> int:
 def run_isolated(main: Callable[[], int]) -> int:
     """Runs `main` as the first process of new namespaces and returns its exit status.
 
-    The calling process enters the namespaces too (all but the process namespace) and stays there;
-    SIGINT and SIGTERM sent to it reach `main` as KeyboardInterrupt, once.
+    SIGINT and SIGTERM sent to the calling process reach `main` as KeyboardInterrupt, once. The
+    calling process enters the namespaces too (all but the process namespace) and stays there,
+    unless it has several threads and no root: then a child does, which has one.
 
     Raises:
         IsolationUnavailableError: the kernel refuses such namespaces; nothing was started.
 
     """
+    if os.getuid() != 0 and len(list(Path("/proc/self/task").iterdir())) > 1:
+        return _isolated_in_child(main)
     _unshare_all()
+    return _forked(lambda lifeline: _child(main, lifeline))
+
+
+def _isolated_in_child(main: Callable[[], int]) -> int:
+    """The kernel gives a user namespace to processes with one thread only: a fork is one.
+
+    Libraries such as pyarrow start threads of their own when they are imported.
+    """
+    heard, refusal = os.pipe()
+
+    def body(lifeline: int) -> int:
+        try:
+            _unshare_all()
+        except IsolationUnavailableError as error:
+            os.write(refusal, str(error).encode())
+            return 1
+        # Not before: a change of credentials takes the signal of the parent's death away.
+        _die_with_parent(lifeline)
+        os.close(refusal)
+        return _forked(lambda inner: _child(main, inner))
+
+    status = _forked(body)
+    os.close(refusal)
+    with os.fdopen(heard, "rb") as reasons:
+        if said := reasons.read():
+            raise IsolationUnavailableError(said.decode())
+    return status
+
+
+def _forked(body: Callable[[int], int]) -> int:
+    """Runs `body` in a child and returns its exit status; SIGINT and SIGTERM are passed on.
+
+    The child is told a file that can be read once this process is gone.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(write_end)
-        status = _child(main, read_end)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        status = 1
+        try:
+            os.close(write_end)
+            status = body(read_end)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
     os.close(read_end)
 
     def forward(number: int, _frame: FrameType | None) -> None:

@@ -128,6 +128,7 @@ async fn transfer<T: Tunnel>(
         write_request(&mut stream, &Request::BenchStream(body)).await?;
         streams.push(stream);
     }
+    run.meter.ask(Instant::now());
     // Answers are read once all is asked: a thousand streams must not take a thousand RTTs.
     for stream in &mut streams {
         accepted(read_answer(stream).await?)?;

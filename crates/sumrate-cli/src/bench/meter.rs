@@ -18,6 +18,8 @@ pub(super) struct Meter {
 
 #[derive(Debug, Default)]
 struct State {
+    /// When the bytes were asked for, where this end knows it.
+    asked: Option<Instant>,
     start: Option<Instant>,
     last: Option<Instant>,
     total: u64,
@@ -51,6 +53,12 @@ impl Meter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The bytes of all streams are asked for `now`: until one of a busy machine's programs gets to
+    /// read, what came meanwhile would else have taken no time.
+    pub(super) fn ask(&self, now: Instant) {
+        self.lock().asked.get_or_insert(now);
+    }
+
     /// `bytes` arrived `now`; says whether they count.
     pub(super) fn record(&self, now: Instant, bytes: u64) -> bool {
         let mut state = self.lock();
@@ -81,7 +89,8 @@ impl Meter {
     /// Goodput of one stream that got `bytes` that count, the last of them at `last`.
     pub(super) fn stream_goodput_mbps(&self, bytes: u64, last: Option<Instant>) -> f64 {
         let until_last = || {
-            let begin = self.lock().start? + self.warmup;
+            let state = self.lock();
+            let begin = state.asked.or(state.start)? + self.warmup;
             Some(last?.saturating_duration_since(begin))
         };
         match self.length.or_else(until_last) {
@@ -141,6 +150,17 @@ mod tests {
         assert_eq!((received.bytes, received.total_bytes), (70, 313));
         assert!((received.duration_s - 0.3).abs() < 1e-9);
         assert!((received.longest_stall_ms - 151.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_streams_bytes_took_the_time_since_they_were_asked_for() {
+        let meter = Meter::new(Duration::ZERO, None, 100 * MS);
+        let start = Instant::now();
+        meter.ask(start);
+        // It lay there when this program got to read.
+        meter.record(start + 80 * MS, 1_000_000);
+        let goodput = meter.stream_goodput_mbps(1_000_000, Some(start + 80 * MS));
+        assert!((goodput - 100.0).abs() < 1e-6, "{goodput}");
     }
 
     #[test]

@@ -162,7 +162,7 @@ class Tquic:
         argv = [
             *(str(peer("tquic_server")), "--listen", f"{SERVICE_IP}:{PORT}", "--root", str(root)),
             *("--cert", str(certificate_file), "--key", str(key)),
-            *protocol_options(site.congestion_control, len(site.links), *self.options),
+            *protocol_options(site.congestion_control, len(site.links), self.options[0]),
         ]
         with Process(argv, log=site.folder / "tquic-server.log", host=site.server) as process:
             process.wait_until(
@@ -181,7 +181,7 @@ class Tquic:
         fifo.unlink(missing_ok=True)
         os.mkfifo(fifo)
         sink = [*PROGRAM, "sink", "--fifo", str(fifo), *timing(seconds, warmup_s, output)]
-        argv = client_command(site.links, site.congestion_control, *self.options, folder)
+        argv = client_command(site.links, site.congestion_control, self.options[0], folder)
         with (
             self.server(site, size) as server,
             Process(argv, log=site.folder / "tquic-client.log", host=site.client) as client,

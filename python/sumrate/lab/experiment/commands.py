@@ -148,8 +148,18 @@ def _minutes(minutes: float) -> str:
 
 
 def list_experiments(args: argparse.Namespace) -> int:
-    """Prints name, title and question of every experiment."""
+    """Prints name, title and question of every experiment.
+
+    Raises:
+        RefusedError: there are none.
+
+    """
     found, broken = [], []
+    if not names():
+        raise RefusedError(
+            f"there are no experiments in {FOLDER}: the laboratory runs from its repository "
+            "(`make .venv/installed`, or `pip install --editable '.[lab]'` in it)"
+        )
     for name in names():
         try:
             found.append(load(name))

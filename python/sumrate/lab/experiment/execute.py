@@ -249,4 +249,4 @@ def _statement(found: Sequence[Finding]) -> list[str]:
     missed = any(f.holds is False for f in found)
     lines = [f"    {'missed: ' if missed else ''}{first.statement}: {measured}{wanted}"]
     causes = dict.fromkeys(f.cause for f in found if f.holds is False and f.cause)
-    return [*lines, *(f"      because: {cause}" for cause in causes)]
+    return [*lines, *(f"      because (of the kept result): {cause}" for cause in causes)]

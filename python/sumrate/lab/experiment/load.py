@@ -197,6 +197,9 @@ def _policy_problems(scheme: SchemeSetting, experiment: Experiment) -> Iterator[
 
 
 def _change_problems(name: str, change: Change) -> Iterator[tuple[str, str]]:
+    for key in ("loss", "loss_up"):
+        if not 0.0 <= (getattr(change, key) or 0.0) <= 1.0:
+            yield name, f"the {key} of `{name}` is a probability, 0 to 1"
     if change.mtu is not None and not 576 <= change.mtu <= 65_535:
         yield name, f"the mtu of `{name}` must be 576 to 65535 bytes"
     if not 0.01 <= change.trace_scale <= 100 or (change.trace_scale != 1 and not change.trace):

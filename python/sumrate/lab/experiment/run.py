@@ -176,8 +176,8 @@ def run_all(
                 continue
             number = f"{point.repetition + 1} of {plan.repetitions_of(point.condition)}"
             progress.show(
-                f"{plan.experiment.name}, {point.condition.title}, {point.congestion_control}, "
-                f"repetition {number}, {scheme.title}"
+                f"{plan.experiment.name}, {scheme.title}, {number}, {point.condition.title}, "
+                f"{point.congestion_control}"
             )
             if reason := (missing or {}).get(point.congestion_control):
                 run = blank(plan.experiment, point, scheme)
@@ -255,8 +255,8 @@ def on_time(plan: Plan, point: Point, scheme: Scheme, work: Path, progress: Prog
     while run.void and len(late) < MAX_RETRIES:
         late.append(run.detail.get("worst_lateness_ms"))
         progress.show(
-            f"{plan.experiment.name}, {point.condition.title}, repetition {point.repetition + 1}, "
-            f"{scheme.title}, again ({len(late)} of {MAX_RETRIES}): the emulator was late",
+            f"{plan.experiment.name}, {scheme.title}, {point.repetition + 1}, again "
+            f"({len(late)} of {MAX_RETRIES}), {point.condition.title}: the emulator was late",
             plan.run_seconds(point),
         )
         run = measure(plan.experiment, point, scheme, work)

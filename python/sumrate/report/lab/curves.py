@@ -69,11 +69,11 @@ def _cdfs(summary: Summary, settings: Sequence[Setting], looks: dict[str, Style]
 
 
 def _nearly_all(samples: Sequence[float]) -> float:
-    """What 199 of 200 ranked samples do not exceed.
+    """What 19 of 20 ranked samples do not exceed.
 
-    What a transport holds back and then delivers at once would take half of the scale.
+    What a transport holds back and then delivers at once would take most of the scale.
     """
-    return samples[min(len(samples) - 1, len(samples) * 199 // 200)]
+    return samples[min(len(samples) - 1, len(samples) * 19 // 20)]
 
 
 def _cdf(axes: Axes, samples: Sequence[float], look: Style, index: int) -> None:

@@ -269,11 +269,12 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
                 drawn,
                 f"{where}: distribution of the goodput in 100 ms samples of all repetitions, "
                 "without the first and the last half second. Further right is better; it ends "
-                "where no scheme has more than one sample in 200 beyond it.",
+                "where no scheme has more than one sample in 20 beyond it.",
             )
         for drawn in time_figures(summary, settings, looks):
             yield numbered.figure(
                 drawn,
-                f"{where}: goodput against time in 100 ms samples, of the repetition with the "
-                "median goodput." + (SUBFLOWS if summary.run.subflows else ""),
+                f"{where}: goodput against time in 100 ms samples, of the repetition in which "
+                "Sumrate has its median goodput, the same for all (of those without it their own)."
+                + (SUBFLOWS if summary.run.subflows else ""),
             )

@@ -94,7 +94,11 @@ class Summary:
         return self.sampled.get((setting, scheme), ())
 
     def median_run(self, setting: Setting, scheme: str) -> RunKey | None:
-        """The repetition with the median goodput, the lower of two; None without series."""
+        """The repetition that is drawn; None without series.
+
+        That of Sumrate's median goodput (the lower of two), or where a scheme has no such one, or
+        there is no Sumrate, that of its own.
+        """
         return self.drawn.get((setting, scheme))
 
 
@@ -128,7 +132,15 @@ def _samples(run: Run) -> dict[tuple[Setting, str], list[float]]:
     return {where: sorted(samples) for where, samples in found.items() if samples}
 
 
+JUDGED = "sumrate"
+"""The scheme whose median repetition is drawn, and that repetition of the others."""
+
+
 def _median_runs(run: Run) -> dict[tuple[Setting, str], RunKey]:
+    """Which repetition of each scheme is drawn.
+
+    In a repetition all have the same seed and traces: strips of one figure can be compared.
+    """
     rates = {key: statistics.fmean(rate for _, rate in run.series[key]) for key in run.series}
     for value in run.metrics:
         if value.metric == "goodput_mbps" and value.key in rates:
@@ -136,7 +148,15 @@ def _median_runs(run: Run) -> dict[tuple[Setting, str], RunKey]:
     found: dict[tuple[Setting, str], list[RunKey]] = defaultdict(list)
     for key in sorted(rates, key=lambda key: (rates[key], key)):
         found[key.setting, key.scheme].append(key)
-    return {where: keys[(len(keys) - 1) // 2] for where, keys in found.items()}
+    medians = {where: keys[(len(keys) - 1) // 2] for where, keys in found.items()}
+    leading = {s: k.repetition for (s, scheme), k in medians.items() if scheme == JUDGED}
+    same = {
+        where: key
+        for where, keys in found.items()
+        for key in keys
+        if key.repetition == leading.get(where[0])
+    }
+    return medians | same
 
 
 def _schemes(run: Run, keys: Iterable[RunKey]) -> tuple[Scheme, ...]:
