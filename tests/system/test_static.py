@@ -55,7 +55,7 @@ def test_it_measures_against_the_other_one() -> None:
             with serve(built), Process(argv, log=log, host=built.client, stdout=answer) as client:
                 assert client.wait(60) == 0, client.tail()
             said = json.loads(answer.read_text())
-            assert said["bytes"] == 20_000_000
+            assert said["bytes"] == 20 << 20
             assert {path["name"] for path in said["paths"]} == {"wifi", "wigig"}
 
     isolated(scenario)

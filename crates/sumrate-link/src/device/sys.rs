@@ -63,9 +63,12 @@ pub(super) fn bind_packet_socket(socket: &OwnedFd, interface: &str) -> io::Resul
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) }).map(drop)
 }
 
+/// The length's type in a message header is the C library's choice, wider than this.
+const CONTROL_BYTES: u8 = 64;
+
 /// Room for one timestamp control message, aligned as control messages must be.
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct Control([u8; CONTROL_BYTES as usize]);
 
 /// Reads one packet and the kernel's time of receipt.
 pub(super) fn receive_with_time(
@@ -73,14 +76,14 @@ pub(super) fn receive_with_time(
     buffer: &mut [u8],
     wall: Duration,
 ) -> io::Result<Received> {
-    let mut control = Control([0; 64]);
+    let mut control = Control([0; CONTROL_BYTES as usize]);
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: all zeroes is a valid msghdr.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
-    message.msg_controllen = control.0.len();
+    message.msg_controllen = CONTROL_BYTES.into();
     // SAFETY: `message` points to `part`, `buffer` and `control`, which live through the call and are exclusively ours.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
     let Ok(length) = usize::try_from(length) else {
