@@ -107,6 +107,7 @@ async fn watch_paths(
     loop {
         let paths = session.paths();
         let any_up = paths.iter().any(|path| path.health != Health::Dead);
+        let names: Vec<String> = paths.iter().map(|path| path.name.clone()).collect();
         for path in paths {
             let up = path.health != Health::Dead;
             // Whoever took it out of use has said so.
@@ -131,11 +132,12 @@ async fn watch_paths(
             if let Some(lasted) = outage.over() {
                 tracing::warn!("the server is reached again, after {:.1} s", lasted.as_secs_f64());
             }
-        } else if outage.report().is_none() && !seen.is_empty() {
+        } else if outage.report().is_none() {
+            // Also when the first look comes too late to see a path up: a session begins with one.
             tracing::warn!(
                 "the server is lost: no path is up; the session waits {} s for one of: {}",
                 config.proto.linger.as_secs_f64(),
-                lost.iter().cloned().collect::<Vec<_>>().join(", ")
+                names.join(", ")
             );
             outage.note("no path to the server is up; all are being dialled".to_owned(), None);
         }
