@@ -1,5 +1,6 @@
 """The command `sumrate-lab` as a program among others."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from sumrate.lab import cli
 from sumrate.lab.cli import BROKEN_PIPE
+from sumrate.lab.experiment import commands
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import USAGE
 
@@ -41,6 +44,18 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def lab(checkout: Path, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sumrate.lab", *command.split()],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout / "python")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -58,16 +73,28 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_command_says_where_an_experiment_file_is_wrong(checkout: Path, command: str) -> None:
     text = (checkout / "experiments" / "blackout.toml").read_text(encoding="utf-8")
     line = text[: text.index(WRONG)].count("\n") + 2
-    done = subprocess.run(
-        [sys.executable, "-m", "sumrate.lab", *command.split()],
-        cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(checkout / "python")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = lab(checkout, command)
     assert done.stderr == (
         f"error: blackout.toml:{line}: `repetitions` must be 1 to 1000 and seconds 0 to 3600\n"
     )
     assert done.returncode == USAGE
+
+
+def test_the_verdicts_of_the_other_experiments_are_said_all_the_same(checkout: Path) -> None:
+    done = lab(checkout, "verdicts --json")
+    assert done.returncode == USAGE
+    found = {entry["id"]: entry for entry in json.loads(done.stdout)}
+    assert "P5" not in found, "nothing else measures it"
+    assert "five-conditions" in found["P1"]["experiment"]
+
+
+def test_a_stop_by_hand_is_no_failure_to_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "listing", stopped)
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "P1"])
+    assert cli.main() == cli.INTERRUPTED
+    assert capsys.readouterr().err == "\nstopped\n"

@@ -72,7 +72,11 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "said"),
     [
-        ("rtt_ms = 3.0", "rtt = 3.0", 12, "rtt"),
+        ("rtt_ms = 3.0", "rtt = 3.0", 12, "did you mean `rtt_ms`"),
+        ("seconds = 1.0", "secnds = 1.0", 6, "did you mean `seconds`"),
+        ("at_least = 0.9", "at_lest = 0.9", 28, "did you mean `at_least`"),
+        ('metric = "sum_ratio"', 'metrc = "sum_ratio"', 27, "did you mean `metric`"),
+        ('name = "normal"', 'nonsense = "normal"', 21, "unknown field `nonsense`"),
         ("at_least = 0.9", 'at_least = "much"', 28, "at_least"),
         ('scheme = "sumrate"', 'scheme = "sumrat"', 27, "did you mean sumrate"),
         ('condition = "normal"', 'condition = "norml"', 27, "did you mean normal"),

@@ -178,6 +178,17 @@ def test_two_runs_side_by_side(folder: Path, tmp_path: Path) -> None:
     assert "1 void runs" in lines[0]
 
 
+def test_single_values_are_not_said_to_be_apart(own: Path, tmp_path: Path) -> None:
+    slower = write_run(tmp_path / "slower", factor=0.8)
+    for folder in (own, slower):
+        table = pq.read_table(folder / "metrics.parquet")
+        rows = [row for row in table.to_pylist() if row["repetition"] == 1]
+        pq.write_table(pa.Table.from_pylist(rows), folder / "metrics.parquet")
+    lines = compare_table(own, slower).splitlines()
+    found = next(x for x in lines if "normal" in x and "sumrate" in x and "goodput" in x)
+    assert found.endswith("0.800")
+
+
 def test_what_only_one_run_has_is_said(folder: Path, own: Path) -> None:
     table = pq.read_table(own / "metrics.parquet")
     rows = [row for row in table.to_pylist() if row["scheme"] != "mptcp"]

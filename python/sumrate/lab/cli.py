@@ -45,11 +45,16 @@ def main() -> int:
     except RefusedError as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return INTERRUPTED
     return status
 
 
 BROKEN_PIPE = 141
 """Exit status of a program that SIGPIPE ended, as shells say it."""
+INTERRUPTED = 130
+"""Of one that SIGINT ended."""
 
 
 OPTIONAL = (

@@ -16,6 +16,7 @@ from sumrate.lab.blockage import BLOCKAGE, DEFINITION, MARGIN_S, describe, sum_r
 from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Sumrate, Unavailable
 from sumrate.lab.lateness import LATE_MS, is_late, worst_lateness_ms
 from sumrate.lab.links import Emulator
+from sumrate.lab.machine_load import busy_before
 from sumrate.lab.measure import Curve, watch
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.payload import NoRoomError, Payload, Sink, make_payload, storage
@@ -220,12 +221,14 @@ def measure_all(options: Options, work: Path) -> dict[str, Any]:
     cost = {s.name: megabits / EXPECTED_MBPS[s.name] + 3 + megabits / 12e3 for s in chosen}
     generation_s = options.size / 200e6
     progress = Progress(sum(cost.values()) + generation_s)
+    busy = busy_before()
     folder, kind = storage(work / "files", options.size, options.output / "files")
     progress.show(f"making a file of {options.size / 2**20:.0f} MiB")
     document: dict[str, Any] = {
         "schema": SCHEMA,
         **provenance(sys.argv),
         "sampler_real_time": granted(),
+        "busy_before": busy,
     }
     outcomes: dict[str, Outcome] = {}
     try:

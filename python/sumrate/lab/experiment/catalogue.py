@@ -57,14 +57,22 @@ def claims(folder: Path = FOLDER) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def entries(results: Path, folder: Path = FOLDER) -> list[Entry]:
-    """Every claim, then every goal, with the verdict of the results in `results/EXPERIMENT`."""
+def entries(
+    results: Path, folder: Path = FOLDER, broken: list[ExperimentError] | None = None
+) -> list[Entry]:
+    """Every claim, then every goal, with the verdict of the results in `results/EXPERIMENT`.
+
+    Raises:
+        ExperimentError: the catalogue is wrong, or an experiment and there is no `broken`, to
+            which that is added.
+
+    """
     verdicts: dict[str, dict[str, Mapping[str, Any]]] = {}
     for name in names(folder):
         for verdict in read_verdicts(results / name):
             verdicts.setdefault(_id(verdict), {})[name] = verdict
     checks: dict[str, list[Demand]] = {}
-    for demand in demands(results, folder):
+    for demand in demands(results, folder, broken):
         checks.setdefault(demand.id, []).append(demand)
     known = claims(folder)
     goals: dict[str, Mapping[str, Any]] = {

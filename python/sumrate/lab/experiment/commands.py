@@ -22,7 +22,7 @@ from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import USAGE, RefusedError
-from sumrate.lab.results import write_json
+from sumrate.lab.results import ERASE_REST, write_json
 
 OUTPUT = REPOSITORY / "out" / "lab"
 KEPT_FILES = ("metrics.parquet", "series.parquet", "verdicts.json", "manifest.json")
@@ -165,9 +165,7 @@ def list_experiments(args: argparse.Namespace) -> int:
             found.append(load(name))
         except ExperimentError as error:
             broken.append(error)
-    for complaint in broken:
-        print(f"error: {complaint}", file=sys.stderr)
-    status = USAGE if broken else 0
+    status = _complain(broken)
     if args.json:
         print(json.dumps([{"name": e.name, "title": e.title, "question": e.question,
                            "method": e.method, "seconds": Plan(e, e.repetitions).seconds()}
@@ -207,12 +205,20 @@ def report(args: argparse.Namespace) -> int:
         return 1
     page = args.output or args.results / "report.html"
     try:
-        write_report(folders, FOLDER / CATALOGUE, page)
+        write_report(folders, FOLDER / CATALOGUE, page, _drawing)
     except RunError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    if sys.stderr.isatty():
+        print(f"\r{ERASE_REST}", end="", file=sys.stderr, flush=True)
     print(page)
     return 0
+
+
+def _drawing(what: str) -> None:
+    """Says on a terminal what is drawn, which takes half a minute for all that is kept."""
+    if sys.stderr.isatty():
+        print(f"\rdrawing {what}{ERASE_REST}", end="", file=sys.stderr, flush=True)
 
 
 def _result(name: str, folder: Path) -> Path:
@@ -393,24 +399,33 @@ def _chosen(found: Sequence[Entry], args: argparse.Namespace) -> list[Entry]:
 
 
 def verdicts(args: argparse.Namespace) -> int:
-    """Prints claims and goals with their verdicts.
+    """Prints claims and goals with their verdicts; says which experiments are wrong.
 
     Raises:
-        RefusedError: there are no such results or claims, or an experiment is wrong.
+        RefusedError: there are no such results or claims.
 
     """
     results = args.results
     if not results.is_dir():
         raise RefusedError(f"no folder of results {results}")
     shown = results.relative_to(REPOSITORY) if results.is_relative_to(REPOSITORY) else results
+    broken: list[ExperimentError] = []
     found = [
         replaced(e, results=e.results.replace(str(results), str(shown)))
-        for e in _chosen(entries(results), args)
+        for e in _chosen(entries(results, broken=broken), args)
     ]
-    if args.readme:
+    status = _complain(broken)
+    if args.readme and not broken:
         readme.write(REPOSITORY, results)
     if args.json:
         print(json.dumps([e.as_dict() for e in found], indent=1, ensure_ascii=False))
-        return 0
+        return status
     print(listing(found))
-    return 0
+    return status
+
+
+def _complain(broken: Sequence[ExperimentError]) -> int:
+    """Says what is wrong with experiments; the exit status."""
+    for complaint in broken:
+        print(f"error: {complaint}", file=sys.stderr)
+    return USAGE if broken else 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sumrate.lab.experiment.judge import JUDGED, NOT_RUN, few, figure, limits, outcome, said
-from sumrate.lab.experiment.load import FOLDER, load, names
+from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import Check
 
 REPORTED = "reported"
@@ -69,11 +69,24 @@ def read_verdicts(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def demands(results: Path, folder: Path = FOLDER) -> list[Demand]:
-    """Every demand of claims and goals, by experiment, with what `results/EXPERIMENT` has of it."""
+def demands(
+    results: Path, folder: Path = FOLDER, broken: list[ExperimentError] | None = None
+) -> list[Demand]:
+    """Every demand of claims and goals, by experiment, with what `results/EXPERIMENT` has of it.
+
+    Raises:
+        ExperimentError: a file is wrong, and there is no `broken` to which that is added.
+
+    """
     found = []
     for name in names(folder):
-        checks = load(name, folder).checks
+        try:
+            checks = load(name, folder).checks
+        except ExperimentError as error:
+            if broken is None:
+                raise
+            broken.append(error)
+            continue
         verdicts = read_verdicts(results / name)
         for kind in KINDS:
             findings = _findings(verdicts, kind)

@@ -33,6 +33,7 @@ from sumrate.lab.experiment.run import Plan, run_all
 from sumrate.lab.experiment.simulated import EXTRA, simulate
 from sumrate.lab.experiment.store import write
 from sumrate.lab.experiment.topology import links_of, on_wires
+from sumrate.lab.machine_load import busy_before
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.priority import granted, raise_own
 from sumrate.lab.programs import RUN_FOLDER, MissingProgramError, program, require
@@ -171,6 +172,7 @@ def execute(plan: Plan, output: Path, progress: Progress) -> tuple[list[Run], li
     shutil.rmtree(RUN_FOLDER, ignore_errors=True)
     RUN_FOLDER.mkdir(parents=True)
     origin: dict[str, Any] = provenance(sys.argv) | {"sampler_real_time": granted()}
+    origin["busy_before"] = busy_before()
     origin["calibration"] = _calibrated(plan, progress)
     with loaded(plan.experiment.congestion_control) as missing:
         runs = run_all(plan, RUN_FOLDER, progress, missing)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from sumrate.lab.experiment import calls, forward, metrics, player, simulated, tiles, video
+from sumrate.lab.experiment import calls, forward, keys, metrics, player, simulated, tiles, video
 from sumrate.lab.experiment.model import (
     EVERY,
     Change,
@@ -53,7 +53,8 @@ def load(name: str, folder: Path = FOLDER) -> Experiment:
     try:
         experiment = msgspec.toml.decode(text, type=Experiment)
     except msgspec.DecodeError as error:
-        raise ExperimentError(f"{path.name}{_line_of(text, str(error))}: {error}") from error
+        said = f"{error}{keys.meant(str(error), Experiment)}"
+        raise ExperimentError(f"{path.name}{_line_of(text, str(error))}: {said}") from error
     problems = list(_problems(experiment, path.stem))
     if problems:
         where, what = problems[0]

@@ -9,6 +9,9 @@ from sumrate.report.lab.words import NOTHING, Column
 
 HEAD = ("metric", "condition", "scheme", "A", "B", "B/A", "")
 APART = "*"
+LEAST = 4
+"""Values on each side that must not overlap: of fewer, chance alone parts one pair in ten."""
+FOOT = f"Median (least to largest). {APART} the two ranges, of {LEAST} values or more, are apart."
 
 
 def compare_table(a: Path, b: Path) -> str:
@@ -26,7 +29,7 @@ def compare_table(a: Path, b: Path) -> str:
         lines.append("These are two different experiments.")
     lines += ["", *(_line(row, widths) for row in rows)]
     lines.insert(len(lines) - len(rows) + 1, "-" * (sum(widths) + 2 * len(widths) - 2))
-    lines += ["", f"Median (least to largest). {APART} the two ranges do not overlap."]
+    lines += ["", FOOT]
     return "\n".join(lines) + "\n"
 
 
@@ -68,7 +71,8 @@ def _cells(
     ratio, mark = "", ""
     if before and after:
         ratio = f"{after.median / before.median:.3f}" if before.median else NOTHING
-        mark = APART if before.apart(after) else ""
+        enough = min(before.count, after.count) >= LEAST
+        mark = APART if enough and before.apart(after) else ""
     elif after:
         mark = "only in B"
     else:

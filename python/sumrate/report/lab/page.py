@@ -1,6 +1,6 @@
 """The whole report: verdicts at the top, then each experiment with its tables and plots."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from sumrate.report.lab.curves import cdf_figures, time_figures
 from sumrate.report.lab.palette import Style, styles
 from sumrate.report.lab.read import Run, read_run
 from sumrate.report.lab.summary import Summary, summarise
+from sumrate.report.lab.sweeps import sweep_figures
 from sumrate.report.lab.tables import commands, left_out, median_tables
 from sumrate.report.lab.words import METRICS, plain, quantities
 from sumrate.report.lab.workloads import duration_figures, split_figures
@@ -80,8 +81,15 @@ dl.absent span { white-space: nowrap; }
 """
 
 
-def write_report(folders: Sequence[Path], claims: Path, output: Path) -> None:
+def write_report(
+    folders: Sequence[Path],
+    claims: Path,
+    output: Path,
+    said: Callable[[str], None] = lambda _: None,
+) -> None:
     """Writes one self-contained HTML file about all result folders, whole or not at all.
+
+    `said` is told what is drawn next, as that takes about a second for each.
 
     Raises:
         RunError: a folder, or the catalogue of claims, cannot be used; nothing is written.
@@ -100,13 +108,21 @@ def write_report(folders: Sequence[Path], claims: Path, output: Path) -> None:
             "<h1>What the experiments show</h1>",
             verdict_section(runs, catalogue),
             f"<h2>Experiments</h2><ul>{listed}</ul>",
-            *(_experiment(summary, numbered) for summary in summaries),
+            *_experiments(summaries, numbered, said),
         ]
     )
     output.parent.mkdir(parents=True, exist_ok=True)
     partial = output.with_suffix(output.suffix + ".part")
     partial.write_text(page("Sumrate: what the experiments show", body, CSS), encoding="utf-8")
     partial.replace(output)
+
+
+def _experiments(
+    summaries: Sequence[Summary], numbered: Numbered, said: Callable[[str], None]
+) -> Iterator[str]:
+    for place, summary in enumerate(summaries, start=1):
+        said(f"{place} of {len(summaries)}: {summary.run.experiment}")
+        yield _experiment(summary, numbered)
 
 
 def _experiment(summary: Summary, numbered: Numbered) -> str:
@@ -140,6 +156,7 @@ def _how(summary: Summary) -> str:
         ("commit", plain(manifest.get("commit"))),
         ("kernel", plain(manifest.get("kernel"))),
         ("machine", quantities(machine) if isinstance(machine, Mapping) else plain(machine)),
+        ("busy before", _share(manifest.get("busy_before"))),
         ("started", plain(manifest.get("started"))),
         ("finished", plain(manifest.get("finished"))),
         ("links", "\n".join(_links(summary))),
@@ -159,6 +176,11 @@ def _how(summary: Summary) -> str:
         if text
     )
     return f"<dl>{cells}</dl>"
+
+
+def _share(used: object) -> str:
+    """What other programs used of the processors before the first run, where that was looked at."""
+    return f"{used:.0%} of the processors" if isinstance(used, float) else ""
 
 
 def _settings(run: Run) -> Iterator[str]:
@@ -252,6 +274,12 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
                     f"{where}: {names}. Bars are medians, whiskers span the least and the "
                     "largest value.",
                 )
+        for drawn, heading in sweep_figures(summary, settings):
+            yield numbered.figure(
+                drawn,
+                f"{where}: {heading} over the size N. Marks are medians, lines span the least and "
+                "the largest value.",
+            )
         for drawn, said in duration_figures(summary, settings, looks):
             yield numbered.figure(
                 drawn,
