@@ -79,30 +79,7 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
         bytes(session.received_bytes),
         session.streams.len()
     )?;
-    let head = [
-        "path",
-        "health",
-        "priority",
-        "direction",
-        "rate",
-        "rtt",
-        "commit",
-        "sent",
-        "redundant",
-        "received",
-        "now",
-    ];
-    let rows: Vec<_> = session.paths.iter().map(path_row).collect();
-    write_columns(out, &head, &rows)?;
-    for path in &session.paths {
-        if let (Some(local), Some(remote)) = (&path.local, &path.remote) {
-            writeln!(out, "  {}: {local} -> {remote}", path.name)?;
-        }
-        if !path.shares_with.is_empty() {
-            let others = path.shares_with.join(", ");
-            writeln!(out, "  {}: shares a bottleneck with {others}", path.name)?;
-        }
-    }
+    write_paths(out, session)?;
     if !session.classes.is_empty() {
         let head = ["class", "streams", "sent", "redundant", "of that by choice", "received"];
         let rows: Vec<_> = session.classes.iter().map(class_row).collect();
@@ -127,6 +104,34 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
         ];
         let rows: Vec<_> = session.streams.iter().map(stream_row).collect();
         write_columns(out, &head, &rows)?;
+    }
+    Ok(())
+}
+
+fn write_paths(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {
+    let head = [
+        "path",
+        "health",
+        "priority",
+        "direction",
+        "rate",
+        "rtt",
+        "commit",
+        "sent",
+        "redundant",
+        "received",
+        "now",
+    ];
+    let rows: Vec<_> = session.paths.iter().map(path_row).collect();
+    write_columns(out, &head, &rows)?;
+    for path in &session.paths {
+        if let (Some(local), Some(remote)) = (&path.local, &path.remote) {
+            writeln!(out, "  {}: {local} -> {remote}", path.name)?;
+        }
+        if !path.shares_with.is_empty() {
+            let others = path.shares_with.join(", ");
+            writeln!(out, "  {}: shares a bottleneck with {others}", path.name)?;
+        }
     }
     Ok(())
 }

@@ -95,25 +95,33 @@ fn lasting(seconds: f64) -> String {
     }
 }
 
+/// Heads and widths of the paths' table where there is room for all.
+const WIDE_COLUMNS: [(&str, Constraint); 11] = [
+    ("", Constraint::Length(1)),
+    ("path", Constraint::Length(10)),
+    ("health", Constraint::Length(7)),
+    ("priority", Constraint::Length(8)),
+    ("direction", Constraint::Length(12)),
+    ("out", Constraint::Length(7)),
+    ("in", Constraint::Length(7)),
+    ("link", Constraint::Length(7)),
+    ("RTT", Constraint::Length(8)),
+    ("commit", Constraint::Length(9)),
+    ("now", Constraint::Min(12)),
+];
+const NARROW_COLUMNS: [(&str, Constraint); 7] = [
+    ("", Constraint::Length(1)),
+    ("path", Constraint::Length(10)),
+    ("health", Constraint::Length(7)),
+    ("out", Constraint::Length(7)),
+    ("in", Constraint::Length(7)),
+    ("RTT", Constraint::Length(8)),
+    ("now", Constraint::Min(10)),
+];
+
 fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
     let wide = area.width >= WIDE;
-    let head: &[&str] = if wide {
-        &[
-            "",
-            "path",
-            "health",
-            "priority",
-            "direction",
-            "out",
-            "in",
-            "link",
-            "RTT",
-            "commit",
-            "now",
-        ]
-    } else {
-        &["", "path", "health", "out", "in", "RTT", "now"]
-    };
+    let columns: &[(&str, Constraint)] = if wide { &WIDE_COLUMNS } else { &NARROW_COLUMNS };
     let places = report
         .sessions
         .iter()
@@ -131,33 +139,8 @@ fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &Stat
             row
         }
     });
-    let widths: &[Constraint] = if wide {
-        &[
-            Constraint::Length(1),
-            Constraint::Length(10),
-            Constraint::Length(7),
-            Constraint::Length(8),
-            Constraint::Length(12),
-            Constraint::Length(7),
-            Constraint::Length(7),
-            Constraint::Length(7),
-            Constraint::Length(8),
-            Constraint::Length(9),
-            Constraint::Min(12),
-        ]
-    } else {
-        &[
-            Constraint::Length(1),
-            Constraint::Length(10),
-            Constraint::Length(7),
-            Constraint::Length(7),
-            Constraint::Length(7),
-            Constraint::Length(8),
-            Constraint::Min(10),
-        ]
-    };
-    let table = Table::new(rows, widths.iter().copied())
-        .header(Row::new(head.iter().copied()).style(DIM))
+    let table = Table::new(rows, columns.iter().map(|(_, width)| *width))
+        .header(Row::new(columns.iter().map(|(head, _)| *head)).style(DIM))
         .block(Block::bordered().title(" paths, Mbit/s "));
     frame.render_widget(table, area);
 }
