@@ -84,6 +84,18 @@ impl Enrolment {
         spec.label(&self.config.policies)
     }
 
+    /// A path came up of which the server was told `told`. Where its policy changed meanwhile, the
+    /// session may not have listed the path yet: what was missed then is entered now, and told by
+    /// another subflow.
+    pub(super) fn tell_changes(&self, spec: &PathSpec, told: &PathLabel) {
+        let label = self.label(spec);
+        if label.policy != told.policy
+            && let Some(membership) = self.membership()
+        {
+            membership.shared.update(|inner, now| inner.set_policy(now, &label.name, label.policy));
+        }
+    }
+
     /// Waits until a path may be used.
     pub(super) async fn admitted(&self, name: &str) {
         self.config.policies.admitted(name).await;

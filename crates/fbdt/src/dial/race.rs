@@ -189,6 +189,9 @@ impl Race<'_> {
             let remote = ready.remote;
             let label = dialler.enrolment.label(&plan.spec);
             let result = dialler.enrolment.enrol(ready, plan.id, &label, patience).await;
+            if result.is_ok() {
+                dialler.enrolment.tell_changes(&plan.spec, &label);
+            }
             (remote, result)
         }));
     }

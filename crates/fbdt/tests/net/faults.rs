@@ -1,6 +1,6 @@
 //! Paths die and come back; sessions do not notice more than they must.
 
-use fbdt::{Class, ConnectError, Session, connect};
+use fbdt::{Class, ConnectError, PathPolicy, Session, Weight, connect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::relay::{Pass, Relay};
@@ -47,6 +47,26 @@ async fn relayed(world: &World) -> (Relay, Session) {
     let paths = vec![path_to("relayed", relay.address), path_from(crate::world::loopback(2))];
     let session = world.connect(paths).await;
     (relay, session)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f15_a_policy_that_changes_while_its_path_is_being_joined_reaches_the_server() {
+    let mut world = world(Mode::Plain).await;
+    let mut relay = Relay::start(world.addresses[0]).await;
+    relay.set(Pass::Frozen).await;
+    let paths = vec![path_from(crate::world::loopback(2)), path_to("relayed", relay.address)];
+    let config = world.config(paths);
+    let policies = config.policies.clone();
+    let session = connect(config).await.unwrap();
+    // The Join that waits in the relay says nothing of a weight, and who changes policies may find
+    // a session that does not list the path yet.
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let wanted = PathPolicy { weight: Weight::new(3), ..PathPolicy::default() };
+    policies.set("relayed", wanted);
+    relay.set(Pass::Open).await;
+    wait_for_paths(&session, 2).await;
+    let server = within(world.sessions.recv()).await.unwrap();
+    eventually(|| server.stats().paths.iter().any(|path| path.policy == wanted)).await;
 }
 
 fn subflows(session: &Session, name: &str) -> u64 {
