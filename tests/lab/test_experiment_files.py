@@ -74,6 +74,8 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     [
         ("rtt_ms = 3.0", "rtt = 3.0", 12, "did you mean `rtt_ms`"),
         ("seconds = 1.0", "secnds = 1.0", 6, "did you mean `seconds`"),
+        ("seconds = 1.0", "seconds = -1.0", 6, "above 0 and at most 3600, not -1"),
+        ("at_least = 0.9", "at_least = 0.9\nat_most = 0.5", 26, "at_least above at_most"),
         ("at_least = 0.9", "at_lest = 0.9", 28, "did you mean `at_least`"),
         ('metric = "sum_ratio"', 'metrc = "sum_ratio"', 27, "did you mean `metric`"),
         ('name = "normal"', 'nonsense = "normal"', 21, "unknown field `nonsense`"),
@@ -350,7 +352,8 @@ def test_verdicts_can_be_of_some_claims_only(
     assert cli.main() == 0
     found = json.loads(capsys.readouterr().out)
     assert [entry["id"] for entry in found] == ["T-4.5d-mptcp", "T-4.5d-fbdt", "LAP"]
-    assert [check["experiment"] for check in found[0]["checks"]] == ["channel-traces"]
+    assert {check["experiment"] for check in found[0]["checks"]} == {"channel-traces"}
+    assert [list(check["measured"]) for check in found[0]["checks"]] == [["mptcp"], ["mptcp"]]
     monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "Z-9"])
     assert cli.main() == 2
     assert "no claim or goal begins with `Z-9`" in capsys.readouterr().err

@@ -119,13 +119,15 @@ def test_documents_follow_the_results(results: Path, tmp_path: Path) -> None:
     (root / "docs").mkdir(parents=True)
     for block in blocks(results):
         text = f"before\n<!-- {block.name}: begin -->old\n<!-- {block.name}: end -->\nafter\n"
-        (root / block.file).write_text(text)
-    assert out_of_step(root, results) == ["README.md", "docs/verdicts.md", "docs/limitations.md"]
+        with (root / block.file).open("a") as file:
+            file.write(text)
+    limits = "docs/limitations.md"
+    assert out_of_step(root, results) == ["README.md", "docs/verdicts.md", limits, limits]
     write(root, results)
     assert not out_of_step(root, results)
-    limits = (root / "docs/limitations.md").read_text()
-    assert "missed: 2, of those" in limits
-    assert "measured unshaped: 3 (`sumrate-lab run unshaped`)" in limits
+    said = (root / limits).read_text()
+    assert "missed: 2, of those" in said
+    assert "measured unshaped: 3 (`sumrate-lab run unshaped`)" in said
     readme = (root / "README.md").read_text()
     (root / "README.md").write_text(readme.replace("| 0.9 |", "| 0.99 |", 1))
     assert out_of_step(root, results) == ["README.md"]
@@ -158,20 +160,20 @@ def test_void_runs_are_said_wherever_the_value_is(tmp_path: Path) -> None:
         "4 of 5 repetitions",
     )
     text = table([plain, tls])
-    assert "rests on 3 of 5 repetitions\n" in text
+    assert "rests on 3 of 5 repetitions (measured); 4 of 5 repetitions (kernel MPTCP)\n" in text
     assert "rests on 4 of 5 repetitions (kernel MPTCP)\n" in text
-    readme, verdicts, limits = ("\n".join(block.lines) for block in blocks(results))
+    readme, verdicts, limits, _ = ("\n".join(block.lines) for block in blocks(results))
     assert "| 0.9 (3 of 5 repetitions) |" in readme
     assert "| 0.7 (4 of 5 repetitions) |" in verdicts
     assert "measured unshaped: 3 (3 of 5 repetitions) (`sumrate-lab run unshaped`)" in limits
     whole = json.loads(json.dumps(document([plain], results)))
     jsonschema.validate(whole, json.loads((REPOSITORY / SCHEMA).read_text(encoding="utf-8")))
     (goal,) = whole["goals"]
-    assert (goal["goal"], goal["counted"]["sumrate"], goal["repetitions"]) == ("P4", [3, 3], 5)
+    assert (goal["goal"], goal["counted"]["sumrate-plain"], goal["repetitions"]) == ("P4", [3, 3], 5)
 
 
 def test_a_claim_has_a_row_for_each_check_and_a_reason_for_what_is_not_measured() -> None:
-    (_, page, _) = blocks(KEPT)
+    (_, page, *_) = blocks(KEPT)
     start = page.lines.index("| published claim | verdict | experiment | checked | measured | |")
     found = [[cell.strip() for cell in line.split(" | ")] for line in page.lines[start + 2 :]]
     assert {len(cells) for cells in found} == {6}

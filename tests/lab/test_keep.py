@@ -36,6 +36,7 @@ def whole(repetitions: int = 5) -> dict[str, Any]:
         "method": "stream",
         "repetitions": repetitions,
         "void_runs": 0,
+        "calibration": [{"link": "wifi", "ok": True}],
         "runs": runs,
     }
 
@@ -180,3 +181,10 @@ def test_points_with_few_runs_need_a_reason(tmp_path: Path) -> None:
         ),
     )
     assert not uncounted(folder, expecting)
+
+
+def test_a_result_whose_links_were_not_measured_is_refused(tmp_path: Path) -> None:
+    manifest = whole()
+    del manifest["calibration"]
+    (problem,) = keep_problems(put(tmp_path, manifest), NAME)
+    assert problem == f"{NAME}: its links were not measured before it"

@@ -37,7 +37,7 @@ class Entry:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        return {**asdict(self), "checks": [check.as_dict() for check in self.checks]}
 
 
 def claims(folder: Path = FOLDER) -> dict[str, Mapping[str, Any]]:

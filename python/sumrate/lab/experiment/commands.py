@@ -15,11 +15,13 @@ from sumrate.lab.experiment.catalogue import Entry, entries
 from sumrate.lab.experiment.demands import read_verdicts
 from sumrate.lab.experiment.execute import bench, quick, run
 from sumrate.lab.experiment.goals import is_performance
-from sumrate.lab.experiment.judge import judge
+from sumrate.lab.experiment.judge import Verdict, judge
 from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.run import Plan
+from sumrate.lab.experiment.spared import SPREADS, add_spreads, add_unimpaired
+from sumrate.lab.experiment.topology import on_wires
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import USAGE, RefusedError
 from sumrate.lab.results import ERASE_REST, write_json
@@ -168,7 +170,7 @@ def list_experiments(args: argparse.Namespace) -> int:
     status = _complain(broken)
     if args.json:
         print(json.dumps([{"name": e.name, "title": e.title, "question": e.question,
-                           "method": e.method, "seconds": Plan(e, e.repetitions).seconds()}
+                           "method": e.method, "seconds": round(Plan(e, e.repetitions).seconds())}
                           for e in found], indent=1))  # fmt: skip
         return status
     for e in found:
@@ -205,8 +207,10 @@ def report(args: argparse.Namespace) -> int:
         return 1
     page = args.output or args.results / "report.html"
     try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.with_suffix(page.suffix + ".part").touch()  # drawing takes long: refused before it
         write_report(folders, FOLDER / CATALOGUE, page, _drawing)
-    except RunError as error:
+    except (RunError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if sys.stderr.isatty():
@@ -275,6 +279,9 @@ def incomplete(folder: Path, wanted: Experiment) -> list[str]:
     if manifest["repetitions"] < wanted.repetitions:
         found.append(f"{folder.name}: {manifest['repetitions']} repetitions, the experiment has "
                      f"{wanted.repetitions}")  # fmt: skip
+    emulated = [c for c in wanted.conditions if not on_wires(wanted, c)]
+    if wanted.simulation is None and emulated and not manifest.get("calibration"):
+        found.append(f"{folder.name}: its links were not measured before it")
     keys = ("condition", "scheme", "congestion_control", "buffers")
     ran = {tuple(entry[key] for key in keys) for entry in manifest["runs"]}
     lacking = sorted(combinations(wanted) - ran)
@@ -371,7 +378,7 @@ def judge_anew(args: argparse.Namespace) -> int:
     changed = []
     for name in args.names or kept:
         folder = args.results / name
-        found = [v.document() for v in judge(load(name), store.read_runs(folder))]
+        found = [v.document() for v in _judged(load(name), folder)]
         if json.loads(json.dumps(found)) != read_verdicts(folder):
             changed.append(name)
             if not args.check:
@@ -379,6 +386,17 @@ def judge_anew(args: argparse.Namespace) -> int:
     print("\n".join(f"{name}: {'is off' if args.check else 'judged anew'}" for name in changed)
           or "every verdict is what its values and checks say")  # fmt: skip
     return 1 if args.check and changed else 0
+
+
+def _judged(experiment: Experiment, folder: Path) -> list[Verdict]:
+    """Verdicts of a kept result, which may be older than what its checks ask for now."""
+    spreads = {name for name, _, _ in SPREADS}
+    samples = any(check.value.metric in spreads for check in experiment.checks)
+    runs = store.read_runs(folder, series=samples)
+    add_unimpaired(experiment, runs)
+    if samples:
+        add_spreads(runs)
+    return judge(experiment, runs)
 
 
 def _chosen(found: Sequence[Entry], args: argparse.Namespace) -> list[Entry]:

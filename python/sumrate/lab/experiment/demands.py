@@ -29,6 +29,8 @@ class Demand:
     statement: str
     limit: str
     experiment: str
+    scheme: str = JUDGED
+    """What is judged; in the tables below it stands as Sumrate, in JSON by its name."""
     verdict: str = NOT_RUN
     measured: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """By scheme; Sumrate as it is by default (just-in-time), or what is judged, first."""
@@ -47,7 +49,11 @@ class Demand:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        entry = asdict(self)
+        for table in ("measured", "points", "counted"):
+            own = {self.scheme if s == JUDGED else s: v for s, v in entry[table].items()}
+            entry[table] = own
+        return entry
 
     def few(self, scheme: str = JUDGED) -> str:
         """How many repetitions its values rest on, where they are fewer than there should be."""
@@ -129,6 +135,7 @@ def _demand(
         statement=check.statement,
         limit=limits(check),
         experiment=experiment,
+        scheme=check.value.scheme,
         verdict=verdict,
         measured={scheme: (min(v), max(v)) for scheme, v in values.items()},
         unit=next((f["unit"] for f in findings if f.get("unit")), ""),

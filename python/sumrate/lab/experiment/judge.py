@@ -20,6 +20,9 @@ JUDGED = "sumrate"
 BESIDE = ("sumrate-two-ended", "sumrate-thesis", "mptcp", "aggligator", "tquic")
 """Schemes that are shown beside it, in this order."""
 
+MODES = ("sumrate-two-ended", "sumrate-thesis")
+"""Those of them that are Sumrate in another mode."""
+
 STATISTICS: dict[str, Callable[[Sequence[float]], float | None]] = {
     "median": statistics.median,
     "mean": statistics.fmean,
@@ -205,18 +208,27 @@ def _beside(
     runs: Sequence[Run], check: Check, at: tuple[str, str, str]
 ) -> Iterable[tuple[str, tuple[float, int]]]:
     """What the check would measure of other schemes, and of how many repetitions that is."""
-    if check.value.scheme != JUDGED:
+    own = check.value.scheme
+    names = {run.scheme for run in runs}
+    if own != JUDGED and not any(_variant(own, scheme) in names for scheme in MODES):
         return
-    for scheme in BESIDE:
+    for title in BESIDE:
+        # Other modes of what is judged, such as of Sumrate without encryption, stand as its modes.
+        scheme = _variant(own, title) if title in MODES else title
         over = check.over
         if over is not None and over.scheme == scheme:
             continue  # what it is compared with is not compared with itself
-        if over is not None and over.scheme == JUDGED:
+        if over is not None and over.scheme == own:
             over = replace(over, scheme=scheme)
         value = replace(check.value, scheme=scheme)
         found, counted = _measured(runs, value, over, at, check.slack)
         if found is not None:
-            yield scheme, (found, counted)
+            yield title, (found, counted)
+
+
+def _variant(own: str, mode: str) -> str:
+    """The name that a mode of Sumrate has as a mode of this scheme."""
+    return own + mode.removeprefix(JUDGED)
 
 
 def _selected(

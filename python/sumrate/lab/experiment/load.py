@@ -55,7 +55,7 @@ def load(name: str, folder: Path = FOLDER) -> Experiment:
     except msgspec.DecodeError as error:
         said = f"{error}{keys.meant(str(error), Experiment)}"
         raise ExperimentError(f"{path.name}{_line_of(text, str(error))}: {said}") from error
-    problems = list(_problems(experiment, path.stem))
+    problems = [*_problems(experiment, path.stem), *_claim_problems(experiment, folder)]
     if problems:
         where, what = problems[0]
         raise ExperimentError(f"{path.name}{_line_of(text, f'`{where}`')}: {what}")
@@ -91,20 +91,28 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
         yield experiment.baseline, f"baseline `{experiment.baseline}` is no condition"
     for name in set(experiment.quick) - conditions:
         yield name, f"`quick` names `{name}`, which is no condition"
-    if not 1 <= experiment.repetitions <= 1000 or not 0 < experiment.seconds <= 3600:
-        yield "repetitions", "`repetitions` must be 1 to 1000 and seconds 0 to 3600"
-    times = [experiment.seconds, experiment.warmup_s]
-    times += [t for c in experiment.conditions for t in (c.seconds, c.warmup_s) if t]
-    if experiment.method == "bench" and any(time % 1 for time in times):
-        yield "seconds", "`seconds` and warmup_s must be whole: iperf3 cuts fractions"
-    if not 0 < experiment.trace_scale <= 1:
-        yield "trace_scale", "`trace_scale` must be above 0 and at most 1"
+    yield from _size_problems(experiment)
     schemes = scheme_names(experiment)
     if len(schemes) != len(set(schemes)):
         yield schemes[0], f"two schemes have the same name: {', '.join(schemes)}"
     for check in experiment.checks:
         yield from _check_problems(check, experiment)
     yield from metrics.problems(experiment)
+
+
+def _size_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """How often, how long, and how fast."""
+    if not 1 <= experiment.repetitions <= 1000:
+        said = f"`repetitions` must be 1 to 1000, not {experiment.repetitions}"
+        yield "repetitions", said
+    if not 0 < experiment.seconds <= 3600:
+        yield "seconds", f"`seconds` must be above 0 and at most 3600, not {experiment.seconds:g}"
+    times = [experiment.seconds, experiment.warmup_s]
+    times += [t for c in experiment.conditions for t in (c.seconds, c.warmup_s) if t]
+    if experiment.method == "bench" and any(time % 1 for time in times):
+        yield "seconds", "`seconds` and warmup_s must be whole: iperf3 cuts fractions"
+    if not 0 < experiment.trace_scale <= 1:
+        yield "trace_scale", "`trace_scale` must be above 0 and at most 1"
 
 
 def _workload_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
@@ -252,7 +260,21 @@ def _check_problems(check: Check, experiment: Experiment) -> Iterator[tuple[str,
             yield check.statement, f"`{check.statement}` names no condition"
 
 
+def _claim_problems(experiment: Experiment, folder: Path) -> Iterator[tuple[str, str]]:
+    """Claims that the folder's catalogue does not have; none where there is no catalogue."""
+    catalogue = folder / CATALOGUE
+    if not catalogue.is_file():
+        return
+    text = catalogue.read_text(encoding="utf-8")
+    for check in experiment.checks:
+        if check.claim and f'[claims."{check.claim}"]' not in text:
+            yield check.claim, f"`{check.claim}` is no claim of {CATALOGUE}"
+
+
 def _limit_problems(check: Check) -> Iterator[tuple[str, str]]:
+    low, high = check.at_least, check.at_most
+    if low is not None and high is not None and low > high:
+        yield check.statement, f"`{check.statement}` has at_least above at_most: it can only fail"
     if check.slack < 0 or (check.slack and check.over is None):
         yield check.statement, f"`slack` of `{check.statement}` must be positive, and of a quotient"
     if (check.at_least is None and check.at_most is None) != check.reported:

@@ -47,6 +47,8 @@ PLAIN = frozenset(
         "percentiles_over_mptcp",
         "pooled_percentiles_over_aggligator",
         "pooled_percentiles_over_mptcp",
+        "pooled_sample_p5_over_p50",
+        "pooled_sample_p5_over_p95",
         "reassembly_bound_ratio",
         "reassembly_peak_bytes",
         "recovery_ms",
@@ -65,6 +67,7 @@ PLAIN = frozenset(
         "sum_ratio",
         "transfers_at_once",
         "under_way_bytes",
+        "unimpaired_ratio",
     }
 )
 OF_A_LINK = (

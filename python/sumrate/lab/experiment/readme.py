@@ -6,10 +6,12 @@ Each has a block between two markers that is written, never edited; a test keeps
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from sumrate.lab.experiment.ahead import ahead
 from sumrate.lab.experiment.catalogue import UNMEASURED, Entry, entries
 from sumrate.lab.experiment.demands import REPORTED, Demand
 from sumrate.lab.experiment.goals import MARKS, NOTE, TITLES, is_performance, rows, span
@@ -61,6 +63,9 @@ def blocks(results: Path) -> list[Block]:
         "",
         *_other_goal_lines(found),
         "",
+        "Of which code each result is, and whether its emulated links were measured just before it "
+        "(as all are now) or taken to be as they were set:",
+        "",
         *_origin_lines(results),
         "",
         *_claim_lines(claims),
@@ -69,6 +74,7 @@ def blocks(results: Path) -> list[Block]:
         Block("README.md", "verdicts", tuple(_summary(found, claims))),
         Block("docs/verdicts.md", "verdicts", tuple(whole)),
         Block("docs/limitations.md", "missed goals", tuple(_missed(found))),
+        Block("docs/limitations.md", "peers ahead", tuple(item.line() for item in ahead(results))),
     ]
 
 
@@ -147,14 +153,23 @@ def _other_goal_lines(found: Sequence[Demand]) -> list[str]:
 
 def _origin_lines(results: Path) -> list[str]:
     """When, and of which code, each result is."""
-    heads = ["result", "begun", "commit", "kernel", "repetitions", "void runs"]
+    heads = ["result", "begun", "commit", "kernel", "links", "repetitions", "void runs"]
     lines = [_line(heads), f"|{'---|' * len(heads)}"]
     for path in sorted(results.glob("*/manifest.json")):
         of = json.loads(path.read_text(encoding="utf-8"))
         name, day, commit = path.parent.name, of["started"][:10], of["commit"][:10]
         void = f"{of['void_runs']} of {len(of['runs'])}"
-        lines.append(_line([name, day, commit, of["kernel"], str(of["repetitions"]), void]))
+        links = _calibrated(of)
+        row = [name, day, commit, of["kernel"], links, str(of["repetitions"]), void]
+        lines.append(_line(row))
     return lines
+
+
+def _calibrated(manifest: Mapping[str, Any]) -> str:
+    """Whether the emulated links of a result were measured before it."""
+    if manifest.get("method") == "simulation" or manifest.get("calibration") == []:
+        return NOTHING  # there are none
+    return "measured" if "calibration" in manifest else "as set"
 
 
 def _claim_lines(claims: Sequence[Entry]) -> list[str]:

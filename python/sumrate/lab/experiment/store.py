@@ -1,6 +1,6 @@
 """Keeps a run of an experiment: tables as Parquet, manifest and verdicts as JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,15 +66,29 @@ def write(
     write_json(folder / "verdicts.json", [v.document() for v in verdicts])
 
 
-def read_runs(folder: Path) -> list[Run]:
-    """The runs of a kept result with their metrics, as far as judging needs them."""
+def read_runs(folder: Path, *, series: bool = False) -> list[Run]:
+    """The runs of a kept result with their metrics, as far as judging needs them.
+
+    With `series` their 100 ms samples as well.
+    """
     key = ("scheme", "condition", "congestion_control", "buffers", "repetition", "seed", "void")
     found: dict[tuple[Any, ...], Run] = {}
     for row in pq.read_table(folder / "metrics.parquet", schema=METRICS).to_pylist():
         identity = tuple(row[name] for name in key)
         run = found.setdefault(identity, Run(*identity))
         run.metrics.append(Metric(row["metric"], row["value"], row["unit"]))
+    if series:
+        _read_series(folder, {identity[:5]: run for identity, run in found.items()})
     return list(found.values())
+
+
+def _read_series(folder: Path, runs: Mapping[tuple[Any, ...], Run]) -> None:
+    """Gives the runs the samples of what the application received."""
+    key = ("scheme", "condition", "congestion_control", "buffers", "repetition")
+    for row in pq.read_table(folder / "series.parquet", schema=SERIES).to_pylist():
+        run = runs.get(tuple(row[name] for name in key))
+        if run is not None and not row["path"]:
+            run.series.append((row["t_s"], row["goodput_mbps"]))
 
 
 def manifest(experiment: Experiment, runs: Sequence[Run], origin: dict[str, Any]) -> dict[str, Any]:

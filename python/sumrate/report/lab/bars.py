@@ -12,7 +12,7 @@ from sumrate.report.lab.summary import Spread, Summary
 from sumrate.report.lab.words import Column
 
 ROW_IN, HEAD_IN, BOTTOM_IN = 0.19, 0.27, 0.5
-MOST_NAMES_IN, GAP_IN, RIGHT_IN = 2.6, 0.36, 0.1
+MOST_NAMES_IN, GAP_IN, RIGHT_IN = 3.0, 0.36, 0.1
 NUMBER_IN = 0.5
 """Room right of the longest whisker for the number."""
 MOST_ROWS = 45
@@ -27,6 +27,9 @@ def bar_figures(
 ) -> Iterator[Figure]:
     """One figure, or several where the conditions do not fit one page; side by side the metrics."""
     columns = [column for column in summary.columns if column.metric in metrics]
+    if any(column.metric == "ideal_ratio" for column in columns):
+        # Links that go dark back off when they are alone: their sum is no whole.
+        columns = [column for column in columns if column.metric != "sum_ratio"]
     columns.sort(key=lambda column: list(metrics).index(column.metric))
     columns = [
         column

@@ -90,9 +90,15 @@ class Numbered:
 
 
 def cut(text: str, width_in: float, *, bold: bool = False) -> str:
-    """The text as far as the width has room for it."""
-    most = max(2, int(width_in / LETTER_IN / (1.1 if bold else 1.0)))
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """The text as far as the width has room for it; what is left out is in its middle.
+
+    Names that begin alike mostly differ at their ends.
+    """
+    most = max(3, int(width_in / LETTER_IN / (1.1 if bold else 1.0)))
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[-end:]}"
 
 
 def new_figure(height_in: float) -> Figure:

@@ -28,6 +28,10 @@ DOCUMENTS = {
 """The documents of the catalogue."""
 
 
+NEEDED = ("document", "figure", "published", "claim", "needs")
+"""Keys that every claim of the catalogue has."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """A published claim: where it stands, what is published, and what it says."""
@@ -37,6 +41,8 @@ class Claim:
     published: str
     claim: str
     needs: str
+    unmeasured: str = ""
+    """What no experiment measures of it, and why: it keeps the claim from holding as a whole."""
 
 
 def read_claims(path: Path) -> dict[str, Claim]:
@@ -56,17 +62,18 @@ def read_claims(path: Path) -> dict[str, Claim]:
     entries: dict[str, dict[str, Any]] = document.get("claims", {})
     found = {}
     for name, entry in entries.items():
-        lacking = [key for key in Claim.__dataclass_fields__ if key not in entry]
+        lacking = [key for key in NEEDED if key not in entry]
         if lacking:
             raise BrokenRunError(path, f"claim {name} has no {', '.join(lacking)}")
-        found[name] = Claim(**{key: str(entry[key]) for key in Claim.__dataclass_fields__})
+        texts = {key: str(entry[key]) for key in NEEDED}
+        found[name] = Claim(**texts, unmeasured=str(entry.get("unmeasured", "")))
     return found
 
 
 def verdict_section(runs: Sequence[Run], claims: Mapping[str, Claim]) -> str:
     """Counts, the table of claims and the table of goals, and which claims are not here."""
     verdicts = [(run, verdict) for run in runs for verdict in run.verdicts]
-    on_claims = [(run, verdict) for run, verdict in verdicts if verdict.claim]
+    on_claims = [(run, _whole(v, claims)) for run, v in verdicts if v.claim]
     on_goals = [(run, verdict) for run, verdict in verdicts if verdict.goal]
     parts = [f"<p class='headline'>{_count('claim', on_claims)} {_count('goal', on_goals)}</p>"]
     if on_goals:
@@ -82,6 +89,15 @@ def verdict_section(runs: Sequence[Run], claims: Mapping[str, Claim]) -> str:
         parts.append(_documents([claims[v.claim] for _, v in order if v.claim in claims]))
     parts.append(_absent({verdict.claim for _, verdict in on_claims}, claims))
     return "\n".join(parts)
+
+
+def _whole(verdict: Verdict, claims: Mapping[str, Claim]) -> Verdict:
+    """The verdict on all that a claim says: a part that nothing measures keeps it from holding."""
+    claim = claims.get(verdict.claim)
+    if claim is None or not claim.unmeasured:
+        return verdict
+    kind = "depends" if verdict.verdict == "holds" else verdict.verdict
+    return replace(verdict, verdict=kind, cause=f"{verdict.cause} {claim.unmeasured}".strip())
 
 
 def _natural(goal: str) -> tuple[bool, int, str]:
@@ -144,10 +160,20 @@ def _few(findings: Sequence[Mapping[str, Any]]) -> str:
 def _count(word: str, verdicts: Sequence[tuple[Run, Verdict]]) -> str:
     if not verdicts:
         return f"No check of a {word} is in these results."
-    counted = Counter(verdict.verdict for _, verdict in verdicts)
+    found: dict[str, set[str]] = {}
+    for _, verdict in verdicts:
+        found.setdefault(verdict.claim or verdict.goal, set()).add(verdict.verdict)
+    counted = Counter(_together(kinds) for kinds in found.values())
     states = ", ".join(f"<b>{counted[kind]}</b> {MARKS[kind][2:]}" for kind in MARKS if
                        counted[kind])  # fmt: skip
-    return f"Checks of {word}s: {states}."
+    return f"{word.capitalize()}s that were checked: {states}."
+
+
+def _together(kinds: set[str]) -> str:
+    """One verdict of what several experiments found about one claim or goal."""
+    if {"fails", "depends"} & kinds:
+        return "fails" if kinds == {"fails"} else "depends"
+    return next((kind for kind in ("not-run", "holds") if kind in kinds), "reported")
 
 
 def _table(first: tuple[str, str], rows: str) -> str:

@@ -9,7 +9,7 @@ from sumrate.report.lab.canvas import Numbered
 from sumrate.report.lab.claims import anchor, read_claims, verdict_section
 from sumrate.report.lab.curves import cdf_figures, time_figures
 from sumrate.report.lab.palette import Style, styles
-from sumrate.report.lab.read import Run, read_run
+from sumrate.report.lab.read import Run, Setting, read_run
 from sumrate.report.lab.summary import Summary, summarise
 from sumrate.report.lab.sweeps import sweep_figures
 from sumrate.report.lab.tables import commands, left_out, median_tables
@@ -18,7 +18,7 @@ from sumrate.report.lab.workloads import duration_figures, split_figures
 from sumrate.report.style import page
 
 BARS = (
-    ("goodput_mbps", "sum_ratio"),
+    ("goodput_mbps", "sum_ratio", "ideal_ratio"),
     ("longest_stall_ms", "in_order_delay_p99_ms"),
     ("blackout_stall_ms", "recovery_ms"),
     ("delivery_delay_p99_ms", "delivery_delay_max_ms"),
@@ -260,6 +260,17 @@ def _pictures(run: Run, numbered: Numbered) -> Iterator[str]:
         yield numbered.picture(path.read_bytes(), f"{run.title}: {path.stem}.")
 
 
+def _unsampled(summary: Summary, settings: Sequence[Setting]) -> str:
+    """Who ran but has no samples: programs that measure themselves give a mean only."""
+    without = [
+        scheme.title
+        for scheme in summary.schemes
+        if any(summary.counted(s, scheme.name)[0] for s in settings)
+        and not any(summary.samples(s, scheme.name) for s in settings)
+    ]
+    return f" Not drawn, as no samples of them were taken: {', '.join(without)}." if without else ""
+
+
 def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> Iterator[str]:
     title = summary.run.title
     for words, settings in summary.variants():
@@ -292,17 +303,19 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
                 f"{where}: the share of each download's bytes that came by {link}, headers and "
                 "copies included, in bins of 12 %; of downloads above 1 MB.",
             )
+        unsampled = _unsampled(summary, settings)
         for drawn in cdf_figures(summary, settings, looks):
             yield numbered.figure(
                 drawn,
                 f"{where}: distribution of the goodput in 100 ms samples of all repetitions, "
                 "without the first and the last half second. Further right is better; it ends "
-                "where no scheme has more than one sample in 20 beyond it.",
+                "where no scheme has more than one sample in 20 beyond it." + unsampled,
             )
         for drawn in time_figures(summary, settings, looks):
             yield numbered.figure(
                 drawn,
                 f"{where}: goodput against time in 100 ms samples, of the repetition in which "
                 "Sumrate has its median goodput, the same for all (of those without it their own)."
-                + (SUBFLOWS if summary.run.subflows else ""),
+                + (SUBFLOWS if summary.run.subflows else "")
+                + unsampled,
             )

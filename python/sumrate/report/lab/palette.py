@@ -61,7 +61,8 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     free = [place for place in range(len(STYLES)) if place not in taken]
     found = {name: STYLES[KNOWN[name]] for name in wanted if name in KNOWN}
     others = [name for name in wanted if name not in KNOWN]
-    order = [*free, *range(len(STYLES))]
+    order = [*free, *(place for place in range(len(STYLES)) if place not in KNOWN.values())]
+    order += [place for place in range(1, len(STYLES)) if place not in order]
     for index, name in enumerate(others):
         found[name] = STYLES[order[index] if index < len(order) else index % len(STYLES)]
     return found

@@ -1,0 +1,68 @@
+"""What leaving impaired links out would score, and how far all samples of a scheme spread.
+
+Both follow from what is kept, so results of before they were asked for have them too.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from sumrate.lab.experiment.model import Change, Experiment
+from sumrate.lab.experiment.record import Run, percentile, steady_samples
+
+SPREADS = (
+    ("pooled_sample_p5_over_p50", 0.05, 0.5),
+    ("pooled_sample_p5_over_p95", 0.05, 0.95),
+)
+"""Metrics of the 100 ms samples of all repetitions, and the two percentiles that they divide."""
+
+
+def add_unimpaired(experiment: Experiment, runs: Sequence[Run]) -> None:
+    """The sum of the links that lose nothing and are not late, over the sum of all.
+
+    Who carries nothing over impaired links scores that. Nothing is added where no link is impaired,
+    or every one.
+    """
+    rates = {_place(run): run.value("goodput_mbps") for run in runs if not run.void}
+    for condition in experiment.conditions:
+        changes = {link.name: condition.links.get(link.name, Change()) for link in experiment.links}
+        present = {name: change for name, change in changes.items() if not change.absent}
+        sound = {name for name, change in present.items() if not _impaired(change)}
+        if not sound or sound == present.keys():
+            continue
+        for run in runs:
+            if run.condition != condition.name or run.value("sum_ratio") is None:
+                continue
+            alone = {name: rates.get((name, *_place(run)[1:])) for name in present}
+            total = sum(rate or 0.0 for rate in alone.values())
+            if all(alone.values()) and run.value("unimpaired_ratio") is None:
+                kept = sum(rate or 0.0 for name, rate in alone.items() if name in sound)
+                run.add("unimpaired_ratio", kept / total, "ratio")
+
+
+def _impaired(change: Change) -> bool:
+    return bool(change.loss or change.loss_up or change.extra_rtt_ms)
+
+
+def _place(run: Run) -> tuple[str, str, str, str, int]:
+    return run.scheme, run.condition, run.congestion_control, run.buffers, run.repetition
+
+
+def add_spreads(runs: Sequence[Run]) -> None:
+    """Two percentiles of the 100 ms samples of all repetitions, one over the other.
+
+    The value stands at the first repetition that counts.
+    """
+    for of in _alike(runs):
+        samples = [sample for run in of for sample in steady_samples(run)]
+        for name, low, high in SPREADS:
+            below, above = percentile(samples, low), percentile(samples, high)
+            if below is not None and above and of[0].value(name) is None:
+                of[0].add(name, below / above, "ratio")
+
+
+def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """The runs of one scheme at one point that count and have samples, by repetition."""
+    found: dict[tuple[str, ...], list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.repetition):
+        if run.series and not run.void:
+            found.setdefault(_place(run)[:4], []).append(run)
+    yield from found.values()
