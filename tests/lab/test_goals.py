@@ -169,7 +169,11 @@ def test_void_runs_are_said_wherever_the_value_is(tmp_path: Path) -> None:
     whole = json.loads(json.dumps(document([plain], results)))
     jsonschema.validate(whole, json.loads((REPOSITORY / SCHEMA).read_text(encoding="utf-8")))
     (goal,) = whole["goals"]
-    assert (goal["goal"], goal["counted"]["sumrate-plain"], goal["repetitions"]) == ("P4", [3, 3], 5)
+    assert (goal["goal"], goal["counted"]["sumrate-plain"], goal["repetitions"]) == (
+        "P4",
+        [3, 3],
+        5,
+    )
 
 
 def test_a_claim_has_a_row_for_each_check_and_a_reason_for_what_is_not_measured() -> None:

@@ -10,6 +10,7 @@ use fbdt_proto::{PathPolicy, Priority};
 use crate::identity::{Link, ServerState};
 use crate::policies::PathPolicies;
 use crate::socket::{CongestionControl, Coupling, LocalBinding};
+use crate::unrouted::UnroutedInterfaces;
 
 /// One path of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct ClientConfig {
     pub paths: Vec<PathSpec>,
     /// Interfaces that are left alone when `paths` is empty (a tunnel's own, for example).
     pub excluded_interfaces: Vec<String>,
+    /// Is told which interfaces have no route to the server when `paths` is empty.
+    pub unrouted_interfaces: UnroutedInterfaces,
     /// Interfaces that stand by for others when `paths` is empty (F15).
     pub backup_interfaces: Vec<(String, Priority)>,
     /// How paths are used, by name; may be changed while sessions live.
@@ -70,6 +73,7 @@ impl ClientConfig {
             link,
             paths: Vec::new(),
             excluded_interfaces: Vec::new(),
+            unrouted_interfaces: UnroutedInterfaces::default(),
             backup_interfaces: Vec::new(),
             policies: PathPolicies::default(),
             congestion_control: CongestionControl::default(),

@@ -33,6 +33,7 @@ mod listen;
 
 mod socket;
 mod tls;
+mod unrouted;
 
 mod auth;
 
@@ -57,6 +58,7 @@ pub use socket::{
     CongestionControl, Coupling, LocalBinding, ParseCongestionControlError, SocketError,
 };
 pub use tls::TlsConfigError;
+pub use unrouted::UnroutedInterfaces;
 
 pub use fbdt_proto::stats::{Cell, WhyIdle, WindowPicture};
 pub use fbdt_proto::wire::handshake::RefuseCode;

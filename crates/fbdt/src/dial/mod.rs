@@ -119,11 +119,7 @@ pub async fn connect(config: ClientConfig) -> Result<Session, ConnectError> {
     };
     let waited = config.connect_timeout;
     let servers = Servers::resolve(config.link.servers()).await?;
-    let plan = Plan::new(
-        config.paths.clone(),
-        config.excluded_interfaces.clone(),
-        config.backup_interfaces.clone(),
-    );
+    let plan = Plan::new(&config);
     let (sender, opened) = oneshot::channel();
     let dialler = Arc::new(Dialler {
         enrolment: Enrolment::new(config, tls, sender),

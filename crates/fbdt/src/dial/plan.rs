@@ -5,9 +5,10 @@ use std::net::IpAddr;
 
 use fbdt_proto::{PathId, Priority};
 
-use crate::config::PathSpec;
+use crate::config::{ClientConfig, PathSpec};
 use crate::interfaces::{self, Interface};
 use crate::socket::LocalBinding;
+use crate::unrouted::UnroutedInterfaces;
 
 /// One path to dial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,26 +27,22 @@ pub(super) enum Plan {
         numbers: BTreeMap<String, u8>,
         /// Interfaces that were paths, and those that had no route, when last looked at.
         taken: BTreeSet<String>,
-        left_out: BTreeSet<String>,
+        unrouted: UnroutedInterfaces,
     },
 }
 
 impl Plan {
-    pub(super) fn new(
-        paths: Vec<PathSpec>,
-        excluded: Vec<String>,
-        backups: Vec<(String, Priority)>,
-    ) -> Self {
-        if paths.is_empty() {
+    pub(super) fn new(config: &ClientConfig) -> Self {
+        if config.paths.is_empty() {
             Self::Interfaces {
-                excluded,
-                backups,
+                excluded: config.excluded_interfaces.clone(),
+                backups: config.backup_interfaces.clone(),
                 numbers: BTreeMap::new(),
                 taken: BTreeSet::new(),
-                left_out: BTreeSet::new(),
+                unrouted: config.unrouted_interfaces.clone(),
             }
         } else {
-            Self::Fixed(paths)
+            Self::Fixed(config.paths.clone())
         }
     }
 
@@ -53,12 +50,12 @@ impl Plan {
     pub(super) fn present(&mut self, servers: &[IpAddr]) -> Vec<PathPlan> {
         match self {
             Self::Fixed(specs) => fixed(specs, &interfaces::up()),
-            Self::Interfaces { excluded, backups, numbers, taken, left_out } => {
+            Self::Interfaces { excluded, backups, numbers, taken, unrouted } => {
                 let mut usable = interfaces::usable();
                 usable.retain(|interface| !excluded.contains(&interface.name));
-                let (routed, unrouted) = interfaces::by_route(usable, servers);
-                let (usable, without) = keep_taken(routed, unrouted, taken);
-                report(&without, left_out);
+                let (routed, others) = interfaces::by_route(usable, servers);
+                let (usable, without) = keep_taken(routed, others, taken);
+                report(&unrouted.replace(without));
                 following(&usable, backups, numbers)
             }
         }
@@ -108,15 +105,14 @@ fn keep_taken(
 }
 
 /// Says which interfaces are left out that were not so before.
-fn report(without: &BTreeSet<String>, left_out: &mut BTreeSet<String>) {
-    for name in without.difference(left_out) {
+fn report(new: &[String]) {
+    for name in new {
         tracing::info!(
             interface = %name,
             "no path: no route to the server leads through this interface; name it with --path to use \
              it nevertheless"
         );
     }
-    left_out.clone_from(without);
 }
 
 fn following(

@@ -133,9 +133,12 @@ fn inside() {
 
 async fn come_and_go(server: &Server) {
     let link = server.link.recv().unwrap();
-    let session = connect(ClientConfig::new(link)).await.unwrap();
+    let config = ClientConfig::new(link);
+    let unrouted = config.unrouted_interfaces.clone();
+    let session = connect(config).await.unwrap();
     wait_for(&session, &["a1", "a2"]).await;
     round_trip(&session).await;
+    assert_eq!(unrouted.names(), ["a3"]);
 
     ip("link set a2 down");
     wait_for(&session, &["a1"]).await;
@@ -167,6 +170,7 @@ async fn come_and_go(server: &Server) {
     while !has_path(&session, "a3") {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    assert!(unrouted.names().is_empty());
 }
 
 fn has_path(session: &Session, name: &str) -> bool {

@@ -308,6 +308,7 @@ fn status_report(sessions: &Sessions, reloads: &Reloads, started: Instant) -> St
         proxies: ProxyReport::default(),
         capture: None,
         outage: None,
+        unrouted_interfaces: Vec::new(),
         reload: reloads.report(),
         sessions: lock(sessions).values().map(report).collect(),
     }

@@ -267,7 +267,7 @@ impl Client {
         let (sessions, keeper) = (Arc::clone(&self.sessions), Arc::clone(&self.keeper));
         let (outage, reloads) = (Arc::clone(&self.outage), Arc::clone(&self.reloads));
         let capture = self.taken.as_ref().map(capture::Capture::reporter);
-        let started = self.started;
+        let (started, config) = (self.started, self.config.subscribe());
         Arc::new(move || {
             let mut now = StatusReport {
                 schema: STATUS_SCHEMA.to_owned(),
@@ -278,6 +278,7 @@ impl Client {
                 proxies: proxies.clone(),
                 capture: capture.as_ref().map(|capture| capture()),
                 outage: outage.report(),
+                unrouted_interfaces: config.borrow().unrouted_interfaces.names(),
                 reload: reloads.report(),
                 sessions: sessions.live().iter().map(report).collect(),
             };

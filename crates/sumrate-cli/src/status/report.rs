@@ -36,6 +36,10 @@ pub struct StatusReport {
     /// For a client: that it does not reach its server, if so.
     #[serde(default)]
     pub outage: Option<OutageReport>,
+    /// For a client without named paths: interfaces that are up but no paths, because no route to the
+    /// server leads through them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unrouted_interfaces: Vec<String>,
     /// What became of the last reload; absent in versions that cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reload: Option<ReloadReport>,

@@ -269,6 +269,7 @@ mod tests {
             proxies: ProxyReport::default(),
             capture: None,
             outage: None,
+            unrouted_interfaces: Vec::new(),
             reload: None,
             sessions: Vec::new(),
         }

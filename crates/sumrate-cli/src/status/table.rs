@@ -25,6 +25,10 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
     if let Some(capture) = &report.capture {
         writeln!(out, "{}", taken(capture))?;
     }
+    if !report.unrouted_interfaces.is_empty() {
+        let names = report.unrouted_interfaces.join(", ");
+        writeln!(out, "no paths, as no route to the server leads through them: {names}")?;
+    }
     match &report.outage {
         Some(outage) => write_outage(out, outage)?,
         None if report.sessions.is_empty() => writeln!(out, "no session")?,
