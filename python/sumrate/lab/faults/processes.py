@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from sumrate.lab.endpoints.sumrate import status
-from sumrate.lab.faults.fault import BYSTANDER, REDIALS, VICTIM, Fault, proven
+from sumrate.lab.faults.fault import BYSTANDER, REDIALS, SERVER, VICTIM, Fault, proven
 from sumrate.lab.faults.world import PATIENCE_S, World
 
 
@@ -64,11 +64,13 @@ def _state(pid: int) -> str:
 
 EVERYBODY = dict.fromkeys((VICTIM, BYSTANDER, "short-flows"), REDIALS)
 """Without a server all clients dial anew."""
+BACKLOG = {SERVER: sum(EVERYBODY.values())}
+"""A server that runs again accepts what all of them have dialled meanwhile."""
 
 FAULTS = (
     Fault("server-killed", "the server gets SIGKILL and is started again", server_killed,
           may_break="everything", stops_everybody="no server runs", opens=EVERYBODY),
     Fault("client-suspended", "a client gets SIGSTOP and, later, SIGCONT", client_suspended),
     Fault("server-suspended", "the server gets SIGSTOP and, later, SIGCONT", server_suspended,
-          stops_everybody="the server does not run", opens=EVERYBODY),
+          stops_everybody="the server does not run", opens=EVERYBODY | BACKLOG),
 )  # fmt: skip
