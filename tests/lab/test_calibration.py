@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sumrate.lab import calibration
-from sumrate.lab.calibration import calibrate, measurable, plain, words
+from sumrate.lab.calibration import calibrate, is_off, measurable, plain, words
 from sumrate.lab.links import Blackout, Link
 from sumrate.lab.scene import radio
 
@@ -66,3 +66,11 @@ def test_a_link_that_carries_nothing_one_way_has_no_round_trip() -> None:
     assert measurable(plain(WIFI))
     assert not measurable(replace(WIFI, up=replace(WIFI.up, loss=1.0)))
     assert not measurable(replace(WIGIG, wire="wifi"))
+
+
+def test_a_long_round_trip_may_be_off_by_a_share_of_it() -> None:
+    late = {"link": "wifi", "quantity": "round_trip_ms", "direction": "a_to_b", "expected": 503.0}
+    assert not is_off({**late, "measured": 503.9, "tolerance": 0.5, "ok": False})
+    assert is_off({**late, "measured": 506.0, "tolerance": 2.5, "ok": False})
+    assert is_off({**late, "expected": 3.0, "measured": 3.9, "tolerance": 0.5, "ok": False})
+    assert is_off(row("wifi", ok=False)), "rates and losses have their tolerance"

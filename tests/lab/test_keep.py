@@ -36,7 +36,7 @@ def whole(repetitions: int = 5) -> dict[str, Any]:
         "method": "stream",
         "repetitions": repetitions,
         "void_runs": 0,
-        "calibration": [{"link": "wifi", "ok": True}],
+        "calibration": [{"link": "wifi", "quantity": "loss", "ok": True}],
         "runs": runs,
     }
 

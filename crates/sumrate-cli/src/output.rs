@@ -15,6 +15,29 @@ pub fn line(text: &str) -> io::Result<()> {
     forgive_broken_pipe(writeln!(out, "{text}").and_then(|()| out.flush()))
 }
 
+/// Prints text for a reader of which more is to come, and says whether it is still there: who prints
+/// without end stops when nobody reads.
+///
+/// # Errors
+/// What the system says, except that the reader has gone.
+pub fn is_read(text: &[u8]) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
+/// Prints a value as one line of JSON, as [`is_read`] prints.
+///
+/// # Errors
+/// As [`is_read`].
+pub fn is_json_read<T: Serialize>(value: &T) -> io::Result<bool> {
+    let mut text = serde_json::to_vec(value)?;
+    text.push(b'\n');
+    is_read(&text)
+}
+
 /// Prints a value as one line of JSON.
 ///
 /// # Errors
@@ -29,6 +52,11 @@ pub fn json<T: Serialize>(value: &T) -> io::Result<()> {
 /// As [`line`].
 pub fn pretty_json<T: Serialize>(value: &T) -> io::Result<()> {
     line(&serde_json::to_string_pretty(value)?)
+}
+
+/// A number with what is counted, in one of its two forms.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// Whether the service manager may keep what is printed, in a journal that others can read.

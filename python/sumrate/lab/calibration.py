@@ -93,6 +93,18 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     return {key: rounded(v, 5) if isinstance(v, float) else v for key, v in row.items()}
 
 
+ROUND_TRIP_SHARE = 0.005
+"""What a long round trip may be off by, as `sumrate-link calibrate` has it; an earlier one allowed
+half a millisecond whatever the length."""
+
+
+def is_off(row: dict[str, Any]) -> bool:
+    """Whether a measurement is too far from what was set."""
+    if row["ok"] or row["quantity"] != "round_trip_ms":
+        return not row["ok"]
+    return bool(abs(row["measured"] - row["expected"]) > ROUND_TRIP_SHARE * row["expected"])
+
+
 def words(row: dict[str, Any]) -> str:
     """A measurement that is off, for people."""
     return (

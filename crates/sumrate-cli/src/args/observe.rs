@@ -8,6 +8,7 @@ use clap::Args;
 
 /// Where a daemon can be watched.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Watching")]
 pub struct ObserveArgs {
     /// Serve metrics for Prometheus on http://ADDR:PORT/metrics; PORT alone is on 127.0.0.1
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen_address)]

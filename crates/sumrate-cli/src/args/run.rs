@@ -17,7 +17,8 @@ Examples:
 
 Works for programs that use this machine's C library (glibc). Others are refused, or, if they are
 started by the command, said on stderr: statically linked ones, Go, setuid. What the command does
-over UDP goes directly. The exit code is the command's own.";
+over UDP goes directly. The exit code is the command's own; 127 if there is no such command, and
+126 if it cannot be started.";
 
 /// Arguments of `sumrate run`.
 #[derive(Debug, Args)]

@@ -73,7 +73,7 @@ pub enum CpError {
     #[error("{0}; give the same command again to go on")]
     Transfer(#[from] TransferError),
     /// Some entries were not copied.
-    #[error("{0} of the entries were not copied")]
+    #[error("not copied: {}", output::counted(*.0, "entry", "entries"))]
     Incomplete(u64),
 }
 
@@ -389,8 +389,10 @@ fn finish(args: &CpArgs, tally: Tally, took: Duration) -> Result<(), CommandErro
         }
         let Tally { files, unchanged_files, directories, bytes, sent_bytes, .. } = tally;
         output::line(&format!(
-            "{files} files ({unchanged_files} unchanged), {directories} directories: {bytes} bytes, \
-             {sent_bytes} of them sent, in {:.1} s",
+            "{} ({unchanged_files} unchanged), {}: {bytes} bytes, {sent_bytes} of them sent, in \
+             {:.1} s",
+            output::counted(files, "file", "files"),
+            output::counted(directories, "directory", "directories"),
             took.as_secs_f64()
         ))?;
     }

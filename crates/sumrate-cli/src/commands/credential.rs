@@ -134,7 +134,10 @@ fn link(
 fn line(credential: &CredentialSummary) -> String {
     let CredentialSummary { id, name, created, rate, quota, used, files, destinations } =
         credential;
-    let mut line = format!("{id}  created {created}  {name}");
+    let created = i64::try_from(*created).ok();
+    let day = created.and_then(|at| time::OffsetDateTime::from_unix_timestamp(at).ok());
+    let day = day.map_or_else(|| "at an unknown time".to_owned(), |at| at.date().to_string());
+    let mut line = format!("{id}  created {day}  {name}");
     if let Some(rate) = rate {
         line += &format!("  {rate} bytes/s");
     }

@@ -29,6 +29,10 @@ const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 /// Exit code: a privilege is missing.
 const EXIT_PRIVILEGE: u8 = 3;
+/// Exit code of `run`: the command cannot be started.
+const EXIT_UNUSABLE_PROGRAM: u8 = 126;
+/// Exit code of `run`: there is no such command.
+const EXIT_NO_PROGRAM: u8 = 127;
 /// Exit code: stopped by Ctrl-C.
 const EXIT_INTERRUPTED: u8 = 130;
 /// Exit code: stopped by SIGTERM before the result was there.
@@ -178,6 +182,11 @@ impl CommandError {
             ) => EXIT_USAGE,
             Self::Bench(BenchError::Plan(_)) => EXIT_USAGE,
             Self::Capture(CaptureError::Missing { .. }) => EXIT_USAGE,
+            // As shells have it.
+            Self::Run(RunError::Program(ProgramError::NotFound(_))) => EXIT_NO_PROGRAM,
+            Self::Run(RunError::Program(ProgramError::Unusable { .. }) | RunError::Exec { .. }) => {
+                EXIT_UNUSABLE_PROGRAM
+            }
             Self::Run(RunError::Program(ProgramError::OutOfReach { .. }) | RunError::Proxy(_)) => {
                 EXIT_USAGE
             }

@@ -109,7 +109,7 @@ fn table(report: &PathListReport) -> std::io::Result<String> {
             if path.metered { "yes" } else { "no" }.to_owned(),
             if path.never.is_empty() { none() } else { path.never.join(", ") },
             used.unwrap_or_else(none),
-            path.why.clone(),
+            path.why.replace('-', " "),
         ]
     };
     let rows: Vec<_> = report.paths.iter().map(row).collect();

@@ -1,6 +1,6 @@
 //! `sumrate status`.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ pub async fn status(args: StatusArgs) -> Result<(), CommandError> {
     let socket = socket(args.socket.as_deref()).await?;
     loop {
         let report = ask(&socket).await?;
-        print(&report, &args)?;
-        if !args.watch {
+        let is_read = print(&report, &args)?;
+        if !args.watch || !is_read {
             return Ok(());
         }
         tokio::select! {
@@ -54,10 +54,11 @@ pub(super) async fn only_socket() -> Result<PathBuf, CommandError> {
     Ok(answering.swap_remove(0).0)
 }
 
-fn print(report: &StatusReport, args: &StatusArgs) -> std::io::Result<()> {
+/// Says whether somebody reads it.
+fn print(report: &StatusReport, args: &StatusArgs) -> std::io::Result<bool> {
     match (args.json, args.watch) {
-        (true, true) => return output::json(report),
-        (true, false) => return output::pretty_json(report),
+        (true, true) => return output::is_json_read(report),
+        (true, false) => return output::pretty_json(report).map(|()| true),
         (false, _) => {}
     }
     let mut text = Vec::new();
@@ -66,6 +67,5 @@ fn print(report: &StatusReport, args: &StatusArgs) -> std::io::Result<()> {
         text.extend_from_slice(b"\x1b[H\x1b[J");
     }
     write_table(&mut text, report)?;
-    let mut out = std::io::stdout().lock();
-    output::forgive_broken_pipe(out.write_all(&text).and_then(|()| out.flush()))
+    output::is_read(&text)
 }

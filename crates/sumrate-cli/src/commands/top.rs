@@ -26,7 +26,11 @@ pub async fn top(args: TopArgs) -> Result<(), CommandError> {
     loop {
         tokio::select! {
             _ = ticks.tick() => match (ask(&socket).await, &terminal) {
-                (Ok(report), None) => output::json(&report)?,
+                (Ok(report), None) => {
+                    if !output::is_json_read(&report)? {
+                        return Ok(());
+                    }
+                }
                 (Err(error), None) => return Err(error.into()),
                 (Ok(report), Some(_)) => state.update(report),
                 (Err(error), Some(_)) => state.error = Some(error.to_string()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fbdt::{ClientConfig, CongestionControl, PathPolicy, Priority, Session, connect};
+use fbdt::{ClientConfig, CongestionControl, Health, PathPolicy, Priority, Session, connect};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -166,6 +166,7 @@ impl Client {
         if let Some(taken) = &taken {
             taken.begin()?;
         }
+        settle(&session).await;
         doors.announce(&args, taken.as_ref(), &session)?;
         let client = Self {
             ready_file: args.ready_file.clone(),
@@ -369,6 +370,19 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// How long what is announced waits for paths beside the first one.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Waits a moment until all paths are up, so that what is announced names them.
+async fn settle(session: &Session) {
+    let all_up = async {
+        while session.paths().iter().any(|path| path.health == Health::Dead) {
+            tokio::time::sleep(SETTLE / 50).await;
+        }
+    };
+    let _ = tokio::time::timeout(SETTLE, all_up).await;
 }
 
 /// How paths are used: as `--policy` says, beside what `--path` and `--backup` say.

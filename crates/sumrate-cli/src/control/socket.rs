@@ -19,7 +19,9 @@ const MESSAGE_MAX: u64 = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// Nobody serves the socket.
-    #[error("nothing takes changes on {path}: {error}; only a running `sumrate up` does")]
+    #[error(
+        "nothing takes changes on {path} ({error}): only a running `sumrate up` does, as paths are the client's; say it there"
+    )]
     Silent {
         /// The socket.
         path: PathBuf,

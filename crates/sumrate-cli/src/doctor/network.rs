@@ -201,8 +201,15 @@ fn no_route(candidate: &Candidate, own: Ipv4Addr, target: Target, error: &str) -
     let gateway = first_of_network(own, candidate.prefix);
     // Another default route is there already: this one must not take its place.
     let command = format!("ip route add {host} via {gateway} dev {} metric 1001", candidate.name);
-    let finding =
-        Finding::problem("route", format!("{found} ({gateway} as its router is a guess)"));
+    let guess = format!("{gateway} as its router is a guess");
+    let finding = match target.is_server {
+        true => Finding::problem("route", format!("{found} ({guess})")),
+        // Nobody knows whether it is to be a path: on a server, say, it may lead to machines behind it.
+        false => Finding::warning(
+            "route",
+            format!("{found}; if it is to be a path of a client ({guess})"),
+        ),
+    };
     finding.mend(command)
 }
 

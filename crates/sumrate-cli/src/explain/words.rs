@@ -56,8 +56,9 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
     let words = match interval.why {
         "quota" => of_quota(path),
         "no-subflow" => {
-            "It has no connection: it was refused, lost or never answered. It is dialled again at \
-             once when the interface changes, else every few seconds."
+            "It has no connection: it was refused, lost, closed by the client or never answered. \
+             Unless the client has taken it out of use, it dials it again at once when the \
+             interface changes, else every few seconds."
                 .to_owned()
         }
         "suspect" => {

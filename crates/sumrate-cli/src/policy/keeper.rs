@@ -132,6 +132,9 @@ impl Keeper {
         for session in sessions {
             session.set_path_policy(name, wish.policy);
         }
+        // What it has carried so far counts at once: the answer says it, and a quota that is used up
+        // holds from now on.
+        self.count(sessions, Month::now());
         self.enforce(sessions);
         Ok(wish)
     }

@@ -420,8 +420,8 @@ impl PathReport {
     /// The path is not used because its quota is used up.
     pub(crate) fn idle_for_quota(&mut self, quota: &QuotaReport) {
         "quota".clone_into(&mut self.why);
-        let limit = quota.limit_bytes.unwrap_or(0) as f64 / 1e9;
-        self.why_idle = format!("its quota of {limit:.2} GB for {} is used up", quota.month);
+        let limit = super::bytes(quota.limit_bytes.unwrap_or(0));
+        self.why_idle = format!("its quota of {limit} for {} is used up", quota.month);
     }
 
     /// A path that has had no connection yet.

@@ -45,6 +45,11 @@ pub enum SocketError {
         /// What the system said.
         error: io::Error,
     },
+    /// Nobody has one.
+    #[error(
+        "nothing runs here: no status socket in {0}; start `sumrate up` or `sumrate serve`, or name its socket with --socket"
+    )]
+    Nothing(PathBuf),
     /// It is another user's.
     #[error(
         "permission denied to ask the process behind {0}; try again with sudo, or as the user sumrate"
@@ -166,7 +171,7 @@ pub fn default_directory() -> PathBuf {
 ///
 /// # Errors
 /// [`SocketError::Denied`] when there are services that this user may not ask, and
-/// [`SocketError::Silent`] when there is nobody.
+/// [`SocketError::Nothing`] when there is nobody.
 pub async fn ask_all() -> Result<Vec<(PathBuf, StatusReport)>, SocketError> {
     ask_all_in(&default_directory(), &SERVICE_DIRECTORIES.map(PathBuf::from)).await
 }
@@ -202,7 +207,7 @@ async fn ask_all_in(
     }
     Err(match denied {
         Some(place) => SocketError::Denied(place),
-        None => SocketError::Silent { path: own.to_owned(), error: io::ErrorKind::NotFound.into() },
+        None => SocketError::Nothing(own.to_owned()),
     })
 }
 
@@ -302,7 +307,7 @@ mod tests {
             std::fs::create_dir(made).unwrap();
         }
         let asked = ask_all_in(&own, &services).await;
-        assert!(matches!(asked, Err(SocketError::Silent { path, .. }) if path == own));
+        assert!(matches!(asked, Err(SocketError::Nothing(path)) if path == own));
         let bind =
             |directory: &Path| StatusSocket::bind(Some(&directory.join("x.sock")), "up").unwrap();
         let found = async || {

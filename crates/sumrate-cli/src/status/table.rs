@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::output::counted;
+
 use super::{
     CaptureReport, ClassReport, OutageReport, PathReport, SessionReport, StatusReport, StreamReport,
 };
@@ -41,7 +43,8 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
 }
 
 fn taken(capture: &CaptureReport) -> String {
-    let mut line = format!("{}: {} connections taken", capture.method, capture.connections);
+    let connections = counted(capture.connections, "connection", "connections");
+    let mut line = format!("{}: {connections} taken", capture.method);
     let only = [
         ("of the users", &capture.only_user),
         ("in the cgroups", &capture.only_cgroup),
@@ -75,13 +78,13 @@ fn write_outage(out: &mut impl Write, outage: &OutageReport) -> io::Result<()> {
 fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {
     writeln!(
         out,
-        "\nsession {}, {}: sent {}, redundant {}, received {}, {} open streams",
+        "\nsession {}, {}: sent {}, redundant {}, received {}, {}",
         session.id.get(..8).unwrap_or(&session.id),
         session.scheduler,
         bytes(session.sent_bytes),
         bytes(session.redundant_bytes),
         bytes(session.received_bytes),
-        session.streams.len()
+        counted(session.streams.len() as u64, "open stream", "open streams")
     )?;
     write_paths(out, session)?;
     if !session.classes.is_empty() {
@@ -113,46 +116,47 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
 }
 
 fn write_paths(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {
-    let head = [
-        "path",
-        "health",
-        "priority",
-        "direction",
-        "rate",
-        "rtt",
-        "commit",
-        "sent",
-        "redundant",
-        "received",
-        "now",
-    ];
+    let head = ["path", "health", "priority", "direction", "can send", "rtt", "commit"];
     let rows: Vec<_> = session.paths.iter().map(path_row).collect();
     write_columns(out, &head, &rows)?;
     for path in &session.paths {
+        let mut said = Vec::new();
         if let (Some(local), Some(remote)) = (&path.local, &path.remote) {
-            writeln!(out, "  {}: {local} -> {remote}", path.name)?;
+            said.push(format!("{local} -> {remote}"));
+        }
+        said.push(format!(
+            "sent {} (redundant {}), received {}",
+            bytes(path.sent_bytes),
+            bytes(path.redundant_bytes),
+            bytes(path.received_bytes)
+        ));
+        if !path.why_idle.is_empty() {
+            said.push(path.why_idle.clone());
         }
         if !path.shares_with.is_empty() {
-            let others = path.shares_with.join(", ");
-            writeln!(out, "  {}: shares a bottleneck with {others}", path.name)?;
+            said.push(format!("shares a bottleneck with {}", path.shares_with.join(", ")));
         }
+        writeln!(out, "  {}: {}", path.name, said.join("; "))?;
     }
     Ok(())
 }
 
+/// Bytes that a path must have sent before its rate is a measurement: until then it is what TCP's
+/// first window would give.
+const MEASURED: u64 = 256 << 10;
+
 fn path_row(path: &PathReport) -> Vec<String> {
+    let is_up = path.rtt_ms > 0.0;
+    let none = || "-".to_owned();
+    let is_measured = is_up && path.sent_bytes + path.redundant_bytes >= MEASURED;
     vec![
         path.name.clone(),
         path.health.clone(),
         path.priority.clone(),
         path.direction.clone(),
-        format!("{:.1} Mbit/s", path.rate_mbps),
-        format!("{:.1} ms", path.rtt_ms),
+        if is_measured { format!("{:.1} Mbit/s", path.rate_mbps) } else { none() },
+        if is_up { format!("{:.1} ms", path.rtt_ms) } else { none() },
         bytes(path.commit_bytes),
-        bytes(path.sent_bytes),
-        bytes(path.redundant_bytes),
-        bytes(path.received_bytes),
-        path.why_idle.clone(),
     ]
 }
 

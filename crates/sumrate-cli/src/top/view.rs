@@ -8,6 +8,7 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table, Wrap};
 
 use super::TopState;
 use super::window;
+use crate::output::counted;
 use crate::status::{PathReport, SessionReport, StatusReport, bytes};
 
 /// Streams that are listed.
@@ -77,10 +78,11 @@ fn heading(state: &TopState) -> Paragraph<'_> {
 
 fn totals(report: &StatusReport) -> String {
     let sum = |of: fn(&SessionReport) -> u64| bytes(report.sessions.iter().map(of).sum());
+    let streams: usize = report.sessions.iter().map(|session| session.streams.len()).sum();
     format!(
-        "{} sessions, {} streams; sent {} (redundant {}), received {}",
-        report.sessions.len(),
-        report.sessions.iter().map(|session| session.streams.len()).sum::<usize>(),
+        "{}, {}; sent {} (redundant {}), received {}",
+        counted(report.sessions.len() as u64, "session", "sessions"),
+        counted(streams as u64, "stream", "streams"),
         sum(|session| session.sent_bytes),
         sum(|session| session.redundant_bytes),
         sum(|session| session.received_bytes)
@@ -234,8 +236,11 @@ fn draw_windows(frame: &mut Frame<'_>, area: Rect, report: &StatusReport) {
             DIM,
         ));
     }
-    let title =
-        " windows, closing from both ends: letter = on that path, · unsent, █ arrived, - missing ";
+    let title = if area.width >= WIDE {
+        " windows, closing from both ends: letter = on that path, · unsent, █ arrived, - missing "
+    } else {
+        " windows: letter = on that path, · unsent, █ arrived, - missing "
+    };
     frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(title)), area);
 }
 

@@ -142,7 +142,7 @@ fn failures_in_operation_have_code_one_and_are_json_too() {
     let output = run(directory.path(), &["status", "--json"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(json(&output)["exit_code"], 1);
-    assert!(stderr(&output).contains("is `sumrate up` or `sumrate serve` running?"));
+    assert!(stderr(&output).contains("nothing runs here"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::CalibrateError;
 use super::endpoint::{Endpoints, is_timeout, resolve};
-use super::verdict::{Measurement, ROUND_TRIP_MS};
+use super::verdict::{Measurement, ROUND_TRIP_MS, ROUND_TRIP_SHARE};
 use crate::config::parameters::Parameters;
 use crate::config::{LinkConfig, Side};
 use crate::direction::Direction;
@@ -47,7 +47,8 @@ pub(super) fn measure(
     trips.sort_by(f64::total_cmp);
     let median = if trips.len() < FEWEST { f64::NAN } else { trips[trips.len() / 2] };
     let direction = if side == Side::A { Direction::AToB } else { Direction::BToA };
-    Ok(Measurement::checked("round_trip_ms", direction, expected, median, ROUND_TRIP_MS))
+    let tolerance = ROUND_TRIP_MS.max(expected * ROUND_TRIP_SHARE);
+    Ok(Measurement::checked("round_trip_ms", direction, expected, median, tolerance))
 }
 
 /// Delays, half of the jitters, and the time that small packets take to send.

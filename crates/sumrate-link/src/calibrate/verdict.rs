@@ -6,6 +6,8 @@ use serde::Serialize;
 pub const RATE_SHARE: f64 = 0.02;
 /// Tolerance of a round trip, milliseconds.
 pub const ROUND_TRIP_MS: f64 = 0.5;
+/// The same of long round trips: a machine that slept meanwhile takes a millisecond to wake up.
+pub const ROUND_TRIP_SHARE: f64 = 0.005;
 /// Tolerance of a loss share: 0.3 points.
 pub const LOSS_SHARE: f64 = 0.003;
 /// A tolerance below this many standard deviations of the count is widened to it.
