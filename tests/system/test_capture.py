@@ -524,7 +524,7 @@ def test_run_says_what_it_cannot_reach() -> None:
             assert "do not go through Sumrate" in said.stderr and "went on" in said.stdout, said
             strict = sumrate_run(built, "--strict", "--", "sh", "-c", command)
             assert "not started" in strict.stderr and "ldconfig (" not in strict.stdout, strict
-            assert sumrate_run(built, "--", "no-such-program").returncode == 1
+            assert sumrate_run(built, "--", "no-such-program").returncode == 127
             assert sumrate_run(built, "--", "sh", "-c", "exit 7").returncode == 7
 
     isolated(scenario)
