@@ -12,6 +12,7 @@ import pytest
 from sumrate.lab import cli
 from sumrate.lab.cli import BROKEN_PIPE
 from sumrate.lab.experiment import commands
+from sumrate.lab.namespaces import INTERRUPTED
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import USAGE
 
@@ -96,5 +97,5 @@ def test_a_stop_by_hand_is_no_failure_to_read(
 
     monkeypatch.setattr(commands, "listing", stopped)
     monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "P1"])
-    assert cli.main() == cli.INTERRUPTED
+    assert cli.main() == INTERRUPTED
     assert capsys.readouterr().err == "\nstopped\n"

@@ -140,7 +140,7 @@ fn couples_both_subflows(name: &str) {
     let begun = Instant::now();
     loop {
         // Bytes are counted, not compared: over two subflows on one loopback interface a 6.18 kernel
-        // delivers some at wrong places, with any congestion control, its own cubic among them.
+        // delivers some at wrong places, with its own cubic, reno and bbr too.
         (sender, receiver, _) = carry(sender, receiver);
         let shown = Command::new("ss").args(["-tin"]).output().unwrap();
         let shown = String::from_utf8_lossy(&shown.stdout).into_owned();

@@ -11,8 +11,7 @@ use serde::Serialize;
 /// # Errors
 /// What the system says, except that the reader has gone.
 pub fn line(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    forgive_broken_pipe(writeln!(out, "{text}").and_then(|()| out.flush()))
+    is_read(format!("{text}\n").as_bytes()).map(drop)
 }
 
 /// Prints text for a reader of which more is to come, and says whether it is still there: who prints
@@ -79,17 +78,6 @@ pub fn without_secrets(text: &str) -> String {
         shown.extend(["c=", mark, visible]);
     }
     shown
-}
-
-/// Takes a broken pipe for success.
-///
-/// # Errors
-/// Every other error.
-pub fn forgive_broken_pipe(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
 }
 
 /// Writes a file for its owner alone, whole or not at all: a reader sees the old one or the new one.

@@ -8,6 +8,7 @@ from importlib import import_module
 from sumrate import __version__
 from sumrate.lab import demo
 from sumrate.lab.faults import commands as faults
+from sumrate.lab.namespaces import INTERRUPTED
 from sumrate.lab.refusal import USAGE, RefusedError
 
 
@@ -53,8 +54,6 @@ def main() -> int:
 
 BROKEN_PIPE = 141
 """Exit status of a program that SIGPIPE ended, as shells say it."""
-INTERRUPTED = 130
-"""Of one that SIGINT ended."""
 
 
 OPTIONAL = (

@@ -1,6 +1,6 @@
 //! `sumrate man` and `sumrate completions`: both are made of the flags themselves.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use clap::CommandFactory;
@@ -69,8 +69,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<(), CommandError> {
 }
 
 fn print(text: &[u8]) -> Result<(), CommandError> {
-    let mut out = io::stdout().lock();
-    Ok(output::forgive_broken_pipe(out.write_all(text).and_then(|()| out.flush()))?)
+    Ok(output::is_read(text).map(drop)?)
 }
 
 #[cfg(test)]

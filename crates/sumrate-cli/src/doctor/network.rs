@@ -207,7 +207,7 @@ fn no_route(candidate: &Candidate, own: Ipv4Addr, target: Target, error: &str) -
         // Nobody knows whether it is to be a path: on a server, say, it may lead to machines behind it.
         false => Finding::warning(
             "route",
-            format!("{found}; if it is to be a path of a client ({guess})"),
+            format!("{found}; to make it a path of a client, give it one ({guess})"),
         ),
     };
     finding.mend(command)

@@ -120,16 +120,15 @@ fn write_paths(out: &mut impl Write, session: &SessionReport) -> io::Result<()> 
     let rows: Vec<_> = session.paths.iter().map(path_row).collect();
     write_columns(out, &head, &rows)?;
     for path in &session.paths {
-        let mut said = Vec::new();
         if let (Some(local), Some(remote)) = (&path.local, &path.remote) {
-            said.push(format!("{local} -> {remote}"));
+            writeln!(out, "  {}: {local} -> {remote}", path.name)?;
         }
-        said.push(format!(
+        let mut said = vec![format!(
             "sent {} (redundant {}), received {}",
             bytes(path.sent_bytes),
             bytes(path.redundant_bytes),
             bytes(path.received_bytes)
-        ));
+        )];
         if !path.why_idle.is_empty() {
             said.push(path.why_idle.clone());
         }

@@ -97,33 +97,24 @@ fn lasting(seconds: f64) -> String {
     }
 }
 
-/// Heads and widths of the paths' table where there is room for all.
-const WIDE_COLUMNS: [(&str, Constraint); 11] = [
-    ("", Constraint::Length(1)),
-    ("path", Constraint::Length(10)),
-    ("health", Constraint::Length(7)),
-    ("priority", Constraint::Length(8)),
-    ("direction", Constraint::Length(12)),
-    ("out", Constraint::Length(7)),
-    ("in", Constraint::Length(7)),
-    ("link", Constraint::Length(7)),
-    ("RTT", Constraint::Length(8)),
-    ("commit", Constraint::Length(9)),
-    ("now", Constraint::Min(12)),
-];
-const NARROW_COLUMNS: [(&str, Constraint); 7] = [
-    ("", Constraint::Length(1)),
-    ("path", Constraint::Length(10)),
-    ("health", Constraint::Length(7)),
-    ("out", Constraint::Length(7)),
-    ("in", Constraint::Length(7)),
-    ("RTT", Constraint::Length(8)),
-    ("now", Constraint::Min(10)),
+/// Heads and widths of the paths' table, and whether a narrow terminal shows the column too.
+const COLUMNS: [(&str, Constraint, bool); 11] = [
+    ("", Constraint::Length(1), true),
+    ("path", Constraint::Length(10), true),
+    ("health", Constraint::Length(7), true),
+    ("priority", Constraint::Length(8), false),
+    ("direction", Constraint::Length(12), false),
+    ("out", Constraint::Length(7), true),
+    ("in", Constraint::Length(7), true),
+    ("link", Constraint::Length(7), false),
+    ("RTT", Constraint::Length(8), true),
+    ("commit", Constraint::Length(9), false),
+    ("now", Constraint::Min(10), true),
 ];
 
 fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
     let wide = area.width >= WIDE;
-    let columns: &[(&str, Constraint)] = if wide { &WIDE_COLUMNS } else { &NARROW_COLUMNS };
+    let columns = || COLUMNS.iter().filter(|(_, _, narrow)| wide || *narrow);
     let places = report
         .sessions
         .iter()
@@ -141,8 +132,8 @@ fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &Stat
             row
         }
     });
-    let table = Table::new(rows, columns.iter().map(|(_, width)| *width))
-        .header(Row::new(columns.iter().map(|(head, _)| *head)).style(DIM))
+    let table = Table::new(rows, columns().map(|(_, width, _)| *width))
+        .header(Row::new(columns().map(|(head, _, _)| *head)).style(DIM))
         .block(Block::bordered().title(" paths, Mbit/s "));
     frame.render_widget(table, area);
 }

@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
@@ -206,13 +207,17 @@ def report(args: argparse.Namespace) -> int:
         print(f"error: no results in {args.results}: `sumrate-lab run NAME` first", file=sys.stderr)
         return 1
     page = args.output or args.results / "report.html"
+    partial = page.with_suffix(page.suffix + ".part")
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.with_suffix(page.suffix + ".part").touch()  # drawing takes long: refused before it
+        partial.touch()  # drawing takes long: what cannot be written is refused before it
         write_report(folders, FOLDER / CATALOGUE, page, _drawing)
     except (RunError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    finally:
+        with suppress(OSError):
+            partial.unlink()
     if sys.stderr.isatty():
         print(f"\r{ERASE_REST}", end="", file=sys.stderr, flush=True)
     print(page)

@@ -34,13 +34,12 @@ from sumrate.lab.experiment.simulated import EXTRA, simulate
 from sumrate.lab.experiment.store import write
 from sumrate.lab.experiment.topology import links_of, on_wires
 from sumrate.lab.machine_load import busy_before
-from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
+from sumrate.lab.namespaces import INTERRUPTED, IsolationUnavailableError, run_isolated
 from sumrate.lab.priority import granted, raise_own
 from sumrate.lab.programs import RUN_FOLDER, MissingProgramError, program, require
 from sumrate.lab.refusal import RefusedError
 from sumrate.lab.results import Progress, provenance
 
-INTERRUPTED = 130
 SHOWN = {
     HOLDS: "holds",
     FAILS: "does not hold",
