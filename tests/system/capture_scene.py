@@ -1,6 +1,7 @@
 """A machine whose way to the world is Sumrate alone: directly it reaches nothing."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -90,6 +91,16 @@ def far_services(built: Bench) -> Iterator[None]:
         yield
 
 
+def settled(host: Host) -> bool:
+    """Whether every address can be used: the kernel first looks for others that have it.
+
+    An address that comes into use while a page loads is a change of the network to Chromium: it
+    gives the page up.
+    """
+    found = json.loads(host.run(["ip", "-json", "address", "show", "tentative"]))
+    return not any(interface.get("addr_info") for interface in found)
+
+
 @contextlib.contextmanager
 def captured(
     scratch: Path, *options: str, served: tuple[str, ...] = ()
@@ -117,6 +128,7 @@ def captured(
             serve(built, *(word for ip in allowed for word in ("--allow", ip)), *served),
             up(built, "--http", http, *options) as daemon,
         ):
+            daemon.wait_until(lambda: settled(built.client), "the client's addresses are in use")
             yield built, daemon
 
 
