@@ -76,6 +76,15 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ("seconds = 1.0", "secnds = 1.0", 6, "did you mean `seconds`"),
         ("seconds = 1.0", "seconds = -1.0", 6, "above 0 and at most 3600, not -1"),
         ("at_least = 0.9", "at_least = 0.9\nat_most = 0.5", 26, "at_least above at_most"),
+        ("rtt_ms = 3.0", "rtt_ms = -3.0", 9, "cannot have an rtt_ms below 0"),
+        ("seconds = 1.0", "seconds = 1.0\npace_mbps = 0", 7, "must be above 0, not 0"),
+        ("seconds = 1.0", 'seconds = 1.0\nwhy_not.tqic = "?"', 7, "speaks of `tqic`"),
+        (
+            'title = "normal"\n',
+            'title = "normal"\nlinks.wifi.blackouts = [[2.0, 1.0]]\n',
+            9,
+            "before it",
+        ),
         ("at_least = 0.9", "at_lest = 0.9", 28, "did you mean `at_least`"),
         ('metric = "sum_ratio"', 'metrc = "sum_ratio"', 27, "did you mean `metric`"),
         ('name = "normal"', 'nonsense = "normal"', 21, "unknown field `nonsense`"),
@@ -288,7 +297,13 @@ PEERS = ("mptcp", "aggligator", "tquic")
 MODES = ("sumrate-two-ended", "sumrate-thesis")
 
 
-@pytest.mark.parametrize("name", [*measured_by(), "large-buffers", "lap", "uplink-cut"])
+TRANSPORT = (
+    *("large-buffers", "lap", "uplink-cut", "windows", "redundancy", "forward-mapping"),
+    *("throughput-model", "coupling", "head-of-line"),
+)
+
+
+@pytest.mark.parametrize("name", dict.fromkeys([*measured_by(), *TRANSPORT]))
 def test_what_is_left_out_is_left_out_for_a_reason(name: str) -> None:
     """A peer, or one of Sumrate's other modes."""
     experiment = load(name)

@@ -38,6 +38,7 @@ def unshaped(void: Collection[tuple[str, int]] = ()) -> list[Run]:
             run = Run(scheme, "unshaped", "cubic", "default", repetition, 1, late)
             run.add("goodput_mbps", rate, "Mbit/s")
             run.add("cpu_s_per_gb", 1.5, "s/GB")
+            run.add("kernel_cpu_s_per_gb", 1.0, "s/GB")
             found.append(run)
     return found
 

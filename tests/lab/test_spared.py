@@ -62,6 +62,14 @@ def test_a_peer_that_is_ahead_is_named(tmp_path: Path) -> None:
     verdicts = [{"goal": "P1", "findings": [finding]}, {"goal": "S4", "findings": [stalls]}]
     (tmp_path / "peers").mkdir()
     (tmp_path / "peers" / "verdicts.json").write_text(json.dumps(verdicts), encoding="utf-8")
-    first, second = ahead(tmp_path)
+    (tmp_path / "head-of-line").mkdir()
+    hole = {**finding, "measured": 1.4, "expected": "", "beside": {}, "condition": "clean"}
+    hole["statement"] = (
+        "without a hole, for comparison: the latest block of Sumrate over kernel MPTCP's"
+    )
+    kept = json.dumps([{"goal": "S23", "findings": [hole, {**hole, "measured": 0.9}]}])
+    (tmp_path / "head-of-line" / "verdicts.json").write_text(kept, encoding="utf-8")
+    over, first, second = ahead(tmp_path)
+    assert "Sumrate has 1.4 of what kernel MPTCP has" in over.line()
     assert (first.peer, first.where, second.peer) == ("tquic", "loss-wigig, large", "mptcp")
     assert first.line().endswith("TQUIC 1.04, Sumrate 0.98 (`sumrate-lab run peers`).")

@@ -42,6 +42,7 @@ class Process:
         self.argv = list(argv)
         self.log = log
         self.cpu_seconds: float | None = None
+        self.kernel_cpu_seconds: float | None = None
         full = host.command(argv) if host else list(argv)
         with ExitStack() as stack:
             errors = stack.enter_context(log.open("ab"))
@@ -151,7 +152,18 @@ class Process:
             if pid != 0:
                 self._popen.returncode = os.waitstatus_to_exitcode(status)
                 self.cpu_seconds = round(usage.ru_utime + usage.ru_stime, 3)
+                self.kernel_cpu_seconds = round(usage.ru_stime, 3)
         return self._popen.returncode
+
+
+def processor_time(**ends: Sequence[Process]) -> dict[str, dict[str, float]]:
+    """Seconds that the processes of each end took until they ended, and the kernel's part of it."""
+    return {
+        "cpu_seconds": {end: sum(p.cpu_seconds or 0.0 for p in of) for end, of in ends.items()},
+        "kernel_cpu_seconds": {
+            end: sum(p.kernel_cpu_seconds or 0.0 for p in of) for end, of in ends.items()
+        },
+    }
 
 
 def listening(host: Host, port: int) -> bool:

@@ -19,6 +19,9 @@ use super::shared::Shared;
 const READ_AHEAD: usize = 64 * 1024;
 /// Bytes copied into the session in one turn at the lock.
 const WRITE_AT_ONCE: usize = 256 * 1024;
+/// Bytes that a stream is given before other tasks get a turn: a writer that goes on as long as the
+/// session takes its bytes would have sent them all before another stream's writer begins.
+const WRITE_IN_A_ROW: usize = 256 * 1024;
 
 /// One ordered byte stream of a session, in both directions.
 ///
@@ -30,6 +33,8 @@ pub struct Stream {
     id: StreamId,
     /// Taken from the session and not yet by the application.
     ahead: Bytes,
+    /// Bytes written since other tasks had a turn.
+    in_a_row: usize,
     finished: bool,
     ended: bool,
 }
@@ -62,7 +67,8 @@ impl fmt::Debug for Stream {
 
 impl Stream {
     pub(super) fn new(shared: Arc<Shared>, anchor: Arc<Anchor>, id: StreamId) -> Self {
-        Self { shared, _anchor: anchor, id, ahead: Bytes::new(), finished: false, ended: false }
+        let ahead = Bytes::new();
+        Self { shared, _anchor: anchor, id, ahead, in_a_row: 0, finished: false, ended: false }
     }
 
     /// The stream's number in its session.
@@ -139,12 +145,17 @@ impl Stream {
 
     /// Gives the session bytes by `write`, or waits until it takes some.
     fn poll_send(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         write: impl FnOnce(&mut Protocol, Instant, StreamId) -> Result<usize, StreamError>,
     ) -> Poll<io::Result<usize>> {
         // Many busy streams must leave the runtime to the subflows' tasks now and then.
         let turn = ready!(tokio::task::coop::poll_proceed(cx));
+        if self.in_a_row >= WRITE_IN_A_ROW {
+            self.in_a_row = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let id = self.id;
         let result = self.shared.update(|inner, now| {
             let result = write(&mut inner.protocol, now, id);
@@ -156,9 +167,13 @@ impl Stream {
         match result {
             Ok(count) => {
                 turn.made_progress();
+                self.in_a_row += count;
                 Poll::Ready(Ok(count))
             }
-            Err(StreamError::Blocked) => Poll::Pending,
+            Err(StreamError::Blocked) => {
+                self.in_a_row = 0;
+                Poll::Pending
+            }
             Err(error) => Poll::Ready(Err(io_error(error))),
         }
     }
@@ -220,7 +235,7 @@ impl AsyncRead for Stream {
 
 impl AsyncWrite for Stream {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {

@@ -1,5 +1,7 @@
 //! Streams of a session, and its end.
 
+use std::sync::{Arc, Mutex};
+
 use fbdt::{AcceptLimits, Class, CloseReason, StreamError, connect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
@@ -60,6 +62,28 @@ async fn a_dropped_stream_is_reset_and_a_finished_one_is_not() {
     drop(dropped);
     let error = within(stream.read_to_end(&mut got)).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+/// On one thread a writer that never waits would have written everything before the next begins.
+#[tokio::test]
+async fn writers_of_two_streams_take_turns() {
+    let (_world, session, _server) = pair(Mode::Tls).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut writers = JoinSet::new();
+    for number in 0..2_u8 {
+        let mut stream = session.open_stream(Class::Background).await.unwrap();
+        let order = order.clone();
+        writers.spawn(async move {
+            for _ in 0..4 {
+                stream.write_chunk(vec![number; 256 << 10].into()).await.unwrap();
+                order.lock().unwrap().push(number);
+            }
+            stream
+        });
+    }
+    let streams = within(writers.join_all()).await;
+    assert_eq!(streams.len(), 2);
+    assert_eq!(*order.lock().unwrap(), [0, 1, 0, 1, 0, 1, 0, 1]);
 }
 
 #[tokio::test]

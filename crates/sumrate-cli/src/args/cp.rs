@@ -25,7 +25,7 @@ colon: ./a:b.";
 
 /// Arguments of `sumrate cp`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE)]
+#[command(override_usage = "sumrate cp [OPTIONS] SRC... DST", after_help = EXAMPLE)]
 pub struct CpArgs {
     /// What to copy, and where to; one side is HOST:PATH
     #[arg(value_name = "SRC... DST", num_args = 2.., required = true)]

@@ -62,6 +62,8 @@ pub enum PathAction {
     List,
     /// Change how a running `sumrate up` uses a path, until it stops; --policy keeps it
     #[command(
+        override_usage = "sumrate path set PATH [--priority NAME|0-9] [--weight N|none] [--rate RATE|none]\n\
+                          \x20      [--quota BYTES|none] [--metered[=BOOL]] [--never CLASSES|none]",
         after_help = "Example:\n  sumrate path set wwan0 --priority backup --quota 10G --metered"
     )]
     Set {

@@ -18,6 +18,9 @@ const SAMPLE: Duration = Duration::from_millis(50);
 pub struct Observation {
     /// User and system time of this process, in seconds.
     pub cpu_s: f64,
+    /// Of that, system time, in seconds; an end of an older release says none.
+    #[serde(default)]
+    pub kernel_cpu_s: f64,
     /// Each path.
     pub paths: Vec<PathObservation>,
     /// Most bytes of the session that ever waited for earlier ones.
@@ -67,7 +70,7 @@ pub(super) async fn observe(
     if run.plan.warmup > Duration::ZERO {
         first = source();
     }
-    let cpu = cpu_seconds();
+    let cpu = Cpu::of_this_process();
     let end = run.plan.length.map(|length| begin + length);
     let mut rtts: Vec<SessionReport> = Vec::new();
     loop {
@@ -82,7 +85,7 @@ pub(super) async fn observe(
         }
         rtts.extend(source());
     }
-    summarise(first, source(), &rtts, cpu_seconds() - cpu)
+    summarise(first, source(), &rtts, Cpu::of_this_process().since(cpu))
 }
 
 async fn sleep_until(instant: Instant) {
@@ -93,7 +96,7 @@ fn summarise(
     first: Option<SessionReport>,
     last: Option<SessionReport>,
     samples: &[SessionReport],
-    cpu_s: f64,
+    cpu: Cpu,
 ) -> Observation {
     let find = |report: Option<&SessionReport>, name: &str| {
         report.and_then(|report| report.paths.iter().find(|path| path.name == name)).cloned()
@@ -125,7 +128,8 @@ fn summarise(
         }
     };
     Observation {
-        cpu_s,
+        cpu_s: cpu.user_s + cpu.kernel_s,
+        kernel_cpu_s: cpu.kernel_s,
         paths: last.iter().flat_map(|last| &last.paths).map(path).collect(),
         receive_buffer_peak_bytes: last.as_ref().map_or(0, |last| last.receive_buffer_peak_bytes),
         scheduler: last.map(|last| last.scheduler).unwrap_or_default(),
@@ -137,12 +141,27 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// User and system time of this process.
-fn cpu_seconds() -> f64 {
-    getrusage(UsageWho::RUSAGE_SELF).map_or(0.0, |usage| {
-        let total = usage.user_time() + usage.system_time();
-        total.num_microseconds() as f64 * 1e-6
-    })
+/// Processor time of this process, seconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cpu {
+    user_s: f64,
+    kernel_s: f64,
+}
+
+impl Cpu {
+    fn of_this_process() -> Self {
+        getrusage(UsageWho::RUSAGE_SELF).map_or_else(
+            |_| Self::default(),
+            |usage| Self {
+                user_s: usage.user_time().num_microseconds() as f64 * 1e-6,
+                kernel_s: usage.system_time().num_microseconds() as f64 * 1e-6,
+            },
+        )
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self { user_s: self.user_s - before.user_s, kernel_s: self.kernel_s - before.kernel_s }
+    }
 }
 
 #[cfg(test)]
@@ -153,6 +172,8 @@ mod tests {
     fn medians_and_cpu() {
         assert_eq!(median(vec![]), None);
         assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert!(cpu_seconds() >= 0.0);
+        let before = Cpu::of_this_process();
+        let spent = Cpu::of_this_process().since(before);
+        assert!(spent.user_s >= 0.0 && spent.kernel_s >= 0.0, "{spent:?}");
     }
 }

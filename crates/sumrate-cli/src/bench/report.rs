@@ -142,6 +142,9 @@ pub struct BenchReport {
     pub receive_buffer_peak_bytes: u64,
     /// CPU time of both processes during the counted time.
     pub cpu_seconds: CpuReport,
+    /// Of that, what the kernel took: TCP, copies to and from it, waking up.
+    #[serde(default)]
+    pub kernel_cpu_seconds: CpuReport,
     /// Goodput over time.
     pub intervals: Vec<IntervalReport>,
 }
@@ -185,7 +188,7 @@ pub struct BenchPath {
 }
 
 /// CPU time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuReport {
     /// Of this process.
     pub client: f64,
@@ -255,6 +258,10 @@ pub(super) fn compose(
         cpu_seconds: CpuReport {
             client: client.observation.cpu_s,
             server: server.observation.cpu_s,
+        },
+        kernel_cpu_seconds: CpuReport {
+            client: client.observation.kernel_cpu_s,
+            server: server.observation.kernel_cpu_s,
         },
         intervals: intervals(received),
     })

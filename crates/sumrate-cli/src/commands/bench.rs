@@ -235,9 +235,11 @@ fn print(report: &BenchReport) -> std::io::Result<()> {
         delay.p50, delay.p99, delay.max, report.longest_stall_ms, report.receive_buffer_peak_bytes
     ))?;
     output::line(&format!(
-        "CPU {:.2} s client, {:.2} s server; {} sends with {}, {}",
+        "CPU {:.2} s client ({:.2} s in the kernel), {:.2} s server ({:.2} s); {} sends with {}, {}",
         report.cpu_seconds.client,
+        report.kernel_cpu_seconds.client,
         report.cpu_seconds.server,
+        report.kernel_cpu_seconds.server,
         match report.direction {
             BenchDirection::ClientToServer => "client",
             BenchDirection::ServerToClient => "server",

@@ -23,7 +23,7 @@ from sumrate.lab.endpoints.base import (
 )
 from sumrate.lab.links import Link
 from sumrate.lab.payload import Payload
-from sumrate.lab.process import Process, ProcessFailedError, listening
+from sumrate.lab.process import Process, ProcessFailedError, listening, processor_time
 from sumrate.lab.programs import MissingProgramError, peer
 from sumrate.lab.scene import Site
 
@@ -160,7 +160,7 @@ class Aggligator:
                 "server_command": server.command_line,
                 "rules": rules,
                 "warmup_not_left_out_s": warmup_s,
-                "cpu_seconds": {"client": client.cpu_seconds, "server": server.cpu_seconds},
+                **processor_time(client=[client], server=[server]),
             },
         )
 

@@ -10,7 +10,7 @@ from typing import Any, Never, Protocol, runtime_checkable
 
 from sumrate.lab.links import Link
 from sumrate.lab.payload import Payload
-from sumrate.lab.process import Process, ProcessFailedError, listening
+from sumrate.lab.process import Process, ProcessFailedError, listening, processor_time
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import Site
 
@@ -214,6 +214,6 @@ def iperf(
             "retransmits": end.get("sum_sent", {}).get("retransmits"),
             "congestion_control": end.get("sender_tcp_congestion"),
             "series_mbps": [i["sum"]["bits_per_second"] / 1e6 for i in end["intervals"]],
-            "cpu_seconds": {"client": client.cpu_seconds, "server": server.cpu_seconds},
+            **processor_time(client=[client], server=[server]),
         },
     )

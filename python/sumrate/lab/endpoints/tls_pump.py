@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sumrate.lab.endpoints.base import LoadGenerator, Measurement, Unavailable
-from sumrate.lab.process import Process, ProcessFailedError, listening
+from sumrate.lab.process import Process, ProcessFailedError, listening, processor_time
 from sumrate.lab.programs import MissingProgramError, example
 from sumrate.lab.scene import Site
 
@@ -52,6 +52,6 @@ class TlsPump(LoadGenerator):
                 "server_command": server.command_line,
                 "bytes": result["bytes"],
                 "warmup_not_left_out_s": warmup_s,
-                "cpu_seconds": {"client": client.cpu_seconds, "server": server.cpu_seconds},
+                **processor_time(client=[client], server=[server]),
             },
         )

@@ -19,7 +19,7 @@ from sumrate.lab.endpoints.base import (
     iperf_server,
 )
 from sumrate.lab.payload import Payload
-from sumrate.lab.process import listening
+from sumrate.lab.process import listening, processor_time
 from sumrate.lab.scene import Site
 
 
@@ -80,9 +80,6 @@ class Together:
                 details={
                     "path_mbps": dict(zip([k.name for k in site.links], rates, strict=True)),
                     "bytes": sum(end["sum_received"]["bytes"] for end in ends),
-                    "cpu_seconds": {
-                        "client": sum(c.cpu_seconds or 0.0 for c in clients),
-                        "server": sum(s.cpu_seconds or 0.0 for s in servers),
-                    },
+                    **processor_time(client=clients, server=servers),
                 },
             )

@@ -17,7 +17,7 @@ from typing import Any
 from sumrate.lab.endpoints.base import FILE_NAME, Download, Measurement, Reach, Unavailable
 from sumrate.lab.links import Link
 from sumrate.lab.payload import Payload
-from sumrate.lab.process import Process, ProcessFailedError
+from sumrate.lab.process import Process, ProcessFailedError, processor_time
 from sumrate.lab.programs import MissingProgramError, peer
 from sumrate.lab.scene import SERVICE_IP, Site
 from sumrate.lab.stream.driver import PROGRAM, run_sink, timing
@@ -201,6 +201,6 @@ class Tquic:
                 "server_command": server.command_line,
                 "routes": routes,
                 "file_bytes": size,
-                "cpu_seconds": {"client": client.cpu_seconds, "server": server.cpu_seconds},
+                **processor_time(client=[client], server=[server]),
             },
         )

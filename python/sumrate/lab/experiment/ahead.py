@@ -7,7 +7,9 @@ from typing import Any
 
 from sumrate.lab.experiment.demands import read_verdicts
 from sumrate.lab.experiment.goals import TITLES
-from sumrate.lab.experiment.judge import BESIDE, MODES, figure
+from sumrate.lab.experiment.judge import BESIDE, JUDGED, MODES, figure
+from sumrate.lab.experiment.load import load
+from sumrate.lab.experiment.model import Check
 
 PEERS = tuple(scheme for scheme in BESIDE if scheme not in MODES)
 MARGIN = 0.01
@@ -24,15 +26,18 @@ class Ahead:
     where: str
     """Condition, and congestion control and buffers where they are not the usual ones."""
     peer: str
-    theirs: float
+    theirs: float | None
+    """None where the value itself is Sumrate's over the peer's."""
     own: float
     experiment: str
 
     def line(self) -> str:
         """As an item of a list."""
+        has = f"{TITLES[self.peer]} {figure(self.theirs or 0.0)}, Sumrate {figure(self.own)}"
+        if self.theirs is None:
+            has = f"Sumrate has {figure(self.own)} of what {TITLES[self.peer]} has"
         return (
-            f"- {self.goal}, {self.statement}, {self.where}: {TITLES[self.peer]} "
-            f"{figure(self.theirs)}, Sumrate {figure(self.own)} "
+            f"- {self.goal}, {self.statement}, {self.where}: {has} "
             f"(`sumrate-lab run {self.experiment}`)."
         )
 
@@ -40,19 +45,41 @@ class Ahead:
 def ahead(results: Path) -> Iterator[Ahead]:
     """Of all goals that are judged, experiment by experiment."""
     for folder in sorted(path.parent for path in results.glob("*/verdicts.json")):
+        checks = {check.statement: check for check in load(folder.name).checks}
         for verdict in read_verdicts(folder):
             for finding in verdict["findings"] if verdict.get("goal") else ():
                 yield from _of(verdict["goal"], finding, folder.name)
+                check = checks.get(finding["statement"])
+                if check is not None:
+                    yield from _over_peers(verdict["goal"], finding, folder.name, check)
 
 
 def _of(goal: str, finding: Mapping[str, Any], experiment: str) -> Iterator[Ahead]:
     own, wanted = finding["measured"], finding["expected"]
     if own is None or wanted.startswith("at least") == wanted.startswith("at most"):
         return
-    keys = (finding["condition"], finding["congestion_control"], finding["buffers"])
-    where = ", ".join(key for key in keys if key not in USUAL)
+    where = _where(finding)
     sign = 1.0 if wanted.startswith("at least") else -1.0
     for peer in PEERS:
         theirs = finding.get("beside", {}).get(peer)
         if theirs is not None and sign * (theirs - own) > MARGIN * abs(own):
             yield Ahead(goal, finding["statement"], where, peer, theirs, own, experiment)
+
+
+def _over_peers(
+    goal: str, finding: Mapping[str, Any], experiment: str, check: Check
+) -> Iterator[Ahead]:
+    """Values that are Sumrate's over a peer's."""
+    own, metric = finding["measured"], check.value.metric
+    if own is None or check.value.scheme != JUDGED:
+        return
+    sign = -1.0 if metric.endswith("_ms") else 1.0
+    for peer in PEERS:
+        over = check.over is not None and check.over.scheme == peer
+        if (over or metric.endswith(f"_over_{peer}")) and sign * (1.0 - own) > MARGIN:
+            yield Ahead(goal, finding["statement"], _where(finding), peer, None, own, experiment)
+
+
+def _where(finding: Mapping[str, Any]) -> str:
+    keys = (finding["condition"], finding["congestion_control"], finding["buffers"])
+    return ", ".join(key for key in keys if key not in USUAL)

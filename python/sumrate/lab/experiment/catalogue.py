@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -120,11 +120,18 @@ def _entry(
         command=f"sumrate-lab run {' '.join(experiments)}" if experiments else "",
         verdict=DEPENDS if missing and verdict == HOLDS else verdict,
         measured="; ".join(filter(None, (v.get("measured", "") for v in said))),
-        cause=" ".join(dict.fromkeys(filter(None, (*(v.get("cause") for v in said), missing)))),
+        cause=" ".join(dict.fromkeys(filter(None, (*_causes(said), missing)))),
         results=", ".join(str(results / n / "verdicts.json") for n in experiments if n in found),
         unmeasured=unmeasured,
         checks=tuple(checks),
     )
+
+
+def _causes(said: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What keeps each verdict from holding, check by check: several may say the same."""
+    for verdict in said:
+        of_checks = [f["cause"] for f in verdict.get("findings", ()) if f.get("cause")]
+        yield from of_checks or [verdict.get("cause", "")]
 
 
 def together(verdicts: Sequence[str], *, of: int) -> str:

@@ -21,7 +21,12 @@ from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.run import Plan
-from sumrate.lab.experiment.spared import SPREADS, add_spreads, add_unimpaired
+from sumrate.lab.experiment.spared import (
+    SPREADS,
+    add_spreads,
+    add_stalled_bytes,
+    add_unimpaired,
+)
 from sumrate.lab.experiment.topology import on_wires
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import USAGE, RefusedError
@@ -399,6 +404,7 @@ def _judged(experiment: Experiment, folder: Path) -> list[Verdict]:
     samples = any(check.value.metric in spreads for check in experiment.checks)
     runs = store.read_runs(folder, series=samples)
     add_unimpaired(experiment, runs)
+    add_stalled_bytes(runs)
     if samples:
         add_spreads(runs)
     return judge(experiment, runs)

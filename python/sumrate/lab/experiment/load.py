@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from sumrate.lab.experiment import calls, forward, keys, metrics, player, simulated, tiles, video
+from sumrate.lab.experiment.judge import BESIDE
 from sumrate.lab.experiment.model import (
     EVERY,
     Change,
@@ -92,6 +93,8 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
     for name in set(experiment.quick) - conditions:
         yield name, f"`quick` names `{name}`, which is no condition"
     yield from _size_problems(experiment)
+    for name in experiment.why_not.keys() - set(BESIDE):
+        yield name, f"`why_not` speaks of `{name}`; what can be left out is {', '.join(BESIDE)}"
     schemes = scheme_names(experiment)
     if len(schemes) != len(set(schemes)):
         yield schemes[0], f"two schemes have the same name: {', '.join(schemes)}"
@@ -111,6 +114,8 @@ def _size_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
     times += [t for c in experiment.conditions for t in (c.seconds, c.warmup_s) if t]
     if experiment.method == "bench" and any(time % 1 for time in times):
         yield "seconds", "`seconds` and warmup_s must be whole: iperf3 cuts fractions"
+    if experiment.pace_mbps is not None and not experiment.pace_mbps > 0:
+        yield "pace_mbps", f"`pace_mbps` must be above 0, not {experiment.pace_mbps:g}"
     if not 0 < experiment.trace_scale <= 1:
         yield "trace_scale", "`trace_scale` must be above 0 and at most 1"
 
@@ -136,6 +141,7 @@ def _condition_problems(
         yield link, f"condition {condition.name} has a TCP beside on `{link}`, which is no link"
     for name, change in condition.links.items():
         yield from _change_problems(name, change)
+        yield from _time_changes(name, change)
     yield from _less_than_all(condition, experiment)
     yield from _time_problems(condition, experiment)
     yield from _reason_problems(condition, scheme_names(experiment))
@@ -205,6 +211,15 @@ def _policy_problems(scheme: SchemeSetting, experiment: Experiment) -> Iterator[
         yield scheme.policy[0], said
 
 
+def _time_changes(name: str, change: Change) -> Iterator[tuple[str, str]]:
+    for key in ("rtt_ms", "extra_rtt_ms"):
+        if (getattr(change, key) or 0.0) < 0:
+            yield name, f"the {key} of `{name}` must not be below 0"
+    for start, end in (*change.blackouts, *change.up_blackouts):
+        if not 0 <= start < end:
+            yield name, f"a blackout of `{name}` from {start:g} to {end:g} s ends before it starts"
+
+
 def _change_problems(name: str, change: Change) -> Iterator[tuple[str, str]]:
     for key in ("loss", "loss_up"):
         if not 0.0 <= (getattr(change, key) or 0.0) <= 1.0:
@@ -231,6 +246,8 @@ def _link_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
             yield link.name, f"link `{link.name}` needs an mtu of 576 to 65535 bytes"
         if link.returns and link.returns not in own:
             yield link.returns, f"`{link.name}` returns by `{link.returns}`, which has no wire"
+        if link.rtt_ms < 0:
+            yield link.name, f"link `{link.name}` cannot have an rtt_ms below 0"
         if experiment.medium == "emulated" and not link.rate_mbps > 0:
             yield link.name, f"link `{link.name}` needs a rate_mbps above 0"
 

@@ -47,7 +47,10 @@ def add_over_mptcp(runs: Sequence[Run], links: Sequence[Link]) -> None:
 
 
 def add_added_delays(experiment: Experiment, runs: Sequence[Run]) -> None:
-    """How much later the latest block is than it is with the same scheme in the baseline."""
+    """How much later the latest block is than it is with the same scheme in the baseline.
+
+    Nothing is added where it is sooner: something else disturbed the baseline then.
+    """
     before = {
         (r.scheme, r.congestion_control, r.buffers, r.repetition): r.value("delivery_delay_max_ms")
         for r in runs
@@ -56,7 +59,9 @@ def add_added_delays(experiment: Experiment, runs: Sequence[Run]) -> None:
     for run in runs:
         latest = run.value("delivery_delay_max_ms")
         usual = before.get((run.scheme, run.congestion_control, run.buffers, run.repetition))
-        if run.condition != experiment.baseline and latest is not None and usual is not None:
+        if run.condition == experiment.baseline or latest is None or usual is None:
+            continue
+        if latest > usual:
             run.add("delivery_delay_max_added_ms", latest - usual, "ms")
 
 

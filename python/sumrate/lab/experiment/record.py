@@ -109,15 +109,21 @@ def add_phases(run: Run, bins: "Bins", phases: Iterable[tuple[float, float]]) ->
         run.add(f"phase_{number}_mbps", bins.mbps(start, end), "Mbit/s")
 
 
-def add_benchmark(run: Run, details: Mapping[str, Any]) -> None:
-    """What `sumrate bench` and iperf3 say beside the goodput."""
-    cpu = details.get("cpu_seconds")
+def _add_processor_time(run: Run, details: Mapping[str, Any]) -> None:
     received = details.get("bytes")
     if received is None and run.value("goodput_mbps"):
         received = (run.value("goodput_mbps") or 0.0) * 125e3 * float(details.get("seconds", 0))
-    if isinstance(cpu, Mapping) and received:
-        used = [value for value in cpu.values() if value is not None]
-        run.add("cpu_s_per_gb", sum(used) / (received / 1e9), "s/GB")
+    for name in ("cpu_seconds", "kernel_cpu_seconds"):
+        spent = details.get(name)
+        if isinstance(spent, Mapping) and received:
+            used = sum(value for value in spent.values() if value is not None)
+            metric = name.replace("seconds", "s_per_gb")
+            run.add(metric, used / (received / 1e9), "s/GB")
+
+
+def add_benchmark(run: Run, details: Mapping[str, Any]) -> None:
+    """What `sumrate bench` and iperf3 say beside the goodput."""
+    _add_processor_time(run, details)
     delay = details.get("in_order_delay_ms")
     if isinstance(delay, Mapping):
         for name in ("p50", "p99"):

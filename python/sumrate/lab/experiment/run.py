@@ -24,7 +24,7 @@ from sumrate.lab.experiment.ratios import (
     add_sums,
 )
 from sumrate.lab.experiment.record import Run, add_carried, add_samples, add_sleep, unused_link
-from sumrate.lab.experiment.spared import add_spreads, add_unimpaired
+from sumrate.lab.experiment.spared import add_spreads, add_stalled_bytes, add_unimpaired
 from sumrate.lab.experiment.tiles import add_tile_gains
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
@@ -225,6 +225,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         add_added_delays(experiment, runs)
     add_ideals(experiment, runs)
     add_unimpaired(experiment, runs)
+    add_stalled_bytes(runs)
     if experiment.method == "stream":
         add_spreads(runs)
     add_benefits(experiment, runs)

@@ -1,6 +1,6 @@
-"""What leaving impaired links out would score, and how far all samples of a scheme spread.
+"""What leaving impaired links out would score, how far all samples spread, what waits in a stall.
 
-Both follow from what is kept, so results of before they were asked for have them too.
+All follow from what is kept, so results of before they were asked for have them too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,6 +44,18 @@ def _impaired(change: Change) -> bool:
 
 def _place(run: Run) -> tuple[str, str, str, str, int]:
     return run.scheme, run.condition, run.congestion_control, run.buffers, run.repetition
+
+
+def add_stalled_bytes(runs: Sequence[Run]) -> None:
+    """The reassembly peak over what arrives during the longest stall: goodput times its length.
+
+    About 1 where the peak is what the other links brought while one missing range was repaired.
+    """
+    for run in runs:
+        peak, stall = run.value("reassembly_peak_bytes"), run.value("longest_stall_ms")
+        goodput = run.value("goodput_mbps")
+        if peak and stall and goodput and run.value("reassembly_stall_ratio") is None:
+            run.add("reassembly_stall_ratio", peak / (goodput * 125.0 * stall), "ratio")
 
 
 def add_spreads(runs: Sequence[Run]) -> None:

@@ -37,8 +37,10 @@ GROUPS = {
         "in_order_delay_p99_ms": "in-order delay, p99",
         "reassembly_peak_bytes": "reassembly peak",
         "reassembly_bound_ratio": "reassembly peak over its bound",
+        "reassembly_stall_ratio": "reassembly peak over what arrives in the longest stall",
         "redundant_share": "redundant share of bytes",
         "cpu_s_per_gb": "CPU time per GB, both ends",
+        "kernel_cpu_s_per_gb": "CPU time per GB in the kernel",
     },
     "Pages and daily programs": {
         "onload_over_best": "load event over the better radio's",
