@@ -207,6 +207,12 @@ def test_percentiles_of_all_repetitions_are_of_those_that_count_on_both_sides() 
     ours = {run.repetition: run for run in runs if run.scheme == "sumrate"}
     assert ours[0].value("pooled_percentiles_over_mptcp") == pytest.approx(1.0)
     assert [run.value("pooled_percentiles_over_mptcp") for run in runs].count(None) == 5
+    assert ours[0].value("pooled_percentiles_above_mptcp") == 0.0
+    for run in (r for r in runs if r.scheme == "sumrate"):
+        run.metrics.clear()
+        run.series = [(t, 2 * rate) for t, rate in run.series]
+    add_pooled_percentiles(load("lap"), runs)
+    assert ours[0].value("pooled_percentiles_above_mptcp") == 19.0
 
 
 def test_a_trace_at_half_its_rates(tmp_path: Path) -> None:

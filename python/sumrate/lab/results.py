@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sumrate.lab.built import behind, digests
 from sumrate.lab.programs import REPOSITORY
 
 
@@ -37,7 +38,7 @@ def processor() -> str:
 
 
 def provenance(argv: list[str]) -> dict[str, Any]:
-    """Command line, commit, kernel, time and size of the machine of a run."""
+    """Command line, commit, programs, kernel, time and size of the machine of a run."""
     return {
         "commit": commit(),
         "kernel": platform.release(),
@@ -49,6 +50,8 @@ def provenance(argv: list[str]) -> dict[str, Any]:
         "python": platform.python_version(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "argv": argv,
+        "programs": digests(),
+        "programs_behind": behind(),
     }
 
 

@@ -19,7 +19,9 @@ from sumrate.lab.experiment.goals import is_performance
 from sumrate.lab.experiment.judge import Verdict, judge
 from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
+from sumrate.lab.experiment.metrics import POOLED_ABOVE
 from sumrate.lab.experiment.model import Experiment
+from sumrate.lab.experiment.ratios import add_pooled_percentiles
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.experiment.spared import (
     SPREADS,
@@ -262,6 +264,7 @@ def objections(folder: Path) -> list[str]:
     commit = str(manifest["commit"])
     if commit.endswith("-dirty") or commit == "unknown":
         found.append(f"{folder.name}: made from uncommitted files ({commit})")
+    found += [f"{folder.name}: {said}" for said in manifest.get("programs_behind", ())]
     found += [f"{folder.name}: {r['condition']}, {r['scheme']} failed"
               for r in manifest["runs"] if "error" in r]  # fmt: skip
     # A repetition of a simulation is hundreds of realisations.
@@ -400,12 +403,13 @@ def judge_anew(args: argparse.Namespace) -> int:
 
 def _judged(experiment: Experiment, folder: Path) -> list[Verdict]:
     """Verdicts of a kept result, which may be older than what its checks ask for now."""
-    spreads = {name for name, _, _ in SPREADS}
-    samples = any(check.value.metric in spreads for check in experiment.checks)
+    spreads = (*(name for name, _, _ in SPREADS), POOLED_ABOVE)
+    samples = any(check.value.metric.startswith(spreads) for check in experiment.checks)
     runs = store.read_runs(folder, series=samples)
     add_unimpaired(experiment, runs)
     add_stalled_bytes(runs)
     if samples:
+        add_pooled_percentiles(experiment, runs)
         add_spreads(runs)
     return judge(experiment, runs)
 

@@ -46,6 +46,8 @@ PLAIN = frozenset(
         "padhye_ratio",
         "percentiles_over_aggligator",
         "percentiles_over_mptcp",
+        "pooled_percentiles_above_aggligator",
+        "pooled_percentiles_above_mptcp",
         "pooled_percentiles_over_aggligator",
         "pooled_percentiles_over_mptcp",
         "pooled_sample_p5_over_p50",
@@ -98,6 +100,7 @@ OF_A_LINK = (
 
 
 POOLED = "pooled_percentiles_over_"
+POOLED_ABOVE = "pooled_percentiles_above_"
 """How the names of values begin that are of all repetitions together; a peer's name follows."""
 POOLED_MESSAGES = "pooled_message_"
 """The same of values that are of the repetitions that count for every scheme of a condition."""
@@ -120,8 +123,9 @@ def pooled_with(metric: str, schemes: Iterable[str]) -> list[str]:
         schemes: those that were measured.
 
     """
-    if metric.startswith(POOLED):
-        return [metric.removeprefix(POOLED)]
+    for start in (POOLED, POOLED_ABOVE):
+        if metric.startswith(start):
+            return [metric.removeprefix(start)]
     return list(schemes) if metric.startswith(POOLED_MESSAGES) else []
 
 

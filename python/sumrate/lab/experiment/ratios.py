@@ -1,9 +1,9 @@
 """What is divided by what: sums, ideals and bounds of the runs of one point or one experiment."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from sumrate.lab.experiment.metrics import POOLED
+from sumrate.lab.experiment.metrics import POOLED, POOLED_ABOVE
 from sumrate.lab.experiment.model import Change, ConditionSetting, Experiment
 from sumrate.lab.experiment.record import STEP_S, Run, percentile, steady_samples, steady_series
 from sumrate.lab.experiment.topology import dark_share, links_of, seconds_of
@@ -105,6 +105,8 @@ def add_percentiles(runs: Sequence[Run], links: Sequence[Link]) -> None:
 def add_pooled_percentiles(experiment: Experiment, runs: Sequence[Run]) -> None:
     """The worst percentile of the 100 ms samples of all repetitions over that of each peer.
 
+    Beside it at how many of the nineteen percentiles the scheme has more than the peer.
+
     Of the repetitions that count on both sides, as seeds and so traces differ between them. The
     value stands at the first of them.
     """
@@ -122,17 +124,24 @@ def add_pooled_percentiles(experiment: Experiment, runs: Sequence[Run]) -> None:
                 mine, theirs = (
                     [s for n in both for s in steady_samples(of[n])] for of in (own, other)
                 )
-                worst = _worst_over(mine, theirs)
-                own[both[0]].add(f"{POOLED}{peer}", worst, "ratio")
+                first = own[both[0]]
+                if first.value(f"{POOLED}{peer}") is None:
+                    first.add(f"{POOLED}{peer}", _worst_over(mine, theirs), "ratio")
+                if first.value(f"{POOLED_ABOVE}{peer}") is None:
+                    above = sum(ratio > 1.0 for ratio in _over_percentiles(mine, theirs))
+                    first.add(f"{POOLED_ABOVE}{peer}", above, "of 19")
 
 
-def _worst_over(own: Sequence[float], other: Sequence[float]) -> float | None:
-    ratios = []
+def _over_percentiles(own: Sequence[float], other: Sequence[float]) -> Iterator[float]:
+    """One over the other at the 5th, 10th, ... 95th percentile, where there is something."""
     for percent in range(5, 100, 5):
         mine, theirs = (percentile(s, percent / 100) or 0.0 for s in (own, other))
         if theirs > 0:
-            ratios.append(mine / theirs)
-    return min(ratios, default=None)
+            yield mine / theirs
+
+
+def _worst_over(own: Sequence[float], other: Sequence[float]) -> float | None:
+    return min(_over_percentiles(own, other), default=None)
 
 
 def add_ideals(experiment: Experiment, runs: Sequence[Run]) -> None:

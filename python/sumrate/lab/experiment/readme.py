@@ -88,9 +88,12 @@ def _summary(found: Sequence[Demand], claims: Sequence[Entry]) -> list[str]:
         row.id for row in performance if row.id in known and row.verdict == NOT_RUN
     )
     judged = [row for row in measured if row.verdict != REPORTED]
-    lines = [f"`make bench` prints these goals, and figures that go with them; {NOTE}"]
+    lines = [
+        "Each goal with the first of its demands; `make bench` and "
+        f"[docs/verdicts.md](docs/verdicts.md) have all of them; {NOTE}"
+    ]
     if judged:
-        lines += ["", *_goal_table(judged)]
+        lines += ["", *_first_demands(judged)]
     if waiting:
         lines += ["", f"No result is kept yet for {', '.join(waiting)}."]
     if in_part:
@@ -105,23 +108,35 @@ def _summary(found: Sequence[Demand], claims: Sequence[Entry]) -> list[str]:
     ]
 
 
+def _first_demands(judged: Sequence[Demand]) -> list[str]:
+    """A line for each goal: its first demand, what became of it, and of how many others."""
+    titles = [TITLES[scheme] for scheme in (JUDGED, *BESIDE)]
+    heads = ["performance goal", "wanted", *titles, "this is", "of all its demands"]
+    lines = [_line(heads), f"|{'---|' * len(heads)}"]
+    for goal in dict.fromkeys(row.id for row in judged):
+        own = [row for row in judged if row.id == goal]
+        reached = sum(row.verdict == HOLDS for row in own)
+        cells = [_cell(own[0], scheme) for scheme in (JUDGED, *BESIDE)]
+        first = [f"{goal}: {own[0].statement}", own[0].limit or NOTHING]
+        became = [MARKS[own[0].verdict], f"{reached} of {len(own)} reached"]
+        lines.append(_line([*first, *cells, *became]))
+    return lines
+
+
 def _goal_lines(found: Sequence[Demand]) -> list[str]:
     performance = [row for row in found if is_performance(row.id)]
-    return [f"`make bench` prints these goals; {NOTE}", "", *_goal_table(performance, whole=True)]
+    return [f"`make bench` prints these goals; {NOTE}", "", *_goal_table(performance)]
 
 
-def _goal_table(found: Sequence[Demand], *, whole: bool = False) -> list[str]:
-    """The goals beside other modes and peers; `whole` with experiment and cause."""
+def _goal_table(found: Sequence[Demand]) -> list[str]:
+    """The goals beside other modes and peers, with experiment and cause."""
     titles = [TITLES[scheme] for scheme in (JUDGED, *BESIDE)]
-    heads = ["performance goal", *(["experiment"] if whole else []), "wanted", *titles, ""]
+    heads = ["performance goal", "experiment", "wanted", *titles, ""]
     lines = [_line(heads), f"|{'---|' * len(heads)}"]
     for row in found:
         cells = [_cell(row, scheme) for scheme in (JUDGED, *BESIDE)]
-        origin = [row.experiment] if whole else []
-        became = _became(row) if whole else MARKS[row.verdict]
-        lines.append(
-            _line([f"{row.id}: {row.statement}", *origin, row.limit or "-", *cells, became])
-        )
+        first = [f"{row.id}: {row.statement}", row.experiment, row.limit or NOTHING]
+        lines.append(_line([*first, *cells, _became(row)]))
     return lines
 
 

@@ -220,7 +220,8 @@ def _row(run: Run, verdict: Verdict, first: str, second: str, measured: str = ""
     if wanted:
         measured += f"<small>wanted: {escape(plain(verdict.expected))}</small>"
     why = [] if verdict.goal and not verdict.claim else [verdict.statement]
-    why = [escape(text) for text in (*why, verdict.cause, *_exceptions(verdict)) if text]
+    cause = f"Cause, as found in the kept result: {verdict.cause}" if verdict.cause else ""
+    why = [escape(text) for text in (*why, cause, *_exceptions(verdict)) if text]
     link = f'<small><a href="#{anchor(run)}">{escape(run.experiment)}</a></small>'
     return (
         f'<tr class="{verdict.verdict}"><td>{first}{link}</td><td>{second}</td>'

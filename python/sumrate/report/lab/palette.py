@@ -5,7 +5,7 @@ grey and with any colour vision.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 INK, PAPER, RULE, SHADE = "#1d2329", "#ffffff", "#d9dee3", "#eceff2"
 """As on the light page; in an inline plot each stands for the page's variable of this name."""
@@ -49,13 +49,15 @@ STYLES = (
     Style("#7fceb8", "....", (0, (6, 1, 1, 1)), "<", "#00664a"),
     Style("#00503b", "oo", (0, (1, 2.5)), ">"),
 )
+AGAIN = ("*", "d", "p", "8")
+"""Markers of those that come after the ten."""
 KNOWN = {"sumrate": 0, "wifi": 1, "wigig": 2, "mptcp": 3, "aggligator": 4, "tquic": 5,
          "mptcp-backup": 6, "sumrate-two-ended": 8, "sumrate-thesis": 9}  # fmt: skip
 """Schemes that look the same in every report."""
 
 
 def styles(names: Iterable[str]) -> dict[str, Style]:
-    """A look for each scheme; different ones for up to ten."""
+    """A look for each scheme; of more than ten, later ones have a colour with another dash."""
     wanted = list(dict.fromkeys(names))
     taken = {KNOWN[name] for name in wanted if name in KNOWN}
     free = [place for place in range(len(STYLES)) if place not in taken]
@@ -64,5 +66,17 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     order = [*free, *(place for place in range(len(STYLES)) if place not in KNOWN.values())]
     order += [place for place in range(1, len(STYLES)) if place not in order]
     for index, name in enumerate(others):
-        found[name] = STYLES[order[index] if index < len(order) else index % len(STYLES)]
+        style = STYLES[order[index % len(order)]]
+        rounds = index // len(order)
+        found[name] = _again(style, rounds) if rounds else style
     return found
+
+
+def _again(style: Style, rounds: int) -> Style:
+    """The same colour with a dash, a marker and a hatch that no style has."""
+    return replace(
+        style,
+        dash=(0, (1.0, 1.0, *(6.0, 1.0) * rounds)),
+        marker=AGAIN[(rounds - 1) % len(AGAIN)],
+        hatch=style.hatch * 2 or "*" * rounds,
+    )

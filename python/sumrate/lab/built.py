@@ -1,0 +1,45 @@
+"""Which programs of this project a result is made with, and whether they are of this source."""
+
+import hashlib
+from pathlib import Path
+
+from sumrate.lab.programs import REPOSITORY, binary_folder
+
+OWN = ("sumrate", "sumrate-link")
+
+
+def digests() -> dict[str, str]:
+    """SHA-256 of each of this project's programs that is built, by name."""
+    return {
+        name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for name in OWN
+        if (path := binary_folder() / name).is_file()
+    }
+
+
+def behind() -> list[str]:
+    """What of the programs is not what this repository's source says, in words.
+
+    By the list of sources that Cargo leaves beside each program; nothing is said without one.
+    """
+    return [said for name in OWN if (said := _behind(binary_folder() / name))]
+
+
+def _behind(program: Path) -> str:
+    listed = program.with_name(f"{program.name}.d")
+    if not (program.is_file() and listed.is_file()):
+        return ""
+    made = program.stat().st_mtime
+    # Backslashes stand before spaces of names.
+    words = listed.read_text(encoding="utf-8").partition(": ")[2].replace("\\ ", "\0").split()
+    every = [Path(word.replace("\0", " ")) for word in words]
+    made_here = program.parent.resolve()
+    sources = [path for path in every if not path.resolve().is_relative_to(made_here)]
+    foreign = [path for path in sources if not path.is_relative_to(REPOSITORY)]
+    if foreign:
+        return f"{program.name} was built from another folder's source: run `make build`"
+    newer = [path for path in sources if not path.is_file() or path.stat().st_mtime > made]
+    if newer:
+        changed = newer[0].relative_to(REPOSITORY)
+        return f"{program.name} was built before {changed} was changed: run `make build`"
+    return ""

@@ -1,0 +1,58 @@
+"""A result says which programs made it, and that they were not of this source if so."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from sumrate.lab import built
+from sumrate.lab.experiment.commands import objections
+from tests.lab.test_keep import put, whole
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository whose one program was built after its one source was written."""
+    folder = tmp_path / "target" / "release"
+    folder.mkdir(parents=True)
+    source = tmp_path / "a folder" / "main.rs"
+    source.parent.mkdir()
+    source.write_text("fn main() {}")
+    (folder / "sumrate").write_bytes(b"program")
+    (folder / "made.o").write_bytes(b"made by a build script")
+    listed = (
+        f"{folder / 'sumrate'}: {str(source).replace(' ', chr(92) + ' ')} {folder / 'made.o'}\n"
+    )
+    (folder / "sumrate.d").write_text(listed)
+    os.utime(source, (1000, 1000))
+    os.utime(folder / "sumrate", (2000, 2000))
+    monkeypatch.setattr(built, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(built, "binary_folder", lambda: folder)
+    return source
+
+
+def test_a_program_of_this_source_is_told_by_its_digest(here: Path) -> None:
+    assert here.is_file()
+    assert built.digests() == {"sumrate": hashlib.sha256(b"program").hexdigest()}
+    assert built.behind() == []
+
+
+def test_a_source_that_was_changed_later_is_named(here: Path) -> None:
+    os.utime(here, (3000, 3000))
+    (said,) = built.behind()
+    assert "before a folder/main.rs was changed: run `make build`" in said
+
+
+def test_a_program_of_another_folder_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(built, "REPOSITORY", here.parent / "elsewhere")
+    (said,) = built.behind()
+    assert "built from another folder" in said
+
+
+def test_such_a_result_is_not_kept(tmp_path: Path) -> None:
+    assert objections(put(tmp_path / "one", whole())) == []
+    said = "sumrate was built before crates/fbdt/src/lib.rs was changed: run `make build`"
+    assert objections(put(tmp_path / "two", {**whole(), "programs_behind": [said]})) == [
+        f"lap: {said}"
+    ]
