@@ -55,7 +55,7 @@ table.verdicts td:first-child { white-space: normal; }
 table.verdicts td { overflow-wrap: break-word; }
 table.verdicts th:nth-child(1) { width: 28%; } table.verdicts th:nth-child(2) { width: 14%; }
 table.verdicts th:nth-child(3) { width: 12%; } table.verdicts th:nth-child(4) { width: 10%; }
-td.mark { font-weight: 600; white-space: nowrap; }
+td.mark { font-weight: 600; white-space: nowrap; padding-right: 1.2rem; }
 tr.fails td.mark { text-decoration: underline; text-underline-offset: .2em; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 p.headline { max-width: none; }

@@ -111,10 +111,13 @@ def _excluded(summary: Summary) -> Iterator[str]:
     titles = {scheme.name: scheme.title for scheme in summary.schemes}
     for name, reason in (manifest.get("why_not") or {}).items():
         yield f"{titles.get(name, name)}: {reason}"
+    places: dict[tuple[str, str], list[str]] = {}
     for condition in manifest["conditions"]:
         where = condition.get("title") or condition["name"]
         for name, reason in (condition.get("why_not") or {}).items():
-            yield f"{titles.get(name, name)}, {where}: {reason}"
+            places.setdefault((titles.get(name, name), reason), []).append(where)
+    for (title, reason), where in places.items():
+        yield f"{title} ({'; '.join(where)}): {reason}"
 
 
 def _uncounted(summary: Summary) -> list[str]:
