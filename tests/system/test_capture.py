@@ -1,5 +1,6 @@
 """Whose connections of which programs are taken, and that nothing is left behind."""
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ from tests.system.capture_scene import (
     PUBLIC_IP,
     PUBLIC_IP6,
     SERVICE_IP6,
+    WIFI,
     captured,
     fetch,
     python,
@@ -368,20 +371,48 @@ def test_as_another_user_it_keeps_one_right(mode: str) -> None:
     isolated(scenario)
 
 
+@contextlib.contextmanager
+def behind(client: Host) -> Iterator[Host]:
+    """A machine whose way to the world is the client."""
+    lan = Host("lan")
+    wire = ["ip", "link", "add", "lan0", "netns", "lan", "type", "veth"]
+    run([*wire, "peer", "name", "lan0", "netns", client.name])
+    for host, address in ((lan, "10.9.0.2/24"), (client, "10.9.0.1/24")):
+        host.run(["ip", "address", "add", address, "dev", "lan0"])
+        host.run(["ip", "link", "set", "lan0", "up"])
+    lan.run(["ip", "route", "add", "default", "via", "10.9.0.1"])
+    yield lan
+    lan.delete()
+
+
 def test_a_gateway_takes_what_others_send() -> None:
     def scenario(scratch: Path) -> None:
-        with captured(scratch, "--tproxy", "--gateway", *ONLY_TO) as (built, daemon):
-            lan = Host("lan")
-            wire = ["ip", "link", "add", "lan0", "netns", "lan", "type", "veth"]
-            run([*wire, "peer", "name", "lan0", "netns", built.client.name])
-            for host, address in ((lan, "10.9.0.2/24"), (built.client, "10.9.0.1/24")):
-                host.run(["ip", "address", "add", address, "dev", "lan0"])
-                host.run(["ip", "link", "set", "lan0", "up"])
-            lan.run(["ip", "route", "add", "default", "via", "10.9.0.1"])
+        with (
+            captured(scratch, "--tproxy", "--gateway", *ONLY_TO) as (built, daemon),
+            behind(built.client) as lan,
+        ):
             argv = ["curl", "-s", "--max-time", "8", f"http://{SERVICE_IP}:8080/token.html"]
             done = subprocess.run(lan.command(argv), capture_output=True, text=True, check=False)
             assert MARK in done.stdout, daemon.tail()
-            lan.delete()
+
+    isolated(scenario)
+
+
+def test_a_device_leaves_alone_what_others_send_through_this_machine() -> None:
+    """Such as containers and virtual machines: their way stays the routing table's."""
+
+    def scenario(scratch: Path) -> None:
+        with (
+            captured(scratch, "--tun", *ONLY_TO) as (built, _daemon),
+            behind(built.client) as lan,
+        ):
+            own = built.client.run(["ip", "route", "get", SERVICE_IP])
+            forwarded = ["ip", "route", "get", SERVICE_IP, "from", "10.9.0.2", "iif", "lan0"]
+            built.client.sysctl("net.ipv4.ip_forward", "1")
+            others = built.client.run(forwarded)
+            assert "dev sumrate" in own, own
+            assert f"dev {WIFI.interface}" in others, others
+            assert lan.run(["ip", "route", "get", SERVICE_IP])
 
     isolated(scenario)
 
@@ -490,9 +521,13 @@ def test_run_with_a_password_and_with_names_of_this_machine() -> None:
             right = (*run, "--socks-auth", "me:secret", "--")
             said = python(built.client, PEER, SERVICE_IP, "8080", MARK, prefix=right)
             assert said.count("True True") == 4, (said, daemon.tail())
-            wrong = (*run, "--")
-            said = python(built.client, PEER, SERVICE_IP, "8080", MARK, prefix=wrong)
-            assert "PermissionError" in said and "True" not in said, said
+            for words, reason in (
+                ((), "wants a password"),
+                (("--socks-auth", "me:wrong"), "does not take this user and password"),
+            ):
+                refused = built.client.command([*run, *words, "--", "true"])
+                done = subprocess.run(refused, capture_output=True, text=True, check=False)
+                assert done.returncode == 2 and reason in done.stderr, done
             reach = f"import socket; socket.create_connection(('{NAME}', 8080)); print('reached')"
             assert "reached" in python(built.client, reach, prefix=right)
             local = (*run, "--socks-auth", "me:secret", "--local-names", "--")

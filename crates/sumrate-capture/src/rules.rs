@@ -353,7 +353,8 @@ fn tun_rules(plan: &Plan, family: Family, pid: u32, preference: u32) -> Vec<Step
         who.push(format!("fwmark {MARK_TAKEN:#x}"));
     }
     if who.is_empty() {
-        who.push(String::new());
+        // What this machine's programs begin; what it forwards for others goes its way.
+        who.push("iif lo".to_owned());
     }
     let taken = who.iter().map(|who| format!("{} {who} lookup {table}", preference + 2));
     let own = format!("{preference} fwmark {MARK_OWN:#x} lookup main");

@@ -60,7 +60,7 @@ fn a_device_has_routes_for_what_is_taken_and_none_for_the_rest() {
     assert!(has(&all, "route add default dev sumrate0 table 1392508935"), "{all:?}");
     assert!(has(&all, "route add throw 192.168.0.0/16 table 1392508935"));
     assert!(has(&all, "rule add pref 16029 lookup main suppress_prefixlength 0"));
-    assert!(has(&all, "rule add pref 16030 lookup 1392508935"));
+    assert!(has(&all, "rule add pref 16030 iif lo lookup 1392508935"));
     let some = words(plan(Method::Redirect).selection);
     assert!(has(&some, "route add 203.0.113.0/24 dev sumrate0 table 1392508935"), "{some:?}");
     assert!(has(&some, "route add throw 203.0.113.9/32 table 1392508935"));

@@ -62,6 +62,11 @@ fn meaning(argument: &Arg) -> String {
     text
 }
 
+/// In a cell of a table: Markdown would show the backslash that keeps a bar from ending the cell.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('|', "&#124;")
+}
+
 fn describe(command: &mut Command, path: &str, out: &mut String) {
     let _ = write!(out, "\n## `{path}`\n");
     if let Some(about) = command.get_long_about().or(command.get_about()) {
@@ -80,8 +85,8 @@ fn describe(command: &mut Command, path: &str, out: &mut String) {
         for argument in arguments {
             let _ = writeln!(
                 out,
-                "| `{}` | {} |",
-                name(argument).replace('|', "\\|"),
+                "| <code>{}</code> | {} |",
+                escaped(&name(argument)),
                 meaning(argument)
             );
         }

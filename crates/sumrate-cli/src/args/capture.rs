@@ -22,7 +22,7 @@ pub struct CaptureArgs {
     #[arg(long)]
     pub tun: bool,
     /// Also take those of machines that this one is the gateway of
-    #[arg(long, requires = "tproxy")]
+    #[arg(long, requires = "tproxy", conflicts_with_all = ["redirect", "tun"])]
     pub gateway: bool,
     /// Take only what programs of this user do; a name or a number, repeat it for several
     #[arg(long, value_name = "USER", requires = "capture")]

@@ -11,7 +11,7 @@ use crate::exit::AllowRule;
 const EXAMPLE: &str = "\
 Examples:
   sumrate serve --listen 0.0.0.0:7443
-  sumrate serve --listen '[::]:7443' --advertise 203.0.113.9:7443 --link-file link.txt
+  sumrate serve --listen 0.0.0.0:7443 --listen '[::]:7443' --link-file link.txt
   sumrate serve --listen 10.0.0.1:7443 --allow 192.168.7.0/24 --allow '[fd00::5]:443'
 
 The join link holds a secret: whoever has it can use this server. Revoke it with

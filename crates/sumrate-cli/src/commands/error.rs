@@ -187,9 +187,11 @@ impl CommandError {
             Self::Run(RunError::Program(ProgramError::Unusable { .. }) | RunError::Exec { .. }) => {
                 EXIT_UNUSABLE_PROGRAM
             }
-            Self::Run(RunError::Program(ProgramError::OutOfReach { .. }) | RunError::Proxy(_)) => {
-                EXIT_USAGE
-            }
+            Self::Run(
+                RunError::Program(ProgramError::OutOfReach { .. })
+                | RunError::Proxy(_)
+                | RunError::Password(..),
+            ) => EXIT_USAGE,
             Self::Connect(_)
             | Self::Accept(_)
             | Self::Bench(_)

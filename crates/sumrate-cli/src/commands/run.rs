@@ -5,14 +5,24 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use sumrate_capture::preload::{PreloadError, install};
 use sumrate_capture::program::{ProgramError, find};
 use sumrate_preload::config::{Config, Net, VARIABLE};
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
 use super::CommandError;
-use crate::args::RunArgs;
+use crate::args::{ProxyAuth, RunArgs};
 use crate::status::{SocketError, ask, ask_all, default_directory};
+
+/// Methods of a SOCKS5 greeting.
+const NO_PASSWORD: u8 = 0;
+const USER_AND_PASSWORD: u8 = 2;
+/// How long the proxy may take to answer a greeting.
+const GREETING: Duration = Duration::from_secs(3);
 
 /// Why a command was not started.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +40,11 @@ pub enum RunError {
         "the proxy on {0} cannot be used: the preload library speaks to a proxy on an IPv4 address of this machine, such as 127.0.0.1"
     )]
     Proxy(SocketAddr),
+    /// It does not take what it is told of who asks.
+    #[error(
+        "the proxy on {0} {1}: name the user and password that `sumrate up --socks-auth` was given with --socks-auth USER:PASSWORD or --socks-auth @FILE"
+    )]
+    Password(SocketAddrV4, &'static str),
     /// The program is missing, or out of reach.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -61,10 +76,12 @@ pub fn run(args: &RunArgs) -> Result<Infallible, CommandError> {
         Some(address) => address,
         None => runtime.block_on(running_proxy(args.socket.as_deref()))?,
     };
+    let proxy = on_this_machine(proxy)?;
+    runtime.block_on(greet(proxy, args.socks_auth.as_ref()))?;
     drop(runtime);
     let installed = install(&places()).map_err(RunError::Preload)?;
     let config = Config {
-        proxy: on_this_machine(proxy)?,
+        proxy,
         auth: args.socks_auth.as_ref().map(|auth| {
             let (user, password) = auth.expose();
             (user.as_bytes().to_vec(), password.as_bytes().to_vec())
@@ -115,6 +132,35 @@ async fn running_proxy(socket: Option<&Path>) -> Result<SocketAddr, CommandError
             let names = several.iter().map(|(path, _)| path.display().to_string());
             Err(RunError::Ambiguous(names.collect()).into())
         }
+    }
+}
+
+/// Says hello to the proxy as the library will for each connection (RFC 1928 §3, RFC 1929): what it
+/// refuses there the command would only see as connections that end. A proxy that is not there, or
+/// says nothing, is left to the command.
+async fn greet(proxy: SocketAddrV4, auth: Option<&ProxyAuth>) -> Result<(), RunError> {
+    let refused = tokio::time::timeout(GREETING, async {
+        let mut stream = TcpStream::connect(proxy).await.ok()?;
+        let method = if auth.is_some() { USER_AND_PASSWORD } else { NO_PASSWORD };
+        stream.write_all(&[5, 1, method]).await.ok()?;
+        let mut answer = [0; 2];
+        stream.read_exact(&mut answer).await.ok()?;
+        if answer == [5, 0xff] {
+            return Some(if auth.is_some() { "takes no password" } else { "wants a password" });
+        }
+        let (user, password) = auth?.expose();
+        let length = |text: &str| u8::try_from(text.len()).ok();
+        let mut words = vec![1, length(user)?];
+        words.extend_from_slice(user.as_bytes());
+        words.push(length(password)?);
+        words.extend_from_slice(password.as_bytes());
+        stream.write_all(&words).await.ok()?;
+        stream.read_exact(&mut answer).await.ok()?;
+        (answer[1] != 0).then_some("does not take this user and password")
+    });
+    match refused.await {
+        Ok(Some(what)) => Err(RunError::Password(proxy, what)),
+        _ => Ok(()),
     }
 }
 

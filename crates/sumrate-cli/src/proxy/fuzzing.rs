@@ -53,8 +53,13 @@ pub fn http(data: &[u8]) {
         let mut client = join(&mut rest, &mut answer);
         let outcome = now(super::http::handshake(&mut client, auth.as_ref(), &mut buffer));
         match &outcome {
-            Ok(target) => {
-                check(&data[..data.len() - rest.len()], &buffer, target, &answer);
+            Ok(asked) => {
+                let read = &data[..data.len() - rest.len()];
+                check(read, &buffer, &asked.target, &answer);
+                if let Some(head) = &asked.head {
+                    assert!(head.ends_with(b"Connection: close\r\n\r\n"), "one request");
+                    assert!(head.len() <= read.len() + 64, "a head grows by no more than that");
+                }
             }
             Err(super::http::HttpError::Io(_)) => {}
             Err(_) => assert!(answer.starts_with(b"HTTP/1.1 "), "a refusal is an answer"),

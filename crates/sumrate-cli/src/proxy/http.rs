@@ -1,4 +1,5 @@
-//! The CONNECT method of HTTP/1.1 (RFC 9110 §9.3.6), the proxy's part; nothing else is served.
+//! The proxy's part of HTTP/1.1: the CONNECT method (RFC 9110 §9.3.6), and requests for `http://`
+//! addresses.
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -7,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::plain;
 use super::socks5::Target;
 use crate::args::ProxyAuth;
 use crate::service::FailureCode;
@@ -25,7 +27,7 @@ pub(crate) enum HttpError {
     TooLong,
     #[error("the request is not HTTP/1: {0}")]
     Malformed(#[from] httparse::Error),
-    #[error("this proxy carries CONNECT only; for plain http:// use the SOCKS5 proxy")]
+    #[error("this is a proxy: it carries CONNECT, and requests for http://HOST[:PORT]/...")]
     Method,
     #[error("the target of CONNECT must be HOST:PORT")]
     Target,
@@ -33,8 +35,18 @@ pub(crate) enum HttpError {
     Unauthorised,
 }
 
-/// A request head that was understood: the target and the head's length.
-fn parse(bytes: &[u8], auth: Option<&ProxyAuth>) -> Result<Option<(Target, usize)>, HttpError> {
+/// A request that was understood.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Asked {
+    /// Where to.
+    pub(crate) target: Target,
+    /// What the server there gets first, of a request for an `http://` address; without one the
+    /// client wants a tunnel, and to be told when it is there.
+    pub(crate) head: Option<Vec<u8>>,
+}
+
+/// A request head that was understood, and its length.
+fn parse(bytes: &[u8], auth: Option<&ProxyAuth>) -> Result<Option<(Asked, usize)>, HttpError> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut fields);
     let httparse::Status::Complete(length) = request.parse(bytes)? else {
@@ -46,20 +58,28 @@ fn parse(bytes: &[u8], auth: Option<&ProxyAuth>) -> Result<Option<(Target, usize
         return Err(HttpError::Unauthorised);
     }
     if request.method != Some("CONNECT") {
-        return Err(HttpError::Method);
+        let (target, head) = plain::forwarded(&request).ok_or(HttpError::Method)?;
+        return Ok(Some((Asked { target, head: Some(head) }, length)));
     }
-    let target = request.path.and_then(parse_authority).ok_or(HttpError::Target)?;
-    Ok(Some((target, length)))
+    let target = request.path.and_then(|path| authority(path, None)).ok_or(HttpError::Target)?;
+    Ok(Some((Asked { target, head: None }, length)))
 }
 
-fn parse_authority(text: &str) -> Option<Target> {
-    let (host, port) = text.rsplit_once(':')?;
+/// `HOST:PORT`; `HOST` alone if a port is given for it. IPv6 addresses stand in brackets; without
+/// them, as some clients send it, the port is behind the last colon.
+pub(super) fn authority(text: &str, port: Option<u16>) -> Option<Target> {
+    let (host, port) = match (text.rsplit_once(':'), port) {
+        (Some((host, digits)), _) if !digits.ends_with(']') => (host, digits.parse().ok()?),
+        (_, Some(port)) => (text, port),
+        _ => return None,
+    };
     let host = match host.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?.to_string(),
-        None if host.is_empty() || host.contains(':') => return None,
+        None if host.contains(':') => host.parse::<Ipv6Addr>().ok()?.to_string(),
+        None if host.is_empty() || host.contains('@') => return None,
         None => host.to_owned(),
     };
-    Some(Target { host, port: port.parse().ok()? })
+    Some(Target { host, port })
 }
 
 fn authorised(fields: &[httparse::Header<'_>], auth: &ProxyAuth) -> bool {
@@ -85,12 +105,12 @@ pub(crate) async fn handshake<C: AsyncRead + AsyncWrite + Unpin>(
     client: &mut C,
     auth: Option<&ProxyAuth>,
     buffer: &mut Vec<u8>,
-) -> Result<Target, HttpError> {
+) -> Result<Asked, HttpError> {
     loop {
         match parse(buffer, auth) {
-            Ok(Some((target, length))) => {
+            Ok(Some((asked, length))) => {
                 buffer.drain(..length);
-                return Ok(target);
+                return Ok(asked);
             }
             Ok(None) => read_more(client, buffer).await?,
             Err(error) => {
@@ -105,7 +125,7 @@ pub(crate) async fn handshake<C: AsyncRead + AsyncWrite + Unpin>(
 fn refusal(error: &HttpError) -> (&'static str, &'static str) {
     match error {
         HttpError::TooLong => ("431 Request Header Fields Too Large", ""),
-        HttpError::Method => ("501 Not Implemented", "Allow: CONNECT\r\n"),
+        HttpError::Method => ("501 Not Implemented", ""),
         HttpError::Unauthorised => {
             ("407 Proxy Authentication Required", "Proxy-Authenticate: Basic realm=\"sumrate\"\r\n")
         }
@@ -165,7 +185,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    async fn run(input: &[u8], auth: Option<&ProxyAuth>) -> (Result<Target, HttpError>, String) {
+    async fn run(input: &[u8], auth: Option<&ProxyAuth>) -> (Result<Asked, HttpError>, String) {
         let (mut client, mut server) = tokio::io::duplex(64 << 10);
         client.write_all(input).await.unwrap();
         client.shutdown().await.unwrap();
@@ -180,20 +200,26 @@ mod tests {
     fn targets() {
         let connect = |target: &str| {
             let head = format!("CONNECT {target} HTTP/1.1\r\nHost: x\r\n\r\nearly");
-            parse(head.as_bytes(), None).map(|parsed| parsed.map(|(target, _)| target))
+            parse(head.as_bytes(), None).map(|parsed| parsed.map(|(asked, _)| asked.target))
         };
         let good = |target: &str| connect(target).unwrap().unwrap();
         assert_eq!(good("example.org:443"), Target { host: "example.org".to_owned(), port: 443 });
         assert_eq!(good("[2001:db8::1]:80").host, "2001:db8::1");
-        for bad in ["example.org", ":443", "[x]:1", "::1:80", "a:b", "a:70000", "http://a/"] {
+        assert_eq!(good("2001:db8::1:80"), Target { host: "2001:db8::1".to_owned(), port: 80 });
+        for bad in
+            ["example.org", ":443", "[x]:1", "[::1]", "a:1:80", "a:b", "a:70000", "http://a/"]
+        {
             assert!(matches!(connect(bad), Err(HttpError::Target)), "{bad}");
         }
     }
 
     #[tokio::test]
     async fn refusals_are_answered_in_words() {
-        let (_, answered) = run(b"GET http://a/ HTTP/1.1\r\n\r\n", None).await;
-        assert!(answered.starts_with("HTTP/1.1 501 ") && answered.contains("SOCKS5"), "{answered}");
+        let (_, answered) = run(b"GET / HTTP/1.1\r\n\r\n", None).await;
+        assert!(
+            answered.starts_with("HTTP/1.1 501 ") && answered.contains("CONNECT"),
+            "{answered}"
+        );
         let (_, answered) = run(b"\x05\x01\x00", None).await;
         assert!(answered.starts_with("HTTP/1.1 400 "), "{answered}");
         let long = [b"CONNECT a:1 HTTP/1.1\r\nA: ".as_slice(), &vec![b'x'; 40_000]].concat();

@@ -1,4 +1,4 @@
-//! The local proxies of `sumrate up`: SOCKS5 and HTTP CONNECT, each connection on a stream of its own.
+//! The local proxies of `sumrate up`: SOCKS5 and HTTP, each connection on a stream of its own.
 
 mod associate;
 mod association;
@@ -6,6 +6,7 @@ mod connect;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod http;
+mod plain;
 mod server;
 mod silent;
 mod socks5;

@@ -121,14 +121,14 @@ async fn serve<T: Tunnel>(
 ) {
     let mut early = Vec::new();
     let handshake = read_target(kind, &mut client, auth, &mut early);
-    let (target, wants_answer) = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
+    let (target, told_of) = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
         Ok(Ok(read)) => read,
         Ok(Err(reason)) => return tracing::debug!(reason, "a proxy client was turned away"),
         Err(_) => return tracing::debug!("a proxy client said nothing for 10 s"),
     };
     let socks5::Request { command, target: socks5::Target { host, port } } = target;
     if command == socks5::Command::UdpAssociate {
-        if !wants_answer {
+        if told_of == Told::Nothing {
             return tracing::debug!("a client that waits for no answer wants datagrams");
         }
         return associate::serve(client, tunnel, rules, port).await;
@@ -136,7 +136,8 @@ async fn serve<T: Tunnel>(
     let class = rules.class_of(&host, port);
     let connected = connect_as(tunnel, &host, port, class).await;
     let told = match (&connected, kind) {
-        _ if !wants_answer => Ok(()),
+        _ if told_of == Told::Nothing => Ok(()),
+        (Ok(_), _) if told_of == Told::Failure => Ok(()),
         (Ok(_), ProxyKind::Socks5) => socks5::reply(&mut client, socks5::Reply::Succeeded).await,
         (Ok(_), ProxyKind::Http) => http::established(&mut client).await,
         (Err(failure), ProxyKind::Socks5) => socks5::reply(&mut client, failure.code.into()).await,
@@ -154,12 +155,23 @@ async fn serve<T: Tunnel>(
         }
         (Err(failure), _) => {
             tracing::info!(host, port, %failure, "no connection");
-            if !wants_answer {
+            if told_of == Told::Nothing {
                 socket::reset_on_close(&client);
             }
         }
         (Ok(_), Err(error)) => tracing::debug!(host, port, %error, "the client went away"),
     }
+}
+
+/// What a client waits for before it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// Nothing: it has gone on already.
+    Nothing,
+    /// Nothing of the proxy's, but where there is no connection the reason is the answer.
+    Failure,
+    /// Whether there is a connection.
+    Outcome,
 }
 
 /// Where the client wants to go, and whether it is to be told what became of it.
@@ -168,19 +180,25 @@ async fn read_target(
     client: &mut TcpStream,
     auth: Option<&ProxyAuth>,
     early: &mut Vec<u8>,
-) -> Result<(socks5::Request, bool), String> {
+) -> Result<(socks5::Request, Told), String> {
     match kind {
         ProxyKind::Socks5 => {
             if silent::is_wanted(client, early).await.map_err(|error| error.to_string())? {
                 let request = silent::handshake(client, auth, early).await;
-                return request.map(|request| (request, false)).map_err(|error| error.to_string());
+                return request
+                    .map(|request| (request, Told::Nothing))
+                    .map_err(|error| error.to_string());
             }
             let request = socks5::handshake(client, auth, early).await;
-            request.map(|request| (request, true)).map_err(|error| error.to_string())
+            request.map(|request| (request, Told::Outcome)).map_err(|error| error.to_string())
         }
         ProxyKind::Http => http::handshake(client, auth, early)
             .await
-            .map(|target| (socks5::Request::connect(target), true))
+            .map(|asked| {
+                let told = if asked.head.is_some() { Told::Failure } else { Told::Outcome };
+                early.splice(..0, asked.head.into_iter().flatten());
+                (socks5::Request::connect(asked.target), told)
+            })
             .map_err(|error| error.to_string()),
     }
 }

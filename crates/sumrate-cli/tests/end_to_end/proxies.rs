@@ -26,6 +26,25 @@ fn a_large_download_and_upload_over_both_proxies() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("5000000 {sum}"));
 }
 
+/// As programs do that `http_proxy` is set for.
+#[test]
+fn plain_http_goes_by_the_http_proxy_one_request_a_connection() {
+    let web = web::start("127.0.0.1");
+    let server = Server::start(&["--allow", &web.to_string()]);
+    let client = server.client(&[]);
+    let proxy = format!("http://{}", client.http());
+    let url = |length: usize| format!("http://{web}/{length}");
+    let (one, two) = (url(3000), url(50_000));
+    let output = curl(&["--proxy", &proxy, &one, &two]);
+    let both = [web::body(3000), web::body(50_000)].concat();
+    assert!(output.stdout == both, "{} bytes; {}", output.stdout.len(), stderr(&output));
+    let upload = curl(&["--proxy", &proxy, "--data-binary", "abc", &format!("http://{web}/")]);
+    assert_eq!(String::from_utf8_lossy(&upload.stdout), format!("3 {}", 97 + 98 + 99));
+    let refused = curl(&["--proxy", &proxy, "--include", "http://127.0.0.1:1/"]);
+    let answer = String::from_utf8_lossy(&refused.stdout).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+}
+
 #[test]
 fn names_are_resolved_at_the_exit_and_ipv6_is_reached() {
     let server = Server::start(&["--allow", "127.0.0.0/8", "--allow", "::1"]);
@@ -103,14 +122,4 @@ fn a_password_is_demanded_on_both_proxies() {
         assert_eq!(http.status.success(), right, "{user}: {}", stderr(&http));
         assert_eq!(stderr(&http).contains("407"), !right);
     }
-}
-
-#[test]
-fn plain_http_through_the_http_proxy_is_turned_away_with_advice() {
-    let server = Server::start(&[]);
-    let client = server.client(&[]);
-    let proxy = format!("http://{}", client.http());
-    let output = curl(&["--proxy", &proxy, "--include", "http://example.org/"]);
-    let answer = String::from_utf8_lossy(&output.stdout);
-    assert!(answer.starts_with("HTTP/1.1 501 ") && answer.contains("SOCKS5"), "{answer}");
 }
