@@ -54,7 +54,8 @@ install -d "$doc"
   sed 's/^$/./; s/^/ /' LICENSE-MIT
 } >"$doc/copyright"
 gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
-install -m 644 docs/security.md docs/limitations.md "$doc"
+install -m 644 docs/security.md docs/limitations.md docs/capture.md docs/watching.md "$doc"
+install -D -m 644 packaging/grafana/*.json -t "$doc/grafana"
 [[ -f docs/running.md ]] && install -m 644 docs/running.md "$doc"
 
 # What a static binary needs of other packages is nothing; else dpkg knows.

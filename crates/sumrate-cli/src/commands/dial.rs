@@ -12,6 +12,9 @@ use crate::interrupt::Interrupts;
 /// How long a session that is nearly open may take to be told that nobody wants it any more.
 const FAREWELL: Duration = Duration::from_millis(200);
 
+/// After this long without a session the user is told that it is being tried.
+const SLOW: Duration = Duration::from_secs(2);
+
 /// What a client dials: `paths`, and which of them stand by.
 pub(super) fn configure(
     link: &str,
@@ -42,9 +45,15 @@ pub(super) async fn open(
     interrupts: &mut Interrupts,
 ) -> Result<Session, CommandError> {
     let mut connecting = std::pin::pin!(connect(config));
+    let slow = async {
+        tokio::time::sleep(SLOW).await;
+        tracing::warn!("no path has reached the server yet; still trying");
+        std::future::pending().await
+    };
     let interrupt = tokio::select! {
         session = &mut connecting => return Ok(session?),
         interrupt = interrupts.next() => interrupt,
+        interrupt = slow => interrupt,
     };
     if let Ok(Ok(session)) = tokio::time::timeout(FAREWELL, connecting).await {
         session.close(0, "interrupted").await;

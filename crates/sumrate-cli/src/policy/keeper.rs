@@ -186,9 +186,11 @@ impl Keeper {
         let mut state = self.lock();
         let spent: Vec<(String, bool)> =
             state.wishes.keys().map(|name| (name.clone(), state.is_spent(name))).collect();
+        let mut newly_spent = false;
         for (name, spent) in spent {
             let before = state.withheld.insert(name.clone(), spent).unwrap_or(false);
             if before != spent {
+                newly_spent |= spent;
                 self.table.withhold(&name, spent);
                 match spent {
                     true => tracing::warn!("path {name} is idle: its quota is used up"),
@@ -201,6 +203,11 @@ impl Keeper {
                     session.withhold_path(&name, spent);
                 }
             }
+        }
+        drop(state);
+        if newly_spent {
+            // Killed now, the next start must not take it for unused.
+            self.save();
         }
     }
 

@@ -28,7 +28,9 @@ pub fn quantity(text: &str) -> Result<u64, String> {
 
 /// A decimal number, times a thousand for each place of its suffix.
 fn scaled(text: &str, suffixes: &[char]) -> Option<f64> {
-    let place = suffixes.iter().position(|suffix| text.ends_with(*suffix));
+    // Others of the family write the thousand as K.
+    let is = |suffix: char| text.ends_with(suffix) || (suffix == 'k' && text.ends_with('K'));
+    let place = suffixes.iter().position(|suffix| is(*suffix));
     let number = if place.is_some() { text.get(..text.len() - 1)? } else { text };
     if !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return None;
@@ -49,7 +51,7 @@ mod tests {
         assert_eq!(rate("1.5G").unwrap().kilobits(), 1_500_000);
         assert_eq!(rate("64000").unwrap().kilobits(), 64);
         assert_eq!(quantity("10G"), Ok(10_000_000_000));
-        assert_eq!(quantity("1.5k"), Ok(1500));
+        assert_eq!((quantity("1.5k"), quantity("1K")), (Ok(1500), Ok(1000)));
         for bad in ["", "M", "0", "0M", "-1M", "20m", "20 M", "1e9", "nan", "20Mbit", "9999999G"] {
             assert!(rate(bad).is_err(), "{bad}");
         }
