@@ -116,7 +116,12 @@ def test_a_missing_scheme_is_shown_with_its_reason(page: str) -> None:
 
 def test_every_verdict_is_shown_with_what_the_paper_says(page: str) -> None:
     rows = {row[0].split()[0]: row for row in Tables(page[: page.index("<section")]).rows}
-    marks = {"holds": "holds", "fails": "fails", "depends": "depends", "not-run": "not run"}
+    marks = {
+        "holds": "holds",
+        "fails": "does not hold",
+        "depends": "holds in part",
+        "not-run": "not run",
+    }
     for verdict in made_up.verdicts():
         row = rows[verdict.get("claim") or verdict["goal"]]
         assert row[3].split(maxsplit=1)[1] == marks[verdict["verdict"]]

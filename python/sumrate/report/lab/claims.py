@@ -13,8 +13,8 @@ from sumrate.report.lab.words import NOTHING, plain
 
 MARKS = {
     "holds": "✓ holds",
-    "fails": "✗ fails",
-    "depends": "± depends",
+    "fails": "✗ does not hold",
+    "depends": "± holds in part",
     "not-run": f"{NOTHING} not run",
     "reported": f"{NOTHING} figure only",
 }
