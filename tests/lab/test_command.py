@@ -15,6 +15,7 @@ from sumrate.lab.experiment import commands
 from sumrate.lab.namespaces import INTERRUPTED
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import USAGE
+from tests.lab.test_keep import NAME, put, whole
 
 
 def test_a_reader_that_leaves_early_is_no_error_to_see() -> None:
@@ -99,3 +100,19 @@ def test_a_stop_by_hand_is_no_failure_to_read(
     monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "P1"])
     assert cli.main() == INTERRUPTED
     assert capsys.readouterr().err == "\nstopped\n"
+
+
+@pytest.mark.parametrize("part", [["--quick"], ["--condition", "lap"], ["--repetitions", "1"]])
+def test_a_part_does_not_take_the_place_of_a_whole_result(
+    part: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = put(tmp_path, whole())
+    argv = ["sumrate-lab", "run", NAME, *part, "--output", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", argv)
+    assert cli.main() == USAGE
+    said = capsys.readouterr().err
+    assert f"{folder} is a whole result of lap" in said and "--output" in said
+    assert json.loads((folder / "manifest.json").read_text()) == whole()

@@ -88,6 +88,8 @@ def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> i
     """
     try:
         plans = [_plan(load(name), args) for name in names]
+        for plan in plans:
+            _spare_whole_result(plan, args.output)
         if any(plan.experiment.simulation is None for plan in plans):
             require("ip", "ss", "nsenter", "sysctl", "iperf3")
             program("sumrate-link")
@@ -157,6 +159,28 @@ def _plan(experiment: Experiment, args: argparse.Namespace) -> Plan:
         only_conditions=tuple(args.condition) or plan.only_conditions,
         only_schemes=tuple(args.scheme),
     )
+
+
+def _spare_whole_result(plan: Plan, output: Path) -> None:
+    """Keeps a part of an experiment from taking the place of the whole, which took its time.
+
+    Raises:
+        RefusedError: a whole result is there.
+
+    """
+    name = plan.experiment.name
+    path = output / name / "manifest.json"
+    whole = plan.experiment.repetitions
+    part = plan.repetitions < whole or plan.only_conditions or plan.only_schemes
+    if not part or not path.is_file():
+        return
+    there = json.loads(path.read_text(encoding="utf-8"))
+    ran = {entry["condition"] for entry in there.get("runs", ())}
+    if there.get("repetitions", 0) >= whole and ran >= {c.name for c in plan.experiment.conditions}:
+        raise RefusedError(
+            f"{path.parent} is a whole result of {name}, which a part of it would replace: "
+            f"name another folder with --output, or remove that one"
+        )
 
 
 def quick(experiment: Experiment) -> Plan:
