@@ -38,8 +38,10 @@ def _behind(program: Path) -> str:
     foreign = [path for path in sources if not path.is_relative_to(REPOSITORY)]
     if foreign:
         return f"{program.name} was built from another folder's source: run `make build`"
-    newer = [path for path in sources if not path.is_file() or path.stat().st_mtime > made]
-    if newer:
-        changed = newer[0].relative_to(REPOSITORY)
-        return f"{program.name} was built before {changed} was changed: run `make build`"
+    for path in sources:
+        # A build script may name a folder.
+        files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+        if any(not file.is_file() or file.stat().st_mtime > made for file in files):
+            changed = path.resolve().relative_to(REPOSITORY.resolve())
+            return f"{program.name} was built before {changed} was changed: run `make build`"
     return ""
