@@ -21,9 +21,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     source.write_text("fn main() {}")
     (folder / "sumrate").write_bytes(b"program")
     (folder / "made.o").write_bytes(b"made by a build script")
-    listed = (
-        f"{folder / 'sumrate'}: {str(source).replace(' ', chr(92) + ' ')} {folder / 'made.o'}\n"
-    )
+    (tmp_path / "one" / "src").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "one" / "src" / "lib.rs").write_text("")
+    os.utime(tmp_path / "one" / "src" / "lib.rs", (1000, 1000))
+    spaced = str(source).replace(" ", "\\ ")
+    tree = tmp_path / "other" / ".." / "one" / "src"
+    listed = f"{folder / 'sumrate'}: {spaced} {tree} {folder / 'made.o'}\n"
     (folder / "sumrate.d").write_text(listed)
     os.utime(source, (1000, 1000))
     os.utime(folder / "sumrate", (2000, 2000))
@@ -42,6 +46,12 @@ def test_a_source_that_was_changed_later_is_named(here: Path) -> None:
     os.utime(here, (3000, 3000))
     (said,) = built.behind()
     assert "before a folder/main.rs was changed: run `make build`" in said
+
+
+def test_a_file_of_a_folder_that_was_changed_later_is_noticed(here: Path) -> None:
+    os.utime(here.parent.parent / "one" / "src" / "lib.rs", (3000, 3000))
+    (said,) = built.behind()
+    assert "before one/src was changed" in said
 
 
 def test_a_program_of_another_folder_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
