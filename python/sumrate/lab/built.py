@@ -32,16 +32,15 @@ def _behind(program: Path) -> str:
     made = program.stat().st_mtime
     # Backslashes stand before spaces of names.
     words = listed.read_text(encoding="utf-8").partition(": ")[2].replace("\\ ", "\0").split()
-    every = [Path(word.replace("\0", " ")) for word in words]
-    made_here = program.parent.resolve()
-    sources = [path for path in every if not path.resolve().is_relative_to(made_here)]
-    foreign = [path for path in sources if not path.is_relative_to(REPOSITORY)]
-    if foreign:
+    every = [Path(word.replace("\0", " ")).resolve() for word in words]
+    here, made_here = REPOSITORY.resolve(), program.parent.resolve()
+    sources = [path for path in every if not path.is_relative_to(made_here)]
+    if not all(path.is_relative_to(here) for path in sources):
         return f"{program.name} was built from another folder's source: run `make build`"
     for path in sources:
         # A build script may name a folder.
         files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
         if any(not file.is_file() or file.stat().st_mtime > made for file in files):
-            changed = path.resolve().relative_to(REPOSITORY.resolve())
+            changed = path.relative_to(here)
             return f"{program.name} was built before {changed} was changed: run `make build`"
     return ""

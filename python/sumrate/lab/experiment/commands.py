@@ -14,6 +14,12 @@ from sumrate.lab.calibration import is_off, words
 from sumrate.lab.experiment import readme, store
 from sumrate.lab.experiment.catalogue import Entry, entries
 from sumrate.lab.experiment.demands import read_verdicts
+from sumrate.lab.experiment.derived import (
+    SPREADS,
+    add_spreads,
+    add_stalled_bytes,
+    add_unimpaired,
+)
 from sumrate.lab.experiment.execute import bench, quick, run
 from sumrate.lab.experiment.goals import is_performance
 from sumrate.lab.experiment.judge import Verdict, judge
@@ -23,12 +29,6 @@ from sumrate.lab.experiment.metrics import POOLED_ABOVE
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.ratios import add_pooled_percentiles
 from sumrate.lab.experiment.run import Plan
-from sumrate.lab.experiment.spared import (
-    SPREADS,
-    add_spreads,
-    add_stalled_bytes,
-    add_unimpaired,
-)
 from sumrate.lab.experiment.topology import on_wires
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import USAGE, RefusedError

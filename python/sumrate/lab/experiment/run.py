@@ -9,6 +9,7 @@ from typing import Any
 from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Unavailable
 from sumrate.lab.experiment.benefit import add_benefits
 from sumrate.lab.experiment.calls import add_message_delays, add_pooled_delays
+from sumrate.lab.experiment.derived import add_spreads, add_stalled_bytes, add_unimpaired
 from sumrate.lab.experiment.durations import add_durations, add_splits, add_together
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
@@ -24,7 +25,6 @@ from sumrate.lab.experiment.ratios import (
     add_sums,
 )
 from sumrate.lab.experiment.record import Run, add_carried, add_samples, add_sleep, unused_link
-from sumrate.lab.experiment.spared import add_spreads, add_stalled_bytes, add_unimpaired
 from sumrate.lab.experiment.tiles import add_tile_gains
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab.experiment.ahead import ahead
+from sumrate.lab.experiment.derived import add_spreads, add_unimpaired
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.record import Run
-from sumrate.lab.experiment.spared import add_spreads, add_unimpaired
 
 RATES = {"wifi": 600.0, "wigig": 1400.0, "sumrate": 1990.0}
 
