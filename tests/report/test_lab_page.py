@@ -13,10 +13,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.figure import Figure
 
 from sumrate.report.lab import write_report
+from sumrate.report.lab.canvas import Numbered, drawing, new_figure
 from sumrate.report.lab.claims import demands
+from sumrate.report.lab.palette import INK, PAPER, STYLES
 from sumrate.report.lab.read import Verdict
+from sumrate.report.lab.slim import alone
 from sumrate.report.lab.words import quantities
 from tests.report import made_up
 
@@ -158,8 +162,11 @@ def test_how_it_was_run_is_said(page: str) -> None:
 
 
 def drawings(page: str) -> list[ElementTree.Element]:
+    """The plots, each element with the style that its class has on the page."""
+    looks = dict(re.findall(r"^\.(s\d+) \{ (.*) \}$", page, re.MULTILINE))
     found = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
-    return [ElementTree.fromstring(svg) for svg in found]  # noqa: S314, our own file
+    whole = [re.sub(r'class="(s\d+)"', lambda m: f'style="{looks[m[1]]}"', svg) for svg in found]
+    return [ElementTree.fromstring(svg) for svg in whole]  # noqa: S314, our own file
 
 
 def test_plots_are_well_formed_and_legible(page: str) -> None:
@@ -185,6 +192,44 @@ def test_identifiers_are_unique_and_found(page: str) -> None:
     assert len(identifiers) == len(set(identifiers))
     used = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', page)
     assert {a or b for a, b in used} <= set(identifiers)
+
+
+def test_a_hatch_stands_on_the_page_once_and_a_figure_is_small() -> None:
+    """Tiles of dots and circles have a quarter of a megabyte: once they were in every figure."""
+
+    def bars() -> Figure:
+        figure = new_figure(2.0)
+        axes = figure.add_subplot()
+        for place, look in enumerate(STYLES):
+            axes.barh(place, place + 1.0, facecolor=look.colour, edgecolor=INK,
+                      hatch=look.hatch or None, hatchcolor=PAPER)  # fmt: skip
+        return figure
+
+    numbered = Numbered()
+    with drawing():
+        first, second = (numbered.figure(bars(), "bars") for _ in range(2))
+    hatches = re.findall(r'<pattern id="([^"]+)"', first)
+    assert len(hatches) == sum(bool(look.hatch) for look in STYLES)
+    assert set(re.findall(r"url\(#(hatch-\d+)\)", numbered.css())) == set(hatches)
+    assert "<pattern" not in second
+    assert len(second) < 10_000
+
+
+def test_a_picture_loses_names_and_digits_only() -> None:
+    drawn = """<svg><g id="axes"><g transform="scale(2)">
+     <path d="M 0.123456 0 \nL 1.5 2 \nL 3 4 \nz" id="m1"/><use href="#m1" x="1.23456"/>
+    </g><path d="M 0 0 \nC 1 1 2 2 3 3 \nL 4 4 "/></g></svg>"""
+    assert alone(drawn).replace("\n", "") == (
+        '<svg><g transform="scale(2)"><path d="M 0.12 0 1.5 2 3 4 z" id="i-1"/>'
+        '<use href="#i-1" x="1.23"/></g><path d="M 0 0 C 1 1 2 2 3 3 L 4 4 "/></svg>'
+    )
+
+
+def test_no_figure_takes_more_than_its_plots_need(page: str) -> None:
+    figures = re.findall(r"<figure>.*?</figure>", page, re.DOTALL)
+    assert len(figures) == 5
+    assert max(map(len, figures)) < 60_000
+    assert len(page) < 200_000
 
 
 def test_names_are_escaped_and_nothing_is_loaded(page: str) -> None:

@@ -15,6 +15,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from sumrate.report.lab.palette import INK, PAGE_COLOURS, PAPER, RULE
+from sumrate.report.lab.slim import Shared, alone
 
 WIDTH_IN = 7.2
 """A plot fills an A4 page between its margins without being scaled."""
@@ -70,23 +71,30 @@ class Numbered:
     def __init__(self) -> None:
         """Starts at figure 1."""
         self._numbers = count(1)
+        self._shared = Shared()
 
     def figure(self, drawn: Figure, caption: str) -> str:
         """An HTML figure with its number and caption."""
         number = next(self._numbers)
         return (
-            f"<figure>{inline(drawn, f'f{number}', caption)}"
+            f"<figure>{inline(drawn, f'f{number}', caption, self._shared)}"
             f"<figcaption><b>Figure {number}.</b> {escape(caption)}</figcaption></figure>"
         )
 
     def picture(self, svg: bytes, caption: str) -> str:
         """A picture that a run drew, apart from the page: with colours of its own, no scripts."""
         number = next(self._numbers)
-        data = base64.b64encode(svg).decode("ascii")
+        data = base64.b64encode(alone(svg.decode("utf-8", "replace")).encode("utf-8")).decode(
+            "ascii"
+        )
         return (
             f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{escape(caption)}">'
             f"<figcaption><b>Figure {number}.</b> {escape(caption)}</figcaption></figure>"
         )
+
+    def css(self) -> str:
+        """The styles of all figures so far, for the page."""
+        return self._shared.css()
 
 
 def cut(text: str, width_in: float, *, bold: bool = False) -> str:
@@ -117,23 +125,19 @@ def inches(figure: Figure, left: float, top: float, width: float, height: float)
     )
 
 
-def inline(figure: Figure, prefix: str, label: str) -> str:
-    """The figure as an SVG element: no header, no date, identifiers with a prefix."""
+def inline(figure: Figure, prefix: str, label: str, shared: Shared) -> str:
+    """The figure as an SVG element: no header, no date, identifiers with a prefix.
+
+    Its styles are classes of `shared`, and its hatches those of the page's first figure with them.
+    """
     buffer = io.BytesIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(buffer, format="svg", metadata=nothing)
     svg = buffer.getvalue().decode("utf-8")
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(?<= [dxy]=")[^"]*', _shortened, svg)
-    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     svg = svg.replace("'DejaVu Sans'", FAMILY)
     for colour, variable in PAGE_COLOURS.items():
         svg = svg.replace(colour, variable)
+    svg = shared.shorten(svg, prefix)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
-
-
-def _shortened(numbers: re.Match[str]) -> str:
-    """Positions to a hundredth of a point, in one line."""
-    return re.sub(r"(\.\d\d)\d+", r"\1", numbers[0]).replace("\n", "")

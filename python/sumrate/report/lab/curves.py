@@ -185,7 +185,8 @@ def _strip(axes: Axes, summary: Summary, setting: Setting, scheme: Scheme, look:
         return
     points = summary.run.series[key]
     times, rates = [at for at, _ in points], [rate for _, rate in points]
-    axes.fill_between(times, rates, color=look.colour, alpha=0.3, linewidth=0)
+    around = [times[0], *times, times[-1]], [0.0, *rates, 0.0]
+    axes.fill(*around, color=look.colour, alpha=0.3, linewidth=0)
     axes.plot(times, rates, color=INK, linewidth=0.9)
     _subflows(axes, summary, key)
 

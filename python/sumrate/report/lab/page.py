@@ -113,7 +113,8 @@ def write_report(
     )
     output.parent.mkdir(parents=True, exist_ok=True)
     partial = output.with_suffix(output.suffix + ".part")
-    partial.write_text(page("Sumrate: what the experiments show", body, CSS), encoding="utf-8")
+    whole = page("Sumrate: what the experiments show", body, CSS + numbered.css())
+    partial.write_text(whole, encoding="utf-8")
     partial.replace(output)
 
 
