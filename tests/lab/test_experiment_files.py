@@ -13,7 +13,7 @@ from sumrate.lab.experiment import commands
 from sumrate.lab.experiment.catalogue import UNMEASURED, Entry, claims, entries
 from sumrate.lab.experiment.commands import KEPT, durations, objections, uncounted
 from sumrate.lab.experiment.goals import measured_by, rows
-from sumrate.lab.experiment.judge import DEPENDS, FAILS
+from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names, scheme_names
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.readme import out_of_step
@@ -130,6 +130,30 @@ def test_the_catalogue_holds_every_claim_of_the_papers() -> None:
     assert len(known) == 164
     for identity, entry in known.items():
         assert {"document", "figure", "published", "claim", "needs"} <= entry.keys(), identity
+
+
+def test_what_a_model_was_set_to_is_said_to_be_fitted() -> None:
+    """Claims that calibrate a link, and those whose reason names a page that says so."""
+    known = claims()
+    fitted = {name: str(entry["fitted"]) for name, entry in known.items() if "fitted" in entry}
+    assert {name for name, entry in known.items() if "Calibrates" in entry["claim"]} <= set(fitted)
+    for name, reason in fitted.items():
+        assert reason.endswith("."), name
+        for page in re.findall(r"docs/[\w-]+\.md", reason):
+            text = (REPOSITORY / page).read_text(encoding="utf-8")
+            assert re.search(r"fitted|chosen|calibrat", text, re.IGNORECASE), f"{name}: {page}"
+
+
+def test_claims_that_were_fitted_are_counted_apart() -> None:
+    holding = [e for e in entries(KEPT) if e.verdict == HOLDS and e.document != "goal"]
+    fitted = [entry for entry in holding if entry.fitted]
+    assert 1 < len(fitted) < len(holding)
+    apart = f"{len(holding)} hold (of which {len(fitted)} only show that the model is calibrated)"
+    for document in ("README.md", "docs/verdicts.md"):
+        assert apart in (REPOSITORY / document).read_text(encoding="utf-8"), document
+    page = (REPOSITORY / "docs/verdicts.md").read_text(encoding="utf-8")
+    for entry in fitted:
+        assert f"| **{entry.id}**: {entry.claim} | holds (fitted). {entry.fitted} |" in page
 
 
 def test_every_claim_is_checked_or_says_why_not(tmp_path: Path) -> None:
@@ -354,7 +378,8 @@ def test_verdicts_have_claim_checks_command_and_results(
 def told(entry: Entry) -> list[str]:
     """What must be said of it."""
     results = entry.results.replace(f"{REPOSITORY}/", "")
-    parts = [f"{entry.verdict} {entry.id}", entry.command, results, entry.unmeasured]
+    parts = [f"{entry.verdict} {entry.id}", entry.command, results]
+    parts += [entry.unmeasured, entry.fitted]
     if entry.document != "goal":
         parts += [entry.claim, f"{entry.document}, {entry.figure}: {entry.published}"]
     return parts + [f"{check.statement}: {check.found()}" for check in entry.checks if check.points]

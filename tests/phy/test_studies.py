@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sumrate.lab import cli
+from sumrate.lab.experiment.catalogue import claims
 from sumrate.phy.parameters import ParameterError
 from sumrate.phy.studies import module_claims, wlan_claims
 from sumrate.phy.studies.finding import Finding, over_seeds
@@ -28,6 +29,12 @@ def test_every_claim_has_a_verdict() -> None:
         *("F-2a-near", "F-2a-mid", "F-2a-far", "F-2b"),
         *("F-3a-near", "F-3a-mid", "F-3b", "F-3c"),
     ]
+
+
+def test_the_catalogue_says_which_claims_were_fitted() -> None:
+    found = [*module_claims.findings(module_claims.study()), *wlan_claims.findings(measure(1))]
+    said = {f.claim for f in found if claims()[f.claim].get("fitted")}
+    assert said == {f.claim for f in found if f.fitted}
 
 
 def test_verdicts_follow_the_numbers() -> None:

@@ -177,6 +177,7 @@ figure = "Fig. 4.1b"
 published = "about 2300 Mb/s <sum>"
 claim = "MPTCP nearly reaches the sum of both links."
 needs = "transport"
+fitted = "The <sum> was set to it."
 
 [claims."W-7"]
 document = "D0"

@@ -137,6 +137,8 @@ def test_every_verdict_is_shown_with_what_the_paper_says(page: str) -> None:
         "fails in: normal (0.25)",
         "not measured in: blackout",
     ]
+    assert "fitted: The <sum> was set to it." in rows["T-4.1b-normal-mptcp"][0]
+    assert "Of those that hold, <b>1</b> were fitted" in page
     assert "not in the catalogue" in rows["X-unknown"][0]
     assert rows["P5"][1:3] == ["at most 40 ms", "52.5"]
     assert "<dt>access (1)</dt><dd><span>W-7</span></dd>" in page

@@ -32,6 +32,8 @@ class Entry:
     results: str
     unmeasured: str
     """What no experiment measures of it, and why."""
+    fitted: str
+    """What of the model was set so that it comes out: it shows that the model is calibrated."""
     checks: tuple[Demand, ...]
     """What decides, one by one, with what was measured."""
 
@@ -123,6 +125,7 @@ def _entry(
         cause=" ".join(dict.fromkeys(filter(None, (*_causes(said), missing)))),
         results=", ".join(str(results / n / "verdicts.json") for n in experiments if n in found),
         unmeasured=unmeasured,
+        fitted=text.get("fitted", ""),
         checks=tuple(checks),
     )
 

@@ -16,7 +16,10 @@ INDENT = " " * 4
 def listing(found: Sequence[Entry]) -> str:
     """Each claim or goal with its checks, its experiments and its results, then how many hold."""
     counts = Counter(e.verdict for e in found)
+    fitted = sum(e.verdict == HOLDS and bool(e.fitted) for e in found)
     summary = ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items()))
+    if fitted:
+        summary += f"; {fitted} of those that hold were fitted"
     return "\n".join([*(line for e in found for line in _lines(e)), "", summary])
 
 
@@ -31,6 +34,8 @@ def _lines(entry: Entry) -> Iterator[str]:
         yield from _wrapped(f"because: {entry.cause}", INDENT, f"{INDENT}  ")
     if entry.unmeasured and entry.unmeasured not in entry.cause:
         yield from _wrapped(f"not measured: {entry.unmeasured}", INDENT, f"{INDENT}  ")
+    if entry.fitted:
+        yield from _wrapped(f"fitted: {entry.fitted}", INDENT, f"{INDENT}  ")
     if entry.command:
         yield from _wrapped(entry.command, INDENT, f"{INDENT}  ")
     if entry.results:

@@ -206,7 +206,8 @@ def _claim_rows(entry: Entry) -> list[str]:
     ]
     if entry.unmeasured or not cells:
         cells.append((NOTHING, NOTHING, NOTHING, entry.unmeasured or NOTHING))
-    first = (f"**{entry.id}**: {entry.claim}", WORDS[entry.verdict])
+    became = WORDS[entry.verdict] + (f" (fitted). {entry.fitted}" if entry.fitted else "")
+    first = (f"**{entry.id}**: {entry.claim}", became)
     starts = [first, *[("", "")] * (len(cells) - 1)]
     return [_line((*start, *row)) for start, row in zip(starts, cells, strict=True)]
 
@@ -233,8 +234,14 @@ def _plain(text: str) -> str:
 
 
 def _counts(found: Sequence[Entry]) -> str:
+    """How many have each verdict; of those that hold, how many were fitted."""
     counts = Counter(e.verdict for e in found)
-    return ", ".join(f"{counts[v]} {PLURAL[v]}" for v in PLURAL if counts[v])
+    fitted = sum(e.verdict == HOLDS and bool(e.fitted) for e in found)
+    words = dict(PLURAL)
+    if fitted:
+        show = "shows" if fitted == 1 else "show"
+        words[HOLDS] += f" (of which {fitted} only {show} that the model is calibrated)"
+    return ", ".join(f"{counts[v]} {words[v]}" for v in words if counts[v])
 
 
 def _missed(found: Sequence[Demand]) -> list[str]:

@@ -43,6 +43,8 @@ class Claim:
     needs: str
     unmeasured: str = ""
     """What no experiment measures of it, and why: it keeps the claim from holding as a whole."""
+    fitted: str = ""
+    """What of the model was set so that it comes out: it shows that the model is calibrated."""
 
 
 def read_claims(path: Path) -> dict[str, Claim]:
@@ -66,7 +68,8 @@ def read_claims(path: Path) -> dict[str, Claim]:
         if lacking:
             raise BrokenRunError(path, f"claim {name} has no {', '.join(lacking)}")
         texts = {key: str(entry[key]) for key in NEEDED}
-        found[name] = Claim(**texts, unmeasured=str(entry.get("unmeasured", "")))
+        more = {key: str(entry.get(key, "")) for key in ("unmeasured", "fitted")}
+        found[name] = Claim(**texts, **more)
     return found
 
 
@@ -75,7 +78,8 @@ def verdict_section(runs: Sequence[Run], claims: Mapping[str, Claim]) -> str:
     verdicts = [(run, verdict) for run in runs for verdict in run.verdicts]
     on_claims = [(run, _whole(v, claims)) for run, v in verdicts if v.claim]
     on_goals = [(run, verdict) for run, verdict in verdicts if verdict.goal]
-    parts = [f"<p class='headline'>{_count('claim', on_claims)} {_count('goal', on_goals)}</p>"]
+    counted = f"{_count('claim', on_claims, claims)} {_count('goal', on_goals, {})}"
+    parts = [f"<p class='headline'>{counted}</p>"]
     if on_goals:
         order = sorted(on_goals, key=lambda pair: _natural(pair[1].goal))
         rows = "".join(_goal_row(run, v) for run, verdict in order for v in demands(verdict))
@@ -157,16 +161,20 @@ def _few(findings: Sequence[Mapping[str, Any]]) -> str:
     return f"{least if least == most else f'{least} to {most}'} of {of} repetitions"
 
 
-def _count(word: str, verdicts: Sequence[tuple[Run, Verdict]]) -> str:
+def _count(word: str, verdicts: Sequence[tuple[Run, Verdict]], claims: Mapping[str, Claim]) -> str:
     if not verdicts:
         return f"No check of a {word} is in these results."
     found: dict[str, set[str]] = {}
     for _, verdict in verdicts:
         found.setdefault(verdict.claim or verdict.goal, set()).add(verdict.verdict)
     counted = Counter(_together(kinds) for kinds in found.values())
+    holding = [claims[name] for name in found.keys() & claims.keys()
+               if _together(found[name]) == "holds"]  # fmt: skip
+    fitted = sum(bool(claim.fitted) for claim in holding)
     states = ", ".join(f"<b>{counted[kind]}</b> {MARKS[kind][2:]}" for kind in MARKS if
                        counted[kind])  # fmt: skip
-    return f"{word.capitalize()}s that were checked: {states}."
+    note = f" Of those that hold, <b>{fitted}</b> were fitted: the model is calibrated by them."
+    return f"{word.capitalize()}s that were checked: {states}.{note if fitted else ''}"
 
 
 def _together(kinds: set[str]) -> str:
@@ -198,6 +206,8 @@ def _claim_row(run: Run, verdict: Verdict, claims: Mapping[str, Claim]) -> str:
     else:
         said, published = claim.claim, f"{claim.published} ({claim.document}, {claim.figure})"
     first = f"<b>{escape(verdict.claim)}</b> {escape(said)}"
+    if claim is not None and claim.fitted:
+        first += f"<small>fitted: {escape(claim.fitted)}</small>"
     parts = [_demand(part) for part in demands(verdict)]
     if len(parts) == 1:
         return _row(run, verdict, first, escape(published))
