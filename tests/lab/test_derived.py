@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab.experiment.ahead import ahead
-from sumrate.lab.experiment.derived import add_spreads, add_unimpaired
+from sumrate.lab.experiment.derived import add_shaped, add_spreads, add_unimpaired
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.topology import links_shown
 
 RATES = {"wifi": 600.0, "wigig": 1400.0, "sumrate": 1990.0}
 
@@ -32,6 +33,36 @@ def test_who_leaves_a_late_radio_out_scores_the_other() -> None:
     assert sum(m.name == "unimpaired_ratio" for m in late[-1].metrics) == 1
     assert normal[-1].value("unimpaired_ratio") is None, "nothing is impaired"
     assert late[0].value("unimpaired_ratio") is None, "a link alone has no sum"
+
+
+def test_goodput_is_compared_with_what_the_emulator_lets_through() -> None:
+    """The rates are 630 and 1800 Mbit/s of IP; a full segment has 1448 bytes of 1500."""
+    lossy = runs("loss-wigig")
+    for run in lossy:
+        run.add("path_wigig_mbps", 1400.0, "Mbit/s")
+    for _ in range(2):  # as often as asked
+        add_shaped(links_shown(load("five-conditions")), lossy)
+    wifi, wigig, both = lossy
+    payload = 1448 / 1500
+    assert wifi.value("shaped_ratio") == pytest.approx(600.0 / (630.0 * payload))
+    assert wigig.value("shaped_ratio") == pytest.approx(1400.0 / (1800.0 * payload * 0.95))
+    whole = (630.0 + 1800.0 * 0.95) * payload
+    assert both.value("shaped_ratio") == pytest.approx(1990.0 / whole)
+    path = both.value("path_wigig_shaped_ratio")
+    assert path == pytest.approx(1400.0 / (1800.0 * payload * 0.95))
+    assert wigig.value("path_wigig_shaped_ratio") is None, "a link alone has one ratio"
+    assert sum(m.name == "shaped_ratio" for m in both.metrics) == 1
+
+
+@pytest.mark.parametrize("name", ["channel-traces", "blackout", "unshaped", "coupling"])
+def test_a_rate_that_is_not_all_the_time_divides_nothing(name: str) -> None:
+    experiment = load(name)
+    changed = [s["condition"] for s in links_shown(experiment) if s["trace"] or s["blackouts"]]
+    changed += [s["condition"] for s in links_shown(experiment) if s["medium"] or s["shares"]]
+    assert changed
+    found = [run for condition in dict.fromkeys(changed) for run in runs(condition)]
+    add_shaped(links_shown(experiment), found)
+    assert not any(run.value("shaped_ratio") for run in found)
 
 
 def test_the_samples_of_all_repetitions_spread_more_than_those_of_each() -> None:

@@ -16,6 +16,7 @@ from sumrate.lab.experiment.catalogue import Entry, entries
 from sumrate.lab.experiment.demands import read_verdicts
 from sumrate.lab.experiment.derived import (
     SPREADS,
+    add_shaped,
     add_spreads,
     add_stalled_bytes,
     add_unimpaired,
@@ -407,6 +408,8 @@ def _judged(experiment: Experiment, folder: Path) -> list[Verdict]:
     samples = any(check.value.metric.startswith(spreads) for check in experiment.checks)
     runs = store.read_runs(folder, series=samples)
     add_unimpaired(experiment, runs)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    add_shaped(manifest["links"], runs)  # as they were: the file may have other rates by now
     add_stalled_bytes(runs)
     if samples:
         add_pooled_percentiles(experiment, runs)

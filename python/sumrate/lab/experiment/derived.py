@@ -1,18 +1,23 @@
-"""What leaving impaired links out would score, how far all samples spread, what waits in a stall.
+"""What leaving impaired links out would score, what the emulator lets through, how samples spread.
 
 All follow from what is kept, so results of before they were asked for have them too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from sumrate.lab.experiment.model import Change, Experiment
+from sumrate.lab.experiment.padhye import HEADER_BYTES
 from sumrate.lab.experiment.record import Run, percentile, steady_samples
+from sumrate.lab.links import DEFAULT_MTU
 
 SPREADS = (
     ("pooled_sample_p5_over_p50", 0.05, 0.5),
     ("pooled_sample_p5_over_p95", 0.05, 0.95),
 )
 """Metrics of the 100 ms samples of all repetitions, and the two percentiles that they divide."""
+UNSTEADY = ("trace", "blackouts", "unplugged", "medium", "shares", "returns", "beside")
+"""What makes a link's rate no measure of what it carries, by its key in the manifest."""
 
 
 def add_unimpaired(experiment: Experiment, runs: Sequence[Run]) -> None:
@@ -44,6 +49,44 @@ def _impaired(change: Change) -> bool:
 
 def _place(run: Run) -> tuple[str, str, str, str, int]:
     return run.scheme, run.condition, run.congestion_control, run.buffers, run.repetition
+
+
+def add_shaped(links: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> None:
+    """Goodput over what the emulator lets through, of all links, or of the one that is alone.
+
+    That is a link's rate less the headers of full segments (IP, TCP, timestamps) and less what it
+    loses. Not subtracted are a transport's own bytes (TLS, frames, copies) and the time that its
+    start takes: of a radio half a second late a TCP alone has much less, and then no sum of the
+    links alone is what they could carry. Nothing is added where a rate says too little.
+
+    Args:
+        links: of each condition, as the manifest has them (`links_shown`).
+        runs: of all conditions.
+
+    """
+    shaped = _let_through(links)
+    for run in runs:
+        rates = shaped.get(run.condition, {})
+        own = {run.scheme: rates[run.scheme]} if run.scheme in rates else rates
+        goodput = run.value("goodput_mbps")
+        if own and goodput is not None and run.value("shaped_ratio") is None:
+            run.add("shaped_ratio", goodput / sum(own.values()), "ratio")
+        for name, rate in own.items() if len(own) > 1 else ():
+            carried, metric = run.value(f"path_{name}_mbps"), f"path_{name}_shaped_ratio"
+            if carried is not None and run.value(metric) is None:
+                run.add(metric, carried / rate, "ratio")
+
+
+def _let_through(links: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """TCP payload in Mbit/s by condition and link, of conditions in which every link is steady."""
+    unsteady = {link["condition"] for link in links if any(link.get(key) for key in UNSTEADY)}
+    found: dict[str, dict[str, float]] = {}
+    for link in links:
+        payload = 1 - HEADER_BYTES / link.get("mtu", DEFAULT_MTU)
+        rate = link["rate_mbps"] * payload * (1 - link["loss"])
+        if link["condition"] not in unsteady and rate > 0:
+            found.setdefault(link["condition"], {})[link["name"]] = rate
+    return found
 
 
 def add_stalled_bytes(runs: Sequence[Run]) -> None:

@@ -9,7 +9,12 @@ from typing import Any
 from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Unavailable
 from sumrate.lab.experiment.benefit import add_benefits
 from sumrate.lab.experiment.calls import add_message_delays, add_pooled_delays
-from sumrate.lab.experiment.derived import add_spreads, add_stalled_bytes, add_unimpaired
+from sumrate.lab.experiment.derived import (
+    add_shaped,
+    add_spreads,
+    add_stalled_bytes,
+    add_unimpaired,
+)
 from sumrate.lab.experiment.durations import add_durations, add_splits, add_together
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
@@ -29,6 +34,7 @@ from sumrate.lab.experiment.tiles import add_tile_gains
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
     links_of,
+    links_shown,
     on_wires,
     schemes_of,
     seconds_of,
@@ -225,6 +231,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         add_added_delays(experiment, runs)
     add_ideals(experiment, runs)
     add_unimpaired(experiment, runs)
+    add_shaped(links_shown(experiment), runs)
     add_stalled_bytes(runs)
     if experiment.method == "stream":
         add_spreads(runs)

@@ -306,6 +306,7 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "trace": _shown_trace(experiment, condition, link),
             "medium": "bare interface" if on_wires(experiment, condition) else "",
             "shares": link.wire,
+            "returns": link.returns,
             "beside": _shown_beside(condition.beside.count(link.name)),
         }
         for condition in experiment.conditions

@@ -11,6 +11,7 @@ GROUPS = {
         "goodput_mbps": "goodput",
         "sum_ratio": "sum ratio",
         "best_link_ratio": "the best link alone, over the sum",
+        "shaped_ratio": "goodput over what the emulator lets through",
         "over_mptcp": "goodput over kernel MPTCP's",
         "ideal_ratio": "share of what the links carry",
         "aggregation_benefit": "aggregation benefit",
