@@ -44,9 +44,10 @@ def test_a_link_is_measured_once_without_what_changes_it(
     asked: list[list[str]], tmp_path: Path
 ) -> None:
     lossy = WIFI.with_loss(0.05)
-    conditions = [(WIFI,), (replace(WIFI, blackouts=()),), (lossy,), (lossy,)]
+    bursts = WIFI.with_burst(65_536)
+    conditions = [(WIFI,), (replace(WIFI, blackouts=()),), (bursts,), (lossy,), (lossy,)]
     found = calibrate(conditions, seed=1, folder=tmp_path)
-    assert asked == [["wifi"], ["wifi"]], "blackouts make no other link, loss does"
+    assert asked == [["wifi"], ["wifi"]], "blackouts and bursts make no other link, loss does"
     assert [r["ok"] for r in found] == [True, True]
 
 

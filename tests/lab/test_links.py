@@ -26,6 +26,13 @@ def test_demo_configuration_has_the_blockage() -> None:
     assert wigig["a"]["address"] == ["10.1.2.1/24"]
 
 
+def test_a_token_bucket_is_of_both_directions() -> None:
+    (link,) = tomllib.loads(configuration([LINKS[0].with_burst(65_536)], seed=1))["link"]
+    assert [link[way]["burst_bytes"] for way in ("a_to_b", "b_to_a")] == [65_536, 65_536]
+    (plain,) = tomllib.loads(configuration(LINKS[:1], seed=1))["link"]
+    assert "burst_bytes" not in plain["a_to_b"]
+
+
 def test_links_on_one_wire_are_one_link_with_more_addresses() -> None:
     second = replace(radio("second", 1, 20.0, 2.0), wire="first", host=13)
     config = tomllib.loads(configuration([radio("first", 1, 20.0, 2.0), second], seed=1))

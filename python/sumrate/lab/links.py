@@ -31,6 +31,8 @@ class Impairment:
     """Independent loss probability of each MTU segment."""
     trace: Path | None = None
     """File with a rate over time, which the link follows instead of `rate_mbps`."""
+    burst_bytes: int = 0
+    """Token bucket: what an idle line saves up, and lets out without spacing."""
 
     def toml(self) -> str:
         """The keys of this direction in the emulator's configuration."""
@@ -41,6 +43,8 @@ class Impairment:
         ]
         if self.loss > 0:
             lines.append(f"loss = {self.loss}")
+        if self.burst_bytes > 0:
+            lines.append(f"burst_bytes = {self.burst_bytes}")
         return "\n".join(lines)
 
 
@@ -120,6 +124,14 @@ class Link:
     def with_loss(self, loss: float) -> "Link":
         """The same link, losing segments from the server to the client."""
         return replace(self, down=replace(self.down, loss=loss))
+
+    def with_burst(self, burst_bytes: int) -> "Link":
+        """The same link with a token bucket in each direction."""
+        return replace(
+            self,
+            down=replace(self.down, burst_bytes=burst_bytes),
+            up=replace(self.up, burst_bytes=burst_bytes),
+        )
 
     def with_extra_rtt(self, extra_ms: float) -> "Link":
         """The same link with a longer round trip, half of it in each direction."""

@@ -1,6 +1,6 @@
 //! Measures every link in both directions against what was set, before a run relies on it.
 //!
-//! Sockets are made inside the end points' namespaces; schedules, blackouts and holds are left out.
+//! Sockets are made inside the end points' namespaces; schedules, blackouts, holds and bursts are left out.
 
 mod endpoint;
 mod loss;
@@ -101,6 +101,7 @@ pub fn calibrate(config: &Config, duration: Duration) -> Result<Calibration, Cal
         for parameters in &mut link.parameters {
             parameters.blackout = false;
             parameters.hold = false;
+            parameters.burst = 0;
         }
     }
     let (stop, stopped) = UnixStream::pair().map_err(|source| CalibrateError::Socket {

@@ -93,7 +93,7 @@ pub struct SetArgs {
     pub link: String,
     /// a_to_b, b_to_a or both.
     pub direction: Directions,
-    /// rate_mbps, trace, delay_ms, jitter_ms, queue_ms, queue_packets, loss, loss_burst, blackout, hold.
+    /// rate_mbps, trace, burst_bytes, delay_ms, jitter_ms, queue_ms, queue_packets, loss, loss_burst, blackout, hold.
     #[arg(required = true, value_name = "KEY=VALUE")]
     pub parameters: Vec<String>,
 }

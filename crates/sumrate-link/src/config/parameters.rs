@@ -11,6 +11,8 @@ use crate::trace::{self, Trace};
 
 /// Queue of a direction that has a rate but no queue setting: 20 ms.
 pub const DEFAULT_QUEUE: QueueLimit = QueueLimit::Time(20_000_000);
+/// Largest token bucket, bytes.
+const MOST_BURST: u64 = 1_000_000_000;
 
 /// Why a parameter was refused: the key and what to write instead.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +40,8 @@ pub enum RateSetting {
 pub struct Parameters {
     /// Serialisation rate, IP bytes.
     pub rate: RateSetting,
+    /// Token bucket, bytes: what an idle line saves up and lets out without spacing.
+    pub burst: u64,
     /// One-way propagation delay.
     pub delay: Nanos,
     /// Most extra delay; uniform, never reorders.
@@ -58,6 +62,7 @@ impl Default for Parameters {
     fn default() -> Self {
         Parameters {
             rate: RateSetting::Unlimited,
+            burst: 0,
             delay: 0,
             jitter: 0,
             queue: DEFAULT_QUEUE,
@@ -78,6 +83,7 @@ impl Parameters {
             }
         }
         set(&mut self.rate, &update.rate);
+        set(&mut self.burst, &update.burst);
         set(&mut self.delay, &update.delay);
         set(&mut self.jitter, &update.jitter);
         set(&mut self.queue, &update.queue);
@@ -96,6 +102,7 @@ impl Parameters {
                 RateSetting::Trace(trace) => Some(trace.mean_rate() as f64 / 1e6),
             },
             trace: matches!(self.rate, RateSetting::Trace(_)),
+            burst_bytes: self.burst,
             delay_ms: to_millis(self.delay),
             jitter_ms: to_millis(self.jitter),
             queue_ms: match self.queue {
@@ -121,6 +128,8 @@ pub struct Description {
     pub rate_mbps: Option<f64>,
     /// Whether the rate follows a trace.
     pub trace: bool,
+    /// Token bucket.
+    pub burst_bytes: u64,
     /// One-way delay.
     pub delay_ms: f64,
     /// Most extra delay.
@@ -144,6 +153,8 @@ pub struct Description {
 pub struct Update {
     /// See [`Parameters`].
     pub rate: Option<RateSetting>,
+    /// See [`Parameters`].
+    pub burst: Option<u64>,
     /// See [`Parameters`].
     pub delay: Option<Nanos>,
     /// See [`Parameters`].
@@ -180,6 +191,9 @@ pub struct WrittenUpdate {
     /// Trace file, relative to the configuration file (over the control socket: to the emulator's directory).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
+    /// Token bucket in bytes: filled at the rate while the line is idle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst_bytes: Option<u64>,
     /// One-way delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<f64>,
@@ -219,6 +233,7 @@ impl WrittenUpdate {
             result.queue_ms = self.queue_ms;
             result.queue_packets = self.queue_packets;
         }
+        result.burst_bytes = over.burst_bytes.or(self.burst_bytes);
         result.delay_ms = over.delay_ms.or(self.delay_ms);
         result.jitter_ms = over.jitter_ms.or(self.jitter_ms);
         result.loss = over.loss.or(self.loss);
@@ -232,6 +247,7 @@ impl WrittenUpdate {
     pub fn check(&self, directory: &Path) -> Result<Update, ParameterError> {
         Ok(Update {
             rate: self.check_rate(directory)?,
+            burst: self.check_burst()?,
             delay: milliseconds("delay_ms", self.delay_ms)?,
             jitter: milliseconds("jitter_ms", self.jitter_ms)?,
             queue: self.check_queue()?,
@@ -265,6 +281,15 @@ impl WrittenUpdate {
                     "must be 0.001 to 1000000 or \"unlimited\", not {other:?}; to stop a link use blackout or hold"
                 ),
             ),
+        }
+    }
+
+    fn check_burst(&self) -> Result<Option<u64>, ParameterError> {
+        match self.burst_bytes {
+            Some(bytes) if bytes > MOST_BURST => {
+                refuse("burst_bytes", format!("must be 0 to {MOST_BURST}, not {bytes}"))
+            }
+            bytes => Ok(bytes),
         }
     }
 

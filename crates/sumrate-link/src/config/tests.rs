@@ -31,12 +31,13 @@ fn complaint(result: Result<Config, ConfigError>) -> String {
 
 #[test]
 fn directions_override_both() {
-    let config = one_link("", "[link.both]\nrate_mbps = 630\ndelay_ms = 1.5\n[link.b_to_a]\nrate_mbps = 100\nloss = 0.05\n").unwrap();
+    let config = one_link("", "[link.both]\nrate_mbps = 630\nburst_bytes = 65536\ndelay_ms = 1.5\n[link.b_to_a]\nrate_mbps = 100\nburst_bytes = 0\nloss = 0.05\n").unwrap();
     let [forth, back] = &config.links[0].parameters;
     assert_eq!(forth.rate, RateSetting::Constant(630_000_000));
     assert_eq!(back.rate, RateSetting::Constant(100_000_000));
     assert_eq!((forth.delay, back.delay), (1_500_000, 1_500_000));
     assert_eq!((forth.loss, back.loss), (0.0, 0.05));
+    assert_eq!((forth.burst, back.burst), (65_536, 0));
     assert_eq!(forth.queue, QueueLimit::Time(20_000_000));
 }
 
@@ -92,6 +93,7 @@ fn wrong_values_name_their_key() {
         ("", "[link.both]\ntrace = \"missing.trace\"\n", &["missing.trace", "cannot read"]),
         ("", "[link.both]\nqueue_ms = 5\nqueue_packets = 7\n", &["queue_packets", "not both"]),
         ("", "[link.both]\nloss = 0.9\nloss_burst = 2\n", &["loss_burst", "9"]),
+        ("", "[link.both]\nburst_bytes = 2000000000\n", &["burst_bytes", "0 to 1000000000"]),
         ("mtu = 1000\n", "", &["mtu", "1280"]),
         ("", "[[link.schedule]]\nat_s = 1\n", &["schedule[0]", "nothing"]),
         ("", "[[link.schedule]]\nblackout = true\n", &["schedule[0].at_s"]),

@@ -3,6 +3,7 @@
 //! Contract: `arrive` and `apply` may be called at any time that does not go back by more than the caller's clock
 //! error; after either, and when `next_deadline` has passed, call `advance`, then `pop_due` until it returns `None`.
 
+mod bucket;
 pub mod counters;
 pub mod delay;
 pub mod loss;

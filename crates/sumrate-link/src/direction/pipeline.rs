@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 
+use super::bucket::Bucket;
 use super::counters::Counters;
 use super::delay::DelayLine;
 use super::loss::Loss;
@@ -37,6 +38,7 @@ pub struct Pipeline {
     parameters: Parameters,
     rate: Rate,
     trace_origin: Nanos,
+    bucket: Bucket,
     queue: Queue,
     service: Option<InService>,
     /// When the transmitter finished its last part.
@@ -55,6 +57,7 @@ impl Pipeline {
         Pipeline {
             rate: effective_rate(&parameters, now),
             loss: Loss::new(parameters.loss, parameters.loss_burst),
+            bucket: Bucket::full(now, parameters.burst),
             parameters,
             trace_origin: now,
             queue: Queue::default(),
@@ -106,12 +109,19 @@ impl Pipeline {
     pub fn apply(&mut self, now: Nanos, update: &Update) {
         self.advance(now);
         let rate_changes = update.rate.is_some() || update.hold.is_some();
-        if let Some(service) = self.service.as_mut().filter(|_| rate_changes) {
-            let sent = self.rate.bits_between(service.since, now);
-            service.left = service.left.saturating_sub(sent);
-            service.since = service.since.max(now);
+        match self.service.as_mut() {
+            Some(service) if rate_changes => {
+                let sent = self.rate.bits_between(service.since, now);
+                service.left = service.left.saturating_sub(sent);
+                service.since = service.since.max(now);
+            }
+            Some(_) => {}
+            None => self.bucket.fill(&self.rate, now),
         }
         self.parameters.apply(update);
+        if update.burst.is_some() {
+            self.bucket.resize(self.parameters.burst);
+        }
         if update.rate.is_some() {
             self.trace_origin = now;
         }
@@ -206,13 +216,15 @@ impl Pipeline {
         };
         end = end.max(first + 1);
         let bits = bits_of(&head.packet, first..end);
+        self.bucket.fill(&self.rate, start);
+        let left = self.bucket.pay(bits);
         Some(InService {
             segments: first..end,
             lost,
             bits,
-            left: bits,
+            left,
             since: start,
-            finish: self.rate.finish(start, bits),
+            finish: self.rate.finish(start, left),
         })
     }
 
@@ -232,6 +244,7 @@ impl Pipeline {
         }
         self.queue.advance(service.segments.len());
         self.idle_since = finish;
+        self.bucket.spent_until(finish);
     }
 }
 

@@ -89,6 +89,42 @@ fn packets_are_spaced_by_the_rate() {
 }
 
 #[test]
+fn a_token_bucket_lets_a_burst_out_and_fills_while_the_line_is_idle() {
+    let mut pipeline = pipeline(Parameters { burst: 3 * 1500, ..limited() });
+    let times = |sent: Vec<(Nanos, usize, usize)>| -> Vec<Nanos> {
+        sent.iter().map(|(time, ..)| *time).collect()
+    };
+    for _ in 0..5 {
+        pipeline.arrive(0, packet(1500));
+    }
+    assert_eq!(pipeline.queue_bytes(0), 2 * 1500, "three are gone already");
+    assert_eq!(times(collect(&mut pipeline, 3 * MS)), [0, 0, 0, MS, 2 * MS]);
+    for _ in 0..3 {
+        pipeline.arrive(4 * MS, packet(1500));
+    }
+    // Two milliseconds without a packet are two packets' worth of credit.
+    assert_eq!(times(collect(&mut pipeline, SECOND)), [4 * MS, 4 * MS, 5 * MS]);
+    let smaller = Update { burst: Some(1500), ..Update::default() };
+    pipeline.apply(SECOND, &smaller);
+    for _ in 0..2 {
+        pipeline.arrive(SECOND, packet(1500));
+    }
+    assert_eq!(times(collect(&mut pipeline, 2 * SECOND)), [SECOND, SECOND + MS]);
+}
+
+#[test]
+fn credit_is_no_way_out_of_a_hold() {
+    let mut pipeline = pipeline(Parameters { burst: 3 * 1500, ..limited() });
+    let hold = |on| Update { hold: Some(on), ..Update::default() };
+    pipeline.apply(0, &hold(true));
+    pipeline.arrive(MS, packet(1500));
+    assert!(collect(&mut pipeline, 50 * MS).is_empty());
+    pipeline.apply(50 * MS, &hold(false));
+    let times: Vec<Nanos> = collect(&mut pipeline, SECOND).iter().map(|(time, ..)| *time).collect();
+    assert_eq!(times, [50 * MS]);
+}
+
+#[test]
 fn a_super_packet_leaves_in_parts_no_longer_than_its_rate_allows() {
     let mut pipeline = pipeline(Parameters {
         rate: RateSetting::Constant(1_200_000_000),
@@ -241,20 +277,28 @@ fn operations() -> impl Strategy<Value = Vec<(Nanos, Operation)>> {
         (0..50 * MS).prop_map(QueueLimit::Time),
         (1_u64..200).prop_map(QueueLimit::Packets)
     ];
-    let update =
-        (
-            proptest::option::of(rate),
-            proptest::option::of(0..30 * MS),
-            proptest::option::of(0..5 * MS),
-            proptest::option::of(queue),
-            proptest::option::of(0.0..0.5),
-            proptest::option::of(1.0..8.0),
-            any::<Option<bool>>(),
-            any::<Option<bool>>(),
-        )
-            .prop_map(|(rate, delay, jitter, queue, loss, loss_burst, blackout, hold)| {
-                Update { rate, delay, jitter, queue, loss, loss_burst, blackout, hold }
-            });
+    let update = (
+        proptest::option::of(rate),
+        proptest::option::of(0_u64..200_000),
+        proptest::option::of(0..30 * MS),
+        proptest::option::of(0..5 * MS),
+        proptest::option::of(queue),
+        proptest::option::of(0.0..0.5),
+        proptest::option::of(1.0..8.0),
+        any::<Option<bool>>(),
+        any::<Option<bool>>(),
+    )
+        .prop_map(|(rate, burst, delay, jitter, queue, loss, loss_burst, blackout, hold)| Update {
+            rate,
+            burst,
+            delay,
+            jitter,
+            queue,
+            loss,
+            loss_burst,
+            blackout,
+            hold,
+        });
     let operation = prop_oneof![
         3 => (40_usize..1500).prop_map(Operation::Plain),
         3 => (2_usize..44).prop_map(Operation::Super),
@@ -291,6 +335,35 @@ proptest! {
         let gone = counters.segments_out + counters.lost + counters.queue_drops + counters.blackout_drops;
         prop_assert_eq!(counters.segments_in, gone);
         prop_assert!(counters.bytes_out <= counters.bytes_in);
+    }
+
+    /// From any moment on, no more is delivered than the bucket holds and the rate brings.
+    #[test]
+    fn a_burst_is_never_exceeded(burst in 0_u64..300_000, rate in 1_000_000_u64..2_000_000_000, gaps in proptest::collection::vec((0..20 * MS, 2_usize..44), 1..10)) {
+        let mut pipeline = pipeline(Parameters {
+            rate: RateSetting::Constant(rate),
+            burst,
+            queue: QueueLimit::Packets(10_000),
+            ..Parameters::default()
+        });
+        let (mut now, mut sent) = (0, 0);
+        for (gap, segments) in gaps {
+            now += gap;
+            pipeline.arrive(now, super_packet(segments));
+            sent += segments * 1500;
+        }
+        let got = collect(&mut pipeline, 100 * SECOND);
+        prop_assert_eq!(got.iter().map(|(_, _, bytes)| bytes).sum::<usize>(), sent);
+        for (first, (from, ..)) in got.iter().enumerate() {
+            let mut bits = 0_u128;
+            for (time, _, bytes) in &got[first..] {
+                bits += *bytes as u128 * 8;
+                let part = u128::from(16 * 1500_u64 * 8);
+                let brought = u128::from(rate) * u128::from(time - from + got.len() as u64);
+                let most = u128::from(burst) * 8 + part + brought / u128::from(SECOND);
+                prop_assert!(bits <= most, "{bits} of {most} bits");
+            }
+        }
     }
 
     /// No window of deliveries carries more than the rate allows, give or take one part.
