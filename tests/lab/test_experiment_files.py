@@ -323,7 +323,7 @@ MODES = ("sumrate-two-ended", "sumrate-thesis")
 
 TRANSPORT = (
     *("large-buffers", "lap", "uplink-cut", "windows", "redundancy", "forward-mapping"),
-    *("throughput-model", "coupling", "head-of-line"),
+    *("throughput-model", "coupling", "head-of-line", "token-bucket"),
 )
 
 

@@ -15,6 +15,7 @@ from sumrate.lab.experiment.ratios import (
     add_ideals,
     add_percentiles,
     add_pooled_percentiles,
+    add_start_up,
     add_sums,
 )
 from sumrate.lab.experiment.record import Run
@@ -55,6 +56,15 @@ def test_a_condition_can_have_fewer_repetitions(tmp_path: Path) -> None:
     assert made == {"normal": 5, "loss": 1}
     with pytest.raises(ExperimentError, match=r"must be 1 to 5, .*, not 0"):
         plan(tmp_path, text.replace("repetitions = 1", "repetitions = 0"))
+
+
+def test_a_condition_can_be_of_some_buffers_only(tmp_path: Path) -> None:
+    text = TWO_RADIOS.replace("seconds = 1.0", 'seconds = 1.0\nbuffers = ["default", "large"]')
+    text = text.replace('title = "loss"\n', 'title = "loss"\nbuffers = ["large"]\n')
+    made = Counter((p.condition.name, p.buffers) for p in plan(tmp_path, text).points())
+    assert made == {("normal", "default"): 1, ("normal", "large"): 1, ("loss", "large"): 1}
+    with pytest.raises(ExperimentError, match="is for `50k`, which the experiment lacks"):
+        plan(tmp_path, text.replace('buffers = ["large"]\n', 'buffers = ["50k"]\n'))
 
 
 def test_a_tcp_beside_is_another_measurement(tmp_path: Path) -> None:
@@ -158,6 +168,26 @@ def runs_of(condition: str, **goodput: float) -> list[Run]:
         run.add("goodput_mbps", value, "Mbit/s")
         found.append(run)
     return found
+
+
+def test_a_transport_has_started_when_it_has_nine_tenths_of_the_sum() -> None:
+    """A burst in the first sample is no start, and a rate that is never reached takes all of it."""
+    rates = {
+        "wifi": [50.0] * 40,
+        "wigig": [180.0] + [100.0] * 39,
+        "mptcp": [180.0, 60.0, 60.0] + [120.0] * 37,
+        "sumrate": [180.0, 60.0] + [140.0] * 38,
+    }
+    runs = runs_of("normal", **dict.fromkeys(rates, 1.0))
+    for run in runs:
+        run.series = [(0.05 + i / 10, rate) for i, rate in enumerate(rates[run.scheme])]
+    add_start_up(runs, links_of(load("lap"), load("lap").conditions[0]))
+    assert [run.value("start_up_s") for run in runs] == pytest.approx([0.0, 0.0, 4.0, 0.0])
+    late = runs_of("normal", wifi=1.0, sumrate=1.0)
+    for run in late:
+        run.series = [(0.05 + i / 10, rate) for i, rate in enumerate([9.0] * 3 + [50.0] * 37)]
+    add_start_up(late, links_of(load("lap"), load("lap").conditions[0])[:1])
+    assert [run.value("start_up_s") for run in late] == pytest.approx([0.1, 0.1])
 
 
 def test_memory_is_compared_with_rates_times_difference_of_delays(tmp_path: Path) -> None:

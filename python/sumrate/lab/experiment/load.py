@@ -23,6 +23,8 @@ from sumrate.qoe import settings
 
 FOLDER = REPOSITORY / "experiments"
 CATALOGUE = "claims.toml"
+MOST_BURST = 1_000_000_000
+"""As the emulator takes it."""
 
 
 class ExperimentError(RefusedError):
@@ -145,8 +147,9 @@ def _condition_problems(
     yield from _less_than_all(condition, experiment)
     yield from _time_problems(condition, experiment)
     yield from _reason_problems(condition, scheme_names(experiment))
-    for value in set(condition.congestion_control) - set(experiment.congestion_control):
-        yield value, f"condition {condition.name} is for `{value}`, which the experiment lacks"
+    for key in ("congestion_control", "buffers"):
+        for value in set(getattr(condition, key)) - set(getattr(experiment, key)):
+            yield value, f"condition {condition.name} is for `{value}`, which the experiment lacks"
     dark = all(getattr(condition.links.get(link), "absent", False) for link in links)
     if dark and experiment.simulation is None:
         yield condition.name, f"condition `{condition.name}` leaves no link"
@@ -226,6 +229,8 @@ def _change_problems(name: str, change: Change) -> Iterator[tuple[str, str]]:
             yield name, f"the {key} of `{name}` is a probability, 0 to 1"
     if change.mtu is not None and not 576 <= change.mtu <= 65_535:
         yield name, f"the mtu of `{name}` must be 576 to 65535 bytes"
+    if not 0 <= (change.burst_bytes or 0) <= MOST_BURST:
+        yield name, f"the burst_bytes of `{name}` must be 0 to {MOST_BURST}"
     if not 0.01 <= change.trace_scale <= 100 or (change.trace_scale != 1 and not change.trace):
         yield name, f"the trace_scale of `{name}` must be 0.01 to 100, and of a trace"
     delay = change.ack_delay
@@ -246,6 +251,8 @@ def _link_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
             yield link.name, f"link `{link.name}` needs an mtu of 576 to 65535 bytes"
         if link.returns and link.returns not in own:
             yield link.returns, f"`{link.name}` returns by `{link.returns}`, which has no wire"
+        if not 0 <= link.burst_bytes <= MOST_BURST:
+            yield link.name, f"link `{link.name}` needs burst_bytes of 0 to {MOST_BURST}"
         if link.rtt_ms < 0:
             yield link.name, f"link `{link.name}` cannot have an rtt_ms below 0"
         if experiment.medium == "emulated" and not link.rate_mbps > 0:

@@ -65,6 +65,7 @@ PLAIN = frozenset(
         "shaped_ratio",
         "split_error",
         "stall_rank",
+        "start_up_s",
         "stream_jain_index",
         "stream_jain_median",
         "stream_least_over_median",

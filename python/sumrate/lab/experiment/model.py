@@ -72,6 +72,8 @@ class LinkSetting(Setting, frozen=True):
     queue_ms: float = 20.0
     mtu: int = 1500
     """Largest IP packet on the link, in bytes."""
+    burst_bytes: int = 0
+    """Token bucket: what an idle line saves up, and lets out without spacing."""
     sleep: SleepSetting | None = None
     shares: str = ""
     returns: str = ""
@@ -107,6 +109,7 @@ class Change(Setting, frozen=True):
     rtt_ms: float | None = None
     queue_ms: float | None = None
     mtu: int | None = None
+    burst_bytes: int | None = None
     ack_delay: AckDelay | None = None
     """Not together with blackouts or a trace."""
     blackouts: tuple[tuple[float, float], ...] = ()
@@ -144,6 +147,8 @@ class ConditionSetting(Setting, frozen=True):
     beside: tuple[str, ...] = ()
     """On each of these links one plain TCP sends at the same time."""
     congestion_control: tuple[str, ...] = ()
+    """It runs only with these; with all if not given."""
+    buffers: tuple[Buffers, ...] = ()
     """It runs only with these; with all if not given."""
     streams: int = 1
     """Method crowd: streams of each session."""

@@ -1,7 +1,7 @@
 """What is divided by what: sums, ideals and bounds of the runs of one point or one experiment."""
 
 from collections.abc import Iterator, Sequence
-from statistics import fmean
+from statistics import fmean, median
 
 from sumrate.lab.experiment.metrics import POOLED, POOLED_ABOVE
 from sumrate.lab.experiment.model import Change, ConditionSetting, Experiment
@@ -13,6 +13,10 @@ PEERS = ("mptcp", "aggligator")
 """Schemes that the distribution of samples is compared with."""
 MEMORY_FACTOR = 1.5
 """Of the sum of rates times the largest difference of delays: what reassembly may need at most."""
+STARTED = 0.9
+"""Of what the links carry together: from then on a transport has started."""
+START_SAMPLES = 5
+"""Samples in a row whose median counts: a burst at the start fills one or two of them."""
 
 
 def add_sums(runs: Sequence[Run], links: Sequence[Link]) -> None:
@@ -33,6 +37,34 @@ def add_sums(runs: Sequence[Run], links: Sequence[Link]) -> None:
             if len(names) > 1:
                 run.add("best_link_ratio", best / total, "ratio")
             run.void = run.void or late
+
+
+def add_start_up(runs: Sequence[Run], links: Sequence[Link]) -> None:
+    """How long it takes until nine tenths of what the links carry together arrive.
+
+    Until the median of five 100 ms samples in a row has them, or to the end of a run in which it
+    never does. A link carries the median of its steady samples, alone, in the same repetition; of a
+    link alone its own counts.
+    """
+    names = {link.name for link in links}
+    steady = {
+        run.scheme: percentile(steady_samples(run), 0.5)
+        for run in runs
+        if run.scheme in names and not run.void
+    }
+    for run in runs:
+        wanted = [steady.get(name) for name in ({run.scheme} & names or names)]
+        if run.series and all(wanted):
+            whole = sum(rate or 0.0 for rate in wanted)
+            run.add("start_up_s", _reached_s(run.series, STARTED * whole), "s")
+
+
+def _reached_s(series: Sequence[tuple[float, float]], rate: float) -> float:
+    rates = [value for _, value in series]
+    for index in range(len(rates) - START_SAMPLES + 1):
+        if median(rates[index : index + START_SAMPLES]) >= rate:
+            return round(index * STEP_S, 3)
+    return round(len(rates) * STEP_S, 3)
 
 
 def add_over_mptcp(runs: Sequence[Run], links: Sequence[Link]) -> None:

@@ -27,6 +27,7 @@ from sumrate.lab.experiment.ratios import (
     add_over_mptcp,
     add_percentiles,
     add_pooled_percentiles,
+    add_start_up,
     add_sums,
 )
 from sumrate.lab.experiment.record import Run, add_carried, add_samples, add_sleep, unused_link
@@ -90,6 +91,7 @@ class Plan:
                         wanted = condition.congestion_control or e.congestion_control
                         chosen = not self.only_conditions or condition.name in self.only_conditions
                         made = repetition < self.repetitions_of(condition)
+                        made &= buffers in (condition.buffers or e.buffers)
                         if made and chosen and congestion_control in wanted:
                             yield Point(condition, congestion_control, buffers, repetition)
 
@@ -223,6 +225,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
             add_together(experiment, at_point, links)
         if experiment.method == "stream":
             add_percentiles(at_point, links)
+            add_start_up(at_point, links)
         if experiment.method == "video":
             add_pause_bounds(experiment, point.condition, at_point, links)
         runs += at_point

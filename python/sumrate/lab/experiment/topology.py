@@ -173,6 +173,7 @@ def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> 
             delay_ms=(rtt + change.extra_rtt_ms) / 2,
             queue_ms=change.queue_ms or setting.queue_ms,
             loss=loss or 0.0,
+            burst_bytes=setting.burst_bytes if change.burst_bytes is None else change.burst_bytes,
         )
 
     return Link(
@@ -297,6 +298,7 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "rtt_ms": link.down.delay_ms + link.up.delay_ms,
             "queue_ms": link.down.queue_ms,
             "mtu": link.mtu,
+            "burst_bytes": link.down.burst_bytes,
             "ack_delay": _shown_delay(link),
             "sleep": _shown_sleep(link),
             "loss": link.down.loss,

@@ -13,6 +13,7 @@ GROUPS = {
         "best_link_ratio": "the best link alone, over the sum",
         "shaped_ratio": "goodput over what the emulator lets through",
         "over_mptcp": "goodput over kernel MPTCP's",
+        "start_up_s": "until 90 % of the links' sum arrive",
         "ideal_ratio": "share of what the links carry",
         "aggregation_benefit": "aggregation benefit",
         "aggregation_benefit_mean": "the same over mean capacities",
