@@ -28,7 +28,7 @@ demo: ## Two radios added up under a real download: out/demo/report.html (flags:
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
 	$(PYTHON) -m sumrate.lab demo $(DEMO)
 
-bench: $(VENV)/installed ## The performance goals P1 to P10: about 185 minutes; BENCH=--quick about 35 (also BENCH=--json)
+bench: $(VENV)/installed ## The performance goals P1 to P10: about 215 minutes; BENCH=--quick about 40 (also BENCH=--json)
 	@tools/prerequisites.sh build demo bench >&2
 	@cargo build --release --locked -p sumrate-cli -p sumrate-link
 	@cargo build --release --locked -p fbdt --example tls_pump
