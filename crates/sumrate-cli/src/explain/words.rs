@@ -52,7 +52,6 @@ fn carries(interval: &Interval<'_>) -> String {
 /// Why this end sends no more on it.
 fn reason(interval: &Interval<'_>) -> Option<String> {
     let path = interval.path;
-    let percent = 100.0 * interval.why_share;
     let words = match interval.why {
         "quota" => of_quota(path),
         "no-subflow" => {
@@ -69,12 +68,7 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
         "standby" => of_standby(interval),
         "unmeasured" => "It has just connected; TCP has not measured it yet.".to_owned(),
         "sending" | "commit-limit" => of_commit(interval),
-        "rate-cap" => format!(
-            "Its rate cap of {:.1} Mbit/s holds it back {percent:.0} % of the time; its link would \
-             take about {:.0} Mbit/s.",
-            path.rate_cap_mbps.unwrap_or(0.0),
-            path.rate_mbps
-        ),
+        "rate-cap" => of_rate_cap(interval),
         "weight" => of_weight(interval),
         "kept-off" if !path.never.is_empty() => {
             format!("All that waits is {}, which is kept off it.", path.never.join(" or "))
@@ -97,6 +91,15 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
         _ => format!("It {}.", path.why_idle),
     };
     Some(words)
+}
+
+fn of_rate_cap(interval: &Interval<'_>) -> String {
+    let (cap, percent) =
+        (interval.path.rate_cap_mbps.unwrap_or(0.0), 100.0 * interval.why_share);
+    let link = interval.path.rate_mbps.map_or_else(String::new, |rate| {
+        format!("; its link would take about {rate:.0} Mbit/s")
+    });
+    format!("Its rate cap of {cap:.1} Mbit/s holds it back {percent:.0} % of the time{link}.")
 }
 
 /// How much of what it may hold it holds; full only when that is what it waited for.

@@ -149,16 +149,11 @@ fn of_path(families: &mut Families, labels: &Labels<'_>, path: &PathReport) {
         families.gauge("sumrate_path_health", help, &with("health", health), is);
     }
     let priority = Priority::NAMES.iter().position(|name| *name == path.priority).unwrap_or(0);
-    let gauges: [(&'static str, &str, f64); 7] = [
+    let gauges: [(&'static str, &str, f64); 6] = [
         (
             "sumrate_path_priority",
             "0 carries whenever it can; 1 to 9 stand by for lower ones.",
             priority as f64,
-        ),
-        (
-            "sumrate_path_rate_bytes_per_second",
-            "Estimated rate of the link towards the peer.",
-            path.rate_mbps * MEGABIT,
         ),
         ("sumrate_path_rtt_seconds", "Smoothed RTT.", path.rtt_ms / 1e3),
         ("sumrate_path_min_rtt_seconds", "Smallest RTT.", path.min_rtt_ms / 1e3),
@@ -180,6 +175,10 @@ fn of_path(families: &mut Families, labels: &Labels<'_>, path: &PathReport) {
     ];
     for (name, help, value) in gauges {
         families.gauge(name, help, labels, value);
+    }
+    if let Some(rate) = path.rate_mbps {
+        let help = "Estimated rate of the link towards the peer; none until it was measured.";
+        families.gauge("sumrate_path_rate_bytes_per_second", help, labels, rate * MEGABIT);
     }
     path_counters(families, labels, path);
     path_policy(families, labels, path);

@@ -10,6 +10,7 @@ use fbdt_proto::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::process::{CaptureReport, OutageReport, ProxyReport, ReloadReport};
 use crate::tunnel::Delivery;
 
 /// Name and version of the JSON form.
@@ -46,60 +47,6 @@ pub struct StatusReport {
     /// Its sessions; of a client the newest first, then those that a reload has replaced and that still
     /// carry streams.
     pub sessions: Vec<SessionReport>,
-}
-
-/// A server that cannot be reached.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OutageReport {
-    /// Seconds that it has lasted.
-    pub since_s: f64,
-    /// What the session ended with, or the last attempt failed with.
-    pub last_error: String,
-    /// Seconds until a new session is tried next; absent while one is being tried.
-    pub next_attempt_s: Option<f64>,
-}
-
-/// Reloads since the start, and what became of the last one. Flags by their long names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReloadReport {
-    /// How many there were.
-    pub count: u64,
-    /// Flags whose new values count.
-    pub applied: Vec<String>,
-    /// Flags whose new values wait for a restart.
-    pub needs_restart: Vec<String>,
-    /// Why nothing was changed, if so.
-    pub error: Option<String>,
-}
-
-/// Addresses of the proxies of a client.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProxyReport {
-    /// SOCKS5, if it runs.
-    pub socks: Option<String>,
-    /// HTTP CONNECT, if it runs.
-    pub http: Option<String>,
-}
-
-/// Connections that are taken from programs that know nothing of the client.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CaptureReport {
-    /// `redirect`, `tproxy` or `tun`.
-    pub method: String,
-    /// Whether those of machines behind this one are taken too.
-    pub gateway: bool,
-    /// Who is asked instead of name servers, if their questions are taken.
-    pub dns: Option<String>,
-    /// Only what programs of these users do; of all if there are none.
-    pub only_user: Vec<String>,
-    /// Only what programs in these cgroups do; in all if there are none.
-    pub only_cgroup: Vec<String>,
-    /// Only what goes to these networks; to all if there are none.
-    pub only_to: Vec<String>,
-    /// What goes to these networks is left alone.
-    pub direct: Vec<String>,
-    /// How many were taken so far.
-    pub connections: u64,
 }
 
 /// One session.
@@ -265,8 +212,9 @@ pub struct PathReport {
     /// What it has used, where that is counted.
     #[serde(default)]
     pub quota: Option<QuotaReport>,
-    /// Estimated rate of the link towards the peer.
-    pub rate_mbps: f64,
+    /// Estimated rate of the link towards the peer; absent until the path has sent enough to measure it.
+    #[serde(default, with = "measured")]
+    pub rate_mbps: Option<f64>,
     /// Smoothed RTT.
     pub rtt_ms: f64,
     /// Smallest RTT.
@@ -473,7 +421,7 @@ impl PathReport {
             metered: false,
             never: Vec::new(),
             quota: None,
-            rate_mbps: finite(stats.rate * 8e-6),
+            rate_mbps: measured_rate(&stats),
             rtt_ms: milliseconds(stats.srtt),
             min_rtt_ms: milliseconds(stats.min_rtt),
             commit_bytes: stats.commit,
@@ -529,6 +477,34 @@ fn primary() -> String {
     Priority::PRIMARY.name().to_owned()
 }
 
+/// Bytes that a path must have sent before its rate is a measurement: until then it is what TCP's
+/// first window would give.
+const MEASURED: u64 = 256 << 10;
+
+fn measured_rate(stats: &PathStats) -> Option<f64> {
+    let is_measured = !stats.srtt.is_zero() && stats.new_bytes + stats.redundant() >= MEASURED;
+    Some(finite(stats.rate * 8e-6)).filter(|rate| is_measured && *rate > 0.0)
+}
+
+/// A rate that may not be known yet: in JSON 0, as readers of earlier versions want a number.
+mod measured {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        rate: &Option<f64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(rate.unwrap_or(0.0))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<f64>, D::Error> {
+        let rate = Option::<f64>::deserialize(deserializer)?;
+        Ok(rate.filter(|rate| *rate > 0.0))
+    }
+}
+
 /// JSON has no infinity.
 fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
@@ -537,3 +513,7 @@ fn finite(value: f64) -> f64 {
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

@@ -140,20 +140,15 @@ fn write_paths(out: &mut impl Write, session: &SessionReport) -> io::Result<()> 
     Ok(())
 }
 
-/// Bytes that a path must have sent before its rate is a measurement: until then it is what TCP's
-/// first window would give.
-const MEASURED: u64 = 256 << 10;
-
 fn path_row(path: &PathReport) -> Vec<String> {
     let is_up = path.rtt_ms > 0.0;
     let none = || "-".to_owned();
-    let is_measured = is_up && path.sent_bytes + path.redundant_bytes >= MEASURED;
     vec![
         path.name.clone(),
         path.health.clone(),
         path.priority.clone(),
         path.direction.clone(),
-        if is_measured { format!("{:.1} Mbit/s", path.rate_mbps) } else { none() },
+        path.rate_mbps.map_or_else(none, |rate| format!("{rate:.1} Mbit/s")),
         if is_up { format!("{:.1} ms", path.rtt_ms) } else { none() },
         bytes(path.commit_bytes),
     ]

@@ -144,13 +144,14 @@ fn path_row(
     rates: (Option<f64>, Option<f64>),
     wide: bool,
 ) -> Row<'static> {
-    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+    let none = || "-".to_owned();
+    let rate = |rate: Option<f64>| rate.map_or_else(none, |rate| format!("{rate:.1}"));
     let mark = Cell::new(window::letter(place).to_string())
         .style(Style::new().fg(window::colour(place)).add_modifier(Modifier::BOLD));
     let health = Cell::new(path.health.clone());
     let health = if path.health == "active" { health } else { health.style(BOLD) };
     let (out, into) = (rate(rates.0), rate(rates.1));
-    let rtt = format!("{:.1} ms", path.rtt_ms);
+    let rtt = if path.rtt_ms > 0.0 { format!("{:.1} ms", path.rtt_ms) } else { none() };
     let now = path.why.clone();
     if !wide {
         return Row::new([
@@ -172,7 +173,7 @@ fn path_row(
         path.direction.clone().into(),
         out.into(),
         into.into(),
-        format!("{:.0}", path.rate_mbps).into(),
+        path.rate_mbps.map_or_else(none, |rate| format!("{rate:.0}")).into(),
         rtt.into(),
         format!("{full} %").into(),
         now.into(),

@@ -135,10 +135,10 @@ function pathRow(path, place, rate) {
   const quota = path.quota
     ? `; ${bytes(path.quota.used_bytes)}${path.quota.limit_bytes ? ` of ${bytes(path.quota.limit_bytes)}` : ""} used in ${path.quota.month}`
     : "";
-  const rtt = element("td", `${path.rtt_ms.toFixed(1)} ms`, "number");
+  const rtt = element("td", path.rtt_ms > 0 ? `${path.rtt_ms.toFixed(1)} ms` : "-", "number");
   row.append(name, element("td", path.health, path.health === "active" ? "" : "bad"),
     element("td", path.priority), number(rate.sent), number(rate.received),
-    number(path.rate_mbps), rtt, commit, element("td", path.why_idle + quota, "words"));
+    number(path.rate_mbps || null), rtt, commit, element("td", path.why_idle + quota, "words"));
   return row;
 }
 

@@ -1,0 +1,57 @@
+//! What a report says of the process beside its sessions.
+
+use serde::{Deserialize, Serialize};
+
+/// A server that cannot be reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutageReport {
+    /// Seconds that it has lasted.
+    pub since_s: f64,
+    /// What the session ended with, or the last attempt failed with.
+    pub last_error: String,
+    /// Seconds until a new session is tried next; absent while one is being tried.
+    pub next_attempt_s: Option<f64>,
+}
+
+/// Reloads since the start, and what became of the last one. Flags by their long names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReport {
+    /// How many there were.
+    pub count: u64,
+    /// Flags whose new values count.
+    pub applied: Vec<String>,
+    /// Flags whose new values wait for a restart.
+    pub needs_restart: Vec<String>,
+    /// Why nothing was changed, if so.
+    pub error: Option<String>,
+}
+
+/// Addresses of the proxies of a client.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxyReport {
+    /// SOCKS5, if it runs.
+    pub socks: Option<String>,
+    /// HTTP CONNECT, if it runs.
+    pub http: Option<String>,
+}
+
+/// Connections that are taken from programs that know nothing of the client.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureReport {
+    /// `redirect`, `tproxy` or `tun`.
+    pub method: String,
+    /// Whether those of machines behind this one are taken too.
+    pub gateway: bool,
+    /// Who is asked instead of name servers, if their questions are taken.
+    pub dns: Option<String>,
+    /// Only what programs of these users do; of all if there are none.
+    pub only_user: Vec<String>,
+    /// Only what programs in these cgroups do; in all if there are none.
+    pub only_cgroup: Vec<String>,
+    /// Only what goes to these networks; to all if there are none.
+    pub only_to: Vec<String>,
+    /// What goes to these networks is left alone.
+    pub direct: Vec<String>,
+    /// How many were taken so far.
+    pub connections: u64,
+}

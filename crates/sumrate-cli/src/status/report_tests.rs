@@ -1,0 +1,16 @@
+//! What the JSON form says, and what other versions may leave out of it.
+
+use super::*;
+
+#[test]
+fn a_rate_that_was_not_measured_is_0_in_json_and_absent_here() {
+    let known = PathReport { rate_mbps: Some(42.5), ..PathReport::default() };
+    for (report, number) in [(known, 42.5), (PathReport::default(), 0.0)] {
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["rate_mbps"], number, "a number, as earlier versions want it");
+        assert_eq!(serde_json::from_value::<PathReport>(json).unwrap(), report);
+    }
+    let mut json = serde_json::to_value(PathReport::default()).unwrap();
+    json["rate_mbps"] = serde_json::Value::Null;
+    assert_eq!(serde_json::from_value::<PathReport>(json).unwrap().rate_mbps, None);
+}
