@@ -1,11 +1,13 @@
 //! The transport behind the seam of [`tunnel`](crate::tunnel).
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use fbdt::{Class, ClassHandle, Messages, Session, Stream};
 use tokio::sync::watch;
 
+use crate::flows::Flows;
 use crate::status::SessionReport;
 use crate::tunnel::{Delivery, Tunnel, TunnelError, TunnelStream, Use};
 
@@ -38,21 +40,30 @@ impl TunnelStream for Stream {
 
 /// The client's session of the moment: it is replaced when it is lost.
 #[derive(Clone)]
-pub struct SessionTunnel(watch::Receiver<Option<Session>>);
+pub struct SessionTunnel {
+    sessions: watch::Receiver<Option<Session>>,
+    flows: Option<Arc<Flows>>,
+}
 
 impl SessionTunnel {
     /// A tunnel over whatever session the channel holds.
     pub fn new(sessions: watch::Receiver<Option<Session>>) -> Self {
-        Self(sessions)
+        Self { sessions, flows: None }
     }
 
     /// A tunnel over one session for good.
     pub fn fixed(session: Session) -> Self {
-        Self(watch::Sender::new(Some(session)).subscribe())
+        Self::new(watch::Sender::new(Some(session)).subscribe())
+    }
+
+    /// The same, whose UDP flows are counted.
+    #[must_use]
+    pub fn counting(self, flows: Arc<Flows>) -> Self {
+        Self { flows: Some(flows), ..self }
     }
 
     fn current(&self) -> Option<Session> {
-        self.0.borrow().clone()
+        self.sessions.borrow().clone()
     }
 }
 
@@ -71,6 +82,10 @@ impl Tunnel for SessionTunnel {
 
     fn report(&self) -> Option<SessionReport> {
         self.current().as_ref().map(report)
+    }
+
+    fn flows(&self) -> Option<Arc<Flows>> {
+        self.flows.clone()
     }
 }
 

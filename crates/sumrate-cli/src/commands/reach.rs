@@ -14,6 +14,7 @@ use crate::bench::{BenchHost, SendingReport};
 use crate::classes::Guess;
 use crate::exit::{Allowance, Allowances, Association, Dialer, Places};
 use crate::files::{FilesHost, Transfers};
+use crate::flows::Flows;
 use crate::relay::relay;
 use crate::service::{
     Answer, AssociateRequest, ConnectRequest, EchoRequest, FailureCode, Request, ServiceError,
@@ -53,6 +54,8 @@ pub(super) struct Exit {
     pub(super) stopping: CancellationToken,
     /// The streams that are being served.
     pub(super) work: TaskTracker,
+    /// What UDP associations carry.
+    pub(super) flows: Arc<Flows>,
 }
 
 impl Exit {
@@ -218,7 +221,8 @@ async fn associate(
         let words = "too many UDP associations are open".to_owned();
         return refuse(&mut stream, FailureCode::Busy, words).await;
     };
-    let mut association = Association::new(dialer.clone(), messages, stream.class_handle()).await?;
+    let (class, flow) = (stream.class_handle(), exit.flows.begin());
+    let mut association = Association::new(dialer.clone(), messages, class, flow).await?;
     if let Some(class) = request.class.as_deref().and_then(Class::from_name) {
         association.name_class(class);
     }

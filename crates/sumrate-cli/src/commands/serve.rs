@@ -25,7 +25,7 @@ use crate::files::FilesHost;
 use crate::interrupt::{Hangups, Interrupt, Interrupts};
 use crate::output;
 use crate::session::report;
-use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
+use crate::status::{STATUS_SCHEMA, StatusReport, StatusSocket};
 use crate::systemd;
 
 /// Most connections that the exit makes at a time.
@@ -63,7 +63,8 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let (sessions, reloads) = (Sessions::default(), Arc::new(Reloads::default()));
     let snapshot: Snapshot = {
         let (sessions, reloads) = (Arc::clone(&sessions), Arc::clone(&reloads));
-        Arc::new(move || status_report(&sessions, &reloads, started))
+        let exit = Arc::clone(&exit);
+        Arc::new(move || status_report(&sessions, &exit, &reloads, started))
     };
     let answering = async {
         match &status {
@@ -164,6 +165,7 @@ fn exit(args: &ServeArgs, config: &ServerConfig) -> Result<Exit, CommandError> {
         sending: setup::sending(&config.congestion_control, &config.proto),
         stopping: CancellationToken::new(),
         work: TaskTracker::new(),
+        flows: Arc::default(),
         files: FilesHost::new(args.files.as_deref())?,
     })
 }
@@ -298,18 +300,21 @@ async fn close_all(sessions: &Sessions) {
     closing.join_all().await;
 }
 
-fn status_report(sessions: &Sessions, reloads: &Reloads, started: Instant) -> StatusReport {
+fn status_report(
+    sessions: &Sessions,
+    exit: &Exit,
+    reloads: &Reloads,
+    started: Instant,
+) -> StatusReport {
     StatusReport {
         schema: STATUS_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         role: "server".to_owned(),
         pid: std::process::id(),
         uptime_s: started.elapsed().as_secs_f64(),
-        proxies: ProxyReport::default(),
-        capture: None,
-        outage: None,
-        unrouted_interfaces: Vec::new(),
+        udp: exit.flows.report(),
         reload: reloads.report(),
         sessions: lock(sessions).values().map(report).collect(),
+        ..StatusReport::default()
     }
 }

@@ -20,6 +20,7 @@ use super::{CommandError, SetupError, capture, dial, setup};
 use crate::args::{Command, PolicyArg, ProxyAddress, UpArgs};
 use crate::classes::ClassRules;
 use crate::control::{ControlRequest, ControlSocket};
+use crate::flows::Flows;
 use crate::interrupt::{Hangups, Interrupt, Interrupts};
 use crate::output;
 use crate::policy::{Keeper, Month, PathWish, PolicyError};
@@ -138,6 +139,8 @@ struct Client {
     keeper: Arc<Keeper>,
     outage: Arc<Outage>,
     reloads: Arc<Reloads>,
+    /// What UDP associations carry.
+    flows: Arc<Flows>,
     taken: Option<capture::Capture>,
     /// Cancelled when nothing new is to be taken any more.
     stop: CancellationToken,
@@ -177,6 +180,7 @@ impl Client {
             keeper,
             outage: Arc::default(),
             reloads: Arc::default(),
+            flows: Arc::default(),
             taken,
             stop,
             started,
@@ -227,6 +231,7 @@ impl Client {
     /// Serves until it was stopped, every connection has ended, and the server has what they sent.
     async fn serve(&self, socks: Option<Proxy>, http: Option<Proxy>) -> Result<(), CommandError> {
         let tunnel = SessionTunnel::new(self.sessions.subscribe());
+        let tunnel = tunnel.counting(Arc::clone(&self.flows));
         let rules = Arc::new(ClassRules::new(self.args().class_rule.clone()));
         let taken = self.taken.as_ref();
         let finished = async {
@@ -267,6 +272,7 @@ impl Client {
     fn snapshot(&self, proxies: ProxyReport) -> Snapshot {
         let (sessions, keeper) = (Arc::clone(&self.sessions), Arc::clone(&self.keeper));
         let (outage, reloads) = (Arc::clone(&self.outage), Arc::clone(&self.reloads));
+        let flows = Arc::clone(&self.flows);
         let capture = self.taken.as_ref().map(capture::Capture::reporter);
         let (started, config) = (self.started, self.config.subscribe());
         Arc::new(move || {
@@ -278,6 +284,7 @@ impl Client {
                 uptime_s: started.elapsed().as_secs_f64(),
                 proxies: proxies.clone(),
                 capture: capture.as_ref().map(|capture| capture()),
+                udp: flows.report(),
                 outage: outage.report(),
                 unrouted_interfaces: config.borrow().unrouted_interfaces.names(),
                 reload: reloads.report(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fbdt_proto::Priority;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
-use crate::status::{PathReport, SessionReport, StatusReport, StreamReport};
+use crate::status::{PathReport, SessionReport, StatusReport, StreamReport, UdpReport};
 
 /// Bytes per second in a Mbit/s.
 const MEGABIT: f64 = 125_000.0;
@@ -85,6 +85,9 @@ pub(super) fn families(report: &StatusReport) -> Vec<MetricFamily> {
         outage,
     );
     families.gauge("sumrate_sessions", "Open sessions.", &none, report.sessions.len() as f64);
+    if let Some(udp) = &report.udp {
+        of_datagrams(&mut families, udp);
+    }
     for session in &report.sessions {
         let id = session.id.get(..SESSION_DIGITS).unwrap_or(&session.id);
         of_session(&mut families, id, session);
@@ -94,6 +97,23 @@ pub(super) fn families(report: &StatusReport) -> Vec<MetricFamily> {
         of_streams(&mut families, id, &session.streams);
     }
     families.order
+}
+
+/// UDP flows; none before the first one.
+fn of_datagrams(families: &mut Families, udp: &UdpReport) {
+    let none = Labels::new();
+    families.gauge("sumrate_udp_flows", "Open UDP flows.", &none, udp.flows as f64);
+    families.counter("sumrate_udp_flows_total", "UDP flows since the start.", &none, udp.opened);
+    for (direction, datagrams, bytes) in [
+        ("sent", udp.sent_datagrams, udp.sent_bytes),
+        ("received", udp.received_datagrams, udp.received_bytes),
+    ] {
+        let labels = vec![("direction", direction)];
+        let help = "Datagrams of UDP flows.";
+        families.counter("sumrate_udp_datagrams_total", help, &labels, datagrams);
+        let help = "Bytes of UDP flows, without headers.";
+        families.counter("sumrate_udp_bytes_total", help, &labels, bytes);
+    }
 }
 
 fn of_session(families: &mut Families, id: &str, session: &SessionReport) {

@@ -5,7 +5,7 @@ mod report;
 mod socket;
 mod table;
 
-pub use process::{CaptureReport, OutageReport, ProxyReport, ReloadReport};
+pub use process::{CaptureReport, OutageReport, ProxyReport, ReloadReport, UdpReport};
 pub use report::{
     ClassReport, DelayReport, MessageReport, PathReport, QuotaReport, RedundantReport, STATUS_SCHEMA,
     SessionReport, StatusReport, StreamReport, WindowReport,

@@ -55,3 +55,20 @@ pub struct CaptureReport {
     /// How many were taken so far.
     pub connections: u64,
 }
+
+/// UDP flows of `--tun` and of clients of the SOCKS5 proxy; at a server, those of all its clients.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpReport {
+    /// Open now.
+    pub flows: u64,
+    /// Since the start.
+    pub opened: u64,
+    /// Datagrams that this end gave to a path.
+    pub sent_datagrams: u64,
+    /// Their bytes, without headers.
+    pub sent_bytes: u64,
+    /// Datagrams that arrived.
+    pub received_datagrams: u64,
+    /// Their bytes, without headers.
+    pub received_bytes: u64,
+}

@@ -10,14 +10,14 @@ use fbdt_proto::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::process::{CaptureReport, OutageReport, ProxyReport, ReloadReport};
+use super::process::{CaptureReport, OutageReport, ProxyReport, ReloadReport, UdpReport};
 use crate::tunnel::Delivery;
 
 /// Name and version of the JSON form.
 pub const STATUS_SCHEMA: &str = "sumrate.status.v1";
 
 /// One process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatusReport {
     /// [`STATUS_SCHEMA`].
     pub schema: String,
@@ -34,6 +34,9 @@ pub struct StatusReport {
     /// For a client: what it takes of programs that know nothing of it, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<CaptureReport>,
+    /// What UDP flows carry; absent before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<UdpReport>,
     /// For a client: that it does not reach its server, if so.
     #[serde(default)]
     pub outage: Option<OutageReport>,

@@ -6,6 +6,7 @@ use crate::output::counted;
 
 use super::{
     CaptureReport, ClassReport, OutageReport, PathReport, SessionReport, StatusReport, StreamReport,
+    UdpReport,
 };
 
 /// Writes the report as text.
@@ -26,6 +27,9 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
     }
     if let Some(capture) = &report.capture {
         writeln!(out, "{}", taken(capture))?;
+    }
+    if let Some(udp) = &report.udp {
+        writeln!(out, "UDP: {}", datagrams(udp))?;
     }
     if !report.unrouted_interfaces.is_empty() {
         let names = report.unrouted_interfaces.join(", ");
@@ -61,6 +65,18 @@ fn taken(capture: &CaptureReport) -> String {
         line += &format!("; questions to name servers go to {dns}");
     }
     line
+}
+
+fn datagrams(udp: &UdpReport) -> String {
+    format!(
+        "{} open, {} so far; sent {} ({}), received {} ({})",
+        counted(udp.flows, "flow", "flows"),
+        udp.opened,
+        counted(udp.sent_datagrams, "datagram", "datagrams"),
+        bytes(udp.sent_bytes),
+        udp.received_datagrams,
+        bytes(udp.received_bytes)
+    )
 }
 
 fn write_outage(out: &mut impl Write, outage: &OutageReport) -> io::Result<()> {
@@ -225,6 +241,24 @@ mod tests {
         let wanted = "tun: 3 connections taken, of the users me 1001, not to 10.0.0.0/8, also of \
                       machines behind this one; questions to name servers go to 9.9.9.9:53";
         assert_eq!(taken(&some), wanted);
+    }
+
+    #[test]
+    fn datagrams_are_said_beside_streams() {
+        let udp = UdpReport {
+            flows: 1,
+            opened: 4,
+            sent_datagrams: 1,
+            sent_bytes: 1_400,
+            received_datagrams: 20,
+            received_bytes: 24_000,
+        };
+        let mut out = Vec::new();
+        let report = StatusReport { udp: Some(udp), ..StatusReport::default() };
+        write_table(&mut out, &report).unwrap();
+        let wanted = "UDP: 1 flow open, 4 so far; sent 1 datagram (1.4 kB), received 20 (24.0 kB)\n";
+        let said = String::from_utf8(out).unwrap();
+        assert!(said.contains(wanted), "{said}");
     }
 
     #[test]

@@ -79,8 +79,12 @@ fn heading(state: &TopState) -> Paragraph<'_> {
 fn totals(report: &StatusReport) -> String {
     let sum = |of: fn(&SessionReport) -> u64| bytes(report.sessions.iter().map(of).sum());
     let streams: usize = report.sessions.iter().map(|session| session.streams.len()).sum();
+    let flows = report.udp.map_or_else(String::new, |udp| {
+        let carried = bytes(udp.sent_bytes + udp.received_bytes);
+        format!(", {} ({carried})", counted(udp.flows, "UDP flow", "UDP flows"))
+    });
     format!(
-        "{}, {}; sent {} (redundant {}), received {}",
+        "{}, {}{flows}; sent {} (redundant {}), received {}",
         counted(report.sessions.len() as u64, "session", "sessions"),
         counted(streams as u64, "stream", "streams"),
         sum(|session| session.sent_bytes),

@@ -108,6 +108,12 @@ function show(report) {
   byId("windows").replaceChildren(...(windows.length ? windows : [element("p", "nothing is on its way", "note")]));
   streams.sort((a, b) => b.written_bytes + b.received_bytes - a.written_bytes - a.received_bytes);
   byId("streams").replaceChildren(...streams.slice(0, 20).map(streamRow));
+  const { udp } = report;
+  byId("udp").textContent = udp
+    ? `UDP: ${udp.flows} flow${udp.flows === 1 ? "" : "s"} open, ${udp.opened} so far; ` +
+      `sent ${udp.sent_datagrams} datagrams (${bytes(udp.sent_bytes)}), ` +
+      `received ${udp.received_datagrams} (${bytes(udp.received_bytes)})`
+    : "";
   before = report;
   drawChart(report.uptime_s);
 }
