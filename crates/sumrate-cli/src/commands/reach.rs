@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::stopping::Stopping;
 use crate::bench::{BenchHost, SendingReport};
 use crate::classes::Guess;
 use crate::exit::{Allowance, Allowances, Association, Dialer, Places};
@@ -51,7 +52,9 @@ pub(super) struct Exit {
     /// How this end sends.
     pub(super) sending: SendingReport,
     /// Cancelled when the server takes on nothing new.
-    pub(super) stopping: CancellationToken,
+    pub(super) stop: CancellationToken,
+    /// Since when, and for how long streams may finish.
+    pub(super) stopping: Stopping,
     /// The streams that are being served.
     pub(super) work: TaskTracker,
     /// What UDP associations carry.
@@ -59,15 +62,16 @@ pub(super) struct Exit {
 }
 
 impl Exit {
-    /// From now on new streams and sessions are refused.
-    pub(super) fn stop(&self) {
-        self.stopping.cancel();
+    /// From now on new streams and sessions are refused; those that there are have `limit` to finish.
+    pub(super) fn stop(&self, limit: Duration) {
+        self.stopping.begin(limit);
+        self.stop.cancel();
         self.work.close();
     }
 
     /// Whether nothing new is taken on.
     pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.is_cancelled()
+        self.stop.is_cancelled()
     }
 
     /// Waits until it stops and no stream is being served.

@@ -17,7 +17,7 @@ use super::event::{ServeEvent, session_id};
 use super::observe::{Observers, Snapshot};
 use super::reach::{Exit, serve_session};
 use super::reloading::{Reloaded, Reloads, split};
-use super::up::drain;
+use super::stopping::Stopping;
 use super::{CommandError, setup};
 use crate::args::{Command, ServeArgs};
 use crate::exit::{Allowances, Dialer, Policy};
@@ -95,9 +95,9 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
         interrupt = interrupts.next() => match interrupt {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
             Interrupt::Terminated => {
-                exit.stop();
                 let limit = live.lock().unwrap_or_else(PoisonError::into_inner).daemon.drain;
-                drain(&mut running, limit, &mut interrupts).await;
+                exit.stop(limit);
+                exit.stopping.finish(&mut running, &mut interrupts).await;
                 Ok(())
             }
         },
@@ -163,7 +163,8 @@ fn exit(args: &ServeArgs, config: &ServerConfig) -> Result<Exit, CommandError> {
         associations: Semaphore::new(ASSOCIATIONS_MAX),
         allowances: Allowances::new(config.state.clone()),
         sending: setup::sending(&config.congestion_control, &config.proto),
-        stopping: CancellationToken::new(),
+        stop: CancellationToken::new(),
+        stopping: Stopping::default(),
         work: TaskTracker::new(),
         flows: Arc::default(),
         files: FilesHost::new(args.files.as_deref())?,
@@ -306,6 +307,7 @@ fn status_report(
     reloads: &Reloads,
     started: Instant,
 ) -> StatusReport {
+    let sessions: Vec<_> = lock(sessions).values().map(report).collect();
     StatusReport {
         schema: STATUS_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -313,8 +315,9 @@ fn status_report(
         pid: std::process::id(),
         uptime_s: started.elapsed().as_secs_f64(),
         udp: exit.flows.report(),
+        stopping: exit.stopping.report(&sessions),
         reload: reloads.report(),
-        sessions: lock(sessions).values().map(report).collect(),
+        sessions,
         ..StatusReport::default()
     }
 }

@@ -16,6 +16,7 @@ use super::observe::{Observers, Snapshot};
 use super::reloading::{Reloaded, Reloads, split};
 use super::serve::optional;
 use super::setup::Missing;
+use super::stopping::Stopping;
 use super::{CommandError, SetupError, capture, dial, setup};
 use crate::args::{Command, PolicyArg, ProxyAddress, UpArgs};
 use crate::classes::ClassRules;
@@ -144,6 +145,7 @@ struct Client {
     taken: Option<capture::Capture>,
     /// Cancelled when nothing new is to be taken any more.
     stop: CancellationToken,
+    stopping: Arc<Stopping>,
     started: Instant,
     ready_file: Option<PathBuf>,
     json: bool,
@@ -183,6 +185,7 @@ impl Client {
             flows: Arc::default(),
             taken,
             stop,
+            stopping: Arc::default(),
             started,
         };
         Ok((client, doors))
@@ -219,9 +222,10 @@ impl Client {
             interrupt = interrupts.next() => match interrupt {
                 Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
                 Interrupt::Terminated => {
-                    self.stop.cancel();
                     let limit = self.args().daemon.drain;
-                    drain(&mut running, limit, interrupts).await;
+                    self.stopping.begin(limit);
+                    self.stop.cancel();
+                    self.stopping.finish(&mut running, interrupts).await;
                     Ok(())
                 }
             },
@@ -272,10 +276,11 @@ impl Client {
     fn snapshot(&self, proxies: ProxyReport) -> Snapshot {
         let (sessions, keeper) = (Arc::clone(&self.sessions), Arc::clone(&self.keeper));
         let (outage, reloads) = (Arc::clone(&self.outage), Arc::clone(&self.reloads));
-        let flows = Arc::clone(&self.flows);
+        let (flows, stopping) = (Arc::clone(&self.flows), Arc::clone(&self.stopping));
         let capture = self.taken.as_ref().map(capture::Capture::reporter);
         let (started, config) = (self.started, self.config.subscribe());
         Arc::new(move || {
+            let sessions: Vec<_> = sessions.live().iter().map(report).collect();
             let mut now = StatusReport {
                 schema: STATUS_SCHEMA.to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -285,10 +290,11 @@ impl Client {
                 proxies: proxies.clone(),
                 capture: capture.as_ref().map(|capture| capture()),
                 udp: flows.report(),
+                stopping: stopping.report(&sessions),
                 outage: outage.report(),
                 unrouted_interfaces: config.borrow().unrouted_interfaces.names(),
                 reload: reloads.report(),
-                sessions: sessions.live().iter().map(report).collect(),
+                sessions,
             };
             keeper.annotate(&mut now);
             now
@@ -429,23 +435,6 @@ fn reprioritised(before: &ClientConfig, now: &ClientConfig) -> Vec<(String, Prio
         (own_priority(before, name) != Some(priority)).then(|| (name.clone(), priority))
     };
     names.into_iter().filter_map(changed).collect()
-}
-
-/// Lets work that takes nothing new on come to its end, within a limit; a second signal ends it.
-pub(super) async fn drain<T>(
-    work: impl Future<Output = T>,
-    limit: Duration,
-    interrupts: &mut Interrupts,
-) {
-    systemd::stopping();
-    let begun = Instant::now();
-    tokio::select! {
-        _ = work => tracing::info!("every stream was finished after {:.1?}", begun.elapsed()),
-        () = tokio::time::sleep(limit) => {
-            tracing::warn!("streams are cut off: they were not finished within {limit:.1?}");
-        }
-        _ = interrupts.next() => tracing::warn!("streams are cut off by a second signal"),
-    }
 }
 
 /// `takes`: whether connections are taken, so that no proxy is needed.

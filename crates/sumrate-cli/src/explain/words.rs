@@ -3,6 +3,7 @@
 use fbdt_proto::Priority;
 
 use super::report::Interval;
+use crate::output::counted;
 use crate::status::{PathReport, StatusReport, bytes};
 
 /// Below this a path carries nothing worth a word: acknowledgements and probes only.
@@ -12,16 +13,22 @@ const LOSSY: f64 = 0.01;
 
 /// What holds for the whole process.
 pub(super) fn of_process(report: &StatusReport) -> Vec<String> {
-    match &report.outage {
-        Some(outage) => vec![format!(
+    let stopping = report.stopping.map(|stopping| {
+        let streams = counted(stopping.streams, "stream", "streams");
+        let most = stopping.most_s;
+        format!("It is stopping and takes nothing new: {streams} left, at most {most:.0} s.")
+    });
+    let sessions = match &report.outage {
+        Some(outage) => Some(format!(
             "The server is not reached for {:.1} s: {}.",
             outage.since_s, outage.last_error
-        )],
+        )),
         None if report.sessions.is_empty() => {
-            vec!["There is no session: nobody uses this process now.".to_owned()]
+            Some("There is no session: nobody uses this process now.".to_owned())
         }
-        None => Vec::new(),
-    }
+        None => None,
+    };
+    stopping.into_iter().chain(sessions).collect()
 }
 
 /// One path: what it carries, why, and what would change that.

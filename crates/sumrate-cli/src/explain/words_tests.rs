@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::explain::explain;
-use crate::status::{PathReport, QuotaReport, StatusReport};
+use crate::status::{PathReport, QuotaReport, StatusReport, StoppingReport};
 
 /// A client with two paths that sent for a second, as JSON says.
 fn report(uptime_s: f64, paths: serde_json::Value) -> StatusReport {
@@ -168,4 +168,14 @@ fn who_downloads_is_sent_to_the_other_end() {
     assert!(!standby.contains("`sumrate explain`"), "both ends know who stands by: {standby}");
     let uploading = words(|path| path.waited_s = waited("nothing-to-send", 1.0));
     assert!(!uploading.contains("`sumrate explain`"), "{uploading}");
+}
+
+#[test]
+fn a_process_that_stops_says_what_is_left() {
+    let before = report(10.0, serde_json::json!([path("wifi", 0)]));
+    let mut after = report(11.0, serde_json::json!([path("wifi", 0)]));
+    assert!(explain(&before, &after).sentences.is_empty());
+    after.stopping = Some(StoppingReport { streams: 3, most_s: 11.6 });
+    let wanted = "It is stopping and takes nothing new: 3 streams left, at most 12 s.";
+    assert_eq!(explain(&before, &after).sentences, [wanted]);
 }

@@ -5,7 +5,9 @@ mod report;
 mod socket;
 mod table;
 
-pub use process::{CaptureReport, OutageReport, ProxyReport, ReloadReport, UdpReport};
+pub use process::{
+    CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
+};
 pub use report::{
     ClassReport, DelayReport, MessageReport, PathReport, QuotaReport, RedundantReport, STATUS_SCHEMA,
     SessionReport, StatusReport, StreamReport, WindowReport,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::output::counted;
+
 /// A server that cannot be reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutageReport {
@@ -71,4 +73,21 @@ pub struct UdpReport {
     pub received_datagrams: u64,
     /// Their bytes, without headers.
     pub received_bytes: u64,
+}
+
+/// A daemon that stops and lets its streams finish.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StoppingReport {
+    /// Open streams.
+    pub streams: u64,
+    /// Seconds after which those that are left are cut off.
+    pub most_s: f64,
+}
+
+impl StoppingReport {
+    /// The same for people.
+    pub(crate) fn words(&self) -> String {
+        let streams = counted(self.streams, "stream", "streams");
+        format!("stopping: {streams} left, at most {:.0} s", self.most_s)
+    }
 }

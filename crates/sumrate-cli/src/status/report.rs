@@ -10,7 +10,9 @@ use fbdt_proto::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::process::{CaptureReport, OutageReport, ProxyReport, ReloadReport, UdpReport};
+use super::process::{
+    CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
+};
 use crate::tunnel::Delivery;
 
 /// Name and version of the JSON form.
@@ -37,6 +39,9 @@ pub struct StatusReport {
     /// What UDP flows carry; absent before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpReport>,
+    /// That it stops, once it was asked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopping: Option<StoppingReport>,
     /// For a client: that it does not reach its server, if so.
     #[serde(default)]
     pub outage: Option<OutageReport>,

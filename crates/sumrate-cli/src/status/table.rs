@@ -19,6 +19,9 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
         "{} {}, process {}, up for {:.0} s",
         report.role, report.version, report.pid, report.uptime_s
     )?;
+    if let Some(stopping) = &report.stopping {
+        writeln!(out, "{}", stopping.words())?;
+    }
     if let Some(socks) = &report.proxies.socks {
         writeln!(out, "SOCKS5 proxy on {socks}")?;
     }

@@ -65,13 +65,14 @@ fn heading(state: &TopState) -> Paragraph<'_> {
         report.pid,
         lasting(report.uptime_s)
     );
-    let second = match (&state.error, &report.outage) {
-        (Some(error), _) => Line::styled(error.clone(), BOLD),
-        (None, Some(outage)) => Line::styled(
+    let second = match (&state.error, &report.stopping, &report.outage) {
+        (Some(error), ..) => Line::styled(error.clone(), BOLD),
+        (None, Some(stopping), _) => Line::styled(stopping.words(), BOLD),
+        (None, None, Some(outage)) => Line::styled(
             format!("no server for {:.0} s: {}", outage.since_s, outage.last_error),
             BOLD,
         ),
-        (None, None) => Line::raw(totals(report)),
+        (None, None, None) => Line::raw(totals(report)),
     };
     Paragraph::new(vec![Line::styled(first, BOLD), second])
 }

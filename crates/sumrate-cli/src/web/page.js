@@ -58,9 +58,7 @@ async function ask() {
       trouble("This page needs the whole URL that sumrate printed, with its token.");
     } else if (answer.ok) {
       const report = await answer.json();
-      trouble(report.outage
-        ? `The server is not reached for ${report.outage.since_s.toFixed(0)} s: ${report.outage.last_error}`
-        : "");
+      trouble(notice(report));
       show(report);
     } else {
       trouble(`sumrate answered with status ${answer.status}.`);
@@ -68,6 +66,16 @@ async function ask() {
   } catch {
     trouble("No answer: sumrate has stopped, or cannot be reached.");
   }
+}
+
+/** What matters more than every number. */
+function notice({ stopping, outage }) {
+  const words = [];
+  if (stopping) {
+    words.push(`Stopping: ${stopping.streams} stream${stopping.streams === 1 ? "" : "s"} left, at most ${stopping.most_s.toFixed(0)} s.`);
+  }
+  if (outage) words.push(`The server is not reached for ${outage.since_s.toFixed(0)} s: ${outage.last_error}`);
+  return words.join(" ");
 }
 
 /** Rates since the report before, in Mbit/s. */
