@@ -8,7 +8,7 @@ use fbdt::{Class, ClassHandle, Messages, Session, Stream};
 use tokio::sync::watch;
 
 use crate::flows::Flows;
-use crate::status::SessionReport;
+use crate::status::{PathErrorReport, Seen, SessionReport};
 use crate::tunnel::{Delivery, Tunnel, TunnelError, TunnelStream, Use};
 
 impl TunnelStream for Stream {
@@ -92,10 +92,17 @@ impl Tunnel for SessionTunnel {
 /// What a session is doing now.
 pub fn report(session: &Session) -> SessionReport {
     let text = |address: Option<std::net::SocketAddr>| address.map(|address| address.to_string());
-    let endpoints = session
+    let seen = session
         .paths()
         .into_iter()
-        .map(|path| (path.name, (text(path.local), text(path.remote))))
+        .map(|path| {
+            let last_error = path.last_error.map(|error| PathErrorReport {
+                reason: error.reason,
+                ago_s: error.at.elapsed().as_secs_f64(),
+            });
+            let (local, remote) = (text(path.local), text(path.remote));
+            (path.name, Seen { local, remote, last_error })
+        })
         .collect();
-    SessionReport::new(session.id(), session.stats(), endpoints)
+    SessionReport::new(session.id(), session.stats(), seen)
 }

@@ -11,6 +11,10 @@ use super::plan::{PathPlan, Plan};
 use super::race::{Outcome, Pace, race};
 use super::{CLOSE_FORGOTTEN, Dialler};
 use crate::interfaces::InterfaceWatch;
+use crate::session::PathError;
+
+/// Why a path is not dialled at the moment.
+const GONE: &str = "its interface or address is gone; it is dialled again when that is back";
 
 /// A path's running dialler.
 struct Running {
@@ -64,12 +68,16 @@ impl Diallers {
         self.dialler.notes().dialling = self.running.len();
     }
 
-    /// Shows every path in the session's list, if there is a session yet.
+    /// Shows every path, and what went wrong with it, in the session's list, if there is a session yet.
     fn register(&self) {
         if let Some(membership) = self.dialler.enrolment.membership() {
+            let errors = self.dialler.errors();
             membership.shared.update(|inner, _| {
                 for (id, running) in &self.running {
                     inner.paths.register(*id, &running.name);
+                }
+                for (id, error) in errors {
+                    inner.paths.failed(id, error);
                 }
             });
         }
@@ -114,7 +122,10 @@ impl Diallers {
             notes.failures.remove(&id);
         }
         if let Some(membership) = self.dialler.enrolment.membership() {
-            membership.shared.update(|inner, now| inner.remove_path(now, id));
+            membership.shared.update(|inner, now| {
+                inner.remove_path(now, id);
+                inner.paths.failed(id, PathError::now(GONE));
+            });
         }
     }
 }

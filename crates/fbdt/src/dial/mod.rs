@@ -21,7 +21,7 @@ use self::error::DialError;
 use self::plan::{PathPlan, Plan};
 use self::servers::Servers;
 use crate::config::ClientConfig;
-use crate::session::Session;
+use crate::session::{PathError, Session};
 use crate::tls;
 
 pub use error::{ConnectError, PathFailure};
@@ -44,10 +44,18 @@ struct Dialler {
 struct Notes {
     /// The server address that worked last, by path.
     good: BTreeMap<PathId, SocketAddr>,
-    /// The last failure of each path that has none behind it.
-    failures: BTreeMap<PathId, (PathFailure, Option<ConnectError>)>,
+    /// The last failure of each path that has not succeeded since.
+    failures: BTreeMap<PathId, Failure>,
     /// Paths that are being dialled.
     dialling: usize,
+}
+
+/// What became of a path's last attempt.
+struct Failure {
+    path: String,
+    error: PathError,
+    /// That trying again will not cure it, if so.
+    permanent: Option<ConnectError>,
 }
 
 impl Dialler {
@@ -73,9 +81,12 @@ impl Dialler {
     }
 
     fn failed(&self, plan: &PathPlan, error: &DialError) {
-        let failure = PathFailure { path: plan.spec.name.clone(), reason: error.to_string() };
-        let permanent = error.permanent();
-        self.notes().failures.insert(plan.id, (failure, permanent));
+        let (path, permanent) = (plan.spec.name.clone(), error.permanent());
+        let error = PathError::now(error.to_string());
+        if let Some(membership) = self.enrolment.membership() {
+            membership.shared.update(|inner, _| inner.paths.failed(plan.id, error.clone()));
+        }
+        self.notes().failures.insert(plan.id, Failure { path, error, permanent });
         self.noted.notify_one();
     }
 
@@ -84,11 +95,12 @@ impl Dialler {
         loop {
             self.noted.notified().await;
             let mut notes = self.notes();
-            let permanent = notes.failures.values().filter(|(_, p)| p.is_some()).count();
+            let is_permanent = |failure: &&Failure| failure.permanent.is_some();
+            let permanent = notes.failures.values().filter(is_permanent).count();
             let all = permanent >= notes.dialling;
-            let found = notes.failures.values_mut().find_map(|(_, error)| match error {
-                Some(ConnectError::Refused { .. }) => error.take(),
-                Some(_) if all => error.take(),
+            let found = notes.failures.values_mut().find_map(|failure| match failure.permanent {
+                Some(ConnectError::Refused { .. }) => failure.permanent.take(),
+                Some(_) if all => failure.permanent.take(),
                 _ => None,
             });
             if let Some(error) = found {
@@ -99,7 +111,17 @@ impl Dialler {
 
     fn failures(&self) -> Vec<PathFailure> {
         let notes = self.notes();
-        notes.failures.values().map(|(f, _)| f.clone()).collect()
+        let failure = |failure: &Failure| PathFailure {
+            path: failure.path.clone(),
+            reason: failure.error.reason.clone(),
+        };
+        notes.failures.values().map(failure).collect()
+    }
+
+    /// What went wrong last with each path that has not succeeded since.
+    fn errors(&self) -> Vec<(PathId, PathError)> {
+        let notes = self.notes();
+        notes.failures.iter().map(|(id, failure)| (*id, failure.error.clone())).collect()
     }
 }
 

@@ -24,6 +24,25 @@ async fn a_first_path_that_is_refused_holds_up_nobody() {
     let infos = session.paths();
     assert_eq!(up(&session), 1);
     assert!(infos.iter().any(|path| path.name == "127.0.0.2"));
+    eventually(|| last_error(&session, "refused").is_some_and(|why| why.contains("refused"))).await;
+    assert_eq!(last_error(&session, "127.0.0.2"), None);
+}
+
+fn last_error(session: &Session, name: &str) -> Option<String> {
+    let path = session.paths().into_iter().find(|path| path.name == name)?;
+    path.last_error.map(|error| error.reason)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_path_says_why_until_it_is_back() {
+    let world = world(Mode::Tls).await;
+    let (mut relay, session) = relayed(&world).await;
+    assert_eq!(last_error(&session, "relayed"), None);
+    relay.set(Pass::Cut).await;
+    eventually(|| last_error(&session, "relayed").is_some_and(|why| why.contains("refused"))).await;
+    relay.set(Pass::Open).await;
+    wait_for_paths(&session, 2).await;
+    eventually(|| last_error(&session, "relayed").is_none()).await;
 }
 
 #[tokio::test]

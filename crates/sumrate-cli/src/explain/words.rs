@@ -4,7 +4,7 @@ use fbdt_proto::Priority;
 
 use super::report::Interval;
 use crate::output::counted;
-use crate::status::{PathReport, StatusReport, bytes};
+use crate::status::{PathReport, StatusReport, bytes, lasting};
 
 /// Below this a path carries nothing worth a word: acknowledgements and probes only.
 const NOTHING_MBPS: f64 = 0.001;
@@ -61,17 +61,12 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
     let path = interval.path;
     let words = match interval.why {
         "quota" => of_quota(path),
-        "no-subflow" => {
-            "It has no connection: it was refused, lost, closed by the client or never answered. \
-             Unless the client has taken it out of use, it dials it again at once when the \
-             interface changes, else every few seconds."
-                .to_owned()
-        }
-        "suspect" => {
+        "no-subflow" => of_no_connection(path),
+        "suspect" => format!(
             "It has fallen silent: what it owes goes over the other paths, and it is dialled anew \
-             beside its old connection; whichever shows life first is used."
-                .to_owned()
-        }
+             beside its old connection; whichever shows life first is used.{}",
+            known_error(path)
+        ),
         "standby" => of_standby(interval),
         "unmeasured" => "It has just connected; TCP has not measured it yet.".to_owned(),
         "sending" | "commit-limit" => of_commit(interval),
@@ -98,6 +93,26 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
         _ => format!("It {}.", path.why_idle),
     };
     Some(words)
+}
+
+fn of_no_connection(path: &PathReport) -> String {
+    let why = match known_error(path) {
+        unknown if unknown.is_empty() => {
+            ": it was refused, lost, closed by the client or never answered.".to_owned()
+        }
+        known => format!(".{known}"),
+    };
+    format!(
+        "It has no connection{why} Unless the client has taken it out of use, it dials it again at once \
+         when the interface changes, else every few seconds."
+    )
+}
+
+/// What went wrong last, as a sentence to add.
+fn known_error(path: &PathReport) -> String {
+    path.last_error.as_ref().map_or_else(String::new, |error| {
+        format!(" The last error was {} ago: {}.", lasting(error.ago_s), error.reason)
+    })
 }
 
 fn of_rate_cap(interval: &Interval<'_>) -> String {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::explain::explain;
-use crate::status::{PathReport, QuotaReport, StatusReport, StoppingReport};
+use crate::status::{
+    PathErrorReport, PathReport, QuotaReport, StatusReport, StoppingReport,
+};
 
 /// A client with two paths that sent for a second, as JSON says.
 fn report(uptime_s: f64, paths: serde_json::Value) -> StatusReport {
@@ -178,4 +180,17 @@ fn a_process_that_stops_says_what_is_left() {
     after.stopping = Some(StoppingReport { streams: 3, most_s: 11.6 });
     let wanted = "It is stopping and takes nothing new: 3 streams left, at most 12 s.";
     assert_eq!(explain(&before, &after).sentences, [wanted]);
+}
+
+#[test]
+fn a_dead_path_says_what_went_wrong_and_how_long_ago() {
+    for (why, expected) in [("no-subflow", "It has no connection."), ("suspect", "fallen silent")] {
+        let words = words(|path| {
+            path.why = why.to_owned();
+            let reason = "cannot connect to 192.0.2.1:7443: Connection refused".to_owned();
+            path.last_error = Some(PathErrorReport { reason, ago_s: 2.6 });
+        });
+        let error = "The last error was 3 s ago: cannot connect to 192.0.2.1:7443: Connection refused.";
+        assert!(words.contains(expected) && words.contains(error), "{words}");
+    }
 }

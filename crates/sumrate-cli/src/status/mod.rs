@@ -8,10 +8,11 @@ mod table;
 pub use process::{
     CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
 };
+pub(crate) use report::Seen;
 pub use report::{
-    ClassReport, DelayReport, MessageReport, PathReport, QuotaReport, RedundantReport, STATUS_SCHEMA,
-    SessionReport, StatusReport, StreamReport, WindowReport,
+    ClassReport, DelayReport, MessageReport, PathErrorReport, PathReport, QuotaReport,
+    RedundantReport, STATUS_SCHEMA, SessionReport, StatusReport, StreamReport, WindowReport,
 };
 pub use socket::{SocketError, StatusSocket, ask, ask_all, default_directory};
 pub use table::write_table;
-pub(crate) use table::{bytes, write_columns};
+pub(crate) use table::{bytes, lasting, write_columns};

@@ -192,6 +192,9 @@ pub struct PathReport {
     pub remote: Option<String>,
     /// `active`, `suspect` or `dead`.
     pub health: String,
+    /// What went wrong last, while it is not active and something is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<PathErrorReport>,
     /// `primary`, `backup`, or `backup2` to `backup9`.
     #[serde(default = "primary")]
     pub priority: String,
@@ -252,6 +255,22 @@ pub struct PathReport {
     pub suspected: u64,
 }
 
+/// Why a path is not active.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathErrorReport {
+    /// What the last attempt failed with, or what ended the last connection.
+    pub reason: String,
+    /// Seconds since then.
+    pub ago_s: f64,
+}
+
+impl PathErrorReport {
+    /// The same for people.
+    pub(crate) fn words(&self) -> String {
+        format!("last error, {} ago: {}", super::lasting(self.ago_s), self.reason)
+    }
+}
+
 /// Redundant bytes by cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedundantReport {
@@ -303,29 +322,44 @@ pub struct DelayReport {
     pub max: f64,
 }
 
-/// Addresses of a path's connection: at this end, at the other end.
-pub(crate) type Endpoints = HashMap<String, (Option<String>, Option<String>)>;
+/// What the transport knows of a path beside its statistics.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Address at this end.
+    pub(crate) local: Option<String>,
+    /// Address at the other end.
+    pub(crate) remote: Option<String>,
+    /// What went wrong last.
+    pub(crate) last_error: Option<PathErrorReport>,
+}
 
 impl SessionReport {
-    /// The report of a session. `endpoints` are by path name.
-    pub(crate) fn new(id: [u8; 16], mut stats: SessionStats, mut endpoints: Endpoints) -> Self {
+    /// The report of a session. What was `seen` is by path name.
+    pub(crate) fn new(
+        id: [u8; 16],
+        mut stats: SessionStats,
+        mut seen: HashMap<String, Seen>,
+    ) -> Self {
         // In the order in which the user named them, not in which they came up.
         stats.paths.sort_by_key(|path| path.id);
         let order: Vec<PathId> = stats.paths.iter().map(|path| path.id).collect();
         let names: HashMap<PathId, String> =
             stats.paths.iter().map(|path| (path.id, path.name.clone())).collect();
         let path = |path: PathStats| {
-            let (local, remote) = endpoints.remove(&path.name).unwrap_or_default();
+            let seen = seen.remove(&path.name).unwrap_or_default();
             let shares = path.shares_with.iter().filter_map(|id| names.get(id)).cloned().collect();
-            PathReport::new(path, local, remote, shares)
+            PathReport::new(path, seen, shares)
         };
         let mut paths: Vec<PathReport> = stats.paths.into_iter().map(path).collect();
         // Those that have never been up, behind the others.
-        let mut others: Vec<String> = endpoints.into_keys().collect();
-        others.sort();
+        let mut others: Vec<(String, Seen)> = seen.into_iter().collect();
+        others.sort_by(|a, b| a.0.cmp(&b.0));
         let direction = paths.first().map(|path| path.direction.clone());
         let direction = direction.unwrap_or_else(|| Direction::JustInTime.name().to_owned());
-        paths.extend(others.into_iter().map(|name| PathReport::never_up(name, &direction)));
+        paths.extend(others.into_iter().map(|(name, seen)| PathReport {
+            last_error: seen.last_error,
+            ..PathReport::never_up(name, &direction)
+        }));
         Self {
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             scheduler: stats.scheduler.to_owned(),
@@ -402,17 +436,13 @@ impl PathReport {
         self.never = policy.never.iter().map(|class| class.name().to_owned()).collect();
     }
 
-    fn new(
-        stats: PathStats,
-        local: Option<String>,
-        remote: Option<String>,
-        shares_with: Vec<String>,
-    ) -> Self {
+    fn new(stats: PathStats, seen: Seen, shares_with: Vec<String>) -> Self {
         let policy = stats.policy;
         let mut report = Self {
             redundant_bytes: stats.redundant(),
-            local,
-            remote,
+            local: seen.local,
+            remote: seen.remote,
+            last_error: seen.last_error,
             health: stats.health.name().to_owned(),
             priority: String::new(),
             direction: stats.direction.name().to_owned(),

@@ -14,3 +14,15 @@ fn a_rate_that_was_not_measured_is_0_in_json_and_absent_here() {
     json["rate_mbps"] = serde_json::Value::Null;
     assert_eq!(serde_json::from_value::<PathReport>(json).unwrap().rate_mbps, None);
 }
+
+#[test]
+fn a_path_that_other_versions_describe_has_no_last_error() {
+    let mut json = serde_json::to_value(PathReport::default()).unwrap();
+    assert!(json.get("last_error").is_none(), "{json}");
+    json["what_later_versions_say"] = 1.into();
+    assert_eq!(serde_json::from_value::<PathReport>(json).unwrap(), PathReport::default());
+    let reason = "no answer from 192.0.2.1:7443 within 3s".to_owned();
+    let error = PathErrorReport { reason, ago_s: 300.0 };
+    let wanted = "last error, 5 min ago: no answer from 192.0.2.1:7443 within 3s";
+    assert_eq!(error.words(), wanted);
+}

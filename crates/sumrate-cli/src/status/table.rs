@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use crate::output::counted;
 
 use super::{
-    CaptureReport, ClassReport, OutageReport, PathReport, SessionReport, StatusReport, StreamReport,
-    UdpReport,
+    CaptureReport, ClassReport, OutageReport, PathErrorReport, PathReport, SessionReport,
+    StatusReport, StreamReport, UdpReport,
 };
 
 /// Writes the report as text.
@@ -151,6 +151,7 @@ fn write_paths(out: &mut impl Write, session: &SessionReport) -> io::Result<()> 
         if !path.why_idle.is_empty() {
             said.push(path.why_idle.clone());
         }
+        said.extend(path.last_error.as_ref().map(PathErrorReport::words));
         if !path.shares_with.is_empty() {
             said.push(format!("shares a bottleneck with {}", path.shares_with.join(", ")));
         }
@@ -216,6 +217,15 @@ pub(crate) fn write_columns(
     rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))
 }
 
+/// A time in the unit that suits it.
+pub(crate) fn lasting(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.0} h", s / 3600.0),
+    }
+}
+
 /// Bytes with a decimal unit.
 pub(crate) fn bytes(count: u64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
@@ -269,6 +279,7 @@ mod tests {
         assert_eq!(bytes(0), "0 B");
         assert_eq!(bytes(1_500), "1.5 kB");
         assert_eq!(bytes(2_400_000_000), "2.4 GB");
+        assert_eq!([3.4, 119.0, 600.0, 10_000.0].map(lasting), ["3 s", "119 s", "10 min", "3 h"]);
         let mut out = Vec::new();
         let rows =
             [vec!["wifi".to_owned(), "active".to_owned()], vec!["é".to_owned(), "x".to_owned()]];

@@ -9,7 +9,7 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table, Wrap};
 use super::TopState;
 use super::window;
 use crate::output::counted;
-use crate::status::{PathReport, SessionReport, StatusReport, bytes};
+use crate::status::{PathReport, SessionReport, StatusReport, bytes, lasting};
 
 /// Streams that are listed.
 const STREAMS: usize = 5;
@@ -94,14 +94,6 @@ fn totals(report: &StatusReport) -> String {
     )
 }
 
-fn lasting(seconds: f64) -> String {
-    match seconds {
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.0} h", s / 3600.0),
-    }
-}
-
 /// Heads and widths of the paths' table, and whether a narrow terminal shows the column too.
 const COLUMNS: [(&str, Constraint, bool); 11] = [
     ("", Constraint::Length(1), true),
@@ -157,7 +149,10 @@ fn path_row(
     let health = if path.health == "active" { health } else { health.style(BOLD) };
     let (out, into) = (rate(rates.0), rate(rates.1));
     let rtt = if path.rtt_ms > 0.0 { format!("{:.1} ms", path.rtt_ms) } else { none() };
-    let now = path.why.clone();
+    let now = match &path.last_error {
+        Some(error) => format!("{}: {}", path.why, error.reason),
+        None => path.why.clone(),
+    };
     if !wide {
         return Row::new([
             mark,

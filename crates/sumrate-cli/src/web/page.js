@@ -43,6 +43,11 @@ function bytes(count) {
   return `${count} B`;
 }
 
+function lasting(seconds) {
+  if (seconds < 120) return `${seconds.toFixed(0)} s`;
+  return seconds < 7200 ? `${(seconds / 60).toFixed(0)} min` : `${(seconds / 3600).toFixed(0)} h`;
+}
+
 const letter = (place) => String.fromCharCode(65 + (place % 26));
 
 function trouble(words) {
@@ -149,10 +154,13 @@ function pathRow(path, place, rate) {
   const quota = path.quota
     ? `; ${bytes(path.quota.used_bytes)}${path.quota.limit_bytes ? ` of ${bytes(path.quota.limit_bytes)}` : ""} used in ${path.quota.month}`
     : "";
+  const wrong = path.last_error
+    ? `; last error, ${lasting(path.last_error.ago_s)} ago: ${path.last_error.reason}`
+    : "";
   const rtt = element("td", path.rtt_ms > 0 ? `${path.rtt_ms.toFixed(1)} ms` : "-", "number");
   row.append(name, element("td", path.health, path.health === "active" ? "" : "bad"),
     element("td", path.priority), number(rate.sent), number(rate.received),
-    number(path.rate_mbps || null), rtt, commit, element("td", path.why_idle + quota, "words"));
+    number(path.rate_mbps || null), rtt, commit, element("td", path.why_idle + wrong + quota, "words"));
   return row;
 }
 
