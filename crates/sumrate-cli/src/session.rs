@@ -43,12 +43,16 @@ impl TunnelStream for Stream {
 pub struct SessionTunnel {
     sessions: watch::Receiver<Option<Session>>,
     flows: Option<Arc<Flows>>,
+    refusal: Option<Refusal>,
 }
+
+/// Says why no stream is opened at the moment, if none is.
+type Refusal = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 impl SessionTunnel {
     /// A tunnel over whatever session the channel holds.
     pub fn new(sessions: watch::Receiver<Option<Session>>) -> Self {
-        Self { sessions, flows: None }
+        Self { sessions, flows: None, refusal: None }
     }
 
     /// A tunnel over one session for good.
@@ -62,6 +66,12 @@ impl SessionTunnel {
         Self { flows: Some(flows), ..self }
     }
 
+    /// The same, which opens no stream while there is a reason.
+    #[must_use]
+    pub fn refusing(self, why: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { refusal: Some(Arc::new(why)), ..self }
+    }
+
     fn current(&self) -> Option<Session> {
         self.sessions.borrow().clone()
     }
@@ -71,6 +81,9 @@ impl Tunnel for SessionTunnel {
     type Stream = Stream;
 
     async fn open(&self, purpose: Use) -> Result<Stream, TunnelError> {
+        if let Some(why) = self.refusal.as_ref().and_then(|refusal| refusal()) {
+            return Err(TunnelError::Spent(why));
+        }
         let session = self.current().ok_or(TunnelError::NoSession)?;
         let class = match purpose {
             Use::Interactive => Class::Interactive,

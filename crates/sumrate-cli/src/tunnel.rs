@@ -85,6 +85,9 @@ pub enum TunnelError {
     /// There is no session at the moment.
     #[error("no path to the server is up; `sumrate status` shows why")]
     NoSession,
+    /// No path may be used.
+    #[error("{0}")]
+    Spent(String),
     /// The session did not open a stream.
     #[error("the session opened no stream: {0}")]
     Refused(String),

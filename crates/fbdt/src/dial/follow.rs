@@ -42,6 +42,8 @@ pub(super) async fn follow(dialler: Arc<Dialler>, mut plan: Plan) {
         diallers.start(path, false);
     }
     diallers.mark_present(&plan.present(&servers()));
+    // All of them are known now: that none of them may be used is seen only then.
+    dialler.noted.notify_one();
     let mut registered = false;
     loop {
         tokio::select! {
@@ -65,7 +67,7 @@ impl Diallers {
         let running = Running { name, kick, task, present };
         self.running.insert(id, running);
         self.register();
-        self.dialler.notes().dialling = self.running.len();
+        self.dialler.notes().dialling = self.names();
     }
 
     /// Shows every path, and what went wrong with it, in the session's list, if there is a session yet.
@@ -81,6 +83,10 @@ impl Diallers {
                 }
             });
         }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.running.values().map(|running| running.name.clone()).collect()
     }
 
     fn mark_present(&mut self, present: &[PathPlan]) {
@@ -110,6 +116,7 @@ impl Diallers {
                 None => self.start(plan, true),
             }
         }
+        self.dialler.noted.notify_one();
     }
 
     fn stop(&mut self, id: PathId) {
@@ -118,7 +125,7 @@ impl Diallers {
         }
         {
             let mut notes = self.dialler.notes();
-            notes.dialling = self.running.len();
+            notes.dialling = self.names();
             notes.failures.remove(&id);
         }
         if let Some(membership) = self.dialler.enrolment.membership() {

@@ -35,7 +35,7 @@ struct Dialler {
     enrolment: Enrolment,
     servers: Servers,
     notes: Mutex<Notes>,
-    /// A path failed for good, as far as it knows.
+    /// A path failed, or there are other paths to dial.
     noted: Notify,
 }
 
@@ -46,8 +46,8 @@ struct Notes {
     good: BTreeMap<PathId, SocketAddr>,
     /// The last failure of each path that has not succeeded since.
     failures: BTreeMap<PathId, Failure>,
-    /// Paths that are being dialled.
-    dialling: usize,
+    /// Names of the paths that there are to dial.
+    dialling: Vec<String>,
 }
 
 /// What became of a path's last attempt.
@@ -90,14 +90,18 @@ impl Dialler {
         self.noted.notify_one();
     }
 
-    /// Waits until trying on is pointless: the server refused, or no path can ever work.
+    /// Waits until trying on is pointless: the server refused, no path can ever work, or none may be used.
     async fn hopeless(&self) -> ConnectError {
         loop {
             self.noted.notified().await;
             let mut notes = self.notes();
+            let is_withheld = |name: &String| self.enrolment.is_withheld(name);
+            if !notes.dialling.is_empty() && notes.dialling.iter().all(is_withheld) {
+                return ConnectError::Withheld { paths: notes.dialling.clone() };
+            }
             let is_permanent = |failure: &&Failure| failure.permanent.is_some();
             let permanent = notes.failures.values().filter(is_permanent).count();
-            let all = permanent >= notes.dialling;
+            let all = permanent >= notes.dialling.len();
             let found = notes.failures.values_mut().find_map(|failure| match failure.permanent {
                 Some(ConnectError::Refused { .. }) => failure.permanent.take(),
                 Some(_) if all => failure.permanent.take(),
@@ -132,7 +136,7 @@ impl Dialler {
 ///
 /// # Errors
 /// [`ConnectError`] if the configuration cannot work, if the server refuses or is not the one that
-/// made the link, or if no path comes up in time.
+/// made the link, if every path is withheld, or if no path comes up in time.
 pub async fn connect(config: ClientConfig) -> Result<Session, ConnectError> {
     check(&config)?;
     let tls = match config.link.fingerprint() {
@@ -161,7 +165,7 @@ pub async fn connect(config: ClientConfig) -> Result<Session, ConnectError> {
             abort.keep();
             Ok(session)
         }
-        _ if dialler.notes().dialling == 0 => Err(ConnectError::NoInterface(waited)),
+        _ if dialler.notes().dialling.is_empty() => Err(ConnectError::NoInterface(waited)),
         _ => Err(ConnectError::NoPath { waited, failures: dialler.failures() }),
     }
 }

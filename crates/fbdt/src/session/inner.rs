@@ -157,12 +157,7 @@ impl Inner {
     }
 
     /// The subflow's socket failed with this error, or was closed.
-    pub(crate) fn remove_subflow(
-        &mut self,
-        now: Instant,
-        id: SubflowId,
-        error: Option<PathError>,
-    ) {
+    pub(crate) fn remove_subflow(&mut self, now: Instant, id: SubflowId, error: Option<PathError>) {
         if let Some(entry) = self.subflows.remove(&id) {
             self.protocol.subflow_down(now, id);
             self.paths.down(entry.path, id);

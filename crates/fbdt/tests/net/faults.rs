@@ -230,3 +230,28 @@ async fn a_credential_that_cannot_be_read_now_makes_nobody_a_stranger() {
     let session = connect(world.config(world.paths(1))).await.unwrap();
     round_trip(&session, 1 << 16, 1).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_for_paths_that_are_all_withheld() {
+    let world = world(Mode::Tls).await;
+    let config = world.config(world.paths(2));
+    let policies = config.policies.clone();
+    policies.withhold("127.0.0.1", true);
+    let session = connect(config.clone()).await.unwrap();
+    round_trip(&session, 1 << 16, 1).await;
+    session.close(0, "done").await;
+    policies.withhold("127.0.0.2", true);
+    let begun = std::time::Instant::now();
+    let error = connect(config.clone()).await.unwrap_err();
+    let ConnectError::Withheld { paths } = error else { panic!("{error}") };
+    assert_eq!(paths, ["127.0.0.1", "127.0.0.2"]);
+    assert!(begun.elapsed() < config.connect_timeout / 2, "it is said at once");
+    let admitted = tokio::spawn({
+        let policies = policies.clone();
+        async move { policies.any_admitted(&paths).await }
+    });
+    policies.withhold("127.0.0.1", false);
+    within(admitted).await.unwrap();
+    let session = connect(config).await.unwrap();
+    round_trip(&session, 1 << 16, 2).await;
+}

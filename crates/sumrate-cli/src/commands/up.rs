@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fbdt::{ClientConfig, CongestionControl, Health, PathPolicy, Priority, Session, connect};
+use fbdt::{
+    ClientConfig, CongestionControl, ConnectError, Health, PathPolicy, Priority, Session, connect,
+};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -96,8 +98,9 @@ impl Doors {
         &self,
         args: &UpArgs,
         taken: Option<&capture::Capture>,
-        session: &Session,
+        session: Option<&Session>,
     ) -> std::io::Result<()> {
+        let paths = session.map(path_summaries).unwrap_or_default();
         let line = UpEvent::Ready {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             socks: self.addresses.socks.clone(),
@@ -105,8 +108,8 @@ impl Doors {
             status_socket: self.status.as_ref().map(|socket| socket.path().display().to_string()),
             metrics: self.observers.metrics_url(),
             web: self.observers.web_url(),
-            session: session_id(session),
-            paths: path_summaries(session),
+            session: session.map(session_id),
+            paths: paths.clone(),
         }
         .into_line();
         if let Some(path) = &args.ready_file {
@@ -125,8 +128,10 @@ impl Doors {
             output::line(&taken.describe())?;
         }
         self.observers.announce()?;
-        let names: Vec<String> =
-            path_summaries(session).into_iter().map(|path| path.name).collect();
+        if paths.is_empty() {
+            return output::line("no path may be used yet: `sumrate status` says why");
+        }
+        let names: Vec<String> = paths.into_iter().map(|path| path.name).collect();
         output::line(&format!("paths: {}", names.join(", ")))
     }
 }
@@ -167,12 +172,19 @@ impl Client {
         if let Some(taken) = &taken {
             taken.exempt(&mut config).await?;
         }
-        let session = dial::open(config.clone(), interrupts).await?;
+        let session = match dial::open(config.clone(), interrupts).await {
+            Ok(session) => Some(session),
+            // Programs are told why, and there is a session as soon as a path may be used.
+            Err(CommandError::Connect(ConnectError::Withheld { .. })) => None,
+            Err(error) => return Err(error),
+        };
         if let Some(taken) = &taken {
             taken.begin()?;
         }
-        settle(&session).await;
-        doors.announce(&args, taken.as_ref(), &session)?;
+        if let Some(session) = &session {
+            settle(session).await;
+        }
+        doors.announce(&args, taken.as_ref(), session.as_ref())?;
         let client = Self {
             ready_file: args.ready_file.clone(),
             json: args.json,
@@ -206,9 +218,7 @@ impl Client {
         let snapshot = self.snapshot(addresses);
         let mut running = Box::pin(async {
             tokio::select! {
-                error = keep_session(&self.config, &self.sessions, &self.outage, self.json) => {
-                    Err(error)
-                }
+                error = self.keep_session() => Err(error),
                 served = self.serve(socks, http) => served,
                 () = answer(status.as_ref(), &snapshot) => Ok(()),
                 () = self.take_changes(control.as_ref()) => Ok(()),
@@ -232,10 +242,15 @@ impl Client {
         }
     }
 
+    async fn keep_session(&self) -> CommandError {
+        keep_session(&self.config, &self.sessions, &self.outage, &self.keeper, self.json).await
+    }
+
     /// Serves until it was stopped, every connection has ended, and the server has what they sent.
     async fn serve(&self, socks: Option<Proxy>, http: Option<Proxy>) -> Result<(), CommandError> {
         let tunnel = SessionTunnel::new(self.sessions.subscribe());
-        let tunnel = tunnel.counting(Arc::clone(&self.flows));
+        let outage = Arc::clone(&self.outage);
+        let tunnel = tunnel.counting(Arc::clone(&self.flows)).refusing(move || outage.refusal());
         let rules = Arc::new(ClassRules::new(self.args().class_rule.clone()));
         let taken = self.taken.as_ref();
         let finished = async {
@@ -281,6 +296,11 @@ impl Client {
         let (started, config) = (self.started, self.config.subscribe());
         Arc::new(move || {
             let sessions: Vec<_> = sessions.live().iter().map(report).collect();
+            let (unrouted_interfaces, idle_paths) = {
+                let config = config.borrow();
+                let named = sessions.is_empty().then(|| outage.paths(&config.paths));
+                (config.unrouted_interfaces.names(), named.unwrap_or_default())
+            };
             let mut now = StatusReport {
                 schema: STATUS_SCHEMA.to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -292,8 +312,9 @@ impl Client {
                 udp: flows.report(),
                 stopping: stopping.report(&sessions),
                 outage: outage.report(),
-                unrouted_interfaces: config.borrow().unrouted_interfaces.names(),
+                unrouted_interfaces,
                 reload: reloads.report(),
+                idle_paths,
                 sessions,
             };
             keeper.annotate(&mut now);

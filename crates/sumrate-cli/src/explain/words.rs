@@ -19,16 +19,25 @@ pub(super) fn of_process(report: &StatusReport) -> Vec<String> {
         format!("It is stopping and takes nothing new: {streams} left, at most {most:.0} s.")
     });
     let sessions = match &report.outage {
-        Some(outage) => Some(format!(
-            "The server is not reached for {:.1} s: {}.",
-            outage.since_s, outage.last_error
-        )),
+        Some(outage) => Some(capital(&outage.words()) + "."),
         None if report.sessions.is_empty() => {
             Some("There is no session: nobody uses this process now.".to_owned())
         }
         None => None,
     };
     stopping.into_iter().chain(sessions).collect()
+}
+
+/// The same with a capital letter in front.
+fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A path of a client that has no session.
+pub(super) fn of_idle_path(path: &PathReport) -> Vec<String> {
+    let why = if path.why == "quota" { of_quota(path) } else { of_no_connection(path) };
+    vec![format!("{} carries nothing.", path.name), why]
 }
 
 /// One path: what it carries, why, and what would change that.
@@ -116,11 +125,11 @@ fn known_error(path: &PathReport) -> String {
 }
 
 fn of_rate_cap(interval: &Interval<'_>) -> String {
-    let (cap, percent) =
-        (interval.path.rate_cap_mbps.unwrap_or(0.0), 100.0 * interval.why_share);
-    let link = interval.path.rate_mbps.map_or_else(String::new, |rate| {
-        format!("; its link would take about {rate:.0} Mbit/s")
-    });
+    let (cap, percent) = (interval.path.rate_cap_mbps.unwrap_or(0.0), 100.0 * interval.why_share);
+    let link = interval
+        .path
+        .rate_mbps
+        .map_or_else(String::new, |rate| format!("; its link would take about {rate:.0} Mbit/s"));
     format!("Its rate cap of {cap:.1} Mbit/s holds it back {percent:.0} % of the time{link}.")
 }
 
@@ -143,11 +152,12 @@ fn of_commit(interval: &Interval<'_>) -> String {
 fn of_quota(path: &PathReport) -> String {
     let Some(quota) = &path.quota else { return format!("It is idle: {}.", path.why_idle) };
     format!(
-        "Its quota for {} is used up: {} of {}. It is used again when the month is over (UTC), or \
-         when the quota is raised: `sumrate path set {} --quota BYTES`.",
+        "Its quota for {} is used up: {} of {}. The path is not used until {}, or until the quota is \
+         raised: `sumrate path set {} --quota BYTES`.",
         quota.month,
         bytes(quota.used_bytes),
         bytes(quota.limit_bytes.unwrap_or(0)),
+        quota.until(),
         path.name
     )
 }

@@ -96,6 +96,9 @@ pub(super) fn families(report: &StatusReport) -> Vec<MetricFamily> {
         }
         of_streams(&mut families, id, &session.streams);
     }
+    for path in &report.idle_paths {
+        of_path(&mut families, &vec![("session", ""), ("path", path.name.as_str())], path);
+    }
     families.order
 }
 

@@ -13,6 +13,20 @@ pub struct OutageReport {
     pub last_error: String,
     /// Seconds until a new session is tried next; absent while one is being tried.
     pub next_attempt_s: Option<f64>,
+    /// Nothing is tried: every path has used up its quota.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quotas_spent: bool,
+}
+
+impl OutageReport {
+    /// The same for people, without what is tried next.
+    pub(crate) fn words(&self) -> String {
+        let Self { since_s, last_error, .. } = self;
+        if self.quotas_spent {
+            return last_error.clone();
+        }
+        format!("the server is not reached for {since_s:.1} s: {last_error}")
+    }
 }
 
 /// Reloads since the start, and what became of the last one. Flags by their long names.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::process::{
     CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
 };
+use crate::policy::Month;
 use crate::tunnel::Delivery;
 
 /// Name and version of the JSON form.
@@ -52,6 +53,9 @@ pub struct StatusReport {
     /// What became of the last reload; absent in versions that cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reload: Option<ReloadReport>,
+    /// For a client that has no session: its paths, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_paths: Vec<PathReport>,
     /// Its sessions; of a client the newest first, then those that a reload has replaced and that still
     /// carry streams.
     pub sessions: Vec<SessionReport>,
@@ -121,6 +125,21 @@ pub struct QuotaReport {
     pub used_bytes: u64,
     /// The month, in UTC, as in 2026-11.
     pub month: String,
+}
+
+impl QuotaReport {
+    /// When a path whose quota is used up is used again.
+    pub(crate) fn until(&self) -> String {
+        match Month::parse(&self.month) {
+            Some(month) => format!("{} (UTC)", month.end()),
+            None => format!("the end of {}", self.month),
+        }
+    }
+
+    /// That it is used up.
+    pub(crate) fn reached(&self) -> String {
+        format!("quota reached until {}", self.until())
+    }
 }
 
 /// One traffic class.
@@ -410,8 +429,16 @@ impl PathReport {
     /// The path is not used because its quota is used up.
     pub(crate) fn idle_for_quota(&mut self, quota: &QuotaReport) {
         "quota".clone_into(&mut self.why);
-        let limit = super::bytes(quota.limit_bytes.unwrap_or(0));
-        self.why_idle = format!("its quota of {limit} for {} is used up", quota.month);
+        let (used, limit) = (quota.used_bytes, quota.limit_bytes.unwrap_or(0));
+        let (used, limit) = (super::bytes(used), super::bytes(limit));
+        self.why_idle = format!("{}: {used} of {limit}", quota.reached());
+        self.last_error = None;
+    }
+
+    /// A path of a client that has no session.
+    pub(crate) fn idle(name: &str, priority: Priority) -> Self {
+        let idle = Self::never_up(name.to_owned(), Direction::JustInTime.name());
+        Self { priority: priority.name().to_owned(), ..idle }
     }
 
     /// A path that has had no connection yet.

@@ -43,6 +43,9 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
         None if report.sessions.is_empty() => writeln!(out, "no session")?,
         None => {}
     }
+    if !report.idle_paths.is_empty() {
+        write_paths(out, &report.idle_paths)?;
+    }
     for session in &report.sessions {
         write_session(out, session)?;
     }
@@ -83,15 +86,14 @@ fn datagrams(udp: &UdpReport) -> String {
 }
 
 fn write_outage(out: &mut impl Write, outage: &OutageReport) -> io::Result<()> {
+    if outage.quotas_spent {
+        return writeln!(out, "{}", outage.words());
+    }
     let next = match outage.next_attempt_s {
         Some(seconds) => format!("next attempt in {seconds:.1} s"),
         None => "trying now".to_owned(),
     };
-    writeln!(
-        out,
-        "the server is not reached for {:.1} s: {}; {next}",
-        outage.since_s, outage.last_error
-    )
+    writeln!(out, "{}; {next}", outage.words())
 }
 
 fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {
@@ -105,7 +107,7 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
         bytes(session.received_bytes),
         counted(session.streams.len() as u64, "open stream", "open streams")
     )?;
-    write_paths(out, session)?;
+    write_paths(out, &session.paths)?;
     if !session.classes.is_empty() {
         let head = ["class", "streams", "sent", "redundant", "of that by choice", "received"];
         let rows: Vec<_> = session.classes.iter().map(class_row).collect();
@@ -134,11 +136,11 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
     Ok(())
 }
 
-fn write_paths(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {
+fn write_paths(out: &mut impl Write, paths: &[PathReport]) -> io::Result<()> {
     let head = ["path", "health", "priority", "direction", "can send", "rtt", "commit"];
-    let rows: Vec<_> = session.paths.iter().map(path_row).collect();
+    let rows: Vec<_> = paths.iter().map(path_row).collect();
     write_columns(out, &head, &rows)?;
-    for path in &session.paths {
+    for path in paths {
         if let (Some(local), Some(remote)) = (&path.local, &path.remote) {
             writeln!(out, "  {}: {local} -> {remote}", path.name)?;
         }
@@ -239,6 +241,8 @@ pub(crate) fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::QuotaReport;
+    use fbdt_proto::Priority;
 
     #[test]
     fn what_is_taken_is_said() {
@@ -257,6 +261,29 @@ mod tests {
     }
 
     #[test]
+    fn paths_without_a_session_are_listed_with_the_day_on_which_they_are_used_again() {
+        let mut lte = PathReport::idle("lte", Priority::PRIMARY);
+        let (limit_bytes, month) = (Some(1_000_000_000), "2026-12".to_owned());
+        lte.idle_for_quota(&QuotaReport { limit_bytes, used_bytes: 1_200_000_000, month });
+        let last_error = "every path has used up its quota (lte)".to_owned();
+        let outage =
+            OutageReport { since_s: 3.0, last_error, next_attempt_s: None, quotas_spent: true };
+        let report =
+            StatusReport { outage: Some(outage), idle_paths: vec![lte], ..StatusReport::default() };
+        let mut out = Vec::new();
+        write_table(&mut out, &report).unwrap();
+        let said = String::from_utf8(out).unwrap();
+        for wanted in [
+            "\nevery path has used up its quota (lte)\n",
+            "\nlte   dead    primary",
+            "; quota reached until 2027-01-01 (UTC): 1.2 GB of 1.0 GB\n",
+        ] {
+            assert!(said.contains(wanted), "{wanted} in {said}");
+        }
+        assert!(!said.contains("not reached") && !said.contains("trying"), "{said}");
+    }
+
+    #[test]
     fn datagrams_are_said_beside_streams() {
         let udp = UdpReport {
             flows: 1,
@@ -269,7 +296,8 @@ mod tests {
         let mut out = Vec::new();
         let report = StatusReport { udp: Some(udp), ..StatusReport::default() };
         write_table(&mut out, &report).unwrap();
-        let wanted = "UDP: 1 flow open, 4 so far; sent 1 datagram (1.4 kB), received 20 (24.0 kB)\n";
+        let wanted =
+            "UDP: 1 flow open, 4 so far; sent 1 datagram (1.4 kB), received 20 (24.0 kB)\n";
         let said = String::from_utf8(out).unwrap();
         assert!(said.contains(wanted), "{said}");
     }

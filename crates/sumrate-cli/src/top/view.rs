@@ -21,9 +21,7 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, state: &TopState) {
-    let paths = state.report.as_ref().map_or(0, |report| {
-        report.sessions.iter().map(|session| session.paths.len()).sum::<usize>()
-    });
+    let paths = state.report.as_ref().map_or(0, |report| all_paths(report).count());
     let paths = u16::try_from(paths).unwrap_or(u16::MAX).min(frame.area().height / 3);
     let [head, table, chart, rest, foot] = Layout::vertical([
         Constraint::Length(2),
@@ -68,10 +66,7 @@ fn heading(state: &TopState) -> Paragraph<'_> {
     let second = match (&state.error, &report.stopping, &report.outage) {
         (Some(error), ..) => Line::styled(error.clone(), BOLD),
         (None, Some(stopping), _) => Line::styled(stopping.words(), BOLD),
-        (None, None, Some(outage)) => Line::styled(
-            format!("no server for {:.0} s: {}", outage.since_s, outage.last_error),
-            BOLD,
-        ),
+        (None, None, Some(outage)) => Line::styled(outage.words(), BOLD),
         (None, None, None) => Line::raw(totals(report)),
     };
     Paragraph::new(vec![Line::styled(first, BOLD), second])
@@ -109,15 +104,21 @@ const COLUMNS: [(&str, Constraint, bool); 11] = [
     ("now", Constraint::Min(10), true),
 ];
 
+/// Each path with the id of its session, which is empty where there is none, and its place there.
+fn all_paths(report: &StatusReport) -> impl Iterator<Item = (&str, usize, &PathReport)> {
+    let idle = ("", report.idle_paths.as_slice());
+    let of_sessions =
+        report.sessions.iter().map(|session| (session.id.as_str(), session.paths.as_slice()));
+    of_sessions.chain([idle]).flat_map(|(session, paths)| {
+        paths.iter().enumerate().map(move |(place, path)| (session, place, path))
+    })
+}
+
 fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
     let wide = area.width >= WIDE;
     let columns = || COLUMNS.iter().filter(|(_, _, narrow)| wide || *narrow);
-    let places = report
-        .sessions
-        .iter()
-        .flat_map(|session| session.paths.iter().enumerate().map(move |path| (session, path)));
-    let rows = places.enumerate().map(|(index, (session, (place, path)))| {
-        let history = state.history(&session.id, &path.name);
+    let rows = all_paths(report).enumerate().map(|(index, (session, place, path))| {
+        let history = state.history(session, &path.name);
         let newest = |rates: Option<&std::collections::VecDeque<f64>>| {
             rates.and_then(|rates| rates.back()).copied()
         };
@@ -182,11 +183,9 @@ fn path_row(
 
 /// The selected path over the last two minutes.
 fn draw_rates(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
-    let all =
-        report.sessions.iter().flat_map(|session| session.paths.iter().map(move |p| (session, p)));
-    let Some((session, path)) = all.into_iter().nth(state.selected) else { return };
+    let Some((session, _, path)) = all_paths(report).nth(state.selected) else { return };
     let empty = super::state::History::default();
-    let history = state.history(&session.id, &path.name).unwrap_or(&empty);
+    let history = state.history(session, &path.name).unwrap_or(&empty);
     let [left, right] =
         Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
     for (area, what, rates) in [(left, "out", &history.sent), (right, "in", &history.received)] {

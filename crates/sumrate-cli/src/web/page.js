@@ -79,7 +79,8 @@ function notice({ stopping, outage }) {
   if (stopping) {
     words.push(`Stopping: ${stopping.streams} stream${stopping.streams === 1 ? "" : "s"} left, at most ${stopping.most_s.toFixed(0)} s.`);
   }
-  if (outage) words.push(`The server is not reached for ${outage.since_s.toFixed(0)} s: ${outage.last_error}`);
+  if (outage?.quotas_spent) words.push(outage.last_error);
+  else if (outage) words.push(`The server is not reached for ${outage.since_s.toFixed(0)} s: ${outage.last_error}`);
   return words.join(" ");
 }
 
@@ -116,6 +117,9 @@ function show(report) {
     windows.push(...session.windows.map(windowLine));
     streams.push(...session.streams);
   }
+  (report.idle_paths ?? []).forEach((path, place) => {
+    rows.push(pathRow(path, place, { sent: null, received: null }));
+  });
   for (const key of past.keys()) if (!alive.has(key)) past.delete(key);
   byId("paths").replaceChildren(...rows);
   byId("windows").replaceChildren(...(windows.length ? windows : [element("p", "nothing is on its way", "note")]));
@@ -151,7 +155,7 @@ function pathRow(path, place, rate) {
   meter.value = path.commit_bytes;
   meter.title = meter.textContent;
   commit.append(meter);
-  const quota = path.quota
+  const quota = path.quota && path.why !== "quota"
     ? `; ${bytes(path.quota.used_bytes)}${path.quota.limit_bytes ? ` of ${bytes(path.quota.limit_bytes)}` : ""} used in ${path.quota.month}`
     : "";
   const wrong = path.last_error

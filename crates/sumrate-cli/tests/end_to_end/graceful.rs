@@ -89,9 +89,8 @@ pub(crate) fn wait_for_refusal(address: &str) {
 /// The status counts the stream that is left, and the seconds.
 fn says_that_it_stops(server: &Server, daemon: &Daemon) {
     let socket = daemon.first["status_socket"].as_str().unwrap();
-    let ask = |more: &[&str]| {
-        run(server.runtime(), &[&["status", "--socket", socket], more].concat())
-    };
+    let ask =
+        |more: &[&str]| run(server.runtime(), &[&["status", "--socket", socket], more].concat());
     // Those that were refused a moment ago may still be listed.
     let one_left = |status: &Value| status["stopping"]["streams"] == 1;
     let status = until("one stream", || json(&ask(&["--json"])), one_left);
