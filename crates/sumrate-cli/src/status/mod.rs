@@ -1,6 +1,7 @@
 //! What a running process says about itself: as values, over a socket, and as a table.
 
 mod process;
+mod rate;
 mod report;
 mod socket;
 mod table;

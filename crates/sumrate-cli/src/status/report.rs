@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::process::{
     CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
 };
+use super::rate;
 use crate::policy::Month;
 use crate::tunnel::Delivery;
 
@@ -243,7 +244,7 @@ pub struct PathReport {
     #[serde(default)]
     pub quota: Option<QuotaReport>,
     /// Estimated rate of the link towards the peer; absent until the path has sent enough to measure it.
-    #[serde(default, with = "measured")]
+    #[serde(default, with = "rate")]
     pub rate_mbps: Option<f64>,
     /// Smoothed RTT.
     pub rtt_ms: f64,
@@ -486,7 +487,7 @@ impl PathReport {
             metered: false,
             never: Vec::new(),
             quota: None,
-            rate_mbps: measured_rate(&stats),
+            rate_mbps: rate::of(&stats),
             rtt_ms: milliseconds(stats.srtt),
             min_rtt_ms: milliseconds(stats.min_rtt),
             commit_bytes: stats.commit,
@@ -540,34 +541,6 @@ impl From<&StreamStats> for Delivery {
 /// What a process says of a path that does not know priorities.
 fn primary() -> String {
     Priority::PRIMARY.name().to_owned()
-}
-
-/// Bytes that a path must have sent before its rate is a measurement: until then it is what TCP's
-/// first window would give.
-const MEASURED: u64 = 256 << 10;
-
-fn measured_rate(stats: &PathStats) -> Option<f64> {
-    let is_measured = !stats.srtt.is_zero() && stats.new_bytes + stats.redundant() >= MEASURED;
-    Some(finite(stats.rate * 8e-6)).filter(|rate| is_measured && *rate > 0.0)
-}
-
-/// A rate that may not be known yet: in JSON 0, as readers of earlier versions want a number.
-mod measured {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        rate: &Option<f64>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(rate.unwrap_or(0.0))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<f64>, D::Error> {
-        let rate = Option::<f64>::deserialize(deserializer)?;
-        Ok(rate.filter(|rate| *rate > 0.0))
-    }
 }
 
 /// JSON has no infinity.

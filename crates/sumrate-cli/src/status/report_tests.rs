@@ -26,3 +26,28 @@ fn a_path_that_other_versions_describe_has_no_last_error() {
     let wanted = "last error, 5 min ago: no answer from 192.0.2.1:7443 within 3s";
     assert_eq!(error.words(), wanted);
 }
+
+#[test]
+fn what_an_earlier_version_reports_of_an_unmeasured_rate_is_forgotten() {
+    let path = |sent: u64| {
+        let mut path = serde_json::to_value(PathReport::default()).unwrap();
+        path["rate_mbps"] = 37.5.into();
+        path["rtt_ms"] = 10.0.into();
+        path["sent_bytes"] = sent.into();
+        path
+    };
+    let mut report: StatusReport = serde_json::from_value(serde_json::json!({
+        "schema": STATUS_SCHEMA, "version": "0", "role": "client", "pid": 1, "uptime_s": 1.0,
+        "proxies": {"socks": null, "http": null},
+        "sessions": [{
+            "id": "01", "scheduler": "just-in-time", "sent_bytes": 0, "redundant_bytes": 0,
+            "received_bytes": 0, "duplicate_bytes": 0, "receive_memory_bytes": 0,
+            "receive_buffer_peak_bytes": 0, "streams_opened": [0, 0], "streams": [],
+            "paths": [path(1000), path(1 << 20)]
+        }]
+    }))
+    .unwrap();
+    rate::forget_unmeasured(&mut report);
+    let rates = report.sessions[0].paths.iter().map(|path| path.rate_mbps);
+    assert_eq!(rates.collect::<Vec<_>>(), [None, Some(37.5)]);
+}
