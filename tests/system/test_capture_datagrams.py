@@ -82,8 +82,12 @@ def test_datagrams_through_a_device_come_back_from_whom_was_asked(named: bool) -
             for address in addresses:
                 said = python(built.client, TALK, address, *PORTS)
                 assert "talked" in said, (said, daemon.tail())
-            sent = status(built, "up")["sessions"][0]["messages"]["sent"]
+            reported = status(built, "up")
+            sent = reported["sessions"][0]["messages"]["sent"]
             assert sent == 2 * 5 * len(PORTS), "each was a message"
+            udp = reported["udp"]
+            assert (udp["flows"], udp["opened"]) == (2, 2), "a flow for each program"
+            assert udp["sent_datagrams"] == udp["received_datagrams"] == sent, udp
             if named:
                 # This machine's resolver is behind the server: questions go through the device.
                 assert python(built.client, RESOLVE, NAME).strip() == SERVICE_IP, daemon.tail()

@@ -53,7 +53,7 @@ pub use identity::{
 };
 pub use listen::{AcceptError, BindError, CLOSE_REVOKED, Listener};
 pub use policies::PathPolicies;
-pub use session::{ClassHandle, Messages, PathInfo, Session, Stream};
+pub use session::{ClassHandle, Messages, PathError, PathInfo, Session, Stream};
 pub use socket::{
     CongestionControl, Coupling, LocalBinding, ParseCongestionControlError, SocketError,
 };

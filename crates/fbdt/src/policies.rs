@@ -46,9 +46,15 @@ impl PathPolicies {
 
     /// Waits until the path may be dialled.
     pub(crate) async fn admitted(&self, name: &str) {
+        self.any_admitted(&[name.to_owned()]).await;
+    }
+
+    /// Waits until one of these paths may be dialled.
+    pub async fn any_admitted(&self, names: &[String]) {
         let mut table = self.0.subscribe();
-        let admitted =
-            |table: &BTreeMap<String, Wish>| !table.get(name).is_some_and(|wish| wish.withheld);
+        let admitted = |table: &BTreeMap<String, Wish>| {
+            names.iter().any(|name| !table.get(name).is_some_and(|wish| wish.withheld))
+        };
         // The sender lives as long as `self`: no error.
         let _ = table.wait_for(admitted).await;
     }

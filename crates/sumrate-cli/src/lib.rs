@@ -5,8 +5,9 @@
 //! `session` puts the transport; `sessions` are all that a client has) after a word of the `service`
 //! protocol, and leaves through `exit`; `relay` copies its bytes on both ends, `classes` says how
 //! urgent they are; `capture` brings in connections that were meant for no proxy. `files` copies files
-//! over such a stream, `bench` measures, `status` tells, `metrics` and `web` tell it to Prometheus and
-//! browsers, `config` fills in what the command line leaves out, `doctor` looks at the machine.
+//! over such a stream, `bench` measures, `flows` counts datagrams, `status` tells, `metrics` and `web`
+//! tell it to Prometheus and browsers, `config` fills in what the command line leaves out, `doctor` looks
+//! at the machine.
 
 pub mod args;
 pub mod bench;
@@ -20,6 +21,7 @@ pub mod eventlog;
 pub mod exit;
 pub mod explain;
 pub mod files;
+pub mod flows;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod metrics;

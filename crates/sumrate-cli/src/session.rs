@@ -1,12 +1,14 @@
 //! The transport behind the seam of [`tunnel`](crate::tunnel).
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use fbdt::{Class, ClassHandle, Messages, Session, Stream};
 use tokio::sync::watch;
 
-use crate::status::SessionReport;
+use crate::flows::Flows;
+use crate::status::{PathErrorReport, Seen, SessionReport};
 use crate::tunnel::{Delivery, Tunnel, TunnelError, TunnelStream, Use};
 
 impl TunnelStream for Stream {
@@ -38,21 +40,40 @@ impl TunnelStream for Stream {
 
 /// The client's session of the moment: it is replaced when it is lost.
 #[derive(Clone)]
-pub struct SessionTunnel(watch::Receiver<Option<Session>>);
+pub struct SessionTunnel {
+    sessions: watch::Receiver<Option<Session>>,
+    flows: Option<Arc<Flows>>,
+    refusal: Option<Refusal>,
+}
+
+/// Says why no stream is opened at the moment, if none is.
+type Refusal = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 impl SessionTunnel {
     /// A tunnel over whatever session the channel holds.
     pub fn new(sessions: watch::Receiver<Option<Session>>) -> Self {
-        Self(sessions)
+        Self { sessions, flows: None, refusal: None }
     }
 
     /// A tunnel over one session for good.
     pub fn fixed(session: Session) -> Self {
-        Self(watch::Sender::new(Some(session)).subscribe())
+        Self::new(watch::Sender::new(Some(session)).subscribe())
+    }
+
+    /// The same, whose UDP flows are counted.
+    #[must_use]
+    pub fn counting(self, flows: Arc<Flows>) -> Self {
+        Self { flows: Some(flows), ..self }
+    }
+
+    /// The same, which opens no stream while there is a reason.
+    #[must_use]
+    pub fn refusing(self, why: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { refusal: Some(Arc::new(why)), ..self }
     }
 
     fn current(&self) -> Option<Session> {
-        self.0.borrow().clone()
+        self.sessions.borrow().clone()
     }
 }
 
@@ -60,6 +81,9 @@ impl Tunnel for SessionTunnel {
     type Stream = Stream;
 
     async fn open(&self, purpose: Use) -> Result<Stream, TunnelError> {
+        if let Some(why) = self.refusal.as_ref().and_then(|refusal| refusal()) {
+            return Err(TunnelError::Spent(why));
+        }
         let session = self.current().ok_or(TunnelError::NoSession)?;
         let class = match purpose {
             Use::Interactive => Class::Interactive,
@@ -72,15 +96,26 @@ impl Tunnel for SessionTunnel {
     fn report(&self) -> Option<SessionReport> {
         self.current().as_ref().map(report)
     }
+
+    fn flows(&self) -> Option<Arc<Flows>> {
+        self.flows.clone()
+    }
 }
 
 /// What a session is doing now.
 pub fn report(session: &Session) -> SessionReport {
     let text = |address: Option<std::net::SocketAddr>| address.map(|address| address.to_string());
-    let endpoints = session
+    let seen = session
         .paths()
         .into_iter()
-        .map(|path| (path.name, (text(path.local), text(path.remote))))
+        .map(|path| {
+            let last_error = path.last_error.map(|error| PathErrorReport {
+                reason: error.reason,
+                ago_s: error.at.elapsed().as_secs_f64(),
+            });
+            let (local, remote) = (text(path.local), text(path.remote));
+            (path.name, Seen { local, remote, last_error })
+        })
         .collect();
-    SessionReport::new(session.id(), session.stats(), endpoints)
+    SessionReport::new(session.id(), session.stats(), seen)
 }

@@ -31,9 +31,9 @@ pub struct Sessions<S = Session> {
 }
 
 impl<S: Member> Sessions<S> {
-    /// Begins with one.
-    pub fn new(first: S) -> Self {
-        Self { newest: watch::Sender::new(Some(first)), earlier: Mutex::default() }
+    /// Begins with one, or, where none can be had yet, with none.
+    pub fn new(first: Option<S>) -> Self {
+        Self { newest: watch::Sender::new(first), earlier: Mutex::default() }
     }
 
     fn earlier(&self) -> MutexGuard<'_, Vec<S>> {
@@ -123,7 +123,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_lives_until_its_last_stream_has_ended_and_is_accounted_for_once_more() {
         let (one, two, three) = (Fake::busy("one"), Fake::busy("two"), Fake::busy("three"));
-        let sessions = Sessions::new(one.clone());
+        let sessions = Sessions::new(Some(one.clone()));
         sessions.replace(Some(two.clone()));
         sessions.replace(Some(three.clone()));
         assert_eq!(names(&sessions.live()), ["three", "two", "one"]);
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_session_that_was_lost_is_accounted_for_once_more() {
         let lost = Fake::busy("lost");
-        let sessions = Sessions::new(lost.clone());
+        let sessions = Sessions::new(Some(lost.clone()));
         lost.end();
         sessions.replace(None);
         assert!(sessions.live().is_empty());

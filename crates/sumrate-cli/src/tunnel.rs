@@ -2,11 +2,13 @@
 //! need of a session. Tests put in-memory pipes behind it.
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use fbdt::{Class, ClassHandle, Messages};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use crate::flows::Flows;
 use crate::status::SessionReport;
 
 /// Code with which a stream is reset because its other side failed.
@@ -83,6 +85,9 @@ pub enum TunnelError {
     /// There is no session at the moment.
     #[error("no path to the server is up; `sumrate status` shows why")]
     NoSession,
+    /// No path may be used.
+    #[error("{0}")]
+    Spent(String),
     /// The session did not open a stream.
     #[error("the session opened no stream: {0}")]
     Refused(String),
@@ -104,10 +109,15 @@ pub trait Tunnel: Clone + Send + Sync + 'static {
 
     /// What the session is doing now.
     fn report(&self) -> Option<SessionReport>;
+
+    /// Where its UDP flows are counted, if anybody wants to know.
+    fn flows(&self) -> Option<Arc<Flows>> {
+        None
+    }
 }
 
 /// Where a measurement gets the state of its session from.
-pub type ReportSource = std::sync::Arc<dyn Fn() -> Option<SessionReport> + Send + Sync>;
+pub type ReportSource = Arc<dyn Fn() -> Option<SessionReport> + Send + Sync>;
 
 #[cfg(test)]
 pub(crate) mod in_memory {

@@ -101,6 +101,11 @@ impl Enrolment {
         self.config.policies.admitted(name).await;
     }
 
+    /// Whether a path is not to be dialled.
+    pub(super) fn is_withheld(&self, name: &str) -> bool {
+        self.config.policies.is_withheld(name)
+    }
+
     /// Waits until there is a session.
     pub(super) async fn formed(&self) {
         let mut formed = self.formed.subscribe();

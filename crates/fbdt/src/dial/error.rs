@@ -64,6 +64,12 @@ pub enum ConnectError {
         /// What each path failed with.
         failures: Vec<PathFailure>,
     },
+    /// Every path that there is was withheld ([`PathPolicies`](crate::PathPolicies)): nothing was dialled.
+    #[error("every path is withheld from use: {}", .paths.join(", "))]
+    Withheld {
+        /// Their names.
+        paths: Vec<String>,
+    },
     /// The server has another key than the link says.
     #[error("{KEY_MISMATCH}")]
     WrongKey,

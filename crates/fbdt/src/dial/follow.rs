@@ -11,6 +11,10 @@ use super::plan::{PathPlan, Plan};
 use super::race::{Outcome, Pace, race};
 use super::{CLOSE_FORGOTTEN, Dialler};
 use crate::interfaces::InterfaceWatch;
+use crate::session::PathError;
+
+/// Why a path is not dialled at the moment.
+const GONE: &str = "its interface or address is gone; it is dialled again when that is back";
 
 /// A path's running dialler.
 struct Running {
@@ -38,6 +42,8 @@ pub(super) async fn follow(dialler: Arc<Dialler>, mut plan: Plan) {
         diallers.start(path, false);
     }
     diallers.mark_present(&plan.present(&servers()));
+    // All of them are known now: that none of them may be used is seen only then.
+    dialler.noted.notify_one();
     let mut registered = false;
     loop {
         tokio::select! {
@@ -61,18 +67,26 @@ impl Diallers {
         let running = Running { name, kick, task, present };
         self.running.insert(id, running);
         self.register();
-        self.dialler.notes().dialling = self.running.len();
+        self.dialler.notes().dialling = self.names();
     }
 
-    /// Shows every path in the session's list, if there is a session yet.
+    /// Shows every path, and what went wrong with it, in the session's list, if there is a session yet.
     fn register(&self) {
         if let Some(membership) = self.dialler.enrolment.membership() {
+            let errors = self.dialler.errors();
             membership.shared.update(|inner, _| {
                 for (id, running) in &self.running {
                     inner.paths.register(*id, &running.name);
                 }
+                for (id, error) in errors {
+                    inner.paths.failed(id, error);
+                }
             });
         }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.running.values().map(|running| running.name.clone()).collect()
     }
 
     fn mark_present(&mut self, present: &[PathPlan]) {
@@ -102,6 +116,7 @@ impl Diallers {
                 None => self.start(plan, true),
             }
         }
+        self.dialler.noted.notify_one();
     }
 
     fn stop(&mut self, id: PathId) {
@@ -110,11 +125,14 @@ impl Diallers {
         }
         {
             let mut notes = self.dialler.notes();
-            notes.dialling = self.running.len();
+            notes.dialling = self.names();
             notes.failures.remove(&id);
         }
         if let Some(membership) = self.dialler.enrolment.membership() {
-            membership.shared.update(|inner, now| inner.remove_path(now, id));
+            membership.shared.update(|inner, now| {
+                inner.remove_path(now, id);
+                inner.paths.failed(id, PathError::now(GONE));
+            });
         }
     }
 }

@@ -21,7 +21,7 @@ use self::error::DialError;
 use self::plan::{PathPlan, Plan};
 use self::servers::Servers;
 use crate::config::ClientConfig;
-use crate::session::Session;
+use crate::session::{PathError, Session};
 use crate::tls;
 
 pub use error::{ConnectError, PathFailure};
@@ -35,7 +35,7 @@ struct Dialler {
     enrolment: Enrolment,
     servers: Servers,
     notes: Mutex<Notes>,
-    /// A path failed for good, as far as it knows.
+    /// A path failed, or there are other paths to dial.
     noted: Notify,
 }
 
@@ -44,10 +44,18 @@ struct Dialler {
 struct Notes {
     /// The server address that worked last, by path.
     good: BTreeMap<PathId, SocketAddr>,
-    /// The last failure of each path that has none behind it.
-    failures: BTreeMap<PathId, (PathFailure, Option<ConnectError>)>,
-    /// Paths that are being dialled.
-    dialling: usize,
+    /// The last failure of each path that has not succeeded since.
+    failures: BTreeMap<PathId, Failure>,
+    /// Names of the paths that there are to dial.
+    dialling: Vec<String>,
+}
+
+/// What became of a path's last attempt.
+struct Failure {
+    path: String,
+    error: PathError,
+    /// That trying again will not cure it, if so.
+    permanent: Option<ConnectError>,
 }
 
 impl Dialler {
@@ -73,22 +81,30 @@ impl Dialler {
     }
 
     fn failed(&self, plan: &PathPlan, error: &DialError) {
-        let failure = PathFailure { path: plan.spec.name.clone(), reason: error.to_string() };
-        let permanent = error.permanent();
-        self.notes().failures.insert(plan.id, (failure, permanent));
+        let (path, permanent) = (plan.spec.name.clone(), error.permanent());
+        let error = PathError::now(error.to_string());
+        if let Some(membership) = self.enrolment.membership() {
+            membership.shared.update(|inner, _| inner.paths.failed(plan.id, error.clone()));
+        }
+        self.notes().failures.insert(plan.id, Failure { path, error, permanent });
         self.noted.notify_one();
     }
 
-    /// Waits until trying on is pointless: the server refused, or no path can ever work.
+    /// Waits until trying on is pointless: the server refused, no path can ever work, or none may be used.
     async fn hopeless(&self) -> ConnectError {
         loop {
             self.noted.notified().await;
             let mut notes = self.notes();
-            let permanent = notes.failures.values().filter(|(_, p)| p.is_some()).count();
-            let all = permanent >= notes.dialling;
-            let found = notes.failures.values_mut().find_map(|(_, error)| match error {
-                Some(ConnectError::Refused { .. }) => error.take(),
-                Some(_) if all => error.take(),
+            let is_withheld = |name: &String| self.enrolment.is_withheld(name);
+            if !notes.dialling.is_empty() && notes.dialling.iter().all(is_withheld) {
+                return ConnectError::Withheld { paths: notes.dialling.clone() };
+            }
+            let is_permanent = |failure: &&Failure| failure.permanent.is_some();
+            let permanent = notes.failures.values().filter(is_permanent).count();
+            let all = permanent >= notes.dialling.len();
+            let found = notes.failures.values_mut().find_map(|failure| match failure.permanent {
+                Some(ConnectError::Refused { .. }) => failure.permanent.take(),
+                Some(_) if all => failure.permanent.take(),
                 _ => None,
             });
             if let Some(error) = found {
@@ -99,7 +115,17 @@ impl Dialler {
 
     fn failures(&self) -> Vec<PathFailure> {
         let notes = self.notes();
-        notes.failures.values().map(|(f, _)| f.clone()).collect()
+        let failure = |failure: &Failure| PathFailure {
+            path: failure.path.clone(),
+            reason: failure.error.reason.clone(),
+        };
+        notes.failures.values().map(failure).collect()
+    }
+
+    /// What went wrong last with each path that has not succeeded since.
+    fn errors(&self) -> Vec<(PathId, PathError)> {
+        let notes = self.notes();
+        notes.failures.iter().map(|(id, failure)| (*id, failure.error.clone())).collect()
     }
 }
 
@@ -110,7 +136,7 @@ impl Dialler {
 ///
 /// # Errors
 /// [`ConnectError`] if the configuration cannot work, if the server refuses or is not the one that
-/// made the link, or if no path comes up in time.
+/// made the link, if every path is withheld, or if no path comes up in time.
 pub async fn connect(config: ClientConfig) -> Result<Session, ConnectError> {
     check(&config)?;
     let tls = match config.link.fingerprint() {
@@ -139,7 +165,7 @@ pub async fn connect(config: ClientConfig) -> Result<Session, ConnectError> {
             abort.keep();
             Ok(session)
         }
-        _ if dialler.notes().dialling == 0 => Err(ConnectError::NoInterface(waited)),
+        _ if dialler.notes().dialling.is_empty() => Err(ConnectError::NoInterface(waited)),
         _ => Err(ConnectError::NoPath { waited, failures: dialler.failures() }),
     }
 }

@@ -14,7 +14,7 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
-use super::paths::{Addresses, PathTable};
+use super::paths::{Addresses, PathError, PathTable};
 use crate::socket::{TcpInfo, pace, reset_on_close, set_congestion_control};
 
 /// TCP_INFO is asked for at most once in this time.
@@ -156,11 +156,14 @@ impl Inner {
         Some((id, io))
     }
 
-    /// The subflow's socket failed or was closed.
-    pub(crate) fn remove_subflow(&mut self, now: Instant, id: SubflowId) {
+    /// The subflow's socket failed with this error, or was closed.
+    pub(crate) fn remove_subflow(&mut self, now: Instant, id: SubflowId, error: Option<PathError>) {
         if let Some(entry) = self.subflows.remove(&id) {
             self.protocol.subflow_down(now, id);
             self.paths.down(entry.path, id);
+            if let Some(error) = error {
+                self.paths.failed(entry.path, error);
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::identity::CredentialInfo;
 
 pub use messages::Messages;
-pub use paths::PathInfo;
+pub use paths::{PathError, PathInfo};
 pub use stream::{ClassHandle, Stream};
 
 pub(crate) use inner::SubflowIo;

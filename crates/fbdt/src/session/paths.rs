@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use fbdt_proto::wire::PathLabel;
 use fbdt_proto::{Health, PathId, PathPolicy, SubflowId};
@@ -12,6 +13,22 @@ use tokio::sync::watch;
 pub(crate) struct Addresses {
     pub(crate) local: Option<SocketAddr>,
     pub(crate) remote: Option<SocketAddr>,
+}
+
+/// Why a path has no connection that works, as far as this end knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathError {
+    /// What the last attempt failed with, or what ended the last connection.
+    pub reason: String,
+    /// When that was.
+    pub at: Instant,
+}
+
+impl PathError {
+    /// What has happened now.
+    pub(crate) fn now(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), at: Instant::now() }
+    }
 }
 
 /// One path of a session.
@@ -27,6 +44,8 @@ pub struct PathInfo {
     pub remote: Option<SocketAddr>,
     /// Whether it can be relied on.
     pub health: Health,
+    /// What went wrong last; `None` while it is active, and while nothing is known.
+    pub last_error: Option<PathError>,
 }
 
 struct PathEntry {
@@ -39,6 +58,8 @@ struct PathEntry {
     told: Option<PathPolicy>,
     /// It is not to be used at all.
     withheld: bool,
+    /// Why it is not active.
+    error: Option<PathError>,
     dial: watch::Sender<bool>,
 }
 
@@ -67,6 +88,7 @@ impl PathTable {
             policy: None,
             told: None,
             withheld: false,
+            error: None,
             dial: watch::Sender::new(false),
         });
         if entry.name != name {
@@ -102,6 +124,7 @@ impl PathTable {
         let entry = self.entry(path, &label.name);
         entry.subflow = Some((id, addresses));
         entry.health = Health::Active;
+        entry.error = None;
         entry.told = Some(label.policy);
         entry.want(entry.is_untold());
     }
@@ -128,6 +151,9 @@ impl PathTable {
     pub(super) fn withhold(&mut self, name: &str, withheld: bool) -> Option<PathId> {
         let (id, entry) = self.paths.iter_mut().find(|(_, entry)| entry.name == name)?;
         entry.withheld = withheld;
+        if withheld {
+            entry.error = None;
+        }
         Some(*id)
     }
 
@@ -145,6 +171,18 @@ impl PathTable {
     pub(super) fn set_health(&mut self, path: PathId, health: Health) {
         if let Some(entry) = self.paths.get_mut(&path) {
             entry.health = health;
+            if health == Health::Active {
+                entry.error = None;
+            }
+        }
+    }
+
+    /// Something went wrong; of a path that is active, or not to be used, it says nothing.
+    pub(crate) fn failed(&mut self, path: PathId, error: PathError) {
+        let Some(entry) = self.paths.get_mut(&path) else { return };
+        let is_newer = entry.error.as_ref().is_none_or(|known| known.at <= error.at);
+        if entry.health != Health::Active && !entry.withheld && is_newer {
+            entry.error = Some(error);
         }
     }
 
@@ -174,7 +212,48 @@ impl PathTable {
             local: entry.subflow.and_then(|(_, addresses)| addresses.local),
             remote: entry.subflow.and_then(|(_, addresses)| addresses.remote),
             health: entry.health,
+            last_error: entry.error.clone(),
         };
         self.paths.iter().map(info).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: PathId = PathId(1);
+
+    fn error(table: &PathTable) -> Option<String> {
+        let listed = table.list();
+        listed.into_iter().find(|path| path.id == PATH)?.last_error.map(|error| error.reason)
+    }
+
+    #[test]
+    fn a_path_keeps_its_last_error_until_it_is_active() {
+        let mut table = PathTable::default();
+        table.failed(PATH, PathError::now("unknown"));
+        table.register(PATH, "wifi");
+        assert_eq!(error(&table), None, "a path that nobody knows has none");
+        let earlier = PathError::now("earlier");
+        table.failed(PATH, PathError::now("refused"));
+        table.failed(PATH, earlier);
+        assert_eq!(error(&table).as_deref(), Some("refused"), "the newest counts");
+        let label = PathLabel { name: "wifi".to_owned(), policy: PathPolicy::default() };
+        table.up(PATH, &label, SubflowId(1), Addresses::default());
+        assert_eq!(error(&table), None, "it is up");
+        table.failed(PATH, PathError::now("an attempt beside its connection"));
+        assert_eq!(error(&table), None, "it works");
+        table.set_health(PATH, Health::Suspect);
+        table.failed(PATH, PathError::now("timed out"));
+        assert_eq!(error(&table).as_deref(), Some("timed out"));
+        table.set_health(PATH, Health::Active);
+        assert_eq!(error(&table), None, "it lives again");
+        table.down(PATH, SubflowId(1));
+        table.failed(PATH, PathError::now("reset"));
+        assert_eq!(error(&table).as_deref(), Some("reset"));
+        table.withhold("wifi", true);
+        table.failed(PATH, PathError::now("late"));
+        assert_eq!(error(&table), None, "it is not dialled at all");
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::connection::{Connection, ConnectionError, Received};
 use super::handshake::Established;
-use crate::session::{CLOSE_TIME, Shared, SubflowIo};
+use crate::session::{CLOSE_TIME, PathError, Shared, SubflowIo};
 
 /// Bytes read, and bytes sent, before the other direction and the other tasks get their turn.
 const TURN: usize = 1 << 20;
@@ -87,6 +87,7 @@ impl SubflowTask {
 
     /// Serves the subflow to its end; gives the session back for the account of tasks.
     pub(crate) async fn run(mut self) -> Arc<Shared> {
+        let mut failure = None;
         match self.serve().await {
             End::Retired => self.connection.reset_on_close(),
             End::Closed => {
@@ -95,9 +96,10 @@ impl SubflowTask {
             End::Failed(error) => {
                 tracing::debug!(subflow = self.id.0, %error, "subflow down");
                 self.connection.reset_on_close();
+                failure = Some(PathError::now(format!("the connection was lost: {error}")));
             }
         }
-        self.shared.update(|inner, now| inner.remove_subflow(now, self.id));
+        self.shared.update(|inner, now| inner.remove_subflow(now, self.id, failure));
         self.shared
     }
 

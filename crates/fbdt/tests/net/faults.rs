@@ -24,6 +24,25 @@ async fn a_first_path_that_is_refused_holds_up_nobody() {
     let infos = session.paths();
     assert_eq!(up(&session), 1);
     assert!(infos.iter().any(|path| path.name == "127.0.0.2"));
+    eventually(|| last_error(&session, "refused").is_some_and(|why| why.contains("refused"))).await;
+    assert_eq!(last_error(&session, "127.0.0.2"), None);
+}
+
+fn last_error(session: &Session, name: &str) -> Option<String> {
+    let path = session.paths().into_iter().find(|path| path.name == name)?;
+    path.last_error.map(|error| error.reason)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_path_says_why_until_it_is_back() {
+    let world = world(Mode::Tls).await;
+    let (mut relay, session) = relayed(&world).await;
+    assert_eq!(last_error(&session, "relayed"), None);
+    relay.set(Pass::Cut).await;
+    eventually(|| last_error(&session, "relayed").is_some_and(|why| why.contains("refused"))).await;
+    relay.set(Pass::Open).await;
+    wait_for_paths(&session, 2).await;
+    eventually(|| last_error(&session, "relayed").is_none()).await;
 }
 
 #[tokio::test]
@@ -210,4 +229,29 @@ async fn a_credential_that_cannot_be_read_now_makes_nobody_a_stranger() {
     std::fs::rename(&away, &file).unwrap();
     let session = connect(world.config(world.paths(1))).await.unwrap();
     round_trip(&session, 1 << 16, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_for_paths_that_are_all_withheld() {
+    let world = world(Mode::Tls).await;
+    let config = world.config(world.paths(2));
+    let policies = config.policies.clone();
+    policies.withhold("127.0.0.1", true);
+    let session = connect(config.clone()).await.unwrap();
+    round_trip(&session, 1 << 16, 1).await;
+    session.close(0, "done").await;
+    policies.withhold("127.0.0.2", true);
+    let begun = std::time::Instant::now();
+    let error = connect(config.clone()).await.unwrap_err();
+    let ConnectError::Withheld { paths } = error else { panic!("{error}") };
+    assert_eq!(paths, ["127.0.0.1", "127.0.0.2"]);
+    assert!(begun.elapsed() < config.connect_timeout / 2, "it is said at once");
+    let admitted = tokio::spawn({
+        let policies = policies.clone();
+        async move { policies.any_admitted(&paths).await }
+    });
+    policies.withhold("127.0.0.1", false);
+    within(admitted).await.unwrap();
+    let session = connect(config).await.unwrap();
+    round_trip(&session, 1 << 16, 2).await;
 }

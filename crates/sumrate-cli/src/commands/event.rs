@@ -94,8 +94,8 @@ pub enum UpEvent {
         /// URL of the status page with its token, if it is served.
         #[serde(default)]
         web: Option<String>,
-        /// The session's id.
-        session: String,
+        /// The session's id; absent where every path has used up its quota.
+        session: Option<String>,
         /// The paths that are up or coming up.
         paths: Vec<PathSummary>,
     },

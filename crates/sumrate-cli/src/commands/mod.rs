@@ -24,6 +24,7 @@ mod run;
 mod serve;
 mod setup;
 mod status;
+mod stopping;
 mod top;
 mod up;
 

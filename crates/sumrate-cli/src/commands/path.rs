@@ -23,7 +23,7 @@ pub struct PathListReport {
 /// One path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathSummaryReport {
-    /// The session's id.
+    /// The session's id; empty for a path of a client that has none.
     pub session: String,
     /// Its name.
     pub name: String,
@@ -78,7 +78,8 @@ fn list(status: &StatusReport) -> PathListReport {
     let of_session = |session: &crate::status::SessionReport| {
         session.paths.iter().map(|path| summary(&session.id, path)).collect::<Vec<_>>()
     };
-    let paths = status.sessions.iter().flat_map(of_session).collect();
+    let idle = status.idle_paths.iter().map(|path| summary("", path));
+    let paths = status.sessions.iter().flat_map(of_session).chain(idle).collect();
     PathListReport { schema: PATH_SCHEMA.to_owned(), paths }
 }
 
@@ -109,7 +110,10 @@ fn table(report: &PathListReport) -> std::io::Result<String> {
             if path.metered { "yes" } else { "no" }.to_owned(),
             if path.never.is_empty() { none() } else { path.never.join(", ") },
             used.unwrap_or_else(none),
-            path.why.replace('-', " "),
+            match &path.quota {
+                Some(quota) if path.why == "quota" => quota.reached(),
+                _ => path.why.replace('-', " "),
+            },
         ]
     };
     let rows: Vec<_> = report.paths.iter().map(row).collect();

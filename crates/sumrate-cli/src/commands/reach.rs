@@ -10,10 +10,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::stopping::Stopping;
 use crate::bench::{BenchHost, SendingReport};
 use crate::classes::Guess;
 use crate::exit::{Allowance, Allowances, Association, Dialer, Places};
 use crate::files::{FilesHost, Transfers};
+use crate::flows::Flows;
 use crate::relay::relay;
 use crate::service::{
     Answer, AssociateRequest, ConnectRequest, EchoRequest, FailureCode, Request, ServiceError,
@@ -50,21 +52,26 @@ pub(super) struct Exit {
     /// How this end sends.
     pub(super) sending: SendingReport,
     /// Cancelled when the server takes on nothing new.
-    pub(super) stopping: CancellationToken,
+    pub(super) stop: CancellationToken,
+    /// Since when, and for how long streams may finish.
+    pub(super) stopping: Stopping,
     /// The streams that are being served.
     pub(super) work: TaskTracker,
+    /// What UDP associations carry.
+    pub(super) flows: Arc<Flows>,
 }
 
 impl Exit {
-    /// From now on new streams and sessions are refused.
-    pub(super) fn stop(&self) {
-        self.stopping.cancel();
+    /// From now on new streams and sessions are refused; those that there are have `limit` to finish.
+    pub(super) fn stop(&self, limit: Duration) {
+        self.stopping.begin(limit);
+        self.stop.cancel();
         self.work.close();
     }
 
     /// Whether nothing new is taken on.
     pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.is_cancelled()
+        self.stop.is_cancelled()
     }
 
     /// Waits until it stops and no stream is being served.
@@ -218,7 +225,8 @@ async fn associate(
         let words = "too many UDP associations are open".to_owned();
         return refuse(&mut stream, FailureCode::Busy, words).await;
     };
-    let mut association = Association::new(dialer.clone(), messages, stream.class_handle()).await?;
+    let (class, flow) = (stream.class_handle(), exit.flows.begin());
+    let mut association = Association::new(dialer.clone(), messages, class, flow).await?;
     if let Some(class) = request.class.as_deref().and_then(Class::from_name) {
         association.name_class(class);
     }

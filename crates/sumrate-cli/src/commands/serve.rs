@@ -17,7 +17,7 @@ use super::event::{ServeEvent, session_id};
 use super::observe::{Observers, Snapshot};
 use super::reach::{Exit, serve_session};
 use super::reloading::{Reloaded, Reloads, split};
-use super::up::drain;
+use super::stopping::Stopping;
 use super::{CommandError, setup};
 use crate::args::{Command, ServeArgs};
 use crate::exit::{Allowances, Dialer, Policy};
@@ -25,7 +25,7 @@ use crate::files::FilesHost;
 use crate::interrupt::{Hangups, Interrupt, Interrupts};
 use crate::output;
 use crate::session::report;
-use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
+use crate::status::{STATUS_SCHEMA, StatusReport, StatusSocket};
 use crate::systemd;
 
 /// Most connections that the exit makes at a time.
@@ -63,7 +63,8 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let (sessions, reloads) = (Sessions::default(), Arc::new(Reloads::default()));
     let snapshot: Snapshot = {
         let (sessions, reloads) = (Arc::clone(&sessions), Arc::clone(&reloads));
-        Arc::new(move || status_report(&sessions, &reloads, started))
+        let exit = Arc::clone(&exit);
+        Arc::new(move || status_report(&sessions, &exit, &reloads, started))
     };
     let answering = async {
         match &status {
@@ -94,9 +95,9 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
         interrupt = interrupts.next() => match interrupt {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
             Interrupt::Terminated => {
-                exit.stop();
                 let limit = live.lock().unwrap_or_else(PoisonError::into_inner).daemon.drain;
-                drain(&mut running, limit, &mut interrupts).await;
+                exit.stop(limit);
+                exit.stopping.finish(&mut running, &mut interrupts).await;
                 Ok(())
             }
         },
@@ -162,8 +163,10 @@ fn exit(args: &ServeArgs, config: &ServerConfig) -> Result<Exit, CommandError> {
         associations: Semaphore::new(ASSOCIATIONS_MAX),
         allowances: Allowances::new(config.state.clone()),
         sending: setup::sending(&config.congestion_control, &config.proto),
-        stopping: CancellationToken::new(),
+        stop: CancellationToken::new(),
+        stopping: Stopping::default(),
         work: TaskTracker::new(),
+        flows: Arc::default(),
         files: FilesHost::new(args.files.as_deref())?,
     })
 }
@@ -298,18 +301,23 @@ async fn close_all(sessions: &Sessions) {
     closing.join_all().await;
 }
 
-fn status_report(sessions: &Sessions, reloads: &Reloads, started: Instant) -> StatusReport {
+fn status_report(
+    sessions: &Sessions,
+    exit: &Exit,
+    reloads: &Reloads,
+    started: Instant,
+) -> StatusReport {
+    let sessions: Vec<_> = lock(sessions).values().map(report).collect();
     StatusReport {
         schema: STATUS_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         role: "server".to_owned(),
         pid: std::process::id(),
         uptime_s: started.elapsed().as_secs_f64(),
-        proxies: ProxyReport::default(),
-        capture: None,
-        outage: None,
-        unrouted_interfaces: Vec::new(),
+        udp: exit.flows.report(),
+        stopping: exit.stopping.report(&sessions),
         reload: reloads.report(),
-        sessions: lock(sessions).values().map(report).collect(),
+        sessions,
+        ..StatusReport::default()
     }
 }

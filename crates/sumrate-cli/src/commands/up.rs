@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fbdt::{ClientConfig, CongestionControl, Health, PathPolicy, Priority, Session, connect};
+use fbdt::{
+    ClientConfig, CongestionControl, ConnectError, Health, PathPolicy, Priority, Session, connect,
+};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -16,10 +18,12 @@ use super::observe::{Observers, Snapshot};
 use super::reloading::{Reloaded, Reloads, split};
 use super::serve::optional;
 use super::setup::Missing;
+use super::stopping::Stopping;
 use super::{CommandError, SetupError, capture, dial, setup};
 use crate::args::{Command, PolicyArg, ProxyAddress, UpArgs};
 use crate::classes::ClassRules;
 use crate::control::{ControlRequest, ControlSocket};
+use crate::flows::Flows;
 use crate::interrupt::{Hangups, Interrupt, Interrupts};
 use crate::output;
 use crate::policy::{Keeper, Month, PathWish, PolicyError};
@@ -94,8 +98,9 @@ impl Doors {
         &self,
         args: &UpArgs,
         taken: Option<&capture::Capture>,
-        session: &Session,
+        session: Option<&Session>,
     ) -> std::io::Result<()> {
+        let paths = session.map(path_summaries).unwrap_or_default();
         let line = UpEvent::Ready {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             socks: self.addresses.socks.clone(),
@@ -103,8 +108,8 @@ impl Doors {
             status_socket: self.status.as_ref().map(|socket| socket.path().display().to_string()),
             metrics: self.observers.metrics_url(),
             web: self.observers.web_url(),
-            session: session_id(session),
-            paths: path_summaries(session),
+            session: session.map(session_id),
+            paths: paths.clone(),
         }
         .into_line();
         if let Some(path) = &args.ready_file {
@@ -123,8 +128,10 @@ impl Doors {
             output::line(&taken.describe())?;
         }
         self.observers.announce()?;
-        let names: Vec<String> =
-            path_summaries(session).into_iter().map(|path| path.name).collect();
+        if paths.is_empty() {
+            return output::line("no path may be used yet: `sumrate status` says why");
+        }
+        let names: Vec<String> = paths.into_iter().map(|path| path.name).collect();
         output::line(&format!("paths: {}", names.join(", ")))
     }
 }
@@ -138,9 +145,12 @@ struct Client {
     keeper: Arc<Keeper>,
     outage: Arc<Outage>,
     reloads: Arc<Reloads>,
+    /// What UDP associations carry.
+    flows: Arc<Flows>,
     taken: Option<capture::Capture>,
     /// Cancelled when nothing new is to be taken any more.
     stop: CancellationToken,
+    stopping: Arc<Stopping>,
     started: Instant,
     ready_file: Option<PathBuf>,
     json: bool,
@@ -162,12 +172,19 @@ impl Client {
         if let Some(taken) = &taken {
             taken.exempt(&mut config).await?;
         }
-        let session = dial::open(config.clone(), interrupts).await?;
+        let session = match dial::open(config.clone(), interrupts).await {
+            Ok(session) => Some(session),
+            // Programs are told why, and there is a session as soon as a path may be used.
+            Err(CommandError::Connect(ConnectError::Withheld { .. })) => None,
+            Err(error) => return Err(error),
+        };
         if let Some(taken) = &taken {
             taken.begin()?;
         }
-        settle(&session).await;
-        doors.announce(&args, taken.as_ref(), &session)?;
+        if let Some(session) = &session {
+            settle(session).await;
+        }
+        doors.announce(&args, taken.as_ref(), session.as_ref())?;
         let client = Self {
             ready_file: args.ready_file.clone(),
             json: args.json,
@@ -177,8 +194,10 @@ impl Client {
             keeper,
             outage: Arc::default(),
             reloads: Arc::default(),
+            flows: Arc::default(),
             taken,
             stop,
+            stopping: Arc::default(),
             started,
         };
         Ok((client, doors))
@@ -199,9 +218,7 @@ impl Client {
         let snapshot = self.snapshot(addresses);
         let mut running = Box::pin(async {
             tokio::select! {
-                error = keep_session(&self.config, &self.sessions, &self.outage, self.json) => {
-                    Err(error)
-                }
+                error = self.keep_session() => Err(error),
                 served = self.serve(socks, http) => served,
                 () = answer(status.as_ref(), &snapshot) => Ok(()),
                 () = self.take_changes(control.as_ref()) => Ok(()),
@@ -215,18 +232,25 @@ impl Client {
             interrupt = interrupts.next() => match interrupt {
                 Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
                 Interrupt::Terminated => {
-                    self.stop.cancel();
                     let limit = self.args().daemon.drain;
-                    drain(&mut running, limit, interrupts).await;
+                    self.stopping.begin(limit);
+                    self.stop.cancel();
+                    self.stopping.finish(&mut running, interrupts).await;
                     Ok(())
                 }
             },
         }
     }
 
+    async fn keep_session(&self) -> CommandError {
+        keep_session(&self.config, &self.sessions, &self.outage, &self.keeper, self.json).await
+    }
+
     /// Serves until it was stopped, every connection has ended, and the server has what they sent.
     async fn serve(&self, socks: Option<Proxy>, http: Option<Proxy>) -> Result<(), CommandError> {
         let tunnel = SessionTunnel::new(self.sessions.subscribe());
+        let outage = Arc::clone(&self.outage);
+        let tunnel = tunnel.counting(Arc::clone(&self.flows)).refusing(move || outage.refusal());
         let rules = Arc::new(ClassRules::new(self.args().class_rule.clone()));
         let taken = self.taken.as_ref();
         let finished = async {
@@ -267,9 +291,16 @@ impl Client {
     fn snapshot(&self, proxies: ProxyReport) -> Snapshot {
         let (sessions, keeper) = (Arc::clone(&self.sessions), Arc::clone(&self.keeper));
         let (outage, reloads) = (Arc::clone(&self.outage), Arc::clone(&self.reloads));
+        let (flows, stopping) = (Arc::clone(&self.flows), Arc::clone(&self.stopping));
         let capture = self.taken.as_ref().map(capture::Capture::reporter);
         let (started, config) = (self.started, self.config.subscribe());
         Arc::new(move || {
+            let sessions: Vec<_> = sessions.live().iter().map(report).collect();
+            let (unrouted_interfaces, idle_paths) = {
+                let config = config.borrow();
+                let named = sessions.is_empty().then(|| outage.paths(&config.paths));
+                (config.unrouted_interfaces.names(), named.unwrap_or_default())
+            };
             let mut now = StatusReport {
                 schema: STATUS_SCHEMA.to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -278,10 +309,13 @@ impl Client {
                 uptime_s: started.elapsed().as_secs_f64(),
                 proxies: proxies.clone(),
                 capture: capture.as_ref().map(|capture| capture()),
+                udp: flows.report(),
+                stopping: stopping.report(&sessions),
                 outage: outage.report(),
-                unrouted_interfaces: config.borrow().unrouted_interfaces.names(),
+                unrouted_interfaces,
                 reload: reloads.report(),
-                sessions: sessions.live().iter().map(report).collect(),
+                idle_paths,
+                sessions,
             };
             keeper.annotate(&mut now);
             now
@@ -422,23 +456,6 @@ fn reprioritised(before: &ClientConfig, now: &ClientConfig) -> Vec<(String, Prio
         (own_priority(before, name) != Some(priority)).then(|| (name.clone(), priority))
     };
     names.into_iter().filter_map(changed).collect()
-}
-
-/// Lets work that takes nothing new on come to its end, within a limit; a second signal ends it.
-pub(super) async fn drain<T>(
-    work: impl Future<Output = T>,
-    limit: Duration,
-    interrupts: &mut Interrupts,
-) {
-    systemd::stopping();
-    let begun = Instant::now();
-    tokio::select! {
-        _ = work => tracing::info!("every stream was finished after {:.1?}", begun.elapsed()),
-        () = tokio::time::sleep(limit) => {
-            tracing::warn!("streams are cut off: they were not finished within {limit:.1?}");
-        }
-        _ = interrupts.next() => tracing::warn!("streams are cut off by a second signal"),
-    }
 }
 
 /// `takes`: whether connections are taken, so that no proxy is needed.

@@ -125,7 +125,7 @@ fn of_path(
         sent_mbps: mbps(sent),
         received_mbps: mbps(|path| path.received_bytes),
         redundant_mbps: mbps(|path| path.redundant_bytes),
-        rate_mbps: path.rate_mbps,
+        rate_mbps: path.rate_mbps.unwrap_or(0.0),
         rtt_ms: path.rtt_ms,
         commit_bytes: path.commit_bytes,
         commit_limit_bytes: path.commit_limit_bytes,

@@ -101,7 +101,7 @@ pub enum LogEvent {
         received_mbps: f64,
         /// Of what it sent, copies.
         redundant_mbps: f64,
-        /// Estimated rate of the link.
+        /// Estimated rate of the link; 0 until it was measured.
         rate_mbps: f64,
         /// Smoothed RTT.
         rtt_ms: f64,

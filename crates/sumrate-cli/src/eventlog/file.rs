@@ -137,7 +137,7 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::eventlog::LogEvent;
-    use crate::status::{ProxyReport, STATUS_SCHEMA};
+    use crate::status::STATUS_SCHEMA;
 
     fn report() -> StatusReport {
         StatusReport {
@@ -146,12 +146,7 @@ mod tests {
             role: "client".to_owned(),
             pid: 1,
             uptime_s: 10.0,
-            proxies: ProxyReport::default(),
-            capture: None,
-            outage: None,
-            unrouted_interfaces: Vec::new(),
-            reload: None,
-            sessions: Vec::new(),
+            ..StatusReport::default()
         }
     }
 

@@ -16,6 +16,7 @@ use super::allowance::Allowance;
 use super::dial::Dialer;
 use super::resolve::Resolver;
 use crate::classes::DatagramGuess;
+use crate::flows::Flow;
 use crate::service::{Datagram, Destination};
 
 /// An association that has been silent for so long ends.
@@ -53,6 +54,8 @@ pub struct Association<R> {
     checked: HashMap<Destination, Checked>,
     /// Datagrams that wait for a name.
     lookups: JoinSet<(Destination, Vec<u8>, Option<SocketAddr>)>,
+    /// Where it is counted.
+    flow: Flow,
 }
 
 impl<R: Resolver> Association<R> {
@@ -65,6 +68,7 @@ impl<R: Resolver> Association<R> {
         dialer: Dialer<R>,
         messages: Messages,
         class: ClassHandle,
+        flow: Flow,
     ) -> io::Result<Self> {
         Ok(Self {
             dialer,
@@ -75,6 +79,7 @@ impl<R: Resolver> Association<R> {
             v6: UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).await.ok(),
             checked: HashMap::new(),
             lookups: JoinSet::new(),
+            flow,
         })
     }
 
@@ -140,6 +145,7 @@ impl<R: Resolver> Association<R> {
     /// Sends a client's datagram to where it wants it, or looks that up and checks it first.
     async fn outward(&mut self, message: &[u8], allowance: &std::sync::Arc<Allowance>) {
         let Ok(Datagram { destination, data }) = Datagram::parse(message) else { return };
+        self.flow.received(data.len());
         let now = Instant::now();
         if let Some(known) = self.checked.get_mut(&destination).filter(|known| known.until > now) {
             known.used = now;
@@ -205,7 +211,11 @@ impl<R: Resolver> Association<R> {
         }
         let options = MessageOptions { lifetime: Some(LIFETIME), ..MessageOptions::default() };
         match self.messages.try_send(Bytes::from(message), options) {
-            Ok(()) | Err(MessageError::Blocked | MessageError::TooLong { .. }) => Ok(true),
+            Ok(()) => {
+                self.flow.sent(size);
+                Ok(true)
+            }
+            Err(MessageError::Blocked | MessageError::TooLong { .. }) => Ok(true),
             Err(error) => Err(io::Error::other(error)),
         }
     }

@@ -24,7 +24,7 @@ pub struct ExplainReport {
 /// One path, explained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathExplanation {
-    /// The session's id.
+    /// The session's id; empty for a path of a client that has none.
     pub session: String,
     /// Its name.
     pub name: String,
@@ -63,11 +63,25 @@ pub fn explain(before: &StatusReport, after: &StatusReport) -> ExplainReport {
         let earlier = before.sessions.iter().find(|known| known.id == session.id);
         paths.extend(of_session(earlier, session, seconds));
     }
+    paths.extend(after.idle_paths.iter().map(without_session));
     ExplainReport {
         schema: EXPLAIN_SCHEMA.to_owned(),
         seconds,
         sentences: words::of_process(after),
         paths,
+    }
+}
+
+fn without_session(path: &PathReport) -> PathExplanation {
+    PathExplanation {
+        session: String::new(),
+        name: path.name.clone(),
+        sent_mbps: 0.0,
+        received_mbps: 0.0,
+        sent_share: None,
+        received_share: None,
+        why: path.why.clone(),
+        sentences: words::of_idle_path(path),
     }
 }
 

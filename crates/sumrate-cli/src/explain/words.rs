@@ -3,7 +3,8 @@
 use fbdt_proto::Priority;
 
 use super::report::Interval;
-use crate::status::{PathReport, StatusReport, bytes};
+use crate::output::counted;
+use crate::status::{PathReport, StatusReport, bytes, lasting};
 
 /// Below this a path carries nothing worth a word: acknowledgements and probes only.
 const NOTHING_MBPS: f64 = 0.001;
@@ -12,16 +13,31 @@ const LOSSY: f64 = 0.01;
 
 /// What holds for the whole process.
 pub(super) fn of_process(report: &StatusReport) -> Vec<String> {
-    match &report.outage {
-        Some(outage) => vec![format!(
-            "The server is not reached for {:.1} s: {}.",
-            outage.since_s, outage.last_error
-        )],
+    let stopping = report.stopping.map(|stopping| {
+        let streams = counted(stopping.streams, "stream", "streams");
+        let most = stopping.most_s;
+        format!("It is stopping and takes nothing new: {streams} left, at most {most:.0} s.")
+    });
+    let sessions = match &report.outage {
+        Some(outage) => Some(capital(&outage.words()) + "."),
         None if report.sessions.is_empty() => {
-            vec!["There is no session: nobody uses this process now.".to_owned()]
+            Some("There is no session: nobody uses this process now.".to_owned())
         }
-        None => Vec::new(),
-    }
+        None => None,
+    };
+    stopping.into_iter().chain(sessions).collect()
+}
+
+/// The same with a capital letter in front.
+fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A path of a client that has no session.
+pub(super) fn of_idle_path(path: &PathReport) -> Vec<String> {
+    let why = if path.why == "quota" { of_quota(path) } else { of_no_connection(path) };
+    vec![format!("{} carries nothing.", path.name), why]
 }
 
 /// One path: what it carries, why, and what would change that.
@@ -52,29 +68,18 @@ fn carries(interval: &Interval<'_>) -> String {
 /// Why this end sends no more on it.
 fn reason(interval: &Interval<'_>) -> Option<String> {
     let path = interval.path;
-    let percent = 100.0 * interval.why_share;
     let words = match interval.why {
         "quota" => of_quota(path),
-        "no-subflow" => {
-            "It has no connection: it was refused, lost, closed by the client or never answered. \
-             Unless the client has taken it out of use, it dials it again at once when the \
-             interface changes, else every few seconds."
-                .to_owned()
-        }
-        "suspect" => {
+        "no-subflow" => of_no_connection(path),
+        "suspect" => format!(
             "It has fallen silent: what it owes goes over the other paths, and it is dialled anew \
-             beside its old connection; whichever shows life first is used."
-                .to_owned()
-        }
+             beside its old connection; whichever shows life first is used.{}",
+            known_error(path)
+        ),
         "standby" => of_standby(interval),
         "unmeasured" => "It has just connected; TCP has not measured it yet.".to_owned(),
         "sending" | "commit-limit" => of_commit(interval),
-        "rate-cap" => format!(
-            "Its rate cap of {:.1} Mbit/s holds it back {percent:.0} % of the time; its link would \
-             take about {:.0} Mbit/s.",
-            path.rate_cap_mbps.unwrap_or(0.0),
-            path.rate_mbps
-        ),
+        "rate-cap" => of_rate_cap(interval),
         "weight" => of_weight(interval),
         "kept-off" if !path.never.is_empty() => {
             format!("All that waits is {}, which is kept off it.", path.never.join(" or "))
@@ -99,6 +104,35 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
     Some(words)
 }
 
+fn of_no_connection(path: &PathReport) -> String {
+    let why = match known_error(path) {
+        unknown if unknown.is_empty() => {
+            ": it was refused, lost, closed by the client or never answered.".to_owned()
+        }
+        known => format!(".{known}"),
+    };
+    format!(
+        "It has no connection{why} Unless the client has taken it out of use, it dials it again at once \
+         when the interface changes, else every few seconds."
+    )
+}
+
+/// What went wrong last, as a sentence to add.
+fn known_error(path: &PathReport) -> String {
+    path.last_error.as_ref().map_or_else(String::new, |error| {
+        format!(" The last error was {} ago: {}.", lasting(error.ago_s), error.reason)
+    })
+}
+
+fn of_rate_cap(interval: &Interval<'_>) -> String {
+    let (cap, percent) = (interval.path.rate_cap_mbps.unwrap_or(0.0), 100.0 * interval.why_share);
+    let link = interval
+        .path
+        .rate_mbps
+        .map_or_else(String::new, |rate| format!("; its link would take about {rate:.0} Mbit/s"));
+    format!("Its rate cap of {cap:.1} Mbit/s holds it back {percent:.0} % of the time{link}.")
+}
+
 /// How much of what it may hold it holds; full only when that is what it waited for.
 fn of_commit(interval: &Interval<'_>) -> String {
     let path = interval.path;
@@ -118,11 +152,12 @@ fn of_commit(interval: &Interval<'_>) -> String {
 fn of_quota(path: &PathReport) -> String {
     let Some(quota) = &path.quota else { return format!("It is idle: {}.", path.why_idle) };
     format!(
-        "Its quota for {} is used up: {} of {}. It is used again when the month is over (UTC), or \
-         when the quota is raised: `sumrate path set {} --quota BYTES`.",
+        "Its quota for {} is used up: {} of {}. The path is not used until {}, or until the quota is \
+         raised: `sumrate path set {} --quota BYTES`.",
         quota.month,
         bytes(quota.used_bytes),
         bytes(quota.limit_bytes.unwrap_or(0)),
+        quota.until(),
         path.name
     )
 }

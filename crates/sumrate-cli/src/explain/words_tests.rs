@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::explain::explain;
-use crate::status::{PathReport, QuotaReport, StatusReport};
+use crate::status::{
+    OutageReport, PathErrorReport, PathReport, QuotaReport, StatusReport, StoppingReport,
+};
+use fbdt_proto::Priority;
 
 /// A client with two paths that sent for a second, as JSON says.
 fn report(uptime_s: f64, paths: serde_json::Value) -> StatusReport {
@@ -168,4 +171,59 @@ fn who_downloads_is_sent_to_the_other_end() {
     assert!(!standby.contains("`sumrate explain`"), "both ends know who stands by: {standby}");
     let uploading = words(|path| path.waited_s = waited("nothing-to-send", 1.0));
     assert!(!uploading.contains("`sumrate explain`"), "{uploading}");
+}
+
+#[test]
+fn a_process_that_stops_says_what_is_left() {
+    let before = report(10.0, serde_json::json!([path("wifi", 0)]));
+    let mut after = report(11.0, serde_json::json!([path("wifi", 0)]));
+    assert!(explain(&before, &after).sentences.is_empty());
+    after.stopping = Some(StoppingReport { streams: 3, most_s: 11.6 });
+    let wanted = "It is stopping and takes nothing new: 3 streams left, at most 12 s.";
+    assert_eq!(explain(&before, &after).sentences, [wanted]);
+}
+
+#[test]
+fn a_dead_path_says_what_went_wrong_and_how_long_ago() {
+    for (why, expected) in [("no-subflow", "It has no connection."), ("suspect", "fallen silent")] {
+        let words = words(|path| {
+            path.why = why.to_owned();
+            let reason = "cannot connect to 192.0.2.1:7443: Connection refused".to_owned();
+            path.last_error = Some(PathErrorReport { reason, ago_s: 2.6 });
+        });
+        let error =
+            "The last error was 3 s ago: cannot connect to 192.0.2.1:7443: Connection refused.";
+        assert!(words.contains(expected) && words.contains(error), "{words}");
+    }
+}
+
+#[test]
+fn paths_that_wait_for_a_session_are_explained_too() {
+    let before = report(10.0, serde_json::json!([path("wifi", 0)]));
+    let mut after = report(11.0, serde_json::json!([]));
+    after.sessions.clear();
+    let mut lte = PathReport::idle("lte", Priority::PRIMARY);
+    let (limit_bytes, month) = (Some(1_000_000_000), "2026-11".to_owned());
+    let quota = QuotaReport { limit_bytes, used_bytes: 1_200_000_000, month };
+    lte.idle_for_quota(&quota);
+    lte.quota = Some(quota);
+    let mut wifi = PathReport::idle("wifi", Priority::PRIMARY);
+    wifi.last_error = Some(PathErrorReport { reason: "refused".to_owned(), ago_s: 1.0 });
+    after.idle_paths = vec![lte, wifi];
+    let explained = explain(&before, &after).paths;
+    assert_eq!((explained[0].session.as_str(), explained[0].why.as_str()), ("", "quota"));
+    let words = explained[0].sentences.join(" ");
+    let wanted = "lte carries nothing. Its quota for 2026-11 is used up: 1.2 GB of 1.0 GB. The path is \
+                  not used until 2026-12-01 (UTC), or until the quota is raised: `sumrate path set lte";
+    assert!(words.starts_with(wanted), "{words}");
+    let words = explained[1].sentences.join(" ");
+    assert!(words.contains("no connection. The last error was 1 s ago: refused."), "{words}");
+    after.outage = Some(OutageReport {
+        since_s: 3.0,
+        last_error: "every path has used up its quota (lte)".to_owned(),
+        next_attempt_s: None,
+        quotas_spent: true,
+    });
+    let sentences = explain(&before, &after).sentences;
+    assert_eq!(sentences, ["Every path has used up its quota (lte)."]);
 }

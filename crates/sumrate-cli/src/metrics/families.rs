@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fbdt_proto::Priority;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
-use crate::status::{PathReport, SessionReport, StatusReport, StreamReport};
+use crate::status::{PathReport, SessionReport, StatusReport, StreamReport, UdpReport};
 
 /// Bytes per second in a Mbit/s.
 const MEGABIT: f64 = 125_000.0;
@@ -85,6 +85,9 @@ pub(super) fn families(report: &StatusReport) -> Vec<MetricFamily> {
         outage,
     );
     families.gauge("sumrate_sessions", "Open sessions.", &none, report.sessions.len() as f64);
+    if let Some(udp) = &report.udp {
+        of_datagrams(&mut families, udp);
+    }
     for session in &report.sessions {
         let id = session.id.get(..SESSION_DIGITS).unwrap_or(&session.id);
         of_session(&mut families, id, session);
@@ -93,7 +96,27 @@ pub(super) fn families(report: &StatusReport) -> Vec<MetricFamily> {
         }
         of_streams(&mut families, id, &session.streams);
     }
+    for path in &report.idle_paths {
+        of_path(&mut families, &vec![("session", ""), ("path", path.name.as_str())], path);
+    }
     families.order
+}
+
+/// UDP flows; none before the first one.
+fn of_datagrams(families: &mut Families, udp: &UdpReport) {
+    let none = Labels::new();
+    families.gauge("sumrate_udp_flows", "Open UDP flows.", &none, udp.flows as f64);
+    families.counter("sumrate_udp_flows_total", "UDP flows since the start.", &none, udp.opened);
+    for (direction, datagrams, bytes) in [
+        ("sent", udp.sent_datagrams, udp.sent_bytes),
+        ("received", udp.received_datagrams, udp.received_bytes),
+    ] {
+        let labels = vec![("direction", direction)];
+        let help = "Datagrams of UDP flows.";
+        families.counter("sumrate_udp_datagrams_total", help, &labels, datagrams);
+        let help = "Bytes of UDP flows, without headers.";
+        families.counter("sumrate_udp_bytes_total", help, &labels, bytes);
+    }
 }
 
 fn of_session(families: &mut Families, id: &str, session: &SessionReport) {
@@ -149,16 +172,11 @@ fn of_path(families: &mut Families, labels: &Labels<'_>, path: &PathReport) {
         families.gauge("sumrate_path_health", help, &with("health", health), is);
     }
     let priority = Priority::NAMES.iter().position(|name| *name == path.priority).unwrap_or(0);
-    let gauges: [(&'static str, &str, f64); 7] = [
+    let gauges: [(&'static str, &str, f64); 6] = [
         (
             "sumrate_path_priority",
             "0 carries whenever it can; 1 to 9 stand by for lower ones.",
             priority as f64,
-        ),
-        (
-            "sumrate_path_rate_bytes_per_second",
-            "Estimated rate of the link towards the peer.",
-            path.rate_mbps * MEGABIT,
         ),
         ("sumrate_path_rtt_seconds", "Smoothed RTT.", path.rtt_ms / 1e3),
         ("sumrate_path_min_rtt_seconds", "Smallest RTT.", path.min_rtt_ms / 1e3),
@@ -180,6 +198,10 @@ fn of_path(families: &mut Families, labels: &Labels<'_>, path: &PathReport) {
     ];
     for (name, help, value) in gauges {
         families.gauge(name, help, labels, value);
+    }
+    if let Some(rate) = path.rate_mbps {
+        let help = "Estimated rate of the link towards the peer; none until it was measured.";
+        families.gauge("sumrate_path_rate_bytes_per_second", help, labels, rate * MEGABIT);
     }
     path_counters(families, labels, path);
     path_policy(families, labels, path);

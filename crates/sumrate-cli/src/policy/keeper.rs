@@ -186,6 +186,7 @@ impl Keeper {
         let mut state = self.lock();
         let spent: Vec<(String, bool)> =
             state.wishes.keys().map(|name| (name.clone(), state.is_spent(name))).collect();
+        let until = state.month().end();
         let mut newly_spent = false;
         for (name, spent) in spent {
             let before = state.withheld.insert(name.clone(), spent).unwrap_or(false);
@@ -193,7 +194,10 @@ impl Keeper {
                 newly_spent |= spent;
                 self.table.withhold(&name, spent);
                 match spent {
-                    true => tracing::warn!("path {name} is idle: its quota is used up"),
+                    true => tracing::warn!(
+                        "path {name} is idle until {until} (UTC): its quota is used up; `sumrate path \
+                         set {name} --quota BYTES` raises it"
+                    ),
                     false => tracing::warn!("path {name} may be used again: there is quota left"),
                 }
             }
@@ -225,11 +229,22 @@ impl Keeper {
         }
     }
 
+    /// What to say where these are all paths and each has used up its quota.
+    pub fn all_spent(&self, paths: &[String]) -> String {
+        let until = self.lock().month().end();
+        let first = paths.first().map_or("NAME", String::as_str);
+        format!(
+            "every path has used up its quota ({}): nothing is carried until {until} (UTC), or until a \
+             quota is raised: `sumrate path set {first} --quota BYTES`",
+            paths.join(", ")
+        )
+    }
+
     /// Adds to a report what only the keeper knows.
     pub fn annotate(&self, report: &mut StatusReport) {
         let state = self.lock();
-        let paths = report.sessions.iter_mut().flat_map(|session| &mut session.paths);
-        for path in paths {
+        let of_sessions = report.sessions.iter_mut().flat_map(|session| &mut session.paths);
+        for path in of_sessions.chain(&mut report.idle_paths) {
             let Some(wish) = state.wishes.get(&path.name).copied() else { continue };
             path.used_as(&wish.policy);
             let Some(ledger) = &state.ledger else { continue };
@@ -250,6 +265,11 @@ impl Keeper {
 }
 
 impl State {
+    /// The month that is counted.
+    fn month(&self) -> Month {
+        self.ledger.as_ref().map_or_else(Month::now, Ledger::month)
+    }
+
     fn is_spent(&self, name: &str) -> bool {
         let quota = self.wishes.get(name).and_then(|wish| wish.quota);
         let used = self.ledger.as_ref().map_or(0, |ledger| ledger.used(name));

@@ -32,8 +32,18 @@ impl Month {
         Self { year: now.year(), month: now.month().into() }
     }
 
+    /// The day on which it is over, as in 2026-12-01.
+    pub fn end(self) -> String {
+        let (year, month) = if self.month < 12 {
+            (self.year, self.month + 1)
+        } else {
+            (self.year.saturating_add(1), 1)
+        };
+        format!("{year:04}-{month:02}-01")
+    }
+
     /// Reads what [`Display`](fmt::Display) writes.
-    fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (year, month) = text.split_once('-')?;
         let (year, month) = (year.parse().ok()?, month.parse().ok()?);
         (1..=12).contains(&month).then_some(Self { year, month })
@@ -233,6 +243,14 @@ mod tests {
 
     const NOVEMBER: Month = Month { year: 2026, month: 11 };
     const DECEMBER: Month = Month { year: 2026, month: 12 };
+
+    #[test]
+    fn a_month_is_over_on_the_first_day_of_the_next() {
+        assert_eq!(NOVEMBER.end(), "2026-12-01");
+        assert_eq!(DECEMBER.end(), "2027-01-01");
+        assert_eq!(Month::parse("2026-11"), Some(NOVEMBER));
+        assert_eq!(Month::parse("2026-13"), None);
+    }
 
     #[test]
     fn use_outlives_the_process_and_not_the_month() {

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::connect::ConnectFailure;
 use crate::classes::{ClassRules, DatagramGuess};
+use crate::flows::Flow;
 use crate::service::{
     Answer, AssociateRequest, Datagram, FailureCode, Request, read_answer, write_request,
 };
@@ -49,6 +50,7 @@ pub(crate) struct Association<S> {
     guess: DatagramGuess,
     /// A rule has said the class.
     is_known: bool,
+    flow: Option<Flow>,
 }
 
 impl<S: TunnelStream> Association<S> {
@@ -77,7 +79,9 @@ impl<S: TunnelStream> Association<S> {
         write_request(&mut stream, &request).await.map_err(|error| general(error.to_string()))?;
         match read_answer(&mut stream).await.map_err(|error| general(error.to_string()))? {
             Answer::Ready(_) => {
-                Ok(Self { stream, messages, guess: DatagramGuess::default(), is_known: false })
+                let flow = tunnel.flows().map(|flows| flows.begin());
+                let guess = DatagramGuess::default();
+                Ok(Self { stream, messages, guess, is_known: false, flow })
             }
             Answer::Refused { code, message } => Err(failed(code, message)),
         }
@@ -90,12 +94,15 @@ impl<S: TunnelStream> Carrier for Association<S> {
     }
 
     async fn send(&mut self, message: &[u8], rules: &ClassRules) -> io::Result<()> {
-        let Ok(Datagram { destination, .. }) = Datagram::parse(message) else { return Ok(()) };
+        let Ok(Datagram { destination, data }) = Datagram::parse(message) else { return Ok(()) };
         let options = MessageOptions { lifetime: Some(LIFETIME), ..MessageOptions::default() };
         match self.messages.try_send(Bytes::copy_from_slice(message), options) {
             Ok(()) => {}
             Err(MessageError::Blocked | MessageError::TooLong { .. }) => return Ok(()),
             Err(error) => return Err(io::Error::other(error)),
+        }
+        if let Some(flow) = &self.flow {
+            flow.sent(data.len());
         }
         let named = rules.class_of(&destination.host, destination.port);
         let guessed = self.guess.sent(Instant::now(), message.len() as u64);
@@ -117,7 +124,11 @@ impl<S: TunnelStream> Carrier for Association<S> {
         loop {
             tokio::select! {
                 message = self.messages.receive() => {
-                    return message.map(Some).map_err(io::Error::other);
+                    let message = message.map_err(io::Error::other)?;
+                    if let (Some(flow), Ok(arrived)) = (&self.flow, Datagram::parse(&message)) {
+                        flow.received(arrived.data.len());
+                    }
+                    return Ok(Some(message));
                 }
                 // It says nothing more on its stream; the association ends with it.
                 read = self.stream.read(&mut word) => if matches!(read, Ok(0) | Err(_)) {

@@ -10,13 +10,18 @@ use fbdt_proto::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::process::{
+    CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
+};
+use super::rate;
+use crate::policy::Month;
 use crate::tunnel::Delivery;
 
 /// Name and version of the JSON form.
 pub const STATUS_SCHEMA: &str = "sumrate.status.v1";
 
 /// One process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatusReport {
     /// [`STATUS_SCHEMA`].
     pub schema: String,
@@ -33,6 +38,12 @@ pub struct StatusReport {
     /// For a client: what it takes of programs that know nothing of it, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<CaptureReport>,
+    /// What UDP flows carry; absent before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<UdpReport>,
+    /// That it stops, once it was asked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopping: Option<StoppingReport>,
     /// For a client: that it does not reach its server, if so.
     #[serde(default)]
     pub outage: Option<OutageReport>,
@@ -43,63 +54,12 @@ pub struct StatusReport {
     /// What became of the last reload; absent in versions that cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reload: Option<ReloadReport>,
+    /// For a client that has no session: its paths, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_paths: Vec<PathReport>,
     /// Its sessions; of a client the newest first, then those that a reload has replaced and that still
     /// carry streams.
     pub sessions: Vec<SessionReport>,
-}
-
-/// A server that cannot be reached.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OutageReport {
-    /// Seconds that it has lasted.
-    pub since_s: f64,
-    /// What the session ended with, or the last attempt failed with.
-    pub last_error: String,
-    /// Seconds until a new session is tried next; absent while one is being tried.
-    pub next_attempt_s: Option<f64>,
-}
-
-/// Reloads since the start, and what became of the last one. Flags by their long names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReloadReport {
-    /// How many there were.
-    pub count: u64,
-    /// Flags whose new values count.
-    pub applied: Vec<String>,
-    /// Flags whose new values wait for a restart.
-    pub needs_restart: Vec<String>,
-    /// Why nothing was changed, if so.
-    pub error: Option<String>,
-}
-
-/// Addresses of the proxies of a client.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProxyReport {
-    /// SOCKS5, if it runs.
-    pub socks: Option<String>,
-    /// HTTP CONNECT, if it runs.
-    pub http: Option<String>,
-}
-
-/// Connections that are taken from programs that know nothing of the client.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CaptureReport {
-    /// `redirect`, `tproxy` or `tun`.
-    pub method: String,
-    /// Whether those of machines behind this one are taken too.
-    pub gateway: bool,
-    /// Who is asked instead of name servers, if their questions are taken.
-    pub dns: Option<String>,
-    /// Only what programs of these users do; of all if there are none.
-    pub only_user: Vec<String>,
-    /// Only what programs in these cgroups do; in all if there are none.
-    pub only_cgroup: Vec<String>,
-    /// Only what goes to these networks; to all if there are none.
-    pub only_to: Vec<String>,
-    /// What goes to these networks is left alone.
-    pub direct: Vec<String>,
-    /// How many were taken so far.
-    pub connections: u64,
 }
 
 /// One session.
@@ -166,6 +126,21 @@ pub struct QuotaReport {
     pub used_bytes: u64,
     /// The month, in UTC, as in 2026-11.
     pub month: String,
+}
+
+impl QuotaReport {
+    /// When a path whose quota is used up is used again.
+    pub(crate) fn until(&self) -> String {
+        match Month::parse(&self.month) {
+            Some(month) => format!("{} (UTC)", month.end()),
+            None => format!("the end of {}", self.month),
+        }
+    }
+
+    /// That it is used up.
+    pub(crate) fn reached(&self) -> String {
+        format!("quota reached until {}", self.until())
+    }
 }
 
 /// One traffic class.
@@ -237,6 +212,9 @@ pub struct PathReport {
     pub remote: Option<String>,
     /// `active`, `suspect` or `dead`.
     pub health: String,
+    /// What went wrong last, while it is not active and something is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<PathErrorReport>,
     /// `primary`, `backup`, or `backup2` to `backup9`.
     #[serde(default = "primary")]
     pub priority: String,
@@ -265,8 +243,9 @@ pub struct PathReport {
     /// What it has used, where that is counted.
     #[serde(default)]
     pub quota: Option<QuotaReport>,
-    /// Estimated rate of the link towards the peer.
-    pub rate_mbps: f64,
+    /// Estimated rate of the link towards the peer; absent until the path has sent enough to measure it.
+    #[serde(default, with = "rate")]
+    pub rate_mbps: Option<f64>,
     /// Smoothed RTT.
     pub rtt_ms: f64,
     /// Smallest RTT.
@@ -294,6 +273,22 @@ pub struct PathReport {
     pub subflows: u64,
     /// Times that it became suspect.
     pub suspected: u64,
+}
+
+/// Why a path is not active.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathErrorReport {
+    /// What the last attempt failed with, or what ended the last connection.
+    pub reason: String,
+    /// Seconds since then.
+    pub ago_s: f64,
+}
+
+impl PathErrorReport {
+    /// The same for people.
+    pub(crate) fn words(&self) -> String {
+        format!("last error, {} ago: {}", super::lasting(self.ago_s), self.reason)
+    }
 }
 
 /// Redundant bytes by cause.
@@ -347,29 +342,44 @@ pub struct DelayReport {
     pub max: f64,
 }
 
-/// Addresses of a path's connection: at this end, at the other end.
-pub(crate) type Endpoints = HashMap<String, (Option<String>, Option<String>)>;
+/// What the transport knows of a path beside its statistics.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Address at this end.
+    pub(crate) local: Option<String>,
+    /// Address at the other end.
+    pub(crate) remote: Option<String>,
+    /// What went wrong last.
+    pub(crate) last_error: Option<PathErrorReport>,
+}
 
 impl SessionReport {
-    /// The report of a session. `endpoints` are by path name.
-    pub(crate) fn new(id: [u8; 16], mut stats: SessionStats, mut endpoints: Endpoints) -> Self {
+    /// The report of a session. What was `seen` is by path name.
+    pub(crate) fn new(
+        id: [u8; 16],
+        mut stats: SessionStats,
+        mut seen: HashMap<String, Seen>,
+    ) -> Self {
         // In the order in which the user named them, not in which they came up.
         stats.paths.sort_by_key(|path| path.id);
         let order: Vec<PathId> = stats.paths.iter().map(|path| path.id).collect();
         let names: HashMap<PathId, String> =
             stats.paths.iter().map(|path| (path.id, path.name.clone())).collect();
         let path = |path: PathStats| {
-            let (local, remote) = endpoints.remove(&path.name).unwrap_or_default();
+            let seen = seen.remove(&path.name).unwrap_or_default();
             let shares = path.shares_with.iter().filter_map(|id| names.get(id)).cloned().collect();
-            PathReport::new(path, local, remote, shares)
+            PathReport::new(path, seen, shares)
         };
         let mut paths: Vec<PathReport> = stats.paths.into_iter().map(path).collect();
         // Those that have never been up, behind the others.
-        let mut others: Vec<String> = endpoints.into_keys().collect();
-        others.sort();
+        let mut others: Vec<(String, Seen)> = seen.into_iter().collect();
+        others.sort_by(|a, b| a.0.cmp(&b.0));
         let direction = paths.first().map(|path| path.direction.clone());
         let direction = direction.unwrap_or_else(|| Direction::JustInTime.name().to_owned());
-        paths.extend(others.into_iter().map(|name| PathReport::never_up(name, &direction)));
+        paths.extend(others.into_iter().map(|(name, seen)| PathReport {
+            last_error: seen.last_error,
+            ..PathReport::never_up(name, &direction)
+        }));
         Self {
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             scheduler: stats.scheduler.to_owned(),
@@ -420,8 +430,16 @@ impl PathReport {
     /// The path is not used because its quota is used up.
     pub(crate) fn idle_for_quota(&mut self, quota: &QuotaReport) {
         "quota".clone_into(&mut self.why);
-        let limit = super::bytes(quota.limit_bytes.unwrap_or(0));
-        self.why_idle = format!("its quota of {limit} for {} is used up", quota.month);
+        let (used, limit) = (quota.used_bytes, quota.limit_bytes.unwrap_or(0));
+        let (used, limit) = (super::bytes(used), super::bytes(limit));
+        self.why_idle = format!("{}: {used} of {limit}", quota.reached());
+        self.last_error = None;
+    }
+
+    /// A path of a client that has no session.
+    pub(crate) fn idle(name: &str, priority: Priority) -> Self {
+        let idle = Self::never_up(name.to_owned(), Direction::JustInTime.name());
+        Self { priority: priority.name().to_owned(), ..idle }
     }
 
     /// A path that has had no connection yet.
@@ -446,17 +464,13 @@ impl PathReport {
         self.never = policy.never.iter().map(|class| class.name().to_owned()).collect();
     }
 
-    fn new(
-        stats: PathStats,
-        local: Option<String>,
-        remote: Option<String>,
-        shares_with: Vec<String>,
-    ) -> Self {
+    fn new(stats: PathStats, seen: Seen, shares_with: Vec<String>) -> Self {
         let policy = stats.policy;
         let mut report = Self {
             redundant_bytes: stats.redundant(),
-            local,
-            remote,
+            local: seen.local,
+            remote: seen.remote,
+            last_error: seen.last_error,
             health: stats.health.name().to_owned(),
             priority: String::new(),
             direction: stats.direction.name().to_owned(),
@@ -473,7 +487,7 @@ impl PathReport {
             metered: false,
             never: Vec::new(),
             quota: None,
-            rate_mbps: finite(stats.rate * 8e-6),
+            rate_mbps: rate::of(&stats),
             rtt_ms: milliseconds(stats.srtt),
             min_rtt_ms: milliseconds(stats.min_rtt),
             commit_bytes: stats.commit,
@@ -537,3 +551,7 @@ fn finite(value: f64) -> f64 {
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

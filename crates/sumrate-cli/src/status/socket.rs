@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
 use super::StatusReport;
+use super::rate::forget_unmeasured;
 
 /// Longest time for one exchange.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -153,8 +154,10 @@ pub async fn ask(path: &Path) -> Result<StatusReport, SocketError> {
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
         .map_err(silent)?;
-    serde_json::from_slice(&answer)
-        .map_err(|error| SocketError::Malformed { path: path.to_owned(), error })
+    let mut report = serde_json::from_slice(&answer)
+        .map_err(|error| SocketError::Malformed { path: path.to_owned(), error })?;
+    forget_unmeasured(&mut report);
+    Ok(report)
 }
 
 /// `$XDG_RUNTIME_DIR/sumrate`, or a private directory in `/tmp` where that is not set.
@@ -262,7 +265,7 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{ProxyReport, STATUS_SCHEMA};
+    use crate::status::STATUS_SCHEMA;
 
     fn report() -> StatusReport {
         StatusReport {
@@ -271,12 +274,7 @@ mod tests {
             role: "client".to_owned(),
             pid: 1,
             uptime_s: 0.5,
-            proxies: ProxyReport::default(),
-            capture: None,
-            outage: None,
-            unrouted_interfaces: Vec::new(),
-            reload: None,
-            sessions: Vec::new(),
+            ..StatusReport::default()
         }
     }
 

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use crate::output::counted;
 
 use super::{
-    CaptureReport, ClassReport, OutageReport, PathReport, SessionReport, StatusReport, StreamReport,
+    CaptureReport, ClassReport, OutageReport, PathErrorReport, PathReport, SessionReport,
+    StatusReport, StreamReport, UdpReport,
 };
 
 /// Writes the report as text.
@@ -18,6 +19,9 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
         "{} {}, process {}, up for {:.0} s",
         report.role, report.version, report.pid, report.uptime_s
     )?;
+    if let Some(stopping) = &report.stopping {
+        writeln!(out, "{}", stopping.words())?;
+    }
     if let Some(socks) = &report.proxies.socks {
         writeln!(out, "SOCKS5 proxy on {socks}")?;
     }
@@ -27,6 +31,9 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
     if let Some(capture) = &report.capture {
         writeln!(out, "{}", taken(capture))?;
     }
+    if let Some(udp) = &report.udp {
+        writeln!(out, "UDP: {}", datagrams(udp))?;
+    }
     if !report.unrouted_interfaces.is_empty() {
         let names = report.unrouted_interfaces.join(", ");
         writeln!(out, "no paths, as no route to the server leads through them: {names}")?;
@@ -35,6 +42,9 @@ pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()
         Some(outage) => write_outage(out, outage)?,
         None if report.sessions.is_empty() => writeln!(out, "no session")?,
         None => {}
+    }
+    if !report.idle_paths.is_empty() {
+        write_paths(out, &report.idle_paths)?;
     }
     for session in &report.sessions {
         write_session(out, session)?;
@@ -63,16 +73,27 @@ fn taken(capture: &CaptureReport) -> String {
     line
 }
 
+fn datagrams(udp: &UdpReport) -> String {
+    format!(
+        "{} open, {} so far; sent {} ({}), received {} ({})",
+        counted(udp.flows, "flow", "flows"),
+        udp.opened,
+        counted(udp.sent_datagrams, "datagram", "datagrams"),
+        bytes(udp.sent_bytes),
+        udp.received_datagrams,
+        bytes(udp.received_bytes)
+    )
+}
+
 fn write_outage(out: &mut impl Write, outage: &OutageReport) -> io::Result<()> {
+    if outage.quotas_spent {
+        return writeln!(out, "{}", outage.words());
+    }
     let next = match outage.next_attempt_s {
         Some(seconds) => format!("next attempt in {seconds:.1} s"),
         None => "trying now".to_owned(),
     };
-    writeln!(
-        out,
-        "the server is not reached for {:.1} s: {}; {next}",
-        outage.since_s, outage.last_error
-    )
+    writeln!(out, "{}; {next}", outage.words())
 }
 
 fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {
@@ -86,7 +107,7 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
         bytes(session.received_bytes),
         counted(session.streams.len() as u64, "open stream", "open streams")
     )?;
-    write_paths(out, session)?;
+    write_paths(out, &session.paths)?;
     if !session.classes.is_empty() {
         let head = ["class", "streams", "sent", "redundant", "of that by choice", "received"];
         let rows: Vec<_> = session.classes.iter().map(class_row).collect();
@@ -115,11 +136,11 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
     Ok(())
 }
 
-fn write_paths(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {
+fn write_paths(out: &mut impl Write, paths: &[PathReport]) -> io::Result<()> {
     let head = ["path", "health", "priority", "direction", "can send", "rtt", "commit"];
-    let rows: Vec<_> = session.paths.iter().map(path_row).collect();
+    let rows: Vec<_> = paths.iter().map(path_row).collect();
     write_columns(out, &head, &rows)?;
-    for path in &session.paths {
+    for path in paths {
         if let (Some(local), Some(remote)) = (&path.local, &path.remote) {
             writeln!(out, "  {}: {local} -> {remote}", path.name)?;
         }
@@ -132,6 +153,7 @@ fn write_paths(out: &mut impl Write, session: &SessionReport) -> io::Result<()> 
         if !path.why_idle.is_empty() {
             said.push(path.why_idle.clone());
         }
+        said.extend(path.last_error.as_ref().map(PathErrorReport::words));
         if !path.shares_with.is_empty() {
             said.push(format!("shares a bottleneck with {}", path.shares_with.join(", ")));
         }
@@ -140,20 +162,15 @@ fn write_paths(out: &mut impl Write, session: &SessionReport) -> io::Result<()> 
     Ok(())
 }
 
-/// Bytes that a path must have sent before its rate is a measurement: until then it is what TCP's
-/// first window would give.
-const MEASURED: u64 = 256 << 10;
-
 fn path_row(path: &PathReport) -> Vec<String> {
     let is_up = path.rtt_ms > 0.0;
     let none = || "-".to_owned();
-    let is_measured = is_up && path.sent_bytes + path.redundant_bytes >= MEASURED;
     vec![
         path.name.clone(),
         path.health.clone(),
         path.priority.clone(),
         path.direction.clone(),
-        if is_measured { format!("{:.1} Mbit/s", path.rate_mbps) } else { none() },
+        path.rate_mbps.map_or_else(none, |rate| format!("{rate:.1} Mbit/s")),
         if is_up { format!("{:.1} ms", path.rtt_ms) } else { none() },
         bytes(path.commit_bytes),
     ]
@@ -202,6 +219,15 @@ pub(crate) fn write_columns(
     rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))
 }
 
+/// A time in the unit that suits it.
+pub(crate) fn lasting(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.0} h", s / 3600.0),
+    }
+}
+
 /// Bytes with a decimal unit.
 pub(crate) fn bytes(count: u64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
@@ -215,6 +241,8 @@ pub(crate) fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::QuotaReport;
+    use fbdt_proto::Priority;
 
     #[test]
     fn what_is_taken_is_said() {
@@ -233,10 +261,53 @@ mod tests {
     }
 
     #[test]
+    fn paths_without_a_session_are_listed_with_the_day_on_which_they_are_used_again() {
+        let mut lte = PathReport::idle("lte", Priority::PRIMARY);
+        let (limit_bytes, month) = (Some(1_000_000_000), "2026-12".to_owned());
+        lte.idle_for_quota(&QuotaReport { limit_bytes, used_bytes: 1_200_000_000, month });
+        let last_error = "every path has used up its quota (lte)".to_owned();
+        let outage =
+            OutageReport { since_s: 3.0, last_error, next_attempt_s: None, quotas_spent: true };
+        let report =
+            StatusReport { outage: Some(outage), idle_paths: vec![lte], ..StatusReport::default() };
+        let mut out = Vec::new();
+        write_table(&mut out, &report).unwrap();
+        let said = String::from_utf8(out).unwrap();
+        for wanted in [
+            "\nevery path has used up its quota (lte)\n",
+            "\nlte   dead    primary",
+            "; quota reached until 2027-01-01 (UTC): 1.2 GB of 1.0 GB\n",
+        ] {
+            assert!(said.contains(wanted), "{wanted} in {said}");
+        }
+        assert!(!said.contains("not reached") && !said.contains("trying"), "{said}");
+    }
+
+    #[test]
+    fn datagrams_are_said_beside_streams() {
+        let udp = UdpReport {
+            flows: 1,
+            opened: 4,
+            sent_datagrams: 1,
+            sent_bytes: 1_400,
+            received_datagrams: 20,
+            received_bytes: 24_000,
+        };
+        let mut out = Vec::new();
+        let report = StatusReport { udp: Some(udp), ..StatusReport::default() };
+        write_table(&mut out, &report).unwrap();
+        let wanted =
+            "UDP: 1 flow open, 4 so far; sent 1 datagram (1.4 kB), received 20 (24.0 kB)\n";
+        let said = String::from_utf8(out).unwrap();
+        assert!(said.contains(wanted), "{said}");
+    }
+
+    #[test]
     fn units_and_columns() {
         assert_eq!(bytes(0), "0 B");
         assert_eq!(bytes(1_500), "1.5 kB");
         assert_eq!(bytes(2_400_000_000), "2.4 GB");
+        assert_eq!([3.4, 119.0, 600.0, 10_000.0].map(lasting), ["3 s", "119 s", "10 min", "3 h"]);
         let mut out = Vec::new();
         let rows =
             [vec!["wifi".to_owned(), "active".to_owned()], vec!["é".to_owned(), "x".to_owned()]];

@@ -9,7 +9,7 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table, Wrap};
 use super::TopState;
 use super::window;
 use crate::output::counted;
-use crate::status::{PathReport, SessionReport, StatusReport, bytes};
+use crate::status::{PathReport, SessionReport, StatusReport, bytes, lasting};
 
 /// Streams that are listed.
 const STREAMS: usize = 5;
@@ -21,9 +21,7 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, state: &TopState) {
-    let paths = state.report.as_ref().map_or(0, |report| {
-        report.sessions.iter().map(|session| session.paths.len()).sum::<usize>()
-    });
+    let paths = state.report.as_ref().map_or(0, |report| all_paths(report).count());
     let paths = u16::try_from(paths).unwrap_or(u16::MAX).min(frame.area().height / 3);
     let [head, table, chart, rest, foot] = Layout::vertical([
         Constraint::Length(2),
@@ -65,13 +63,11 @@ fn heading(state: &TopState) -> Paragraph<'_> {
         report.pid,
         lasting(report.uptime_s)
     );
-    let second = match (&state.error, &report.outage) {
-        (Some(error), _) => Line::styled(error.clone(), BOLD),
-        (None, Some(outage)) => Line::styled(
-            format!("no server for {:.0} s: {}", outage.since_s, outage.last_error),
-            BOLD,
-        ),
-        (None, None) => Line::raw(totals(report)),
+    let second = match (&state.error, &report.stopping, &report.outage) {
+        (Some(error), ..) => Line::styled(error.clone(), BOLD),
+        (None, Some(stopping), _) => Line::styled(stopping.words(), BOLD),
+        (None, None, Some(outage)) => Line::styled(outage.words(), BOLD),
+        (None, None, None) => Line::raw(totals(report)),
     };
     Paragraph::new(vec![Line::styled(first, BOLD), second])
 }
@@ -79,22 +75,18 @@ fn heading(state: &TopState) -> Paragraph<'_> {
 fn totals(report: &StatusReport) -> String {
     let sum = |of: fn(&SessionReport) -> u64| bytes(report.sessions.iter().map(of).sum());
     let streams: usize = report.sessions.iter().map(|session| session.streams.len()).sum();
+    let flows = report.udp.map_or_else(String::new, |udp| {
+        let carried = bytes(udp.sent_bytes + udp.received_bytes);
+        format!(", {} ({carried})", counted(udp.flows, "UDP flow", "UDP flows"))
+    });
     format!(
-        "{}, {}; sent {} (redundant {}), received {}",
+        "{}, {}{flows}; sent {} (redundant {}), received {}",
         counted(report.sessions.len() as u64, "session", "sessions"),
         counted(streams as u64, "stream", "streams"),
         sum(|session| session.sent_bytes),
         sum(|session| session.redundant_bytes),
         sum(|session| session.received_bytes)
     )
-}
-
-fn lasting(seconds: f64) -> String {
-    match seconds {
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.0} h", s / 3600.0),
-    }
 }
 
 /// Heads and widths of the paths' table, and whether a narrow terminal shows the column too.
@@ -112,15 +104,21 @@ const COLUMNS: [(&str, Constraint, bool); 11] = [
     ("now", Constraint::Min(10), true),
 ];
 
+/// Each path with the id of its session, which is empty where there is none, and its place there.
+fn all_paths(report: &StatusReport) -> impl Iterator<Item = (&str, usize, &PathReport)> {
+    let idle = ("", report.idle_paths.as_slice());
+    let of_sessions =
+        report.sessions.iter().map(|session| (session.id.as_str(), session.paths.as_slice()));
+    of_sessions.chain([idle]).flat_map(|(session, paths)| {
+        paths.iter().enumerate().map(move |(place, path)| (session, place, path))
+    })
+}
+
 fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
     let wide = area.width >= WIDE;
     let columns = || COLUMNS.iter().filter(|(_, _, narrow)| wide || *narrow);
-    let places = report
-        .sessions
-        .iter()
-        .flat_map(|session| session.paths.iter().enumerate().map(move |path| (session, path)));
-    let rows = places.enumerate().map(|(index, (session, (place, path)))| {
-        let history = state.history(&session.id, &path.name);
+    let rows = all_paths(report).enumerate().map(|(index, (session, place, path))| {
+        let history = state.history(session, &path.name);
         let newest = |rates: Option<&std::collections::VecDeque<f64>>| {
             rates.and_then(|rates| rates.back()).copied()
         };
@@ -144,14 +142,18 @@ fn path_row(
     rates: (Option<f64>, Option<f64>),
     wide: bool,
 ) -> Row<'static> {
-    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+    let none = || "-".to_owned();
+    let rate = |rate: Option<f64>| rate.map_or_else(none, |rate| format!("{rate:.1}"));
     let mark = Cell::new(window::letter(place).to_string())
         .style(Style::new().fg(window::colour(place)).add_modifier(Modifier::BOLD));
     let health = Cell::new(path.health.clone());
     let health = if path.health == "active" { health } else { health.style(BOLD) };
     let (out, into) = (rate(rates.0), rate(rates.1));
-    let rtt = format!("{:.1} ms", path.rtt_ms);
-    let now = path.why.clone();
+    let rtt = if path.rtt_ms > 0.0 { format!("{:.1} ms", path.rtt_ms) } else { none() };
+    let now = match &path.last_error {
+        Some(error) => format!("{}: {}", path.why, error.reason),
+        None => path.why.clone(),
+    };
     if !wide {
         return Row::new([
             mark,
@@ -172,7 +174,7 @@ fn path_row(
         path.direction.clone().into(),
         out.into(),
         into.into(),
-        format!("{:.0}", path.rate_mbps).into(),
+        path.rate_mbps.map_or_else(none, |rate| format!("{rate:.0}")).into(),
         rtt.into(),
         format!("{full} %").into(),
         now.into(),
@@ -181,11 +183,9 @@ fn path_row(
 
 /// The selected path over the last two minutes.
 fn draw_rates(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
-    let all =
-        report.sessions.iter().flat_map(|session| session.paths.iter().map(move |p| (session, p)));
-    let Some((session, path)) = all.into_iter().nth(state.selected) else { return };
+    let Some((session, _, path)) = all_paths(report).nth(state.selected) else { return };
     let empty = super::state::History::default();
-    let history = state.history(&session.id, &path.name).unwrap_or(&empty);
+    let history = state.history(session, &path.name).unwrap_or(&empty);
     let [left, right] =
         Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
     for (area, what, rates) in [(left, "out", &history.sent), (right, "in", &history.received)] {

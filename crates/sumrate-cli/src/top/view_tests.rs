@@ -4,7 +4,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::draw;
-use crate::status::StatusReport;
+use crate::status::{PathErrorReport, StatusReport};
 use crate::top::{Key, TopState};
 
 fn report(second: u64) -> StatusReport {
@@ -106,4 +106,16 @@ fn any_size_can_be_drawn() {
         shown(&state(), width, height);
         shown(&TopState::default(), width, height);
     }
+}
+
+#[test]
+fn what_went_wrong_with_a_path_is_shown_beside_why() {
+    let mut dead = report(61);
+    let path = &mut dead.sessions[0].paths[0];
+    path.why = "no-subflow".to_owned();
+    path.last_error = Some(PathErrorReport { reason: "Connection refused".to_owned(), ago_s: 1.0 });
+    let mut state = state();
+    state.update(dead);
+    let text = shown(&state, 140, 30);
+    assert!(text.contains("no-subflow: Connection refused"), "{text}");
 }

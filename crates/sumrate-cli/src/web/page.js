@@ -43,6 +43,11 @@ function bytes(count) {
   return `${count} B`;
 }
 
+function lasting(seconds) {
+  if (seconds < 120) return `${seconds.toFixed(0)} s`;
+  return seconds < 7200 ? `${(seconds / 60).toFixed(0)} min` : `${(seconds / 3600).toFixed(0)} h`;
+}
+
 const letter = (place) => String.fromCharCode(65 + (place % 26));
 
 function trouble(words) {
@@ -58,9 +63,7 @@ async function ask() {
       trouble("This page needs the whole URL that sumrate printed, with its token.");
     } else if (answer.ok) {
       const report = await answer.json();
-      trouble(report.outage
-        ? `The server is not reached for ${report.outage.since_s.toFixed(0)} s: ${report.outage.last_error}`
-        : "");
+      trouble(notice(report));
       show(report);
     } else {
       trouble(`sumrate answered with status ${answer.status}.`);
@@ -68,6 +71,17 @@ async function ask() {
   } catch {
     trouble("No answer: sumrate has stopped, or cannot be reached.");
   }
+}
+
+/** What matters more than every number. */
+function notice({ stopping, outage }) {
+  const words = [];
+  if (stopping) {
+    words.push(`Stopping: ${stopping.streams} stream${stopping.streams === 1 ? "" : "s"} left, at most ${stopping.most_s.toFixed(0)} s.`);
+  }
+  if (outage?.quotas_spent) words.push(outage.last_error);
+  else if (outage) words.push(`The server is not reached for ${outage.since_s.toFixed(0)} s: ${outage.last_error}`);
+  return words.join(" ");
 }
 
 /** Rates since the report before, in Mbit/s. */
@@ -103,11 +117,20 @@ function show(report) {
     windows.push(...session.windows.map(windowLine));
     streams.push(...session.streams);
   }
+  (report.idle_paths ?? []).forEach((path, place) => {
+    rows.push(pathRow(path, place, { sent: null, received: null }));
+  });
   for (const key of past.keys()) if (!alive.has(key)) past.delete(key);
   byId("paths").replaceChildren(...rows);
   byId("windows").replaceChildren(...(windows.length ? windows : [element("p", "nothing is on its way", "note")]));
   streams.sort((a, b) => b.written_bytes + b.received_bytes - a.written_bytes - a.received_bytes);
   byId("streams").replaceChildren(...streams.slice(0, 20).map(streamRow));
+  const { udp } = report;
+  byId("udp").textContent = udp
+    ? `UDP: ${udp.flows} flow${udp.flows === 1 ? "" : "s"} open, ${udp.opened} so far; ` +
+      `sent ${udp.sent_datagrams} datagrams (${bytes(udp.sent_bytes)}), ` +
+      `received ${udp.received_datagrams} (${bytes(udp.received_bytes)})`
+    : "";
   before = report;
   drawChart(report.uptime_s);
 }
@@ -132,13 +155,16 @@ function pathRow(path, place, rate) {
   meter.value = path.commit_bytes;
   meter.title = meter.textContent;
   commit.append(meter);
-  const quota = path.quota
+  const quota = path.quota && path.why !== "quota"
     ? `; ${bytes(path.quota.used_bytes)}${path.quota.limit_bytes ? ` of ${bytes(path.quota.limit_bytes)}` : ""} used in ${path.quota.month}`
     : "";
-  const rtt = element("td", `${path.rtt_ms.toFixed(1)} ms`, "number");
+  const wrong = path.last_error
+    ? `; last error, ${lasting(path.last_error.ago_s)} ago: ${path.last_error.reason}`
+    : "";
+  const rtt = element("td", path.rtt_ms > 0 ? `${path.rtt_ms.toFixed(1)} ms` : "-", "number");
   row.append(name, element("td", path.health, path.health === "active" ? "" : "bad"),
     element("td", path.priority), number(rate.sent), number(rate.received),
-    number(path.rate_mbps), rtt, commit, element("td", path.why_idle + quota, "words"));
+    number(path.rate_mbps || null), rtt, commit, element("td", path.why_idle + wrong + quota, "words"));
   return row;
 }
 

@@ -110,7 +110,7 @@ fn protect(headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{ProxyReport, STATUS_SCHEMA};
+    use crate::status::STATUS_SCHEMA;
 
     fn report() -> StatusReport {
         StatusReport {
@@ -119,12 +119,7 @@ mod tests {
             role: "client".to_owned(),
             pid: 1,
             uptime_s: 0.5,
-            proxies: ProxyReport::default(),
-            capture: None,
-            outage: None,
-            unrouted_interfaces: Vec::new(),
-            reload: None,
-            sessions: Vec::new(),
+            ..StatusReport::default()
         }
     }
 

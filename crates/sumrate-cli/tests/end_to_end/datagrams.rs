@@ -105,6 +105,19 @@ fn datagrams_reach_an_echo_and_come_back_with_its_address() {
     assert_eq!(session["messages"]["sent"], 6);
     assert_eq!(session["messages"]["received"], 6);
     assert_eq!(session["classes"][0]["class"], "conversational");
+    // By data: 5, 0, 1400, 30 000, 7 and 4 bytes.
+    let udp = serde_json::json!({
+        "flows": 1, "opened": 1, "sent_datagrams": 6, "sent_bytes": 31_416,
+        "received_datagrams": 6, "received_bytes": 31_416
+    });
+    assert_eq!(status["udp"], udp);
+    let there = server.daemon.first["status_socket"].as_str().unwrap();
+    let there = json(&run(server.runtime(), &["status", "--json", "--socket", there]));
+    conforms("status", &there);
+    assert_eq!(there["udp"], udp);
+    let table = run(server.runtime(), &["status", "--socket", socket.to_str().unwrap()]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(table.contains("UDP: 1 flow open, 1 so far; sent 6 datagrams (31.4 kB)"), "{table}");
 }
 
 #[test]
@@ -122,6 +135,11 @@ fn an_association_ends_with_its_connection() {
     while socket.send(&hello).is_ok() {
         assert!(begun.elapsed() < PATIENCE, "the port is still open");
         std::thread::sleep(Duration::from_millis(10));
+    }
+    let status = client.status_socket();
+    let ask = ["status", "--json", "--socket", status.to_str().unwrap()];
+    while json(&run(server.runtime(), &ask))["udp"]["flows"] != 0 {
+        assert!(begun.elapsed() < PATIENCE, "the flow is still listed");
     }
 }
 

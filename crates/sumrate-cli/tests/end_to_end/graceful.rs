@@ -5,9 +5,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use crate::config_file::config;
 use crate::harness::{Client, Daemon, PATIENCE, Server, json, run, stderr, sumrate};
+use crate::policies::until;
 use crate::schemas::conforms;
 
 /// A server that says half, and the rest when it is told to.
@@ -84,6 +86,21 @@ pub(crate) fn wait_for_refusal(address: &str) {
     }
 }
 
+/// The status counts the stream that is left, and the seconds.
+fn says_that_it_stops(server: &Server, daemon: &Daemon) {
+    let socket = daemon.first["status_socket"].as_str().unwrap();
+    let ask =
+        |more: &[&str]| run(server.runtime(), &[&["status", "--socket", socket], more].concat());
+    // Those that were refused a moment ago may still be listed.
+    let one_left = |status: &Value| status["stopping"]["streams"] == 1;
+    let status = until("one stream", || json(&ask(&["--json"])), one_left);
+    conforms("status", &status);
+    let most = status["stopping"]["most_s"].as_f64().unwrap();
+    assert!(0.0 < most && most < 60.0, "{status:#}");
+    let table = String::from_utf8(ask(&[]).stdout).unwrap();
+    assert!(table.contains("stopping: 1 stream left, at most"), "{table}");
+}
+
 #[test]
 fn a_stopping_client_lets_streams_finish_and_takes_no_more() {
     let server = open_server();
@@ -92,6 +109,7 @@ fn a_stopping_client_lets_streams_finish_and_takes_no_more() {
     let stream = halves.first_half(&client);
     client.daemon.signal(Signal::SIGTERM);
     wait_for_refusal(&client.socks());
+    says_that_it_stops(&server, &client.daemon);
     assert_eq!(halves.second_half(stream).unwrap(), SECOND);
     assert_eq!(client.daemon.wait().code(), Some(0));
     client.daemon.wait_for("stopped");
@@ -116,6 +134,7 @@ fn a_stopping_server_lets_streams_finish_and_takes_no_more() {
             break;
         }
     }
+    says_that_it_stops(&server, &server.daemon);
     assert_eq!(halves.second_half(stream).unwrap(), SECOND);
     assert_eq!(server.daemon.wait().code(), Some(0));
     let lost = client.daemon.wait_for("session_lost");

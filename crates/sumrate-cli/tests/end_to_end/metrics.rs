@@ -41,6 +41,12 @@ fn both_ends_tell_prometheus_what_they_do_and_no_secret() {
     assert!(value(&here, &received) > 0.0);
     assert!(value(&there, &format!("sumrate_path_sent_bytes_total{labels}")) > 0.0);
     assert!(value(&here, &format!("sumrate_path_rtt_seconds{labels}")) < 60.0);
+    // A rate is no sample before it was measured.
+    let rate = format!("sumrate_path_rate_bytes_per_second{labels}");
+    assert!(!here.contains(&rate) && !there.contains(&rate), "{there}");
+    let much = client.curl_socks(&["-o", "/dev/null", &format!("http://{web}/4000000")]);
+    assert!(much.status.success(), "{}", stderr(&much));
+    assert!(value(&fetch(&url(&server.daemon.first)), &rate) > 0.0);
     let active =
         format!("sumrate_path_health{{session=\"{session}\",path=\"radio\",health=\"active\"}}");
     assert_eq!(value(&here, &active).to_bits(), 1f64.to_bits());

@@ -3,7 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use serde_json::Value;
+
 use crate::harness::{Server, json, run, stderr};
+use crate::policies::until;
 use crate::schemas::conforms;
 use crate::web;
 
@@ -128,4 +131,53 @@ fn an_added_credential_opens_a_session() {
     let link = server.credential(&[]);
     let bench = run(server.runtime(), &["bench", &link, "--bytes", "100K", "--json"]);
     assert_eq!(json(&bench)["bytes"], 102_400, "{}", stderr(&bench));
+}
+
+#[test]
+fn a_dead_path_says_why_in_every_view() {
+    let server = Server::start(&[]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    drop(taken);
+    let there = format!("lte=127.0.0.2@127.0.0.1:{port}");
+    let client = server.client(&["--path", "wifi=127.0.0.1", "--path", &there]);
+    let socket = client.status_socket();
+    let ask = |arguments: &[&str]| {
+        let output =
+            run(server.runtime(), &[arguments, &["--socket", socket.to_str().unwrap()]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        output
+    };
+    let path = |status: &Value, name: &str| {
+        let paths = status["sessions"][0]["paths"].as_array().cloned().unwrap_or_default();
+        paths.into_iter().find(|path| path["name"] == name).unwrap_or_default()
+    };
+    let status = || json(&ask(&["status", "--json"]));
+    let refused = until("an error", status, |status| {
+        path(status, "lte")["last_error"]["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("refused"))
+    });
+    conforms("status", &refused);
+    let lte = path(&refused, "lte");
+    assert!(lte["last_error"]["ago_s"].as_f64().unwrap() < 60.0, "{lte:#}");
+    assert!(path(&refused, "wifi")["last_error"].is_null(), "{refused:#}");
+    let table = String::from_utf8(ask(&["status"]).stdout).unwrap();
+    assert!(table.contains("no subflow; last error, ") && table.contains("refused"), "{table}");
+    let explained = json(&ask(&["explain", "lte", "--json", "--watch", "0"]));
+    conforms("explain", &explained);
+    let words = explained["paths"][0]["sentences"].to_string();
+    assert!(words.contains("no connection. The last error was "), "{words}");
+    // Somebody answers there, and then nobody who is the server: TLS says what is wrong.
+    let stranger = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    std::thread::spawn(move || {
+        for mut connection in stranger.incoming().flatten() {
+            let _ = connection.write_all(b"SSH-2.0-OpenSSH_9.2\r\n");
+        }
+    });
+    until("another error", status, |status| {
+        path(status, "lte")["last_error"]["reason"]
+            .as_str()
+            .is_some_and(|reason| !reason.contains("refused"))
+    });
 }

@@ -1,10 +1,11 @@
 //! How paths are used, changed at run time, explained, and stopped by a quota.
 
+use std::io::{Read, Write};
 use std::process::Output;
 
 use serde_json::Value;
 
-use crate::harness::{Client, PATIENCE, Server, json, run, stderr};
+use crate::harness::{Client, Daemon, PATIENCE, Server, json, run, stderr, sumrate};
 use crate::schemas::conforms;
 
 /// Two paths over loopback addresses.
@@ -228,4 +229,87 @@ fn a_disk_that_takes_no_account_stops_nothing() {
     assert!(fetched.status.success(), "{}", stderr(&fetched));
     client.daemon.signal(nix::sys::signal::Signal::SIGTERM);
     client.daemon.wait_for("stopped");
+}
+
+/// What a client that asks for `target` is told, within a moment.
+fn refusal(client: &Client, target: &str) -> String {
+    let mut connection = std::net::TcpStream::connect(client.http()).unwrap();
+    connection.set_read_timeout(Some(PATIENCE / 6)).unwrap();
+    write!(connection, "CONNECT {target} HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).expect("an answer within 10 s");
+    answer
+}
+
+#[test]
+fn a_client_whose_quotas_are_all_used_up_says_so_and_refuses_at_once() {
+    let server = Server::start(&["--allow", "127.0.0.0/8"]);
+    let web = crate::web::start("127.0.0.1");
+    let state = server.runtime().join("client-state");
+    let log = server.runtime().join("client.log");
+    let start = || {
+        let mut command = sumrate(server.runtime());
+        command.arg("up").arg(server.link());
+        command.args(["--json", "--socks", "off", "--http", "127.0.0.1:0"]);
+        command.args(["--path", "lte=127.0.0.2", "--policy", "lte=quota=300k", "--linger", "1"]);
+        command.args(["--state", state.to_str().unwrap()]);
+        let log = std::fs::File::create(&log).unwrap();
+        Client { daemon: Daemon::start_with_log(command, log.into()) }
+    };
+    let client = start();
+    let url = format!("http://{web}/400000");
+    // It is cut off if what it carries is counted just then.
+    client.curl_http(&["-o", "/dev/null", &url]);
+    let status = |client: &Client| answer(&server, client, &["status", "--json"]);
+    let spent = |status: &Value| status["outage"]["quotas_spent"] == true;
+    until("the quota is used up", || status(&client), spent);
+    // Also once the session is over.
+    let no_session = |status: &Value| status["sessions"] == serde_json::json!([]);
+    until("the session is over", || status(&client), no_session);
+    says_that_quotas_are_used_up(&server, &client, &web.to_string());
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert!(said.contains("every path has used up its quota (lte)"), "{said}");
+    assert!(said.contains("`sumrate path set lte --quota BYTES`"), "{said}");
+    client.daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    client.daemon.wait_for("stopped");
+    drop(client);
+    // A client that starts so is there, too, and has a session once the quota is raised.
+    let again = start();
+    conforms("up", &again.daemon.first);
+    assert!(again.daemon.first["session"].is_null(), "{}", again.daemon.first);
+    until("it is said", || status(&again), spent);
+    says_that_quotas_are_used_up(&server, &again, &web.to_string());
+    answer(&server, &again, &["path", "set", "lte", "--quota", "10G", "--json"]);
+    conforms("up", &again.daemon.wait_for("session_restored"));
+    until("it is over", || status(&again), |status| status["outage"].is_null());
+    let fetched = again.curl_http(&["-o", "/dev/null", &url]);
+    assert!(fetched.status.success(), "{}", stderr(&fetched));
+}
+
+/// In every view, and to whoever asks for a connection.
+fn says_that_quotas_are_used_up(server: &Server, client: &Client, target: &str) {
+    let status = answer(server, client, &["status", "--json"]);
+    conforms("status", &status);
+    let lte = named(&status["idle_paths"], "lte");
+    assert_eq!((&lte["health"], &lte["why"]), (&"dead".into(), &"quota".into()));
+    let why = lte["why_idle"].as_str().unwrap();
+    assert!(why.starts_with("quota reached until 20") && why.contains("-01 (UTC): "), "{why}");
+    let text =
+        |arguments: &[&str]| String::from_utf8(ask(server, client, arguments).stdout).unwrap();
+    let table = text(&["status"]);
+    assert!(table.contains("every path has used up its quota (lte)"), "{table}");
+    assert!(table.contains(why) && !table.contains("not reached"), "{table}");
+    let list = text(&["path", "list"]);
+    assert!(list.contains("quota reached until 20"), "{list}");
+    conforms("path", &answer(server, client, &["path", "list", "--json"]));
+    let explained = answer(server, client, &["explain", "lte", "--json", "--watch", "0"]);
+    conforms("explain", &explained);
+    let words = explained["paths"][0]["sentences"].to_string();
+    assert!(words.contains("Its quota for") && words.contains("is used up"), "{words}");
+    let words = explained["sentences"].to_string();
+    assert!(words.contains("Every path has used up its quota (lte)"), "{words}");
+    let refused = refusal(client, target);
+    assert!(refused.starts_with("HTTP/1.1 502 "), "{refused}");
+    assert!(refused.contains("every path has used up its quota (lte)"), "{refused}");
+    assert!(refused.contains("`sumrate path set lte --quota BYTES`"), "{refused}");
 }

@@ -1,0 +1,65 @@
+//! A stop that lets streams finish, and what those who watch are told of it.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::interrupt::Interrupts;
+use crate::status::{SessionReport, StoppingReport};
+use crate::systemd;
+
+/// Since when a daemon stops, and how long it lets streams finish; nothing before.
+#[derive(Debug, Default)]
+pub(super) struct Stopping(OnceLock<(Instant, Duration)>);
+
+impl Stopping {
+    /// From now on streams have `limit` to finish.
+    pub(super) fn begin(&self, limit: Duration) {
+        systemd::stopping();
+        // A second signal ends the process; there is one beginning.
+        let _ = self.0.set((Instant::now(), limit));
+    }
+
+    /// Lets work that takes nothing new on come to its end, within the limit; a second signal ends it.
+    pub(super) async fn finish<T>(
+        &self,
+        work: impl Future<Output = T>,
+        interrupts: &mut Interrupts,
+    ) {
+        let Some((begun, limit)) = self.0.get() else { return };
+        let left = limit.saturating_sub(begun.elapsed());
+        tokio::select! {
+            _ = work => tracing::info!("every stream was finished after {:.1?}", begun.elapsed()),
+            () = tokio::time::sleep(left) => {
+                tracing::warn!("streams are cut off: they were not finished within {limit:.1?}");
+            }
+            _ = interrupts.next() => tracing::warn!("streams are cut off by a second signal"),
+        }
+    }
+
+    /// For `sumrate status`: what these sessions have left.
+    pub(super) fn report(&self, sessions: &[SessionReport]) -> Option<StoppingReport> {
+        let (begun, limit) = self.0.get()?;
+        Some(StoppingReport {
+            streams: sessions.iter().map(|session| session.streams.len() as u64).sum(),
+            most_s: limit.saturating_sub(begun.elapsed()).as_secs_f64(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_said_once_it_stops() {
+        let stopping = Stopping::default();
+        assert_eq!(stopping.report(&[]), None);
+        stopping.begin(Duration::from_secs(30));
+        stopping.begin(Duration::from_secs(90));
+        let report = stopping.report(&[]).unwrap();
+        assert!(report.most_s > 29.0 && report.most_s <= 30.0, "{report:?}");
+        assert_eq!(report.streams, 0);
+        let said = StoppingReport { streams: 1, most_s: 11.6 };
+        assert_eq!(said.words(), "stopping: 1 stream left, at most 12 s");
+    }
+}

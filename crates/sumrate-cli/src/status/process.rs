@@ -1,0 +1,107 @@
+//! What a report says of the process beside its sessions.
+
+use serde::{Deserialize, Serialize};
+
+use crate::output::counted;
+
+/// A server that cannot be reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutageReport {
+    /// Seconds that it has lasted.
+    pub since_s: f64,
+    /// What the session ended with, or the last attempt failed with.
+    pub last_error: String,
+    /// Seconds until a new session is tried next; absent while one is being tried.
+    pub next_attempt_s: Option<f64>,
+    /// Nothing is tried: every path has used up its quota.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quotas_spent: bool,
+}
+
+impl OutageReport {
+    /// The same for people, without what is tried next.
+    pub(crate) fn words(&self) -> String {
+        let Self { since_s, last_error, .. } = self;
+        if self.quotas_spent {
+            return last_error.clone();
+        }
+        format!("the server is not reached for {since_s:.1} s: {last_error}")
+    }
+}
+
+/// Reloads since the start, and what became of the last one. Flags by their long names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReport {
+    /// How many there were.
+    pub count: u64,
+    /// Flags whose new values count.
+    pub applied: Vec<String>,
+    /// Flags whose new values wait for a restart.
+    pub needs_restart: Vec<String>,
+    /// Why nothing was changed, if so.
+    pub error: Option<String>,
+}
+
+/// Addresses of the proxies of a client.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxyReport {
+    /// SOCKS5, if it runs.
+    pub socks: Option<String>,
+    /// HTTP CONNECT, if it runs.
+    pub http: Option<String>,
+}
+
+/// Connections that are taken from programs that know nothing of the client.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureReport {
+    /// `redirect`, `tproxy` or `tun`.
+    pub method: String,
+    /// Whether those of machines behind this one are taken too.
+    pub gateway: bool,
+    /// Who is asked instead of name servers, if their questions are taken.
+    pub dns: Option<String>,
+    /// Only what programs of these users do; of all if there are none.
+    pub only_user: Vec<String>,
+    /// Only what programs in these cgroups do; in all if there are none.
+    pub only_cgroup: Vec<String>,
+    /// Only what goes to these networks; to all if there are none.
+    pub only_to: Vec<String>,
+    /// What goes to these networks is left alone.
+    pub direct: Vec<String>,
+    /// How many were taken so far.
+    pub connections: u64,
+}
+
+/// UDP flows of `--tun` and of clients of the SOCKS5 proxy; at a server, those of all its clients.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpReport {
+    /// Open now.
+    pub flows: u64,
+    /// Since the start.
+    pub opened: u64,
+    /// Datagrams that this end gave to a path.
+    pub sent_datagrams: u64,
+    /// Their bytes, without headers.
+    pub sent_bytes: u64,
+    /// Datagrams that arrived.
+    pub received_datagrams: u64,
+    /// Their bytes, without headers.
+    pub received_bytes: u64,
+}
+
+/// A daemon that stops and lets its streams finish.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StoppingReport {
+    /// Open streams.
+    pub streams: u64,
+    /// Seconds after which those that are left are cut off.
+    pub most_s: f64,
+}
+
+impl StoppingReport {
+    /// The same for people.
+    pub(crate) fn words(&self) -> String {
+        let streams = counted(self.streams, "stream", "streams");
+        format!("stopping: {streams} left, at most {:.0} s", self.most_s)
+    }
+}
