@@ -208,3 +208,29 @@ fn a_reload_of_serve_applies_its_rules_and_keeps_sessions() {
     assert!(fetch().status.success());
     assert_eq!(halves.second_half(stream).unwrap(), SECOND);
 }
+
+#[test]
+fn a_reload_of_up_takes_how_long_streams_may_take_to_finish() {
+    let server = open_server();
+    let link = server.credential(&[]);
+    let text = |seconds: &str| {
+        format!(
+            "[up]\nlink = \"{link}\"\nsocks = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\ndrain = {seconds}\n"
+        )
+    };
+    let file = config(&server, &text("120"));
+    let mut command = sumrate(server.runtime());
+    command.args(["up", "--json", "--config", file.to_str().unwrap()]);
+    let mut client = Client { daemon: Daemon::start(command) };
+    let halves = Halves::start();
+    let stream = halves.first_half(&client);
+    config(&server, &text("0.1"));
+    let answer = json(&reload(&server, &client.daemon));
+    assert_eq!(answer["applied"], serde_json::json!(["drain"]));
+    assert_eq!(answer["needs_restart"], serde_json::json!([]));
+    let begun = std::time::Instant::now();
+    client.daemon.signal(Signal::SIGTERM);
+    assert_eq!(client.daemon.wait().code(), Some(0));
+    assert!(begun.elapsed() < PATIENCE, "it waited for as long as it was told before");
+    assert!(halves.second_half(stream).is_err(), "the stream was cut off");
+}
