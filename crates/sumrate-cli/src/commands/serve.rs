@@ -13,11 +13,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::drain::drain;
 use super::event::{ServeEvent, session_id};
 use super::observe::{Observers, Snapshot};
 use super::reach::{Exit, serve_session};
 use super::reloading::{Reloaded, Reloads, split};
-use super::up::drain;
 use super::{CommandError, setup};
 use crate::args::{Command, ServeArgs};
 use crate::exit::{Allowances, Dialer, Policy};
@@ -94,9 +94,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
         interrupt = interrupts.next() => match interrupt {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
             Interrupt::Terminated => {
-                exit.stop();
-                let limit = live.lock().unwrap_or_else(PoisonError::into_inner).daemon.drain;
-                drain(&mut running, limit, &mut interrupts).await;
+                wind_down(&mut running, &live, &exit, &mut interrupts).await;
                 Ok(())
             }
         },
@@ -112,6 +110,21 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
         output::json(&ServeEvent::Stopped.into_line())?;
     }
     outcome
+}
+
+/// Takes nothing new on, and lets streams finish for as long as they may.
+async fn wind_down<T>(
+    running: impl Future<Output = T>,
+    live: &Mutex<ServeArgs>,
+    exit: &Exit,
+    interrupts: &mut Interrupts,
+) {
+    exit.stop();
+    let limit = live.lock().unwrap_or_else(PoisonError::into_inner).daemon.drain;
+    match drain(running, limit, interrupts).await {
+        cut if cut.is_cut() => tracing::warn!("{cut}"),
+        finished => tracing::info!("{finished}"),
+    }
 }
 
 /// Waits until the server stops, every stream is served, and the clients have what it sent them.

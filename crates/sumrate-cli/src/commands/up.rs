@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::drain::drain;
 use super::event::{UpEvent, path_summaries, session_id};
 use super::keep::{Outage, keep_session};
 use super::observe::{Observers, Snapshot};
@@ -217,7 +218,10 @@ impl Client {
                 Interrupt::Terminated => {
                     self.stop.cancel();
                     let limit = self.args().daemon.drain;
-                    drain(&mut running, limit, interrupts).await;
+                    match drain(&mut running, limit, interrupts).await {
+                        cut if cut.is_cut() => tracing::warn!("{cut}"),
+                        finished => tracing::info!("{finished}"),
+                    }
                     Ok(())
                 }
             },
@@ -422,23 +426,6 @@ fn reprioritised(before: &ClientConfig, now: &ClientConfig) -> Vec<(String, Prio
         (own_priority(before, name) != Some(priority)).then(|| (name.clone(), priority))
     };
     names.into_iter().filter_map(changed).collect()
-}
-
-/// Lets work that takes nothing new on come to its end, within a limit; a second signal ends it.
-pub(super) async fn drain<T>(
-    work: impl Future<Output = T>,
-    limit: Duration,
-    interrupts: &mut Interrupts,
-) {
-    systemd::stopping();
-    let begun = Instant::now();
-    tokio::select! {
-        _ = work => tracing::info!("every stream was finished after {:.1?}", begun.elapsed()),
-        () = tokio::time::sleep(limit) => {
-            tracing::warn!("streams are cut off: they were not finished within {limit:.1?}");
-        }
-        _ = interrupts.next() => tracing::warn!("streams are cut off by a second signal"),
-    }
 }
 
 /// `takes`: whether connections are taken, so that no proxy is needed.
