@@ -171,3 +171,12 @@ fn key_files_that_others_can_read_are_refused_with_what_to_do() {
         set(0o600);
     }
 }
+
+#[test]
+fn a_cgroup_that_is_not_there_is_refused_before_anything_starts() {
+    // Whatever the rights are, and whether the link is right.
+    for cgroup in ["no/such/cgroup", "/sys/fs/cgroup/no/such/cgroup/"] {
+        let up = ["up", "http://x", "--redirect", "--only-cgroup", cgroup];
+        refused(&up, 2, &["--only-cgroup no/such/cgroup: ", "/sys/fs/cgroup/no/such/cgroup"]);
+    }
+}
