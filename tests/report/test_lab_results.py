@@ -205,6 +205,12 @@ def test_ten_schemes_look_different_without_colour() -> None:
     assert len({look.marker for look in looks}) == len(STYLES)
 
 
+def test_more_than_ten_schemes_never_look_the_same() -> None:
+    looks = styles(["wifi", "wigig", *(f"other{number}" for number in range(30))]).values()
+    assert len({(look.line, look.dash) for look in looks}) == len(looks) == 32
+    assert len({(look.line, look.marker) for look in looks}) == len(looks)
+
+
 def test_many_blackouts_are_said_shortly() -> None:
     dark = [[i, i + 0.3, "both"] for i in range(1, 13, 2)] + [[2, 4, "a_to_b"]]
     assert quantity("blackouts", dark) == (

@@ -570,13 +570,50 @@ def _is_static(path: Path) -> bool:
     return head.startswith(b"\x7fELF") and b"ld-linux" not in head and b"/lib64/ld" not in head
 
 
+NO_RULES = """#!/bin/sh
+if [ "$*" = "-f -" ]; then
+    rules=$(/bin/cat)
+    case "$rules" in
+    table*) echo "Error: not today" >&2; exit 1;;
+    esac
+    echo "$rules" | REAL -f -
+    exit
+fi
+exec REAL "$@"
+"""
+"""An nft that makes no table, and does everything else."""
+
+
 def test_a_daemon_that_cannot_make_rules_ends() -> None:
     def scenario(scratch: Path) -> None:
         with captured(scratch) as (built, first):
             first.stop()
             clean = network_state(built.client)
-            with pytest.raises(ProcessFailedError, match="the rules cannot be made"):
-                up(built, "--redirect", "--only-cgroup", "no/such/cgroup", name="bad")
+            installed = shutil.which("nft", path="/usr/local/sbin:/usr/sbin:/sbin")
+            assert installed is not None
+            real, broken = scratch / "nft", scratch / "no-rules"
+            shutil.copy2(installed, real)
+            broken.write_text(NO_RULES.replace("REAL", str(real)), encoding="utf-8")
+            broken.chmod(0o755)
+            run(["mount", "--bind", str(broken), os.path.realpath(installed)])
+            with pytest.raises(ProcessFailedError, match=r"the rules cannot be made: .*not today"):
+                up(built, "--redirect", name="bad")
             wait_for_state(built.client, clean)
+
+    isolated(scenario)
+
+
+@needs_users
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cgroup_that_is_not_there_is_named_before_anything_starts(mode: str) -> None:
+    def scenario(scratch: Path) -> None:
+        run(["mount", "-t", "cgroup2", "none", "/sys/fs/cgroup"])
+        with captured(scratch) as (built, first):
+            first.stop()
+            clean = network_state(built.client)
+            said = "--only-cgroup no/such: there is no cgroup /sys/fs/cgroup/no/such; "
+            with pytest.raises(ProcessFailedError, match=f"(?s)ended with 2 .*{said}"):
+                up(built, mode, "--only-cgroup", "no/such", name="bad")
+            assert network_state(built.client) == clean
 
     isolated(scenario)

@@ -1,16 +1,17 @@
 // Opens the status page in a real Chromium, uses it by keyboard, and takes pictures of it.
 //
-// node status_page.mjs PLAYWRIGHT_CORE CHROMIUM URL FOLDER
+// node status_page.mjs PLAYWRIGHT_CORE CHROMIUM URL FAR_URL FOLDER
+// URL is the client's page, FAR_URL the server's.
 // Prints what it found as JSON; pictures go into FOLDER.
 
 import { createRequire } from "node:module";
 import path from "node:path";
 
-const [, , library, chromiumPath, url, folder] = process.argv;
+const [, , library, chromiumPath, url, farUrl, folder] = process.argv;
 const { chromium } = createRequire(import.meta.url)(library);
 
 const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
-const found = { complaints: [], requests: [], pictures: [] };
+const found = { complaints: [], requests: [], pictures: [], phones: [] };
 
 async function open(settings, address = url) {
   const context = await browser.newContext(settings);
@@ -36,11 +37,35 @@ const drawn = (page) => page.waitForFunction(() => {
   return lines.length === 2 && lines.every((line) => line.points.numberOfItems > 12);
 }, null, { timeout: 60000 });
 
+// What is chosen to be drawn.
+const choice = (page) => page.locator("#measures input:checked").inputValue();
+
+// The words that are shown beside the values of the first path.
+const labels = (page) => page.evaluate(() => [...document.querySelectorAll("#paths tr:first-child td")]
+  .filter((cell) => getComputedStyle(cell, "::before").content !== "none")
+  .map((cell) => cell.dataset.label));
+
+// How a page lies on a narrow screen.
+const layout = (page) => page.evaluate(() => ({
+  inner: window.innerWidth,
+  page: document.documentElement.scrollWidth,
+  beside: [...document.querySelectorAll("main *")]
+    .filter((part) => part.closest("thead, svg") === null)
+    .filter((part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0
+      || part.getBoundingClientRect().right > window.innerWidth)
+    .map((part) => `${part.localName} ${part.className} ${part.textContent.slice(0, 40)}`),
+  broken: [...document.querySelectorAll("td:not(.words)")]
+    .filter((cell) => cell.clientHeight > 40)
+    .map((cell) => `${cell.dataset.label} ${cell.textContent}`),
+}));
+
 try {
   const wide = await open({ viewport: { width: 1200, height: 900 }, colorScheme: "light" });
   await drawn(wide);
   found.address = wide.url();
   found.paths = await wide.locator("#paths th").allInnerTexts();
+  found.first = await choice(wide);
+  found.wide_labels = await labels(wide);
   found.words = await wide.locator("#chart-words").innerText();
   found.cells = await wide.locator(".window .cell").count();
   found.streams = await wide.locator("#streams tr").count();
@@ -58,10 +83,17 @@ try {
   const dark = await open({ viewport: { width: 1200, height: 900 }, colorScheme: "dark" });
   await drawn(dark);
   await picture(dark, "dark");
-  const phone = await open({ viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 });
-  await drawn(phone);
-  found.phone_width = await phone.evaluate(() => document.scrollingElement.scrollWidth);
-  await picture(phone, "phone");
+  const phone = await open({ viewport: { width: 360, height: 780 }, deviceScaleFactor: 2 });
+  for (const width of [360, 390]) {
+    await phone.setViewportSize({ width, height: 780 });
+    await drawn(phone);
+    const cells = await phone.locator("#paths tr").first().locator("[role=cell], [role=rowheader]").count();
+    found.phones.push({ ...await layout(phone), labels: await labels(phone), cells });
+    if (width === 360) await picture(phone, "phone");
+  }
+  const far = await open({}, farUrl);
+  await drawn(far);
+  found.far_first = await choice(far);
   found.complaints_with_token = found.complaints.splice(0);
   const stranger = await open({}, `${new URL(url).origin}/#token=wrong`);
   await stranger.waitForSelector("#trouble:not([hidden])");

@@ -5,8 +5,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use clap::{Arg, ArgAction, Command, CommandFactory};
-use sumrate_cli::args::Cli;
+use clap::{Arg, ArgAction, Command, CommandFactory, Parser};
+use sumrate_cli::args::{self, Cli, CredentialAction, PathAction};
 
 const HEAD: &str = "\
 # Command line: `sumrate`
@@ -16,6 +16,18 @@ const HEAD: &str = "\
 Every command has `--help`. `-v` (`--verbose`) says more on stderr, `-vv` still more; `SUMRATE_LOG`
 sets it finer.
 The JSON that `--json` prints is described in [JSON of the commands](json.md).
+
+## Numbers with a suffix
+
+Paths are counted as networks and their bills are, files and memory as programs count them. A flag
+that is not named here takes no suffix; `Ki`, `MB` and the like are refused everywhere.
+
+| flags | what | suffixes | fraction |
+|---|---|---|---|
+| `--window`, `--thesis-window`, `bench --bytes`, `credential add --quota` | bytes | `K`, `M`, `G`, `T` or small letters: powers of 1024 | no |
+| `cp --limit`, `credential add --rate` | bytes a second | the same | no |
+| `path set --quota`, `up --policy NAME=quota=10G` | bytes | `k` or `K`, `M`, `G`, `T`: powers of 1000 | `1.5G` |
+| `path set --rate`, `up --policy NAME=rate=20M` | bits a second | `k` or `K`, `M`, `G`: powers of 1000 | `1.5M` |
 ";
 
 /// Text as a cell of a table or a paragraph: no line ends, nothing that is taken for markup.
@@ -135,4 +147,66 @@ fn every_command_and_flag_is_on_the_page() {
         }
     }
     check(&Cli::command(), &reference());
+}
+
+/// The number that a flag of a command line says, if the command line is right.
+fn number(line: &str) -> Option<u64> {
+    let parsed = Cli::try_parse_from(format!("sumrate {line}").split(' ')).ok()?;
+    match parsed.command {
+        args::Command::Cp(args) => args.limit,
+        args::Command::Bench(args) => {
+            args.bytes.or(args.protocol.window).or(args.protocol.thesis_window)
+        }
+        args::Command::Credential(args) => match args.action {
+            CredentialAction::Add { rate, quota, .. } => rate.or(quota),
+            _ => None,
+        },
+        args::Command::Path(args) => match args.action {
+            PathAction::Set { settings, .. } => {
+                settings.quota.or(settings.rate.map(|kilobits| u64::from(kilobits) * 1000))
+            }
+            PathAction::List => None,
+        },
+        args::Command::Up(args) => args.policy.first().and_then(|policy| {
+            let kilobits = policy.change.rate_cap_kbps.map(u64::from);
+            policy.change.quota_bytes.or(kilobits.map(|kilobits| kilobits * 1000))
+        }),
+        _ => None,
+    }
+}
+
+#[test]
+fn suffixes_mean_what_the_page_says() {
+    let add = "credential add --advertise 192.0.2.1:1";
+    let bytes = [
+        ("bench @l --window".to_owned(), true),
+        ("bench @l --thesis-window".to_owned(), true),
+        ("bench @l --bytes".to_owned(), true),
+        (format!("{add} --quota"), true),
+        (format!("{add} --rate"), true),
+        ("cp a b: --limit".to_owned(), true),
+        ("path set a --quota".to_owned(), false),
+        ("path set a --rate".to_owned(), false),
+        ("up @l --policy a=quota".to_owned(), false),
+        ("up @l --policy a=rate".to_owned(), false),
+    ];
+    for (flag, is_binary) in bytes {
+        let given = |value: &str| {
+            let between = if flag.contains("--policy") { "=" } else { " " };
+            number(&format!("{flag}{between}{value}"))
+        };
+        let base: u64 = if is_binary { 1024 } else { 1000 };
+        let suffixes = ["K", "M", "G", "T"];
+        for (power, suffix) in (1..).zip(suffixes) {
+            let is_known = suffix != "T" || !flag.ends_with("rate") || is_binary;
+            let wanted = is_known.then(|| 3 * base.pow(power));
+            assert_eq!(given(&format!("3{suffix}")), wanted, "{flag} 3{suffix}");
+        }
+        assert_eq!(given("3k"), Some(3 * base), "{flag} 3k");
+        assert_eq!(given("3m").is_some(), is_binary, "{flag} 3m");
+        assert_eq!(given("1.5M"), (!is_binary).then_some(1_500_000), "{flag} 1.5M");
+        for bad in ["3Ki", "3KiB", "3MB", "3P", "K"] {
+            assert_eq!(given(bad), None, "{flag} {bad}");
+        }
+    }
 }

@@ -1,19 +1,39 @@
 """An event log as a picture: what each path carried, its RTT, and when it was not well."""
 
+from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
+from math import ceil
 from pathlib import Path
+from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.textpath import TextPath
 
-from sumrate.report.lab.canvas import WIDTH_IN, drawing
-from sumrate.report.lab.palette import INK, STYLES
+from sumrate.report.lab.canvas import TEXT_PT, WIDTH_IN, drawing
+from sumrate.report.lab.palette import INK, Style, styles
 from sumrate.traces.events import EventLog, PathEvents
 
 KINDS = (".svg", ".png", ".pdf")
 HATCHES = {"suspect": "////", "dead": "xxxx"}
+PANELS = (
+    ("sent_mbps", "sent, Mbit/s"),
+    ("received_mbps", "received, Mbit/s"),
+    ("rtt_ms", "RTT, ms"),
+)
+HEIGHT_IN = 5.4
+"""Without the legend."""
 GAP_S = 1.0
 """A line is broken where nothing was logged for longer than this: nothing moved then."""
+SESSION_LETTERS = 8
+"""So much of a session's id tells it from the others."""
+KEY_IN = 0.85
+"""Width of a key of the legend without its words, and of the space behind it."""
+ROW_IN = 0.18
+"""Height of a row of the legend."""
 
 
 def draw(log: EventLog, path: Path) -> None:
@@ -26,32 +46,67 @@ def draw(log: EventLog, path: Path) -> None:
     if path.suffix not in KINDS:
         message = f"{path.name}: give the picture a name that ends in {', '.join(KINDS)}"
         raise ValueError(message)
-    panels = (
-        ("sent_mbps", "sent, Mbit/s"),
-        ("received_mbps", "received, Mbit/s"),
-        ("rtt_ms", "RTT, ms"),
-    )
     with drawing():
-        figure = Figure(figsize=(WIDTH_IN, 5.6), layout="constrained")
-        axes = figure.subplots(len(panels), 1, sharex=True)
-        for place, events in enumerate(log.paths.values()):
-            style = STYLES[place % len(STYLES)]
-            for panel, (measure, _) in zip(axes, panels, strict=True):
-                times, values = _broken(events, measure)
-                panel.plot(times, values, color=style.line, label=events.name)
-            _spans(axes, events, log.end_s, style.colour)
-        for panel, (_, words) in zip(axes, panels, strict=True):
-            panel.set_ylabel(words)
-            panel.set_ylim(bottom=0)
-            panel.grid(visible=True)
-        axes[-1].set_xlabel("time since the process started, s")
-        axes[-1].set_xlim(0, max(log.end_s, 1e-3))
-        role, version = log.header.get("role"), log.header.get("version")
-        title = f"sumrate {role} {version}; hatched: suspect (/) or dead (x)"
-        figure.suptitle(title, fontsize=9, color=INK)
-        if log.paths:
-            axes[0].legend(loc="upper right", ncols=4, frameon=False)
-        figure.savefig(path, dpi=150)
+        plot(log).savefig(path, dpi=150)
+
+
+def plot(log: EventLog) -> Figure:
+    """The picture: a curve for each path in three panels, and a legend that shows all looks."""
+    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN), layout="constrained")
+    axes = list(figure.subplots(len(PANELS), 1, sharex=True))
+    labels = _labels(log)
+    looks = styles(labels)
+    healths: list[str] = []
+    for label, events in zip(labels, log.paths.values(), strict=True):
+        look = looks[label]
+        for panel, (measure, _) in zip(axes, PANELS, strict=True):
+            times, values = _broken(events, measure)
+            panel.plot(times, values, color=look.line, linestyle=look.dash, label=label)
+        healths += _hatch(axes, events, log.end_s, look)
+    for panel, (_, words) in zip(axes, PANELS, strict=True):
+        panel.set_ylabel(words)
+        panel.set_ylim(bottom=0)
+        panel.grid(visible=True)
+    axes[-1].set_xlabel("time since the process started, s")
+    axes[-1].set_xlim(0, max(log.end_s, 1e-3))
+    role, version = log.header.get("role"), log.header.get("version")
+    title = f"sumrate {role} {version}"
+    if healths:
+        title += "; hatched in a path's colour: when it was not well"
+    figure.suptitle(title, fontsize=9, color=INK)
+    _legend(figure, [*axes[0].lines, *_keys(healths)])
+    return figure
+
+
+def _legend(figure: Figure, handles: list[Artist]) -> None:
+    """Beside the curves, not on them, as wide as the figure, which grows with its rows."""
+    if not handles:
+        return
+    columns = max(1, int(WIDTH_IN / (KEY_IN + max(_width_in(handle) for handle in handles))))
+    figure.set_figheight(HEIGHT_IN + ROW_IN * ceil(len(handles) / columns))
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        handlelength=3.6,  # enough to tell dashes apart
+    )
+
+
+def _width_in(handle: Artist) -> float:
+    """Width of the words of a key."""
+    return float(TextPath((0, 0), str(handle.get_label()), size=TEXT_PT).get_extents().width) / 72
+
+
+def _labels(log: EventLog) -> list[str]:
+    """The paths' names, with their session where several sessions have a path of that name."""
+    names = Counter(events.name for events in log.paths.values())
+    return [
+        events.name
+        if names[events.name] == 1
+        else f"{events.name} ({events.session[:SESSION_LETTERS]})"
+        for events in log.paths.values()
+    ]
 
 
 def _broken(events: PathEvents, measure: str) -> tuple[list[float], list[float]]:
@@ -67,13 +122,26 @@ def _broken(events: PathEvents, measure: str) -> tuple[list[float], list[float]]
     return times, values
 
 
-def _spans(axes: list[Axes], events: PathEvents, end_s: float, colour: str) -> None:
-    """Hatches the times in which the path was suspect or dead."""
+def _hatch(axes: list[Axes], events: PathEvents, end_s: float, look: Style) -> list[str]:
+    """Hatches the times in which the path was suspect or dead; returns which of these it was."""
     changes = [*events.health, (end_s, "")]
+    drawn = []
     for (begin, health), (end, _) in pairwise(changes):
         if health in HATCHES and end > begin:
+            drawn.append(health)
             for panel in axes:
-                panel.axvspan(
-                    begin, end, facecolor="none", edgecolor=colour, hatch=HATCHES[health], lw=0,
-                    alpha=0.5,
-                )  # fmt: skip
+                panel.axvspan(begin, end, **_hatched(health, look.line))
+    return drawn
+
+
+def _hatched(health: str, colour: str) -> dict[str, Any]:
+    """How such a time looks."""
+    hatch = HATCHES[health]
+    return {"facecolor": "none", "edgecolor": colour, "hatch": hatch, "lw": 0, "alpha": 0.5}
+
+
+def _keys(healths: list[str]) -> Iterator[Artist]:
+    """What the hatches mean that were drawn."""
+    for health in HATCHES:
+        if health in healths:
+            yield Patch(**_hatched(health, INK), label=health)

@@ -30,7 +30,7 @@ pub struct CpArgs {
     /// What to copy, and where to; one side is HOST:PATH
     #[arg(value_name = "SRC... DST", num_args = 2.., required = true)]
     pub operands: Vec<String>,
-    /// Greatest rate, in bytes per second (suffixes K, M, G mean powers of 1024)
+    /// Greatest rate, in bytes per second (suffixes K, M, G, T mean powers of 1024)
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub limit: Option<u64>,
     /// When the connection is lost, try for this long to go on; 0 gives up at once

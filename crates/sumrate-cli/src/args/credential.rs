@@ -47,11 +47,12 @@ pub enum CredentialAction {
         /// What you call it
         #[arg(long, value_name = "NAME", default_value = "client")]
         name: String,
-        /// Greatest rate over all its sessions, in bytes per second (suffixes K, M, G mean powers
-        /// of 1024)
+        /// Greatest rate over all its sessions, in bytes per second (suffixes K, M, G, T mean
+        /// powers of 1024)
         #[arg(long, value_name = "BYTES", value_parser = byte_count)]
         rate: Option<u64>,
-        /// Bytes that it may have relayed in total, both directions together (same suffixes)
+        /// Bytes that it may have relayed in total, both directions together (suffixes K, M, G,
+        /// T mean powers of 1024)
         #[arg(long, value_name = "BYTES", value_parser = byte_count)]
         quota: Option<u64>,
         /// The only network, address or address and port that it may reach; repeat it for several

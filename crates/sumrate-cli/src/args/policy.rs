@@ -86,11 +86,11 @@ pub struct PathSettings {
     /// Share of new bytes beside other paths that have a weight, 1 to 100; none: as fast as it can
     #[arg(long, value_name = "N|none", value_parser = parse_weight)]
     pub weight: Option<u8>,
-    /// Most that each end sends on it, in bits per second (suffixes k, M, G are powers of 1000)
+    /// Most that each end sends on it, in bits per second (suffixes k, M, G mean powers of 1000)
     #[arg(long, value_name = "RATE|none", value_parser = parse_rate_cap)]
     pub rate: Option<u32>,
     /// Bytes that it may carry per calendar month (UTC), both directions together (suffixes k, M, G,
-    /// T are powers of 1000); then it is idle
+    /// T mean powers of 1000); then it is idle
     #[arg(long, value_name = "BYTES|none", value_parser = parse_quota)]
     pub quota: Option<u64>,
     /// Its bytes cost money: nothing is sent on it that only saves time

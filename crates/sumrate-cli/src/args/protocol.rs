@@ -33,10 +33,11 @@ pub struct ProtocolArgs {
     #[arg(long, value_enum)]
     pub window_mode: Option<WindowModeArg>,
     /// Pin the size of overlapping windows instead of taking it from rate and RTT (at least 16K;
-    /// suffixes K, M, G mean powers of 1024)
+    /// suffixes K, M, G, T mean powers of 1024)
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub window: Option<u64>,
-    /// Size of the one window of --window-mode thesis (at least 4K) [default: 64K]
+    /// Size of the one window of --window-mode thesis (at least 4K; suffixes as of --window) [default:
+    /// 64K]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub thesis_window: Option<u64>,
     /// When bytes that one path has not had acknowledged are sent on another
@@ -156,8 +157,12 @@ pub fn seconds(text: &str) -> Result<Duration, SecondsError> {
 
 /// Parses a number of bytes; the suffixes K, M, G and T are powers of 1024.
 pub(super) fn byte_count(text: &str) -> Result<u64, String> {
-    let bad =
-        || format!("`{text}` is not a number of bytes; write for example 1000000, 512M or 2G");
+    let bad = || {
+        format!(
+            "`{text}` is not a number of bytes; write a whole one, for example 1000000, 512M or 2G \
+             (K, M, G and T mean powers of 1024)"
+        )
+    };
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
         Some(b'M' | b'm') => (&text[..text.len() - 1], 20),

@@ -11,8 +11,8 @@ Examples:
   kill -HUP PID                            the same, but the log says how it went
 
 Streams go on. `up` opens a session as the new configuration says, beside the old one, which
-carries its streams to their end; `serve` takes --allow, --drain and --files. What else has changed
-waits for a restart, and is named. A wrong file changes nothing.";
+carries its streams to their end, and takes --drain; `serve` takes --allow, --drain and --files.
+What else has changed waits for a restart, and is named. A wrong file changes nothing.";
 
 /// Arguments of `sumrate reload`.
 #[derive(Debug, Args)]

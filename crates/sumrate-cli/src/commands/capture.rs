@@ -2,11 +2,13 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fbdt::{ClientConfig, Link};
 use ipnet::IpNet;
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::User;
 use sumrate_capture::guardian::{CaptureError, Guardian, MARK_OWN, Method, Plan, Ports};
 use sumrate_capture::selection::Selection;
@@ -19,6 +21,9 @@ use crate::capture::{Connections, NameServer, Source};
 use crate::classes::ClassRules;
 use crate::status::CaptureReport;
 use crate::tunnel::Tunnel;
+
+/// Where nftables looks for cgroups, whatever else is mounted.
+const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// What is to be taken, and the flag that says so; `None` if nothing is.
 fn plan(args: &CaptureArgs) -> Result<Option<(Plan, &'static str)>, SetupError> {
@@ -47,11 +52,28 @@ fn user_id(name: &str) -> Result<u32, SetupError> {
     }
 }
 
+/// Refuses cgroups that are not there: nftables would, after everything else has started.
+fn check_cgroups(names: &[String]) -> Result<(), SetupError> {
+    let mounted = statfs(CGROUPS);
+    let is_version_2 = mounted.is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC);
+    names.iter().try_for_each(|name| check_cgroup(Path::new(CGROUPS), is_version_2, name))
+}
+
+fn check_cgroup(root: &Path, is_version_2: bool, name: &str) -> Result<(), SetupError> {
+    let (name, place) = (name.to_owned(), root.join(name));
+    match (is_version_2, place.is_dir()) {
+        (true, true) => Ok(()),
+        (true, false) => Err(SetupError::UnknownCgroup { name, place }),
+        (false, _) => Err(SetupError::NoCgroups { name, place, root: root.to_owned() }),
+    }
+}
+
 /// Starts the guardian, while there are the rights for it and no thread.
 ///
 /// # Errors
 /// [`CommandError`]
 pub(super) fn prepare(args: &mut CaptureArgs) -> Result<(), CommandError> {
+    check_cgroups(&args.only_cgroup)?;
     if args.tun {
         Guardian::check_rights("--tun")?;
         args.device = Some(Device::open().map_err(CaptureError::from)?);
@@ -235,6 +257,30 @@ mod tests {
         assert_eq!(user_id("1000").unwrap(), 1000);
         assert_eq!(user_id("root").unwrap(), 0);
         assert!(matches!(user_id("no-such-user"), Err(SetupError::UnknownUser(_))));
+    }
+
+    #[test]
+    fn cgroups_are_looked_for_before_anything_starts() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("user.slice/app")).unwrap();
+        let said = |is_version_2, name| {
+            let checked = check_cgroup(root.path(), is_version_2, name);
+            checked.map_err(|error| error.to_string())
+        };
+        assert_eq!(said(true, "user.slice/app"), Ok(()));
+        let unknown = said(true, "user.slice/no").unwrap_err();
+        let place = root.path().join("user.slice/no");
+        assert!(unknown.contains("--only-cgroup user.slice/no: there is no cgroup"), "{unknown}");
+        assert!(unknown.contains(place.to_str().unwrap()), "{unknown}");
+        assert!(unknown.contains("`systemd-cgls`"), "{unknown}");
+        let old = said(false, "user.slice/app").unwrap_err();
+        assert!(old.contains("no cgroups of version 2 are mounted on"), "{old}");
+        assert!(
+            old.contains("--only-cgroup user.slice/app") && old.contains("--only-user"),
+            "{old}"
+        );
+        assert!(check_cgroups(&[]).is_ok());
+        assert!(check_cgroups(&["no/such/cgroup".to_owned()]).is_err());
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ mod cp;
 mod credential;
 mod dial;
 mod doctor;
+mod drain;
 mod error;
 mod event;
 mod explain;

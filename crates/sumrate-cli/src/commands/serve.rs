@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::drain::drain;
 use super::event::{ServeEvent, session_id};
 use super::observe::{Observers, Snapshot};
 use super::reach::{Exit, serve_session};
@@ -95,9 +96,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
         interrupt = interrupts.next() => match interrupt {
             Interrupt::Interrupted => Err(CommandError::Interrupted(interrupt)),
             Interrupt::Terminated => {
-                let limit = live.lock().unwrap_or_else(PoisonError::into_inner).daemon.drain;
-                exit.stop(limit);
-                exit.stopping.finish(&mut running, &mut interrupts).await;
+                wind_down(&mut running, &live, &exit, &mut interrupts).await;
                 Ok(())
             }
         },
@@ -113,6 +112,21 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
         output::json(&ServeEvent::Stopped.into_line())?;
     }
     outcome
+}
+
+/// Takes nothing new on, and lets streams finish for as long as they may.
+async fn wind_down<T>(
+    running: impl Future<Output = T>,
+    live: &Mutex<ServeArgs>,
+    exit: &Exit,
+    interrupts: &mut Interrupts,
+) {
+    let limit = live.lock().unwrap_or_else(PoisonError::into_inner).daemon.drain;
+    exit.stop(limit);
+    match drain(running, limit, interrupts).await {
+        cut if cut.is_cut() => tracing::warn!("{cut}"),
+        finished => tracing::info!("{finished}"),
+    }
 }
 
 /// Waits until the server stops, every stream is served, and the clients have what it sent them.
@@ -216,6 +230,9 @@ fn announce(
     if args.protocol.insecure_plaintext {
         tracing::warn!("--insecure-plaintext: everybody on the way can read and change the data");
     }
+    for warning in unreached(listener.local_addrs(), &args.advertise) {
+        tracing::warn!("{warning}");
+    }
     let listen = listener.local_addrs().iter().map(ToString::to_string).collect();
     tracing::info!(?listen, "accepting clients");
     if !args.json {
@@ -231,6 +248,27 @@ fn announce(
         web: observers.web_url(),
     };
     output::json(&event.into_line())
+}
+
+/// What is advertised and nobody listens on, as it is of the other address family: who dials it comes
+/// here only if something on the way translates. Sockets of IPv6 take no IPv4.
+fn unreached(listen: &[SocketAddr], advertise: &[SocketAddr]) -> Vec<String> {
+    let of_no_listener = advertise
+        .iter()
+        .filter(|told| listen.iter().all(|address| address.is_ipv4() != told.is_ipv4()));
+    let listens: Vec<String> = listen.iter().map(ToString::to_string).collect();
+    let listens = listens.join(", ");
+    let warning = |told: &SocketAddr| {
+        let (its, other, every) = match told.is_ipv4() {
+            true => ("IPv4", "IPv6", "0.0.0.0"),
+            false => ("IPv6", "IPv4", "[::]"),
+        };
+        let port = told.port();
+        format!(
+            "--advertise {told} is {its}, and this listens on {other} only ({listens}): clients that dial it come here only if something on the way translates; add --listen {every}:{port}, or advertise an address of {other}"
+        )
+    };
+    of_no_listener.map(warning).collect()
 }
 
 async fn accept(
@@ -319,5 +357,47 @@ fn status_report(
         reload: reloads.report(),
         sessions,
         ..StatusReport::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn warnings(listen: &[&str], advertise: &[&str]) -> Vec<String> {
+        unreached(&addresses(listen), &addresses(advertise))
+    }
+
+    #[test]
+    fn what_is_advertised_of_a_family_that_nobody_listens_on_is_named() {
+        let (four, six) = ("0.0.0.0:7443", "[::]:7443");
+        let (told4, told6) = ("203.0.113.9:443", "[2001:db8::1]:443");
+        let fine: [(&[&str], &[&str]); 5] = [
+            (&[four], &[]),
+            (&[four], &[told4]),
+            (&[six], &[told6]),
+            (&[four, six], &[told4, told6]),
+            (&[four, six], &[told6]),
+        ];
+        for (listen, advertise) in fine {
+            assert!(warnings(listen, advertise).is_empty(), "{listen:?} {advertise:?}");
+        }
+        let warned = warnings(&[four, "192.0.2.1:1"], &[told4, told6]);
+        assert_eq!(warned.len(), 1, "{warned:?}");
+        for words in [
+            "--advertise [2001:db8::1]:443 is IPv6",
+            "listens on IPv4 only (0.0.0.0:7443, 192.0.2.1:1)",
+            "--listen [::]:443",
+        ] {
+            assert!(warned[0].contains(words), "{warned:?}");
+        }
+        let warned = warnings(&[six], &[told4, told6]);
+        assert_eq!(warned.len(), 1, "{warned:?}");
+        assert!(warned[0].starts_with("--advertise 203.0.113.9:443 is IPv4, and"), "{warned:?}");
+        assert!(warned[0].contains("--listen 0.0.0.0:443, or"), "{warned:?}");
     }
 }

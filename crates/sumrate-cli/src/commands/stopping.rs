@@ -3,9 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::interrupt::Interrupts;
 use crate::status::{SessionReport, StoppingReport};
-use crate::systemd;
 
 /// Since when a daemon stops, and how long it lets streams finish; nothing before.
 #[derive(Debug, Default)]
@@ -14,26 +12,8 @@ pub(super) struct Stopping(OnceLock<(Instant, Duration)>);
 impl Stopping {
     /// From now on streams have `limit` to finish.
     pub(super) fn begin(&self, limit: Duration) {
-        systemd::stopping();
         // A second signal ends the process; there is one beginning.
         let _ = self.0.set((Instant::now(), limit));
-    }
-
-    /// Lets work that takes nothing new on come to its end, within the limit; a second signal ends it.
-    pub(super) async fn finish<T>(
-        &self,
-        work: impl Future<Output = T>,
-        interrupts: &mut Interrupts,
-    ) {
-        let Some((begun, limit)) = self.0.get() else { return };
-        let left = limit.saturating_sub(begun.elapsed());
-        tokio::select! {
-            _ = work => tracing::info!("every stream was finished after {:.1?}", begun.elapsed()),
-            () = tokio::time::sleep(left) => {
-                tracing::warn!("streams are cut off: they were not finished within {limit:.1?}");
-            }
-            _ = interrupts.next() => tracing::warn!("streams are cut off by a second signal"),
-        }
     }
 
     /// For `sumrate status`: what these sessions have left.

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::drain::drain;
 use super::event::{UpEvent, path_summaries, session_id};
 use super::keep::{Outage, keep_session};
 use super::observe::{Observers, Snapshot};
@@ -235,7 +236,10 @@ impl Client {
                     let limit = self.args().daemon.drain;
                     self.stopping.begin(limit);
                     self.stop.cancel();
-                    self.stopping.finish(&mut running, interrupts).await;
+                    match drain(&mut running, limit, interrupts).await {
+                        cut if cut.is_cut() => tracing::warn!("{cut}"),
+                        finished => tracing::info!("{finished}"),
+                    }
                     Ok(())
                 }
             },

@@ -15,6 +15,10 @@ use crate::output;
 const SCHEMA: &str = "sumrate.path-usage.v1";
 /// Name of the file in the state directory.
 const FILE: &str = "path-usage.json";
+/// What a file that is damaged is called from then on.
+const DAMAGED: &str = "path-usage.json.damaged";
+/// What the names of all versions of the form begin with.
+const SCHEMAS: &str = "sumrate.path-usage.";
 
 /// A calendar month in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,15 +63,30 @@ impl fmt::Display for Month {
 /// The account cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// It is not what this program writes.
+    /// It is damaged, and stays where it is.
     #[error(
-        "{path} is no account of what paths have used: {error}; correct it, or remove it to count from zero"
+        "{path} is no account of what paths have used ({damage}), and cannot be renamed to {aside}: {error}; correct it, or remove it to count from zero"
     )]
-    Malformed {
+    Damaged {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        error: String,
+        damage: String,
+        /// What it was to be called.
+        aside: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Another version of this program wrote it.
+    #[error(
+        "{path} is of another version of sumrate: its schema is {schema}, and this one reads {known}; start the version that wrote it, or remove the file to count from zero",
+        known = SCHEMA
+    )]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        schema: String,
     },
     /// The system refused.
     #[error("cannot {action} {path}: {error}")]
@@ -79,6 +98,20 @@ pub enum LedgerError {
         /// What the system said.
         error: io::Error,
     },
+}
+
+/// What there is of an account in the directory.
+enum Found {
+    Nothing,
+    Account(Month, Used),
+    /// What is wrong with it.
+    Damaged(String),
+}
+
+/// What every version of the file has.
+#[derive(Deserialize)]
+struct Head {
+    schema: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -106,7 +139,8 @@ pub struct Ledger {
 impl Ledger {
     /// Reads the account of a state directory; without one, nothing was used. An account of a month
     /// that the clock has not reached yet is gone on with: the clock is behind. Where another process
-    /// writes the account, this one only follows it, until that one has ended.
+    /// writes the account, this one only follows it, until that one has ended. A damaged account is
+    /// renamed, with a warning, and another begun.
     ///
     /// # Errors
     /// [`LedgerError`]
@@ -132,7 +166,11 @@ impl Ledger {
 
     /// What the file says, and what this process has counted beside it.
     fn take_over(&mut self) -> Result<(), LedgerError> {
-        let Some((month, used)) = self.read()? else { return Ok(()) };
+        let (month, used) = match self.read()? {
+            Found::Account(month, used) => (month, used),
+            Found::Nothing => return Ok(()),
+            Found::Damaged(damage) => return self.set_aside(damage),
+        };
         if month < self.month {
             return Ok(());
         }
@@ -145,21 +183,39 @@ impl Ledger {
         Ok(())
     }
 
-    fn read(&self) -> Result<Option<(Month, Used)>, LedgerError> {
-        let text = match std::fs::read_to_string(&self.path) {
+    fn read(&self) -> Result<Found, LedgerError> {
+        let text = match std::fs::read(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
             Err(error) => return Err(self.failed("read", error)),
         };
-        let malformed = |error: String| LedgerError::Malformed { path: self.path.clone(), error };
-        let file: File =
-            serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
-        if file.schema != SCHEMA {
-            return Err(malformed(format!("its schema is {}, not {SCHEMA}", file.schema)));
+        match serde_json::from_slice::<Head>(&text) {
+            Ok(Head { schema }) if schema != SCHEMA && schema.starts_with(SCHEMAS) => {
+                Err(LedgerError::OtherVersion { path: self.path.clone(), schema })
+            }
+            _ => Ok(account(&text).unwrap_or_else(Found::Damaged)),
         }
-        let month = Month::parse(&file.month)
-            .ok_or_else(|| malformed(format!("`{}` is no month as in 2026-11", file.month)))?;
-        Ok(Some((month, file.used_bytes)))
+    }
+
+    /// Keeps what is damaged for whoever can mend it, and goes on with what this process knows.
+    fn set_aside(&mut self, damage: String) -> Result<(), LedgerError> {
+        if !self.claim.is_ours() {
+            // The process that counts in it knows what it has counted, and writes it anew.
+            return Ok(());
+        }
+        let (path, aside) = (self.path.clone(), self.path.with_file_name(DAMAGED));
+        if let Err(error) = std::fs::rename(&path, &aside) {
+            return Err(LedgerError::Damaged { path, damage, aside, error });
+        }
+        let known = self.used.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        self.changed |= known > 0;
+        tracing::warn!(
+            "{} is no account of what paths have used ({damage}) and is called {} now: what was counted in {} is lost and begins again at {known} bytes, so quotas count from now on; mended, it can be put back while no `sumrate up` runs",
+            path.display(),
+            aside.display(),
+            self.month
+        );
+        Ok(())
     }
 
     fn failed(&self, action: &'static str, error: io::Error) -> LedgerError {
@@ -234,6 +290,17 @@ impl Ledger {
         self.changed = false;
         Ok(())
     }
+}
+
+/// What the content of the file says, or what is wrong with it.
+fn account(text: &[u8]) -> Result<Found, String> {
+    let file: File = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    if file.schema != SCHEMA {
+        return Err(format!("its schema is {}, not {SCHEMA}", file.schema));
+    }
+    let month = Month::parse(&file.month)
+        .ok_or_else(|| format!("`{}` is no month as in 2026-11", file.month))?;
+    Ok(Found::Account(month, file.used_bytes))
 }
 
 #[cfg(test)]
@@ -338,13 +405,77 @@ mod tests {
         assert_eq!(Ledger::open(directory.path(), NOVEMBER).unwrap().used("a"), 10);
     }
 
+    const BAD: [&[u8]; 6] = [
+        b"",
+        b"{}",
+        b"\xff\xfe",
+        br#"{"schema":"x","month":"2026-11","used_bytes":{}}"#,
+        br#"{"schema":"sumrate.path-usage.v1","month":"2026-13","used_bytes":{}}"#,
+        br#"{"schema":"sumrate.path-usage.v1","month":"2026-11","used_bytes":{"a":-1}}"#,
+    ];
+
     #[test]
-    fn what_is_no_account_is_not_taken_for_an_empty_one() {
+    fn what_is_damaged_is_kept_beside_and_another_account_begun() {
         let directory = tempfile::tempdir().unwrap();
-        for text in ["", "{}", "{\"schema\":\"x\",\"month\":\"2026-11\",\"used_bytes\":{}}"] {
-            std::fs::write(directory.path().join(FILE), text).unwrap();
-            let error = Ledger::open(directory.path(), NOVEMBER).unwrap_err();
-            assert!(error.to_string().contains("remove it to count from zero"), "{error}");
+        let place = |name: &str| directory.path().join(name);
+        for text in BAD {
+            std::fs::write(place(FILE), text).unwrap();
+            let mut ledger = Ledger::open(directory.path(), NOVEMBER).unwrap();
+            assert_eq!(ledger.used("wwan0"), 0);
+            assert!(!place(FILE).exists());
+            assert_eq!(std::fs::read(place(DAMAGED)).unwrap(), text);
+            ledger.count("wwan0", 7);
+            ledger.save().unwrap();
+            drop(ledger);
+            assert_eq!(Ledger::open(directory.path(), NOVEMBER).unwrap().used("wwan0"), 7);
         }
+    }
+
+    #[test]
+    fn what_is_damaged_and_cannot_be_renamed_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        // In the way of the name: refused as in a directory that cannot be changed, to root too.
+        std::fs::create_dir(directory.path().join(DAMAGED)).unwrap();
+        for text in BAD {
+            std::fs::write(directory.path().join(FILE), text).unwrap();
+            let error = Ledger::open(directory.path(), NOVEMBER).unwrap_err().to_string();
+            assert!(error.contains("cannot be renamed to"), "{error}");
+            assert!(error.contains("remove it to count from zero"), "{error}");
+            assert_eq!(std::fs::read(directory.path().join(FILE)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn an_account_of_another_version_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = r#"{"schema":"sumrate.path-usage.v2","months":[]}"#;
+        std::fs::write(directory.path().join(FILE), text).unwrap();
+        let error = Ledger::open(directory.path(), NOVEMBER).unwrap_err().to_string();
+        assert!(error.contains("sumrate.path-usage.v2, and this one reads"), "{error}");
+        assert_eq!(std::fs::read_to_string(directory.path().join(FILE)).unwrap(), text);
+    }
+
+    #[test]
+    fn who_only_follows_leaves_what_is_damaged_to_the_one_that_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || Ledger::open(directory.path(), NOVEMBER).unwrap();
+        let mut first = open();
+        first.count("wwan0", 100);
+        first.save().unwrap();
+        std::fs::write(directory.path().join(FILE), "").unwrap();
+        let mut second = open();
+        second.count("wwan0", 7);
+        second.save().unwrap();
+        assert!(!directory.path().join(DAMAGED).exists());
+        first.count("wwan0", 50);
+        first.save().unwrap();
+        second.save().unwrap();
+        assert_eq!(second.used("wwan0"), 157, "it was written anew");
+        std::fs::write(directory.path().join(FILE), "").unwrap();
+        drop(first);
+        second.save().unwrap();
+        assert!(directory.path().join(DAMAGED).exists());
+        drop(second);
+        assert_eq!(open().used("wwan0"), 157, "as the follower knew it");
     }
 }

@@ -7,7 +7,12 @@ use fbdt_proto::RateCap;
 /// # Errors
 /// What to write instead.
 pub fn rate(text: &str) -> Result<RateCap, String> {
-    let advice = || format!("`{text}` is no rate; write bits per second, as in 500k, 20M or 1.5G");
+    let advice = || {
+        format!(
+            "`{text}` is no rate; write bits per second, as in 500k, 20M or 1.5G (k, M and G mean \
+             powers of 1000)"
+        )
+    };
     let bits = scaled(text, &['k', 'M', 'G']).ok_or_else(advice)?;
     let kilobits = (bits / 1e3).round();
     if !(1.0..=f64::from(u32::MAX)).contains(&kilobits) {
@@ -22,7 +27,12 @@ pub fn rate(text: &str) -> Result<RateCap, String> {
 /// What to write instead.
 pub fn quantity(text: &str) -> Result<u64, String> {
     let bytes = scaled(text, &['k', 'M', 'G', 'T']).filter(|bytes| (1.0..=1e18).contains(bytes));
-    let advice = || format!("`{text}` is no number of bytes; write for example 500M, 10G or 1T");
+    let advice = || {
+        format!(
+            "`{text}` is no number of bytes; write for example 500M, 1.5G or 1T (k, M, G and T mean \
+             powers of 1000)"
+        )
+    };
     bytes.map(|bytes| bytes.round() as u64).ok_or_else(advice)
 }
 

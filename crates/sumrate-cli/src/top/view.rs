@@ -9,12 +9,10 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table, Wrap};
 use super::TopState;
 use super::window;
 use crate::output::counted;
-use crate::status::{PathReport, SessionReport, StatusReport, bytes, lasting};
+use crate::status::{PathReport, SessionReport, StatusReport, StreamReport, bytes, lasting};
 
 /// Streams that are listed.
 const STREAMS: usize = 5;
-/// Width from which on all columns fit.
-const WIDE: u16 = 96;
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -31,7 +29,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &TopState) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    frame.render_widget(heading(state), head);
+    frame.render_widget(heading(state, head.width), head);
     if let Some(report) = &state.report {
         draw_paths(frame, table, state, report);
         draw_rates(frame, chart, state, report);
@@ -46,7 +44,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &TopState) {
     frame.render_widget(Line::styled(format!("{keys}{paused}"), DIM), foot);
 }
 
-fn heading(state: &TopState) -> Paragraph<'_> {
+fn heading(state: &TopState, width: u16) -> Paragraph<'_> {
     let Some(report) = &state.report else {
         let waiting = state.error.clone().unwrap_or_else(|| "waiting for an answer".to_owned());
         return Paragraph::new(waiting);
@@ -56,53 +54,71 @@ fn heading(state: &TopState) -> Paragraph<'_> {
         .iter()
         .filter_map(|(name, address)| Some(format!("  {name} {}", address.as_ref()?)))
         .collect();
-    let first = format!(
-        "sumrate {} {}, process {}, up for {}{proxies}",
-        report.role,
-        report.version,
-        report.pid,
-        lasting(report.uptime_s)
+    let (role, version) = (&report.role, &report.version);
+    let (process, up) = (report.pid, lasting(report.uptime_s));
+    let first = fitting(
+        width,
+        [
+            format!("sumrate {role} {version}, process {process}, up for {up}{proxies}"),
+            format!("sumrate {role} {version}, up for {up}{proxies}"),
+            format!("sumrate {role}, up for {up}{proxies}"),
+            format!("sumrate {role}{proxies}"),
+            format!("sumrate {role}"),
+        ],
     );
     let second = match (&state.error, &report.stopping, &report.outage) {
         (Some(error), ..) => Line::styled(error.clone(), BOLD),
         (None, Some(stopping), _) => Line::styled(stopping.words(), BOLD),
         (None, None, Some(outage)) => Line::styled(outage.words(), BOLD),
-        (None, None, None) => Line::raw(totals(report)),
+        (None, None, None) => Line::raw(totals(report, width)),
     };
     Paragraph::new(vec![Line::styled(first, BOLD), second])
 }
 
-fn totals(report: &StatusReport) -> String {
+fn totals(report: &StatusReport, width: u16) -> String {
     let sum = |of: fn(&SessionReport) -> u64| bytes(report.sessions.iter().map(of).sum());
     let streams: usize = report.sessions.iter().map(|session| session.streams.len()).sum();
+    let sessions = counted(report.sessions.len() as u64, "session", "sessions");
+    let streams = counted(streams as u64, "stream", "streams");
     let flows = report.udp.map_or_else(String::new, |udp| {
         let carried = bytes(udp.sent_bytes + udp.received_bytes);
         format!(", {} ({carried})", counted(udp.flows, "UDP flow", "UDP flows"))
     });
-    format!(
-        "{}, {}{flows}; sent {} (redundant {}), received {}",
-        counted(report.sessions.len() as u64, "session", "sessions"),
-        counted(streams as u64, "stream", "streams"),
-        sum(|session| session.sent_bytes),
-        sum(|session| session.redundant_bytes),
-        sum(|session| session.received_bytes)
+    let sent = sum(|session| session.sent_bytes);
+    let redundant = sum(|session| session.redundant_bytes);
+    let received = sum(|session| session.received_bytes);
+    fitting(
+        width,
+        [
+            format!(
+                "{sessions}, {streams}{flows}; sent {sent} (redundant {redundant}), received {received}"
+            ),
+            format!("{sessions}, {streams}{flows}; sent {sent}, received {received}"),
+            format!("{sessions}, {streams}; sent {sent}, received {received}"),
+            format!("sent {sent}, received {received}"),
+        ],
     )
 }
 
-/// Heads and widths of the paths' table, and whether a narrow terminal shows the column too.
-const COLUMNS: [(&str, Constraint, bool); 11] = [
-    ("", Constraint::Length(1), true),
-    ("path", Constraint::Length(10), true),
-    ("health", Constraint::Length(7), true),
-    ("priority", Constraint::Length(8), false),
-    ("direction", Constraint::Length(12), false),
-    ("out", Constraint::Length(7), true),
-    ("in", Constraint::Length(7), true),
-    ("link", Constraint::Length(7), false),
-    ("RTT", Constraint::Length(8), true),
-    ("commit", Constraint::Length(9), false),
-    ("now", Constraint::Min(10), true),
+/// Columns of the paths' table: head, and least width, so that a number that grows moves nothing.
+const COLUMNS: [(&str, usize); 11] = [
+    ("", 1),
+    ("path", 4),
+    ("health", 7),
+    ("priority", 8),
+    ("direction", 9),
+    ("out", 7),
+    ("in", 7),
+    ("link", 5),
+    ("RTT", 8),
+    ("commit", 6),
+    ("now", 15),
 ];
+/// Those that a terminal without room for all of them leaves out, the least important one first.
+const LEFT_OUT: [&str; 7] = ["direction", "commit", "link", "priority", "RTT", "now", "health"];
+
+/// What the table says of a path, column by column.
+type Cells = [String; COLUMNS.len()];
 
 /// Each path with the id of its session, which is empty where there is none, and its place there.
 fn all_paths(report: &StatusReport) -> impl Iterator<Item = (&str, usize, &PathReport)> {
@@ -115,70 +131,102 @@ fn all_paths(report: &StatusReport) -> impl Iterator<Item = (&str, usize, &PathR
 }
 
 fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
-    let wide = area.width >= WIDE;
-    let columns = || COLUMNS.iter().filter(|(_, _, narrow)| wide || *narrow);
-    let rows = all_paths(report).enumerate().map(|(index, (session, place, path))| {
-        let history = state.history(session, &path.name);
-        let newest = |rates: Option<&std::collections::VecDeque<f64>>| {
-            rates.and_then(|rates| rates.back()).copied()
-        };
-        let rates = (newest(history.map(|h| &h.sent)), newest(history.map(|h| &h.received)));
-        let row = path_row(path, place, rates, wide);
+    let paths: Vec<(usize, Cells)> = all_paths(report)
+        .map(|(session, place, path)| {
+            let history = state.history(session, &path.name);
+            let newest = |rates: Option<&std::collections::VecDeque<f64>>| {
+                rates.and_then(|rates| rates.back()).copied()
+            };
+            let rates = (newest(history.map(|h| &h.sent)), newest(history.map(|h| &h.received)));
+            (place, path_cells(path, place, rates))
+        })
+        .collect();
+    let widths = widths(&paths);
+    let columns = columns(&widths, usize::from(area.width.saturating_sub(2)));
+    let rows = paths.iter().enumerate().map(|(index, (place, cells))| {
+        let row = path_row(cells, *place, &columns);
         if index == state.selected {
             row.style(Style::new().add_modifier(Modifier::REVERSED))
         } else {
             row
         }
     });
-    let table = Table::new(rows, columns().map(|(_, width, _)| *width))
-        .header(Row::new(columns().map(|(head, _, _)| *head)).style(DIM))
+    let constraints = columns.iter().map(|column| {
+        let width = u16::try_from(widths[*column]).unwrap_or(u16::MAX);
+        let is_last = columns.last() == Some(column);
+        if is_last { Constraint::Min(width) } else { Constraint::Length(width) }
+    });
+    let heads = columns.iter().map(|column| COLUMNS[*column].0);
+    let table = Table::new(rows, constraints)
+        .header(Row::new(heads).style(DIM))
         .block(Block::bordered().title(" paths, Mbit/s "));
     frame.render_widget(table, area);
 }
 
-fn path_row(
-    path: &PathReport,
-    place: usize,
-    rates: (Option<f64>, Option<f64>),
-    wide: bool,
-) -> Row<'static> {
+fn path_cells(path: &PathReport, place: usize, rates: (Option<f64>, Option<f64>)) -> Cells {
     let none = || "-".to_owned();
     let rate = |rate: Option<f64>| rate.map_or_else(none, |rate| format!("{rate:.1}"));
-    let mark = Cell::new(window::letter(place).to_string())
-        .style(Style::new().fg(window::colour(place)).add_modifier(Modifier::BOLD));
-    let health = Cell::new(path.health.clone());
-    let health = if path.health == "active" { health } else { health.style(BOLD) };
-    let (out, into) = (rate(rates.0), rate(rates.1));
-    let rtt = if path.rtt_ms > 0.0 { format!("{:.1} ms", path.rtt_ms) } else { none() };
     let now = match &path.last_error {
         Some(error) => format!("{}: {}", path.why, error.reason),
         None => path.why.clone(),
     };
-    if !wide {
-        return Row::new([
-            mark,
-            path.name.clone().into(),
-            health,
-            out.into(),
-            into.into(),
-            rtt.into(),
-            now.into(),
-        ]);
-    }
     let full = 100 * path.commit_bytes / path.commit_limit_bytes.max(1);
-    Row::new([
-        mark,
-        path.name.clone().into(),
-        health,
-        path.priority.clone().into(),
-        path.direction.clone().into(),
-        out.into(),
-        into.into(),
-        path.rate_mbps.map_or_else(none, |rate| format!("{rate:.0}")).into(),
-        rtt.into(),
-        format!("{full} %").into(),
-        now.into(),
-    ])
+    [
+        window::letter(place).to_string(),
+        path.name.clone(),
+        path.health.clone(),
+        path.priority.clone(),
+        path.direction.clone(),
+        rate(rates.0),
+        rate(rates.1),
+        path.rate_mbps.map_or_else(none, |rate| format!("{rate:.0}")),
+        if path.rtt_ms > 0.0 { format!("{:.1} ms", path.rtt_ms) } else { none() },
+        format!("{full} %"),
+        now,
+    ]
+}
+
+/// Widths at which nothing is cut, but for what went wrong with a path, which may be long.
+fn widths(paths: &[(usize, Cells)]) -> [usize; COLUMNS.len()] {
+    std::array::from_fn(|column| {
+        let (head, least) = COLUMNS[column];
+        let shortest = |text: &str| text.split(": ").next().map_or(0, |text| text.chars().count());
+        let cells = paths.iter().map(|(_, cells)| shortest(&cells[column]));
+        cells.fold(least.max(head.len()), usize::max)
+    })
+}
+
+/// The columns that a table of this width has room for beside each other.
+fn columns(widths: &[usize; COLUMNS.len()], room: usize) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+    for head in LEFT_OUT {
+        let needed: usize = shown.iter().map(|column| widths[*column] + 1).sum();
+        if needed <= room + 1 {
+            break;
+        }
+        shown.retain(|column| COLUMNS[*column].0 != head);
+    }
+    shown
+}
+
+fn path_row(cells: &Cells, place: usize, columns: &[usize]) -> Row<'static> {
+    let styled = |column: &usize| {
+        let cell = Cell::new(cells[*column].clone());
+        match COLUMNS[*column].0 {
+            "" => cell.style(Style::new().fg(window::colour(place)).add_modifier(Modifier::BOLD)),
+            "health" if cells[*column] != "active" => cell.style(BOLD),
+            _ => cell,
+        }
+    };
+    Row::new(columns.iter().map(styled))
+}
+
+/// The first of several wordings, from the longest on, that there is room for; the last one if none is
+/// short enough.
+fn fitting<const N: usize>(room: u16, wordings: [String; N]) -> String {
+    let fits = |words: &String| words.chars().count() <= usize::from(room);
+    let place = wordings.iter().position(fits).unwrap_or(N.saturating_sub(1));
+    wordings.into_iter().nth(place).unwrap_or_default()
 }
 
 /// The selected path over the last two minutes.
@@ -195,7 +243,9 @@ fn draw_rates(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &Stat
         let most = shown.iter().copied().fold(0.0, f64::max);
         // Tenths, so that slow paths have a curve too.
         let bars: Vec<u64> = shown.iter().map(|rate| (rate * 10.0).round() as u64).collect();
-        let title = format!(" {} {what}, at most {most:.1} ", path.name);
+        let long = format!(" {} {what}, at most {most:.1} ", path.name);
+        let title =
+            fitting(area.width.saturating_sub(2), [long, format!(" {} {what} ", path.name)]);
         let sparkline = Sparkline::default().data(bars).block(Block::bordered().title(title));
         frame.render_widget(sparkline, area);
     }
@@ -211,28 +261,39 @@ fn draw_windows(frame: &mut Frame<'_>, area: Rect, report: &StatusReport) {
     }
     let mut streams: Vec<_> = report.sessions.iter().flat_map(|session| &session.streams).collect();
     streams.sort_by_key(|stream| std::cmp::Reverse(stream.written_bytes + stream.received_bytes));
-    for stream in streams.into_iter().take(STREAMS) {
-        let delay = stream.in_order_delay_ms;
-        lines.push(Line::styled(
-            format!(
-                "stream {} {}: written {}, received {}, in-order delay p50 {:.1} p99 {:.1} ms, longest stall {:.0} ms",
-                stream.id,
-                stream.class,
-                bytes(stream.written_bytes),
-                bytes(stream.received_bytes),
-                delay.p50,
-                delay.p99,
-                stream.longest_stall_ms
-            ),
-            DIM,
-        ));
-    }
-    let title = if area.width >= WIDE {
-        " windows, closing from both ends: letter = on that path, · unsent, █ arrived, - missing "
-    } else {
-        " windows: letter = on that path, · unsent, █ arrived, - missing "
-    };
+    let room = area.width.saturating_sub(2);
+    lines.extend(
+        streams
+            .into_iter()
+            .take(STREAMS)
+            .map(|stream| Line::styled(fitting(room, stream_words(stream)), DIM)),
+    );
+    let title = fitting(
+        room,
+        [
+            " windows, closing from both ends: letter = on that path, · unsent, █ arrived, - missing ",
+            " windows: letter = on that path, · unsent, █ arrived, - missing ",
+            " windows: letter = path, · unsent, █ arrived, - missing ",
+            " windows ",
+        ]
+        .map(str::to_owned),
+    );
     frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(title)), area);
+}
+
+/// A stream in more and in fewer words.
+fn stream_words(stream: &StreamReport) -> [String; 4] {
+    let (id, class, delay) = (stream.id, &stream.class, stream.in_order_delay_ms);
+    let (written, received) = (bytes(stream.written_bytes), bytes(stream.received_bytes));
+    let carried = format!("written {written}, received {received}");
+    let delay = format!("in-order delay p50 {:.1} p99 {:.1} ms", delay.p50, delay.p99);
+    let stall = format!("longest stall {:.0} ms", stream.longest_stall_ms);
+    [
+        format!("stream {id} {class}: {carried}, {delay}, {stall}"),
+        format!("stream {id} {class}: {carried}, {stall}"),
+        format!("stream {id} {class}: {carried}"),
+        format!("stream {id}: {carried}"),
+    ]
 }
 
 fn draw_explanation(frame: &mut Frame<'_>, area: Rect, state: &TopState) {

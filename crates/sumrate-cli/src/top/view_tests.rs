@@ -119,3 +119,76 @@ fn what_went_wrong_with_a_path_is_shown_beside_why() {
     let text = shown(&state, 140, 30);
     assert!(text.contains("no-subflow: Connection refused"), "{text}");
 }
+
+/// Words of the first line that has this one, without borders.
+fn line_with(picture: &str, word: &str) -> Vec<String> {
+    let is_frame = |c: char| "\"│".contains(c);
+    let mut lines = picture.lines().map(|line| line.trim_matches(is_frame));
+    let line = lines.find(|line| line.split_whitespace().any(|found| found == word));
+    let line = line.unwrap_or_else(|| panic!("no line has {word}:\n{picture}"));
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_terminal_without_room_leaves_the_least_important_columns_out() {
+    let all = "path health priority direction out in link RTT commit now";
+    let at_80 = "path health priority out in link RTT commit now";
+    let at_67 = "path health priority out in RTT now";
+    let cells = "A wifi active primary just-in-time 123.0 0.0 128 4.2 ms 75 % commit-limit";
+    let cells_at_80 = "A wifi active primary 123.0 0.0 128 4.2 ms 75 % commit-limit";
+    let cells_at_67 = "A wifi active primary 123.0 0.0 4.2 ms commit-limit";
+    for (width, heads, path) in [
+        (100, all, cells),
+        (80, at_80, cells_at_80),
+        (60, "path health out in RTT now", "A wifi active 123.0 0.0 4.2 ms commit-limit"),
+        (67, at_67, cells_at_67),
+        (50, "path health out in now", "A wifi active 123.0 0.0 commit-limit"),
+        (40, "path health out in", "A wifi active 123.0 0.0"),
+        (26, "path out in", "A wifi 123.0 0.0"),
+    ] {
+        let picture = shown(&state(), width, 24);
+        assert_eq!(line_with(&picture, "path").join(" "), heads, "{width}:\n{picture}");
+        assert_eq!(line_with(&picture, "A").join(" "), path, "{width}:\n{picture}");
+    }
+}
+
+#[test]
+fn nothing_that_is_shown_is_cut() {
+    let mut state = TopState::default();
+    let mut longest = report(1);
+    for path in &mut longest.sessions[0].paths {
+        path.name = format!("enp0s31f6u1-{}", path.name);
+        path.why = "left-to-another".to_owned();
+        path.rtt_ms = 12345.6;
+    }
+    state.update(longest);
+    for width in [60, 80, 100, 120] {
+        let picture = shown(&state, width, 24);
+        let heads = line_with(&picture, "path");
+        let path = line_with(&picture, "B");
+        let mut wanted = vec!["B", "enp0s31f6u1-wigig"];
+        let all: [(&str, &[&str]); 9] = [
+            ("health", &["suspect"]),
+            ("priority", &["primary"]),
+            ("direction", &["just-in-time"]),
+            ("out", &["-"]),
+            ("in", &["-"]),
+            ("link", &["360"]),
+            ("RTT", &["12345.6", "ms"]),
+            ("commit", &["75", "%"]),
+            ("now", &["left-to-another"]),
+        ];
+        for (head, cells) in all {
+            if heads.iter().any(|shown| shown == head) {
+                wanted.extend(cells);
+            }
+        }
+        assert_eq!(path, wanted, "{width}:\n{picture}");
+        for words in ["received 50.0 kB", "- missing ", "q quit"] {
+            assert!(picture.contains(words), "{width}: {words}\n{picture}");
+        }
+        let stream = line_with(&picture, "written").join(" ");
+        let whole = ["received 50.0 kB", "longest stall 21 ms"].map(|end| stream.ends_with(end));
+        assert!(whole.contains(&true), "{width}: {stream}");
+    }
+}

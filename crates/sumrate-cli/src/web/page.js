@@ -10,7 +10,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const past = new Map(); // "session path" -> { place, points: [{ at, sent, received, rtt }] }
 let before = null;
-let measure = "received";
+let measure = "received"; // what is drawn
+let chosen = false; // whether somebody has chosen it
 
 /** The token of the printed URL; kept for reloads of this tab and taken out of the address. */
 function token() {
@@ -26,6 +27,22 @@ function element(name, text, classes) {
   const made = document.createElement(name);
   if (text !== undefined) made.textContent = text;
   if (classes) made.className = classes;
+  return made;
+}
+
+/** A row of cells; its role stays when a phone lays it out as no table. */
+function tableRow(...cells) {
+  const made = element("tr");
+  made.setAttribute("role", "row");
+  made.append(...cells);
+  return made;
+}
+
+/** A cell. A phone has no room for heads of columns and shows the label beside each. */
+function cell(label, text, classes) {
+  const made = element("td", text, classes);
+  made.setAttribute("role", "cell");
+  made.dataset.label = label;
   return made;
 }
 
@@ -97,7 +114,15 @@ function rates(session, path, elapsed) {
   };
 }
 
+/** Draws this, and shows that it is chosen, whatever a browser remembers of the page. */
+function choose(value) {
+  measure = value;
+  for (const choice of byId("measures").elements) choice.checked = choice.value === value;
+}
+
 function show(report) {
+  // Downloads come first: they arrive at the client, and leave the server.
+  if (!before && !chosen) choose(report.role === "server" ? "sent" : "received");
   const elapsed = before ? report.uptime_s - before.uptime_s : 0;
   byId("process").textContent =
     `${report.role} ${report.version}, up for ${Math.round(report.uptime_s)} s, ` +
@@ -144,12 +169,12 @@ function remember(key, place, path, rate, at) {
 }
 
 function pathRow(path, place, rate) {
-  const row = element("tr");
-  const name = element("th", undefined);
+  const name = element("th");
   name.scope = "row";
+  name.setAttribute("role", "rowheader");
   name.append(element("span", letter(place), `mark path-${place % COLOURS}`), path.name);
-  const number = (value) => element("td", value === null ? "-" : value.toFixed(1), "number");
-  const commit = element("td");
+  const number = (label, value) => cell(label, value === null ? "-" : value.toFixed(1), "number");
+  const commit = cell("commit", undefined, "whole");
   const meter = element("meter", `${path.commit_bytes} of ${path.commit_limit_bytes} bytes`);
   meter.max = Math.max(1, path.commit_limit_bytes);
   meter.value = path.commit_bytes;
@@ -161,11 +186,11 @@ function pathRow(path, place, rate) {
   const wrong = path.last_error
     ? `; last error, ${lasting(path.last_error.ago_s)} ago: ${path.last_error.reason}`
     : "";
-  const rtt = element("td", path.rtt_ms > 0 ? `${path.rtt_ms.toFixed(1)} ms` : "-", "number");
-  row.append(name, element("td", path.health, path.health === "active" ? "" : "bad"),
-    element("td", path.priority), number(rate.sent), number(rate.received),
-    number(path.rate_mbps || null), rtt, commit, element("td", path.why_idle + wrong + quota, "words"));
-  return row;
+  return tableRow(name, cell("health", path.health, path.health === "active" ? "" : "bad"),
+    cell("priority", path.priority), number("out", rate.sent), number("in", rate.received),
+    number("link", path.rate_mbps || null),
+    cell("RTT", path.rtt_ms > 0 ? `${path.rtt_ms.toFixed(1)} ms` : "-", "number"),
+    commit, cell("now", path.why_idle + wrong + quota, "words"));
 }
 
 function windowLine(window) {
@@ -184,13 +209,11 @@ function windowLine(window) {
 
 function streamRow(stream) {
   const delay = stream.in_order_delay_ms;
-  const row = element("tr");
-  row.append(element("td", stream.id, "number"), element("td", stream.class),
-    element("td", bytes(stream.written_bytes), "number"),
-    element("td", bytes(stream.received_bytes), "number"),
-    element("td", `${delay.p50.toFixed(1)} / ${delay.p99.toFixed(1)} ms`, "number"),
-    element("td", `${stream.longest_stall_ms.toFixed(0)} ms`, "number"));
-  return row;
+  return tableRow(cell("stream", stream.id, "number"), cell("class", stream.class),
+    cell("written", bytes(stream.written_bytes), "number"),
+    cell("received", bytes(stream.received_bytes), "number"),
+    cell("in-order delay p50 / p99", `${delay.p50.toFixed(1)} / ${delay.p99.toFixed(1)} ms`, "number whole"),
+    cell("longest stall", `${stream.longest_stall_ms.toFixed(0)} ms`, "number whole"));
 }
 
 /** The next of 1, 2, 5, 10, ... */
@@ -239,7 +262,7 @@ function drawChart(now) {
   const over = labels.length ? Math.max(0, labels[labels.length - 1].y - (height - bottom)) : 0;
   for (const label of labels) {
     parts.push(drawn("text", { class: `name text-${label.colour}`, x: width - right + 6, y: label.y - over + 4 },
-      label.name.slice(0, 11)));
+      label.name.length > 11 ? `${label.name.slice(0, 10)}…` : label.name));
   }
   chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
   chart.replaceChildren(...parts);
@@ -256,6 +279,7 @@ function words(line) {
 }
 
 byId("measures").addEventListener("change", (event) => {
+  chosen = true;
   measure = event.target.value;
   if (before) drawChart(before.uptime_s);
 });

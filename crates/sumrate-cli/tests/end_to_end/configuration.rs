@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::process::Command;
 
-use crate::harness::{Server, json, run, stderr};
+use crate::harness::{Daemon, Server, json, run, stderr, sumrate};
 
 /// Fails with this code and says all of these.
 fn refused(arguments: &[&str], code: i32, words: &[&str]) {
@@ -170,4 +170,33 @@ fn key_files_that_others_can_read_are_refused_with_what_to_do() {
         }
         set(0o600);
     }
+}
+
+#[test]
+fn a_cgroup_that_is_not_there_is_refused_before_anything_starts() {
+    // Whatever the rights are, and whether the link is right.
+    for cgroup in ["no/such/cgroup", "/sys/fs/cgroup/no/such/cgroup/"] {
+        let up = ["up", "http://x", "--redirect", "--only-cgroup", cgroup];
+        refused(&up, 2, &["--only-cgroup no/such/cgroup: ", "/sys/fs/cgroup/no/such/cgroup"]);
+    }
+}
+
+#[test]
+fn a_server_warns_of_an_address_that_it_advertises_and_cannot_be_reached_at() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let start = |advertise: &str| {
+        let mut command = sumrate(directory.path());
+        command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--advertise", advertise]);
+        command.arg("--state").arg(directory.path().join("state"));
+        let daemon = Daemon::start_with_log(command, std::fs::File::create(&log).unwrap().into());
+        let listens = daemon.first["listen"][0].as_str().unwrap().to_owned();
+        (std::fs::read_to_string(&log).unwrap(), listens)
+    };
+    assert_eq!(start("203.0.113.9:7443").0, "");
+    let (said, listens) = start("[2001:db8::1]:7443");
+    let warning = format!(
+        "--advertise [2001:db8::1]:7443 is IPv6, and this listens on IPv4 only ({listens})"
+    );
+    assert!(said.contains("WARN") && said.contains(&warning), "{said}");
 }

@@ -227,3 +227,52 @@ fn a_reload_of_serve_applies_its_rules_and_keeps_sessions() {
     assert!(fetch().status.success());
     assert_eq!(halves.second_half(stream).unwrap(), SECOND);
 }
+
+#[test]
+fn a_reload_of_up_takes_how_long_streams_may_take_to_finish() {
+    let server = open_server();
+    let link = server.credential(&[]);
+    let text = |seconds: &str| {
+        format!(
+            "[up]\nlink = \"{link}\"\nsocks = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\ndrain = {seconds}\n"
+        )
+    };
+    let file = config(&server, &text("120"));
+    let mut command = sumrate(server.runtime());
+    command.args(["up", "--json", "--config", file.to_str().unwrap()]);
+    let mut client = Client { daemon: Daemon::start(command) };
+    let halves = Halves::start();
+    let stream = halves.first_half(&client);
+    config(&server, &text("0.1"));
+    let answer = json(&reload(&server, &client.daemon));
+    assert_eq!(answer["applied"], serde_json::json!(["drain"]));
+    assert_eq!(answer["needs_restart"], serde_json::json!([]));
+    let begun = std::time::Instant::now();
+    client.daemon.signal(Signal::SIGTERM);
+    assert_eq!(client.daemon.wait().code(), Some(0));
+    assert!(begun.elapsed() < PATIENCE, "it waited for as long as it was told before");
+    assert!(halves.second_half(stream).is_err(), "the stream was cut off");
+}
+
+#[test]
+fn a_server_that_cuts_streams_off_says_so_in_its_own_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name);
+    let mut command = sumrate(directory.path());
+    command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8"]);
+    command.args(["--drain", "0.1", "--log-format", "json", "--state"]).arg(place("state"));
+    command.env("SUMRATE_LOG", "off,sumrate_cli::commands::serve=warn");
+    let log = std::fs::File::create(place("log")).unwrap();
+    let daemon = Daemon::start_with_log(command, log.into());
+    let mut server = Server { daemon, directory };
+    let client = server.client(&[]);
+    let halves = Halves::start();
+    let _stream = halves.first_half(&client);
+    server.daemon.signal(Signal::SIGTERM);
+    assert_eq!(server.daemon.wait().code(), Some(0));
+    let said = std::fs::read_to_string(server.runtime().join("log")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(said.trim()).unwrap();
+    assert_eq!(line["target"], "sumrate_cli::commands::serve", "{said}");
+    let words = line["message"].as_str().unwrap();
+    assert!(words.contains("not finished within 100.0ms"), "{words}");
+}

@@ -313,3 +313,41 @@ fn says_that_quotas_are_used_up(server: &Server, client: &Client, target: &str) 
     assert!(refused.contains("every path has used up its quota (lte)"), "{refused}");
     assert!(refused.contains("`sumrate path set lte --quota BYTES`"), "{refused}");
 }
+
+#[test]
+fn a_damaged_account_is_set_aside_and_keeps_nothing_from_starting() {
+    let server = Server::start(&[]);
+    let state = server.runtime().join("client-state");
+    let (account, aside) = (state.join("path-usage.json"), state.join("path-usage.json.damaged"));
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(&account, "{\"schema\":\"sumrate.path-us").unwrap();
+    let link = server.link();
+    let up = |command: &mut std::process::Command| {
+        command.args(["up", &link, "--json", "--socks", "127.0.0.1:0", "--state"]).arg(&state);
+        command.args(PATHS).args(["--policy", "lte=quota=10G"]);
+    };
+    // Where it cannot be renamed nothing starts: nobody may take what is damaged for nothing.
+    std::fs::create_dir(&aside).unwrap();
+    let mut command = sumrate(server.runtime());
+    up(&mut command);
+    let refused = command.output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    for words in ["cannot be renamed to", "path-usage.json.damaged", "remove it to count from zero"]
+    {
+        assert!(stderr(&refused).contains(words), "{}", stderr(&refused));
+    }
+    std::fs::remove_dir(&aside).unwrap();
+    let log = server.runtime().join("log");
+    let mut command = sumrate(server.runtime());
+    up(&mut command);
+    let daemon = Daemon::start_with_log(command, std::fs::File::create(&log).unwrap().into());
+    let client = Client { daemon };
+    let list = answer(&server, &client, &["path", "list", "--json"]);
+    assert_eq!(named(&list["paths"], "lte")["quota"]["limit_bytes"], 10_000_000_000u64);
+    assert_eq!(std::fs::read_to_string(&aside).unwrap(), "{\"schema\":\"sumrate.path-us");
+    let said = std::fs::read_to_string(&log).unwrap();
+    for words in ["path-usage.json.damaged", "begins again at 0 bytes", "quotas count from now on"]
+    {
+        assert!(said.contains(words), "{said}");
+    }
+}

@@ -63,12 +63,14 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     free = [place for place in range(len(STYLES)) if place not in taken]
     found = {name: STYLES[KNOWN[name]] for name in wanted if name in KNOWN}
     others = [name for name in wanted if name not in KNOWN]
-    order = [*free, *(place for place in range(len(STYLES)) if place not in KNOWN.values())]
-    order += [place for place in range(1, len(STYLES)) if place not in order]
+    again = [place for place in range(len(STYLES)) if place not in KNOWN.values()]
+    again += [place for place in range(1, len(STYLES)) if place not in again]
     for index, name in enumerate(others):
-        style = STYLES[order[index % len(order)]]
-        rounds = index // len(order)
-        found[name] = _again(style, rounds) if rounds else style
+        if index < len(free):
+            found[name] = STYLES[free[index]]
+        else:
+            rounds, place = divmod(index - len(free), len(again))
+            found[name] = _again(STYLES[again[place]], rounds + 1)
     return found
 
 

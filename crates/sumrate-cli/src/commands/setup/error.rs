@@ -185,6 +185,28 @@ pub enum SetupError {
     /// A user whose connections are to be taken.
     #[error("--only-user {0}: there is no such user; `getent passwd` shows them")]
     UnknownUser(String),
+    /// A cgroup whose connections are to be taken.
+    #[error(
+        "--only-cgroup {name}: there is no cgroup {place}; `systemd-cgls` shows those that there are, or make it before `sumrate up` starts"
+    )]
+    UnknownCgroup {
+        /// The name.
+        name: String,
+        /// Where it was looked for.
+        place: PathBuf,
+    },
+    /// No place where there could be one.
+    #[error(
+        "--only-cgroup {name}: {place} cannot be looked for, as no cgroups of version 2 are mounted on {root}, where nftables finds them; boot with systemd.unified_cgroup_hierarchy=1, or name users with --only-user"
+    )]
+    NoCgroups {
+        /// The name.
+        name: String,
+        /// Where it would be.
+        place: PathBuf,
+        /// Where they would be mounted.
+        root: PathBuf,
+    },
     /// Nothing to draw on.
     #[error("`sumrate top` draws on a terminal; use `sumrate status --watch`, or --json")]
     NoTerminal,
