@@ -11,15 +11,36 @@ const BUCKETS: usize = 8;
 /// A rate that grows by this factor within a few RTTs is not known yet.
 const GROWTH: f64 = 1.25;
 
+/// What was sampled within a span of time.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    since: Instant,
+    /// When it was sampled last.
+    until: Instant,
+    /// Largest rate, in bytes per second.
+    best: f64,
+    /// Whether every RTT since then has shown a queue.
+    queued: bool,
+}
+
+impl Bucket {
+    /// Whether a queue stood for as long as this.
+    fn is_queued_for(&self, time: Duration) -> bool {
+        self.queued && self.until.saturating_since(self.since) >= time
+    }
+}
+
 /// The rate that a path can deliver, in bytes per second.
 ///
 /// `link` is a windowed maximum of TCP's delivery-rate samples: a sample that
 /// was limited by what this end chose to send says nothing about the link, so
 /// it never lowers the estimate unless the RTT shows a queue (F7, first trap).
+/// While a queue stands for a whole bucket's time, what is delivered is what the
+/// link gives: what it gave before, such as the burst of a token bucket, is past.
 /// `acked` is what was acknowledged lately, whoever limited it.
 #[derive(Clone, Debug, Default)]
 pub struct RateEstimate {
-    buckets: VecDeque<(Instant, f64)>,
+    buckets: VecDeque<Bucket>,
     link: f64,
     acked: f64,
     acked_mark: Option<(Instant, u64)>,
@@ -35,24 +56,39 @@ impl RateEstimate {
         let base = sample.base_rtt();
         let rate = sample.delivery_rate as f64;
         let queue = sample.srtt > (base + hold) * 3 / 2 + Duration::from_millis(2);
+        if !queue && let Some(bucket) = self.buckets.back_mut() {
+            bucket.queued = false;
+        }
         if rate > 0.0 && (!sample.app_limited || rate > self.link || queue) {
-            let span = (base * 2).max(Duration::from_millis(100));
-            match self.buckets.back_mut() {
-                Some((start, best)) if now.saturating_since(*start) < span => {
-                    *best = best.max(rate);
-                }
-                _ => self.buckets.push_back((now, rate)),
-            }
-            if self.buckets.len() > BUCKETS {
-                self.buckets.pop_front();
-            }
-            self.link = self.buckets.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+            self.put(now, (base * 2).max(Duration::from_millis(100)), rate, queue);
+            self.link = self.buckets.iter().map(|bucket| bucket.best).fold(0.0, f64::max);
             self.saturated |= !sample.app_limited;
             if self.grown.is_none_or(|(_, from)| self.link > from * GROWTH) {
                 self.grown = Some((now, self.link));
             }
         }
         self.update_acked(now, sample);
+    }
+
+    /// Puts a rate into the bucket of `now`, which is open for `span`.
+    fn put(&mut self, now: Instant, span: Duration, rate: f64, queued: bool) {
+        match self.buckets.back_mut() {
+            Some(bucket) if now.saturating_since(bucket.since) < span => {
+                bucket.best = bucket.best.max(rate);
+                bucket.until = now;
+                return;
+            }
+            Some(full) if full.is_queued_for(span / 2) => {
+                let full = *full;
+                self.buckets.clear();
+                self.buckets.push_back(full);
+            }
+            _ => {}
+        }
+        self.buckets.push_back(Bucket { since: now, until: now, best: rate, queued });
+        if self.buckets.len() > BUCKETS {
+            self.buckets.pop_front();
+        }
     }
 
     fn update_acked(&mut self, now: Instant, sample: &SubflowSample) {
@@ -140,5 +176,48 @@ mod tests {
             rate.update(at(ms), &sample(100, false, 4), Duration::ZERO);
         }
         assert!((rate.link(Duration::ZERO) - 100.0).abs() < 1e-9);
+    }
+
+    /// A token bucket lets a burst through ten times as fast as what follows.
+    fn after_a_burst(srtt_ms: u64, until_ms: u64) -> f64 {
+        let mut rate = RateEstimate::default();
+        for ms in 0..until_ms {
+            let (now, srtt) = if ms < 10 { (1000, 4) } else { (100, srtt_ms) };
+            rate.update(at(ms), &sample(now, false, srtt), Duration::ZERO);
+        }
+        rate.link(Duration::ZERO)
+    }
+
+    #[test]
+    fn a_burst_is_past_once_a_queue_has_stood_for_a_bucket() {
+        assert!((after_a_burst(20, 90) - 1000.0).abs() < 1e-9, "it may have been a pause");
+        assert!((after_a_burst(20, 230) - 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_queue_that_was_seen_once_is_no_standing_one() {
+        let mut rate = RateEstimate::default();
+        rate.update(at(0), &sample(1000, false, 4), Duration::ZERO);
+        for ms in [101, 402, 703] {
+            rate.update(at(ms), &sample(100, false, 20), Duration::ZERO);
+        }
+        assert!((rate.link(Duration::ZERO) - 1000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_a_queue_the_largest_rate_is_kept_for_its_window() {
+        assert!((after_a_burst(4, 700) - 1000.0).abs() < 1e-9);
+        assert!((after_a_burst(4, 1000) - 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_queue_that_empties_meanwhile_says_nothing() {
+        let mut rate = RateEstimate::default();
+        for ms in 0..500 {
+            let srtt = if ms % 90 == 0 { 4 } else { 20 };
+            let now = if ms < 10 { 1000 } else { 100 };
+            rate.update(at(ms), &sample(now, false, srtt), Duration::ZERO);
+        }
+        assert!((rate.link(Duration::ZERO) - 1000.0).abs() < 1e-9);
     }
 }
