@@ -10,23 +10,33 @@ use crate::units::rate_of;
 const BUCKETS: usize = 8;
 /// A rate that grows by this factor within a few RTTs is not known yet.
 const GROWTH: f64 = 1.25;
+/// What is this many times the rate of a full link is no rate of it any more. Less may be what
+/// competitors left for a moment.
+const PAST: f64 = 3.0;
+/// A queue that shows for so long is no accident.
+const FULL: Duration = Duration::from_millis(20);
 
 /// What was sampled within a span of time.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     since: Instant,
-    /// When it was sampled last.
-    until: Instant,
     /// Largest rate, in bytes per second.
     best: f64,
-    /// Whether every RTT since then has shown a queue.
-    queued: bool,
+    /// When the RTT first and last showed a queue.
+    queue: Option<(Instant, Instant)>,
 }
 
 impl Bucket {
-    /// Whether a queue stood for as long as this.
-    fn is_queued_for(&self, time: Duration) -> bool {
-        self.queued && self.until.saturating_since(self.since) >= time
+    fn put(&mut self, now: Instant, rate: f64, queue: bool) {
+        self.best = self.best.max(rate);
+        if queue {
+            self.queue = Some((self.queue.map_or(now, |(first, _)| first), now));
+        }
+    }
+
+    /// Whether the link was full for more than a moment.
+    fn was_full(&self) -> bool {
+        self.queue.is_some_and(|(first, last)| last.saturating_since(first) >= FULL)
     }
 }
 
@@ -35,8 +45,8 @@ impl Bucket {
 /// `link` is a windowed maximum of TCP's delivery-rate samples: a sample that
 /// was limited by what this end chose to send says nothing about the link, so
 /// it never lowers the estimate unless the RTT shows a queue (F7, first trap).
-/// While a queue stands for a whole bucket's time, what is delivered is what the
-/// link gives: what it gave before, such as the burst of a token bucket, is past.
+/// Where a queue showed in a bucket, the most that was delivered then is what the
+/// link gives: much more, such as the burst of a token bucket, is past.
 /// `acked` is what was acknowledged lately, whoever limited it.
 #[derive(Clone, Debug, Default)]
 pub struct RateEstimate {
@@ -56,9 +66,6 @@ impl RateEstimate {
         let base = sample.base_rtt();
         let rate = sample.delivery_rate as f64;
         let queue = sample.srtt > (base + hold) * 3 / 2 + Duration::from_millis(2);
-        if !queue && let Some(bucket) = self.buckets.back_mut() {
-            bucket.queued = false;
-        }
         if rate > 0.0 && (!sample.app_limited || rate > self.link || queue) {
             self.put(now, (base * 2).max(Duration::from_millis(100)), rate, queue);
             self.link = self.buckets.iter().map(|bucket| bucket.best).fold(0.0, f64::max);
@@ -71,21 +78,20 @@ impl RateEstimate {
     }
 
     /// Puts a rate into the bucket of `now`, which is open for `span`.
-    fn put(&mut self, now: Instant, span: Duration, rate: f64, queued: bool) {
+    fn put(&mut self, now: Instant, span: Duration, rate: f64, queue: bool) {
         match self.buckets.back_mut() {
             Some(bucket) if now.saturating_since(bucket.since) < span => {
-                bucket.best = bucket.best.max(rate);
-                bucket.until = now;
-                return;
+                return bucket.put(now, rate, queue);
             }
-            Some(full) if full.is_queued_for(span / 2) => {
-                let full = *full;
-                self.buckets.clear();
-                self.buckets.push_back(full);
+            Some(bucket) if bucket.was_full() => {
+                let most = bucket.best * PAST;
+                self.buckets.retain(|bucket| bucket.best <= most);
             }
             _ => {}
         }
-        self.buckets.push_back(Bucket { since: now, until: now, best: rate, queued });
+        let mut bucket = Bucket { since: now, best: 0.0, queue: None };
+        bucket.put(now, rate, queue);
+        self.buckets.push_back(bucket);
         if self.buckets.len() > BUCKETS {
             self.buckets.pop_front();
         }
@@ -189,13 +195,23 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_past_once_a_queue_has_stood_for_a_bucket() {
+    fn a_burst_is_past_once_a_bucket_has_shown_a_queue() {
         assert!((after_a_burst(20, 90) - 1000.0).abs() < 1e-9, "it may have been a pause");
         assert!((after_a_burst(20, 230) - 100.0).abs() < 1e-9);
     }
 
     #[test]
-    fn a_queue_that_was_seen_once_is_no_standing_one() {
+    fn what_is_not_much_more_is_kept_for_its_window() {
+        let mut rate = RateEstimate::default();
+        for ms in 0..600 {
+            let now = if ms < 10 { 290 } else { 100 };
+            rate.update(at(ms), &sample(now, false, 20), Duration::ZERO);
+        }
+        assert!((rate.link(Duration::ZERO) - 290.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_queue_that_was_seen_once_says_nothing() {
         let mut rate = RateEstimate::default();
         rate.update(at(0), &sample(1000, false, 4), Duration::ZERO);
         for ms in [101, 402, 703] {
@@ -211,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_empties_meanwhile_says_nothing() {
+    fn the_tops_of_a_sawtooth_are_enough() {
         let mut rate = RateEstimate::default();
-        for ms in 0..500 {
-            let srtt = if ms % 90 == 0 { 4 } else { 20 };
+        for ms in 0..400 {
+            let srtt = if ms % 300 < 150 { 4 } else { 20 };
             let now = if ms < 10 { 1000 } else { 100 };
             rate.update(at(ms), &sample(now, false, srtt), Duration::ZERO);
         }
-        assert!((rate.link(Duration::ZERO) - 1000.0).abs() < 1e-9);
+        assert!((rate.link(Duration::ZERO) - 100.0).abs() < 1e-9);
     }
 }

@@ -85,7 +85,8 @@ pub fn loss_tolerance(loss: f64, burst: f64, packets: u64) -> f64 {
 
 /// Tolerance of a rate of which `packets` arrived: a slow link's few packets vary with what it loses.
 pub fn rate_tolerance(expected: f64, loss: f64, burst: f64, packets: u64) -> f64 {
-    let deviation = (variance(loss, burst) / (packets.max(1) as f64)).sqrt() / (1.0 - loss).max(0.01);
+    let deviation =
+        (variance(loss, burst) / (packets.max(1) as f64)).sqrt() / (1.0 - loss).max(0.01);
     expected * RATE_SHARE.max(DEVIATIONS * deviation)
 }
 
