@@ -8,6 +8,8 @@ use crate::units::bytes_in;
 
 /// Bytes that any path may hold, so that a slow start can start.
 const FLOOR: u64 = 32 << 10;
+/// RTT beyond which bytes past the TCP window would only grow stale.
+const LONG: Duration = Duration::from_millis(50);
 /// Smallest frame payload, in bytes.
 const MIN_FRAME: u64 = 4 << 10;
 
@@ -27,7 +29,7 @@ impl Commit {
     }
 
     /// F7: while the RTT shows no queue the TCP window alone limits, plus
-    /// about `commit_slack` unsent, in slow start as much again as the window;
+    /// about `commit_slack` unsent, in slow start as much again as the window, on long paths a frame;
     /// else rate x (gain x min RTT + slack + how long acknowledgements are held
     /// back, `hold`). Baselines know the first of these rules only.
     pub(super) fn of(
@@ -40,23 +42,26 @@ impl Commit {
         let link = rate.link(base);
         let slack = config.commit_slack;
         let by_rate = bytes_in(link, base.mul_f64(config.commit_gain) + slack + hold).max(FLOOR);
-        // Beyond 50 ms of RTT bytes past the TCP window would only grow stale.
-        let ahead = if base > Duration::from_millis(50) {
-            0
+        // Of a long path no more than a frame: a window of a few segments would never be full.
+        let max_frame = u64::from(config.limits.max_frame);
+        let frame = bytes_in(link, config.frame_time).clamp(MIN_FRAME, max_frame);
+        let ahead = if base > LONG {
+            frame.min(sample.cwnd / 4)
         } else {
             bytes_in(link, slack).max(2 * MIN_FRAME)
         };
         // Slow start doubles the window in each RTT. It must find bytes then:
         // what follows in portions looks to TCP like a long train of
         // acknowledgements, which ends slow start (HyStart, RFC 9406).
-        let ahead =
-            if ahead > 0 && sample.cwnd < sample.ssthresh { ahead.max(sample.cwnd) } else { ahead };
+        let ahead = if base <= LONG && sample.cwnd < sample.ssthresh {
+            ahead.max(sample.cwnd)
+        } else {
+            ahead
+        };
         let by_window = sample.cwnd + ahead;
         let queue =
             config.commit == CommitRule::Rate && sample.srtt >= (base + hold) * 3 / 2 + slack / 2;
         let limit = if queue { by_window.min(by_rate) } else { by_window };
-        let max_frame = u64::from(config.limits.max_frame);
-        let frame = bytes_in(link, config.frame_time).clamp(MIN_FRAME, max_frame);
         Self { limit, frame }
     }
 }
@@ -122,12 +127,13 @@ mod tests {
         assert_eq!(limit(SubflowSample { ssthresh: 100_000, ..sample }), 120_000, "it is over");
         let base = Duration::from_millis(60);
         let long = SubflowSample { srtt: base, min_rtt: base, ..sample };
-        assert_eq!(limit(long), 100_000, "it would only grow stale");
+        assert_eq!(limit(long), 110_000, "more would only grow stale");
     }
 
     #[test]
-    fn f7_nothing_beyond_the_window_on_long_paths() {
-        assert_eq!(commit(10_000_000, 500, 500, 300_000).limit, 300_000);
+    fn f7_at_most_a_frame_beyond_the_window_on_long_paths() {
+        assert_eq!(commit(10_000_000, 500, 500, 300_000).limit, 310_000);
+        assert_eq!(commit(60_000, 152, 152, 10_000).limit, 12_500, "a quarter of a small one");
     }
 
     #[test]

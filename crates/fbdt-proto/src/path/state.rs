@@ -562,14 +562,14 @@ mod tests {
             ..SubflowSample::default()
         };
         path.update(Instant::ZERO, &sample, &config);
-        assert_eq!((path.window(), path.commit_limit()), (100_000, 100_000));
+        assert_eq!((path.window(), path.commit_limit()), (100_000, 104_096));
         path.punish();
         assert_eq!((path.window(), path.commit_limit()), (50_000, 50_000));
         path.punish();
         assert_eq!(path.window(), 25_000);
         sample.acked_total = 50_000;
         path.update(Instant::from_nanos(1_000_000), &sample, &config);
-        assert_eq!((path.window(), path.commit_limit()), (50_000, 50_000));
+        assert_eq!((path.window(), path.commit_limit()), (50_000, 54_096));
         sample.acked_total = 200_000;
         path.update(Instant::from_nanos(2_000_000), &sample, &config);
         assert_eq!(path.window(), 100_000);

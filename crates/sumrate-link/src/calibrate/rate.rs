@@ -10,7 +10,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use super::CalibrateError;
 use super::endpoint::{Endpoints, is_timeout, resolve};
-use super::verdict::{Measurement, RATE_SHARE};
+use super::verdict::{Measurement, rate_tolerance};
 use crate::config::parameters::{Parameters, RateSetting};
 use crate::config::{LinkConfig, Side};
 use crate::direction::Direction;
@@ -57,11 +57,15 @@ pub(super) fn measure(
         counted
     })
     .map_err(fail)?;
-    let wire = per_second / payload as f64 * f64::from(link.mtu) * 8.0 / 1e6;
+    let packets = per_second / payload as f64;
+    let wire = packets * f64::from(link.mtu) * 8.0 / 1e6;
+    let counted = (packets * duration.as_secs_f64()) as u64;
     Ok(match (&parameters.rate, nominal) {
         (RateSetting::Constant(_), Some(rate)) => {
             let expected = rate as f64 / 1e6 * (1.0 - parameters.loss);
-            Measurement::checked("rate_mbps", direction, expected, wire, expected * RATE_SHARE)
+            let tolerance =
+                rate_tolerance(expected, parameters.loss, parameters.loss_burst, counted);
+            Measurement::checked("rate_mbps", direction, expected, wire, tolerance)
         }
         _ => Measurement::reported("rate_mbps", direction, wire),
     })

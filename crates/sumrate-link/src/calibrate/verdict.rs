@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Tolerance of a rate: 2 %.
+/// Least tolerance of a rate: 2 %.
 pub const RATE_SHARE: f64 = 0.02;
 /// Tolerance of a round trip, milliseconds.
 pub const ROUND_TRIP_MS: f64 = 0.5;
@@ -83,9 +83,24 @@ pub fn loss_tolerance(loss: f64, burst: f64, packets: u64) -> f64 {
     LOSS_SHARE.max(DEVIATIONS * deviation)
 }
 
+/// Tolerance of a rate of which `packets` arrived: a slow link's few packets vary with what it loses.
+pub fn rate_tolerance(expected: f64, loss: f64, burst: f64, packets: u64) -> f64 {
+    let deviation =
+        (variance(loss, burst) / (packets.max(1) as f64)).sqrt() / (1.0 - loss).max(0.01);
+    expected * RATE_SHARE.max(DEVIATIONS * deviation)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_packets_of_a_slow_lossy_link_vary() {
+        assert!((rate_tolerance(2.0, 0.0, 1.0, 50) - 0.04).abs() < 1e-12, "nothing is lost");
+        let slow = rate_tolerance(2.0, 0.03, 1.0, 50);
+        assert!((0.19..0.21).contains(&slow), "four of sqrt(0.03 x 0.97 / 50) / 0.97: {slow}");
+        assert!((rate_tolerance(2.0, 0.03, 1.0, 50_000) - 0.04).abs() < 1e-12);
+    }
 
     #[test]
     fn beyond_the_tolerance_is_not_ok() {
