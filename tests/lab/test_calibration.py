@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sumrate.lab import calibration
-from sumrate.lab.calibration import calibrate, is_off, measurable, plain, words
+from sumrate.lab.calibration import calibrate, is_off, measurable, off, plain, words
 from sumrate.lab.links import Blackout, Link
 from sumrate.lab.scene import radio
 
@@ -75,3 +75,15 @@ def test_a_long_round_trip_may_be_off_by_a_share_of_it() -> None:
     assert is_off({**late, "measured": 506.0, "tolerance": 2.5, "ok": False})
     assert is_off({**late, "expected": 3.0, "measured": 3.9, "tolerance": 0.5, "ok": False})
     assert is_off(row("wifi", ok=False)), "rates and losses have their tolerance"
+
+
+def test_a_slow_lossy_link_has_few_packets_and_more_tolerance() -> None:
+    slow = {"link": "umts", "quantity": "rate_mbps", "expected": 1.96, "ok": False}
+    loss = {"quantity": "loss", "expected": 0.02, "measured": 0.021, "ok": True}
+    rows = [
+        {**loss, "link": "umts", "direction": "a_to_b"},
+        {**slow, "direction": "a_to_b", "measured": 1.8},
+        {**slow, "direction": "b_to_a", "measured": 1.8},
+        {**slow, "direction": "a_to_b", "measured": 1.7},
+    ]
+    assert list(off(rows)) == rows[2:], "what loses nothing has two per cent, and 1.7 is too little"

@@ -1,14 +1,15 @@
 """Measures emulated links against what was set, before runs rely on them."""
 
 import json
+import math
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.links import CLIENT, SERVER, Link, configuration
+from sumrate.lab.links import CLIENT, DEFAULT_MTU, SERVER, Link, configuration
 from sumrate.lab.namespaces import Host
 from sumrate.lab.programs import program
 from sumrate.lab.results import rounded
@@ -98,11 +99,39 @@ ROUND_TRIP_SHARE = 0.005
 half a millisecond whatever the length."""
 
 
-def is_off(row: dict[str, Any]) -> bool:
-    """Whether a measurement is too far from what was set."""
-    if row["ok"] or row["quantity"] != "round_trip_ms":
-        return not row["ok"]
-    return bool(abs(row["measured"] - row["expected"]) > ROUND_TRIP_SHARE * row["expected"])
+RATE_SHARE = 0.02
+"""What a rate may be off by."""
+DEVIATIONS = 4.0
+"""Of what a lossy link lets through, as `sumrate-link calibrate` has it; an earlier one allowed two
+per cent whatever was lost, and one of a slow link's fifty packets is as much."""
+
+
+def off(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The measurements that are too far from what was set; a link's loss stands before its rate."""
+    lost: dict[tuple[str, str], float] = {}
+    for row in rows:
+        place = row["link"], row["direction"]
+        if row["quantity"] == "loss":
+            lost[place] = row["expected"]
+        if is_off(row, lost.get(place, 0.0)):
+            yield row
+
+
+def is_off(row: dict[str, Any], loss: float = 0.0) -> bool:
+    """Whether a measurement, of a link that loses this share, is too far from what was set."""
+    if row["ok"]:
+        return False
+    allowed = {
+        "round_trip_ms": ROUND_TRIP_SHARE,
+        "rate_mbps": max(RATE_SHARE, DEVIATIONS * _deviation(row["measured"], loss)),
+    }.get(row["quantity"], 0.0)
+    return bool(abs(row["measured"] - row["expected"]) > allowed * row["expected"])
+
+
+def _deviation(rate_mbps: float, loss: float) -> float:
+    """Standard deviation of a rate measured for `RATE_S`, over the rate."""
+    packets = max(1.0, rate_mbps * 1e6 / 8 / DEFAULT_MTU * RATE_S)
+    return math.sqrt(loss * (1 - loss) / packets) / max(1 - loss, 0.01)
 
 
 def words(row: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.calibration import is_off, words
+from sumrate.lab.calibration import off, words
 from sumrate.lab.experiment import readme, store
 from sumrate.lab.experiment.catalogue import Entry, entries
 from sumrate.lab.experiment.demands import read_verdicts
@@ -273,8 +273,10 @@ def objections(folder: Path) -> list[str]:
     if few:
         found.append(f"{folder.name}: {manifest['repetitions']} repetitions, "
                      f"{LEAST_REPETITIONS} at least are wanted")  # fmt: skip
-    found += [f"{folder.name}: a link was off: {words(row)}"
-              for row in manifest.get("calibration", []) if is_off(row)]  # fmt: skip
+    found += [
+        f"{folder.name}: a link was off: {words(row)}"
+        for row in off(manifest.get("calibration", []))
+    ]
     if manifest["void_runs"] * 5 > len(manifest["runs"]):
         found.append(f"{folder.name}: {manifest['void_runs']} of {len(manifest['runs'])} are void")
     return found
