@@ -36,7 +36,16 @@ def whole(repetitions: int = 5) -> dict[str, Any]:
         "method": "stream",
         "repetitions": repetitions,
         "void_runs": 0,
-        "calibration": [{"link": "wifi", "quantity": "loss", "ok": True}],
+        "calibration": [
+            {
+                "link": "wifi",
+                "quantity": "loss",
+                "direction": "a_to_b",
+                "expected": 0.0,
+                "measured": 0.0,
+                "ok": True,
+            }
+        ],
         "runs": runs,
     }
 
