@@ -20,9 +20,6 @@ pub struct LinkParameters {
     pub delay: Duration,
     /// Longest wait in the bottleneck's queue.
     pub queue: Duration,
-    /// Bytes that a line which was idle lets through at once before it keeps to its rate, as a
-    /// token bucket does.
-    pub burst: f64,
     /// Probability that a segment of 1448 bytes is lost.
     pub loss: f64,
     /// Whether nothing gets through.
@@ -44,7 +41,6 @@ impl LinkParameters {
             rate: mbps * 1e6 / 8.0,
             delay: Duration::from_secs_f64(rtt_ms / 2e3),
             queue: Duration::from_millis(20),
-            burst: 0.0,
             loss: 0.0,
             blackout: false,
             held: false,
@@ -170,10 +166,8 @@ impl Link {
         }
         let open = self.stalled_until.max(now);
         let mut line = self.bottleneck.borrow_mut();
-        let time = |bytes: f64| Duration::from_secs_f64(bytes / rate);
-        // A full bucket is a line that could have sent since long ago.
-        let filled = time(p.burst).as_nanos() as u64;
-        let start = line.free_at.max(Instant::from_nanos(open.as_nanos().saturating_sub(filled)));
+        let start = line.free_at.max(open);
+        let time = |bytes: usize| Duration::from_secs_f64(bytes as f64 / rate);
         // What is sent again takes the link's time too, before or beside
         // later bytes: a full queue must not carry more than the link's rate.
         let idle = open.saturating_since(line.free_at).as_secs_f64() * rate;
@@ -184,13 +178,13 @@ impl Link {
         }
         let again = line.again.min(size);
         line.again -= again;
-        line.free_at = start + time((size + again) as f64);
+        line.free_at = start + time(size + again);
         let segments = size.div_ceil(SEGMENT) as i32;
         let kept = (1.0 - p.loss).powi(segments);
         if p.loss > 0.0 && self.rng.random::<f64>() >= kept {
             line.again += SEGMENT;
             return Fate::Lost;
         }
-        Fate::Arrives(p.crossed(line.free_at.max(open)))
+        Fate::Arrives(p.crossed(line.free_at))
     }
 }

@@ -71,22 +71,6 @@ fn f2_windows_open_as_fast_as_slow_start() {
     assert!(share > 0.7, "{share} of what the links carry in their first 50 ms");
 }
 
-/// Real lines and policers let the first bytes through faster than what follows. The rate that
-/// these arrive at is no rate of the line.
-#[test]
-fn f7_the_burst_of_a_token_bucket_is_no_rate() {
-    let bucket = LinkParameters { burst: 3e6, ..LinkParameters::new(100.0, 20.0) };
-    let mut simulation =
-        configured(&Config::default(), vec![bucket, LinkParameters::new(50.0, 20.0)]);
-    simulation.run(Duration::from_millis(500)).unwrap();
-    let stream = simulation.open(false, Class::Background).unwrap();
-    simulation.write(false, stream, 64 * MIB);
-    simulation.run(Duration::from_millis(600)).unwrap();
-    let stats = simulation.stats();
-    let rate = path(&stats[1], 0).rate * 8e-6;
-    assert!(rate < 300.0, "the burst has been over for 300 ms: {rate} of 100 Mbit/s");
-}
-
 #[test]
 fn one_to_eight_paths_deliver_and_every_one_carries() {
     both_schedulers(|config| {

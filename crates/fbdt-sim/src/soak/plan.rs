@@ -248,7 +248,6 @@ impl LinkPlan {
             rate: self.kbps as f64 * 125.0,
             delay: Duration::from_micros(self.rtt_us / 2),
             queue: Duration::from_micros(self.queue_us),
-            burst: 0.0,
             loss: f64::from(self.loss_ppm) / 1e6,
             blackout: false,
             held: false,
