@@ -23,6 +23,13 @@ NOBODY = "10.1.1.254"
 WIFI = wire("wifi", 1, 200.0)
 WIGIG = wire("wigig", 2, 400.0)
 ONLY_TO = ("--only-to", f"{SERVICE_IP}/32", "--only-to", f"{SERVICE_IP6}/128")
+REFUSED = """
+import socket, sys
+s = socket.create_connection((sys.argv[1], 9), timeout=None if len(sys.argv) > 2 else 10)
+s.sendall(b"x")
+print(s.recv(1))
+"""
+"""A program that connects where nobody listens, and says what comes of it."""
 
 
 def prepare(folder: Path) -> None:

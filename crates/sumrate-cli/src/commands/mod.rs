@@ -9,7 +9,6 @@ mod cp;
 mod credential;
 mod dial;
 mod doctor;
-mod drain;
 mod error;
 mod event;
 mod explain;

@@ -13,12 +13,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::drain::drain;
 use super::event::{ServeEvent, session_id};
 use super::observe::{Observers, Snapshot};
 use super::reach::{Exit, serve_session};
 use super::reloading::{Reloaded, Reloads, split};
-use super::stopping::Stopping;
+use super::stopping::{Stopping, drain};
 use super::{CommandError, setup};
 use crate::args::{Command, ServeArgs};
 use crate::exit::{Allowances, Dialer, Policy};

@@ -1,9 +1,12 @@
-//! A stop that lets streams finish, and what those who watch are told of it.
+//! A stop that lets streams finish: how it ends, and what those who watch are told of it.
 
+use std::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::interrupt::Interrupts;
 use crate::status::{SessionReport, StoppingReport};
+use crate::systemd;
 
 /// Since when a daemon stops, and how long it lets streams finish; nothing before.
 #[derive(Debug, Default)]
@@ -23,6 +26,52 @@ impl Stopping {
             streams: sessions.iter().map(|session| session.streams.len() as u64).sum(),
             most_s: limit.saturating_sub(begun.elapsed()).as_secs_f64(),
         })
+    }
+}
+
+/// What became of the streams. The daemon itself logs it, so that filters take it for one of its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Drained {
+    /// All came to their end, after this time.
+    Finished(Duration),
+    /// Not all did within this time.
+    TooLong(Duration),
+    /// A second signal ended them.
+    Interrupted,
+}
+
+impl Drained {
+    /// Whether streams were cut off.
+    pub(super) fn is_cut(self) -> bool {
+        !matches!(self, Self::Finished(_))
+    }
+}
+
+impl fmt::Display for Drained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Finished(after) => write!(f, "every stream was finished after {after:.1?}"),
+            Self::TooLong(limit) => write!(
+                f,
+                "streams are cut off: they were not finished within {limit:.1?} (--drain gives them more)"
+            ),
+            Self::Interrupted => f.write_str("streams are cut off by a second signal"),
+        }
+    }
+}
+
+/// Lets work that takes nothing new on come to its end, within a limit; a second signal ends it.
+pub(super) async fn drain<T>(
+    work: impl Future<Output = T>,
+    limit: Duration,
+    interrupts: &mut Interrupts,
+) -> Drained {
+    systemd::stopping();
+    let begun = Instant::now();
+    tokio::select! {
+        _ = work => Drained::Finished(begun.elapsed()),
+        () = tokio::time::sleep(limit) => Drained::TooLong(limit),
+        _ = interrupts.next() => Drained::Interrupted,
     }
 }
 

@@ -12,14 +12,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::drain::drain;
 use super::event::{UpEvent, path_summaries, session_id};
 use super::keep::{Outage, keep_session};
 use super::observe::{Observers, Snapshot};
 use super::reloading::{Reloaded, Reloads, split};
 use super::serve::optional;
 use super::setup::Missing;
-use super::stopping::Stopping;
+use super::stopping::{Stopping, drain};
 use super::{CommandError, SetupError, capture, dial, setup};
 use crate::args::{Command, PolicyArg, ProxyAddress, UpArgs};
 use crate::classes::ClassRules;
