@@ -16,7 +16,7 @@ use crate::service::FailureCode;
 /// Longest request head, in bytes.
 const HEAD_MAX: usize = 16 << 10;
 /// Most header fields.
-const FIELDS_MAX: usize = 64;
+pub(super) const FIELDS_MAX: usize = 64;
 
 /// Why an HTTP request was not carried out.
 #[derive(Debug, thiserror::Error)]
