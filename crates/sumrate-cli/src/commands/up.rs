@@ -397,7 +397,10 @@ impl Client {
         let session = tokio::time::timeout(RELOAD_TIMEOUT, connect(config.clone()))
             .await
             .map_err(|_| "no session came about within 30 s".to_owned())?
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| match error {
+                ConnectError::Withheld { paths } => self.keeper.all_spent(&paths),
+                other => other.to_string(),
+            })?;
         let before = self.config.send_replace(config.clone());
         self.sessions.replace(Some(session));
         // What was wished for a path counts before its own priority, which is the newer one here.

@@ -195,6 +195,24 @@ fn an_interface_that_is_not_there_keeps_nobody_from_starting_and_reloading() {
 }
 
 #[test]
+fn a_reload_without_any_quota_left_names_the_command_that_raises_one() {
+    let lines = "path = \"lte=127.0.0.2\"\npolicy = \"lte=quota=1k\"\n";
+    let scene = Scene::start(lines);
+    let web = crate::web::start("127.0.0.1");
+    scene.client.curl_socks(&["-o", "/dev/null", &format!("http://{web}/100000")]);
+    let spent = |status: &Value| status["outage"]["quotas_spent"] == true;
+    until("the quota is used up", || scene.status(), spent);
+    config(&scene.server, &text(&scene.link, &format!("{lines}linger = 31\n")));
+    let socket = scene.client.status_socket();
+    let refused =
+        run(scene.server.runtime(), &["reload", "--socket", socket.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = stderr(&refused);
+    assert!(said.contains("nothing was changed: every path has used up its quota (lte)"), "{said}");
+    assert!(said.contains("`sumrate path set lte --quota BYTES`"), "{said}");
+}
+
+#[test]
 fn the_second_client_on_a_state_directory_says_who_keeps_the_account() {
     let state = tempfile::tempdir().unwrap();
     let lines =

@@ -10,6 +10,7 @@ from typing import Any
 from sumrate.lab.experiment.demands import Demand, demands, read_verdicts
 from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, names
+from sumrate.lab.experiment.recorded import Recorded, recorded
 
 UNMEASURED = "unmeasured"
 """The verdict on a claim that no experiment is about; its cause says why none is."""
@@ -30,6 +31,8 @@ class Entry:
     measured: str
     cause: str
     results: str
+    recorded: tuple[Recorded, ...]
+    """Of which day and code its results are."""
     unmeasured: str
     """What no experiment measures of it, and why."""
     fitted: str
@@ -124,6 +127,7 @@ def _entry(
         measured="; ".join(filter(None, (v.get("measured", "") for v in said))),
         cause=" ".join(dict.fromkeys(filter(None, (*_causes(said), missing)))),
         results=", ".join(str(results / n / "verdicts.json") for n in experiments if n in found),
+        recorded=tuple(recorded(results, experiments)),
         unmeasured=unmeasured,
         fitted=text.get("fitted", ""),
         checks=tuple(checks),

@@ -40,6 +40,9 @@ def _lines(entry: Entry) -> Iterator[str]:
         yield from _wrapped(entry.command, INDENT, f"{INDENT}  ")
     if entry.results:
         yield from _wrapped(f"results: {entry.results}", INDENT, f"{INDENT}  ")
+    if entry.recorded:
+        origins = "; ".join(result.words() for result in entry.recorded)
+        yield from _wrapped(f"recorded: {origins}", INDENT, f"{INDENT}  ")
 
 
 def _check(check: Demand) -> str:
