@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sumrate.report.coupling import Band, figure, main, shares, summary
-from sumrate.report.lab.read import Measured, Run, RunError, RunKey, Setting
+from sumrate.report.lab.read import Measured, Run, RunError, RunKey, Setting, read_run
 
 
 def run(values: dict[tuple[str, str, str], list[float]]) -> Run:
@@ -69,3 +69,9 @@ def test_a_folder_without_results_is_refused(
 ) -> None:
     assert main([str(tmp_path / "none")]) == 2
     assert "no such result folder" in capsys.readouterr().err
+
+
+def test_the_document_has_the_table_of_the_kept_result(repository: Path) -> None:
+    table = summary(shares(read_run(repository / "docs/results/lab/rfc6356")))
+    document = (repository / "docs/congestion-control.md").read_text(encoding="utf-8")
+    assert table in document, "python -m sumrate.report.coupling docs/results/lab/rfc6356"

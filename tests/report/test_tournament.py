@@ -122,6 +122,20 @@ def test_the_summary_says_where_the_default_loses(small: Path) -> None:
     assert "loss: rates" not in text
 
 
+def test_the_summary_says_where_others_stall_or_delay_less(tmp_path: Path) -> None:
+    rows = [
+        row("just-in-time", 60, 80, 2),
+        row("minrtt", 60, 20, 40),
+        row("ecf", 60, 30, 40),
+        # It delivers little: its stall is no merit.
+        row("redundant", 30, 1, 0),
+    ]
+    text = summary(read([table(tmp_path / "t.json", rows)]))
+    _, listed = text.split("not among the two best in stall or in-order delay", 1)
+    found = [line for line in listed.splitlines() if line.startswith("| loss:")]
+    assert found == ["| loss: rates 1:3, 1 % loss on fast | stall | 80 | minrtt | 20 |"]
+
+
 def test_the_figure_has_a_row_for_each_scheduler_and_the_groups(small: Path) -> None:
     drawn = figure(read([small]))
     maps = [axis for axis in drawn.axes if axis.images and axis.get_yticks().size == 3]

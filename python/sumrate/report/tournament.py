@@ -247,7 +247,7 @@ def summary(conditions: Sequence[Condition]) -> str:
     for name in schedulers:
         parts = [standing([c for c in conditions if c.group == g], name).ties for g in groups]
         lines.append(f"| {name} | " + " | ".join(f"{part:.0%}" for part in parts) + " |")
-    return "\n".join([*lines, "", *_losses(conditions)]) + "\n"
+    return "\n".join([*lines, "", *_losses(conditions), *_waits(conditions)]) + "\n"
 
 
 def _losses(conditions: Sequence[Condition]) -> list[str]:
@@ -268,6 +268,29 @@ def _losses(conditions: Sequence[Condition]) -> list[str]:
             f"| {condition.group}: {condition.words} | {condition.sum_ratio[DEFAULT]:.3f} "
             f"| {best} | {condition.sum_ratio[best]:.3f} |"
         )
+    return lines
+
+
+def _waits(conditions: Sequence[Condition]) -> list[str]:
+    """Where more than one serious scheduler stalls for less time than the default, or delays less."""
+    if DEFAULT not in conditions[0].goodput_mbps:
+        return []
+    lines = [
+        "",
+        f"{DEFAULT} is not among the two best in stall or in-order delay in these conditions:",
+        "",
+        f"| condition | what | {DEFAULT}, ms | best | ms |",
+        "|---|---|---|---|---|",
+    ]
+    for condition in conditions:
+        counted = serious(condition, DEFAULT)
+        for what, values in (("stall", condition.stall_ms), ("delay", condition.in_order_ms)):
+            if _ranked(condition, values, DEFAULT) > 2:
+                best = min((name for name in values if counted[name]), key=values.__getitem__)
+                lines.append(
+                    f"| {condition.group}: {condition.words} | {what} | {values[DEFAULT]:.0f} "
+                    f"| {best} | {values[best]:.0f} |"
+                )
     return lines
 
 
