@@ -239,13 +239,13 @@ def test_the_list_says_how_long_everything_and_the_goals_take(
 
 
 def test_a_part_that_nobody_measures_keeps_a_claim_from_holding(tmp_path: Path) -> None:
-    part = claims()["T-4.5f"]["unmeasured"]
-    judge = next(e.experiment for e in entries(tmp_path) if e.id == "T-4.5f")
+    part = claims()["T-4.5e"]["unmeasured"]
+    judge = next(e.experiment for e in entries(tmp_path) if e.id == "T-4.5e")
     folder = tmp_path / judge
     folder.mkdir()
-    verdict = {"claim": "T-4.5f", "verdict": "holds", "measured": "0.4", "cause": ""}
+    verdict = {"claim": "T-4.5e", "verdict": "holds", "measured": "0.4", "cause": ""}
     (folder / "verdicts.json").write_text(json.dumps([verdict]), encoding="utf-8")
-    found = next(entry for entry in entries(tmp_path) if entry.id == "T-4.5f")
+    found = next(entry for entry in entries(tmp_path) if entry.id == "T-4.5e")
     assert (found.verdict, found.cause) == (DEPENDS, part)
 
 

@@ -108,19 +108,20 @@ def _panel(
 ) -> None:
     fair = 1 / (1 + others)
     axis.axhline(fair, color=INK, linewidth=0.8)
-    axis.annotate("one TCP", (1, fair), xycoords=("axes fraction", "data"), ha="right", va="bottom")
+    at = (0.45, fair)
+    axis.annotate("one TCP", at, xycoords=("axes fraction", "data"), ha="center", va="bottom")
     places = {name: place for place, name in enumerate(looks)}
     for name, bands in panel.items():
         look = styles(looks)[name]
         # Beside each other, so that none hides another.
-        at = [n + 0.1 * (places[name] - (len(looks) - 1) / 2) for n in bands]
+        beside = [n + 0.1 * (places[name] - (len(looks) - 1) / 2) for n in bands]
         means = [band.mean for band in bands.values()]
         reach = [
             [band.mean - band.low for band in bands.values()],
             [band.high - band.mean for band in bands.values()],
         ]
         axis.errorbar(
-            at, means, reach, label=short(name), color=look.line, marker=look.marker,
+            beside, means, reach, label=short(name), color=look.line, marker=look.marker,
             linestyle=look.dash, markersize=4, capsize=2.5,
         )  # fmt: skip
     axis.set_title(f"{others} TCP{'s' if others > 1 else ''} beside")

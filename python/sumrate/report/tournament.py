@@ -272,7 +272,7 @@ def _losses(conditions: Sequence[Condition]) -> list[str]:
 
 
 def _waits(conditions: Sequence[Condition]) -> list[str]:
-    """Where more than one serious scheduler stalls for less time than the default, or delays less."""
+    """Where two serious schedulers or more stall for less time than the default, or delay less."""
     if DEFAULT not in conditions[0].goodput_mbps:
         return []
     lines = [
