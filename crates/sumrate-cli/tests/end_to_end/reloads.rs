@@ -204,8 +204,7 @@ fn a_reload_without_any_quota_left_names_the_command_that_raises_one() {
     until("the quota is used up", || scene.status(), spent);
     config(&scene.server, &text(&scene.link, &format!("{lines}linger = 31\n")));
     let socket = scene.client.status_socket();
-    let refused =
-        run(scene.server.runtime(), &["reload", "--socket", socket.to_str().unwrap()]);
+    let refused = run(scene.server.runtime(), &["reload", "--socket", socket.to_str().unwrap()]);
     assert_eq!(refused.status.code(), Some(1));
     let said = stderr(&refused);
     assert!(said.contains("nothing was changed: every path has used up its quota (lte)"), "{said}");
