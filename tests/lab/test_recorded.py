@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sumrate.lab.experiment.recorded import OURS, TRANSPORT, Recorded, changes_since, recorded
+from sumrate.lab.experiment.recorded import TRANSPORT, Recorded, changes_since, recorded
 from sumrate.lab.programs import REPOSITORY
 
 
@@ -44,17 +44,20 @@ def test_the_transport_is_there() -> None:
     assert all((REPOSITORY / folder / "lib.rs").is_file() for folder in TRANSPORT)
 
 
-@pytest.mark.parametrize(("scheme", "ours"), [(f"{OURS}-two-ended", True), ("mptcp", False)])
-def test_only_results_of_the_transport_have_changes(
-    tmp_path: Path, scheme: str, ours: bool
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [("lap", True), ("fair-coupling", True), ("calls", True), ("tcp-delay", False)],
+)
+def test_results_with_a_scheme_of_the_transport_have_changes(
+    tmp_path: Path, name: str, ours: bool
 ) -> None:
     head = git(REPOSITORY, "rev-parse", "HEAD")
-    manifest = {"commit": head, "started": "2026-11-23T10:00:00", "runs": [{"scheme": scheme}]}
-    (tmp_path / "lap").mkdir()
-    (tmp_path / "lap" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    found = list(recorded(tmp_path, ["lap", "blackout"]))
-    assert found == [Recorded("lap", "2026-11-23", head, 0 if ours else None)]
-    words = f"lap 2026-11-23 at {head[:10]}"
+    (tmp_path / name).mkdir()
+    manifest = json.dumps({"commit": head, "started": "2026-11-23T10:00:00"})
+    (tmp_path / name / "manifest.json").write_text(manifest, encoding="utf-8")
+    found = list(recorded(tmp_path, [name, "blackout"]))
+    assert found == [Recorded(name, "2026-11-23", head, 0 if ours else None)]
+    words = f"{name} 2026-11-23 at {head[:10]}"
     assert found[0].words() == (f"{words}, no commits to the transport since" if ours else words)
 
 

@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,14 @@ class Entry:
     measured: str
     cause: str
     results: str
-    recorded: tuple[Recorded, ...]
-    """Of which day and code its results are."""
     unmeasured: str
     """What no experiment measures of it, and why."""
     fitted: str
     """What of the model was set so that it comes out: it shows that the model is calibrated."""
     checks: tuple[Demand, ...]
     """What decides, one by one, with what was measured."""
+    recorded: tuple[Recorded, ...] = ()
+    """Of which day and code its results are."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -83,10 +83,16 @@ def entries(
     goals: dict[str, Mapping[str, Any]] = {
         i: {} for i in sorted(checks, key=goal_order) if i not in known
     }
-    return [
+    found = (
         _entry(identity, text, checks.get(identity, ()), verdicts.get(identity, {}), results)
         for identity, text in {**known, **goals}.items()
-    ]
+    )
+    return [replace(entry, recorded=_recorded(entry, results, folder)) for entry in found]
+
+
+def _recorded(entry: Entry, results: Path, folder: Path) -> tuple[Recorded, ...]:
+    experiments = dict.fromkeys(check.experiment for check in entry.checks)
+    return tuple(recorded(results, [*experiments], folder))
 
 
 def _id(verdict: Mapping[str, Any]) -> str:
@@ -127,7 +133,6 @@ def _entry(
         measured="; ".join(filter(None, (v.get("measured", "") for v in said))),
         cause=" ".join(dict.fromkeys(filter(None, (*_causes(said), missing)))),
         results=", ".join(str(results / n / "verdicts.json") for n in experiments if n in found),
-        recorded=tuple(recorded(results, experiments)),
         unmeasured=unmeasured,
         fitted=text.get("fitted", ""),
         checks=tuple(checks),

@@ -2,17 +2,17 @@
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from sumrate.lab.experiment.load import FOLDER, load
 from sumrate.lab.programs import REPOSITORY
 
 TRANSPORT = ("crates/fbdt-proto/src", "crates/fbdt/src")
-"""What moves the bytes of a scheme whose name begins with OURS."""
-OURS = "sumrate"
+"""What moves the bytes of a scheme of one of KINDS."""
+KINDS = ("sumrate", "messages")
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Recorded:
     day: str
     commit: str
     changes: int | None
-    """Commits to the transport since; None where no run is of it, or git does not know."""
+    """Commits to the transport since; None where no scheme is of it, or git does not know."""
 
     def words(self) -> str:
         """For a list of results."""
@@ -34,24 +34,29 @@ class Recorded:
         return f"{text}, {self.changes or 'no'} {commits} to the transport since"
 
 
-def recorded(results: Path, experiments: Sequence[str]) -> Iterator[Recorded]:
-    """Of those that have a result in `results/EXPERIMENT`."""
+def recorded(
+    results: Path, experiments: Sequence[str], folder: Path = FOLDER
+) -> Iterator[Recorded]:
+    """Of those that have a result in `results/EXPERIMENT`.
+
+    Raises:
+        ExperimentError: an experiment of `folder` is wrong.
+
+    """
     for name in experiments:
         path = results / name / "manifest.json"
         if path.is_file():
-            yield _recorded(name, path)
+            yield _recorded(name, path, folder)
 
 
 @cache
-def _recorded(name: str, manifest: Path) -> Recorded:
+def _recorded(name: str, manifest: Path, folder: Path) -> Recorded:
     of = json.loads(manifest.read_text(encoding="utf-8"))
     commit = str(of["commit"])
-    changes = changes_since(commit) if _is_ours(of) else None
-    return Recorded(name, str(of["started"])[:10], commit, changes)
-
-
-def _is_ours(manifest: Mapping[str, Any]) -> bool:
-    return any(str(run.get("scheme", "")).startswith(OURS) for run in manifest["runs"])
+    is_ours = any(scheme.kind in KINDS for scheme in load(name, folder).schemes)
+    return Recorded(
+        name, str(of["started"])[:10], commit, changes_since(commit) if is_ours else None
+    )
 
 
 @cache
