@@ -129,7 +129,7 @@ def soak(folder: Path, time_s: float, seed: int, progress: Progress) -> Soak:
                 accounts = kept.findings.accounts.values()
                 made = sum(len(account.trials) for account in accounts)
                 gigabytes = sum(built.delivered(client) for client in built.clients) / 1e9
-                progress.show(f"soak: {made} faults, {gigabytes:.1f} GB, now {name}")
+                progress.show(f"soak, fault {made + 1}, {name}: {gigabytes:.1f} GB transferred")
                 _one(kept, built, timeline, name, generator)
                 processes.update(built.daemons())
             kept.slopes = growth.slopes()
