@@ -180,6 +180,15 @@ def test_demands_are_judged_as_the_laboratory_judges(held: tuple[bool | None, ..
     assert next(demands(verdict)).verdict == outcome(held)
 
 
+def test_a_caption_names_only_what_is_drawn(page: str) -> None:
+    captions = re.findall(r"<figcaption>.*?</figcaption>", page)
+    bars = [caption for caption in captions if "Bars are medians" in caption]
+    assert any("goodput and sum ratio" in caption for caption in bars)
+    assert not any("share of what the links carry" in caption for caption in bars), (
+        "no run has an ideal_ratio"
+    )
+
+
 def test_performance_goals_stand_apart_from_others(tmp_path: Path, claims: Path) -> None:
     folder = made_up.write_run(tmp_path / "run")
     path = folder / "verdicts.json"

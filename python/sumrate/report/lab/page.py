@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from types import MappingProxyType
 
-from sumrate.report.lab.bars import bar_figures
+from sumrate.report.lab.bars import bar_columns, bar_figures
 from sumrate.report.lab.canvas import Numbered
 from sumrate.report.lab.claims import Asked, anchor, read_claims, verdict_section
 from sumrate.report.lab.curves import cdf_figures, time_figures
@@ -14,7 +14,7 @@ from sumrate.report.lab.read import Run, Setting, read_run
 from sumrate.report.lab.summary import Summary, summarise
 from sumrate.report.lab.sweeps import sweep_figures
 from sumrate.report.lab.tables import commands, left_out, median_tables
-from sumrate.report.lab.words import METRICS, plain, quantities
+from sumrate.report.lab.words import plain, quantities
 from sumrate.report.lab.workloads import duration_figures, split_figures
 from sumrate.report.style import page
 
@@ -280,9 +280,7 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
     for words, settings in summary.variants():
         where = f"{title}, {words}" if words else title
         for metrics in BARS:
-            names = " and ".join(
-                METRICS[m] for m in metrics if any(c.metric == m for c in summary.columns)
-            )
+            names = " and ".join(c.title for c in bar_columns(summary, metrics, settings))
             for drawn in bar_figures(summary, metrics, settings, looks):
                 yield numbered.figure(
                     drawn,
