@@ -192,7 +192,7 @@ def _kind(findings: Sequence[Mapping[str, Any]]) -> str:
     if said == {None}:
         return "not-run" if findings[0].get("expected") else "reported"
     if False in said:
-        return "fails" if said == {False} else "depends"
+        return "depends" if True in said else "fails"
     return "not-run" if None in said else "holds"
 
 
@@ -245,7 +245,7 @@ def _count(
 def _together(kinds: set[str]) -> str:
     """One verdict of what several experiments found about one claim or goal."""
     if {"fails", "depends"} & kinds:
-        return "fails" if kinds == {"fails"} else "depends"
+        return "depends" if {"holds", "depends"} & kinds else "fails"
     return next((kind for kind in ("not-run", "holds") if kind in kinds), "reported")
 
 
