@@ -158,7 +158,9 @@ def test_what_has_no_result_here_keeps_a_claim_from_holding(
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     headline = page[page.index("<p class='headline'>") :].partition("</p>")[0]
     assert "Claims that were checked: <b>1</b> hold in part, <b>2</b> not run." in headline
-    assert "Goals that were checked: <b>1</b> hold, <b>1</b> do not hold, <b>1</b> not run" in headline
+    assert (
+        "Goals that were checked: <b>1</b> hold, <b>1</b> do not hold, <b>1</b> not run" in headline
+    )
     rows = [row for row in Tables(page[: page.index("<section")]).rows if "another part" in row[0]]
     assert [(row[0].split()[0], row[3]) for row in rows] == [
         ("P5", "\N{EN DASH} not run"),

@@ -416,7 +416,7 @@ def judge_anew(args: argparse.Namespace) -> int:
 
 def _judged(experiment: Experiment, folder: Path) -> list[Verdict]:
     """Verdicts of a kept result, which may be older than what its checks ask for now."""
-    spreads = (*(name for name, _, _ in SPREADS), POOLED_ABOVE)
+    spreads = (*(name for name, *_ in SPREADS), POOLED_ABOVE)
     samples = any(check.value.metric.startswith(spreads) for check in experiment.checks)
     runs = store.read_runs(folder, series=samples)
     add_unimpaired(experiment, runs)
