@@ -182,6 +182,24 @@ def test_demands_are_judged_as_the_laboratory_judges(held: tuple[bool | None, ..
     assert next(demands(verdict)).verdict == outcome(held)
 
 
+def test_a_goal_has_its_peers_beside_it(tmp_path: Path, claims: Path) -> None:
+    folder = made_up.write_run(tmp_path / "run")
+    path = folder / "verdicts.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    common = {"statement": "s", "expected": "at least 1", "holds": True}
+    first = {**common, "measured": 1.0, "beside": {"mptcp": 0.5, "tquic": 3.0}}
+    second = {**common, "measured": 2.0, "beside": {"mptcp": 0.25}}
+    found.append({"goal": "P2", "verdict": "holds", "measured": "1 to 2", "expected": "at least 1",
+                  "statement": "s, see `sumrate-lab run <x>`", "cause": "",
+                  "findings": [first, second]})  # fmt: skip
+    path.write_text(json.dumps(found), encoding="utf-8")
+    write_report([folder], claims, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    (row,) = [r for r in Tables(page[: page.index("<section")]).rows if r[0].startswith("P2 ")]
+    assert row[2] == "1 to 2|Kernel MPTCP: 0.25 to 0.5|TQUIC: 3 (in 1 of 2)"
+    assert "<code>sumrate-lab run &lt;x&gt;</code>" in page
+
+
 def test_a_caption_names_only_what_is_drawn(page: str) -> None:
     captions = re.findall(r"<figcaption>.*?</figcaption>", page)
     bars = [caption for caption in captions if "Bars are medians" in caption]

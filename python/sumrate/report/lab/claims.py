@@ -1,5 +1,6 @@
 """The top of the report: which published claims and performance goals hold, and why not."""
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -201,11 +202,16 @@ def _span(findings: Sequence[Mapping[str, Any]]) -> str:
     if not findings:
         return ""
     values = [finding["measured"] for finding in findings]
-    low, high = (f"{v:,.0f}" if abs(v) >= 1e4 else f"{v:.4g}" for v in (min(values), max(values)))
     unit = findings[0].get("unit", "")
-    span = f"{low if low == high else f'{low} to {high}'} {unit}".rstrip()
+    span = f"{_range(values)} {unit}".rstrip()
     few = _few(findings)
     return f"{span} ({few})" if few else span
+
+
+def _range(values: Sequence[float]) -> str:
+    """Least and largest, or the one that both are."""
+    low, high = (f"{v:,.0f}" if abs(v) >= 1e4 else f"{v:.4g}" for v in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def _few(findings: Sequence[Mapping[str, Any]]) -> str:
@@ -280,13 +286,36 @@ def _claim_row(run: Run, verdict: Verdict, claims: Mapping[str, Claim]) -> str:
 
 
 def _goal_row(run: Run, verdict: Verdict) -> str:
-    first = f"<b>{escape(verdict.goal)}</b> {escape(verdict.statement)}"
-    return _row(run, verdict, first, escape(plain(verdict.expected)))
+    first = f"<b>{escape(verdict.goal)}</b> {_prose(verdict.statement)}"
+    measured = escape(plain(verdict.measured)) + "".join(_beside(run, verdict))
+    return _row(run, verdict, first, escape(plain(verdict.expected)), measured)
+
+
+def _beside(run: Run, verdict: Verdict) -> Iterator[str]:
+    """What other schemes of the same run have of it, each in as many conditions as it ran in."""
+    titles = {scheme.name: scheme.title for scheme in run.schemes}
+    found: dict[str, list[float]] = {}
+    for finding in verdict.findings:
+        for scheme, value in finding.get("beside", {}).items():
+            found.setdefault(scheme, []).append(value)
+    of = sum(finding.get("measured") is not None for finding in verdict.findings)
+    for scheme, values in found.items():
+        part = f" (in {len(values)} of {of})" if len(values) < of else ""
+        said = _range(values)
+        yield f"<small>{escape(titles.get(scheme, scheme))}: {said}{part}</small>"
+
+
+CODE = re.compile(r"`([^`]+)`")
+
+
+def _prose(text: str) -> str:
+    """A sentence of an experiment file, in which names of commands and files stand apart."""
+    return CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def _demand(part: Verdict) -> str:
     """What a claim's check measured, and what it is."""
-    return f"{escape(plain(part.measured))}<small>{escape(part.statement)}</small>"
+    return f"{escape(plain(part.measured))}<small>{_prose(part.statement)}</small>"
 
 
 def _row(run: Run, verdict: Verdict, first: str, second: str, measured: str = "") -> str:
@@ -296,7 +325,7 @@ def _row(run: Run, verdict: Verdict, first: str, second: str, measured: str = ""
         measured += f"<small>wanted: {escape(plain(verdict.expected))}</small>"
     why = [] if verdict.goal and not verdict.claim else [verdict.statement]
     cause = f"Cause, as found in the kept result: {verdict.cause}" if verdict.cause else ""
-    why = [escape(text) for text in (*why, cause, *_exceptions(verdict)) if text]
+    why = [_prose(text) for text in (*why, cause, *_exceptions(verdict)) if text]
     link = f'<small><a href="#{anchor(run)}">{escape(run.experiment)}</a></small>'
     return (
         f'<tr class="{verdict.verdict}"><td>{first}{link}</td><td>{second}</td>'
