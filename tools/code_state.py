@@ -63,15 +63,6 @@ def state(root: Path = ROOT, directories: Sequence[str] = DIRECTORIES) -> dict[s
         return None
 
 
-def commits_since(commit: str, directory: str, root: Path = ROOT) -> int | None:
-    """How many commits changed a directory since then; None if that commit is not known here."""
-    try:
-        git("merge-base", "--is-ancestor", commit, "HEAD", root=root)
-        return int(git("rev-list", "--count", f"{commit}..HEAD", "--", directory, root=root))
-    except subprocess.CalledProcessError:
-        return None
-
-
 def run(report: Path, command: Sequence[str]) -> int:
     """Runs the command and notes in its report which code it was of."""
     before, began = state(), time.time()

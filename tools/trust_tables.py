@@ -10,7 +10,7 @@ is of, and where a report shows a failure. A table that was never made says so i
 has changed since a table was made is said as a warning, with how many commits ago; `--strict` makes
 it a failure, too.
 
-Run: python3 tools/trust_tables.py --soak out/soak/report.json --fuzz out/fuzz/report.json
+Run: PYTHONPATH=python python3 tools/trust_tables.py --soak out/soak/report.json
 """
 
 import argparse
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import code_state
+from sumrate.history import commits_since
 
 ROOT = Path(__file__).resolve().parents[1]
 RELIABILITY = ROOT / "docs/reliability.md"
@@ -336,7 +337,7 @@ def unstamped(part: Part) -> list[str]:
 def aged(
     part: Part,
     now: dict[str, Any],
-    commits_since: Callable[[str, str], int | None] = code_state.commits_since,
+    count_since: Callable[[str, Sequence[str], Path], int | None] = commits_since,
 ) -> list[str]:
     """A line that names the directories that changed since a table was made; none if none did."""
     match = STAMP.search(kept_table(part.path, part.name))
@@ -346,7 +347,7 @@ def aged(
     for directory, tree in TREE.findall(match["trees"]):
         current = now["trees"].get(directory, "")
         if directory in part.directories and not current.startswith(tree):
-            count = commits_since(match["commit"], directory)
+            count = count_since(match["commit"], [directory], ROOT)
             ago = "an unknown number of" if count is None else f"{count}"
             found.append(f"{directory} ({ago} commits)")
     if not found:

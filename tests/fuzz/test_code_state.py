@@ -50,15 +50,6 @@ def test_what_is_not_committed_counts_and_nothing_else_changes(project: Path) ->
     assert trees(project) == after, "committed as it was"
 
 
-def test_commits_are_counted_by_directory(project: Path) -> None:
-    first = code_state.git("rev-parse", "HEAD", root=project)
-    (project / "one/code.rs").write_text("5\n")
-    commit(project, "commit", "-q", "-a", "-m", "second")
-    assert code_state.commits_since(first, "one", project) == 1
-    assert code_state.commits_since(first, "two", project) == 0
-    assert code_state.commits_since("0" * 40, "one", project) is None
-
-
 def test_outside_a_repository_nothing_is_said(tmp_path: Path) -> None:
     assert code_state.state(tmp_path / "nowhere") is None
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab.experiment.ahead import ahead
-from sumrate.lab.experiment.derived import add_shaped, add_spreads, add_unimpaired
+from sumrate.lab.experiment.derived import SECOND, add_shaped, add_spreads, add_unimpaired
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import links_shown
@@ -77,6 +77,25 @@ def test_the_samples_of_all_repetitions_spread_more_than_those_of_each() -> None
     assert both[0].value("pooled_sample_p5_over_p95") == pytest.approx(0.1)
     assert both[1].value("pooled_sample_p5_over_p95") is None
     assert void.value("pooled_sample_p5_over_p95") is None
+
+
+def test_whole_seconds_hide_what_is_shorter_and_are_of_one_run_each() -> None:
+    def run(repetition: int, rates: list[float]) -> Run:
+        found = Run("sumrate", "los", "cubic", "default", repetition, repetition)
+        # Half a second at each end is not steady; what is left over of a second is not one.
+        steady = [rate for rate in rates for _ in range(SECOND // 2)]
+        found.series = [
+            (0.05 + at / 10, rate) for at, rate in enumerate([9e9] * 5 + steady + [9e9] * 6)
+        ]
+        return found
+
+    # Half seconds of 50 and 150 are seconds of 100; the half second at the end is none.
+    runs = [run(0, [50.0, 150.0] * 4 + [1.0]), run(1, [400.0, 400.0])]
+    add_spreads(runs)
+    assert runs[0].value("pooled_sample_p5_over_p95") == pytest.approx(1 / 400)
+    assert runs[0].value("pooled_second_p5_over_p95") == pytest.approx(100 / 400)
+    assert runs[0].value("pooled_second_p20_over_p95") == pytest.approx(100 / 400)
+    assert runs[1].value("pooled_second_p5_over_p95") is None
 
 
 def test_a_peer_that_is_ahead_is_named(tmp_path: Path) -> None:

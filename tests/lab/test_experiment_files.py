@@ -101,6 +101,17 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ('title = "normal"\n', 'title = "normal"\nwhy_not.sumrate = "?"\n', 18, "which is not"),
         ('title = "normal"\n', 'title = "normal"\nrepetitions = 9\n', 21, "must be 1 to"),
         ('claim = "T-4.1b-normal"\n', "", 25, "neither a claim nor a goal"),
+        ("at_least = 0.9", "at_least = -inf", 26, "is no number"),
+        ("at_least = 0.9", "at_most = nan", 26, "is no number"),
+        (
+            "at_least = 0.9",
+            "at_least = 1\nover.metric = 'sum_ratio'\nover.scheme = 'sumrate'\n"
+            "over.condition = 'normal'",
+            26,
+            "divides a value by itself",
+        ),
+        ("[[checks]]", "[[checks]", 24, "Expected ']]'"),
+        ("at_least = 0.9", "at_least = 0.9\nat_least = 0.8", 29, "overwrite"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_line(
@@ -109,7 +120,7 @@ def test_a_wrong_file_is_refused_with_its_line(
     assert old in GOOD
     with pytest.raises(ExperimentError) as refused:
         load("trial", written(tmp_path, GOOD.replace(old, new)))
-    assert f"trial.toml:{line}" in str(refused.value), str(refused.value)
+    assert f"trial.toml:{line}: " in str(refused.value), str(refused.value)
     assert said in str(refused.value)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sumrate.history import commits_since
 from sumrate.lab.experiment.recorded import TRANSPORT, Recorded, changes_since, recorded
 from sumrate.lab.programs import REPOSITORY
 
@@ -38,6 +39,20 @@ def test_commits_to_the_transport_are_counted_and_no_others(tmp_path: Path) -> N
     # What is known of a commit is kept: another name for the first asks anew.
     assert changes_since(first[:20], tmp_path) == 2
     assert changes_since(second, tmp_path) == 0
+
+
+def test_a_commit_beside_the_history_is_not_counted_from(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    base = commit(tmp_path, "one/code")
+    git(tmp_path, "checkout", "--quiet", "-b", "aside")
+    aside = commit(tmp_path, "two/code")
+    git(tmp_path, "checkout", "--quiet", "main")
+    commit(tmp_path, "one/code")
+    assert commits_since(base, ["one"], tmp_path) == 1
+    assert commits_since(base, ["two"], tmp_path) == 0
+    assert commits_since(base, ["one", "two"], tmp_path) == 1
+    assert commits_since(aside, ["one"], tmp_path) is None
+    assert commits_since(base, ["one"], tmp_path / "nowhere") is None
 
 
 def test_the_transport_is_there() -> None:

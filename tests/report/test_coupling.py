@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sumrate.report.coupling import Band, figure, main, shares, summary
+from sumrate.report.coupling import Band, figure, main, save, shares, summary
 from sumrate.report.lab.read import Measured, Run, RunError, RunKey, Setting, read_run
 
 
@@ -75,3 +75,22 @@ def test_the_document_has_the_table_of_the_kept_result(repository: Path) -> None
     table = summary(shares(read_run(repository / "docs/results/lab/rfc6356")))
     document = (repository / "docs/congestion-control.md").read_text(encoding="utf-8")
     assert table in document, "python -m sumrate.report.coupling docs/results/lab/rfc6356"
+
+
+def test_the_documents_picture_is_of_the_kept_result(repository: Path, tmp_path: Path) -> None:
+    drawn = tmp_path / "coupling.svg"
+    assert main([str(repository / "docs/results/lab/rfc6356"), "--figure", str(drawn)]) == 0
+    kept = (repository / "docs/results/coupling.svg").read_text(encoding="utf-8")
+    again = "--figure docs/results/coupling.svg"
+    assert drawn.read_text(encoding="utf-8") == kept, (
+        f"python -m sumrate.report.coupling docs/results/lab/rfc6356 {again}"
+    )
+
+
+def test_the_picture_of_another_result_differs(tmp_path: Path) -> None:
+    other = {**SOME, ("mptcp", "shared-4-1", "sumrate_lia"): [0.5, 0.51]}
+    pictures = []
+    for number, values in enumerate((SOME, SOME, other)):
+        save(figure(shares(run(values))), tmp_path / f"{number}.svg")
+        pictures.append((tmp_path / f"{number}.svg").read_text(encoding="utf-8"))
+    assert pictures[0] == pictures[1] != pictures[2]

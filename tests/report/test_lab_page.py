@@ -1,5 +1,6 @@
 """The report on experiments says what the result files say."""
 
+import itertools
 import json
 import re
 import shutil
@@ -15,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
+from sumrate.lab.experiment.judge import outcome
 from sumrate.report.lab import write_report
 from sumrate.report.lab.canvas import Numbered, drawing, new_figure
 from sumrate.report.lab.claims import demands
@@ -142,6 +144,82 @@ def test_every_verdict_is_shown_with_what_the_paper_says(page: str) -> None:
     assert "not in the catalogue" in rows["X-unknown"][0]
     assert rows["P5"][1:3] == ["at most 40 ms", "52.5"]
     assert "<dt>access (1)</dt><dd><span>W-7</span></dd>" in page
+
+
+def test_what_has_no_result_here_keeps_a_claim_from_holding(
+    folder: Path, claims: Path, tmp_path: Path
+) -> None:
+    asked = {
+        "T-4.1b-normal-mptcp": ["made-up", "other-study"],
+        "P5": ["made-up", "third-study"],
+        "P1": ["made-up"],
+    }
+    write_report([folder], claims, tmp_path / "page.html", asked=asked)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    headline = page[page.index("<p class='headline'>") :].partition("</p>")[0]
+    assert "Claims that were checked: <b>1</b> hold in part, <b>2</b> not run." in headline
+    assert (
+        "Goals that were checked: <b>1</b> hold, <b>1</b> do not hold, <b>1</b> not run" in headline
+    )
+    rows = [row for row in Tables(page[: page.index("<section")]).rows if "another part" in row[0]]
+    assert [(row[0].split()[0], row[3]) for row in rows] == [
+        ("P5", "\N{EN DASH} not run"),
+        ("T-4.1b-normal-mptcp", "\N{EN DASH} not run"),
+    ]
+    assert "no result of other-study" in rows[1][4]
+
+
+HELD = (True, False, None)
+
+
+@pytest.mark.parametrize(
+    "held", [held for n in (1, 2, 3) for held in itertools.product(HELD, repeat=n)]
+)
+def test_demands_are_judged_as_the_laboratory_judges(held: tuple[bool | None, ...]) -> None:
+    findings = tuple({"statement": "s", "expected": "at least 1", "holds": h} for h in held)
+    other = {"statement": "t", "expected": "at least 1", "holds": True}
+    verdict = Verdict("", "P1", "holds", "", "", "s; t", "", (*findings, other))
+    assert next(demands(verdict)).verdict == outcome(held)
+
+
+def test_a_goal_has_its_peers_beside_it(tmp_path: Path, claims: Path) -> None:
+    folder = made_up.write_run(tmp_path / "run")
+    path = folder / "verdicts.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    common = {"statement": "s", "expected": "at least 1", "holds": True}
+    first = {**common, "measured": 1.0, "beside": {"mptcp": 0.5, "tquic": 3.0}}
+    second = {**common, "measured": 2.0, "beside": {"mptcp": 0.25}}
+    found.append({"goal": "P2", "verdict": "holds", "measured": "1 to 2", "expected": "at least 1",
+                  "statement": "s, see `sumrate-lab run <x>`", "cause": "",
+                  "findings": [first, second]})  # fmt: skip
+    path.write_text(json.dumps(found), encoding="utf-8")
+    write_report([folder], claims, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    (row,) = [r for r in Tables(page[: page.index("<section")]).rows if r[0].startswith("P2 ")]
+    assert row[2] == "1 to 2|Kernel MPTCP: 0.25 to 0.5|TQUIC: 3 (in 1 of 2)"
+    assert "<code>sumrate-lab run &lt;x&gt;</code>" in page
+
+
+def test_a_caption_names_only_what_is_drawn(page: str) -> None:
+    captions = re.findall(r"<figcaption>.*?</figcaption>", page)
+    bars = [caption for caption in captions if "Bars are medians" in caption]
+    assert any("goodput and sum ratio" in caption for caption in bars)
+    assert not any("share of what the links carry" in caption for caption in bars), (
+        "no run has an ideal_ratio"
+    )
+
+
+def test_performance_goals_stand_apart_from_others(tmp_path: Path, claims: Path) -> None:
+    folder = made_up.write_run(tmp_path / "run")
+    path = folder / "verdicts.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    found.append({"goal": "S23", "verdict": "holds", "measured": 1, "expected": "at least 1",
+                  "statement": "a rule of a system", "cause": ""})  # fmt: skip
+    path.write_text(json.dumps(found), encoding="utf-8")
+    write_report([folder], claims, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    performance, other = page.index("<h2>Performance goals</h2>"), page.index("<h2>Other goals")
+    assert performance < page.index("<b>P10</b>") < other < page.index("<b>S23</b>")
 
 
 def test_goals_are_in_their_order(page: str) -> None:

@@ -205,6 +205,12 @@ def test_ten_schemes_look_different_without_colour() -> None:
     assert len({look.marker for look in looks}) == len(STYLES)
 
 
+def test_nothing_but_sumrate_looks_like_it() -> None:
+    looks = styles(["one", "uncoupled", *(f"other{number}" for number in range(30))])
+    assert STYLES[0] not in looks.values()
+    assert styles(["one", "sumrate"])["sumrate"] == STYLES[0]
+
+
 def test_more_than_ten_schemes_never_look_the_same() -> None:
     looks = styles(["wifi", "wigig", *(f"other{number}" for number in range(30))]).values()
     assert len({(look.line, look.dash) for look in looks}) == len(looks) == 32

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sumrate.intervals import half_width
 from sumrate.report.lab.canvas import WIDTH_IN, drawing
-from sumrate.report.lab.palette import INK, RULE, styles
+from sumrate.report.lab.palette import INK, PAPER, RULE, styles
 from sumrate.report.lab.read import Run, RunError, read_run
 
 SHARED = re.compile(r"shared-(\d+)-(\d+)")
@@ -103,13 +104,24 @@ def figure(found: Shares) -> Figure:
     return drawn
 
 
+def save(drawn: Figure, path: Path) -> None:
+    """Writes the figure; an SVG has neither a date nor names that differ from run to run."""
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    with mpl.rc_context({"svg.hashsalt": "sumrate"}):
+        drawn.savefig(path, dpi=200, metadata=metadata)
+
+
 def _panel(
     axis: Axes, others: int, panel: Mapping[str, Mapping[int, Band]], looks: Mapping[str, object]
 ) -> None:
     fair = 1 / (1 + others)
     axis.axhline(fair, color=INK, linewidth=0.8)
     at = (0.45, fair)
-    axis.annotate("one TCP", at, xycoords=("axes fraction", "data"), ha="center", va="bottom")
+    axis.annotate(
+        "one TCP", at, xytext=(0, 3), xycoords=("axes fraction", "data"),
+        textcoords="offset points", ha="center", va="bottom",
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
+    )  # fmt: skip
     places = {name: place for place, name in enumerate(looks)}
     for name, bands in panel.items():
         look = styles(looks)[name]
@@ -168,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"coupling: {error}", file=sys.stderr)
         return 2
     if given.figure:
-        figure(found).savefig(given.figure, dpi=200)
+        save(figure(found), given.figure)
     if given.summary:
         given.summary.write_text(summary(found), encoding="utf-8")
     else:

@@ -151,5 +151,5 @@ def together(verdicts: Sequence[str], *, of: int) -> str:
     if not verdicts or set(verdicts) == {NOT_RUN}:
         return NOT_RUN
     if {FAILS, DEPENDS} & set(verdicts):
-        return FAILS if set(verdicts) == {FAILS} and len(verdicts) == of else DEPENDS
+        return DEPENDS if {HOLDS, DEPENDS} & set(verdicts) else FAILS
     return NOT_RUN if NOT_RUN in verdicts or len(verdicts) < of else HOLDS

@@ -13,7 +13,7 @@ from typing import Any
 from sumrate.lab.calibration import off, words
 from sumrate.lab.experiment import readme, store
 from sumrate.lab.experiment.catalogue import Entry, entries
-from sumrate.lab.experiment.demands import read_verdicts
+from sumrate.lab.experiment.demands import demands, read_verdicts
 from sumrate.lab.experiment.derived import (
     SPREADS,
     add_shaped,
@@ -219,7 +219,7 @@ def report(args: argparse.Namespace) -> int:
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
         partial.touch()  # drawing takes long: what cannot be written is refused before it
-        write_report(folders, FOLDER / CATALOGUE, page, _drawing)
+        write_report(folders, FOLDER / CATALOGUE, page, _drawing, _asked())
     except (RunError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -230,6 +230,16 @@ def report(args: argparse.Namespace) -> int:
         print(f"\r{ERASE_REST}", end="", file=sys.stderr, flush=True)
     print(page)
     return 0
+
+
+def _asked() -> dict[str, list[str]]:
+    """The experiments that check each claim and goal; those whose file is wrong aside."""
+    found: dict[str, list[str]] = {}
+    for demand in demands(OUTPUT, broken=[]):
+        experiments = found.setdefault(demand.id, [])
+        if demand.experiment not in experiments:
+            experiments.append(demand.experiment)
+    return found
 
 
 def _drawing(what: str) -> None:
@@ -406,7 +416,7 @@ def judge_anew(args: argparse.Namespace) -> int:
 
 def _judged(experiment: Experiment, folder: Path) -> list[Verdict]:
     """Verdicts of a kept result, which may be older than what its checks ask for now."""
-    spreads = (*(name for name, _, _ in SPREADS), POOLED_ABOVE)
+    spreads = (*(name for name, *_ in SPREADS), POOLED_ABOVE)
     samples = any(check.value.metric.startswith(spreads) for check in experiment.checks)
     runs = store.read_runs(folder, series=samples)
     add_unimpaired(experiment, runs)

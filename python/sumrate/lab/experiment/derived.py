@@ -3,6 +3,7 @@
 All follow from what is kept, so results of before they were asked for have them too.
 """
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,11 +12,16 @@ from sumrate.lab.experiment.padhye import HEADER_BYTES
 from sumrate.lab.experiment.record import Run, percentile, steady_samples
 from sumrate.lab.links import DEFAULT_MTU
 
+SECOND = 10
+"""Samples of 100 ms in one of a second."""
 SPREADS = (
-    ("pooled_sample_p5_over_p50", 0.05, 0.5),
-    ("pooled_sample_p5_over_p95", 0.05, 0.95),
+    ("pooled_sample_p5_over_p50", 0.05, 0.5, 1),
+    ("pooled_sample_p5_over_p95", 0.05, 0.95, 1),
+    ("pooled_second_p5_over_p95", 0.05, 0.95, SECOND),
+    ("pooled_second_p20_over_p95", 0.2, 0.95, SECOND),
 )
-"""Metrics of the 100 ms samples of all repetitions, and the two percentiles that they divide."""
+"""Metrics of the samples of all repetitions, the two percentiles that they divide, and how many
+samples of 100 ms are one: of those that are left at a run's end, and are fewer, there is none."""
 UNSTEADY = ("trace", "blackouts", "unplugged", "medium", "shares", "returns", "beside")
 """What makes a link's rate no measure of what it carries, by its key in the manifest."""
 
@@ -102,16 +108,22 @@ def add_stalled_bytes(runs: Sequence[Run]) -> None:
 
 
 def add_spreads(runs: Sequence[Run]) -> None:
-    """Two percentiles of the 100 ms samples of all repetitions, one over the other.
+    """Two percentiles of the samples of all repetitions, one over the other.
 
     The value stands at the first repetition that counts.
     """
     for of in _alike(runs):
-        samples = [sample for run in of for sample in steady_samples(run)]
-        for name, low, high in SPREADS:
+        for name, low, high, length in SPREADS:
+            samples = [sample for run in of for sample in _means(steady_samples(run), length)]
             below, above = percentile(samples, low), percentile(samples, high)
             if below is not None and above and of[0].value(name) is None:
                 of[0].add(name, below / above, "ratio")
+
+
+def _means(samples: Sequence[float], length: int) -> Iterator[float]:
+    """The mean of every so many in a row."""
+    for first in range(0, len(samples) - length + 1, length):
+        yield statistics.fmean(samples[first : first + length])
 
 
 def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:

@@ -319,10 +319,10 @@ def outcome(held: Sequence[bool | None]) -> str:
     """One verdict of what held, failed, or was not measured (None).
 
     What failed is said before what is missing: a claim of which one part fails cannot hold any
-    more, whatever the rest will be.
+    more, whatever the rest will be; in part it holds only where a part was seen to hold.
     """
     if False in held:
-        return FAILS if set(held) == {False} else DEPENDS
+        return DEPENDS if True in held else FAILS
     return HOLDS if held and None not in held else NOT_RUN
 
 

@@ -1,13 +1,24 @@
 """Reads experiment files; what is wrong is said with its line."""
 
 import difflib
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from sumrate.lab.experiment import calls, forward, keys, metrics, player, simulated, tiles, video
+from sumrate.lab.experiment import (
+    calls,
+    forward,
+    keys,
+    metrics,
+    player,
+    simulated,
+    templates,
+    tiles,
+    video,
+)
 from sumrate.lab.experiment.judge import BESIDE
 from sumrate.lab.experiment.model import (
     EVERY,
@@ -58,7 +69,10 @@ def load(name: str, folder: Path = FOLDER) -> Experiment:
     except msgspec.DecodeError as error:
         said = f"{error}{keys.meant(str(error), Experiment)}"
         raise ExperimentError(f"{path.name}{_line_of(text, str(error))}: {said}") from error
-    problems = [*_problems(experiment, path.stem), *_claim_problems(experiment, folder)]
+    problems = [*templates.problems(experiment)]
+    if not problems:
+        experiment = templates.expanded(experiment)
+        problems = [*_problems(experiment, path.stem), *_claim_problems(experiment, folder)]
     if problems:
         where, what = problems[0]
         raise ExperimentError(f"{path.name}{_line_of(text, f'`{where}`')}: {what}")
@@ -66,7 +80,9 @@ def load(name: str, folder: Path = FOLDER) -> Experiment:
 
 
 def _line_of(text: str, message: str) -> str:
-    """`:LINE` of the last word that the message quotes or whose path it names; else nothing."""
+    """`:LINE` that the message has, or of the last word that it quotes or whose path it names."""
+    if found := re.search(r"\(at line (\d+)", message):
+        return f":{found[1]}"
     for word in (*re.findall(r"`([^`$]+)`", message), *re.findall(r"\.(\w+)", message)[::-1]):
         for number, line in enumerate(text.splitlines(), start=1):
             if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line):
@@ -297,6 +313,10 @@ def _claim_problems(experiment: Experiment, folder: Path) -> Iterator[tuple[str,
 
 def _limit_problems(check: Check) -> Iterator[tuple[str, str]]:
     low, high = check.at_least, check.at_most
+    if any(limit is not None and not math.isfinite(limit) for limit in (low, high)):
+        yield check.statement, f"a limit of `{check.statement}` is no number"
+    if check.over == check.value:
+        yield check.statement, f"`{check.statement}` divides a value by itself: cannot fail"
     if low is not None and high is not None and low > high:
         yield check.statement, f"`{check.statement}` has at_least above at_most: it can only fail"
     if check.slack < 0 or (check.slack and check.over is None):

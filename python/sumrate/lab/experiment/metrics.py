@@ -52,6 +52,8 @@ PLAIN = frozenset(
         "pooled_percentiles_over_mptcp",
         "pooled_sample_p5_over_p50",
         "pooled_sample_p5_over_p95",
+        "pooled_second_p20_over_p95",
+        "pooled_second_p5_over_p95",
         "reassembly_bound_ratio",
         "reassembly_peak_bytes",
         "reassembly_stall_ratio",

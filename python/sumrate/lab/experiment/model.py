@@ -239,6 +239,10 @@ class Check(Setting, frozen=True):
     """Why it does not hold, where that was seen in a measurement."""
     causes: dict[str, str] = field(default_factory=dict)
     """By condition, where it is another one there, or was seen in some conditions only."""
+    each: tuple[str, ...] = ()
+    """Rows of the experiment's `each`: the check is made for every combination of one row of each
+    of these, with the row's values where the check has their names in braces.
+    """
 
 
 class SimulationSetting(Setting, frozen=True):
@@ -307,6 +311,8 @@ class Experiment(Setting, frozen=True):
     conditions: tuple[ConditionSetting, ...]
     schemes: tuple[SchemeSetting, ...]
     checks: tuple[Check, ...] = ()
+    each: dict[str, tuple[dict[str, str], ...]] = field(default_factory=dict)
+    """Rows for checks that are made more than once (`each` of a check): values by their names."""
     medium: Medium = "emulated"
     """`veth`: bare interfaces, as fast as this machine's processors."""
     repetitions: int = 5

@@ -1,12 +1,12 @@
 """Of which code a kept result is, and how often the transport has changed since."""
 
 import json
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from sumrate.history import commits_since
 from sumrate.lab.experiment.load import FOLDER, load
 from sumrate.lab.programs import REPOSITORY
 
@@ -62,9 +62,4 @@ def _recorded(name: str, manifest: Path, folder: Path) -> Recorded:
 @cache
 def changes_since(commit: str, root: Path = REPOSITORY) -> int | None:
     """How many commits changed the transport since then; None if git does not know that commit."""
-    argv = ["git", "-C", str(root), "rev-list", "--count", f"{commit}..HEAD", "--", *TRANSPORT]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return None
-    return int(done.stdout) if done.returncode == 0 else None
+    return commits_since(commit, TRANSPORT, root)

@@ -19,6 +19,22 @@ MOST_ROWS = 45
 """Of one figure, so that it fits a page."""
 
 
+def bar_columns(
+    summary: Summary, metrics: Sequence[str], settings: Sequence[Setting]
+) -> list[Column]:
+    """Those of the metrics that have a value in these settings, in the order given."""
+    columns = [
+        column
+        for column in summary.columns
+        if column.metric in metrics
+        and any(summary.spread(column.metric, s, n.name) for s in settings for n in summary.schemes)
+    ]
+    if any(column.metric == "ideal_ratio" for column in columns):
+        # Links that go dark back off when they are alone: their sum is no whole.
+        columns = [column for column in columns if column.metric != "sum_ratio"]
+    return sorted(columns, key=lambda column: list(metrics).index(column.metric))
+
+
 def bar_figures(
     summary: Summary,
     metrics: Sequence[str],
@@ -26,16 +42,7 @@ def bar_figures(
     looks: dict[str, Style],
 ) -> Iterator[Figure]:
     """One figure, or several where the conditions do not fit one page; side by side the metrics."""
-    columns = [column for column in summary.columns if column.metric in metrics]
-    if any(column.metric == "ideal_ratio" for column in columns):
-        # Links that go dark back off when they are alone: their sum is no whole.
-        columns = [column for column in columns if column.metric != "sum_ratio"]
-    columns.sort(key=lambda column: list(metrics).index(column.metric))
-    columns = [
-        column
-        for column in columns
-        if any(summary.spread(column.metric, s, n.name) for s in settings for n in summary.schemes)
-    ]
+    columns = bar_columns(summary, metrics, settings)
     settings = [
         s
         for s in settings

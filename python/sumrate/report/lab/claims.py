@@ -1,11 +1,13 @@
 """The top of the report: which published claims and performance goals hold, and why not."""
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sumrate.report.lab.read import BrokenRunError, MissingRunError, Run, Verdict
@@ -18,6 +20,14 @@ MARKS = {
     "not-run": f"{NOTHING} not run",
     "reported": f"{NOTHING} figure only",
 }
+COUNTED = {
+    "holds": "hold",
+    "fails": "do not hold",
+    "depends": "hold in part",
+    "not-run": "not run",
+    "reported": "figures only",
+}
+"""How many there are of each, in words."""
 DOCUMENTS = {
     "D0": "“802.11ad in an evolving Wi-Fi network”",
     "D1": "Lim and Valdez, “MPTCP Wireless Performance”",
@@ -73,26 +83,69 @@ def read_claims(path: Path) -> dict[str, Claim]:
     return found
 
 
-def verdict_section(runs: Sequence[Run], claims: Mapping[str, Claim]) -> str:
-    """Counts, the table of claims and the table of goals, and which claims are not here."""
+Asked = Mapping[str, Sequence[str]]
+"""By claim or goal: the experiments that have a check of it, whether their results are here."""
+
+
+def verdict_section(
+    runs: Sequence[Run], claims: Mapping[str, Claim], asked: Asked = MappingProxyType({})
+) -> str:
+    """Counts, the tables of goals and claims, and which claims are not here."""
     verdicts = [(run, verdict) for run in runs for verdict in run.verdicts]
     on_claims = [(run, _whole(v, claims)) for run, v in verdicts if v.claim]
     on_goals = [(run, verdict) for run, verdict in verdicts if verdict.goal]
-    counted = f"{_count('claim', on_claims, claims)} {_count('goal', on_goals, {})}"
+    here = {(verdict.claim or verdict.goal, run.experiment) for run, verdict in verdicts}
+    lacking = {
+        name: [experiment for experiment in asked.get(name, ()) if (name, experiment) not in here]
+        for name, _ in here
+    }
+    counted = (
+        f"{_count('claim', on_claims, claims, lacking)} {_count('goal', on_goals, {}, lacking)}"
+    )
     parts = [f"<p class='headline'>{counted}</p>"]
-    if on_goals:
-        order = sorted(on_goals, key=lambda pair: _natural(pair[1].goal))
-        rows = "".join(_goal_row(run, v) for run, verdict in order for v in demands(verdict))
-        parts.append(f"<h2>Performance goals</h2>{_table(('goal', 'wanted'), rows)}")
+    for heading, wanted in (("Performance goals", True), ("Other goals", False)):
+        chosen = [pair for pair in on_goals if is_performance(pair[1].goal) == wanted]
+        if chosen:
+            rows = "".join(_goal_rows(chosen, lacking))
+            parts.append(f"<h2>{heading}</h2>{_table(('goal', 'wanted'), rows)}")
     parts.append("<h2>Published claims</h2>")
     if on_claims:
-        place = {name: index for index, name in enumerate(claims)}
-        order = sorted(on_claims, key=lambda pair: place.get(pair[1].claim, len(place)))
-        rows = "".join(_claim_row(run, verdict, claims) for run, verdict in order)
-        parts.append(_table(("claim", "paper says"), rows))
-        parts.append(_documents([claims[v.claim] for _, v in order if v.claim in claims]))
+        parts.append(_table(("claim", "paper says"), "".join(_rows(on_claims, claims, lacking))))
+        parts.append(_documents([claims[v.claim] for _, v in on_claims if v.claim in claims]))
     parts.append(_absent({verdict.claim for _, verdict in on_claims}, claims))
     return "\n".join(parts)
+
+
+def _goal_rows(found: Sequence[tuple[Run, Verdict]], lacking: Asked) -> Iterator[str]:
+    """The demands of each goal in the goals' order, then what of it has no result here."""
+    for goal in sorted({verdict.goal for _, verdict in found}, key=_natural):
+        for run, verdict in found:
+            if verdict.goal == goal:
+                yield from (_goal_row(run, demand) for demand in demands(verdict))
+        yield from (_lacking_row(goal, experiment) for experiment in lacking.get(goal, ()))
+
+
+def _rows(
+    found: Sequence[tuple[Run, Verdict]], claims: Mapping[str, Claim], lacking: Asked
+) -> Iterator[str]:
+    """What each experiment found on each claim, in the catalogue's order, and who has no result."""
+    named = {verdict.claim for _, verdict in found}
+    unknown = sorted(named - claims.keys())
+    for name in (*(claim for claim in claims if claim in named), *unknown):
+        for run, verdict in found:
+            if verdict.claim == name:
+                yield _claim_row(run, verdict, claims)
+        yield from (_lacking_row(name, experiment) for experiment in lacking.get(name, ()))
+
+
+def _lacking_row(name: str, experiment: str) -> str:
+    """A part of a claim or goal whose experiment has no result here: it cannot hold as a whole."""
+    return (
+        f'<tr class="not-run"><td><b>{escape(name)}</b> another part of it'
+        f"<small>{escape(experiment)}</small></td><td>{NOTHING}</td><td>{NOTHING}</td>"
+        f'<td class="mark">{MARKS["not-run"]}</td>'
+        f"<td>no result of <code>{escape(experiment)}</code> is among these</td></tr>"
+    )
 
 
 def _whole(verdict: Verdict, claims: Mapping[str, Claim]) -> Verdict:
@@ -104,10 +157,15 @@ def _whole(verdict: Verdict, claims: Mapping[str, Claim]) -> Verdict:
     return replace(verdict, verdict=kind, cause=f"{verdict.cause} {claim.unmeasured}".strip())
 
 
+def is_performance(goal: str) -> bool:
+    """Whether it is one of P1 to P10, as `sumrate-lab bench` has them."""
+    return goal.startswith("P") and goal[1:2].isdigit()
+
+
 def _natural(goal: str) -> tuple[bool, int, str]:
-    """P1 to P10 first."""
+    """By number."""
     digits = "".join(letter for letter in goal if letter.isdigit())
-    return not (goal[:1] == "P" and digits), int(digits or 0), goal
+    return not digits, int(digits or 0), goal
 
 
 def demands(verdict: Verdict) -> Iterator[Verdict]:
@@ -144,11 +202,16 @@ def _span(findings: Sequence[Mapping[str, Any]]) -> str:
     if not findings:
         return ""
     values = [finding["measured"] for finding in findings]
-    low, high = (f"{v:,.0f}" if abs(v) >= 1e4 else f"{v:.4g}" for v in (min(values), max(values)))
     unit = findings[0].get("unit", "")
-    span = f"{low if low == high else f'{low} to {high}'} {unit}".rstrip()
+    span = f"{_range(values)} {unit}".rstrip()
     few = _few(findings)
     return f"{span} ({few})" if few else span
+
+
+def _range(values: Sequence[float]) -> str:
+    """Least and largest, or the one that both are."""
+    low, high = (f"{v:,.0f}" if abs(v) >= 1e4 else f"{v:.4g}" for v in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def _few(findings: Sequence[Mapping[str, Any]]) -> str:
@@ -161,18 +224,26 @@ def _few(findings: Sequence[Mapping[str, Any]]) -> str:
     return f"{least if least == most else f'{least} to {most}'} of {of} repetitions"
 
 
-def _count(word: str, verdicts: Sequence[tuple[Run, Verdict]], claims: Mapping[str, Claim]) -> str:
+def _count(
+    word: str,
+    verdicts: Sequence[tuple[Run, Verdict]],
+    claims: Mapping[str, Claim],
+    lacking: Asked,
+) -> str:
     if not verdicts:
         return f"No check of a {word} is in these results."
     found: dict[str, set[str]] = {}
     for _, verdict in verdicts:
-        found.setdefault(verdict.claim or verdict.goal, set()).add(verdict.verdict)
+        name = verdict.claim or verdict.goal
+        missing = {"not-run"} if lacking.get(name) else set()
+        found.setdefault(name, missing).add(verdict.verdict)
     counted = Counter(_together(kinds) for kinds in found.values())
     holding = [claims[name] for name in found.keys() & claims.keys()
                if _together(found[name]) == "holds"]  # fmt: skip
     fitted = sum(bool(claim.fitted) for claim in holding)
-    states = ", ".join(f"<b>{counted[kind]}</b> {MARKS[kind][2:]}" for kind in MARKS if
-                       counted[kind])  # fmt: skip
+    states = ", ".join(
+        f"<b>{counted[kind]}</b> {COUNTED[kind]}" for kind in COUNTED if counted[kind]
+    )
     note = f" Of those that hold, <b>{fitted}</b> were fitted: the model is calibrated by them."
     return f"{word.capitalize()}s that were checked: {states}.{note if fitted else ''}"
 
@@ -180,7 +251,7 @@ def _count(word: str, verdicts: Sequence[tuple[Run, Verdict]], claims: Mapping[s
 def _together(kinds: set[str]) -> str:
     """One verdict of what several experiments found about one claim or goal."""
     if {"fails", "depends"} & kinds:
-        return "fails" if kinds == {"fails"} else "depends"
+        return "depends" if {"holds", "depends"} & kinds else "fails"
     return next((kind for kind in ("not-run", "holds") if kind in kinds), "reported")
 
 
@@ -215,13 +286,36 @@ def _claim_row(run: Run, verdict: Verdict, claims: Mapping[str, Claim]) -> str:
 
 
 def _goal_row(run: Run, verdict: Verdict) -> str:
-    first = f"<b>{escape(verdict.goal)}</b> {escape(verdict.statement)}"
-    return _row(run, verdict, first, escape(plain(verdict.expected)))
+    first = f"<b>{escape(verdict.goal)}</b> {_prose(verdict.statement)}"
+    measured = escape(plain(verdict.measured)) + "".join(_beside(run, verdict))
+    return _row(run, verdict, first, escape(plain(verdict.expected)), measured)
+
+
+def _beside(run: Run, verdict: Verdict) -> Iterator[str]:
+    """What other schemes of the same run have of it, each in as many conditions as it ran in."""
+    titles = {scheme.name: scheme.title for scheme in run.schemes}
+    found: dict[str, list[float]] = {}
+    for finding in verdict.findings:
+        for scheme, value in finding.get("beside", {}).items():
+            found.setdefault(scheme, []).append(value)
+    of = sum(finding.get("measured") is not None for finding in verdict.findings)
+    for scheme, values in found.items():
+        part = f" (in {len(values)} of {of})" if len(values) < of else ""
+        said = _range(values)
+        yield f"<small>{escape(titles.get(scheme, scheme))}: {said}{part}</small>"
+
+
+CODE = re.compile(r"`([^`]+)`")
+
+
+def _prose(text: str) -> str:
+    """A sentence of an experiment file, in which names of commands and files stand apart."""
+    return CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def _demand(part: Verdict) -> str:
     """What a claim's check measured, and what it is."""
-    return f"{escape(plain(part.measured))}<small>{escape(part.statement)}</small>"
+    return f"{escape(plain(part.measured))}<small>{_prose(part.statement)}</small>"
 
 
 def _row(run: Run, verdict: Verdict, first: str, second: str, measured: str = "") -> str:
@@ -231,7 +325,7 @@ def _row(run: Run, verdict: Verdict, first: str, second: str, measured: str = ""
         measured += f"<small>wanted: {escape(plain(verdict.expected))}</small>"
     why = [] if verdict.goal and not verdict.claim else [verdict.statement]
     cause = f"Cause, as found in the kept result: {verdict.cause}" if verdict.cause else ""
-    why = [escape(text) for text in (*why, cause, *_exceptions(verdict)) if text]
+    why = [_prose(text) for text in (*why, cause, *_exceptions(verdict)) if text]
     link = f'<small><a href="#{anchor(run)}">{escape(run.experiment)}</a></small>'
     return (
         f'<tr class="{verdict.verdict}"><td>{first}{link}</td><td>{second}</td>'

@@ -3,17 +3,18 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 
-from sumrate.report.lab.bars import bar_figures
+from sumrate.report.lab.bars import bar_columns, bar_figures
 from sumrate.report.lab.canvas import Numbered
-from sumrate.report.lab.claims import anchor, read_claims, verdict_section
+from sumrate.report.lab.claims import Asked, anchor, read_claims, verdict_section
 from sumrate.report.lab.curves import cdf_figures, time_figures
 from sumrate.report.lab.palette import Style, styles
 from sumrate.report.lab.read import Run, Setting, read_run
 from sumrate.report.lab.summary import Summary, summarise
 from sumrate.report.lab.sweeps import sweep_figures
 from sumrate.report.lab.tables import commands, left_out, median_tables
-from sumrate.report.lab.words import METRICS, plain, quantities
+from sumrate.report.lab.words import plain, quantities
 from sumrate.report.lab.workloads import duration_figures, split_figures
 from sumrate.report.style import page
 
@@ -53,9 +54,9 @@ table.verdicts th, table.verdicts td { text-align: left; padding: .375rem .625re
 table.verdicts { width: 100%; table-layout: fixed; min-width: 44rem; }
 table.verdicts td:first-child { white-space: normal; }
 table.verdicts td { overflow-wrap: break-word; }
-table.verdicts th:nth-child(1) { width: 28%; } table.verdicts th:nth-child(2) { width: 14%; }
-table.verdicts th:nth-child(3) { width: 12%; } table.verdicts th:nth-child(4) { width: 10%; }
-td.mark { font-weight: 600; white-space: nowrap; padding-right: 1.2rem; }
+table.verdicts th:nth-child(1) { width: 27%; } table.verdicts th:nth-child(2) { width: 13%; }
+table.verdicts th:nth-child(3) { width: 17%; } table.verdicts th:nth-child(4) { width: 13%; }
+table.verdicts td.mark { font-weight: 600; padding-right: 1.2rem; }
 tr.fails td.mark { text-decoration: underline; text-underline-offset: .2em; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 p.headline { max-width: none; }
@@ -86,10 +87,12 @@ def write_report(
     claims: Path,
     output: Path,
     said: Callable[[str], None] = lambda _: None,
+    asked: Asked = MappingProxyType({}),
 ) -> None:
     """Writes one self-contained HTML file about all result folders, whole or not at all.
 
-    `said` is told what is drawn next, as that takes about a second for each.
+    `said` is told what is drawn next, as that takes about a second for each. `asked` has the
+    experiments that check each claim and goal: one that has no result here keeps it from holding.
 
     Raises:
         RunError: a folder, or the catalogue of claims, cannot be used; nothing is written.
@@ -106,7 +109,7 @@ def write_report(
     body = "\n".join(
         [
             "<h1>What the experiments show</h1>",
-            verdict_section(runs, catalogue),
+            verdict_section(runs, catalogue, asked),
             f"<h2>Experiments</h2><ul>{listed}</ul>",
             *_experiments(summaries, numbered, said),
         ]
@@ -277,9 +280,7 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
     for words, settings in summary.variants():
         where = f"{title}, {words}" if words else title
         for metrics in BARS:
-            names = " and ".join(
-                METRICS[m] for m in metrics if any(c.metric == m for c in summary.columns)
-            )
+            names = " and ".join(c.title for c in bar_columns(summary, metrics, settings))
             for drawn in bar_figures(summary, metrics, settings, looks):
                 yield numbered.figure(
                     drawn,

@@ -56,11 +56,15 @@ KNOWN = {"sumrate": 0, "wifi": 1, "wigig": 2, "mptcp": 3, "aggligator": 4, "tqui
 """Schemes that look the same in every report."""
 
 
+OWN = "sumrate"
+"""Nothing else has its look, also where it is not there."""
+
+
 def styles(names: Iterable[str]) -> dict[str, Style]:
     """A look for each scheme; of more than ten, later ones have a colour with another dash."""
     wanted = list(dict.fromkeys(names))
     taken = {KNOWN[name] for name in wanted if name in KNOWN}
-    free = [place for place in range(len(STYLES)) if place not in taken]
+    free = [place for place in range(len(STYLES)) if place not in taken | {KNOWN[OWN]}]
     found = {name: STYLES[KNOWN[name]] for name in wanted if name in KNOWN}
     others = [name for name in wanted if name not in KNOWN]
     again = [place for place in range(len(STYLES)) if place not in KNOWN.values()]
