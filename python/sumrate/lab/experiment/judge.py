@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sumrate.intervals import half_width
-from sumrate.lab.experiment.metrics import is_pooled, pooled_with
+from sumrate.lab.experiment.metrics import hardly_any, is_pooled, pooled_with
 from sumrate.lab.experiment.model import EVERY, Check, Experiment, Selection
 from sumrate.lab.experiment.record import Run, percentile
 
@@ -193,9 +193,12 @@ def _rests_on(
     if not found or not is_pooled(selection.metric):
         return set(found)
     own = {run.repetition for run in _counting(runs, selection, at)}
-    for peer in pooled_with(selection.metric, dict.fromkeys(run.scheme for run in runs)):
-        theirs = replace(selection, scheme=peer)
-        own &= {run.repetition for run in _counting(runs, theirs, at)} or own
+    schemes = dict.fromkeys(run.scheme for run in runs)
+    peers = [replace(selection, scheme=s) for s in pooled_with(selection.metric, schemes)]
+    counted = [{run.repetition for run in _counting(runs, peer, at)} for peer in peers]
+    most = max((len(theirs) for theirs in counted), default=0)
+    for theirs in counted:
+        own &= own if hardly_any(len(theirs), most) else theirs or own
     return own
 
 
