@@ -45,6 +45,8 @@ GROUPS = {
         "kernel_cpu_s_per_gb": "CPU time per GB in the kernel",
     },
     "Pages and daily programs": {
+        "onload_over_wifi": "load event over WiFi's",
+        "onload_over_wigig": "load event over WiGig's",
         "onload_over_best": "load event over the better radio's",
         "onload_cold_over_best": "cold load event over the better radio's",
         "onload_warm_over_best": "warm load event over the better radio's",
@@ -64,11 +66,18 @@ GROUPS = {
         "pooled_message_p999_added_ms": "above the better radio alone",
         "message_lost_share": "share of messages lost",
     },
+    "Copies": {
+        "chosen_interactive_share": "copies by choice of interactive bytes",
+        "chosen_background_share": "copies by choice of background bytes",
+        "chosen_streaming_share": "copies by choice of streaming bytes",
+        "chosen_conversational_share": "copies by choice of a call's bytes",
+    },
     "Video": {
         "pause_share": "share of the time paused",
         "pause_bound": "what the sum of the links makes it",
         "shown_mbps": "mean rate of the GOPs shown",
         "ideal_pause_share": "the links added up moment by moment",
+        "pause_over_links": "pauses beyond what the links make",
         "failed_share": "share of checks without a GOP",
         "psnr_db": "average PSNR, by pauses",
         "measured_psnr_db": "the same of the encode and its frozen frames",
