@@ -114,6 +114,19 @@ def test_gains_are_of_the_same_repetition() -> None:
     assert runs[5].value("gain_over_policy_db") is None
 
 
+def test_a_gain_stands_beside_what_nothing_lacking_would_have() -> None:
+    runs = [
+        seen("mobility-fix", "sumrate", 0, 31.0),
+        seen("mobility-viewport", "sumrate", 0, 34.0),
+        seen("los-viewport", "sumrate", 0, 34.0),
+    ]
+    for run, ideal in zip(runs, (32.0, 36.5, 40.0), strict=True):
+        run.add("ideal_psnr_db", ideal, "dB")
+    add_tile_gains(load("tiles"), runs)
+    gains = [run.value("ideal_gain_over_policy_db") for run in runs]
+    assert gains == [None, 4.5, None]
+
+
 def test_a_scaled_trace_has_scaled_rates(tmp_path: Path) -> None:
     wifi, wigig = traced_links(EXPERIMENT, CONDITION, 1, tmp_path)
     assert wifi.down.trace is not None

@@ -98,6 +98,8 @@ GROUPS = {
         "viewport_psnr_db": "viewport PSNR",
         "viewport_psnr_p5_db": "viewport PSNR, worst twentieth of GOPs",
         "gain_over_policy_db": "gain over tiles treated alike",
+        "ideal_psnr_db": "viewport PSNR if nothing of the links were lacking",
+        "ideal_gain_over_policy_db": "gain over tiles treated alike, in the same way",
         "viewport_missing_share": "share of the viewport not there in time",
         "missed_tiles_share": "share of tiles not there in time",
         "mean_level": "mean quality step, 0 is the best",
