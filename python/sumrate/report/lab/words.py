@@ -62,8 +62,8 @@ GROUPS = {
     "Calls": {
         "message_p50_ms": "messages there and back, p50",
         "message_p99_ms": "messages there and back, p99",
-        "pooled_message_p999_ms": "the same of all repetitions, p99.9",
-        "pooled_message_p999_added_ms": "above the better radio alone",
+        "pooled_message_p999_ms": "messages there and back, p99.9 of all repetitions",
+        "pooled_message_p999_added_ms": "the same, above the better radio alone",
         "message_lost_share": "share of messages lost",
     },
     "Copies": {
