@@ -14,6 +14,8 @@ from sumrate.lab.experiment.model import EVERY, Check, Experiment, Selection
 from sumrate.lab.experiment.record import Run, percentile
 
 HOLDS, FAILS, DEPENDS, NOT_RUN = "holds", "fails", "depends", "not-run"
+REPORTED = "reported"
+"""The verdict on figures that have no limit."""
 
 JUDGED = "sumrate"
 """The scheme whose values other schemes are compared with."""
@@ -300,6 +302,8 @@ def _holds(check: Check, measured: float | None) -> bool | None:
 def _verdict(identity: str, kind: str, found: Sequence[tuple[Check, Finding]]) -> Verdict:
     decisive = [(check, f) for check, f in found if not check.reported]
     verdict = outcome([f.holds for _, f in decisive])
+    if not decisive and any(f.measured is not None for _, f in found):
+        verdict = REPORTED
     by_statement: dict[str, list[Finding]] = defaultdict(list)
     for check, finding in found:
         by_statement[check.statement].append(finding)
