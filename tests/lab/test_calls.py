@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from sumrate.lab.calls.near import LOST_NS, summary
 from sumrate.lab.calls.transport import Stream
 from sumrate.lab.experiment import calls
 from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load
+from sumrate.lab.experiment.model import Check, Selection
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.stream.socks import datagram_head
 
@@ -161,6 +163,21 @@ def test_only_repetitions_that_every_scheme_has_are_ranked() -> None:
     calls.add_pooled_delays(experiment, runs)
     pooled = [run.value("pooled_message_p999_ms") for run in runs]
     assert pooled == [None, 90.0, None, 20.0, 1.0]
+
+
+def test_a_scheme_of_which_hardly_a_run_counts_takes_none_from_the_others() -> None:
+    experiment = load("calls")
+    runs = [called("sumrate", "wigig-flaps", n, [10.0] * 15 + [20.0 + n]) for n in range(5)]
+    runs += [called("aggligator", "wigig-flaps", n, [90.0] * 16) for n in range(5)]
+    for late in runs[-3:]:
+        late.void = True
+    calls.add_pooled_delays(experiment, runs)
+    assert runs[0].value("pooled_message_p999_ms") == 10.0
+    assert runs[5].value("pooled_message_p999_ms") == 90.0
+    value = Selection(metric="pooled_message_p999_ms", scheme="sumrate", condition="wigig-flaps")
+    check = Check(statement="at most 20 ms", goal="Q10", value=value, at_most=20.0)
+    (verdict,) = judge(structs.replace(experiment, checks=(check,)), runs)
+    assert [f.counted for f in verdict.findings] == [5]
 
 
 def test_runs_that_tell_too_few_of_their_slowest_messages_have_no_percentile() -> None:

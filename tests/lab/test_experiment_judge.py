@@ -102,6 +102,19 @@ def test_what_was_not_measured_is_not_run() -> None:
     assert found.cause == "it is lossy"
 
 
+def test_what_is_only_reported_decides_nothing() -> None:
+    """Once a figure beside a goal made the goal one that was not measured."""
+    value = Selection(metric="goodput_mbps", scheme="sumrate", condition="normal")
+    check = Check(statement="goodput", goal="P1", value=value, reported=True)
+    (found,) = judge(experiment(check), RUNS)
+    assert (found.verdict, found.measured) == ("reported", "95 Mbit/s")
+    (found,) = judge(experiment(check), [])
+    assert found.verdict == "not-run"
+    judged = Check(statement="at least 90", goal="P1", value=value, at_least=90.0)
+    (found,) = judge(experiment(check, judged), RUNS)
+    assert found.verdict == "holds"
+
+
 def test_a_cause_can_be_of_some_conditions_only() -> None:
     check = replace(ratio("*", 0.97), cause="", causes={"loss": "segments are lost"})
     (found,) = judge(experiment(check), RUNS)

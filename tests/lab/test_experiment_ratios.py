@@ -1,5 +1,6 @@
 """What runs are divided by: ideals, sums, peers; what happens beside them and meanwhile."""
 
+import json
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -271,6 +272,41 @@ def test_a_late_run_is_made_again_twice_at_most(
     assert len(made) == 1 + min(late, MAX_RETRIES)
     lateness = [30.0 + n for n in range(min(late, MAX_RETRIES))]
     assert run.detail.get("void_before_ms", []) == lateness
+
+
+@pytest.mark.parametrize(("failing", "fails"), [(1, False), (9, True)])
+def test_a_run_that_failed_is_made_again_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: int, fails: bool
+) -> None:
+    made: list[Run] = []
+
+    def measure(_experiment: Experiment, _point: Point, _scheme: Scheme, _work: Path) -> Run:
+        run = run_of("sumrate", "normal", 1.0)
+        if len(made) < failing:
+            run.detail["error"] = f"page {len(made)} crashed"
+        made.append(run)
+        return run
+
+    monkeypatch.setattr(running, "measure", measure)
+    plan = Plan(load("lap"), 1)
+    point, scheme = next(plan.measured())
+    run = on_time(plan, point, scheme, tmp_path, Progress(1.0))
+    assert ("error" in run.detail) == fails
+    said = [f"page {n} crashed" for n in range(min(failing, MAX_RETRIES))]
+    assert run.detail["failed_before"] == said
+
+
+def test_an_answer_that_is_none_fails_the_run_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken(*_: object) -> None:
+        json.loads("{")
+
+    monkeypatch.setattr(running, "traced_links", broken)
+    plan = Plan(load("lap"), 1)
+    point, scheme = next(plan.measured())
+    run = running.measure(plan.experiment, point, scheme, tmp_path)
+    assert "Expecting property name" in run.detail["error"]
 
 
 def test_the_traces_that_are_used_are_described(tmp_path: Path) -> None:

@@ -108,6 +108,11 @@ def test_a_range_is_shown_as_one() -> None:
         (["depends"], 2, "depends"),
         (["holds", "not-run"], 2, "not-run"),
         (["depends", "holds"], 2, "depends"),
+        (["holds", "reported"], 1, "holds"),
+        (["fails", "reported"], 1, "fails"),
+        (["reported"], 1, "not-run"),
+        (["reported", "not-run"], 0, "reported"),
+        ([], 0, "not-run"),
     ],
 )
 def test_experiments_about_one_claim_give_one_verdict(

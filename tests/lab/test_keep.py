@@ -87,16 +87,33 @@ def no_peer(manifest: dict[str, Any]) -> None:
     manifest["runs"] = [run for run in manifest["runs"] if run["scheme"] != "aggligator"]
 
 
+def a_repetition_less(manifest: dict[str, Any]) -> None:
+    there = [r for r in manifest["runs"] if (r["scheme"], r["repetition"]) != ("sumrate", 3)]
+    manifest["runs"] = there
+
+
+def without_its_own(manifest: dict[str, Any]) -> None:
+    for entry in manifest["runs"]:
+        if entry["scheme"] == "sumrate":
+            entry["missing"] = "the binary is not built"
+
+
 def dirty(manifest: dict[str, Any]) -> None:
     manifest["commit"] += "-dirty"
 
 
 def failed(manifest: dict[str, Any]) -> None:
-    manifest["runs"][0]["error"] = "no answer"
+    of(manifest, "sumrate")[0]["error"] = "no answer"
 
 
 def void(manifest: dict[str, Any]) -> None:
-    manifest["void_runs"] = len(manifest["runs"]) // 4
+    own = [r for scheme in ("sumrate", "wifi", "wigig") for r in of(manifest, scheme)]
+    for entry in own[::2]:
+        entry["void"] = True
+
+
+def of(manifest: dict[str, Any], scheme: str) -> list[dict[str, Any]]:
+    return [entry for entry in manifest["runs"] if entry["scheme"] == scheme]
 
 
 def off(manifest: dict[str, Any]) -> None:
@@ -109,8 +126,10 @@ def off(manifest: dict[str, Any]) -> None:
     [
         (one_condition, "lap, aggligator, cubic, default was not run"),
         (no_peer, "lap, aggligator, cubic, default was not run"),
+        (a_repetition_less, "lap, sumrate, cubic, default: 4 of 5 repetitions were run"),
+        (without_its_own, "lap, sumrate, cubic, default is missing: the binary is not built"),
         (dirty, "uncommitted"),
-        (failed, "failed"),
+        (failed, "failed: no answer"),
         (void, "are void"),
         (off, "a link was off: wifi, a_to_b: rate_mbps is 500.0"),
     ],
@@ -172,20 +191,28 @@ def test_results_of_no_experiment_are_refused(
     assert "did you mean lap" in capsys.readouterr().err
 
 
+def test_what_a_peer_cannot_do_costs_nothing_but_its_own_values(tmp_path: Path) -> None:
+    manifest = whole()
+    first, second, *others = of(manifest, "aggligator")
+    first["error"] = second["error"] = "the tunnel was closed"
+    for entry in others:
+        entry["void"] = True
+    assert not keep_problems(put(tmp_path, manifest), NAME)
+
+
 def test_points_with_few_runs_need_a_reason(tmp_path: Path) -> None:
     manifest = whole()
-    for entry in manifest["runs"]:
-        if entry["scheme"] == "aggligator":
-            entry["void"] = True
+    for entry in of(manifest, "wifi"):
+        entry["void"] = True
     folder = put(tmp_path, manifest)
     experiment = load(NAME)
     said = uncounted(folder, experiment)
     assert said
-    assert all("aggligator" in line and ": 0 of 5 runs count" in line for line in said)
+    assert all("wifi" in line and ": 0 of 5 runs count" in line for line in said)
     expecting = structs.replace(
         experiment,
         conditions=tuple(
-            structs.replace(condition, few_runs={"aggligator": "the emulator is late beside it"})
+            structs.replace(condition, few_runs={"wifi": "the emulator is late beside it"})
             for condition in experiment.conditions
         ),
     )

@@ -219,6 +219,21 @@ def test_a_congestion_control_that_is_not_loaded_is_missing(tmp_path: Path) -> N
         check_congestion_control("sumrate_lia", known)
 
 
+def test_a_peer_of_which_hardly_a_run_counts_is_named_with_the_reason() -> None:
+    made = [Run("aggligator", "los", "cubic", "default", i, 1) for i in range(5)]
+    for run in made:
+        run.detail["title"] = "aggligator"
+        run.void = run.repetition in (0, 1)
+    made[2].detail["error"] = "the tunnel was closed"
+    (entry,) = manifest(load("lap"), made, {})["schemes"]
+    assert entry["missing_in_part"] == [
+        "los: 2 of 5 runs count: the emulator was late beside it; the tunnel was closed"
+    ]
+    made[2].detail.pop("error")
+    (entry,) = manifest(load("lap"), made, {})["schemes"]
+    assert "missing_in_part" not in entry, "most of them count"
+
+
 def test_what_is_missing_in_part_is_said_and_hides_nothing() -> None:
     there, gone = run_of("mptcp", 1.0), run_of("mptcp", 1.0, control="sumrate_lia")
     gone.detail["missing"] = "not loaded"

@@ -3,15 +3,9 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from sumrate.lab.experiment.durations import (
-    add_durations,
-    add_splits,
-    add_together,
-    groups,
-    mode,
-    together_ms,
-)
+from sumrate.lab.experiment.durations import add_durations, add_splits, groups, mode
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import ConditionSetting
 from sumrate.lab.experiment.record import Run
@@ -76,34 +70,34 @@ def test_a_void_link_alone_divides_nothing() -> None:
     assert found[2].value("time_1MB_over_sum") is None
 
 
-def test_links_together_are_as_fast_as_their_deliveries_add_up() -> None:
-    awake = [(10.0, 1000), (100.0, 10_000)]
-    assert together_ms([awake, awake], 10_000) == pytest.approx(50.0)
-    waking = [(100.0, 10), (110.0, 1000), (200.0, 10_000)]
-    assert together_ms([awake, waking], 5000) == pytest.approx(50.0, abs=0.1)
-    both = together_ms([awake, waking], 10_000)
-    assert 95.0 < both < 100.0, "what wakes up for as long as that adds hardly anything"
-
-
-def test_the_time_of_links_together_is_taken_from_all_sizes() -> None:
-    experiment = load("files")
-    links = links_of(experiment, experiment.conditions[2])
-    assert experiment.files is not None
-    found = []
-    for scheme, mbps in (("wifi", 400.0), ("wigig", 800.0), ("sumrate", 1000.0)):
-        run = Run(scheme, "mobility", "cubic", "default", 0, 1, detail={"title": scheme})
-        for size in experiment.files.sizes:
-            run.add(f"time_{size.name}_ms", size.bytes * 8e-3 / mbps, "ms")
-        found.append(run)
-    add_together(experiment, found, links)
-    assert found[2].value("time_1GB_over_together") == pytest.approx(1.2)
-    assert found[2].value("time_10KB_over_together") == pytest.approx(1.2)
-
-
 def test_cold_and_warm_loads_are_gathered_apart_too() -> None:
     assert groups("onload_msn_h2_cold") == ("onload_cold", "onload")
     assert groups("time_1MB") == ("time_1MB", "time")
     assert groups("key") == ("key",)
+
+
+def test_pages_are_compared_with_each_radio_by_itself() -> None:
+    """The better of two loads is better than either radio, even if both are the same radio."""
+    experiment = load("pages")
+    links = links_of(experiment, experiment.conditions[2])
+    found = []
+    for scheme, slow, quick in (
+        ("wifi", 30.0, 20.0),
+        ("wigig", 20.0, 30.0),
+        ("sumrate", 24.0, 24.0),
+    ):
+        run = Run(scheme, "mobility", "cubic", "default", 0, 1, detail={"title": scheme})
+        run.add("onload_msn_h1_cold_ms", slow, "ms")
+        run.add("onload_cnn_h1_cold_ms", quick, "ms")
+        found.append(run)
+    add_durations(found, links)
+    assert sorted(values_of(found[2], "onload_over_best")) == [1.2, 1.2]
+    assert sorted(values_of(found[2], "onload_over_wifi")) == [0.8, 1.2]
+    assert sorted(values_of(found[2], "onload_cold_over_wigig")) == [0.8, 1.2]
+
+
+def values_of(run: Run, metric: str) -> list[float]:
+    return [m.value for m in run.metrics if m.name == metric]
 
 
 def test_a_percentile_is_gathered_with_nothing_else() -> None:
@@ -119,6 +113,7 @@ def test_a_percentile_is_gathered_with_nothing_else() -> None:
     add_durations(found, links)
     ratios = [m.value for m in found[2].metrics if m.name == "key_over_best"]
     assert ratios == [0.5], "medians only"
+    assert [m.value for m in found[2].metrics if m.name == "key_over_wigig"] == [0.25]
     assert found[2].value("key_p95_over_best") == 2.0
     assert found[2].value("key_p95_over_wifi") == 1.5
 
@@ -127,7 +122,8 @@ def test_what_is_said_of_the_keys_is_true_of_as_many_as_are_typed() -> None:
     experiment = load("daily")
     assert experiment.daily is not None
     keys = experiment.daily.keys
-    said = {c.statement for c in experiment.checks if c.value.metric == "key_p95_over_best"}
+    said = {c.statement for c in experiment.checks if c.value.metric == "key_p95_ms"}
+    assert said
     for statement in said:
         assert f"of {keys} keys the {rank(95, keys) + 1}th" in statement
     assert [rank(95, count) for count in (1, 20, 60, 100)] == [0, 18, 56, 94]
@@ -180,6 +176,22 @@ def test_scaled_traces_keep_their_shape(tmp_path: Path) -> None:
     tenth = next_traces(scaled, scaled.conditions[2], 1, 0, tmp_path / "scaled")["wigig"]
     ratio = read(tenth).mean_rate_mbps / read(one).mean_rate_mbps
     assert ratio == pytest.approx(scaled.trace_scale, rel=1e-3)
+
+
+def test_a_trace_of_another_scale_is_another_trace(tmp_path: Path) -> None:
+    """Once the second of two scales in one experiment got the first one's trace."""
+    experiment = load("files")
+    links = dict(experiment.conditions[2].links)
+    half = replace(
+        experiment.conditions[2],
+        links={name: replace(change, trace_scale=0.5) for name, change in links.items()},
+    )
+    whole = next_traces(experiment, experiment.conditions[2], 1, 0, tmp_path)["wigig"]
+    scaled = next_traces(experiment, half, 1, 0, tmp_path)["wigig"]
+    assert read(scaled).mean_rate_mbps == pytest.approx(read(whole).mean_rate_mbps / 2, rel=1e-3)
+    slower = replace(experiment, trace_scale=0.25)
+    quarter = next_traces(slower, experiment.conditions[2], 1, 0, tmp_path)["wigig"]
+    assert read(quarter).mean_rate_mbps == pytest.approx(read(whole).mean_rate_mbps / 4, rel=1e-3)
 
 
 def test_the_floor_is_measured_on_bare_interfaces() -> None:

@@ -66,6 +66,22 @@ def test_links_that_carry_the_video_allow_no_pause() -> None:
     add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
     assert values(runs[2])["pause_bound"] == 0.0
     assert values(runs[2])["pause_over_ideal"] == pytest.approx(0.02)
+    assert values(runs[2])["pause_over_links"] == pytest.approx(0.02)
+
+
+def test_no_sum_of_links_can_play_what_both_lack_for_longer_than_the_buffer_lasts() -> None:
+    """Their mean is as fast as the video; for 14 s they carry a twentieth of it."""
+    runs = [played("wifi", 600, 0.6), played("wigig", 1300, 0.2), played("sumrate", 1750, 0.3)]
+    for run in runs[:2]:
+        run.series = [
+            (at, 0.05 * mbps if 17.0 < at < 31.0 else 3.0 * mbps) for at, mbps in run.series
+        ]
+    add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
+    found = values(runs[2])
+    assert found["pause_bound"] == 0.0
+    assert found["pause_excess"] == pytest.approx(0.3)
+    assert found["ideal_pause_share"] > 0.1
+    assert found["pause_over_links"] == pytest.approx(0.3 - found["ideal_pause_share"])
 
 
 def test_a_void_link_compares_nothing() -> None:
@@ -96,6 +112,19 @@ def test_gains_are_of_the_same_repetition() -> None:
     assert gains == [1.0, 2.5, None, None]
     assert runs[4].value("gain_over_policy_db") == 7.0
     assert runs[5].value("gain_over_policy_db") is None
+
+
+def test_a_gain_stands_beside_what_nothing_lacking_would_have() -> None:
+    runs = [
+        seen("mobility-fix", "sumrate", 0, 31.0),
+        seen("mobility-viewport", "sumrate", 0, 34.0),
+        seen("los-viewport", "sumrate", 0, 34.0),
+    ]
+    for run, ideal in zip(runs, (32.0, 36.5, 40.0), strict=True):
+        run.add("ideal_psnr_db", ideal, "dB")
+    add_tile_gains(load("tiles"), runs)
+    gains = [run.value("ideal_gain_over_policy_db") for run in runs]
+    assert gains == [None, 4.5, None]
 
 
 def test_a_scaled_trace_has_scaled_rates(tmp_path: Path) -> None:

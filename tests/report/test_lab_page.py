@@ -90,6 +90,11 @@ def test_void_runs_are_left_out_and_said(page: str) -> None:
     assert "8 void attempts were discarded and run again" in page
 
 
+def test_runs_that_failed_at_first_are_named(page: str) -> None:
+    assert "1 runs failed at first and were made again:" in page
+    assert "repetition 2: no &lt;page&gt; came" in page
+
+
 def test_a_scheme_without_a_run_that_counts_is_named(tmp_path: Path, claims: Path) -> None:
     folder = made_up.write_run(tmp_path / "run")
     path = folder / "manifest.json"

@@ -19,8 +19,8 @@ PORTS = (HTTP_PORT,)
 SERVERS = (VirtualHost(HTTP_PORT),)
 LARGE_BYTES = 1_000_000
 """Up to this size a file may be there before a second radio is awake: its share says nothing."""
-SLOWEST_MBPS = 5.0
-"""A download that is slower than this has failed."""
+SLOWEST_MBPS = 50.0
+"""A download that is slower than this has failed: a stalled one of 1 GB is not waited for long."""
 
 
 def content(setting: FilesSetting, folder: Path) -> Path:

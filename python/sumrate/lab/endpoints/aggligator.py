@@ -166,8 +166,9 @@ class Aggligator:
 
     @contextmanager
     def stream(self, site: Site) -> Iterator[Reach]:
-        """Through agg-tunnel."""
-        with self.tunnel(site, STREAM_PORT) as (commands, server, client):
+        """Through agg-tunnel, which offers the port after this one too: for a download beside."""
+        ports = {STREAM_PORT: LOCAL_PORT, STREAM_PORT + 1: LOCAL_PORT + 1}
+        with self.tunnels(site, ports) as (commands, server, client):
             yield Reach(
                 "127.0.0.1",
                 "127.0.0.1",

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
 from sumrate.lab.experiment.media import deliver, reaching, serving
+from sumrate.lab.experiment.metrics import hardly_any
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import seconds_of
@@ -114,12 +115,12 @@ def _downloading(built: Scene, length_s: float) -> Callable[[Reach], AbstractCon
 
     @contextmanager
     def downloading(reach: Reach) -> Iterator[None]:
-        port, output = reach.port + 1, built.folder / DOWNLOAD
+        output = built.folder / DOWNLOAD
         other = Reach(
             reach.address,
             reach.listen_address,
-            port=port,
-            listen_port=port,
+            port=reach.port + 1,
+            listen_port=reach.listen_port + 1,
             socks=reach.socks,
             mptcp=reach.mptcp,
         )
@@ -171,11 +172,18 @@ def add_pooled_delays(experiment: Experiment, runs: Sequence[Run]) -> None:
 
 
 def _of_all_schemes(places: Mapping[Place, Sequence[Run]]) -> dict[Place, list[Run]]:
-    """Of each scheme's runs those of repetitions that every scheme of the condition has."""
+    """Of each scheme's runs those of repetitions that every scheme of the condition has.
+
+    One of which most do not count takes none from the others.
+    """
+    counted = {key: {run.repetition for run in found} for key, found in places.items()}
+    most: dict[tuple[str, ...], int] = {}
+    for key, own in counted.items():
+        most[key[:-1]] = max(most.get(key[:-1], 0), len(own))
     shared: dict[tuple[str, ...], set[int]] = {}
-    for (*point, _), found in places.items():
-        own = {run.repetition for run in found}
-        shared[tuple(point)] = shared.get(tuple(point), own) & own
+    for key, own in counted.items():
+        if not hardly_any(len(own), most[key[:-1]]):
+            shared[key[:-1]] = shared.get(key[:-1], own) & own
     kept = {
         key: [run for run in found if run.repetition in shared[key[:-1]]]
         for key, found in places.items()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sumrate.lab.experiment.demands import Demand, demands, read_verdicts
-from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN
+from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN, REPORTED
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, names
 from sumrate.lab.experiment.recorded import Recorded, recorded
 
@@ -115,11 +115,12 @@ def _entry(
     experiments = [*dict.fromkeys(check.experiment for check in checks)]
     said = [found[name] for name in experiments if name in found]
     unmeasured = text.get("unmeasured", "")
-    verdict = together([v["verdict"] for v in said], of=len(experiments))
+    deciding = {check.experiment for check in checks if check.limit}
+    verdict = together([v["verdict"] for v in said], of=len(deciding))
     if unmeasured and not experiments:
         verdict = UNMEASURED
     # What no experiment measures of a claim keeps it from holding as a whole.
-    missing = unmeasured if verdict != NOT_RUN else ""
+    missing = unmeasured if verdict not in (NOT_RUN, REPORTED) else ""
     expected = "; ".join(str(v.get("expected", "")) for v in said)
     return Entry(
         id=identity,
@@ -147,7 +148,16 @@ def _causes(said: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def together(verdicts: Sequence[str], *, of: int) -> str:
-    """One verdict of several experiments about one claim; `of` is how many there should be."""
+    """One verdict of several experiments about one claim.
+
+    Args:
+        verdicts: of each that was run; those that only report a figure decide nothing.
+        of: how many should decide.
+
+    """
+    if not of:
+        return REPORTED if REPORTED in verdicts else NOT_RUN
+    verdicts = [verdict for verdict in verdicts if verdict != REPORTED]
     if not verdicts or set(verdicts) == {NOT_RUN}:
         return NOT_RUN
     if {FAILS, DEPENDS} & set(verdicts):

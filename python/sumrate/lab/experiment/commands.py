@@ -23,7 +23,7 @@ from sumrate.lab.experiment.derived import (
 )
 from sumrate.lab.experiment.execute import bench, quick, run
 from sumrate.lab.experiment.goals import is_performance
-from sumrate.lab.experiment.judge import Verdict, judge
+from sumrate.lab.experiment.judge import BESIDE, MODES, Verdict, judge
 from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.metrics import POOLED_ABOVE
@@ -265,6 +265,14 @@ def compare(args: argparse.Namespace) -> int:
     return 0
 
 
+def is_peer(scheme: str) -> bool:
+    """Whether a scheme, by its name in results, is another project's program or the kernel's.
+
+    What it cannot do here must not cost the result of all others: the report names it.
+    """
+    return scheme.startswith(tuple(name for name in BESIDE if name not in MODES))
+
+
 def objections(folder: Path) -> list[str]:
     """Why a result must not be kept; empty if it may."""
     path = folder / "manifest.json"
@@ -276,8 +284,9 @@ def objections(folder: Path) -> list[str]:
     if commit.endswith("-dirty") or commit == "unknown":
         found.append(f"{folder.name}: made from uncommitted files ({commit})")
     found += [f"{folder.name}: {said}" for said in manifest.get("programs_behind", ())]
-    found += [f"{folder.name}: {r['condition']}, {r['scheme']} failed"
-              for r in manifest["runs"] if "error" in r]  # fmt: skip
+    own = [r for r in manifest["runs"] if not is_peer(r["scheme"])]
+    found += [f"{folder.name}: {r['condition']}, {r['scheme']} failed: {r['error']}"
+              for r in own if "error" in r]  # fmt: skip
     # A repetition of a simulation is hundreds of realisations.
     few = manifest["repetitions"] < LEAST_REPETITIONS and manifest["method"] != "simulation"
     if few:
@@ -287,8 +296,9 @@ def objections(folder: Path) -> list[str]:
         f"{folder.name}: a link was off: {words(row)}"
         for row in off(manifest.get("calibration", []))
     ]
-    if manifest["void_runs"] * 5 > len(manifest["runs"]):
-        found.append(f"{folder.name}: {manifest['void_runs']} of {len(manifest['runs'])} are void")
+    void = sum(bool(r.get("void")) for r in own)
+    if void * 5 > len(own):
+        found.append(f"{folder.name}: {void} of {len(own)} are void")
     return found
 
 
@@ -308,13 +318,41 @@ def incomplete(folder: Path, wanted: Experiment) -> list[str]:
     emulated = [c for c in wanted.conditions if not on_wires(wanted, c)]
     if wanted.simulation is None and emulated and not manifest.get("calibration"):
         found.append(f"{folder.name}: its links were not measured before it")
-    keys = ("condition", "scheme", "congestion_control", "buffers")
-    ran = {tuple(entry[key] for key in keys) for entry in manifest["runs"]}
-    lacking = sorted(combinations(wanted) - ran)
-    found += [f"{folder.name}: {', '.join(point)} was not run" for point in lacking[:3]]
+    lacking = list(_lacking(manifest["runs"], wanted))
+    found += [f"{folder.name}: {said}" for said in lacking[:3]]
     if len(lacking) > 3:
-        found.append(f"{folder.name}: {len(lacking) - 3} more of its points were not run")
+        found.append(f"{folder.name}: {len(lacking) - 3} more of its points are not whole")
     return found
+
+
+POINT = ("condition", "scheme", "congestion_control", "buffers")
+"""What runs that differ in their repetition only have in common."""
+
+
+def _lacking(runs: Sequence[Mapping[str, Any]], wanted: Experiment) -> Iterator[str]:
+    """Points of which not every repetition was run, whether it counts or not.
+
+    A peer may be missing, with the reason; what is measured may not, nor what it is measured by.
+    """
+    made: dict[tuple[str, ...], set[int]] = {}
+    reasons: dict[tuple[str, ...], str] = {}
+    for entry in runs:
+        point = tuple(str(entry[key]) for key in POINT)
+        if "missing" in entry:
+            reasons[point] = str(entry["missing"])
+        else:
+            made.setdefault(point, set()).add(int(entry["repetition"]))
+    for point, whole in sorted(combinations(wanted).items()):
+        ran = len(made.get(point, ()))
+        where = ", ".join(point)
+        if point in reasons and is_peer(point[1]):
+            continue
+        if point in reasons:
+            yield f"{where} is missing: {reasons[point]}"
+        elif not ran:
+            yield f"{where} was not run"
+        elif ran < whole:
+            yield f"{where}: {ran} of {whole} repetitions were run"
 
 
 def keep_problems(folder: Path, name: str) -> list[str]:
@@ -331,7 +369,7 @@ def keep_problems(folder: Path, name: str) -> list[str]:
 def uncounted(folder: Path, experiment: Experiment) -> list[str]:
     """Points of a result at which most runs are void; asked of new results only.
 
-    Not those of which the condition says why (`few_runs`).
+    Not those of which the condition says why (`few_runs`), nor of peers, which the manifest names.
     """
     expected = {(c.name, scheme) for c in experiment.conditions for scheme in c.few_runs}
     path = folder / "manifest.json"
@@ -341,29 +379,30 @@ def uncounted(folder: Path, experiment: Experiment) -> list[str]:
     return [
         f"{folder.name}: {', '.join(where)}: {left} of {made} runs count"
         for where, left, made in too_few(runs)
-        if where[:2] not in expected
+        if where[:2] not in expected and not is_peer(where[1])
     ]
 
 
-def combinations(experiment: Experiment) -> set[tuple[str, ...]]:
-    """Condition, scheme, congestion control and buffers of every run that a whole result has."""
+def combinations(experiment: Experiment) -> dict[tuple[str, ...], int]:
+    """The points of a whole result (POINT), each with how many repetitions it has."""
     if experiment.simulation is not None:
-        return set()  # its tables say which curves a panel has
-    whole = Plan(experiment, 1)
+        return {}  # its tables say which curves a panel has
+    whole = Plan(experiment, experiment.repetitions)
     return {
-        (point.condition.name, scheme.name, point.congestion_control, point.buffers)
+        (point.condition.name, scheme.name, point.congestion_control, point.buffers):
+            whole.repetitions_of(point.condition)
         for point in whole.points()
         for scheme in whole.schemes(point)
-    }
+    }  # fmt: skip
 
 
 def too_few(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, ...], int, int]]:
-    """Points at which most runs of a scheme are void: the point, how many count and were made."""
+    """Points at which most runs of a scheme do not count: the point, how many do, and were made."""
     points: dict[tuple[str, ...], list[bool]] = {}
     for entry in runs:
         if "missing" not in entry:
-            key = ("condition", "scheme", "congestion_control", "buffers")
-            points.setdefault(tuple(str(entry[k]) for k in key), []).append(bool(entry["void"]))
+            counts = not entry["void"] and "error" not in entry
+            points.setdefault(tuple(str(entry[k]) for k in POINT), []).append(not counts)
     for where, void in points.items():
         left = void.count(False)
         if left * 2 <= len(void):

@@ -6,12 +6,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.experiment.judge import JUDGED, NOT_RUN, few, figure, limits, outcome, said
+from sumrate.lab.experiment.judge import (
+    JUDGED,
+    NOT_RUN,
+    REPORTED,
+    few,
+    figure,
+    limits,
+    outcome,
+    said,
+)
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import Check
 
-REPORTED = "reported"
-"""The verdict on a figure that has no limit."""
 KINDS = ("claim", "goal")
 
 

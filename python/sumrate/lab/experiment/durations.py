@@ -23,10 +23,10 @@ BIN_PERCENT = 12
 def add_durations(runs: Sequence[Run], links: Sequence[Link]) -> None:
     """Divides every duration (metrics NAME_ms) by those of other schemes at the same point.
 
-    `NAME_over_best`: by the shortest of the links alone. `NAME_over_sum`: by what the links would
-    take together if each carried as many bytes in a second as it did alone. `NAME_over_PEER`, and
-    `NAME_over_LINK` over each link alone. Each
-    also as `KIND_over_...`, KIND being the name's first word, which gathers all sizes and pages.
+    `NAME_over_best`: by the shortest of the links alone, which is the lucky one of two where they
+    are alike. `NAME_over_LINK`: by a link alone. `NAME_over_sum`: by what the links would take
+    together if each carried as many bytes in a second as it did alone. `NAME_over_PEER`. Each also
+    as `KIND_over_...`, KIND being the name's first word, which gathers all sizes and pages.
     A link alone or a peer that was void divides nothing. Ratios that a run has from another
     condition, in which it was made, are put aside.
     """
@@ -42,57 +42,8 @@ def add_durations(runs: Sequence[Run], links: Sequence[Link]) -> None:
             for link in links:
                 theirs = medians.get(link.name, {}).get(name, 0.0)
                 if link.name != run.scheme and theirs > 0:
-                    run.add(f"{name}_over_{link.name}", own / theirs, "ratio")
-
-
-def add_together(experiment: Experiment, runs: Sequence[Run], links: Sequence[Link]) -> None:
-    """Divides the time of each file by when the links alone had delivered as much together.
-
-    `time_SIZE_over_together`: a link alone has delivered in a time what lies between the sizes that
-    it took less and more for, on a straight line. Unlike `over_sum` this counts a radio that wakes
-    up as silent while it does.
-    """
-    if experiment.files is None:
-        return
-    sizes = {f"time_{size.name}": size.bytes for size in experiment.files.sizes}
-    medians = {run.scheme: _durations(run) for run in runs if not run.void}
-    curves = []
-    for link in links:
-        known = medians.get(link.name, {})
-        curves.append([(known[name], size) for name, size in sizes.items() if name in known])
-    if any(len(curve) != len(sizes) for curve in curves):
-        return
-    for run in runs:
-        for name, own in _durations(run).items():
-            if name in sizes:
-                ideal = together_ms([sorted(curve) for curve in curves], sizes[name])
-                run.add(f"{name}_over_together", own / ideal, "ratio")
-
-
-def together_ms(curves: Sequence[Sequence[tuple[float, int]]], size: int) -> float:
-    """When the links' deliveries add up to this many bytes, in ms.
-
-    Args:
-        curves: of each link the times in ms, ascending, in which it delivers how many bytes.
-        size: what is wanted; at least one curve reaches it.
-
-    """
-    low, high = 0.0, max(time for curve in curves for time, _ in curve)
-    for _ in range(60):
-        middle = (low + high) / 2
-        enough = sum(_delivered(curve, middle) for curve in curves) >= size
-        low, high = (low, middle) if enough else (middle, high)
-    return high
-
-
-def _delivered(curve: Sequence[tuple[float, int]], at_ms: float) -> float:
-    before_ms, before = 0.0, 0
-    for time_ms, size in curve:
-        if at_ms < time_ms:
-            share = (at_ms - before_ms) / (time_ms - before_ms)
-            return before + share * max(0, size - before)
-        before_ms, before = time_ms, max(before, size)
-    return float(before)
+                    for group in groups(name):
+                        run.add(f"{group}_over_{link.name}", own / theirs, "ratio")
 
 
 def groups(name: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from sumrate.lab.experiment.judge import (
     FAILS,
     HOLDS,
     NOT_RUN,
+    REPORTED,
     Finding,
     Verdict,
     judge,
@@ -45,6 +46,7 @@ SHOWN = {
     FAILS: "does not hold",
     DEPENDS: "holds in part",
     NOT_RUN: "not measured",
+    REPORTED: "figures only",
 }
 
 

@@ -6,8 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from sumrate.lab.experiment.catalogue import goal_order
-from sumrate.lab.experiment.demands import REPORTED, Demand, demands
-from sumrate.lab.experiment.judge import BESIDE, DEPENDS, FAILS, HOLDS, JUDGED, NOT_RUN, said
+from sumrate.lab.experiment.demands import Demand, demands
+from sumrate.lab.experiment.judge import (
+    BESIDE,
+    DEPENDS,
+    FAILS,
+    HOLDS,
+    JUDGED,
+    NOT_RUN,
+    REPORTED,
+    said,
+)
 from sumrate.lab.experiment.load import FOLDER, load, names
 
 SCHEMA = "sumrate.lab.goals.v1"

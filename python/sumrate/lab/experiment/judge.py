@@ -9,11 +9,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from sumrate.intervals import half_width
-from sumrate.lab.experiment.metrics import is_pooled, pooled_with
+from sumrate.lab.experiment.metrics import hardly_any, is_pooled, pooled_with
 from sumrate.lab.experiment.model import EVERY, Check, Experiment, Selection
 from sumrate.lab.experiment.record import Run, percentile
 
 HOLDS, FAILS, DEPENDS, NOT_RUN = "holds", "fails", "depends", "not-run"
+REPORTED = "reported"
+"""The verdict on figures that have no limit."""
 
 JUDGED = "sumrate"
 """The scheme whose values other schemes are compared with."""
@@ -193,9 +195,12 @@ def _rests_on(
     if not found or not is_pooled(selection.metric):
         return set(found)
     own = {run.repetition for run in _counting(runs, selection, at)}
-    for peer in pooled_with(selection.metric, dict.fromkeys(run.scheme for run in runs)):
-        theirs = replace(selection, scheme=peer)
-        own &= {run.repetition for run in _counting(runs, theirs, at)} or own
+    schemes = dict.fromkeys(run.scheme for run in runs)
+    peers = [replace(selection, scheme=s) for s in pooled_with(selection.metric, schemes)]
+    counted = [{run.repetition for run in _counting(runs, peer, at)} for peer in peers]
+    most = max((len(theirs) for theirs in counted), default=0)
+    for theirs in counted:
+        own &= own if hardly_any(len(theirs), most) else theirs or own
     return own
 
 
@@ -297,6 +302,8 @@ def _holds(check: Check, measured: float | None) -> bool | None:
 def _verdict(identity: str, kind: str, found: Sequence[tuple[Check, Finding]]) -> Verdict:
     decisive = [(check, f) for check, f in found if not check.reported]
     verdict = outcome([f.holds for _, f in decisive])
+    if not decisive and any(f.measured is not None for _, f in found):
+        verdict = REPORTED
     by_statement: dict[str, list[Finding]] = defaultdict(list)
     for check, finding in found:
         by_statement[check.statement].append(finding)

@@ -134,6 +134,11 @@ def pooled_with(metric: str, schemes: Iterable[str]) -> list[str]:
     return list(schemes) if metric.startswith(POOLED_MESSAGES) else []
 
 
+def hardly_any(repetitions: int, most: int) -> bool:
+    """Whether so few of a scheme's repetitions count that others are not cut down to them."""
+    return 2 * repetitions < most
+
+
 CLOSED = ("bench", "stream", "crowd")
 """Methods whose names are known; those of others follow from what they load or compute."""
 

@@ -13,15 +13,16 @@ from typing import Any
 
 from sumrate.lab.experiment.ahead import ahead
 from sumrate.lab.experiment.catalogue import UNMEASURED, Entry, entries
-from sumrate.lab.experiment.demands import REPORTED, Demand
+from sumrate.lab.experiment.demands import Demand
 from sumrate.lab.experiment.goals import MARKS, NOTE, TITLES, is_performance, rows, span
-from sumrate.lab.experiment.judge import BESIDE, DEPENDS, FAILS, HOLDS, JUDGED, NOT_RUN
+from sumrate.lab.experiment.judge import BESIDE, DEPENDS, FAILS, HOLDS, JUDGED, NOT_RUN, REPORTED
 
 WORDS = {
     HOLDS: "holds",
     FAILS: "does not hold",
     DEPENDS: "holds in part",
     NOT_RUN: "not run yet",
+    REPORTED: "not judged",
     UNMEASURED: "not measured here",
 }
 PLURAL = {**WORDS, HOLDS: "hold", FAILS: "do not hold", DEPENDS: "hold in part"}

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import Any
 
 from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Unavailable
@@ -15,7 +16,7 @@ from sumrate.lab.experiment.derived import (
     add_stalled_bytes,
     add_unimpaired,
 )
-from sumrate.lab.experiment.durations import add_durations, add_splits, add_together
+from sumrate.lab.experiment.durations import add_durations, add_splits
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.padhye import add_padhye
@@ -32,6 +33,7 @@ from sumrate.lab.experiment.ratios import (
 )
 from sumrate.lab.experiment.record import Run, add_carried, add_samples, add_sleep, unused_link
 from sumrate.lab.experiment.tiles import add_tile_gains
+from sumrate.lab.experiment.together import add_together
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
     links_of,
@@ -52,8 +54,10 @@ from sumrate.lab.scene import scene
 from sumrate.qoe.daily import LEAST
 
 MAX_RETRIES = 2
-"""How often a run whose emulator was late is made again."""
+"""How often a run whose emulator was late, or that failed, is made again."""
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+FAILURES = (ProcessFailedError, RuntimeError, OSError, ValueError, KeyError, SubprocessError)
+"""What may go wrong in one run and is no reason to lose the others: an answer that is none, too."""
 SET_UP_S = 0.7
 """Typical time around a run for making links and starting programs."""
 
@@ -222,7 +226,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         add_ranks(experiment, at_point)
         if experiment.method in WORKLOADS:
             add_durations(at_point, links)
-            add_together(experiment, at_point, links)
+            add_together(experiment, point.condition, at_point, links)
         if experiment.method == "stream":
             add_percentiles(at_point, links)
             add_start_up(at_point, links)
@@ -264,19 +268,30 @@ def again(run: Run, point: Point) -> Run:
 
 
 def on_time(plan: Plan, point: Point, scheme: Scheme, work: Path, progress: Progress) -> Run:
-    """One run; it is made again while the emulator was late, and that is said."""
+    """One run; it is made again if the emulator was late, or it failed, and that is said.
+
+    A browser that crashes once in a hundred pages would cost an hour of other runs else.
+    """
     late: list[float | None] = []
+    failed: list[str] = []
     run = measure(plan.experiment, point, scheme, work)
-    while run.void and len(late) < MAX_RETRIES:
-        late.append(run.detail.get("worst_lateness_ms"))
+    while (run.void or "error" in run.detail) and len(late) + len(failed) < MAX_RETRIES:
+        if "error" in run.detail:
+            failed.append(run.detail["error"])
+            why = "it failed"
+        else:
+            late.append(run.detail.get("worst_lateness_ms"))
+            why = "the emulator was late"
         progress.show(
             f"{plan.experiment.name}, {scheme.title}, {point.repetition + 1}, again "
-            f"({len(late)} of {MAX_RETRIES}), {point.condition.title}: the emulator was late",
+            f"({len(late) + len(failed)} of {MAX_RETRIES}), {point.condition.title}: {why}",
             plan.run_seconds(point),
         )
         run = measure(plan.experiment, point, scheme, work)
     if late:
         run.detail["void_before_ms"] = late
+    if failed:
+        run.detail["failed_before"] = failed
     return run
 
 
@@ -365,8 +380,8 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
             add_padhye(run, scheme.link)
     except Unavailable as reason:
         run.detail["missing"] = str(reason)
-    except (ProcessFailedError, RuntimeError, OSError) as error:
-        run.detail["error"] = str(error)
+    except FAILURES as error:
+        run.detail["error"] = str(error) or type(error).__name__
         # What was measured before it failed may not count, nor divide what others measured.
         run.metrics, run.series, run.subflows = [], [], {}
     add_samples(run)

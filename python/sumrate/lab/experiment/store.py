@@ -142,9 +142,24 @@ def _schemes(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
         reasons = list(dict.fromkeys(r.detail["missing"] for r in found if "missing" in r.detail))
         if all("missing" in run.detail for run in found):
             entry["missing"] = "; ".join(reasons)
-        elif reasons:
+        elif reasons := [*reasons, *_uncounted(found)]:
             entry["missing_in_part"] = reasons
         yield entry
+
+
+def _uncounted(runs: Sequence[Run]) -> Iterator[str]:
+    """The conditions in which most runs of a scheme do not count, and why they do not."""
+    places: dict[tuple[str, str, str], list[Run]] = {}
+    for run in runs:
+        if "missing" not in run.detail:
+            key = (run.condition, run.congestion_control, run.buffers)
+            places.setdefault(key, []).append(run)
+    for (condition, *_), found in places.items():
+        out = [run for run in found if run.void or "error" in run.detail]
+        if len(out) * 2 >= len(found):
+            whys = (run.detail.get("error", "the emulator was late beside it") for run in out)
+            said = "; ".join(dict.fromkeys(map(str, whys)))
+            yield f"{condition}: {len(found) - len(out)} of {len(found)} runs count: {said}"
 
 
 def _shown(run: Run) -> dict[str, Any]:

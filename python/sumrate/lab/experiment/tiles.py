@@ -12,6 +12,7 @@ from sumrate.lab.experiment.media import CACHE, deliver, encoding, reaching, ser
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Bins, Run, percentile
 from sumrate.lab.experiment.topology import seconds_of
+from sumrate.lab.links import Link
 from sumrate.lab.process import Process
 from sumrate.lab.scene import Scene
 from sumrate.lab.stream.driver import PATIENCE_S, PROGRAM
@@ -85,6 +86,7 @@ def play_tiles(
         on_first_byte=on_first_byte,
     )
     _note(run, delivery.document, encodes)
+    _note_ideal(run, task, encodes, built.links)
     factor = float(task.sizes.sum()) / float(encodes.sizes.sum())
     delivery.detail["cpu_seconds"]["viewer"] = delivery.document["cpu_s"]
     run.detail |= {
@@ -174,11 +176,20 @@ def _note(run: Run, document: dict[str, Any], encodes: "Ladder") -> None:
     run.series = Bins.of_totals(document["bins"]["step_s"], document["bins"]["bytes"]).series()
 
 
+def _note_ideal(run: Run, task: "Task", encodes: "Ladder", links: Sequence[Link]) -> None:
+    """What the viewer would have seen over a transport that lacks nothing; see `tiles_ideal`."""
+    from sumrate.lab.experiment.tiles_ideal import IDEALS, sum_of_traces  # noqa: PLC0415
+
+    rates_mbps = sum_of_traces(links, task.gops)
+    run.add("ideal_psnr_db", IDEALS.psnr_db(task, encodes, rates_mbps, SETTLING_GOPS), "dB")
+
+
 def add_tile_gains(experiment: Experiment, runs: Sequence[Run]) -> None:
     """Differences of viewport PSNR in the same repetition, of runs that are not void.
 
     `gain_over_SCHEME_db` over another scheme in the same condition; `gain_over_policy_db` over the
-    same scheme in the condition that `tiles_over` names.
+    same scheme in the condition that `tiles_over` names, and `ideal_gain_over_policy_db` what that
+    is where nothing is lacking.
     """
     over = {c.name: c.tiles_over for c in experiment.conditions}
     found = {
@@ -186,6 +197,7 @@ def add_tile_gains(experiment: Experiment, runs: Sequence[Run]) -> None:
         for r in runs
         if not r.void and (value := r.value("viewport_psnr_db")) is not None
     }
+    ideal = {(r.condition, r.seed): r.value("ideal_psnr_db") for r in runs if not r.void}
     schemes = dict.fromkeys(run.scheme for run in runs)
     for run in runs:
         rest = (run.congestion_control, run.buffers, run.repetition)
@@ -199,3 +211,7 @@ def add_tile_gains(experiment: Experiment, runs: Sequence[Run]) -> None:
         other = found.get((over[run.condition], run.scheme, *rest))
         if other is not None:
             run.add("gain_over_policy_db", own - other, "dB")
+        before = ideal.get((over[run.condition], run.seed))
+        after = ideal.get((run.condition, run.seed))
+        if before is not None and after is not None:
+            run.add("ideal_gain_over_policy_db", after - before, "dB")

@@ -108,7 +108,7 @@ def traced_links(
         seconds = seconds_of(experiment, condition) + warmup_of(experiment, condition)
         seconds += TRACE_SPARE_S
         path = folder / f"{link.name}-{change.trace}-{change.trace_scale:g}-{seed}.trace"
-        _generate(experiment, change, seed * 64 + link.subnet, seconds, path)
+        write(_scaled(experiment, change, seed * 64 + link.subnet, seconds), path)
         found.append(link.with_trace(path))
     return tuple(found)
 
@@ -150,19 +150,23 @@ def next_traces(
     for link in links_of(experiment, condition):
         change = condition.links.get(link.name, Change())
         if change.trace is not None:
-            path = folder / f"{link.name}-{change.trace}-{seed}-{number}.trace"
+            scale = experiment.trace_scale * change.trace_scale
+            path = folder / f"{link.name}-{change.trace}-{scale:g}-{seed}-{number}.trace"
             if not path.exists():
-                own = (seed * 64 + link.subnet) * 4096 + number
-                _generate(experiment, change, own, NEXT_TRACE_S, path)
+                write(next_trace(experiment, change, link, seed, number), path)
             found[link.name] = path
     return found
 
 
-def _generate(
-    experiment: Experiment, change: Change, seed: int, seconds: float, path: Path
-) -> None:
+def next_trace(experiment: Experiment, change: Change, link: Link, seed: int, number: int) -> Trace:
+    """The trace of a link for the thing that is timed under this number."""
+    own = (seed * 64 + link.subnet) * 4096 + number
+    return _scaled(experiment, change, own, NEXT_TRACE_S)
+
+
+def _scaled(experiment: Experiment, change: Change, seed: int, seconds: float) -> Trace:
     trace = generate(str(change.trace), seed=seed, seconds=seconds)
-    write(trace.scaled(experiment.trace_scale * change.trace_scale), path)
+    return trace.scaled(experiment.trace_scale * change.trace_scale)
 
 
 def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> Link:

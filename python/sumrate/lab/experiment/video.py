@@ -165,7 +165,8 @@ def add_pause_bounds(
     those that fall into a run are not the whole clip. A player that was stopped by a full buffer
     did not take all that its link carries: then that link alone is as fast as the video, and the
     bound is 0 as it should be. `ideal_pause_share` is the pause share of the same player fed by the
-    links alone, moment by moment: what varying links cost whoever adds them up.
+    links alone, moment by moment: what varying links cost whoever adds them up. `pause_over_links`
+    is against the longer of the two: nothing that adds the links up can pause less.
     """
     alone = {run.scheme: run for run in runs}
     names = [link.name for link in links]
@@ -196,6 +197,7 @@ def add_pause_bounds(
         run.add("ideal_pause_share", ideal, "ratio")
         if ideal is not None:
             run.add("pause_over_ideal", share - ideal, "ratio")
+            run.add("pause_over_links", share - max(bound, ideal), "ratio")
 
 
 def _ideal(

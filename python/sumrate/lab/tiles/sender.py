@@ -149,6 +149,12 @@ class Looks:
                 self.last = self._one()
 
 
+def possible_moves(seed: int) -> Moves:
+    """The displacements that likelihoods are taken over; the same for the same seed."""
+    every = displacements(HORIZONS_S)
+    return every[np.random.default_rng(seed).permutation(len(every))[:MOVES]]
+
+
 def planned(task: Task, number: int, look: tuple[float, float, float, float], moves: Moves) -> Plan:
     """The plan of GOP `number` from what the viewer said last."""
     _, yaw, pitch, rate = look
@@ -181,8 +187,7 @@ def serve(connection: socket.socket, task: Task, moves: Moves, *, messages: bool
 def run(args: argparse.Namespace) -> int:
     """Serves viewers one after the other until it is told to stop."""
     task = Task.read(args.task)
-    every = displacements(HORIZONS_S)
-    moves = every[np.random.default_rng(task.seed).permutation(len(every))[:MOVES]]
+    moves = possible_moves(task.seed)
     listener = listen(args.listen, args.port, args.cc, mptcp=args.mptcp)
     if args.ready:
         args.ready.write_text("ready\n", encoding="ascii")

@@ -27,12 +27,14 @@ BARS = (
     ("model_ratio", "split_error"),
     ("aggregation_benefit", "aggregation_benefit_mean"),
     ("padhye_ratio", "padhye_full_ratio"),
-    ("onload_cold_over_best", "onload_warm_over_best"),
+    ("onload_over_wifi", "onload_over_wigig"),
     ("git_clone_ms", "packages_ms"),
     ("key_ms", "key_p95_ms"),
     ("pause_share", "psnr_db"),
     ("viewport_psnr_db", "viewport_missing_share"),
     ("play_stalled_share", "play_mbps"),
+    ("message_p50_ms", "message_p99_ms"),
+    ("pooled_message_p999_ms", "message_lost_share"),
 )
 """Metrics drawn as bars, two side by side."""
 WORKLOADS = ("files", "pages", "daily")

@@ -15,7 +15,7 @@ MANIFEST_SCHEMA = "sumrate.lab.run.v1"
 KEY_COLUMNS = ("scheme", "condition", "congestion_control", "buffers", "repetition")
 METRIC_COLUMNS = (*KEY_COLUMNS, "void", "metric", "value", "unit")
 SERIES_COLUMNS = (*KEY_COLUMNS, "t_s", "goodput_mbps")
-VERDICTS = ("holds", "fails", "depends", "not-run")
+VERDICTS = ("holds", "fails", "depends", "not-run", "reported")
 
 
 class RunError(Exception):

@@ -83,6 +83,10 @@ def left_out(summary: Summary) -> str:
     repeated = sum(len(entry.get("void_before_ms") or ()) for entry in run.ran.values())
     if repeated:
         parts.append(f"<p>{repeated} void attempts were discarded and run again.</p>")
+    again = {key: said for key, entry in run.ran.items() if (said := _failed_before(entry))}
+    if again:
+        parts.append(f"<p>{len(again)} runs failed at first and were made again:</p>")
+        parts.append(_list(summary, again))
     if run.failed:
         parts.append(f"<p>{len(run.failed)} runs failed; they are in no number either.</p>")
         parts.append(_list(summary, run.failed))
@@ -134,6 +138,12 @@ def _late(run: Run, key: RunKey) -> str:
     """How late the emulator was, as the manifest has it."""
     worst = run.ran.get(key, {}).get("worst_lateness_ms")
     return f"emulator late by up to {worst:.1f} ms" if worst is not None else "emulator late"
+
+
+def _failed_before(entry: Mapping[str, object]) -> str:
+    """What went wrong in attempts that were made again, if any did."""
+    errors = entry.get("failed_before")
+    return "; ".join(map(str, errors)) if isinstance(errors, list) else ""
 
 
 def _list(summary: Summary, reasons: Mapping[RunKey, str]) -> str:

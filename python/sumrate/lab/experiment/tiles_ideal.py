@@ -1,0 +1,87 @@
+"""What a viewer would see over a transport that has all that the links' traces let through.
+
+How much a policy gains depends on the film, the viewer and the rates; how much of it a transport
+can add is seen beside this.
+"""
+
+from collections.abc import Sequence
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sumrate.lab.links import Link
+from sumrate.lab.tiles.sender import planned, possible_moves
+from sumrate.lab.tiles.task import Task
+from sumrate.lab.tiles.viewer import RATES
+from sumrate.qoe.tiles.allocate import Plan, harmonic_mean
+from sumrate.qoe.tiles.head import movement
+from sumrate.qoe.tiles.ladder import Ladder
+from sumrate.qoe.tiles.shown import MISSING, see
+from sumrate.qoe.tiles.viewport import View
+from sumrate.traces import GOODPUT_SHARE, read
+
+
+def sum_of_traces(links: Sequence[Link], seconds: int) -> tuple[float, ...]:
+    """TCP payload in Mbit/s that all links together let through in each second of a run."""
+    total = np.zeros(seconds)
+    for link in links:
+        if link.down.trace is None:
+            total += link.down.rate_mbps
+            continue
+        trace = read(link.down.trace)
+        unit = gcd(round(trace.step_ms), 1000)
+        rates = np.repeat(trace.rates_mbps, round(trace.step_ms) // unit)
+        total += np.resize(rates, seconds * 1000 // unit).reshape(seconds, -1).mean(axis=1)
+    return tuple(float(rate) * GOODPUT_SHARE for rate in total)
+
+
+def in_time(chosen: Plan, sizes: NDArray[np.int64], budget_bytes: float) -> list[int]:
+    """The level of each tile of which all came, in the plan's order, within so many bytes."""
+    levels = [MISSING] * sizes.shape[1]
+    left = budget_bytes
+    for tile, level in chosen.sends:
+        left -= float(sizes[level, tile])
+        if left < 0:
+            break
+        levels[tile] = level if levels[tile] == MISSING else min(level, levels[tile])
+    return levels
+
+
+def ideal_levels(task: Task, rates_mbps: tuple[float, ...]) -> list[list[int]]:
+    """The levels of the tiles of each GOP that are there when it is due."""
+    head = movement(task.seed, task.gops + 2.0)
+    moves = possible_moves(task.seed)
+    found = []
+    for number in range(task.gops):
+        last = rates_mbps[max(0, number - RATES) : number]
+        look = (float(number), *head.at(float(number)), harmonic_mean(last) if last else 0.0)
+        chosen = planned(task, number, look, moves)
+        sizes = task.sizes[number % len(task.sizes)]
+        found.append(in_time(chosen, sizes, rates_mbps[number] * 125e3))
+    return found
+
+
+class Ideals:
+    """Computes the viewport PSNR once for the runs that have it in common."""
+
+    def __init__(self) -> None:
+        """Nothing is known."""
+        self._known: dict[tuple[object, ...], float] = {}
+
+    def psnr_db(
+        self, task: Task, encodes: Ladder, rates_mbps: tuple[float, ...], settling: int
+    ) -> float:
+        """Mean over the GOPs that count, which are those behind the first `settling`."""
+        key = (task.policy, task.seed, task.gops, encodes.about["sha256"], rates_mbps)
+        if key not in self._known:
+            levels = ideal_levels(task, rates_mbps)
+            head = movement(task.seed, task.gops + 2.0)
+            begins = [number + 1.0 for number in range(task.gops)]
+            seen = see(encodes, View(), head, levels, begins)[settling:]
+            self._known[key] = sum(gop.psnr_db for gop in seen) / len(seen)
+        return self._known[key]
+
+
+IDEALS = Ideals()
+"""Those of this process: every scheme of a repetition has the same."""
