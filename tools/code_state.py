@@ -21,6 +21,7 @@ DIRECTORIES = (
     "crates/fbdt",
     "crates/fbdt-proto",
     "crates/fbdt-sim",
+    "crates/sumrate-capture",
     "crates/sumrate-cli",
     "crates/sumrate-link",
     "fuzz",
@@ -63,11 +64,11 @@ def state(root: Path = ROOT, directories: Sequence[str] = DIRECTORIES) -> dict[s
         return None
 
 
-def commits_since(commit: str, directory: str, root: Path = ROOT) -> int | None:
-    """How many commits changed a directory since then; None if that commit is not known here."""
+def commits_since(commit: str, directories: Sequence[str], root: Path = ROOT) -> int | None:
+    """How many commits changed any of them since then; None if that commit is not known here."""
     try:
         git("merge-base", "--is-ancestor", commit, "HEAD", root=root)
-        return int(git("rev-list", "--count", f"{commit}..HEAD", "--", directory, root=root))
+        return int(git("rev-list", "--count", f"{commit}..HEAD", "--", *directories, root=root))
     except subprocess.CalledProcessError:
         return None
 

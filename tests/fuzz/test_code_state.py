@@ -54,9 +54,13 @@ def test_commits_are_counted_by_directory(project: Path) -> None:
     first = code_state.git("rev-parse", "HEAD", root=project)
     (project / "one/code.rs").write_text("5\n")
     commit(project, "commit", "-q", "-a", "-m", "second")
-    assert code_state.commits_since(first, "one", project) == 1
-    assert code_state.commits_since(first, "two", project) == 0
-    assert code_state.commits_since("0" * 40, "one", project) is None
+    assert code_state.commits_since(first, ["one"], project) == 1
+    assert code_state.commits_since(first, ["two"], project) == 0
+    assert code_state.commits_since("0" * 40, ["one"], project) is None
+    (project / "one/code.rs").write_text("6\n")
+    (project / "two/code.rs").write_text("7\n")
+    commit(project, "commit", "-q", "-a", "-m", "third")
+    assert code_state.commits_since(first, ["one", "two"], project) == 2, "each commit counts once"
 
 
 def test_outside_a_repository_nothing_is_said(tmp_path: Path) -> None:
