@@ -20,7 +20,8 @@ from sumrate.access.curves import CURVES
 from sumrate.access.figures.catalogue import PARTS
 from sumrate.access.participation import SITUATIONS
 from sumrate.access.scenes import SCENES
-from trust_tables import TableError, marked, table
+from trust_contents import TableError, table
+from trust_tables import marked
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs/initial-access.md"

@@ -21,6 +21,7 @@ DIRECTORIES = (
     "crates/fbdt",
     "crates/fbdt-proto",
     "crates/fbdt-sim",
+    "crates/sumrate-capture",
     "crates/sumrate-cli",
     "crates/sumrate-link",
     "fuzz",

@@ -1,14 +1,14 @@
 """Writes what soaks, faults, attacks, loads and fuzzers reached into the documents, from reports.
 
-`docs/reliability.md` has tables of simulated faults, rules, real faults, growth, attacks and load
-between markers, `docs/security.md` one of fuzz targets. Below each stands which code it is of: the
-commit, and git's tree of every directory that it describes.
+`docs/reliability.md` has tables of simulated faults, schedulers and rules, of real faults, growth,
+attacks and load between markers, `docs/security.md` one of fuzz targets. Below each stands which
+code it is of: the commit, and git's tree of every directory that it describes.
 
 `--check` writes nothing. It fails where a table lacks a fault, rule, target or attack that a report
 has, or has one that is gone, where any table, with or without a report, does not say which code it
 is of, and where a report shows a failure. A table that was never made says so instead. That code
 has changed since a table was made is said as a warning, with how many commits ago; `--strict` makes
-it a failure, too.
+it a failure, too, and `--strict-after N` does once more than N commits have changed that code.
 
 Run: PYTHONPATH=python python3 tools/trust_tables.py --soak out/soak/report.json
 """
@@ -17,13 +17,24 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import code_state
 from sumrate.history import commits_since
+from trust_contents import (
+    TableError,
+    attacks,
+    faults,
+    load_held,
+    real_faults,
+    real_soak,
+    rules,
+    schedulers,
+    targets,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 RELIABILITY = ROOT / "docs/reliability.md"
@@ -33,8 +44,15 @@ REAL = (*PRODUCT, "python/sumrate/lab/faults")
 SIMULATED = ("crates/fbdt-proto", "crates/fbdt-sim")
 TABLES = {
     "faults": SIMULATED,
+    "schedulers": SIMULATED,
     "rules": SIMULATED,
-    "fuzzing": (*PRODUCT, "crates/fbdt-sim", "crates/sumrate-link", "fuzz"),
+    "fuzzing": (
+        *PRODUCT,
+        "crates/fbdt-sim",
+        "crates/sumrate-capture",
+        "crates/sumrate-link",
+        "fuzz",
+    ),
     "real faults": REAL,
     "real soak": REAL,
     "attacks": REAL,
@@ -43,6 +61,7 @@ TABLES = {
 """What each table describes."""
 MADE_BY = {
     "faults": "soak",
+    "schedulers": "soak",
     "rules": "soak",
     "fuzzing": "fuzz",
     "real faults": "faults",
@@ -56,14 +75,25 @@ LEAST_RATIO = 0.9
 ROUNDS_JUDGED = 3
 """A median of fewer is one late second of the machine."""
 HASH_LENGTH = 12
+NOT_AT_ALL = -1
+"""Code may not have changed, not even without a commit."""
 STAMP = re.compile(
     r"^Of the code at `(?P<commit>\w+)` \((?P<date>[\d-]+)\): (?P<trees>.*)\.$", re.M
 )
 TREE = re.compile(r"`(?P<directory>[\w/.-]+)` `(?P<tree>\w+)`")
 
 
-class TableError(Exception):
-    """A document or report that cannot be used; the message says which and why."""
+@dataclass(frozen=True)
+class Age:
+    """A table whose code has changed since."""
+
+    words: str
+    commits: int | None
+    """How many changed it; None where the table's own commit is not known here."""
+
+    def exceeds(self, most: int) -> bool:
+        """Whether it is more than so many commits; what is not known may be any number."""
+        return self.commits is None or self.commits > most
 
 
 @dataclass(frozen=True)
@@ -98,181 +128,6 @@ def stamp(code: dict[str, Any], directories: Sequence[str]) -> str:
         if name in code["trees"]
     )
     return f"Of the code at `{code['commit'][:HASH_LENGTH]}` ({code['date']}): {trees}."
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
-def megabytes(count: int) -> str:
-    """Bytes in MB, with thousands set apart."""
-    return f"{count / 1e6:,.0f}"
-
-
-def faults(report: dict[str, Any]) -> str:
-    """Fault, how often, bytes, failures, longest recovery."""
-    lost = all("bytes_lost" in row for row in report["faults"].values())
-    rows = [
-        [
-            name,
-            f"{row['injected']:,}",
-            f"{row['seeds']:,}",
-            megabytes(row["bytes"]),
-            *([f"{row['bytes_lost']:,}"] if lost else []),
-            str(row["failed_seeds"]),
-            f"{row['longest_recovery_ms']:,}",
-        ]
-        for name, row in report["faults"].items()
-    ]
-    head = ["fault", "injected", "seeds", "MB read", *(["bytes lost"] if lost else [])]
-    head += ["seeds failed", "longest recovery, ms"]
-    return (
-        f"{report['seeds']:,} seeds (from {report['first']}) in {report['wall_s']} s on "
-        f"{report['threads']} threads: {report['sessions']:,} sessions, "
-        f"{megabytes(report['bytes'])} MB read and compared byte by byte, "
-        f"{report['virtual_ms'] / 3.6e6:,.0f} hours of virtual time, {report['failed']} seeds "
-        f"failed.\n\n{table(head, rows)}"
-    )
-
-
-def rule_number(rule: str) -> tuple[int, str]:
-    """Sorts F9b behind F9 and before F10."""
-    match = re.fullmatch(r"F(\d+)(\w*)", rule)
-    return (int(match[1]), match[2]) if match else (0, rule)
-
-
-def rules(report: dict[str, Any]) -> str:
-    """Rule, what was seen of it, in how many seeds."""
-    rows = [
-        [rule, words, f"{row['seeds']:,}", str(row["first"]) if row["seeds"] else "none"]
-        for rule in sorted(report["rules"], key=rule_number)
-        for words, row in report["rules"][rule].items()
-    ]
-    return table(["rule", "seen at work", "seeds", "first seed"], rows)
-
-
-def targets(report: dict[str, Any]) -> str:
-    """Target, executions, coverage."""
-    rows = [
-        [
-            run["target"],
-            f"{run['executions']:,}",
-            f"{run['edges']:,} of {run['edges_linked']:,} {run.get('counted', 'edges')}",
-            f"{run['features']:,}" if run["features"] else "not counted",
-            "yes" if run["failed"] else "no",
-        ]
-        for run in report["targets"]
-    ]
-    head = ["target", "executions", "reached of what is linked", "features", "anything found"]
-    return f"{report['seconds']} s for each target.\n\n{table(head, rows)}"
-
-
-def real_faults(report: dict[str, Any]) -> str:
-    """Real fault, how often, bytes, bytes lost, longest stall and recovery, others' goodput."""
-    rows = []
-    for name, row in report["faults"].items():
-        others = row["others_ratio"]
-        why = row.get("stops_everybody") or "everybody is stopped"
-        rows.append(
-            [
-                name,
-                row["what"],
-                str(row["injected"]),
-                megabytes(row["bytes"]),
-                f"{row['bytes_lost']:,}",
-                f"{row['longest_stall_ms']:,.0f}",
-                f"{row['longest_recovery_ms']:,.0f}",
-                f"{others['median']:.0%} ({others['least']:.0%})" if others else f"none: {why}",
-            ]
-        )
-    head = ["fault", "what happens", "injected", "MB", "bytes lost", "longest stall, ms"]
-    head += ["longest recovery, ms", "others' goodput: median (least)"]
-    return f"{totals(report)}\n\n{table(head, rows)}"
-
-
-def totals(report: dict[str, Any]) -> str:
-    """What all transfers of a report on real sockets came to."""
-    told = sum(report["transfers"].get(kind, 0) for kind in ("refused", "broken"))
-    memory = max(report["memory"].values(), key=lambda entry: int(entry["peak_bytes"]))
-    return (
-        f"{sum(report['transfers'].values()):,} transfers, {megabytes(report['bytes'])} MB "
-        f"compared byte by byte, {report['bytes_lost']} bytes lost; {told:,} transfers failed and "
-        f"their programs were told; {len(report['panics'])} panics. Largest process: "
-        f"{megabytes(memory['peak_bytes'])} MB ({memory['known_by']}); most descriptors: "
-        f"{max(report['most_descriptors'].values()):,}."
-    )
-
-
-def real_soak(report: dict[str, Any]) -> str:
-    """Growth of each process, with its confidence interval."""
-    units = {"memory_bytes": ("memory, MB", 1e6), "descriptors": ("descriptors", 1.0)}
-    rows = []
-    for name, quantities in report["growth"].items():
-        for quantity, seen in quantities.items():
-            words, unit = units[quantity]
-            rows.append(
-                [
-                    name,
-                    words,
-                    f"{seen['mean'] / unit:,.0f}",
-                    f"{seen['most'] / unit:,.0f}",
-                    f"{seen['per_hour'] / unit:+,.2f}",
-                    f"{seen['low'] / unit:+,.2f} to {seen['high'] / unit:+,.2f}",
-                ]
-            )
-    head = ["process", "quantity", "mean", "most", "growth per hour", "99 % interval"]
-    made = sum(row["injected"] for row in report["faults"].values())
-    without = sum(report.get("without_effect", {}).values())
-    return (
-        f"Seed {report['seed']}, {report['lasted_s'] / 60:,.0f} minutes, {made:,} faults and "
-        f"{without:,} attempts without effect. {totals(report)}\n\n{table(head, rows)}"
-    )
-
-
-def attacks(report: dict[str, Any], fuzz: dict[str, Any] | None) -> str:
-    """Bad inputs that were tried, and sessions that were harmed."""
-    if fuzz is None:
-        raise TableError("the table of attacks counts what was fuzzed, too: give --fuzz")
-    rows = [
-        [
-            name,
-            row["what"],
-            f"{row['made']:,}",
-            f"{row['closed']:,}",
-            f"{row['answered']:,}",
-            f"{row['transfers']:,}",
-            megabytes(row["bytes"]),
-            f"{row['sessions_harmed']} of {row['sessions']}",
-        ]
-        for name, row in report["attacks"].items()
-    ]
-    head = ["attack", "what it sends", "connections", "ended by the server", "answered"]
-    head += ["transfers beside it", "MB", "sessions harmed"]
-    tried = sum(run["executions"] for run in fuzz["targets"])
-    return (
-        f"{tried:,} inputs of {len(fuzz['targets'])} fuzz targets and {report['connections']:,} "
-        f"hostile connections: {report['sessions_harmed']} sessions harmed, "
-        f"{report['bytes_lost']} bytes lost.\n\n{table(head, rows)}"
-    )
-
-
-def load_held(report: dict[str, Any]) -> str:
-    """Sessions, streams and handshakes of two cores."""
-    share = f"{report['completed_share']:.0%} complete"
-    rows = [
-        ["sessions that transfer at once", f"{report['sessions_at_once']:,} ({share})"],
-        ["streams at once", f"{report['streams']:,}"],
-        ["goodput of all together, Mbit/s", f"{report['goodput_mbps']:,.0f}"],
-        ["full TLS handshakes with Hello, a second", f"{report['handshakes_per_s']:,.0f}"],
-        ["CPU of the server for each, ms", f"{report['server_cpu_ms_per_handshake']:.2f}"],
-        ["of the cores idle meanwhile", f"{report['idle_share']:.0%}"],
-    ]
-    return (
-        f"Server and all clients on one machine with {report['cores']} cores.\n\n"
-        f"{table(['load', 'held'], rows)}"
-    )
 
 
 def marked(name: str) -> re.Pattern[str]:
@@ -334,26 +189,31 @@ def unstamped(part: Part) -> list[str]:
     return [f"{part.path}: {part.name} does not say which state of {', '.join(missing)} it is of"]
 
 
-def aged(
-    part: Part,
-    now: dict[str, Any],
-    count_since: Callable[[str, Sequence[str], Path], int | None] = commits_since,
-) -> list[str]:
-    """A line that names the directories that changed since a table was made; none if none did."""
+def aged(part: Part, now: dict[str, Any]) -> list[Age]:
+    """Which directories have changed since a table was made; nothing if none has."""
     match = STAMP.search(kept_table(part.path, part.name))
     if match is None:
         return []
-    found = []
-    for directory, tree in TREE.findall(match["trees"]):
-        current = now["trees"].get(directory, "")
-        if directory in part.directories and not current.startswith(tree):
-            count = count_since(match["commit"], [directory], ROOT)
-            ago = "an unknown number of" if count is None else f"{count}"
-            found.append(f"{directory} ({ago} commits)")
-    if not found:
+    changed = [
+        directory
+        for directory, tree in TREE.findall(match["trees"])
+        if directory in part.directories and not now["trees"].get(directory, "").startswith(tree)
+    ]
+    if not changed:
         return []
+
+    def since(names: Sequence[str]) -> int | None:
+        return commits_since(match["commit"], names, ROOT)
+
+    each = [f"{name} ({count_words(since([name]))})" for name in changed]
     made = f"{part.name} is of {match['commit']} ({match['date']})"
-    return [f"{part.path}: {made}, older than {', '.join(found)}"]
+    words = f"{part.path}: {made}, older than {', '.join(each)}"
+    return [Age(words, since(changed))]
+
+
+def count_words(commits: int | None) -> str:
+    """How many commits, also where nobody knows."""
+    return "an unknown number of commits" if commits is None else f"{commits} commits"
 
 
 def load(path: Path, fields: Sequence[str]) -> dict[str, Any]:
@@ -380,6 +240,7 @@ def parts(arguments: argparse.Namespace) -> list[Part]:
     if arguments.soak:
         report = simulated(arguments.soak)
         add("faults", faults(report), 1, report)
+        add("schedulers", schedulers(report), 1, report)
         add("rules", rules(report), 2, report)
     fuzz = fuzzed(arguments.fuzz) if arguments.fuzz else None
     if fuzz:
@@ -417,9 +278,12 @@ def kept() -> list[Part]:
 
 def simulated(path: Path) -> dict[str, Any]:
     """A report of simulated seeds of which none failed."""
-    report = load(path, ["faults", "rules", "seeds", "failed"])
+    report = load(path, ["faults", "schedulers", "rules", "seeds", "failed"])
     if report["failed"]:
         raise TableError(f"{path}: {report['failed']} seeds failed")
+    idle = [name for name, row in report["schedulers"].items() if not row["placed_seeds"]]
+    if idle:
+        raise TableError(f"{path}: {', '.join(idle)} never chose between paths: run more seeds")
     return report
 
 
@@ -468,17 +332,22 @@ def judge(path: Path, report: dict[str, Any]) -> None:
             )
 
 
-def check(found: Sequence[Part], *, strict: bool) -> int:
-    """Compares tables with reports, and all with the code; exit status 1 if one is out of step."""
+def check(found: Sequence[Part], *, most: int | None) -> int:
+    """Compares tables with reports, and all with the code; exit status 1 if one is out of step.
+
+    Code may have changed by `most` commits since, NOT_AT_ALL or, with None, any number.
+    """
     stale = [line for part in found for line in difference(part)]
     stale += [line for part in kept() for line in unstamped(part)]
     now = code_state.state()
     old = [] if now is None else [line for part in kept() for line in aged(part, now)]
-    for line in stale + (old if strict else []):
+    too_old = [age for age in old if most is not None and age.exceeds(most)]
+    for line in stale + [age.words for age in too_old]:
         print(f"{line}; run: make tables")
-    for line in [] if strict else old:
-        print(f"warning: {line}")
-    return int(bool(stale or (strict and old)))
+    for age in old:
+        if age not in too_old:
+            print(f"warning: {age.words}")
+    return int(bool(stale or too_old))
 
 
 def write(found: Sequence[Part]) -> int:
@@ -498,6 +367,14 @@ def write(found: Sequence[Part]) -> int:
     return int(bool(without))
 
 
+def number_of_commits(text: str) -> int:
+    """What --strict-after takes."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} commits: give 0 or more")
+    return number
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 1 if a table is out of step, 2 if a report or document cannot be used."""
     parser = argparse.ArgumentParser(
@@ -507,13 +384,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     for kind in kinds:
         parser.add_argument(f"--{kind}", type=Path, metavar="FILE", help=f"of `make {kind}`")
     parser.add_argument("--check", action="store_true", help="compare only")
-    parser.add_argument("--strict", action="store_true", help="with --check: fail where code moved")
+    ages = parser.add_mutually_exclusive_group()
+    ages.add_argument(
+        "--strict",
+        dest="most",
+        action="store_const",
+        const=NOT_AT_ALL,
+        help="with --check: fail where code has changed since a table was made, committed or not",
+    )
+    ages.add_argument(
+        "--strict-after",
+        dest="most",
+        type=number_of_commits,
+        metavar="N",
+        help="with --check: fail where more than N commits have changed it",
+    )
     arguments = parser.parse_args(argv)
+    if arguments.most is not None and not arguments.check:
+        parser.error("--strict and --strict-after are for --check")
     if not any(getattr(arguments, kind.replace("-", "_")) for kind in kinds):
         parser.error("nothing to do: give a report")
     try:
         found = parts(arguments)
-        return check(found, strict=arguments.strict) if arguments.check else write(found)
+        return check(found, most=arguments.most) if arguments.check else write(found)
     except TableError as error:
         print(error, file=sys.stderr)
         return 2

@@ -13,13 +13,14 @@ use fbdt_proto::{
     SubflowSample,
 };
 use fbdt_sim::soak::{Plan, run_plan};
-pub use sumrate_cli::fuzzing::{config, datagram, files, http, service, socks5};
+pub use sumrate_capture::fuzzing::packet;
+pub use sumrate_cli::fuzzing::{config, datagram, dns, files, http, service, socks5};
 
 /// One fuzz target.
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("frame_decoder", frame_decoder),
     ("control_message", control_message),
     ("handshake", handshake),
@@ -31,6 +32,9 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("datagram", datagram),
     ("files", files),
     ("config", config),
+    ("state", state),
+    ("dns", dns),
+    ("packet", packet),
     ("join_link", join_link),
     ("trace", trace),
     ("link_config", link_config),
@@ -178,6 +182,20 @@ pub fn join_link(data: &[u8]) {
     let shown = format!("{link} {link:?}");
     let secret = written.rsplit_once('&').map_or("", |(_, secret)| secret);
     assert!(!shown.contains(secret), "a shown link hides its secret");
+}
+
+/// A file of a state directory; the first byte says which.
+pub fn state(data: &[u8]) {
+    const FILES: [Target; 6] = [
+        fbdt::fuzzing::credential,
+        fbdt::fuzzing::usage,
+        fbdt::fuzzing::version,
+        fbdt::fuzzing::server_key,
+        sumrate_cli::fuzzing::path_usage,
+        sumrate_cli::fuzzing::allow_rule,
+    ];
+    let Some((&file, content)) = data.split_first() else { return };
+    FILES[usize::from(file.wrapping_sub(b'0')) % FILES.len()](content);
 }
 
 /// Link traces in both formats.

@@ -34,14 +34,23 @@ def soak_report(failed: int = 0) -> dict[str, Any]:
         "seeds": 1000, "first": 0, "wall_s": 2.5, "threads": 2, "sessions": 1100, "failed": failed,
         "bytes": 9_000_000, "virtual_ms": 7_200_000,
         "faults": {"loss": fault | {"longest_recovery_ms": 61}},
+        "schedulers": {
+            "blest": {
+                "seeds": 40, "placed_seeds": 30, "bytes": 2_000_000, "bytes_lost": 0,
+                "failed_seeds": 0,
+            }
+        },
         "rules": {"F10": {"an idle copy": seen}, "F9b": {"a redial": seen}},
         "code": CODE,
     }  # fmt: skip
 
 
+SIMULATED = ("faults", "schedulers", "rules")
+
+
 @pytest.fixture
 def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    marks = "".join(f"<!-- {n}: begin -->\n<!-- {n}: end -->\n" for n in ("faults", "rules"))
+    marks = "".join(f"<!-- {n}: begin -->\n<!-- {n}: end -->\n" for n in SIMULATED)
     (tmp_path / "reliability.md").write_text(marks)
     (tmp_path / "security.md").write_text("<!-- fuzzing: begin -->\n<!-- fuzzing: end -->\n")
     monkeypatch.setattr(trust_tables, "RELIABILITY", tmp_path / "reliability.md")
@@ -70,6 +79,7 @@ def test_tables_are_written_and_agree(documents: Path) -> None:
     assert trust_tables.main(argv) == 0
     text = (documents / "reliability.md").read_text()
     assert "| loss | 7 | 5 | 3 | 0 | 61 |" in text
+    assert "| blest | 40 | 30 | 2 | 0 | 0 |" in text
     assert text.index("F9b") < text.index("F10")
     assert trust_tables.main([*argv, "--check"]) == 0
 
@@ -119,7 +129,7 @@ def test_a_table_says_which_code_it_is_of(
     argv = written(documents, soak_report())
     assert trust_tables.main(argv) == 0
     text = (documents / "reliability.md").read_text()
-    assert text.count("Of the code at `aaaaaaaaaaaa` (2026-01-02): `crates/fbdt-proto` `bbbb") == 2
+    assert text.count("Of the code at `aaaaaaaaaaaa` (2026-01-02): `crates/fbdt-proto` `bbbb") == 3
     monkeypatch.setattr(code_state, "state", lambda: CODE)
     assert trust_tables.main([*argv, "--check", "--strict"]) == 0
     assert capsys.readouterr().out == ""
@@ -138,6 +148,61 @@ def test_a_table_that_is_older_than_its_code_is_said(
     assert "faults is of aaaaaaaaaaaa (2026-01-02), older than crates/fbdt-sim" in said
     assert "fbdt-proto" not in said
     assert trust_tables.main([*argv, "--check", "--strict"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("since", "most", "status"),
+    [(3, "3", 0), (4, "3", 1), (0, "0", 0), (1, "0", 1), (None, "1000", 1)],
+)
+def test_a_table_may_be_so_many_commits_old_and_no_more(
+    documents: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    since: int | None,
+    most: str,
+    status: int,
+) -> None:
+    argv = written(documents, soak_report())
+    assert trust_tables.main(argv) == 0
+    later = {**CODE, "trees": {"crates/fbdt-proto": "d" * 40, "crates/fbdt-sim": "d" * 40}}
+    monkeypatch.setattr(code_state, "state", lambda: later)
+    asked = []
+
+    def commits_since(commit: str, directories: list[str], _root: Path) -> int | None:
+        asked.append((commit, *directories))
+        return since
+
+    monkeypatch.setattr(trust_tables, "commits_since", commits_since)
+    assert trust_tables.main([*argv, "--check", "--strict-after", most]) == status
+    said = capsys.readouterr().out
+    words = "an unknown number of commits" if since is None else f"{since} commits"
+    assert f"older than crates/fbdt-proto ({words}), crates/fbdt-sim ({words})" in said
+    assert ("warning:" in said) == (status == 0)
+    assert ("run: make tables" in said) == (status == 1)
+    assert ("aaaaaaaaaaaa", "crates/fbdt-proto", "crates/fbdt-sim") in asked, "all together"
+
+
+def test_how_old_a_table_may_be_is_said_once_and_for_a_check(documents: Path) -> None:
+    argv = written(documents, soak_report())
+    for words in (
+        ["--strict-after", "3"],
+        ["--strict"],
+        ["--check", "--strict-after", "-1"],
+        ["--check", "--strict-after", "many"],
+        ["--check", "--strict", "--strict-after", "3"],
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            trust_tables.main([*argv, *words])
+
+
+def test_a_scheduler_that_never_chose_is_no_table(
+    documents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = soak_report()
+    report["schedulers"]["blest"]["placed_seeds"] = 0
+    assert trust_tables.main(written(documents, report)) == 2
+    assert "blest never chose between paths" in capsys.readouterr().err
 
 
 def test_tables_without_a_report_are_not_forgotten(
@@ -193,7 +258,7 @@ def test_a_table_that_does_not_say_its_code_fails(
     del report["code"]
     argv = written(documents, report)
     assert trust_tables.main(argv) == 1, "it is written, and that is said"
-    assert "faults, rules: the report does not say" in capsys.readouterr().err
+    assert "faults, schedulers, rules: the report does not say" in capsys.readouterr().err
     assert trust_tables.main([*argv, "--check"]) == 1
     assert "does not say which state of crates/fbdt-proto" in capsys.readouterr().out
 

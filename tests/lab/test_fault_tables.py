@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import trust_contents
 import trust_tables
 from sumrate.lab.faults.account import LEAST_RATIO, ROUNDS_JUDGED
 from sumrate.lab.faults.catalogue import FAULTS
@@ -58,7 +59,7 @@ def report(**changes: object) -> dict[str, object]:
 
 
 def test_a_report_becomes_a_table() -> None:
-    text = trust_tables.real_faults(report())
+    text = trust_contents.real_faults(report())
     assert "| blackout | w | 3 | 3 | 0 | 1,234 | 5 | 97% (91%) |" in text
     assert "9 transfers, 3 MB compared byte by byte, 0 bytes lost; 1 transfers failed" in text
 
@@ -75,7 +76,7 @@ def written(folder: Path, content: dict[str, object]) -> list[str]:
 )
 def test_a_report_of_a_failure_is_no_table(field: str, value: object, tmp_path: Path) -> None:
     words = written(tmp_path, report(**{field: value}))
-    with pytest.raises(trust_tables.TableError, match="lost"):
+    with pytest.raises(trust_contents.TableError, match="lost"):
         trust_tables.real(Path(words[1]))
 
 
@@ -104,7 +105,7 @@ def test_others_that_were_slowed_down_or_not_judged_are_no_table(
 def test_a_fault_that_stops_everybody_says_why() -> None:
     found = with_row(others_ratio=None, stops_everybody="no server runs")
     trust_tables.judge(Path("x"), found)
-    assert "| none: no server runs |" in trust_tables.real_faults(found)
+    assert "| none: no server runs |" in trust_contents.real_faults(found)
 
 
 def test_the_bounds_of_table_and_campaign_are_the_same() -> None:
@@ -125,15 +126,15 @@ FUZZ = {"targets": [{"executions": 1_000_000}, {"executions": 500}], "seconds": 
 
 
 def test_bad_inputs_and_harmed_sessions_are_counted() -> None:
-    text = trust_tables.attacks(ATTACKS, FUZZ)
+    text = trust_contents.attacks(ATTACKS, FUZZ)
     assert "1,000,500 inputs of 2 fuzz targets and 5,000 hostile connections: 0 sessions" in text
     assert "| garbage | w | 5,000 | 4,900 | 0 | 12 | 9 | 0 of 2 |" in text
-    with pytest.raises(trust_tables.TableError, match="--fuzz"):
-        trust_tables.attacks(ATTACKS, None)
+    with pytest.raises(trust_contents.TableError, match="--fuzz"):
+        trust_contents.attacks(ATTACKS, None)
 
 
 def test_what_a_load_run_held_is_said() -> None:
-    text = trust_tables.load_held(
+    text = trust_contents.load_held(
         {
             "cores": 2, "sessions_at_once": 100, "streams": 1000, "completed_share": 1.0,
             "goodput_mbps": 1234.0, "handshakes_per_s": 1500.0,

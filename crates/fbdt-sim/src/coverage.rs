@@ -1,6 +1,6 @@
 //! Which rules of `docs/protocol.md` a simulation has seen at work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fbdt_proto::stats::WhyIdle;
 use fbdt_proto::{Direction, Event, Frame, Health, PathId, Session, StreamId, WindowMode};
@@ -41,6 +41,8 @@ marks! {
     Backward "F3" "a backward path sent new bytes",
     JustInTime "F3b" "a path sent just in time",
     TooLate "F3b" "a path would have been too late and got nothing new",
+    LeftToAnother "F3b" "a published scheduler left bytes to another path",
+    Rescheduled "F3b" "a published scheduler sent bytes again",
     Realigned "F4" "a backward path went on at another place",
     SeveralWindows "F5" "several windows of a stream were open",
     WindowsFull "F5" "all windows were open and handed over",
@@ -117,6 +119,8 @@ pub(crate) struct Observer {
     messages: BTreeMap<(usize, StreamId), u64>,
     health: BTreeMap<(usize, PathId), Health>,
     all_down: bool,
+    /// Schedulers that chose between paths: two or more got new bytes.
+    pub(crate) placed: BTreeSet<&'static str>,
 }
 
 impl Observer {
@@ -180,6 +184,9 @@ impl Observer {
     /// Looks at a session as it is now.
     pub(crate) fn look(&mut self, session: &Session) {
         let stats = session.stats();
+        if stats.paths.iter().filter(|path| path.new_bytes > 0).count() > 1 {
+            self.placed.insert(session.config().scheduler.name());
+        }
         let coverage = &mut self.coverage;
         for path in &stats.paths {
             let sent = path.new_bytes > 0;
@@ -188,6 +195,8 @@ impl Observer {
             coverage.add_if(Mark::JustInTime, sent && path.direction == Direction::JustInTime);
             coverage.add_if(Mark::FlowControl, path.why_idle == WhyIdle::FlowControl);
             coverage.add_if(Mark::TooLate, path.why_idle == WhyIdle::TooLate);
+            coverage.add_if(Mark::LeftToAnother, path.why_idle == WhyIdle::LeftToAnother);
+            coverage.add_if(Mark::Rescheduled, path.copied_scheduled > 0);
             coverage.add_if(Mark::CommitLimit, path.why_idle == WhyIdle::CommitLimit);
             coverage.add_if(Mark::WindowsFull, path.why_idle == WhyIdle::WindowsFull);
             coverage.add_if(Mark::OverdueCopied, path.copied_overdue > 0);

@@ -143,6 +143,9 @@ fn summary(report: &Report, wall: f64) {
     for (rule, words) in report.unseen() {
         println!("{rule}: no seed saw that {words}");
     }
+    for name in report.idle_schedulers() {
+        println!("{name}: no seed saw it spread bytes over several paths");
+    }
     for failure in &report.failures {
         println!("seed {}: {}", failure.seed, failure.violation);
     }
@@ -208,6 +211,7 @@ fn as_json(outcome: &Outcome) -> serde_json::Value {
         "elapsed_ms": outcome.elapsed.as_millis() as u64,
         "recovery_ms": outcome.recovery.as_millis() as u64,
         "sessions": outcome.sessions,
+        "schedulers_that_placed": outcome.placed,
         "rules": outcome.coverage.marks().map(|m| (m.rule(), m.words())).collect::<Vec<_>>(),
     })
 }

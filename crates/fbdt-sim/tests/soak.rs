@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::Class;
+use fbdt_proto::{Class, SchedulerKind};
 use fbdt_sim::soak::{Fault, Operation, Plan, Report, Soak, run_plan, shrink, shrink_while};
 use fbdt_sim::{LinkParameters, Scenario, Simulation, Violation};
 
@@ -20,6 +20,25 @@ fn f1_to_f16_are_all_at_work_in_a_few_hundred_seeds() {
     for fault in Fault::ALL {
         assert!(report.faults[fault].injected > 0, "{} is never injected", fault.name());
     }
+    assert_eq!(report.idle_schedulers().collect::<Vec<_>>(), [""; 0]);
+}
+
+/// Every end draws from all schedulers, and what only the product's own two do stays in half of them.
+#[test]
+fn seeds_draw_from_all_schedulers_and_the_products_own_as_often_as_all_others() {
+    let drawn: Vec<String> =
+        (0..2000).flat_map(|seed| Plan::of_seed(seed).setup.placement).collect();
+    let share = |kind: SchedulerKind| {
+        drawn.iter().filter(|name| *name == kind.name()).count() as f64 / drawn.len() as f64
+    };
+    for kind in SchedulerKind::ALL {
+        let least = if kind.is_fbdt() { 0.2 } else { 0.03 };
+        assert!(share(kind) > least, "{} in {} of all", kind.name(), share(kind));
+    }
+    // A table of this report would say so if one were never at work.
+    let report = soak(0, 1, 1);
+    assert_eq!(report.schedulers.len(), SchedulerKind::ALL.len());
+    assert!(report.idle_schedulers().count() >= 9, "one seed has at most two");
 }
 
 #[test]

@@ -24,6 +24,8 @@
 //! # Ok(()) }
 //! ```
 
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod identity;
 
 mod interfaces;

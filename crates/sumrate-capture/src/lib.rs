@@ -6,6 +6,8 @@
 //! removes them, and [`listener`] accepts what they lead there. [`tun`] takes what a route leads into
 //! a device.
 
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod guardian;
 pub mod listener;
 pub mod preload;

@@ -1,5 +1,5 @@
-//! What strangers send to the proxies and peers to the exit, as fuzz targets. Each panics where a
-//! parser does not keep its word.
+//! What strangers send to the proxies, peers to the exit, and files and name servers say, as fuzz
+//! targets. Each panics where a parser does not keep its word.
 #![allow(clippy::panic)] // this is what finds
 
 use std::path::Path;
@@ -7,10 +7,13 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use crate::config::ConfigFile;
+use crate::exit::AllowRule;
 use crate::files::read_message;
 use crate::proxy::message_of;
 use crate::service::{Datagram, read_request};
 
+pub use crate::capture::fuzzing::dns;
+pub use crate::policy::fuzzing::path_usage;
 pub use crate::proxy::fuzzing::{http, socks5};
 
 /// Runs what never has to wait, because all its bytes are there.
@@ -54,5 +57,13 @@ pub fn service(data: &[u8]) {
     let mut rest = data;
     if now(read_request(&mut rest)).is_ok() {
         assert!(data.len() - rest.len() >= 3, "a request has a head");
+    }
+}
+
+/// A rule of `--allow`, or of a credential's file: it means the same when it is written again.
+pub fn allow_rule(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(rule) = text.parse::<AllowRule>() {
+        assert_eq!(rule.to_string().parse(), Ok(rule), "{text}");
     }
 }

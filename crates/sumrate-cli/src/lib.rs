@@ -41,6 +41,7 @@ pub mod descriptors;
 pub mod interfaces;
 pub mod interrupt;
 pub mod output;
+pub mod private_text;
 pub mod privileges;
 pub mod socket;
 pub mod systemd;
@@ -98,6 +99,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
     let parsed = Cli::command().try_get_matches_from(&merged.arguments);
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (mut cli, matches) = parsed.map_err(|error| {
+        let error = args::without_passwords(error);
         // Help and version go to stdout and are no failure.
         let plain = error.render().to_string();
         let _ = match output::without_secrets(&plain) {

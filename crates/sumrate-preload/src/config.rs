@@ -40,8 +40,8 @@ impl fmt::Display for Net {
     }
 }
 
-/// What the library does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What the library does. `Debug` shows no password.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Config {
     /// The SOCKS5 proxy of `sumrate up`.
     pub proxy: SocketAddrV4,
@@ -55,6 +55,20 @@ pub struct Config {
     pub names: Option<String>,
     /// Programs that the library cannot reach are not started.
     pub strict: bool,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { proxy, auth, direct, names_at_exit, names, strict } = self;
+        f.debug_struct("Config")
+            .field("proxy", proxy)
+            .field("auth", &auth.as_ref().map(|_| "<redacted>"))
+            .field("direct", direct)
+            .field("names_at_exit", names_at_exit)
+            .field("names", names)
+            .field("strict", strict)
+            .finish()
+    }
 }
 
 impl Config {

@@ -6,6 +6,7 @@ mod connection;
 mod faults;
 mod talk;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -203,6 +204,12 @@ impl Simulation {
     #[must_use]
     pub const fn coverage(&self) -> crate::Coverage {
         self.observer.coverage
+    }
+
+    /// Schedulers, by name, that spread new bytes over two or more paths.
+    #[must_use]
+    pub const fn placed(&self) -> &BTreeSet<&'static str> {
+        &self.observer.placed
     }
 
     /// What client and server would show.

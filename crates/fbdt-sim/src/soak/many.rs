@@ -1,10 +1,11 @@
 //! Many seeds, on as many threads as wanted; each seed is one thread's affair.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use fbdt_proto::SchedulerKind;
 use serde::Serialize;
 
 use super::fault::Fault;
@@ -64,6 +65,21 @@ pub struct MarkTotals {
     pub first: u64,
 }
 
+/// All seeds in which one scheduler served an end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SchedulerTotals {
+    /// Seeds that drew it.
+    pub seeds: u64,
+    /// Of those, seeds in which it spread new bytes over two or more paths.
+    pub placed_seeds: u64,
+    /// Bytes that applications read in those seeds, whichever end sent them.
+    pub bytes: u64,
+    /// Bytes that were wrong or missing in those seeds, as in [`FaultTotals`].
+    pub bytes_lost: u64,
+    /// Of those, seeds in which any invariant was broken.
+    pub failed_seeds: u64,
+}
+
 /// What came of a soak.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -83,6 +99,8 @@ pub struct Report {
     pub faults: BTreeMap<Fault, FaultTotals>,
     /// By rule, and what was seen of it.
     pub rules: BTreeMap<String, BTreeMap<String, MarkTotals>>,
+    /// By scheduler.
+    pub schedulers: BTreeMap<String, SchedulerTotals>,
 }
 
 impl Report {
@@ -95,10 +113,14 @@ impl Report {
         for fault in Fault::ALL {
             report.faults.insert(*fault, FaultTotals::default());
         }
+        for kind in SchedulerKind::ALL {
+            report.schedulers.insert(kind.name().to_owned(), SchedulerTotals::default());
+        }
         report
     }
 
-    fn add(&mut self, seed: u64, outcome: &Outcome) {
+    fn add(&mut self, plan: &Plan, outcome: &Outcome) {
+        let seed = plan.seed;
         self.seeds += 1;
         self.sessions += outcome.sessions;
         self.bytes += outcome.delivered;
@@ -118,12 +140,31 @@ impl Report {
             totals.first = if totals.seeds == 0 { seed } else { totals.first.min(seed) };
             totals.seeds += 1;
         }
+        self.add_schedulers(plan, outcome);
         if let Some(violation) = &outcome.violation {
             self.failed += 1;
             self.failures.push(Failure { seed, violation: violation.to_string() });
             self.failures.sort_by_key(|failure| failure.seed);
             self.failures.truncate(MOST_FAILURES);
         }
+    }
+
+    fn add_schedulers(&mut self, plan: &Plan, outcome: &Outcome) {
+        let lost = outcome.violation.as_ref().map_or(0, Violation::bytes_lost);
+        for name in plan.setup.placement.iter().collect::<BTreeSet<_>>() {
+            let totals = self.schedulers.entry(name.clone()).or_default();
+            totals.seeds += 1;
+            totals.placed_seeds += u64::from(outcome.placed.contains(name.as_str()));
+            totals.bytes += outcome.delivered;
+            totals.bytes_lost += lost;
+            totals.failed_seeds += u64::from(outcome.violation.is_some());
+        }
+    }
+
+    /// Schedulers that spread bytes over several paths in no seed.
+    pub fn idle_schedulers(&self) -> impl Iterator<Item = &str> {
+        let idle = self.schedulers.iter().filter(|(_, totals)| totals.placed_seeds == 0);
+        idle.map(|(name, _)| name.as_str())
     }
 
     /// Parts of rules that no seed has seen at work.
@@ -158,11 +199,12 @@ impl Soak {
                             return;
                         }
                         let seed = self.first.wrapping_add(index);
-                        let result = run_seed(seed);
+                        let plan = Plan::of_seed(seed);
+                        let result = run_plan(&plan, false);
                         let Ok(mut report) = shared.lock() else { return };
                         match (&mut *report, result) {
                             (Ok(report), Ok(outcome)) => {
-                                report.add(seed, &outcome);
+                                report.add(&plan, &outcome);
                                 if !go_on(report.seeds, report.failed) {
                                     next.store(self.seeds, Ordering::Relaxed);
                                 }
@@ -176,8 +218,4 @@ impl Soak {
         });
         shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
-}
-
-fn run_seed(seed: u64) -> Result<Outcome, PlanError> {
-    run_plan(&Plan::of_seed(seed), false)
 }

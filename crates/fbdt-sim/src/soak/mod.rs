@@ -9,7 +9,7 @@ mod swarm;
 mod trial;
 
 pub use fault::Fault;
-pub use many::{Failure, FaultTotals, MarkTotals, Report, Soak};
+pub use many::{Failure, FaultTotals, MarkTotals, Report, SchedulerTotals, Soak};
 pub use plan::{LinkPlan, MOST_PATHS, Operation, Plan, PlanError, Setup, Way};
 pub use shrink::{shrink, shrink_while};
 pub use trial::{Outcome, run_plan};

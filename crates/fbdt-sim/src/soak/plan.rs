@@ -188,11 +188,9 @@ pub enum PlanError {
     Config(#[from] fbdt_proto::ConfigError),
 }
 
-pub(crate) const PLACEMENTS: [SchedulerKind; 2] =
-    [SchedulerKind::TwoEnded, SchedulerKind::JustInTime];
 pub(crate) const WINDOW_MODES: [WindowMode; 2] = [WindowMode::Pipelined, WindowMode::Thesis];
-pub(crate) const REDUNDANCIES: [Redundancy; 3] =
-    [Redundancy::ExpectedArrival, Redundancy::RttWait, Redundancy::Off];
+pub(crate) const REDUNDANCIES: [Redundancy; 4] =
+    [Redundancy::ExpectedArrival, Redundancy::RttWait, Redundancy::Off, Redundancy::Suspect];
 
 fn named<T: Copy>(
     field: &'static str,
@@ -210,13 +208,12 @@ fn named<T: Copy>(
 impl Setup {
     fn config(&self, end: usize) -> Result<Config, PlanError> {
         let [stream, session, max_stream] = self.receive_kib.map(|kib| kib << 10);
+        let scheduler =
+            named("placement", &self.placement[end], &SchedulerKind::ALL, SchedulerKind::name)?;
         Ok(Config {
-            scheduler: named(
-                "placement",
-                &self.placement[end],
-                &SchedulerKind::ALL,
-                SchedulerKind::name,
-            )?,
+            scheduler,
+            // A baseline fills the TCP window, as published.
+            commit: scheduler.commit(),
             window_mode: named("window_mode", &self.window_mode, &WINDOW_MODES, WindowMode::name)?,
             redundancy: named("redundancy", &self.redundancy, &REDUNDANCIES, Redundancy::name)?,
             window: (self.window_kib[0] << 10, self.window_kib[1] << 10),

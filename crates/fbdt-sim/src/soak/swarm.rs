@@ -1,12 +1,13 @@
 //! Plans at random: each seed draws which faults it mixes, how often, and how
 //! much, so that some seeds are all resets and others never see one.
 
+use fbdt_proto::SchedulerKind;
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::fault::Fault;
-use super::plan::{LinkPlan, Operation, PLACEMENTS, Plan, REDUNDANCIES, Setup, WINDOW_MODES, Way};
+use super::plan::{LinkPlan, Operation, Plan, REDUNDANCIES, Setup, WINDOW_MODES, Way};
 
 /// Probability that a seed mixes a certain fault in.
 const FAULT_SHARE: f64 = 0.25;
@@ -18,6 +19,9 @@ const MESSAGE_MOST: u64 = 4000;
 const BACKUP_SEEDS: u64 = 4;
 /// Every so many seeds, and every fuzzer's plan, keep classes off a path.
 const NEVER_SEEDS: u64 = 7;
+/// In the draw, each of the product's own schedulers has so many places, each baseline one: rules
+/// that only the own ones have are at work in half of all seeds.
+const OWN_PLACES: usize = 5;
 
 impl Plan {
     /// The plan of a seed.
@@ -112,13 +116,19 @@ impl<R: RngCore> Swarm<R> {
         (least * (most / least).powf(self.rng.random::<f64>())) as u64
     }
 
+    /// Any of all schedulers.
+    fn scheduler(&mut self) -> String {
+        let places = |kind: &SchedulerKind| if kind.is_fbdt() { OWN_PLACES } else { 1 };
+        let all: Vec<SchedulerKind> = SchedulerKind::ALL
+            .iter()
+            .flat_map(|kind| std::iter::repeat_n(*kind, places(kind)))
+            .collect();
+        self.pick(&all).name().to_owned()
+    }
+
     fn setup(&mut self) -> Setup {
-        let placement = self.pick(&PLACEMENTS).name().to_owned();
-        let other = if self.rng.random_bool(0.8) {
-            placement.clone()
-        } else {
-            self.pick(&PLACEMENTS).name().to_owned()
-        };
+        let placement = self.scheduler();
+        let other = if self.rng.random_bool(0.8) { placement.clone() } else { self.scheduler() };
         let window = self.pick(&[16, 64, 256]);
         let frame_kib = self.pick(&[4, 8, 16, 64]);
         let stream = self.pick(&[2, 4, 16]) * u64::from(frame_kib);

@@ -1,6 +1,6 @@
 //! One plan from start to end, and what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fbdt_proto::{Class, MessageOptions, OpenError, StreamId};
@@ -38,6 +38,8 @@ pub struct Outcome {
     pub sessions: u64,
     /// Which parts of the rules were at work.
     pub coverage: Coverage,
+    /// Schedulers, by name, that spread new bytes over two or more paths.
+    pub placed: BTreeSet<&'static str>,
     /// Everything that happened, if asked for.
     pub log: String,
 }
@@ -59,6 +61,7 @@ pub fn run_plan(plan: &Plan, log: bool) -> Result<Outcome, PlanError> {
     outcome.delivered = simulation.delivered().iter().sum();
     outcome.elapsed = simulation.elapsed();
     outcome.coverage = simulation.coverage();
+    outcome.placed.clone_from(simulation.placed());
     outcome.sessions += 1;
     outcome.log = simulation.log().to_owned();
     Ok(outcome)

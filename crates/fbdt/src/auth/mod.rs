@@ -119,6 +119,11 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_not_shown() {
+        assert_eq!(format!("{:?}", key(7).of_session(&[3; 16], &ONE)), "ProofKey(<redacted>)");
+    }
+
+    #[test]
     fn session_keys_differ_by_session_and_first_connection() {
         let join = |session: &SessionId, first: &Exporter| {
             key(7).of_session(session, first).join(&TWO, PathId(0))

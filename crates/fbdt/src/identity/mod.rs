@@ -1,6 +1,8 @@
 //! Who is who: the server's key, the clients' credentials, and the link that joins them.
 
 mod credential;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod link;
 mod private_file;
 mod secret;

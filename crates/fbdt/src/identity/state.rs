@@ -38,10 +38,10 @@ pub(super) const FILE_VERSION: u32 = 1;
 /// What a credential has used.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UsageFile {
+pub(super) struct UsageFile {
     #[serde(default = "first_version")]
     version: u32,
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 /// The part of a JSON file that every version has; read first, because the rest may be unknown.
@@ -252,12 +252,12 @@ fn damaged(path: &Path, reason: impl ToString) -> StateError {
     StateError::Damaged { path: path.to_owned(), reason: reason.to_string() }
 }
 
-fn parse_credential(path: &Path, bytes: &[u8]) -> Result<Credential, StateError> {
+pub(super) fn parse_credential(path: &Path, bytes: &[u8]) -> Result<Credential, StateError> {
     let file: CredentialFile = parse(path, bytes)?;
     file.into_credential().map_err(|reason| damaged(path, reason))
 }
 
-fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, StateError> {
+pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, StateError> {
     // serde_json's messages may quote the text, which can hold a secret: say only where.
     let failed = |error: serde_json::Error| {
         damaged(path, format!("JSON error in line {}, column {}", error.line(), error.column()))
@@ -283,9 +283,13 @@ fn check_directory_version(directory: &Path) -> Result<(), StateError> {
         Err(error) if error.is_not_found() => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let text = String::from_utf8_lossy(&bytes);
-    let found = text.trim().parse().map_err(|_| damaged(&path, "it is not a number"))?;
-    check_version(&path, found)
+    check_version_file(&path, &bytes)
+}
+
+pub(super) fn check_version_file(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    let text = String::from_utf8_lossy(bytes);
+    let found = text.trim().parse().map_err(|_| damaged(path, "it is not a number"))?;
+    check_version(path, found)
 }
 
 fn load_or_make_key(directory: &Path) -> Result<ServerKey, StateError> {

@@ -9,6 +9,8 @@
 //! unreachable", so that programs need not wait. Of other protocols nothing is carried, nor answered.
 
 mod flows;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod packet;
 
 use std::io;
@@ -227,11 +229,11 @@ impl Tun {
                 }
                 None => packet::refused_segment(bytes, &packet),
             },
-            Transport::Udp { payload } => {
+            Transport::Udp { payload, end } => {
                 let datagram = Datagram {
                     source: packet.source,
                     destination: packet.destination,
-                    payload: bytes.get(payload..).unwrap_or_default().to_vec(),
+                    payload: bytes.get(payload..end).unwrap_or_default().to_vec(),
                 };
                 match datagrams.carry(datagram, replies) {
                     true => None,

@@ -26,8 +26,8 @@ const ACK: u8 = 0x10;
 pub(super) enum Transport {
     /// TCP, with these flags.
     Tcp { flags: u8 },
-    /// UDP, whose payload begins here.
-    Udp { payload: usize },
+    /// UDP, whose payload begins and ends here.
+    Udp { payload: usize, end: usize },
 }
 
 /// What has to be known of a packet.
@@ -63,7 +63,9 @@ impl Packet {
             Some(TransportSlice::Udp(udp)) => {
                 let at = offset(udp.slice())?;
                 let ports = (udp.source_port(), udp.destination_port());
-                (at, ports, Transport::Udp { payload: at + 8 })
+                let payload = at + 8;
+                let end = payload + udp.payload().len();
+                (at, ports, Transport::Udp { payload, end })
             }
             _ => return None,
         };
@@ -260,8 +262,8 @@ mod tests {
             let asked = datagram(from, to, b"question").unwrap();
             let packet = Packet::parse(&asked).unwrap();
             assert_eq!((packet.source, packet.destination), (from, to));
-            let Transport::Udp { payload } = packet.transport else { panic!("{packet:?}") };
-            assert_eq!(&asked[payload..], b"question");
+            let Transport::Udp { payload, end } = packet.transport else { panic!("{packet:?}") };
+            assert_eq!(&asked[payload..end], b"question");
             let icmp = port_unreachable(&asked, &packet).unwrap();
             assert!(icmp.windows(asked.len()).any(|part| part == asked), "repeats what it is for");
             let mut syn = segment(&from.to_string(), &to.to_string(), b"");

@@ -8,6 +8,7 @@ use fbdt::Delivery;
 use super::protocol::byte_count;
 use super::{PathArg, ProtocolArgs, seconds};
 use crate::bench::{MESSAGE_LEAST, MESSAGE_MOST, STREAMS_MAX};
+use crate::private_text::PrivateText;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -25,7 +26,7 @@ server's own --scheduler, --window-mode, --redundancy and --cc decide how.";
 pub struct BenchArgs {
     /// The join link that `sumrate serve` printed, or @FILE that holds it (@- is stdin)
     #[arg(value_name = "LINK|@FILE")]
-    pub link: String,
+    pub link: PrivateText,
     /// A path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup behind it if it stands by;
     /// without one, every usable interface
     #[arg(long, value_name = "NAME=LOCAL")]

@@ -8,6 +8,7 @@ use clap::Args;
 use super::protocol::byte_count;
 use super::{PathArg, ProtocolArgs, seconds};
 use crate::config::ConfigSource;
+use crate::private_text::PrivateText;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -29,7 +30,7 @@ colon: ./a:b.";
 pub struct CpArgs {
     /// What to copy, and where to; one side is HOST:PATH
     #[arg(value_name = "SRC... DST", num_args = 2.., required = true)]
-    pub operands: Vec<String>,
+    pub operands: Vec<PrivateText>,
     /// Greatest rate, in bytes per second (suffixes K, M, G, T mean powers of 1024)
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub limit: Option<u64>,

@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use crate::private_text::PrivateText;
+
 const EXAMPLE: &str = "\
 Examples:
   sumrate doctor                 interfaces, routes, kernel and clock of this machine
@@ -16,7 +18,7 @@ Nothing is sent and nothing changed. Exit code 1: something does not work.";
 pub struct DoctorArgs {
     /// A join link, or @FILE that holds it (@- is stdin): ask for routes to its servers
     #[arg(value_name = "LINK|@FILE")]
-    pub link: Option<String>,
+    pub link: Option<PrivateText>,
     /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,

@@ -21,6 +21,7 @@ mod serve;
 mod status;
 mod top;
 mod up;
+mod usage_error;
 
 pub use bench::{BenchArgs, DeliveryArg};
 pub use capture::CaptureArgs;
@@ -46,6 +47,7 @@ pub use serve::ServeArgs;
 pub use status::StatusArgs;
 pub use top::TopArgs;
 pub use up::UpArgs;
+pub(crate) use usage_error::without_passwords;
 
 use clap::{ArgAction, Parser, Subcommand};
 

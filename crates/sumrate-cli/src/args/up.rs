@@ -8,6 +8,7 @@ use super::{
     CaptureArgs, DaemonArgs, ObserveArgs, PathArg, PolicyArg, ProtocolArgs, ProxyAddress, ProxyAuth,
 };
 use crate::classes::ClassRule;
+use crate::private_text::PrivateText;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -26,7 +27,7 @@ Other users of this machine can read a link given as an argument; @FILE hides it
 pub struct UpArgs {
     /// The join link that `sumrate serve` printed, or @FILE that holds it (@- is stdin)
     #[arg(value_name = "LINK|@FILE")]
-    pub link: String,
+    pub link: PrivateText,
     /// A path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup behind it if it stands by;
     /// without one, every usable interface
     #[arg(long, value_name = "NAME=LOCAL")]

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -19,12 +19,12 @@ pub(super) const QUESTIONS_MAX: u32 = 512;
 /// Longest question over UDP that is read, in bytes.
 const QUESTION_MAX: usize = 4096;
 /// Length of the header (RFC 1035 §4.1.1).
-const HEADER: usize = 12;
+pub(super) const HEADER: usize = 12;
 /// Longest answer for a program that says nothing about it (RFC 1035 §4.2.1), and for one that does
 /// (what the EDNS flag day of 2020 recommends).
 const ANSWER_MAX: usize = 512;
-const ANSWER_MAX_EDNS: usize = 1232;
-const FLAG_TRUNCATED: u8 = 0x02;
+pub(super) const ANSWER_MAX_EDNS: usize = 1232;
+pub(super) const FLAG_TRUNCATED: u8 = 0x02;
 const SERVFAIL: u8 = 2;
 
 /// The daemon's end of it: UDP on 127.0.0.1 and, where this machine has it, ::1.
@@ -107,7 +107,7 @@ impl NameServer {
     }
 }
 
-fn is_question(message: &[u8]) -> bool {
+pub(super) fn is_question(message: &[u8]) -> bool {
     message.len() >= HEADER && message[2] & 0x80 == 0
 }
 
@@ -136,6 +136,14 @@ async fn ask<T: Tunnel>(question: &[u8], asked: SocketAddr, tunnel: &T) -> io::R
     let length = u16::try_from(question.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     stream.write_all(&[&length.to_be_bytes(), question].concat()).await?;
     stream.flush().await?;
+    read_answer(&mut stream, question).await
+}
+
+/// The answer to a question, as it comes over TCP.
+pub(super) async fn read_answer(
+    stream: &mut (impl AsyncRead + Unpin),
+    question: &[u8],
+) -> io::Result<Vec<u8>> {
     let length = stream.read_u16().await?;
     let mut answer = vec![0; usize::from(length)];
     stream.read_exact(&mut answer).await?;
@@ -146,7 +154,7 @@ async fn ask<T: Tunnel>(question: &[u8], asked: SocketAddr, tunnel: &T) -> io::R
 }
 
 /// The answer, or, where it is too long for UDP, that the program is to ask over TCP.
-fn fitting(answer: Vec<u8>, question: &[u8]) -> Vec<u8> {
+pub(super) fn fitting(answer: Vec<u8>, question: &[u8]) -> Vec<u8> {
     let has_additional = question[10..12] != [0, 0];
     let most = if has_additional { ANSWER_MAX_EDNS } else { ANSWER_MAX };
     if answer.len() <= most {
@@ -159,7 +167,7 @@ fn fitting(answer: Vec<u8>, question: &[u8]) -> Vec<u8> {
 }
 
 /// That the name server failed (RFC 1035 §4.1.1, RCODE 2), rather than silence.
-fn failure(question: &[u8]) -> Vec<u8> {
+pub(super) fn failure(question: &[u8]) -> Vec<u8> {
     let mut answer = question[..HEADER].to_vec();
     // A response, with what was asked for of recursion, and recursion available.
     answer[2] = 0x80 | (question[2] & 0x79);

@@ -4,6 +4,8 @@
 mod connections;
 mod datagrams;
 mod dns;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 
 pub(crate) use connections::{Connections, Source};
 pub(crate) use dns::NameServer;

@@ -27,7 +27,7 @@ const PATHS_TIMEOUT: Duration = Duration::from_secs(10);
 pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
     let paths = (&args.path[..], &args.backup[..]);
-    let config = dial::configure(&args.link, paths, &args.protocol, Missing::Refused)?;
+    let config = dial::configure(args.link.expose(), paths, &args.protocol, Missing::Refused)?;
     if args.messages {
         return messages(&args, config, interrupts).await;
     }

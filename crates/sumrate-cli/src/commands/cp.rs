@@ -198,7 +198,7 @@ pub async fn cp(args: CpArgs) -> Result<(), CommandError> {
     };
     let link = link_of(copy.host(), config_file.as_deref())?;
     let paths = (&args.path[..], &args.backup[..]);
-    let config = dial::configure(&link, paths, &args.protocol, Missing::Refused)?;
+    let config = dial::configure(link.expose(), paths, &args.protocol, Missing::Refused)?;
     let mut plan = plan(&copy)?;
     let progress = Arc::new(Progress::default());
     let begun = Instant::now();

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{CommandError, SetupError, setup};
 use crate::args::{CredentialAction, CredentialArgs};
 use crate::output;
+use crate::private_text::PrivateText;
 
 /// Name and version of the JSON form.
 pub const CREDENTIAL_SCHEMA: &str = "sumrate.credential.v1";
@@ -26,7 +27,7 @@ pub struct CredentialReport {
     pub added: Option<CredentialSummary>,
     /// Its join link, with the secret, for `add`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub link: Option<String>,
+    pub link: Option<PrivateText>,
     /// Id of the revoked one, for `revoke`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,
@@ -126,9 +127,9 @@ fn link(
     servers: Vec<ServerAddress>,
     credential: &Credential,
     insecure: bool,
-) -> String {
+) -> PrivateText {
     let fingerprint = (!insecure).then(|| state.fingerprint());
-    Link::new(servers, fingerprint, credential).to_string_with_secret()
+    Link::new(servers, fingerprint, credential).to_string_with_secret().into()
 }
 
 fn line(credential: &CredentialSummary) -> String {
@@ -160,7 +161,7 @@ fn print(report: &CredentialReport) -> std::io::Result<()> {
         }
     }
     if let Some(link) = &report.link {
-        output::line(link)?;
+        output::line(link.expose())?;
     }
     if let Some(id) = &report.revoked {
         output::line(&format!("revoked {id}: its sessions are closed, a new link is needed"))?;

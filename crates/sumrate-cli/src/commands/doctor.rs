@@ -31,9 +31,9 @@ pub struct DoctorReport {
 /// [`CommandError`], also when something does not work.
 pub fn doctor(args: &DoctorArgs) -> Result<(), CommandError> {
     let link = match &args.link {
-        Some(link) => {
-            Some(setup::link_text(link)?.trim().parse::<Link>().map_err(SetupError::from)?)
-        }
+        Some(link) => Some(
+            setup::link_text(link.expose())?.trim().parse::<Link>().map_err(SetupError::from)?,
+        ),
         None => None,
     };
     let file = default_path().map(|path| ConfigFile::read(&path));

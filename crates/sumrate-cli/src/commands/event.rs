@@ -3,6 +3,8 @@
 use fbdt::Session;
 use serde::{Deserialize, Serialize};
 
+use crate::private_text::PrivateText;
+
 /// Name and version of the events of `serve`.
 pub const SERVE_SCHEMA: &str = "sumrate.serve.v1";
 /// Name and version of the events of `up`.
@@ -27,7 +29,7 @@ pub enum ServeEvent {
         /// Version of the program.
         version: String,
         /// The join link, with its secret.
-        link: String,
+        link: PrivateText,
         /// Addresses listened on.
         listen: Vec<String>,
         /// Socket of `sumrate status`.
@@ -37,7 +39,7 @@ pub enum ServeEvent {
         metrics: Option<String>,
         /// URL of the status page with its token, if it is served.
         #[serde(default)]
-        web: Option<String>,
+        web: Option<PrivateText>,
     },
     /// A client opened a session.
     SessionOpened {
@@ -93,7 +95,7 @@ pub enum UpEvent {
         metrics: Option<String>,
         /// URL of the status page with its token, if it is served.
         #[serde(default)]
-        web: Option<String>,
+        web: Option<PrivateText>,
         /// The session's id; absent where every path has used up its quota.
         session: Option<String>,
         /// The paths that are up or coming up.

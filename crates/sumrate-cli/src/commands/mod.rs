@@ -21,6 +21,8 @@ mod reach;
 mod reload;
 mod reloading;
 mod run;
+#[cfg(test)]
+mod secrets_tests;
 mod serve;
 mod setup;
 mod status;
@@ -79,7 +81,7 @@ pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
         },
         Command::Up(args) => {
             if args.user.is_some() {
-                args.link = setup::link_text(&args.link)?;
+                args.link = setup::link_text(args.link.expose())?.into();
             }
             capture::prepare(&mut args.capture)?;
             let proxies = [args.socks, args.http];

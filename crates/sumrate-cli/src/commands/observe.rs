@@ -12,6 +12,7 @@ use crate::args::ObserveArgs;
 use crate::eventlog::{Differences, EventLog};
 use crate::metrics;
 use crate::output;
+use crate::private_text::PrivateText;
 use crate::status::{StatusReport, StatusSocket};
 use crate::web::{self, HttpServer, Token};
 
@@ -72,16 +73,17 @@ impl Observers {
     }
 
     /// URL of the page, with its token, if it may be printed.
-    pub(super) fn web_url(&self) -> Option<String> {
+    pub(super) fn web_url(&self) -> Option<PrivateText> {
         self.web.as_ref().filter(|_| self.address_file.is_none()).map(address)
     }
 
     /// Says where, for people.
     pub(super) fn announce(&self) -> std::io::Result<()> {
-        for (what, url) in [("metrics", self.metrics_url()), ("web page", self.web_url())] {
-            if let Some(url) = url {
-                output::line(&format!("{what} on {url}"))?;
-            }
+        if let Some(url) = self.metrics_url() {
+            output::line(&format!("metrics on {url}"))?;
+        }
+        if let Some(url) = self.web_url() {
+            output::line(&format!("web page on {}", url.expose()))?;
         }
         Ok(())
     }
@@ -97,8 +99,8 @@ impl Observers {
 }
 
 /// URL of the page, with its token.
-fn address((server, token): &(HttpServer, Token)) -> String {
-    format!("http://{}/#token={}", server.address(), token.secret())
+fn address((server, token): &(HttpServer, Token)) -> PrivateText {
+    format!("http://{}/#token={}", server.address(), token.secret()).into()
 }
 
 /// The page's address in a file for this user alone; it goes when this is dropped.
@@ -106,9 +108,9 @@ fn address((server, token): &(HttpServer, Token)) -> String {
 struct AddressFile(PathBuf);
 
 impl AddressFile {
-    fn write(address: &str, socket: Option<&Path>) -> Result<Self, SetupError> {
+    fn write(address: &PrivateText, socket: Option<&Path>) -> Result<Self, SetupError> {
         let path = socket.ok_or(SetupError::NoPlaceForAddress)?.with_extension("web-url");
-        output::write_private(&path, &format!("{address}\n"))
+        output::write_private(&path, &format!("{}\n", address.expose()))
             .map_err(|error| SetupError::AddressFile { path: path.clone(), error })?;
         // A warning, because less is not logged unless it is asked for.
         tracing::warn!("the status page's address, which is a password, is in {}", path.display());

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{ConfigError, ConfigFile};
 use crate::output;
+use crate::private_text::PrivateText;
 
 /// Why operands of `cp` were refused.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +34,11 @@ pub enum OperandError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Operand {
     Local(PathBuf),
-    Remote { host: String, path: String },
+    /// The host may be a join link.
+    Remote {
+        host: PrivateText,
+        path: String,
+    },
 }
 
 impl Operand {
@@ -45,7 +50,7 @@ impl Operand {
         let is_link = text.starts_with('@') || from > 0;
         match colon {
             Some(at) if at > 0 && (is_link || !text[..at].contains('/')) => {
-                Self::Remote { host: text[..at].to_owned(), path: text[at + 1..].to_owned() }
+                Self::Remote { host: text[..at].into(), path: text[at + 1..].to_owned() }
             }
             _ => Self::Local(PathBuf::from(text)),
         }
@@ -55,14 +60,15 @@ impl Operand {
 /// Which way a copy goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Copy {
-    ToServer { sources: Vec<PathBuf>, host: String, path: String },
-    ToClient { host: String, paths: Vec<String>, destination: PathBuf },
+    ToServer { sources: Vec<PathBuf>, host: PrivateText, path: String },
+    ToClient { host: PrivateText, paths: Vec<String>, destination: PathBuf },
 }
 
 impl Copy {
     /// Makes sense of all operands together.
-    pub(super) fn of(operands: &[String]) -> Result<Self, OperandError> {
-        let mut operands: Vec<Operand> = operands.iter().map(|text| Operand::parse(text)).collect();
+    pub(super) fn of(operands: &[PrivateText]) -> Result<Self, OperandError> {
+        let mut operands: Vec<Operand> =
+            operands.iter().map(|text| Operand::parse(text.expose())).collect();
         match operands.pop() {
             Some(Operand::Remote { host, path }) => {
                 let local = |operand| match operand {
@@ -83,7 +89,7 @@ impl Copy {
                     paths.push(path);
                 }
                 hosts.dedup();
-                let shown = |host: &String| output::without_secrets(host);
+                let shown = |host: &PrivateText| output::without_secrets(host.expose());
                 match hosts.as_slice() {
                     [host] => Ok(Self::ToClient { host: host.clone(), paths, destination }),
                     [one, other, ..] => Err(OperandError::Hosts(shown(one), shown(other))),
@@ -96,19 +102,19 @@ impl Copy {
 
     pub(super) fn host(&self) -> &str {
         match self {
-            Self::ToServer { host, .. } | Self::ToClient { host, .. } => host,
+            Self::ToServer { host, .. } | Self::ToClient { host, .. } => host.expose(),
         }
     }
 }
 
 /// The join link, or `@FILE` with it, of a host.
-pub(super) fn link_of(host: &str, config: Option<&Path>) -> Result<String, OperandError> {
+pub(super) fn link_of(host: &str, config: Option<&Path>) -> Result<PrivateText, OperandError> {
     if host.starts_with('@') || host.starts_with("sumrate://") {
-        return Ok(host.to_owned());
+        return Ok(host.into());
     }
     let file = config.map(ConfigFile::read).transpose()?;
     if let Some(link) = file.as_ref().and_then(|file| file.host(host)) {
-        return Ok(link.to_owned());
+        return Ok(link.into());
     }
     let names: Vec<&str> = file.iter().flat_map(ConfigFile::hosts).collect();
     let known = match (&file, names.as_slice()) {
@@ -124,7 +130,7 @@ mod tests {
     use super::*;
 
     fn remote(host: &str, path: &str) -> Operand {
-        Operand::Remote { host: host.to_owned(), path: path.to_owned() }
+        Operand::Remote { host: host.into(), path: path.to_owned() }
     }
 
     #[test]
@@ -149,7 +155,7 @@ mod tests {
     #[test]
     fn one_side_is_remote() {
         let copy = |operands: &[&str]| {
-            Copy::of(&operands.iter().map(ToString::to_string).collect::<Vec<_>>())
+            Copy::of(&operands.iter().map(|text| PrivateText::from(*text)).collect::<Vec<_>>())
         };
         assert!(matches!(
             copy(&["a", "b", "h:c"]),
@@ -169,8 +175,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config.toml");
         output::write_private(&path, "[hosts]\nhome = \"@home.link\"\n").unwrap();
-        assert_eq!(link_of("home", Some(&path)).unwrap(), "@home.link");
-        assert_eq!(link_of("@x", None).unwrap(), "@x");
+        assert_eq!(link_of("home", Some(&path)).unwrap().expose(), "@home.link");
+        assert_eq!(link_of("@x", None).unwrap().expose(), "@x");
         let error = link_of("work", Some(&path)).unwrap_err().to_string();
         assert!(error.contains("work") && error.contains("names home"), "{error}");
     }

@@ -28,7 +28,7 @@ use crate::tunnel::ReportSource;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Close code of sessions whose credential has limits that cannot be kept.
-const CLOSE_LIMITS: u32 = 0x21;
+const CLOSE_LIMITS: u32 = 0x100;
 
 /// Connections that one session may be making at a time; more wait for their turn. Targets that never
 /// answer hold these up for seconds, and must not hold up other sessions.

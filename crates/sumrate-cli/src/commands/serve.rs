@@ -240,7 +240,7 @@ fn announce(
     }
     let event = ServeEvent::Listening {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        link,
+        link: link.into(),
         listen,
         status_socket: status.map(|socket| socket.path().display().to_string()),
         metrics: observers.metrics_url(),

@@ -467,7 +467,7 @@ fn reprioritised(before: &ClientConfig, now: &ClientConfig) -> Vec<(String, Prio
 /// `takes`: whether connections are taken, so that no proxy is needed.
 fn configure(args: &UpArgs, takes: bool) -> Result<ClientConfig, CommandError> {
     let paths = (&args.path[..], &args.backup[..]);
-    let config = dial::configure(&args.link, paths, &args.protocol, Missing::Awaited)?;
+    let config = dial::configure(args.link.expose(), paths, &args.protocol, Missing::Awaited)?;
     if !takes && (args.socks, args.http) == (ProxyAddress::Off, ProxyAddress::Off) {
         return Err(SetupError::NoProxy.into());
     }

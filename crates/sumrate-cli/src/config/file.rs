@@ -1,5 +1,6 @@
 //! The file: TOML tables named as commands, each key with its line.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -86,8 +87,8 @@ pub enum ConfigError {
     },
 }
 
-/// A value as the flag would get it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A value as the flag would get it. `Debug` shows its kind alone: it may be a password.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum Given {
     /// `true` or `false`.
     Switch(bool),
@@ -95,6 +96,16 @@ pub(super) enum Given {
     One(String),
     /// An array of them.
     Many(Vec<String>),
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Switch(_) => "Switch(<redacted>)",
+            Self::One(_) => "One(<redacted>)",
+            Self::Many(_) => "Many(<redacted>)",
+        })
+    }
 }
 
 /// A key with its value.

@@ -1,6 +1,7 @@
 //! Puts a file's keys behind a command line, which wins.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
@@ -9,14 +10,15 @@ use clap::{ArgMatches, CommandFactory};
 
 use super::file::{ConfigError, ConfigFile, Entry, Given, HOSTS, Section};
 use super::keys::{Key, Table, Takes, nearest, tables};
-use crate::args::Cli;
+use crate::args::{Cli, without_passwords};
 use crate::output;
 
 /// The value of `--config` that means no file.
 const NO_FILE: &str = "none";
 
-/// A command line with what a file adds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A command line with what a file adds. `Debug` shows no argument: a join link and a password may be
+/// among them.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Merged {
     /// The whole of it.
     pub arguments: Vec<OsString>,
@@ -24,6 +26,13 @@ pub struct Merged {
     pub file: Option<PathBuf>,
     /// Flags that came from the file, with their lines.
     pub added: Vec<(String, usize)>,
+}
+
+impl fmt::Debug for Merged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { arguments: _, file, added } = self;
+        f.debug_struct("Merged").field("file", file).field("added", added).finish_non_exhaustive()
+    }
 }
 
 impl Merged {
@@ -195,7 +204,7 @@ fn check_entry(file: &ConfigFile, table: &Table, entry: &Entry) -> Result<(), Co
         Err(error) if is_of_a_value(error.kind()) => Err(ConfigError::Value {
             path: file.path.clone(),
             line: entry.line,
-            message: said(&error),
+            message: said(error),
         }),
         // What is missing or in conflict may stand on the command line: that is judged at the end.
         _ => Ok(()),
@@ -207,8 +216,8 @@ fn is_of_a_value(kind: ErrorKind) -> bool {
 }
 
 /// The message without what clap puts around it, without secrets.
-fn said(error: &clap::Error) -> String {
-    let text = error.render().to_string();
+fn said(error: clap::Error) -> String {
+    let text = without_passwords(error).render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let text = text.split("\n\nFor more information").next().unwrap_or(text);
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -283,7 +292,7 @@ mod tests {
                     http = \"127.0.0.1:8080\"\nsocks-open = true\nmax-connections = 7\n\
                     linger = 2.5\nverbose = 2\n[serve]\nlisten = \"127.0.0.1:1\"\n";
         let args = up("sumrate up", text);
-        assert_eq!((args.link.as_str(), args.path.len()), ("@l", 2));
+        assert_eq!((args.link.expose(), args.path.len()), ("@l", 2));
         assert!(args.socks_open && args.max_connections == 7);
         assert_eq!(args.protocol.linger, Some(std::time::Duration::from_millis(2500)));
         let merged = merged("sumrate up", text).unwrap();
@@ -294,7 +303,7 @@ mod tests {
     fn the_command_line_wins() {
         let text = "[up]\nlink = \"@l\"\npath = [\"a=lo\", \"b=127.0.0.2\"]\nmax-connections = 7\n";
         let args = up("sumrate -v up @mine --path c=127.0.0.3 --max-connections 9", text);
-        assert_eq!((args.link.as_str(), args.max_connections), ("@mine", 9));
+        assert_eq!((args.link.expose(), args.max_connections), ("@mine", 9));
         assert_eq!(args.path.len(), 1);
         assert_eq!(args.path[0].name, "c");
     }

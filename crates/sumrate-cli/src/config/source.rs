@@ -1,16 +1,18 @@
 //! Reads command line and file again while the program runs.
 
 use std::ffi::OsString;
+use std::fmt;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use super::file::{ConfigError, default_path};
 use super::merge::merge;
-use crate::args::Cli;
+use crate::args::{Cli, without_passwords};
 use crate::output;
 
 /// What a running command was made of, so that it can be made again.
-#[derive(Debug, Clone, Default)]
+/// `Debug` shows none of it: a join link and a password may be among it.
+#[derive(Clone, Default)]
 pub struct ConfigSource {
     arguments: Vec<OsString>,
     /// As the program was started, and as it is now.
@@ -31,9 +33,20 @@ pub struct Reread {
     pub accepted: Accepted,
 }
 
-/// Values that a reload found.
-#[derive(Debug)]
+/// Values that a reload found; not to be shown either.
 pub struct Accepted(ArgMatches);
+
+impl fmt::Debug for ConfigSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConfigSource(<redacted>)")
+    }
+}
+
+impl fmt::Debug for Accepted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Accepted(<redacted>)")
+    }
+}
 
 impl ConfigSource {
     /// The command line as the user wrote it, and what it was parsed to.
@@ -51,6 +64,7 @@ impl ConfigSource {
         let parsed = Cli::command().try_get_matches_from(&merged.arguments);
         let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
         let (cli, matches) = parsed.map_err(|error| {
+            let error = without_passwords(error);
             let text = error.render().to_string();
             let text = text.split("\n\nFor more").next().unwrap_or(&text).trim().to_owned();
             let origins = merged.origins(&text).join("; ");
@@ -113,7 +127,7 @@ mod tests {
         let reread = source.reread().unwrap();
         // What the command line says stays.
         assert_eq!(reread.changes, ["link", "socks-open", "linger"]);
-        assert!(matches!(&reread.cli.command, Command::Up(args) if args.link == "@m"));
+        assert!(matches!(&reread.cli.command, Command::Up(args) if args.link.expose() == "@m"));
         source.accept(reread.accepted);
         let again = source.reread().unwrap();
         assert!(again.changes.is_empty());

@@ -101,7 +101,7 @@ pub enum LedgerError {
 }
 
 /// What there is of an account in the directory.
-enum Found {
+pub(super) enum Found {
     Nothing,
     Account(Month, Used),
     /// What is wrong with it.
@@ -121,8 +121,14 @@ struct File {
     used_bytes: BTreeMap<String, u64>,
 }
 
+impl File {
+    fn new(month: Month, used: &Used) -> Self {
+        Self { schema: SCHEMA.to_owned(), month: month.to_string(), used_bytes: used.clone() }
+    }
+}
+
 /// Bytes by path.
-type Used = BTreeMap<String, u64>;
+pub(super) type Used = BTreeMap<String, u64>;
 
 /// Bytes by path in the present month, and the file that keeps them.
 #[derive(Debug)]
@@ -275,16 +281,12 @@ impl Ledger {
         if !self.changed {
             return Ok(());
         }
-        let file = File {
-            schema: SCHEMA.to_owned(),
-            month: self.month.to_string(),
-            used_bytes: self.used.clone(),
-        };
+        let text = written(self.month, &self.used).map_err(|error| self.failed("write", error))?;
         let write = || {
             if let Some(directory) = self.path.parent() {
                 std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             }
-            output::write_private(&self.path, &format!("{}\n", serde_json::to_string(&file)?))
+            output::write_private(&self.path, &text)
         };
         write().map_err(|error| self.failed("write", error))?;
         self.changed = false;
@@ -292,8 +294,13 @@ impl Ledger {
     }
 }
 
+/// The content of the file.
+pub(super) fn written(month: Month, used: &Used) -> io::Result<String> {
+    Ok(format!("{}\n", serde_json::to_string(&File::new(month, used))?))
+}
+
 /// What the content of the file says, or what is wrong with it.
-fn account(text: &[u8]) -> Result<Found, String> {
+pub(super) fn account(text: &[u8]) -> Result<Found, String> {
     let file: File = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     if file.schema != SCHEMA {
         return Err(format!("its schema is {}, not {SCHEMA}", file.schema));

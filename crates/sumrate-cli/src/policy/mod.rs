@@ -2,6 +2,8 @@
 //! used, and what follows from both.
 
 mod claim;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod keeper;
 mod ledger;
 mod units;

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Client, Daemon, Server, run, stderr, sumrate};
+use crate::harness::{Client, Daemon, Server, json, run, stderr, sumrate};
 use crate::web;
 
 const NOBODY: u32 = 65534;
@@ -185,19 +185,72 @@ fn users_that_cannot_be_are_refused() {
     assert!(stderr(&output).contains("--state"), "{}", stderr(&output));
 }
 
-/// `sumrate status` as another user, by a copy of the program that this user can reach.
-fn status_as_nobody(place: &Path, socket: &Path) -> Output {
-    let program = place.join("sumrate");
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_sumrate")).arg(&program).status();
-    assert!(copied.unwrap().success());
+/// A command as another user.
+fn as_nobody(program: &Path, arguments: &[&str]) -> Output {
     Command::new("setpriv")
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
         .arg(program)
-        .args(["status", "--json", "--socket"])
-        .arg(socket)
+        .args(arguments)
         .stdin(Stdio::null())
         .output()
         .unwrap()
+}
+
+/// A copy of the program that everybody can reach.
+fn program_for_all(place: &Path) -> PathBuf {
+    let program = place.join("sumrate");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_sumrate")).arg(&program).status();
+    assert!(copied.unwrap().success());
+    program
+}
+
+/// `sumrate status` as another user.
+fn status_as_nobody(place: &Path, socket: &Path) -> Output {
+    let arguments = ["status", "--json", "--socket", socket.to_str().unwrap()];
+    as_nobody(&program_for_all(place), &arguments)
+}
+
+#[test]
+fn the_control_socket_obeys_its_owner_only() {
+    if !is_root() {
+        println!("only root can ask as somebody else: nothing to show");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(&place, PermissionsExt::from_mode(0o755)).unwrap();
+    let socket = place.path().join("up.sock");
+    let server = Server::start(&[]);
+    let path = ["--path", "a=127.0.0.1", "--status-socket", socket.to_str().unwrap()];
+    let _client = server.client(&path);
+    let control = socket.with_extension("control");
+    assert_eq!(control.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let set = |weight: &'static str| {
+        ["path", "set", "a", "--weight", weight, "--json", "--socket", socket.to_str().unwrap()]
+    };
+    let weight = || {
+        let list = ["path", "list", "--json", "--socket", socket.to_str().unwrap()];
+        json(&run(server.runtime(), &list))["paths"][0]["weight"].clone()
+    };
+    assert!(run(server.runtime(), &set("3")).status.success());
+    assert_eq!(weight(), 3);
+    let program = program_for_all(place.path());
+    let refused = as_nobody(&program, &set("4"));
+    assert!(stderr(&refused).contains("ermission denied"), "{}", stderr(&refused));
+    // Even where the modes let everybody in, nothing is done and nothing said.
+    for path in [&socket, &control] {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    let ignored = as_nobody(&program, &set("4"));
+    assert_eq!(ignored.status.code(), Some(1), "{ignored:?}");
+    assert_eq!(String::from_utf8_lossy(&ignored.stdout).matches("weight").count(), 0);
+    // Whatever is sent, not even that it was no request.
+    let curl = ["--silent", "--show-error", "--max-time", "5", "--unix-socket"];
+    let curl = [&curl[..], &[control.to_str().unwrap(), "http://x/"]].concat();
+    let stranger = as_nobody(Path::new("curl"), &curl);
+    assert!(stranger.stdout.is_empty() && !stranger.status.success(), "{stranger:?}");
+    assert_eq!(weight(), 3, "a stranger has changed a path");
+    assert!(run(server.runtime(), &set("5")).status.success());
+    assert_eq!(weight(), 5, "it goes on");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Secrets appear where they are asked for and nowhere else: everything that the program prints at
-//! the finest level of logging, and on its way down, is searched for them.
+//! the finest level of logging, serves over HTTP, writes into its event log and says on its way down is
+//! searched for them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use nix::sys::signal::Signal;
 
-use crate::harness::{Client, Daemon, Server, run, stderr, sumrate};
+use crate::config_file::config;
+use crate::harness::{Client, Daemon, Server, curl, run, stderr, sumrate};
+use crate::policies::until;
 use crate::web;
 
 /// How a secret may be written down. Whoever logs bytes does it in one of these ways.
@@ -40,18 +43,39 @@ fn encodings(secret: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 /// Length of the part of an encoded secret that must not appear.
 const RUN: usize = 16;
 
-/// What a text holds of a secret, in any encoding; a part is enough.
-fn leak(text: &[u8], secret: &[u8]) -> Option<&'static str> {
-    encodings(secret)
-        .into_iter()
-        .find(|(_, needle)| {
-            let run = RUN.min(needle.len());
-            needle.windows(run).any(|part| {
-                let first = part[0];
-                text.windows(run).any(|at| at[0] == first && at == part)
-            })
-        })
-        .map(|(name, _)| name)
+/// The parts of secrets that must not appear, in any encoding, by their first two bytes.
+struct Search(Vec<Vec<(String, Vec<u8>)>>);
+
+impl Search {
+    fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
+        let mut parts = vec![Vec::new(); 1 << 16];
+        for (name, secret) in secrets {
+            for (encoding, needle) in encodings(secret) {
+                for part in needle.windows(RUN.min(needle.len())) {
+                    let place: &mut Vec<_> = &mut parts[Self::place(part)];
+                    place.push((format!("{name}, {encoding}"), part.to_vec()));
+                }
+            }
+        }
+        Self(parts)
+    }
+
+    fn place(part: &[u8]) -> usize {
+        usize::from(u16::from_be_bytes([part[0], part[1]]))
+    }
+
+    /// What a text holds of a secret; a part is enough.
+    fn leak(&self, text: &[u8]) -> Option<&str> {
+        let mut rest = text;
+        while rest.len() >= 2 {
+            let found = self.0[Self::place(rest)].iter().find(|(_, part)| rest.starts_with(part));
+            if let Some((name, _)) = found {
+                return Some(name);
+            }
+            rest = &rest[1..];
+        }
+        None
+    }
 }
 
 #[test]
@@ -59,9 +83,12 @@ fn a_planted_secret_is_found_in_every_encoding() {
     let secret: Vec<u8> = (0..32_u8).map(|at| at.wrapping_mul(47) ^ 0x91).collect();
     for (name, needle) in encodings(&secret) {
         let text = [b"DEBUG it is ".as_slice(), &needle[2..], b" I think\n"].concat();
-        assert!(leak(&text, &secret).is_some(), "{name}");
+        let search = Search::new([("it", secret.as_slice())]);
+        assert!(search.leak(&text).is_some(), "{name}");
+        assert!(search.leak(&text[..text.len() - 10]).is_some(), "{name}, cut short");
     }
-    assert_eq!(leak(b"DEBUG nothing of the kind", &secret), None);
+    let search = Search::new([("it", secret.as_slice())]);
+    assert_eq!(search.leak(b"DEBUG nothing of the kind"), None);
 }
 
 /// Places of output, by name.
@@ -79,6 +106,12 @@ impl Outputs {
         self.add(&format!("{arguments:?} stdout"), output.stdout);
         self.add(&format!("{arguments:?} stderr"), output.stderr);
     }
+
+    fn fetch(&mut self, name: &str, arguments: &[&str]) {
+        let output = curl(&[&["--include"], arguments].concat());
+        assert!(output.status.success(), "{name}: {}", stderr(&output));
+        self.add(name, output.stdout);
+    }
 }
 
 /// The command, with everything it logs in a file.
@@ -94,29 +127,85 @@ struct Traced {
     server: Server,
     client: Client,
     logs: [PathBuf; 2],
+    event_logs: [PathBuf; 2],
+}
+
+/// Everything that can be watched, on free ports.
+const WATCHED: [&str; 6] = ["--metrics", "0", "--web", "0", "--event-interval", "0.01"];
+
+/// The client's flags come from a file, link and password among them, as a service's may.
+fn settings(server: &Server, password: &str) -> PathBuf {
+    let text = format!(
+        "[up]\nlink = \"{}\"\nsocks-auth = \"{password}\"\npath = [\"a=127.0.0.1\", \"b=127.0.0.2\"]\n",
+        server.link()
+    );
+    config(server, &text)
 }
 
 fn start() -> Traced {
     let directory = tempfile::tempdir().unwrap();
     let place = |name: &str| directory.path().join(name);
     let logs = [place("serve.log"), place("up.log")];
+    let event_logs = [place("serve.events"), place("up.events")];
+    let events = event_logs.each_ref().map(|path| ["--event-log", path.to_str().unwrap()]);
     let state = place("state");
     let serve = ["serve", "--json", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8", "--state"];
-    let daemon =
-        traced(directory.path(), &[&serve[..], &[state.to_str().unwrap()]].concat(), &logs[0]);
+    let serve = [&serve[..], &[state.to_str().unwrap()], &WATCHED, &events[0]].concat();
+    let daemon = traced(directory.path(), &serve, &logs[0]);
     let server = Server { daemon, directory };
     let link = server.runtime().join("link");
     sumrate_cli::output::write_private(&link, &server.link()).unwrap();
-    let link = format!("@{}", link.display());
-    let password = format!("me:{PASSWORD}");
-    let up = ["up", &link, "--json", "--socks", "127.0.0.1:0", "--http", "127.0.0.1:0"];
-    let paths = ["--path", "a=127.0.0.1", "--path", "b=127.0.0.2", "--socks-auth", &password];
-    let client = Client { daemon: traced(server.runtime(), &[&up[..], &paths].concat(), &logs[1]) };
-    Traced { server, client, logs }
+    let settings = settings(&server, &format!("me:{PASSWORD}"));
+    let up = ["up", "--json", "--socks", "127.0.0.1:0", "--http", "127.0.0.1:0", "--config"];
+    let up = [&up[..], &[settings.to_str().unwrap()], &WATCHED, &events[1]].concat();
+    let client = Client { daemon: traced(server.runtime(), &up, &logs[1]) };
+    Traced { server, client, logs, event_logs }
+}
+
+/// What a browser, a stranger's browser and Prometheus are sent.
+fn serve(daemon: &Daemon, outputs: &mut Outputs) {
+    let (page, token) = page_of(daemon);
+    let metrics = daemon.first["metrics"].as_str().unwrap();
+    let with_token = format!("Authorization: Bearer {token}");
+    let api = format!("{page}api/status");
+    outputs.fetch(metrics, &[metrics]);
+    for file in ["", "page.js", "page.css", "nothing"] {
+        outputs.fetch(file, &[&format!("{page}{file}")]);
+    }
+    for (name, header) in [("with", with_token.as_str()), ("without", "X-Nothing: 1")] {
+        outputs.fetch(&format!("{api} {name} its token"), &["--header", header, &api]);
+    }
+    outputs.fetch("another host", &["--header", "Host: example.org", &page]);
+}
+
+/// The page's address and its token.
+fn page_of(daemon: &Daemon) -> (String, String) {
+    let address = daemon.first["web"].as_str().unwrap();
+    let (page, token) = address.split_once("#token=").unwrap();
+    (page.to_owned(), token.to_owned())
+}
+
+/// A password that somebody mangled, on the command line and in the file of a running client.
+fn mangle_password(traced: &Traced, outputs: &mut Outputs) {
+    let (server, socket) = (&traced.server, traced.client.status_socket());
+    let socket = socket.to_str().unwrap();
+    let link = format!("@{}", server.runtime().join("link").display());
+    for wrong in [PASSWORD.to_owned(), format!(":{PASSWORD}"), format!("{PASSWORD}:")] {
+        outputs.run(server, &["up", &link, "--json", "--socks-auth", &wrong]);
+        outputs.run(server, &["run", "--socks-auth", &wrong, "true"]);
+        let file = settings(server, &wrong);
+        outputs.run(server, &["config", "check", file.to_str().unwrap()]);
+        outputs.run(server, &["up", "--json", "--config", file.to_str().unwrap()]);
+        outputs.run(server, &["reload", "--json", "--socket", socket]);
+    }
+    outputs.run(server, &["status", "--json", "--socket", socket]);
+    let last = String::from_utf8_lossy(&outputs.0[outputs.0.len() - 2].1).into_owned();
+    assert!(last.contains("socks-auth"), "the reload's error is in the status: {last}");
 }
 
 /// Everything that makes the program speak: traffic, strangers, wrong passwords and links, questions.
-fn provoke(Traced { server, client, .. }: &Traced, outputs: &mut Outputs) {
+fn provoke(traced: &Traced, outputs: &mut Outputs) {
+    let Traced { server, client, .. } = traced;
     let web = web::start("127.0.0.1");
     let url = format!("http://{web}/300000");
     for user in [format!("me:{PASSWORD}"), "me:wrong".to_owned()] {
@@ -149,6 +238,17 @@ fn provoke(Traced { server, client, .. }: &Traced, outputs: &mut Outputs) {
         outputs.run(server, &["status", "--socket", socket]);
         outputs.run(server, &["status", "--json", "--socket", socket]);
     }
+    for daemon in [&server.daemon, &client.daemon] {
+        serve(daemon, outputs);
+    }
+    let asked = client.status_socket();
+    for words in [&["explain"][..], &["path", "list"], &["path", "set", "a", "--weight", "2"]] {
+        outputs.run(server, &[words, &["--socket", asked.to_str().unwrap()]].concat());
+    }
+    outputs.run(server, &["doctor", &file]);
+    outputs.run(server, &["cp", &format!("{link}:nowhere/a"), &format!("{file}:b"), &state]);
+    outputs.run(server, &["cp", &format!("{link}:nowhere/a"), &place("copied")]);
+    mangle_password(traced, outputs);
     outputs.run(server, &["credential", "list", "--state", &state]);
     outputs.run(server, &["credential", "list", "--state", &state, "--json"]);
 }
@@ -173,7 +273,14 @@ fn nothing_that_is_printed_holds_a_secret() {
     let mut traced = start();
     let mut outputs = Outputs(Vec::new());
     provoke(&traced, &mut outputs);
-    let secrets = secrets(&traced.server);
+    let mut secrets = secrets(&traced.server);
+    for daemon in [&traced.server.daemon, &traced.client.daemon] {
+        secrets.push(("the token of the status page", page_of(daemon).1.into_bytes()));
+    }
+    for path in &traced.event_logs {
+        let read = || std::fs::read_to_string(path).unwrap_or_default();
+        until("an event log", || read().into(), |text| text.as_str().unwrap().contains("session"));
+    }
     // One end crashes, the other is told to stop.
     traced.client.daemon.signal(Signal::SIGABRT);
     traced.client.daemon.wait();
@@ -190,15 +297,19 @@ fn nothing_that_is_printed_holds_a_secret() {
     }
     // The first event of `serve` has the link: there it is asked for.
     outputs.add("events of serve", traced.server.daemon.rest());
-    outputs.add("first event of up", traced.client.daemon.first.to_string());
-    outputs.add("events of up", traced.client.daemon.rest());
-    for (place, text) in &outputs.0 {
-        for (name, secret) in &secrets {
-            let found = leak(text, secret);
-            assert_eq!(found, None, "{name} in {place}: {}", String::from_utf8_lossy(text));
-        }
+    let mut ready = traced.client.daemon.first.clone();
+    ready["web"].take();
+    outputs.add("first event of up", ready.to_string());
+    for path in &traced.event_logs {
+        outputs.add(&path.display().to_string(), std::fs::read(path).unwrap());
     }
-    assert!(leak(traced.server.link().as_bytes(), &secrets[0].1).is_some(), "the search finds it");
+    outputs.add("events of up", traced.client.daemon.rest());
+    let search = Search::new(secrets.iter().map(|(name, secret)| (*name, secret.as_slice())));
+    for (place, text) in &outputs.0 {
+        let found = search.leak(text);
+        assert_eq!(found, None, "in {place}: {}", String::from_utf8_lossy(text));
+    }
+    assert!(search.leak(traced.server.link().as_bytes()).is_some(), "the search finds it");
 }
 
 #[test]
@@ -207,7 +318,8 @@ fn a_damaged_credential_is_reported_without_its_secret() {
     let state = server.runtime().join("state");
     let entry = std::fs::read_dir(state.join("credentials")).unwrap().next().unwrap().unwrap();
     let whole = std::fs::read_to_string(entry.path()).unwrap();
-    let secret = secrets(&server).remove(0).1;
+    let (name, secret) = secrets(&server).remove(0);
+    let search = Search::new([(name, secret.as_slice())]);
     for damaged in [
         whole.replace("\"name\"", "\"nmae\""),
         whole.replace("\"secret\": \"", "\"secret\": \"x"),
@@ -222,7 +334,7 @@ fn a_damaged_credential_is_reported_without_its_secret() {
         let output = run(server.runtime(), &["credential", "list", "--json", "--state", state]);
         assert_eq!(output.status.code(), Some(2), "{damaged}: {}", stderr(&output));
         for text in [&output.stdout, &output.stderr] {
-            assert_eq!(leak(text, &secret), None, "{}", String::from_utf8_lossy(text));
+            assert_eq!(search.leak(text), None, "{}", String::from_utf8_lossy(text));
         }
     }
 }
