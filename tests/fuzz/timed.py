@@ -110,7 +110,8 @@ def fuzz(name: str, seconds: float, first_seed: int = 1) -> dict[str, Any]:
 
         def once(content: bytes) -> None:
             nonlocal executions, last, broken
-            if time.monotonic() > deadline and not broken:  # what failed is shrunk
+            # One is tried however long a busy machine took to draw it; what failed is shrunk.
+            if executions and time.monotonic() > deadline and not broken:
                 return
             executions += 1
             last = content
@@ -121,7 +122,7 @@ def fuzz(name: str, seconds: float, first_seed: int = 1) -> dict[str, Any]:
                 broken = True
                 raise
 
-        while time.monotonic() < deadline and not failed:
+        while not failed and (not executions or time.monotonic() < deadline):
             try:
                 _drawn(target, once, number)()
             except Exception:  # whatever it is: an input brought it about
