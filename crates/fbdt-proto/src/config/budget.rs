@@ -15,12 +15,13 @@ pub struct Budget {
 
 impl Budget {
     /// The budgets of all classes, in their order: two-way traffic may be sent twice as a whole,
-    /// large transfers at most once in a hundred times.
+    /// large transfers at most once in a hundred times, counted over 64 MiB or more: until then
+    /// their allowance of a frame, and the frame that goes beyond it, weigh more.
     pub const DEFAULT: [Self; Class::ALL.len()] = [
         Self { share: 1.0, allowance: 4 << 20 },
         Self { share: 0.5, allowance: 4 << 20 },
         Self { share: 0.1, allowance: 1 << 20 },
-        Self { share: 0.008, allowance: 1 << 20 },
+        Self { share: 0.008, allowance: 64 << 10 },
     ];
 
     /// Whether a class that has sent `new` bytes and `spent` copies may send more copies.
@@ -41,8 +42,10 @@ mod tests {
         assert!(budgets.is_sorted_by(|a, b| a.share > b.share && a.allowance >= b.allowance));
         let background = budgets[Class::Background as usize];
         assert!(background.share < 0.01);
-        assert!(background.admits(0, (1 << 20) - 1));
-        assert!(!background.admits(0, 1 << 20));
-        assert!(background.admits(1 << 30, 9 << 20) && !background.admits(1 << 30, 10 << 20));
+        assert!(background.admits(0, (64 << 10) - 1));
+        assert!(!background.admits(0, 64 << 10));
+        assert!(background.admits(1 << 30, 8 << 20) && !background.admits(1 << 30, 9 << 20));
+        let (new, frame) = (64 << 20, 64 << 10);
+        assert!(!background.admits(new, new / 100 - frame), "with one more frame at most 1 %");
     }
 }

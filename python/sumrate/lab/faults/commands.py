@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -151,10 +152,22 @@ def run_soak(args: argparse.Namespace) -> int:
     def work() -> int:
         kept = soak(RUN_FOLDER / "soak", args.time, args.seed, progress)
         progress.clear()
+        if kept.broken_off:
+            _keep_logs(RUN_FOLDER / "soak", args.output.parent / "broken-off")
         _deliver(args, SOAK_SCHEMA, kept.report())
         return 0 if kept.sound() else 1
 
     return _isolated(work)
+
+
+def _keep_logs(folder: Path, kept: Path) -> None:
+    """Copies what the processes said; the folder that has it goes with the namespaces."""
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
+    for pattern in ("*.log", "*.json"):
+        for found in folder.glob(pattern):
+            shutil.copy(found, kept)
+    print(f"broken off; what the processes said: {kept}", file=sys.stderr)
 
 
 def run_attacks(args: argparse.Namespace) -> int:

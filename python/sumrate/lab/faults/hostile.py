@@ -16,7 +16,7 @@ from sumrate.lab.faults.fault import (
     proven,
 )
 from sumrate.lab.faults.world import ATTACK, PATIENCE_S, SILENT_PORT, World
-from sumrate.lab.process import Process
+from sumrate.lab.process import Process, ProcessFailedError
 from sumrate.lab.scene import SERVICE_IP
 
 HALF_OPEN = 10_000
@@ -52,8 +52,17 @@ class Attack:
         return found
 
     def wait(self, name: str, count: int) -> None:
-        """Waits until a count is reached."""
-        self.process.wait_until(lambda: self.counts()[name] >= count, f"{count} {name}", PATIENCE_S)
+        """Waits until a count is reached.
+
+        Raises:
+            ProcessFailedError: it was not in time; the message has all counts.
+
+        """
+        try:
+            reached = f"{count} {name}"
+            self.process.wait_until(lambda: self.counts()[name] >= count, reached, PATIENCE_S)
+        except ProcessFailedError as error:
+            raise ProcessFailedError(f"{error} (counted: {self.counts()})") from error
 
 
 @contextmanager

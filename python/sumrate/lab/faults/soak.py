@@ -18,6 +18,7 @@ from sumrate.lab.faults.timeline import Timeline
 from sumrate.lab.faults.trial import Idle, attempt, newly_ended, settled
 from sumrate.lab.faults.world import ATTACK, ETHERNET, WIFI, WIGIG, Load, Member, World, world
 from sumrate.lab.links import Link
+from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.results import Progress
 
 LTE: Link = wire("lte", 5, 30.0)
@@ -51,6 +52,8 @@ class Soak:
     findings: Findings = field(default_factory=lambda: Findings(steady=False))
     slopes: dict[str, dict[str, Any]] = field(default_factory=dict)
     lasted_s: float = 0.0
+    broken_off: str = ""
+    """What ended it before its time."""
 
     def growing(self) -> list[str]:
         """Processes and quantities that grow; none where the run was too short to say."""
@@ -65,7 +68,7 @@ class Soak:
 
     def never_made(self) -> list[str]:
         """Faults that never had an effect; none where the run was too short for all."""
-        if self.time_s < JUDGED_S:
+        if self.time_s < JUDGED_S or self.broken_off:
             return []
         accounts = self.findings.accounts
         return [name for name in DRAWN if name not in accounts or not accounts[name].trials]
@@ -74,6 +77,7 @@ class Soak:
         """What must not be, a line for each; empty if all is well."""
         tried = self.without_effect
         return [
+            *([f"broken off {self.broken_off}"] if self.broken_off else []),
             *self.findings.problems(),
             *(f"{grown} grows" for grown in self.growing()),
             *(f"{n} was never made: {tried[n]} attempts had no effect" for n in self.never_made()),
@@ -103,39 +107,54 @@ class Soak:
 
 
 def soak(folder: Path, time_s: float, seed: int, progress: Progress) -> Soak:
-    """Runs for about `time_s` seconds.
+    """Runs for about `time_s` seconds, or until something ends that must not, or does not recover.
+
+    Of a run that is broken off, what was found until then is told.
 
     Raises:
-        ProcessFailedError: a process ended, or something did not recover.
+        ProcessFailedError: it could not start.
 
     """
     kept = Soak(seed, time_s)
-    generator = random.Random(seed)
     folder.mkdir(parents=True)
     with world(folder, MEMBERS, seed=seed, spare=(ATTACK,)) as built:
         idle = Idle(built)
         built.start_pumps()
-        processes = built.daemons()
         began = time.monotonic()
+        processes = built.daemons()
         with Timeline(built) as timeline, Growth(processes) as growth:
-            warm = False
-            names = dealt(generator, lambda: warm)
-            while (elapsed := time.monotonic() - began) < time_s:
-                if not warm and elapsed > WARM_UP * time_s:
-                    warm = True
-                    growth.begin()
-                progress.left_s = time_s - elapsed
-                name = next(names)
-                accounts = kept.findings.accounts.values()
-                made = sum(len(account.trials) for account in accounts)
-                gigabytes = sum(built.delivered(client) for client in built.clients) / 1e9
-                progress.show(f"soak, fault {made + 1}, {name}: {gigabytes:.1f} GB transferred")
-                _one(kept, built, timeline, name, generator)
-                processes.update(built.daemons())
-            kept.slopes = growth.slopes()
-            kept.findings.leave(built, idle)
+            try:
+                for warm in _mixed(kept, built, timeline, progress):
+                    if warm:
+                        growth.begin()
+                    processes.update(built.daemons())
+                kept.slopes = growth.slopes()
+                kept.findings.leave(built, idle)
+            except ProcessFailedError as error:
+                kept.broken_off = f"after {time.monotonic() - began:.0f} s: {error}"
         kept.lasted_s = time.monotonic() - began
     return kept
+
+
+def _mixed(kept: Soak, built: World, timeline: Timeline, progress: Progress) -> Iterator[bool]:
+    """Makes fault after fault until the time is over; says after which one everything is warm."""
+    generator = random.Random(kept.seed)
+    began = time.monotonic()
+    warm = False
+    names = dealt(generator, lambda: warm)
+    while (elapsed := time.monotonic() - began) < kept.time_s:
+        progress.left_s = kept.time_s - elapsed
+        name = next(names)
+        made = sum(len(account.trials) for account in kept.findings.accounts.values())
+        gigabytes = sum(built.delivered(client) for client in built.clients) / 1e9
+        progress.show(f"soak, fault {made + 1}, {name}: {gigabytes:.1f} GB transferred")
+        try:
+            _one(kept, built, timeline, name, generator)
+        except ProcessFailedError as error:
+            raise ProcessFailedError(f"in {name}: {error}") from error
+        newly = not warm and elapsed > WARM_UP * kept.time_s
+        warm = warm or newly
+        yield newly
 
 
 def dealt(generator: random.Random, warm: Callable[[], bool]) -> Iterator[str]:
