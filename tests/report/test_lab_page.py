@@ -24,6 +24,7 @@ from sumrate.report.lab.palette import INK, PAPER, STYLES
 from sumrate.report.lab.read import Verdict, read_run
 from sumrate.report.lab.slim import alone
 from sumrate.report.lab.summary import summarise
+from sumrate.report.lab.tables import MOST_COLUMNS
 from sumrate.report.lab.words import quantities
 from tests.report import made_up
 
@@ -199,6 +200,15 @@ def test_a_goal_has_its_peers_beside_it(tmp_path: Path, claims: Path) -> None:
     (row,) = [r for r in Tables(page[: page.index("<section")]).rows if r[0].startswith("P2 ")]
     assert row[2] == "1 to 2|Kernel MPTCP: 0.25 to 0.5|TQUIC: 3 (in 1 of 2)"
     assert "<code>sumrate-lab run &lt;x&gt;</code>" in page
+
+
+def test_a_table_of_medians_is_no_wider_than_a_page(page: str) -> None:
+    heads = re.findall(r'<table class="medians"><thead>(.*?)</thead>', page)
+    assert heads
+    assert max(head.count("<th") for head in heads) <= MOST_COLUMNS + 2, "scheme and repetitions"
+    shown = [h for head in heads for h in re.findall(r"<th[^>]*>(.*?)</th>", head)]
+    measured = {row["metric"] for row in made_up.rows()[0]}
+    assert len(shown) - 2 * len(heads) == len(measured), "each metric stands in one table"
 
 
 def test_links_alone_stand_before_the_schemes(tmp_path: Path) -> None:
