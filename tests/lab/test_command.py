@@ -82,6 +82,19 @@ def test_every_command_says_where_an_experiment_file_is_wrong(checkout: Path, co
     assert done.returncode == USAGE
 
 
+def test_a_table_of_nothing_says_where_there_is_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = []
+    for results in (tmp_path, commands.KEPT):
+        argv = ["sumrate-lab", "bench", "--table", "--only", "P9", "--output", str(results)]
+        monkeypatch.setattr(sys, "argv", argv)
+        assert cli.main() == 0
+        said.append(capsys.readouterr().err)
+    assert "`sumrate-lab verdicts --goals` has what is kept" in said[0]
+    assert said[1] == ""
+
+
 def test_the_verdicts_of_the_other_experiments_are_said_all_the_same(checkout: Path) -> None:
     done = lab(checkout, "verdicts --json")
     assert done.returncode == USAGE

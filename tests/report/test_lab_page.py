@@ -21,8 +21,10 @@ from sumrate.report.lab import write_report
 from sumrate.report.lab.canvas import Numbered, drawing, new_figure
 from sumrate.report.lab.claims import demands
 from sumrate.report.lab.palette import INK, PAPER, STYLES
-from sumrate.report.lab.read import Verdict
+from sumrate.report.lab.read import Verdict, read_run
 from sumrate.report.lab.slim import alone
+from sumrate.report.lab.summary import summarise
+from sumrate.report.lab.tables import MOST_COLUMNS
 from sumrate.report.lab.words import quantities
 from tests.report import made_up
 
@@ -203,6 +205,26 @@ def test_a_goal_has_its_peers_beside_it(tmp_path: Path, claims: Path) -> None:
     (row,) = [r for r in Tables(page[: page.index("<section")]).rows if r[0].startswith("P2 ")]
     assert row[2] == "1 to 2|Kernel MPTCP: 0.25 to 0.5|TQUIC: 3 (in 1 of 2)"
     assert "<code>sumrate-lab run &lt;x&gt;</code>" in page
+
+
+def test_a_table_of_medians_is_no_wider_than_a_page(page: str) -> None:
+    heads = re.findall(r'<table class="medians"><thead>(.*?)</thead>', page)
+    assert heads
+    assert max(head.count("<th") for head in heads) <= MOST_COLUMNS + 2, "scheme and repetitions"
+    shown = [h for head in heads for h in re.findall(r"<th[^>]*>(.*?)</th>", head)]
+    measured = {row["metric"] for row in made_up.rows()[0]}
+    assert len(shown) - 2 * len(heads) == len(measured), "each metric stands in one table"
+
+
+def test_links_alone_stand_before_the_schemes(tmp_path: Path) -> None:
+    folder = made_up.write_run(tmp_path / "run")
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    names = ["sumrate", "wigig", "mptcp", "wifi"]
+    manifest["schemes"].sort(key=lambda s: names.index(s["name"]) if s["name"] in names else 9)
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    found = [scheme.name for scheme in summarise(read_run(folder)).schemes]
+    assert found == ["wifi", "wigig", "sumrate", "mptcp", "tquic"]
 
 
 def test_a_caption_names_only_what_is_drawn(page: str) -> None:

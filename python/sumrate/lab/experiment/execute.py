@@ -78,6 +78,9 @@ def bench(args: argparse.Namespace) -> int:
         print(json.dumps(goals.document(found, args.output), indent=1, ensure_ascii=False))
     else:
         print(goals.table(found))
+    if not any(row.measured for row in found):
+        hint = "`sumrate-lab verdicts --goals` has what is kept in docs/results/lab"
+        print(f"nothing of this is measured in {args.output} yet; {hint}", file=sys.stderr)
     return status
 
 

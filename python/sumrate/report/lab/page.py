@@ -49,6 +49,7 @@ section > h2 { font-size: 1.375rem; margin-top: 1rem; }
 table { font-size: .9375rem; line-height: 1.35; } td { vertical-align: top; }
 table.medians th, table.medians td { padding: .25rem .5rem; }
 table.medians small { white-space: nowrap; }
+table.medians th[scope=row] { white-space: normal; min-width: 7rem; }
 th[scope=row] { font-weight: 400; text-align: left; padding-left: .75rem !important; }
 th.setting { text-align: left; padding-top: .75rem; }
 td.missing { text-align: left; font-style: italic; }
@@ -80,6 +81,8 @@ dl.absent span { white-space: nowrap; }
   figure svg, figure img { min-width: 0; max-width: 7.2in; }
   figure, tr, pre { break-inside: avoid; } h2, h3, h4 { break-after: avoid; }
   table.medians tbody { break-inside: avoid; }
+  table.medians { font-size: 8pt; } table.medians small { font-size: 7.5pt; }
+  table.medians th[scope=row] { min-width: 5rem; }
 }
 """
 

@@ -160,9 +160,13 @@ def _median_runs(run: Run) -> dict[tuple[Setting, str], RunKey]:
 
 
 def _schemes(run: Run, keys: Iterable[RunKey]) -> tuple[Scheme, ...]:
+    """The links alone, in their order, then the others in the order in which they ran."""
     known = {scheme.name for scheme in run.schemes}
     others = dict.fromkeys(key.scheme for key in keys if key.scheme not in known)
-    return (*run.schemes, *(Scheme(name, name) for name in others))
+    found = (*run.schemes, *(Scheme(name, name) for name in others))
+    links = list(dict.fromkeys(name for condition in run.conditions for name in condition.links))
+    places = {name: place for place, name in enumerate(links)}
+    return tuple(sorted(found, key=lambda scheme: places.get(scheme.name, len(places))))
 
 
 def _settings(run: Run, keys: Iterable[RunKey]) -> tuple[Setting, ...]:

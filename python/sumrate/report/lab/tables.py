@@ -7,7 +7,8 @@ from sumrate.report.lab.read import Run, RunKey, Scheme, Setting
 from sumrate.report.lab.summary import Summary
 from sumrate.report.lab.words import GROUPS, METRICS, NOTHING, Column
 
-MOST_COLUMNS = 8
+MOST_COLUMNS = 5
+"""Metrics of one table: with a range under each number no more fit the width of a printed page."""
 
 
 def median_tables(summary: Summary) -> str:
@@ -19,13 +20,13 @@ def median_tables(summary: Summary) -> str:
 
 
 def _groups(columns: Sequence[Column]) -> Iterator[tuple[str, list[Column]]]:
-    for title, metrics in GROUPS.items():
+    others = [column.metric for column in columns if column.metric not in METRICS]
+    for title, metrics in (*GROUPS.items(), ("Further metrics", others)):
         found = [column for column in columns if column.metric in metrics]
-        if found:
-            yield title, found
-    others = [column for column in columns if column.metric not in METRICS]
-    for first in range(0, len(others), MOST_COLUMNS):
-        yield "Further metrics", others[first : first + MOST_COLUMNS]
+        tables = -(-len(found) // MOST_COLUMNS)
+        each = -(-len(found) // max(1, tables))
+        for first in range(0, len(found), max(1, each)):
+            yield title + (", continued" if first else ""), found[first : first + each]
 
 
 def _table(summary: Summary, columns: Sequence[Column]) -> str:
