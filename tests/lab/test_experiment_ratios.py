@@ -296,6 +296,25 @@ def test_a_run_that_failed_is_made_again_and_that_is_said(
     assert run.detail["failed_before"] == said
 
 
+def test_what_never_works_is_made_again_in_the_first_repetition_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[str] = []
+
+    def measure(experiment: Experiment, point: Point, scheme: Scheme, _work: Path) -> Run:
+        run = running.blank(experiment, point, scheme)
+        if scheme.name == "aggligator":
+            made.append(point.condition.name)
+            run.detail["error"] = "the tunnel was closed"
+        return run
+
+    monkeypatch.setattr(running, "measure", measure)
+    plan = Plan(load("lap"), 3)
+    runs = running.run_all(plan, tmp_path, Progress(1.0))
+    assert sum("error" in run.detail for run in runs) == 3 * len(set(made))
+    assert {made.count(condition) for condition in made} == {3 + MAX_RETRIES}
+
+
 def test_an_answer_that_is_none_fails_the_run_only(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

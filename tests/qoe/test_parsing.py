@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,17 @@ def test_the_browser_gets_proxy_or_none_and_a_wrapper_only_where_one_is_needed(
     assert wrapped["executable"] == str(wrapper)
     assert wrapper.read_text().endswith('exec mptcpize run /usr/bin/chromium "$@"\n')
     assert os.access(wrapper, os.X_OK)
+
+
+def test_a_driver_that_does_not_listen_yet_is_waited_for(tmp_path: Path) -> None:
+    """Its socket is in the folder a moment before: once a run failed by that."""
+    path = tmp_path / "browser.sock"
+    with socket.socket(socket.AF_UNIX) as near, socket.socket(socket.AF_UNIX) as driver:
+        assert not browser_process.connected(near, path)
+        driver.bind(str(path))
+        assert not browser_process.connected(near, path)
+        driver.listen()
+        assert browser_process.connected(near, path)
 
 
 def test_nginx_is_told_of_every_host_and_of_no_user() -> None:

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +153,19 @@ def browser(site: Site, how: Mapping[str, Any], prefix: Sequence[str] = ()) -> I
     home.mkdir(exist_ok=True)
     argv = [*prefix, "node", str(DRIVER), str(path), json.dumps(how)]
     env = {"HOME": str(home), "DBUS_SESSION_BUS_ADDRESS": "disabled:"}
-    with Process(argv, log=site.folder / "browser.log", host=site.client, env=env) as process:
-        process.wait_until(path.exists, "the browser is there", READY_S)
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(str(path))
-            yield Browser(process, connection)
+    with (
+        Process(argv, log=site.folder / "browser.log", host=site.client, env=env) as process,
+        socket.socket(socket.AF_UNIX) as connection,
+    ):
+        there = partial(connected, connection, path)
+        process.wait_until(there, "the browser is there", READY_S)
+        yield Browser(process, connection)
+
+
+def connected(connection: socket.socket, path: Path) -> bool:
+    """Whether the driver has taken the connection: its socket is there before it listens."""
+    try:
+        connection.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    return True

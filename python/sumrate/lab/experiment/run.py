@@ -180,6 +180,7 @@ def run_all(
     """
     made: list[Made] = []
     known: dict[Alike, Run] = {}
+    broken: set[tuple[str, str]] = set()
     for point in plan.points():
         at_point: list[tuple[Alike | None, Run]] = []
         for scheme in plan.schemes(point):
@@ -196,7 +197,11 @@ def run_all(
                 run = blank(plan.experiment, point, scheme)
                 run.detail["missing"] = reason
             else:
-                run = on_time(plan, point, scheme, work, progress)
+                place = (scheme.name, point.condition.name)
+                retries = 0 if place in broken else MAX_RETRIES
+                run = on_time(plan, point, scheme, work, progress, failed_retries=retries)
+                if "error" in run.detail:
+                    broken.add(place)
             progress.left_s -= plan.run_seconds(point)
             at_point.append((alike, run))
             if alike is not None and counts(run):
@@ -267,15 +272,26 @@ def again(run: Run, point: Point) -> Run:
     )
 
 
-def on_time(plan: Plan, point: Point, scheme: Scheme, work: Path, progress: Progress) -> Run:
+def on_time(
+    plan: Plan,
+    point: Point,
+    scheme: Scheme,
+    work: Path,
+    progress: Progress,
+    *,
+    failed_retries: int = MAX_RETRIES,
+) -> Run:
     """One run; it is made again if the emulator was late, or it failed, and that is said.
 
-    A browser that crashes once in a hundred pages would cost an hour of other runs else.
+    A browser that crashes once in a hundred pages would cost an hour of other runs else. What never
+    works must not take three times its time in every repetition: it gets no `failed_retries` then.
     """
     late: list[float | None] = []
     failed: list[str] = []
     run = measure(plan.experiment, point, scheme, work)
     while (run.void or "error" in run.detail) and len(late) + len(failed) < MAX_RETRIES:
+        if "error" in run.detail and len(failed) >= failed_retries:
+            break
         if "error" in run.detail:
             failed.append(run.detail["error"])
             why = "it failed"

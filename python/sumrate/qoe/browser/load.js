@@ -76,7 +76,8 @@ async function main(path, settings) {
       try {
         answer = await load(JSON.parse(line));
       } catch (error) {
-        answer = { error: String(error.message ?? error) };
+        // What follows the first line is a log with colours.
+        answer = { error: String(error.message ?? error).split("\n")[0] };
       }
       connection.write(`${JSON.stringify(answer)}\n`);
     }
