@@ -6,6 +6,7 @@ mod capture;
 mod cc;
 mod config;
 mod cp;
+mod cp_progress;
 mod credential;
 mod dial;
 mod doctor;
