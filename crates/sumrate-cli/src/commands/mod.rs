@@ -13,6 +13,7 @@ mod doctor;
 mod error;
 mod event;
 mod explain;
+mod far;
 mod keep;
 mod manual;
 mod observe;
