@@ -205,7 +205,7 @@ fn a_client_that_downloads_says_why_the_other_end_sends_as_it_does() {
     let status = json(&status);
     conforms("status", &status);
     let session = &status["sessions"][0];
-    assert_eq!(named(&session["paths"], "wifi")["far"]["why"].is_string(), true, "{session:#}");
+    assert!(named(&session["paths"], "wifi")["far"]["why"].is_string(), "{session:#}");
     assert!(session["streams"].as_array().unwrap().len() <= 1, "who looks is no traffic");
     download.kill().unwrap();
     download.wait().unwrap();
