@@ -184,9 +184,11 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
 fn a_client_that_downloads_says_why_the_other_end_sends_as_it_does() {
     let server = Server::start(&["--allow", "127.0.0.0/8"]);
     let web = crate::web::start("127.0.0.1");
-    let client = server.client(&[&PATHS[..], &["--policy", "lte=rate=20M"]].concat());
+    // Both are capped, so that a download lasts and needs both.
+    let caps = ["--policy", "lte=rate=20M", "--policy", "wifi=rate=20M"];
+    let client = server.client(&[&PATHS[..], &caps].concat());
     let proxy = format!("socks5h://{}", client.socks());
-    let fetch = format!("curl -s -o /dev/null --proxy {proxy} http://{web}/8000000");
+    let fetch = format!("curl -s -o /dev/null --proxy {proxy} http://{web}/20000000");
     let mut download = std::process::Command::new("sh")
         .args(["-c", &format!("while {fetch}; do :; done")])
         .spawn()
