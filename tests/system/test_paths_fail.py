@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,5 +135,32 @@ def test_all_paths_closed_for_a_while() -> None:
         running.at(0.4, interrupt)
         running.run()
         wait_for_paths(running, {"wifi", "wigig"})
+
+    with_transfer(body)
+
+
+def test_a_stall_and_the_delay_of_bytes_that_wait_for_others_are_reported() -> None:
+    silence_s = 1.0
+
+    def body(built: Bench, running: Transfer) -> None:
+        said: dict[str, Any] = {}
+
+        def silence() -> None:
+            built.filter((WIFI, WIGIG), "counter drop")
+            time.sleep(silence_s)  # the length of the silence, not a wait for something
+            assert built.pass_all() > 0, "the silence concerned nothing"
+
+        def look() -> None:
+            (stream,) = status(built, "up")["sessions"][0]["streams"]
+            said.update(stream)
+
+        wait_for_paths(running, {"wifi", "wigig"})
+        running.at(0.4, silence)
+        running.at(0.8, look)
+        running.run()
+        # Nothing arrived in the meantime, but for what had passed the filter.
+        assert said["longest_stall_ms"] > 900 * silence_s, said
+        delay = said["in_order_delay_ms"]
+        assert 0 < delay["p99"] <= delay["max"], said
 
     with_transfer(body)

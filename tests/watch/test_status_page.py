@@ -71,9 +71,9 @@ def test_the_page_shows_what_happens_and_only_to_its_owner(tmp_path: Path) -> No
         assert phone["beside"] == [], "nothing has to be pushed aside to be read"
         assert phone["broken"] == [], "a name and its value are in one line"
         assert phone["labels"] == [
-            *("health", "priority", "out", "in", "link", "RTT", "commit", "now"),
+            *("health", "priority", "out", "in", "link out", "link in", "RTT", "commit", "now"),
         ], "each value has its name"
-        assert phone["cells"] == 9, "it is a table to those who do not see it"
+        assert phone["cells"] == 10, "it is a table to those who do not see it"
     assert found["wide_labels"] == [], "there the columns have heads"
     assert "token" in found["stranger"]
     assert found["stranger_paths"] == 0

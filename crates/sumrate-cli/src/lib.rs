@@ -1,4 +1,4 @@
-//! The `sumrate` command: every radio you have, added up, and never worse than the best one.
+//! The `sumrate` command: every radio you have, added up; while one is blocked, the others carry on.
 //!
 //! In the order in which data meets them: `args` is what the user wrote, `commands` what is done with
 //! it; a connection comes in through `proxy`, travels on a stream of a `tunnel` (behind which

@@ -117,5 +117,6 @@ pub fn report(session: &Session) -> SessionReport {
             (path.name, Seen { local, remote, last_error })
         })
         .collect();
-    SessionReport::new(session.id(), session.stats(), seen)
+    let credential = session.credential().map(|credential| credential.name.clone());
+    SessionReport { credential, ..SessionReport::new(session.id(), session.stats(), seen) }
 }

@@ -65,7 +65,7 @@ Exit codes: 0 done, 1 the operation failed, 2 wrong usage or configuration,
 #[command(
     name = "sumrate",
     version,
-    about = "Every radio you have, added up, and never worse than the best one",
+    about = "Every radio you have, added up; while one is blocked, the others carry on",
     after_help = EXAMPLE,
     max_term_width = 100
 )]

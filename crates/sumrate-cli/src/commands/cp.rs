@@ -1,16 +1,15 @@
 //! `sumrate cp`.
 
 use std::ffi::OsStr;
-use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fbdt::{ClientConfig, ConnectError, Session};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
+use super::cp_progress::show;
 use super::operand::{Copy, link_of};
 use super::setup::Missing;
 use super::{CommandError, dial};
@@ -28,14 +27,11 @@ use crate::service::{
     ServiceError, read_answer, write_request,
 };
 use crate::session::SessionTunnel;
+use crate::status::bytes as amount;
 use crate::tunnel::{Tunnel, TunnelError, Use};
 
 /// Name and version of the JSON form.
 pub const CP_SCHEMA: &str = "sumrate.cp.v1";
-/// Time between two lines of progress.
-const LINE: Duration = Duration::from_secs(1);
-/// Time between two looks at the progress for the bar.
-const LOOK: Duration = Duration::from_millis(100);
 /// Pause between two attempts to go on.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Failures that are printed; `--json` has up to a thousand.
@@ -131,7 +127,7 @@ pub enum CpEvent {
 }
 
 impl CpEvent {
-    fn into_line(self) -> CpLine {
+    pub(super) fn into_line(self) -> CpLine {
         CpLine { schema: CP_SCHEMA.to_owned(), event: self }
     }
 }
@@ -350,35 +346,6 @@ fn local_place(path: &Path) -> Result<(Root, Option<EntryPath>), CpError> {
     Ok((Root::open(parent)?, Some(name)))
 }
 
-/// Shows progress until the copy is over.
-async fn show(args: &CpArgs, progress: &Progress) -> std::convert::Infallible {
-    let bar = bar(args);
-    let mut last = Instant::now();
-    loop {
-        tokio::time::sleep(LOOK).await;
-        let ((files, total_files), (bytes, total_bytes)) = (progress.files(), progress.bytes());
-        bar.set_length(total_bytes);
-        bar.set_position(bytes);
-        bar.set_message(format!("{files} of {total_files} files  {}", progress.current()));
-        if args.json && last.elapsed() >= LINE {
-            last = Instant::now();
-            let current = progress.current();
-            let event = CpEvent::Progress { files, total_files, bytes, total_bytes, current };
-            let _ = output::json(&event.into_line());
-        }
-    }
-}
-
-fn bar(args: &CpArgs) -> ProgressBar {
-    if args.json || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let template = "{bar:30} {percent}% {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}  {wide_msg}";
-    let style =
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(0).with_style(style)
-}
-
 fn finish(args: &CpArgs, tally: Tally, took: Duration) -> Result<(), CommandError> {
     let failed = tally.failed;
     if args.json {
@@ -389,10 +356,11 @@ fn finish(args: &CpArgs, tally: Tally, took: Duration) -> Result<(), CommandErro
         }
         let Tally { files, unchanged_files, directories, bytes, sent_bytes, .. } = tally;
         output::line(&format!(
-            "{} ({unchanged_files} unchanged), {}: {bytes} bytes, {sent_bytes} of them sent, in \
-             {:.1} s",
+            "{} ({unchanged_files} unchanged), {}: {}, {} of that sent, in {:.1} s",
             output::counted(files, "file", "files"),
             output::counted(directories, "directory", "directories"),
+            amount(bytes),
+            amount(sent_bytes),
             took.as_secs_f64()
         ))?;
     }

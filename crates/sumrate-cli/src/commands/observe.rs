@@ -88,11 +88,11 @@ impl Observers {
         Ok(())
     }
 
-    /// Answers until the future is dropped.
-    pub(super) async fn run(&self, snapshot: &Snapshot) {
+    /// Answers until the future is dropped; people who look at the page get what is `watched`.
+    pub(super) async fn run(&self, snapshot: &Snapshot, watched: &Snapshot) {
         tokio::join!(
             serve_metrics(self.metrics.as_ref(), snapshot),
-            serve_page(self.web.as_ref(), snapshot),
+            serve_page(self.web.as_ref(), watched),
             log_events(self.event_log.as_ref(), snapshot)
         );
     }

@@ -19,9 +19,10 @@ use crate::flows::Flows;
 use crate::relay::relay;
 use crate::service::{
     Answer, AssociateRequest, ConnectRequest, EchoRequest, FailureCode, Request, ServiceError,
-    read_request, write_answer,
+    read_request, write_answer, write_report,
 };
 use crate::session::report;
+use crate::status::FarReport;
 use crate::tunnel::ReportSource;
 
 /// Longest time for a client to say what a stream is for.
@@ -86,6 +87,8 @@ struct Share {
     /// The exit's, with this session's part of the lookups.
     dialer: Dialer,
     bench: BenchHost,
+    /// What its paths do at this end.
+    source: ReportSource,
     allowance: Arc<Allowance>,
     /// Bounds the connections that are being made for it.
     dials: Semaphore,
@@ -102,7 +105,7 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         let session = session.clone();
         Arc::new(move || Some(report(&session)))
     };
-    let bench = BenchHost::new(source, exit.sending.clone());
+    let bench = BenchHost::new(Arc::clone(&source), exit.sending.clone());
     let allowance = match session.credential().map(|credential| exit.allowances.of(credential)) {
         Some(Ok(allowance)) => allowance,
         Some(Err(error)) => {
@@ -124,6 +127,7 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         exit,
         dialer,
         bench,
+        source,
         allowance,
         dials,
         associations,
@@ -169,6 +173,7 @@ async fn serve_stream(mut stream: Stream, share: &Share) -> Result<(), ServiceEr
             };
             exit.files.serve(stream, request, *file_access, allowance, transfers).await
         }
+        Request::Report(_) => tell(stream, &share.source).await,
         _ if allowance.is_limited() => {
             let reason = "measurements are not for a credential with limits".to_owned();
             refuse(&mut stream, FailureCode::NotAllowed, reason).await
@@ -203,6 +208,15 @@ fn too_many(what: &str, most: usize) -> String {
     format!(
         "the sessions of this credential have {most} {what}, as many as one credential may; wait for one to end, or use another credential"
     )
+}
+
+/// Says once what the session's paths do at this end.
+async fn tell(mut stream: Stream, source: &ReportSource) -> Result<(), ServiceError> {
+    use tokio::io::AsyncWriteExt;
+    let told = source().as_ref().map(FarReport::from).unwrap_or_default();
+    write_answer(&mut stream, &Answer::Ready(String::new())).await?;
+    write_report(&mut stream, &told).await?;
+    Ok(stream.shutdown().await?)
 }
 
 /// Relays datagrams, each a message of the stream.

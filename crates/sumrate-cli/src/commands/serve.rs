@@ -68,7 +68,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     };
     let answering = async {
         match &status {
-            Some(socket) => socket.serve(|| snapshot()).await,
+            Some(socket) => socket.serve(|| async { snapshot() }).await,
             None => std::future::pending().await,
         }
     };
@@ -84,7 +84,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
             error = accept(&mut listener, &sessions, &exit, args.json) => Err(error),
             () = answering => Ok(()),
             () = reloading => Ok(()),
-            () = observers.run(&snapshot) => Ok(()),
+            () = observers.run(&snapshot, &snapshot) => Ok(()),
             () = keep_usage(&exit) => Ok(()),
             () = finished(&exit, &sessions) => Ok(()),
         }

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::event::{UpEvent, path_summaries, session_id};
+use super::far::FarEnd;
 use super::keep::{Outage, keep_session};
 use super::observe::{Observers, Snapshot};
 use super::reloading::{Reloaded, Reloads, split};
@@ -147,6 +148,8 @@ struct Client {
     reloads: Arc<Reloads>,
     /// What UDP associations carry.
     flows: Arc<Flows>,
+    /// What the server says of the paths.
+    far: Arc<FarEnd>,
     taken: Option<capture::Capture>,
     /// Cancelled when nothing new is to be taken any more.
     stop: CancellationToken,
@@ -195,6 +198,7 @@ impl Client {
             outage: Arc::default(),
             reloads: Arc::default(),
             flows: Arc::default(),
+            far: Arc::default(),
             taken,
             stop,
             stopping: Arc::default(),
@@ -216,14 +220,16 @@ impl Client {
     ) -> Result<(), CommandError> {
         let Doors { socks, http, addresses, status, control, observers } = doors;
         let snapshot = self.snapshot(addresses);
+        let watched = self.watched(&snapshot);
         let mut running = Box::pin(async {
             tokio::select! {
                 error = self.keep_session() => Err(error),
                 served = self.serve(socks, http) => served,
-                () = answer(status.as_ref(), &snapshot) => Ok(()),
+                () = answer(status.as_ref(), &self.far, &snapshot) => Ok(()),
+                () = self.far.ask(&self.sessions) => Ok(()),
                 () = self.take_changes(control.as_ref()) => Ok(()),
                 () = self.reload_at(hangups) => Ok(()),
-                () = observers.run(&snapshot) => Ok(()),
+                () = observers.run(&snapshot, &watched) => Ok(()),
                 () = self.keeper.keep(&self.sessions) => Ok(()),
             }
         });
@@ -296,7 +302,7 @@ impl Client {
         let (outage, reloads) = (Arc::clone(&self.outage), Arc::clone(&self.reloads));
         let (flows, stopping) = (Arc::clone(&self.flows), Arc::clone(&self.stopping));
         let capture = self.taken.as_ref().map(capture::Capture::reporter);
-        let (started, config) = (self.started, self.config.subscribe());
+        let (started, config, far) = (self.started, self.config.subscribe(), Arc::clone(&self.far));
         Arc::new(move || {
             let sessions: Vec<_> = sessions.live().iter().map(report).collect();
             let (unrouted_interfaces, idle_paths) = {
@@ -320,8 +326,18 @@ impl Client {
                 idle_paths,
                 sessions,
             };
+            far.annotate(&mut now);
             keeper.annotate(&mut now);
             now
+        })
+    }
+
+    /// The same for who looks at both directions: the server is asked for its part.
+    fn watched(&self, snapshot: &Snapshot) -> Snapshot {
+        let (far, snapshot) = (Arc::clone(&self.far), Arc::clone(snapshot));
+        Arc::new(move || {
+            far.want();
+            snapshot()
         })
     }
 
@@ -508,9 +524,13 @@ async fn run_proxy(proxy: Option<Proxy>, tunnel: SessionTunnel, stop: &Cancellat
 }
 
 /// Answers `sumrate status`.
-async fn answer(status: Option<&StatusSocket>, snapshot: &Snapshot) {
+async fn answer(status: Option<&StatusSocket>, far: &FarEnd, snapshot: &Snapshot) {
     let Some(socket) = status else { return std::future::pending().await };
-    socket.serve(|| snapshot()).await;
+    let report = || async {
+        far.look().await;
+        snapshot()
+    };
+    socket.serve(report).await;
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ pub struct PathExplanation {
 }
 
 /// What a path did between two reports.
+#[derive(Clone, Copy)]
 pub(super) struct Interval<'a> {
     pub(super) path: &'a PathReport,
     pub(super) session: &'a SessionReport,
@@ -53,6 +54,8 @@ pub(super) struct Interval<'a> {
     /// Where most of the time went, and which part of it.
     pub(super) why: &'a str,
     pub(super) why_share: f64,
+    /// Whether the reason is the other end's, for what it sends.
+    pub(super) is_far: bool,
 }
 
 /// Explains what happened between two reports of one process.
@@ -117,7 +120,13 @@ fn of_session(
             all_received_mbps: all_received,
             why,
             why_share,
+            is_far: false,
         };
+        let (far_before, far_path) = (before(path).and_then(from_afar), from_afar(path));
+        let far = far_path.as_ref().map(|path| {
+            let (why, why_share) = prevailing(far_before.as_ref(), path);
+            Interval { path, why, why_share, is_far: true, ..interval }
+        });
         PathExplanation {
             session: session.id.clone(),
             name: path.name.clone(),
@@ -126,10 +135,25 @@ fn of_session(
             sent_share: share(*sent, all_sent),
             received_share: share(*received, all_received),
             why: why.to_owned(),
-            sentences: words::of_path(&interval),
+            sentences: words::of_path(&interval, far.as_ref()),
         }
     });
     explained.collect()
+}
+
+/// The path as the other end sends on it, if that has said it.
+fn from_afar(path: &PathReport) -> Option<PathReport> {
+    let far = path.far.as_ref()?;
+    Some(PathReport {
+        why_idle: far.words().to_owned(),
+        why: far.why.clone(),
+        waited_s: far.waited_s.clone(),
+        rate_mbps: far.rate_mbps,
+        commit_bytes: far.commit_bytes,
+        commit_limit_bytes: far.commit_limit_bytes,
+        retransmitted_share: far.retransmitted_share,
+        ..path.clone()
+    })
 }
 
 fn share(part: f64, all: f64) -> Option<f64> {
@@ -138,8 +162,7 @@ fn share(part: f64, all: f64) -> Option<f64> {
 
 /// The reason that took most of the time between two reports; the present one if none has ended.
 fn prevailing<'a>(before: Option<&PathReport>, path: &'a PathReport) -> (&'a str, f64) {
-    let final_reasons = ["quota", "no-subflow", "suspect", "standby"];
-    if final_reasons.contains(&path.why.as_str()) {
+    if words::AT_BOTH_ENDS.contains(&path.why.as_str()) {
         return (&path.why, 1.0);
     }
     let spent = |(why, time): (&'a String, &f64)| {

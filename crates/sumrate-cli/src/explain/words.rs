@@ -8,6 +8,10 @@ use crate::status::{PathReport, StatusReport, bytes, lasting};
 
 /// Below this a path carries nothing worth a word: acknowledgements and probes only.
 const NOTHING_MBPS: f64 = 0.001;
+/// Below this a path carries no share worth a number: what whoever looks makes of traffic is less.
+const LITTLE_MBPS: f64 = 0.02;
+/// Reasons that hold at both ends, for as long as they last.
+pub(super) const AT_BOTH_ENDS: [&str; 4] = ["quota", "no-subflow", "suspect", "standby"];
 /// Share of retransmitted bytes from which on a path is called lossy.
 const LOSSY: f64 = 0.01;
 
@@ -34,23 +38,42 @@ fn capital(words: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
+/// The same with a small letter in front.
+fn small(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
 /// A path of a client that has no session.
 pub(super) fn of_idle_path(path: &PathReport) -> Vec<String> {
-    let why = if path.why == "quota" { of_quota(path) } else { of_no_connection(path) };
+    let why = if path.why == "quota" { of_quota(path) } else { of_no_connection(path, false) };
     vec![format!("{} carries nothing.", path.name), why]
 }
 
-/// One path: what it carries, why, and what would change that.
-pub(super) fn of_path(interval: &Interval<'_>) -> Vec<String> {
+/// One path: what it carries, why, and what would change that. `far` is the same path as the other end
+/// sends on it, where that has said so.
+pub(super) fn of_path(interval: &Interval<'_>, far: Option<&Interval<'_>>) -> Vec<String> {
+    let is_receiving = interval.all_received_mbps > LITTLE_MBPS;
+    let is_mostly_receiving = is_receiving && interval.all_received_mbps > interval.all_sent_mbps;
+    let far = far.filter(|far| is_receiving && !AT_BOTH_ENDS.contains(&far.why));
+    let far = far.filter(|far| is_mostly_receiving || far.why != "nothing-to-send");
+    let is_far_enough = is_mostly_receiving && far.is_some() && interval.why == "nothing-to-send";
+    let own = (!is_far_enough).then(|| reason(interval)).flatten();
     let mut sentences = vec![carries(interval)];
-    sentences.extend(reason(interval));
+    sentences.extend(own);
+    for words in far.into_iter().flat_map(|far| reason(far).into_iter().chain(losses(far))) {
+        sentences.push(format!("The other end says: {}", small(&words)));
+    }
     sentences.extend(circumstances(interval));
+    if far.is_none() {
+        sentences.extend(pointer(interval));
+    }
     sentences
 }
 
 fn carries(interval: &Interval<'_>) -> String {
     let part = |mbps: f64, all: f64, what: &str| {
-        (mbps > NOTHING_MBPS).then(|| {
+        (mbps > LITTLE_MBPS).then(|| {
             let percent = 100.0 * mbps / all;
             format!("{percent:.0} % of what this end {what} ({mbps:.1} of {all:.1} Mbit/s)")
         })
@@ -61,6 +84,9 @@ fn carries(interval: &Interval<'_>) -> String {
     match (sent, received) {
         (Some(sent), Some(received)) => format!("{name} carries {sent} and {received}."),
         (Some(one), None) | (None, Some(one)) => format!("{name} carries {one}."),
+        (None, None) if interval.sent_mbps + interval.received_mbps > NOTHING_MBPS => {
+            format!("{name} carries next to nothing.")
+        }
         (None, None) => format!("{name} carries nothing."),
     }
 }
@@ -70,7 +96,7 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
     let path = interval.path;
     let words = match interval.why {
         "quota" => of_quota(path),
-        "no-subflow" => of_no_connection(path),
+        "no-subflow" => of_no_connection(path, interval.session.credential.is_some()),
         "suspect" => format!(
             "It has fallen silent: what it owes goes over the other paths, and it is dialled anew \
              beside its old connection; whichever shows life first is used.{}",
@@ -84,10 +110,15 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
         "kept-off" if !path.never.is_empty() => {
             format!("All that waits is {}, which is kept off it.", path.never.join(" or "))
         }
-        "nothing-to-send" => "No stream of this end has bytes that wait to be sent.".to_owned(),
+        "nothing-to-send" => {
+            let end = if interval.is_far { "it" } else { "this end" };
+            format!("No stream of {end} has bytes that wait to be sent.")
+        }
         "flow-control" => {
-            "The receiver's limit is reached: the program that reads there is the slowest part."
-                .to_owned()
+            let place = if interval.is_far { "at this end" } else { "there" };
+            format!(
+                "The receiver's limit is reached: the program that reads {place} is the slowest part."
+            )
         }
         "too-late" => of_delay(interval),
         "windows-full" => {
@@ -104,17 +135,24 @@ fn reason(interval: &Interval<'_>) -> Option<String> {
     Some(words)
 }
 
-fn of_no_connection(path: &PathReport) -> String {
-    let why = match known_error(path) {
-        unknown if unknown.is_empty() => {
-            ": it was refused, lost, closed by the client or never answered.".to_owned()
-        }
-        known => format!(".{known}"),
+/// Only a server knows nothing of what its client does with a path.
+fn of_no_connection(path: &PathReport, is_server: bool) -> String {
+    let known = known_error(path);
+    let why = match known.is_empty() {
+        true => ": it was refused, lost, closed by the client or never answered.".to_owned(),
+        false => format!(".{known}"),
     };
-    format!(
-        "It has no connection{why} Unless the client has taken it out of use, it dials it again at once \
-         when the interface changes, else every few seconds."
-    )
+    let next = match (is_server, known.contains("dialled again")) {
+        (true, _) => {
+            " Unless the client has taken it out of use, it dials it again at once when the interface \
+             changes, else every few seconds."
+        }
+        (false, false) => {
+            " It is dialled again at once when the interface changes, else every few seconds."
+        }
+        (false, true) => "",
+    };
+    format!("It has no connection{why}{next}")
 }
 
 /// What went wrong last, as a sentence to add.
@@ -126,14 +164,11 @@ fn known_error(path: &PathReport) -> String {
 
 fn of_rate_cap(interval: &Interval<'_>) -> String {
     let (cap, percent) = (interval.path.rate_cap_mbps.unwrap_or(0.0), 100.0 * interval.why_share);
-    let link = interval
-        .path
-        .rate_mbps
-        .map_or_else(String::new, |rate| format!("; its link would take about {rate:.0} Mbit/s"));
-    format!("Its rate cap of {cap:.1} Mbit/s holds it back {percent:.0} % of the time{link}.")
+    format!("Its rate cap of {cap:.1} Mbit/s holds it back {percent:.0} % of the time.")
 }
 
-/// How much of what it may hold it holds; full only when that is what it waited for.
+/// How much of what it may hold it holds; full only when that is what it waited for. What it holds in
+/// one moment is no measure where it was not full just then.
 fn of_commit(interval: &Interval<'_>) -> String {
     let path = interval.path;
     let (held, limit) = (bytes(path.commit_bytes), bytes(path.commit_limit_bytes));
@@ -141,6 +176,13 @@ fn of_commit(interval: &Interval<'_>) -> String {
         return format!(
             "Nothing holds it back: it takes what there is to send, and holds {held} of the {limit} \
              that it may hold now."
+        );
+    }
+    if path.commit_bytes < path.commit_limit_bytes / 2 {
+        return format!(
+            "Its link was full {:.0} % of the time: it may hold {limit}, and takes more as those are \
+             acknowledged.",
+            100.0 * interval.why_share
         );
     }
     format!(
@@ -215,14 +257,17 @@ fn of_delay(interval: &Interval<'_>) -> String {
     )
 }
 
+fn losses(interval: &Interval<'_>) -> Option<String> {
+    let percent = 100.0 * interval.path.retransmitted_share;
+    (interval.path.retransmitted_share > LOSSY)
+        .then(|| format!("It loses: TCP had to send {percent:.1} % of its bytes again."))
+}
+
 /// What is worth knowing besides.
 fn circumstances(interval: &Interval<'_>) -> Vec<String> {
     let path = interval.path;
     let mut sentences = Vec::new();
-    if path.retransmitted_share > LOSSY {
-        let percent = 100.0 * path.retransmitted_share;
-        sentences.push(format!("It loses: TCP had to send {percent:.1} % of its bytes again."));
-    }
+    sentences.extend(losses(interval));
     if path.metered {
         let quota = path.quota.as_ref().filter(|_| interval.why != "quota");
         let used = quota.map_or_else(String::new, |quota| {
@@ -238,7 +283,6 @@ fn circumstances(interval: &Interval<'_>) -> Vec<String> {
             path.name
         ));
     }
-    sentences.extend(pointer(interval));
     sentences
 }
 
@@ -246,15 +290,14 @@ fn circumstances(interval: &Interval<'_>) -> Vec<String> {
 /// end receives is decided at the other end.
 fn pointer(interval: &Interval<'_>) -> Option<String> {
     let all = interval.all_received_mbps;
-    if all <= NOTHING_MBPS || all <= interval.all_sent_mbps {
+    if all <= LITTLE_MBPS || all <= interval.all_sent_mbps {
         return None;
     }
     if interval.received_mbps > NOTHING_MBPS {
         let words = "What arrives on it is up to the other end: `sumrate explain` there says why.";
         return Some(words.to_owned());
     }
-    // These hold at both ends.
-    if ["quota", "no-subflow", "suspect", "standby"].contains(&interval.why) {
+    if AT_BOTH_ENDS.contains(&interval.why) {
         return None;
     }
     Some(format!(

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::explain::explain;
 use crate::status::{
-    OutageReport, PathErrorReport, PathReport, QuotaReport, StatusReport, StoppingReport,
+    FarPathReport, OutageReport, PathErrorReport, PathReport, QuotaReport, StatusReport,
+    StoppingReport,
 };
 use fbdt_proto::Priority;
 
@@ -171,6 +172,74 @@ fn who_downloads_is_sent_to_the_other_end() {
     assert!(!standby.contains("`sumrate explain`"), "both ends know who stands by: {standby}");
     let uploading = words(|path| path.waited_s = waited("nothing-to-send", 1.0));
     assert!(!uploading.contains("`sumrate explain`"), "{uploading}");
+}
+
+#[test]
+fn who_downloads_is_told_what_the_other_end_says() {
+    let far = |why: &str| FarPathReport {
+        why: why.to_owned(),
+        waited_s: waited(why, 0.9),
+        commit_bytes: 240_000,
+        commit_limit_bytes: 250_000,
+        retransmitted_share: 0.02,
+        ..FarPathReport::default()
+    };
+    let [_, idle] = words_in_a_download(|path| path.far = Some(far("too-late")));
+    assert_eq!(
+        idle,
+        "lte carries nothing. The other end says: its bytes would come too late (10 ms RTT; wifi has \
+         10 ms): until they arrived, the other paths have sent everything that there is room for. The \
+         other end says: it loses: TCP had to send 2.0 % of its bytes again."
+    );
+    for (why, expected) in [
+        ("commit-limit", "The other end says: its link is full: it holds 240.0 kB of the 250.0 kB"),
+        ("flow-control", "the program that reads at this end is the slowest part"),
+        ("nothing-to-send", "The other end says: no stream of it has bytes that wait to be sent."),
+    ] {
+        let [_, words] = words_in_a_download(|path| path.far = Some(far(why)));
+        assert!(words.contains(expected), "{why}: {words}");
+        assert!(!words.contains("`sumrate explain`"), "nobody is sent there: {words}");
+    }
+    // What this end sends counts where it sends more, and what holds at both ends is said once.
+    let uploading = words(|path| path.far = Some(far("commit-limit")));
+    assert!(!uploading.contains("The other end"), "{uploading}");
+    let [_, standby] = words_in_a_download(|path| {
+        path.why = "standby".to_owned();
+        path.far = Some(far("standby"));
+    });
+    assert!(!standby.contains("The other end") && standby.contains("stands by"), "{standby}");
+}
+
+#[test]
+fn a_link_that_was_full_and_holds_little_just_now_is_not_said_to_hold_much() {
+    let words = words(|path| {
+        path.commit_bytes = 86;
+        path.waited_s = [("commit-limit".to_owned(), 0.6), ("sending".to_owned(), 0.4)].into();
+    });
+    let expected = "Its link was full 60 % of the time: it may hold 250.0 kB, and takes more as";
+    assert!(words.contains(expected) && !words.contains("86"), "{words}");
+}
+
+#[test]
+fn what_comes_next_is_said_once_and_by_whom_it_is_known() {
+    let of = |reason: Option<&str>| {
+        words(|path| {
+            path.why = "no-subflow".to_owned();
+            path.last_error =
+                reason.map(|reason| PathErrorReport { reason: reason.to_owned(), ago_s: 2.0 });
+        })
+    };
+    let gone = of(Some("its interface is gone; it is dialled again when that is back"));
+    assert!(gone.ends_with("is gone; it is dialled again when that is back."), "{gone}");
+    let refused = of(Some("refused"));
+    assert!(refused.contains("refused. It is dialled again at once when"), "{refused}");
+    assert!(!refused.contains("Unless the client"), "the client is this end: {refused}");
+}
+
+#[test]
+fn a_trickle_is_no_share() {
+    let words = words(|path| path.sent_bytes = 600);
+    assert!(words.starts_with("lte carries next to nothing."), "{words}");
 }
 
 #[test]

@@ -172,14 +172,12 @@ fn of_path(families: &mut Families, labels: &Labels<'_>, path: &PathReport) {
         families.gauge("sumrate_path_health", help, &with("health", health), is);
     }
     let priority = Priority::NAMES.iter().position(|name| *name == path.priority).unwrap_or(0);
-    let gauges: [(&'static str, &str, f64); 6] = [
+    let gauges: [(&'static str, &str, f64); 4] = [
         (
             "sumrate_path_priority",
             "0 carries whenever it can; 1 to 9 stand by for lower ones.",
             priority as f64,
         ),
-        ("sumrate_path_rtt_seconds", "Smoothed RTT.", path.rtt_ms / 1e3),
-        ("sumrate_path_min_rtt_seconds", "Smallest RTT.", path.min_rtt_ms / 1e3),
         (
             "sumrate_path_commit_bytes",
             "Bytes handed to its socket and not acknowledged.",
@@ -198,6 +196,19 @@ fn of_path(families: &mut Families, labels: &Labels<'_>, path: &PathReport) {
     ];
     for (name, help, value) in gauges {
         families.gauge(name, help, labels, value);
+    }
+    // A path without a connection has none.
+    for (name, help, milliseconds) in [
+        ("sumrate_path_rtt_seconds", "Smoothed RTT; none without a connection.", path.rtt_ms),
+        (
+            "sumrate_path_min_rtt_seconds",
+            "Smallest RTT; none without a connection.",
+            path.min_rtt_ms,
+        ),
+    ] {
+        if milliseconds > 0.0 {
+            families.gauge(name, help, labels, milliseconds / 1e3);
+        }
     }
     if let Some(rate) = path.rate_mbps {
         let help = "Estimated rate of the link towards the peer; none until it was measured.";

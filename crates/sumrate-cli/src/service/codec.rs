@@ -11,6 +11,7 @@ const KIND_BENCH: u8 = 2;
 const KIND_BENCH_STREAM: u8 = 3;
 const KIND_ASSOCIATE: u8 = 4;
 const KIND_ECHO: u8 = 5;
+const KIND_REPORT: u8 = 6;
 const KIND_FILES: u8 = 16;
 
 /// Longest body of a request or answer, in bytes.
@@ -56,6 +57,7 @@ pub async fn write_request<W: AsyncWrite + Unpin>(
         Request::BenchStream(body) => (KIND_BENCH_STREAM, serde_json::to_vec(body)?),
         Request::Associate(body) => (KIND_ASSOCIATE, serde_json::to_vec(body)?),
         Request::Echo(body) => (KIND_ECHO, serde_json::to_vec(body)?),
+        Request::Report(body) => (KIND_REPORT, serde_json::to_vec(body)?),
         Request::Files(body) => (KIND_FILES, serde_json::to_vec(body)?),
     };
     write_framed(writer, kind, &body).await
@@ -70,6 +72,7 @@ pub async fn read_request<R: AsyncRead + Unpin>(reader: &mut R) -> Result<Reques
         KIND_BENCH_STREAM => Request::BenchStream(serde_json::from_slice(&body)?),
         KIND_ASSOCIATE => Request::Associate(serde_json::from_slice(&body)?),
         KIND_ECHO => Request::Echo(serde_json::from_slice(&body)?),
+        KIND_REPORT => Request::Report(serde_json::from_slice(&body)?),
         KIND_FILES => Request::Files(serde_json::from_slice(&body)?),
         other => return Err(ServiceError::UnknownKind(other)),
     })
@@ -167,7 +170,7 @@ pub async fn read_report<R: AsyncRead + Unpin, T: DeserializeOwned>(
 mod tests {
     use super::*;
     use crate::service::{
-        BenchDirection, BenchLimit, BenchRequest, BenchStreamRequest, ConnectRequest,
+        BenchDirection, BenchLimit, BenchRequest, BenchStreamRequest, ConnectRequest, ReportRequest,
     };
     use proptest::prelude::*;
 
@@ -197,6 +200,8 @@ mod tests {
         assert_eq!(round_trip(&request), request);
         let stream = Request::BenchStream(BenchStreamRequest { id: 7, index: 3 });
         assert_eq!(round_trip(&stream), stream);
+        let report = Request::Report(ReportRequest::default());
+        assert_eq!(round_trip(&report), report);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub enum Request {
     Associate(AssociateRequest),
     /// Kind 5: send each message of this stream back.
     Echo(EchoRequest),
+    /// Kind 6: say what this session's paths do at the server's end.
+    Report(ReportRequest),
     /// Kind 16: copy files.
     Files(FilesRequest),
 }
@@ -46,6 +48,10 @@ pub struct EchoRequest {
     /// Milliseconds after which an echo is worth nothing any more.
     pub lifetime_ms: u32,
 }
+
+/// Body of kind 6.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportRequest {}
 
 /// Body of kind 2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

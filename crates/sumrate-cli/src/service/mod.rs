@@ -2,8 +2,8 @@
 //!
 //! The client opens a stream and writes one request: `u8` kind, `u16` length (big-endian), a JSON
 //! body. The server answers with `u8` status, `u16` length, a JSON body. Then the stream carries raw
-//! bytes both ways (kinds 1 and 3) or reports (kind 2); with kinds 4 and 5 it has messages, and with
-//! kind 16 those of [`files`](crate::files).
+//! bytes both ways (kinds 1 and 3) or reports (kinds 2 and 6); with kinds 4 and 5 it has messages, and
+//! with kind 16 those of [`files`](crate::files).
 
 mod codec;
 mod datagram;
@@ -16,5 +16,5 @@ pub use datagram::{Datagram, DatagramError, Destination};
 pub use message::{
     Answer, AssociateRequest, BenchDirection, BenchLimit, BenchRequest, BenchStreamRequest,
     ConnectRequest, EchoRequest, FILES_NAMED, FILES_VERSION, FailureCode, FilesDirection,
-    FilesRequest, Request,
+    FilesRequest, ReportRequest, Request,
 };

@@ -1,11 +1,13 @@
 //! What a running process says about itself: as values, over a socket, and as a table.
 
+mod far;
 mod process;
 mod rate;
 mod report;
 mod socket;
 mod table;
 
+pub use far::{FarPathReport, FarReport};
 pub use process::{
     CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
 };

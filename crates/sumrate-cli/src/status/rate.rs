@@ -10,11 +10,14 @@ use super::StatusReport;
 /// first window would give.
 const MEASURED: u64 = 256 << 10;
 
-/// The rate of a path, if it was measured.
+/// The rate of a path, if it was measured. Of a link that could carry more than the path's rate cap
+/// nothing else is known: what was measured is what the cap let through.
 pub(super) fn of(stats: &PathStats) -> Option<f64> {
     let rate = stats.rate * 8e-6;
     let is_measured = !stats.srtt.is_zero() && stats.new_bytes + stats.redundant() >= MEASURED;
-    (is_measured && rate.is_finite() && rate > 0.0).then_some(rate)
+    let cap = stats.policy.rate_cap.map(|cap| f64::from(cap.kilobits()) / 1e3);
+    let is_of_link = cap.is_none_or(|cap| rate < cap);
+    (is_measured && is_of_link && rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
 /// Forgets rates that were not measured: processes of earlier versions report them like others.

@@ -10,6 +10,7 @@ use fbdt_proto::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::far::FarPathReport;
 use super::process::{
     CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
 };
@@ -67,6 +68,9 @@ pub struct StatusReport {
 pub struct SessionReport {
     /// The session's id in hexadecimal, the same on both ends.
     pub id: String,
+    /// At a server, what the operator calls the credential of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
     /// Which bytes this end's paths send next.
     pub scheduler: String,
     /// What this end's paths take of a bottleneck that they share: `off` or `fair`.
@@ -273,6 +277,9 @@ pub struct PathReport {
     pub subflows: u64,
     /// Times that it became suspect.
     pub suspected: u64,
+    /// How the other end sends on it, at a client whose server says so; absent while nobody looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<FarPathReport>,
 }
 
 /// Why a path is not active.
@@ -354,6 +361,12 @@ pub(crate) struct Seen {
 }
 
 impl SessionReport {
+    /// What tells it from others.
+    pub(crate) fn label(&self) -> String {
+        let id = self.id.get(..8).unwrap_or(&self.id);
+        self.credential.as_ref().map_or_else(|| id.to_owned(), |name| format!("{id} {name}"))
+    }
+
     /// The report of a session. What was `seen` is by path name.
     pub(crate) fn new(
         id: [u8; 16],
@@ -382,6 +395,7 @@ impl SessionReport {
         }));
         Self {
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            credential: None,
             scheduler: stats.scheduler.to_owned(),
             coupling: stats.coupling.to_owned(),
             sent_bytes: stats.new_bytes,
@@ -506,6 +520,7 @@ impl PathReport {
             retransmitted_share: finite(stats.retransmitted_share),
             subflows: stats.subflows,
             suspected: stats.suspected,
+            far: None,
             name: stats.name,
         };
         report.used_as(&policy);

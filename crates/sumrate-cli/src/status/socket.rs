@@ -117,10 +117,10 @@ impl StatusSocket {
     }
 
     /// Answers until the future is dropped.
-    pub async fn serve(&self, report: impl Fn() -> StatusReport) {
+    pub async fn serve<F: Future<Output = StatusReport>>(&self, report: impl Fn() -> F) {
         loop {
             let mut stream = self.accept().await;
-            let Ok(mut answer) = serde_json::to_vec(&report()) else { continue };
+            let Ok(mut answer) = serde_json::to_vec(&report().await) else { continue };
             answer.push(b'\n');
             tokio::spawn(async move {
                 let _ = tokio::time::timeout(EXCHANGE_TIMEOUT, stream.write_all(&answer)).await;
@@ -288,7 +288,7 @@ mod tests {
         assert!(matches!(StatusSocket::bind(Some(&path), "up"), Err(SocketError::InUse(_))));
         let answer = tokio::select! {
             answer = ask(&path) => answer.unwrap(),
-            () = socket.serve(report) => unreachable!(),
+            () = socket.serve(|| async { report() }) => unreachable!(),
         };
         assert_eq!(answer, report());
         assert_eq!(find_sockets(directory.path()).unwrap(), std::slice::from_ref(&path));
@@ -315,14 +315,14 @@ mod tests {
         let (serve, up) = (bind(&services[0]), bind(&services[2]));
         let both = tokio::select! {
             both = found() => both,
-            () = serve.serve(report) => unreachable!(),
-            () = up.serve(report) => unreachable!(),
+            () = serve.serve(|| async { report() }) => unreachable!(),
+            () = up.serve(|| async { report() }) => unreachable!(),
         };
         assert_eq!(both, [services[0].join("x.sock"), services[2].join("x.sock")]);
         let mine = bind(&own);
         let one = tokio::select! {
             one = found() => one,
-            () = mine.serve(report) => unreachable!(),
+            () = mine.serve(|| async { report() }) => unreachable!(),
         };
         assert_eq!(one, [own.join("x.sock")]);
     }

@@ -99,8 +99,9 @@ fn write_outage(out: &mut impl Write, outage: &OutageReport) -> io::Result<()> {
 fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {
     writeln!(
         out,
-        "\nsession {}, {}: sent {}, redundant {}, received {}, {}",
+        "\nsession {}{}, {}: sent {}, redundant {}, received {}, {}",
         session.id.get(..8).unwrap_or(&session.id),
+        session.credential.as_ref().map_or_else(String::new, |name| format!(" of {name}")),
         session.scheduler,
         bytes(session.sent_bytes),
         bytes(session.redundant_bytes),
@@ -137,8 +138,11 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
 }
 
 fn write_paths(out: &mut impl Write, paths: &[PathReport]) -> io::Result<()> {
-    let head = ["path", "health", "priority", "direction", "can send", "rtt", "commit"];
-    let rows: Vec<_> = paths.iter().map(path_row).collect();
+    let is_told = paths.iter().any(|path| path.far.is_some());
+    let mut head = vec!["path", "health", "priority", "direction", "can send"];
+    head.extend(is_told.then_some("can receive"));
+    head.extend(["rtt", "commit"]);
+    let rows: Vec<_> = paths.iter().map(|path| path_row(path, is_told)).collect();
     write_columns(out, &head, &rows)?;
     for path in paths {
         if let (Some(local), Some(remote)) = (&path.local, &path.remote) {
@@ -153,7 +157,10 @@ fn write_paths(out: &mut impl Write, paths: &[PathReport]) -> io::Result<()> {
         if !path.why_idle.is_empty() {
             said.push(path.why_idle.clone());
         }
+        let far = path.far.as_ref().filter(|far| far.why != path.why);
+        said.extend(far.map(|far| format!("the other end: {}", far.words())));
         said.extend(path.last_error.as_ref().map(PathErrorReport::words));
+        said.extend(uses(path));
         if !path.shares_with.is_empty() {
             said.push(format!("shares a bottleneck with {}", path.shares_with.join(", ")));
         }
@@ -162,18 +169,39 @@ fn write_paths(out: &mut impl Write, paths: &[PathReport]) -> io::Result<()> {
     Ok(())
 }
 
-fn path_row(path: &PathReport) -> Vec<String> {
+/// How the path is to be used, where that is not as usual.
+fn uses(path: &PathReport) -> Vec<String> {
+    let mut said = Vec::new();
+    said.extend(path.rate_cap_mbps.map(|cap| format!("at most {cap} Mbit/s")));
+    said.extend(path.weight.map(|weight| format!("weight {weight}")));
+    if !path.never.is_empty() {
+        said.push(format!("never {}", path.never.join(", ")));
+    }
+    if let Some(quota) = path.quota.as_ref().filter(|_| path.why != "quota") {
+        let limit = quota.limit_bytes.map_or_else(String::new, |l| format!(" of {}", bytes(l)));
+        said.push(format!("{}{limit} used in {}", bytes(quota.used_bytes), quota.month));
+    } else if path.metered {
+        said.push("metered".to_owned());
+    }
+    said
+}
+
+/// `is_told` says whether there is a column for what the other end says.
+fn path_row(path: &PathReport, is_told: bool) -> Vec<String> {
     let is_up = path.rtt_ms > 0.0;
     let none = || "-".to_owned();
-    vec![
+    let rate = |rate: Option<f64>| rate.map_or_else(none, |rate| format!("{rate:.1} Mbit/s"));
+    let mut row = vec![
         path.name.clone(),
         path.health.clone(),
         path.priority.clone(),
         path.direction.clone(),
-        path.rate_mbps.map_or_else(none, |rate| format!("{rate:.1} Mbit/s")),
-        if is_up { format!("{:.1} ms", path.rtt_ms) } else { none() },
-        bytes(path.commit_bytes),
-    ]
+        rate(path.rate_mbps),
+    ];
+    row.extend(is_told.then(|| rate(path.far.as_ref().and_then(|far| far.rate_mbps))));
+    row.push(if is_up { format!("{:.1} ms", path.rtt_ms) } else { none() });
+    row.push(bytes(path.commit_bytes));
+    row
 }
 
 fn class_row(class: &ClassReport) -> Vec<String> {
@@ -281,6 +309,61 @@ mod tests {
             assert!(said.contains(wanted), "{wanted} in {said}");
         }
         assert!(!said.contains("not reached") && !said.contains("trying"), "{said}");
+    }
+
+    #[test]
+    fn what_the_other_end_says_has_a_column_where_it_says_something() {
+        let path = |name: &str, far| PathReport {
+            name: name.to_owned(),
+            why: "nothing-to-send".to_owned(),
+            why_idle: "nothing to send".to_owned(),
+            far,
+            ..PathReport::default()
+        };
+        let far = |why: &str| crate::status::FarPathReport {
+            why: why.to_owned(),
+            rate_mbps: Some(80.25),
+            ..Default::default()
+        };
+        let written = |paths: &[PathReport]| {
+            let mut out = Vec::new();
+            write_paths(&mut out, paths).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let said = written(&[path("wifi", Some(far("rate-cap"))), path("lte", None)]);
+        for wanted in [
+            "can send  can receive  rtt",
+            "-         80.2 Mbit/s  -",
+            "nothing to send; the other end: has sent as fast as its rate cap allows\n",
+        ] {
+            assert!(said.contains(wanted), "{wanted} in {said}");
+        }
+        let idle = written(&[path("wifi", Some(far("nothing-to-send")))]);
+        assert!(idle.ends_with("nothing to send\n"), "the same is said once: {idle}");
+        assert!(!written(&[path("wifi", None)]).contains("receive "), "nobody said anything");
+    }
+
+    #[test]
+    fn how_a_path_is_to_be_used_is_said_where_it_is_not_as_usual() {
+        assert!(uses(&PathReport::default()).is_empty());
+        let quota = QuotaReport {
+            limit_bytes: Some(10_000_000_000),
+            used_bytes: 1_100_000_000,
+            month: "2026-11".to_owned(),
+        };
+        let path = PathReport {
+            rate_cap_mbps: Some(20.0),
+            weight: Some(3),
+            never: vec!["background".to_owned()],
+            metered: true,
+            quota: Some(quota),
+            ..PathReport::default()
+        };
+        let wanted =
+            "at most 20 Mbit/s; weight 3; never background; 1.1 GB of 10.0 GB used in 2026-11";
+        assert_eq!(uses(&path).join("; "), wanted);
+        let metered = PathReport { metered: true, ..PathReport::default() };
+        assert_eq!(uses(&metered), ["metered"]);
     }
 
     #[test]

@@ -100,49 +100,69 @@ fn totals(report: &StatusReport, width: u16) -> String {
     )
 }
 
+/// The column that tells the paths of several sessions apart; there is none where there is one session.
+const SESSION: &str = "session";
+/// The column for what the other end says, if it says anything.
+const LINK_IN: &str = "link-in";
 /// Columns of the paths' table: head, and least width, so that a number that grows moves nothing.
-const COLUMNS: [(&str, usize); 11] = [
+const COLUMNS: [(&str, usize); 13] = [
     ("", 1),
     ("path", 4),
+    (SESSION, 8),
     ("health", 7),
     ("priority", 8),
     ("direction", 9),
     ("out", 7),
     ("in", 7),
-    ("link", 5),
+    ("link-out", 8),
+    (LINK_IN, 7),
     ("RTT", 8),
     ("commit", 6),
     ("now", 15),
 ];
 /// Those that a terminal without room for all of them leaves out, the least important one first.
-const LEFT_OUT: [&str; 7] = ["direction", "commit", "link", "priority", "RTT", "now", "health"];
+const LEFT_OUT: [&str; 9] =
+    ["direction", "commit", "link-out", LINK_IN, "priority", "RTT", "now", SESSION, "health"];
 
 /// What the table says of a path, column by column.
 type Cells = [String; COLUMNS.len()];
 
-/// Each path with the id of its session, which is empty where there is none, and its place there.
-fn all_paths(report: &StatusReport) -> impl Iterator<Item = (&str, usize, &PathReport)> {
-    let idle = ("", report.idle_paths.as_slice());
+/// Each path with its session, if there is one, and its place there.
+fn all_paths(
+    report: &StatusReport,
+) -> impl Iterator<Item = (Option<&SessionReport>, usize, &PathReport)> {
+    let idle = (None, report.idle_paths.as_slice());
     let of_sessions =
-        report.sessions.iter().map(|session| (session.id.as_str(), session.paths.as_slice()));
+        report.sessions.iter().map(|session| (Some(session), session.paths.as_slice()));
     of_sessions.chain([idle]).flat_map(|(session, paths)| {
         paths.iter().enumerate().map(move |(place, path)| (session, place, path))
     })
 }
 
+/// What rates are kept under.
+fn id(session: Option<&SessionReport>) -> &str {
+    session.map_or("", |session| session.id.as_str())
+}
+
 fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
     let paths: Vec<(usize, Cells)> = all_paths(report)
         .map(|(session, place, path)| {
-            let history = state.history(session, &path.name);
+            let history = state.history(id(session), &path.name);
             let newest = |rates: Option<&std::collections::VecDeque<f64>>| {
                 rates.and_then(|rates| rates.back()).copied()
             };
             let rates = (newest(history.map(|h| &h.sent)), newest(history.map(|h| &h.received)));
-            (place, path_cells(path, place, rates))
+            let of = session.map_or_else(String::new, SessionReport::label);
+            (place, path_cells(path, (place, of), rates))
         })
         .collect();
     let widths = widths(&paths);
-    let columns = columns(&widths, usize::from(area.width.saturating_sub(2)));
+    let room = usize::from(area.width.saturating_sub(2));
+    let is_told = all_paths(report).any(|(_, _, path)| path.far.is_some());
+    let mut hidden = Vec::new();
+    hidden.extend((report.sessions.len() < 2).then_some(SESSION));
+    hidden.extend((!is_told).then_some(LINK_IN));
+    let columns = columns(&widths, room, &hidden);
     let rows = paths.iter().enumerate().map(|(index, (place, cells))| {
         let row = path_row(cells, *place, &columns);
         if index == state.selected {
@@ -163,23 +183,34 @@ fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &Stat
     frame.render_widget(table, area);
 }
 
-fn path_cells(path: &PathReport, place: usize, rates: (Option<f64>, Option<f64>)) -> Cells {
+fn path_cells(
+    path: &PathReport,
+    (place, session): (usize, String),
+    rates: (Option<f64>, Option<f64>),
+) -> Cells {
     let none = || "-".to_owned();
     let rate = |rate: Option<f64>| rate.map_or_else(none, |rate| format!("{rate:.1}"));
-    let now = match &path.last_error {
-        Some(error) => format!("{}: {}", path.why, error.reason),
-        None => path.why.clone(),
+    let now = match (&path.last_error, &path.far) {
+        (Some(error), _) => format!("{}: {}", path.why, error.reason),
+        // What comes is what counts where there is nothing to send.
+        (None, Some(far)) if path.why == "nothing-to-send" && far.why != path.why => {
+            format!("in {}", far.why)
+        }
+        _ => path.why.clone(),
     };
+    let link = |rate: Option<f64>| rate.map_or_else(none, |rate| format!("{rate:.0}"));
     let full = 100 * path.commit_bytes / path.commit_limit_bytes.max(1);
     [
         window::letter(place).to_string(),
         path.name.clone(),
+        session,
         path.health.clone(),
         path.priority.clone(),
         path.direction.clone(),
         rate(rates.0),
         rate(rates.1),
-        path.rate_mbps.map_or_else(none, |rate| format!("{rate:.0}")),
+        link(path.rate_mbps),
+        link(path.far.as_ref().and_then(|far| far.rate_mbps)),
         if path.rtt_ms > 0.0 { format!("{:.1} ms", path.rtt_ms) } else { none() },
         format!("{full} %"),
         now,
@@ -196,9 +227,10 @@ fn widths(paths: &[(usize, Cells)]) -> [usize; COLUMNS.len()] {
     })
 }
 
-/// The columns that a table of this width has room for beside each other.
-fn columns(widths: &[usize; COLUMNS.len()], room: usize) -> Vec<usize> {
-    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+/// The columns that a table of this width has room for beside each other; none of those without content.
+fn columns(widths: &[usize; COLUMNS.len()], room: usize, hidden: &[&str]) -> Vec<usize> {
+    let mut shown: Vec<usize> =
+        (0..COLUMNS.len()).filter(|column| !hidden.contains(&COLUMNS[*column].0)).collect();
     for head in LEFT_OUT {
         let needed: usize = shown.iter().map(|column| widths[*column] + 1).sum();
         if needed <= room + 1 {
@@ -233,7 +265,7 @@ fn fitting<const N: usize>(room: u16, wordings: [String; N]) -> String {
 fn draw_rates(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
     let Some((session, _, path)) = all_paths(report).nth(state.selected) else { return };
     let empty = super::state::History::default();
-    let history = state.history(session, &path.name).unwrap_or(&empty);
+    let history = state.history(id(session), &path.name).unwrap_or(&empty);
     let [left, right] =
         Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
     for (area, what, rates) in [(left, "out", &history.sent), (right, "in", &history.received)] {
@@ -257,7 +289,7 @@ fn draw_windows(frame: &mut Frame<'_>, area: Rect, report: &StatusReport) {
         lines.extend(window::lines(window));
     }
     if lines.is_empty() {
-        lines.push(Line::styled("nothing is on its way", DIM));
+        lines.push(Line::styled("no window waits for anything at this end", DIM));
     }
     let mut streams: Vec<_> = report.sessions.iter().flat_map(|session| &session.streams).collect();
     streams.sort_by_key(|stream| std::cmp::Reverse(stream.written_bytes + stream.received_bytes));

@@ -4,7 +4,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::draw;
-use crate::status::{PathErrorReport, StatusReport};
+use crate::status::{FarPathReport, PathErrorReport, StatusReport};
 use crate::top::{Key, TopState};
 
 fn report(second: u64) -> StatusReport {
@@ -81,6 +81,40 @@ fn a_narrow_terminal_shows_what_matters() {
 }
 
 #[test]
+fn paths_of_several_sessions_are_told_apart() {
+    let mut state = TopState::default();
+    for second in 1..=3 {
+        let mut report = report(second);
+        let mut other = report.sessions[0].clone();
+        other.id = "fedcba9876543210fedcba9876543210".to_owned();
+        other.credential = Some("laptop".to_owned());
+        report.sessions.push(other);
+        state.update(report);
+    }
+    let shown = shown(&state, 120, 30);
+    for expected in ["path  session         health", "wifi  01234567 ", "wifi  fedcba98 laptop"] {
+        assert!(shown.contains(expected), "{expected} in {shown}");
+    }
+}
+
+#[test]
+fn a_download_shows_what_the_other_end_says() {
+    let mut report = report(1);
+    let path = &mut report.sessions[0].paths[0];
+    path.why = "nothing-to-send".to_owned();
+    path.far = Some(FarPathReport {
+        why: "rate-cap".to_owned(),
+        rate_mbps: Some(77.0),
+        ..FarPathReport::default()
+    });
+    let mut state = TopState::default();
+    state.update(report);
+    let shown = shown(&state, 120, 30);
+    let row = shown.lines().find(|line| line.contains("A wifi")).unwrap();
+    assert!(row.contains(" 77 ") && row.contains("in rate-cap"), "{row}");
+}
+
+#[test]
 fn the_selected_path_is_explained() {
     let mut state = state();
     assert!(state.press(Key::Down) && state.press(Key::Down) && state.press(Key::Explain));
@@ -131,11 +165,11 @@ fn line_with(picture: &str, word: &str) -> Vec<String> {
 
 #[test]
 fn a_terminal_without_room_leaves_the_least_important_columns_out() {
-    let all = "path health priority direction out in link RTT commit now";
-    let at_80 = "path health priority out in link RTT commit now";
+    let all = "path health priority direction out in link-out RTT commit now";
+    let at_80 = "path health priority out in link-out RTT now";
     let at_67 = "path health priority out in RTT now";
     let cells = "A wifi active primary just-in-time 123.0 0.0 128 4.2 ms 75 % commit-limit";
-    let cells_at_80 = "A wifi active primary 123.0 0.0 128 4.2 ms 75 % commit-limit";
+    let cells_at_80 = "A wifi active primary 123.0 0.0 128 4.2 ms commit-limit";
     let cells_at_67 = "A wifi active primary 123.0 0.0 4.2 ms commit-limit";
     for (width, heads, path) in [
         (100, all, cells),
@@ -173,7 +207,7 @@ fn nothing_that_is_shown_is_cut() {
             ("direction", &["just-in-time"]),
             ("out", &["-"]),
             ("in", &["-"]),
-            ("link", &["360"]),
+            ("link-out", &["360"]),
             ("RTT", &["12345.6", "ms"]),
             ("commit", &["75", "%"]),
             ("now", &["left-to-another"]),

@@ -101,6 +101,9 @@ function notice({ stopping, outage }) {
   return words.join(" ");
 }
 
+/** What tells a session from the others of a server. */
+const label = ({ id, credential }) => [id.slice(0, 8), credential].filter(Boolean).join(" ");
+
 /** Rates since the report before, in Mbit/s. */
 function rates(session, path, elapsed) {
   const earlier = before?.sessions.find((known) => known.id === session.id)
@@ -131,23 +134,29 @@ function show(report) {
   const streams = [];
   const windows = [];
   const alive = new Set();
+  const several = report.sessions.length > 1;
+  let first = 0; // letters and colours go on from session to session
   for (const session of report.sessions) {
-    session.paths.forEach((path, place) => {
+    const of = several ? label(session) : "";
+    const offset = first;
+    session.paths.forEach((path, index) => {
       const key = `${session.id} ${path.name}`;
+      const place = offset + index;
       alive.add(key);
       const rate = rates(session, path, elapsed);
-      remember(key, place, path, rate, report.uptime_s);
-      rows.push(pathRow(path, place, rate));
+      remember(key, place, of, path, rate, report.uptime_s);
+      rows.push(pathRow(path, place, of, rate));
     });
-    windows.push(...session.windows.map(windowLine));
+    windows.push(...session.windows.map((window) => windowLine(window, offset)));
     streams.push(...session.streams);
+    first += session.paths.length;
   }
   (report.idle_paths ?? []).forEach((path, place) => {
-    rows.push(pathRow(path, place, { sent: null, received: null }));
+    rows.push(pathRow(path, place, "", { sent: null, received: null }));
   });
   for (const key of past.keys()) if (!alive.has(key)) past.delete(key);
   byId("paths").replaceChildren(...rows);
-  byId("windows").replaceChildren(...(windows.length ? windows : [element("p", "nothing is on its way", "note")]));
+  byId("windows").replaceChildren(...(windows.length ? windows : [element("p", "no window waits for anything at this end", "note")]));
   streams.sort((a, b) => b.written_bytes + b.received_bytes - a.written_bytes - a.received_bytes);
   byId("streams").replaceChildren(...streams.slice(0, 20).map(streamRow));
   const { udp } = report;
@@ -160,21 +169,37 @@ function show(report) {
   drawChart(report.uptime_s);
 }
 
-function remember(key, place, path, rate, at) {
-  if (!past.has(key)) past.set(key, { name: path.name, place, points: [] });
-  const { points } = past.get(key);
+function remember(key, place, of, path, rate, at) {
+  const line = past.get(key) ?? { points: [] };
+  past.set(key, Object.assign(line, { name: path.name, full: of ? `${path.name} (${of})` : path.name, place }));
+  const { points } = line;
   if (points.length && at < points[points.length - 1].at) points.length = 0; // it was restarted
-  points.push({ at, sent: rate.sent, received: rate.received, rtt: path.rtt_ms });
+  points.push({ at, sent: rate.sent, received: rate.received, rtt: path.rtt_ms || null });
   while (points[0].at < at - KEEP_S) points.shift();
 }
 
-function pathRow(path, place, rate) {
+/** How the path is to be used, where that is not as usual. */
+function uses({ weight, rate_cap_mbps: cap, never }) {
+  const words = [];
+  if (cap) words.push(`at most ${cap} Mbit/s`);
+  if (weight) words.push(`weight ${weight}`);
+  if (never?.length) words.push(`never ${never.join(", ")}`);
+  return words.map((word) => `; ${word}`).join("");
+}
+
+/** Why the other end sends on it what it sends, in one word as it says it. */
+function fromAfar({ why, far }) {
+  return far && far.why !== why ? `; the other end: ${far.why.replaceAll("-", " ")}` : "";
+}
+
+function pathRow(path, place, of, rate) {
   const name = element("th");
   name.scope = "row";
   name.setAttribute("role", "rowheader");
   name.append(element("span", letter(place), `mark path-${place % COLOURS}`), path.name);
+  if (of) name.append(element("span", of, "of"));
   const number = (label, value) => cell(label, value === null ? "-" : value.toFixed(1), "number");
-  const commit = cell("commit", undefined, "whole");
+  const commit = cell("commit");
   const meter = element("meter", `${path.commit_bytes} of ${path.commit_limit_bytes} bytes`);
   meter.max = Math.max(1, path.commit_limit_bytes);
   meter.value = path.commit_bytes;
@@ -188,12 +213,12 @@ function pathRow(path, place, rate) {
     : "";
   return tableRow(name, cell("health", path.health, path.health === "active" ? "" : "bad"),
     cell("priority", path.priority), number("out", rate.sent), number("in", rate.received),
-    number("link", path.rate_mbps || null),
+    number("link out", path.rate_mbps || null), number("link in", path.far?.rate_mbps || null),
     cell("RTT", path.rtt_ms > 0 ? `${path.rtt_ms.toFixed(1)} ms` : "-", "number"),
-    commit, cell("now", path.why_idle + wrong + quota, "words"));
+    commit, cell("now", path.why_idle + fromAfar(path) + wrong + uses(path) + quota, "words"));
 }
 
-function windowLine(window) {
+function windowLine(window, offset) {
   const what = window.sending ? "sending" : "receiving";
   const line = element("p", undefined, "window");
   line.append(element("span", `stream ${window.stream}, ${what} ${bytes(window.to - window.from)} `),
@@ -201,8 +226,9 @@ function windowLine(window) {
   for (const cell of window.cells) {
     const place = cell.charCodeAt(0) - 65;
     const carried = place >= 0 && place < 26;
-    const shown = cell === "." ? "·" : cell;
-    line.append(element("span", shown, carried ? `cell carried path-${place % COLOURS}` : "cell"));
+    const shown = carried ? letter(offset + place) : cell.replace(".", "·");
+    const classes = carried ? `cell carried path-${(offset + place) % COLOURS}` : "cell";
+    line.append(element("span", shown, classes));
   }
   return line;
 }
@@ -272,10 +298,10 @@ function drawChart(now) {
 /** What a line shows, for those who do not see it. */
 function words(line) {
   const values = line.points.map((point) => point[measure]).filter((value) => value !== null);
-  if (!values.length) return `${line.name}: nothing yet.`;
+  if (!values.length) return `${line.full}: nothing yet.`;
   const unit = measure === "rtt" ? "ms" : "Mbit/s";
   const [last, least, most] = [values[values.length - 1], Math.min(...values), Math.max(...values)];
-  return `${line.name}: ${last.toFixed(1)} ${unit} now, ${least.toFixed(1)} to ${most.toFixed(1)}.`;
+  return `${line.full}: ${last.toFixed(1)} ${unit} now, ${least.toFixed(1)} to ${most.toFixed(1)}.`;
 }
 
 byId("measures").addEventListener("change", (event) => {

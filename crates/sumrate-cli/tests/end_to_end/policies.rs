@@ -181,6 +181,44 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn a_client_that_downloads_says_why_the_other_end_sends_as_it_does() {
+    let server = Server::start(&["--allow", "127.0.0.0/8"]);
+    let web = crate::web::start("127.0.0.1");
+    // Both are capped, so that a download lasts and needs both.
+    let caps = ["--policy", "lte=rate=20M", "--policy", "wifi=rate=20M"];
+    let client = server.client(&[&PATHS[..], &caps].concat());
+    let proxy = format!("socks5h://{}", client.socks());
+    let fetch = format!("curl -s -o /dev/null --proxy {proxy} http://{web}/20000000");
+    let mut download = std::process::Command::new("sh")
+        .args(["-c", &format!("while {fetch}; do :; done")])
+        .spawn()
+        .unwrap();
+    let explained = until(
+        "the cap, as the server says it",
+        || answer(&server, &client, &["explain", "lte", "--json", "--watch", "0.3"]),
+        |explained| {
+            let words = explained["paths"][0]["sentences"].to_string();
+            words.contains("The other end says: its rate cap of 20.0 Mbit/s holds it back")
+        },
+    );
+    conforms("explain", &explained);
+    let socket = client.status_socket();
+    let status = run(server.runtime(), &["status", "--json", "--socket", socket.to_str().unwrap()]);
+    let status = json(&status);
+    conforms("status", &status);
+    let session = &status["sessions"][0];
+    assert!(named(&session["paths"], "wifi")["far"]["why"].is_string(), "{session:#}");
+    assert!(session["streams"].as_array().unwrap().len() <= 1, "who looks is no traffic");
+    download.kill().unwrap();
+    download.wait().unwrap();
+    // The operator of the server sees whose session it is.
+    let socket = server.daemon.first["status_socket"].as_str().unwrap();
+    let status = json(&run(server.runtime(), &["status", "--json", "--socket", socket]));
+    conforms("status", &status);
+    assert_eq!(status["sessions"][0]["credential"], "first");
+}
+
+#[test]
 fn a_path_out_of_quota_is_idle_until_there_is_more_and_after_a_restart() {
     let server = Server::start(&["--allow", "127.0.0.0/8"]);
     let web = crate::web::start("127.0.0.1");

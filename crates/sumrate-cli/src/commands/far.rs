@@ -1,0 +1,122 @@
+//! What the server says of the session's paths, asked while somebody looks: which path brings what, and
+//! why, is decided there. Nobody is asked otherwise, so that an idle client sends nothing.
+
+use std::time::{Duration, Instant};
+
+use fbdt::{Class, Health, Session};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::{Notify, watch};
+
+use super::event::session_id;
+use crate::service::{
+    Answer, FailureCode, ReportRequest, Request, ServiceError, read_answer, read_report,
+    write_request,
+};
+use crate::sessions::Sessions;
+use crate::status::{FarReport, StatusReport};
+
+/// Least time between two questions: what was said is new for as long.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// How long whoever looks waits for what is new.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// Longest time for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long what was said is shown.
+const KEPT: Duration = Duration::from_secs(4);
+
+/// What came of the last question.
+#[derive(Debug, Clone)]
+struct Told {
+    at: Instant,
+    /// The session's id and what was said of it, if anything was.
+    said: Option<(String, FarReport)>,
+}
+
+/// The other end, as far as it says what it does.
+#[derive(Debug, Default)]
+pub(super) struct FarEnd {
+    wanted: Notify,
+    told: watch::Sender<Option<Told>>,
+    /// The session and stream of the question under way: it is nobody's traffic.
+    asking: watch::Sender<Option<(String, u32)>>,
+}
+
+impl FarEnd {
+    /// Somebody looks: the server is asked, if it was not just now.
+    pub(super) fn want(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// The same, and waits a moment for the answer.
+    pub(super) async fn look(&self) {
+        let mut told = self.told.subscribe();
+        self.want();
+        let is_new = told.borrow().as_ref().is_some_and(|told| told.at.elapsed() < INTERVAL);
+        if !is_new {
+            // What is late is shown at the next look.
+            let _ = tokio::time::timeout(PATIENCE, told.changed()).await;
+        }
+    }
+
+    /// Adds what was said lately.
+    pub(super) fn annotate(&self, report: &mut StatusReport) {
+        let asking = self.asking.borrow().clone();
+        let told = self.told.borrow().clone().filter(|told| told.at.elapsed() < KEPT);
+        let said = told.and_then(|told| told.said);
+        for session in &mut report.sessions {
+            if let Some((_, far)) = said.as_ref().filter(|(of, _)| *of == session.id) {
+                for path in &mut session.paths {
+                    path.far = far.paths.get(&path.name).cloned();
+                }
+            }
+            if let Some((_, stream)) = asking.as_ref().filter(|(of, _)| *of == session.id) {
+                session.streams.retain(|open| open.id != *stream);
+            }
+        }
+    }
+
+    /// Asks whenever somebody looks, until the future is dropped.
+    pub(super) async fn ask(&self, sessions: &Sessions) {
+        let newest = sessions.subscribe();
+        // A server of an earlier version, which need not be asked again.
+        let mut silent = None;
+        loop {
+            self.wanted.notified().await;
+            let session = newest.borrow().clone().filter(can_answer);
+            let session = session.filter(|session| silent != Some(session.id()));
+            let mut said = None;
+            if let Some(session) = session {
+                match tokio::time::timeout(ANSWER_TIMEOUT, self.exchange(&session)).await {
+                    Ok(Ok(Some(report))) => said = Some((session_id(&session), report)),
+                    Ok(Ok(None)) => silent = Some(session.id()),
+                    Ok(Err(error)) => {
+                        tracing::debug!(%error, "the server does not say what it does");
+                    }
+                    Err(_) => tracing::debug!("the server does not say in time what it does"),
+                }
+                self.asking.send_replace(None);
+            }
+            self.told.send_replace(Some(Told { at: Instant::now(), said }));
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    /// One question; nothing where the server does not know it.
+    async fn exchange(&self, session: &Session) -> Result<Option<FarReport>, ServiceError> {
+        let mut stream =
+            session.open_stream(Class::Interactive).await.map_err(std::io::Error::other)?;
+        self.asking.send_replace(Some((session_id(session), stream.id().0)));
+        write_request(&mut stream, &Request::Report(ReportRequest::default())).await?;
+        stream.shutdown().await?;
+        match read_answer(&mut stream).await? {
+            Answer::Ready(_) => Ok(Some(read_report::<_, FarReport>(&mut stream).await?.plain())),
+            Answer::Refused { code: FailureCode::Unsupported, .. } => Ok(None),
+            Answer::Refused { message, .. } => Err(std::io::Error::other(message).into()),
+        }
+    }
+}
+
+/// Whether a question would go out at once.
+fn can_answer(session: &Session) -> bool {
+    !session.is_closed() && session.paths().iter().any(|path| path.health == Health::Active)
+}
