@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -251,25 +252,35 @@ def test_an_interface_that_cannot_be_changed_fails_the_run() -> None:
             time.sleep(0.005)
 
 
-@pytest.mark.parametrize(("late", "void"), [(0, False), (2, False), (9, True)])
-def test_a_late_run_is_made_again_twice_at_most(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, late: int, void: bool
-) -> None:
+def tried(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, spoil: Callable[[Run, int], None]
+) -> tuple[Run, int]:
+    """What comes of a run whose attempts are spoiled by number, and how many there were."""
     made: list[Run] = []
 
     def measure(_experiment: Experiment, _point: Point, _scheme: Scheme, _work: Path) -> Run:
         run = run_of("sumrate", "normal", 1.0)
-        run.void = len(made) < late
-        run.detail["worst_lateness_ms"] = 30.0 + len(made)
+        spoil(run, len(made))
         made.append(run)
         return run
 
     monkeypatch.setattr(running, "measure", measure)
     plan = Plan(load("lap"), 1)
     point, scheme = next(plan.measured())
-    run = on_time(plan, point, scheme, tmp_path, Progress(1.0))
+    return on_time(plan, point, scheme, folder, Progress(1.0)), len(made)
+
+
+@pytest.mark.parametrize(("late", "void"), [(0, False), (2, False), (9, True)])
+def test_a_late_run_is_made_again_twice_at_most(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, late: int, void: bool
+) -> None:
+    def spoil(run: Run, number: int) -> None:
+        run.void = number < late
+        run.detail["worst_lateness_ms"] = 30.0 + number
+
+    run, made = tried(monkeypatch, tmp_path, spoil)
     assert run.void == void
-    assert len(made) == 1 + min(late, MAX_RETRIES)
+    assert made == 1 + min(late, MAX_RETRIES)
     lateness = [30.0 + n for n in range(min(late, MAX_RETRIES))]
     assert run.detail.get("void_before_ms", []) == lateness
 
@@ -278,19 +289,11 @@ def test_a_late_run_is_made_again_twice_at_most(
 def test_a_run_that_failed_is_made_again_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: int, fails: bool
 ) -> None:
-    made: list[Run] = []
+    def spoil(run: Run, number: int) -> None:
+        if number < failing:
+            run.detail["error"] = f"page {number} crashed"
 
-    def measure(_experiment: Experiment, _point: Point, _scheme: Scheme, _work: Path) -> Run:
-        run = run_of("sumrate", "normal", 1.0)
-        if len(made) < failing:
-            run.detail["error"] = f"page {len(made)} crashed"
-        made.append(run)
-        return run
-
-    monkeypatch.setattr(running, "measure", measure)
-    plan = Plan(load("lap"), 1)
-    point, scheme = next(plan.measured())
-    run = on_time(plan, point, scheme, tmp_path, Progress(1.0))
+    run, _ = tried(monkeypatch, tmp_path, spoil)
     assert ("error" in run.detail) == fails
     said = [f"page {n} crashed" for n in range(min(failing, MAX_RETRIES))]
     assert run.detail["failed_before"] == said

@@ -179,6 +179,14 @@ def test_growth_is_a_problem_of_a_long_soak() -> None:
     assert soaked(JUDGED_S - 1, slopes=slopes).problems() == []
 
 
+def test_a_soak_that_was_broken_off_says_so_and_asks_for_no_more_faults() -> None:
+    kept = soaked(JUDGED_S)
+    kept.findings.accounts.clear()
+    kept.broken_off = "after 4 s: in blackout: it ended"
+    assert kept.problems() == ["broken off after 4 s: in blackout: it ended"]
+    assert not kept.sound()
+
+
 def test_faults_are_dealt_so_that_each_has_its_turn() -> None:
     cold = list(islice(dealt(random.Random(1), lambda: False), 2 * len(DRAWN)))
     assert sorted(cold[: len(DRAWN)]) == sorted(cold[len(DRAWN) :]) == sorted(DRAWN)
@@ -215,6 +223,15 @@ def counting(folder: Path, *command: str) -> Attack:
     state = folder / "attack.json"
     state.write_text(json.dumps({"made": 0, "closed": 0}), encoding="ascii")
     return Attack(Process(command, log=folder / "log"), state)
+
+
+def test_an_attack_that_is_late_says_all_that_it_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hostile, "PATIENCE_S", 0.05)
+    late = counting(tmp_path, "sleep", "60")
+    with late.process, pytest.raises(ProcessFailedError, match=r"no 1 made within.*'closed': 0"):
+        late.wait("made", 1)
 
 
 def test_an_attack_without_effect_ends_in_a_report_and_a_dead_attacker_does_not(

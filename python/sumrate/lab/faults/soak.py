@@ -132,6 +132,7 @@ def soak(folder: Path, time_s: float, seed: int, progress: Progress) -> Soak:
                 kept.findings.leave(built, idle)
             except ProcessFailedError as error:
                 kept.broken_off = f"after {time.monotonic() - began:.0f} s: {error}"
+                kept.findings.panics = built.panics()
         kept.lasted_s = time.monotonic() - began
     return kept
 
