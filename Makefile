@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build deb static docs reference demo bench bench-core tournament peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults attacks load fuzz tables
+.PHONY: help build deb static docs reference demo first-use bench bench-core tournament peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults attacks load fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -27,6 +27,9 @@ demo: ## Two radios added up under a real download: out/demo/report.html (flags:
 	tools/prerequisites.sh build demo
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
 	$(PYTHON) -m sumrate.lab demo $(DEMO)
+
+first-use: ## Time the README's way from an empty clone to a download over two radios: out/first-use.json
+	PYTHONPATH=$(CURDIR)/python:$(CURDIR) $(PYTHON) -m tests.docs.first_use --json out/first-use.json
 
 bench: $(VENV)/installed ## The performance goals P1 to P10: about 215 minutes; BENCH=--quick about 40 (also BENCH=--json)
 	@tools/prerequisites.sh build demo bench >&2

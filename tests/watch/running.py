@@ -28,6 +28,8 @@ class Running:
     server: dict[str, Any]
     client: dict[str, Any]
     web: str
+    pids: dict[str, int]
+    """Process ids of `serve` and `up`."""
 
     def fetch(self, size: int) -> subprocess.Popen[bytes]:
         """Starts a download of `size` bytes through the client."""
@@ -62,6 +64,7 @@ def running(scratch: Path, *, serve: list[str], up: list[str]) -> Iterator[Runni
     }
     web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Bytes)
     threading.Thread(target=web.serve_forever, daemon=True).start()
+    pids = {}
     with contextlib.ExitStack() as stack:
         stack.callback(web.shutdown)
 
@@ -71,6 +74,7 @@ def running(scratch: Path, *, serve: list[str], up: list[str]) -> Iterator[Runni
             )
             stack.callback(process.wait, PATIENCE_S)
             stack.callback(process.terminate)
+            pids[argv[0]] = process.pid
             assert process.stdout is not None
             line: dict[str, Any] = json.loads(process.stdout.readline())
             return line
@@ -79,4 +83,4 @@ def running(scratch: Path, *, serve: list[str], up: list[str]) -> Iterator[Runni
             *("serve", "--json", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8", *serve)
         )
         ready = start("up", listening["link"], "--json", "--socks", "127.0.0.1:0", *up)
-        yield Running(listening, ready, f"127.0.0.1:{web.server_address[1]}")
+        yield Running(listening, ready, f"127.0.0.1:{web.server_address[1]}", pids)

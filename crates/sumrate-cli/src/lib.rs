@@ -60,7 +60,9 @@ use commands::CommandError;
 use config::ConfigSource;
 
 /// Parses a command line with what the configuration file adds, carries it out, and gives the exit code.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+///
+/// `before_sleep` is called by each thread that has nothing to do, before it waits.
+pub fn run(arguments: impl IntoIterator<Item = OsString>, before_sleep: fn()) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match parse(arguments) {
         Ok(cli) => cli,
@@ -80,7 +82,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         *flag |= cli.json;
         *flag
     });
-    match commands::prepare(&mut command).and_then(|()| execute(command)) {
+    match commands::prepare(&mut command).and_then(|()| execute(command, before_sleep)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             report_error(&error, json);
@@ -121,13 +123,16 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
     Ok(cli)
 }
 
-fn execute(command: Command) -> Result<(), CommandError> {
+fn execute(command: Command, before_sleep: fn()) -> Result<(), CommandError> {
     if let Command::Run(args) = &command {
         // What it becomes inherits limits and threads' traces: there are none yet.
         return commands::run(args).map(|never| match never {});
     }
     descriptors::raise_limit();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .on_thread_park(before_sleep)
+        .build()?;
     let outcome = runtime.block_on(async {
         match command {
             Command::Serve(args) => commands::serve(*args).await,

@@ -112,6 +112,7 @@ pub fn report(session: &Session) -> SessionReport {
             let last_error = path.last_error.map(|error| PathErrorReport {
                 reason: error.reason,
                 ago_s: error.at.elapsed().as_secs_f64(),
+                interface_gone: error.interface_gone,
             });
             let (local, remote) = (text(path.local), text(path.remote));
             (path.name, Seen { local, remote, last_error })

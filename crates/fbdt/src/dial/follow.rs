@@ -13,9 +13,6 @@ use super::{CLOSE_FORGOTTEN, Dialler};
 use crate::interfaces::InterfaceWatch;
 use crate::session::PathError;
 
-/// Why a path is not dialled at the moment.
-const GONE: &str = "its interface or address is gone; it is dialled again when that is back";
-
 /// A path's running dialler.
 struct Running {
     name: String,
@@ -131,7 +128,7 @@ impl Diallers {
         if let Some(membership) = self.dialler.enrolment.membership() {
             membership.shared.update(|inner, now| {
                 inner.remove_path(now, id);
-                inner.paths.failed(id, PathError::now(GONE));
+                inner.paths.failed(id, PathError::interface_gone());
             });
         }
     }

@@ -22,12 +22,20 @@ pub struct PathError {
     pub reason: String,
     /// When that was.
     pub at: Instant,
+    /// Its interface or address is gone: it is dialled again when that is back, and not before.
+    pub interface_gone: bool,
 }
 
 impl PathError {
     /// What has happened now.
     pub(crate) fn now(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), at: Instant::now() }
+        Self { reason: reason.into(), at: Instant::now(), interface_gone: false }
+    }
+
+    /// That there is nothing to dial from any more.
+    pub(crate) fn interface_gone() -> Self {
+        let reason = "its interface or address is gone; it is dialled again when that is back";
+        Self { interface_gone: true, ..Self::now(reason) }
     }
 }
 

@@ -100,7 +100,8 @@ impl Outage {
         let Some(found) = self.found() else { return paths };
         for (name, reason) in found.paths {
             let ago_s = found.noted.elapsed().as_secs_f64();
-            let last_error = reason.map(|reason| PathErrorReport { reason, ago_s });
+            let last_error =
+                reason.map(|reason| PathErrorReport { reason, ago_s, interface_gone: false });
             match paths.iter_mut().find(|path| path.name == name) {
                 Some(path) => path.last_error = last_error,
                 None => {

@@ -142,7 +142,8 @@ fn of_no_connection(path: &PathReport, is_server: bool) -> String {
         true => ": it was refused, lost, closed by the client or never answered.".to_owned(),
         false => format!(".{known}"),
     };
-    let next = match (is_server, known.contains("dialled again")) {
+    let awaits_interface = path.last_error.as_ref().is_some_and(|error| error.interface_gone);
+    let next = match (is_server, awaits_interface) {
         (true, _) => {
             " Unless the client has taken it out of use, it dials it again at once when the interface \
              changes, else every few seconds."

@@ -222,16 +222,16 @@ fn a_link_that_was_full_and_holds_little_just_now_is_not_said_to_hold_much() {
 
 #[test]
 fn what_comes_next_is_said_once_and_by_whom_it_is_known() {
-    let of = |reason: Option<&str>| {
+    let of = |reason: &str, interface_gone: bool| {
         words(|path| {
             path.why = "no-subflow".to_owned();
-            path.last_error =
-                reason.map(|reason| PathErrorReport { reason: reason.to_owned(), ago_s: 2.0 });
+            let reason = reason.to_owned();
+            path.last_error = Some(PathErrorReport { reason, ago_s: 2.0, interface_gone });
         })
     };
-    let gone = of(Some("its interface is gone; it is dialled again when that is back"));
+    let gone = of("its interface is gone; it is dialled again when that is back", true);
     assert!(gone.ends_with("is gone; it is dialled again when that is back."), "{gone}");
-    let refused = of(Some("refused"));
+    let refused = of("refused", false);
     assert!(refused.contains("refused. It is dialled again at once when"), "{refused}");
     assert!(!refused.contains("Unless the client"), "the client is this end: {refused}");
 }
@@ -258,7 +258,7 @@ fn a_dead_path_says_what_went_wrong_and_how_long_ago() {
         let words = words(|path| {
             path.why = why.to_owned();
             let reason = "cannot connect to 192.0.2.1:7443: Connection refused".to_owned();
-            path.last_error = Some(PathErrorReport { reason, ago_s: 2.6 });
+            path.last_error = Some(PathErrorReport { reason, ago_s: 2.6, ..Default::default() });
         });
         let error =
             "The last error was 3 s ago: cannot connect to 192.0.2.1:7443: Connection refused.";
@@ -277,7 +277,8 @@ fn paths_that_wait_for_a_session_are_explained_too() {
     lte.idle_for_quota(&quota);
     lte.quota = Some(quota);
     let mut wifi = PathReport::idle("wifi", Priority::PRIMARY);
-    wifi.last_error = Some(PathErrorReport { reason: "refused".to_owned(), ago_s: 1.0 });
+    wifi.last_error =
+        Some(PathErrorReport { reason: "refused".to_owned(), ago_s: 1.0, ..Default::default() });
     after.idle_paths = vec![lte, wifi];
     let explained = explain(&before, &after).paths;
     assert_eq!((explained[0].session.as_str(), explained[0].why.as_str()), ("", "quota"));

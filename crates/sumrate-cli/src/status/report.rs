@@ -289,6 +289,9 @@ pub struct PathErrorReport {
     pub reason: String,
     /// Seconds since then.
     pub ago_s: f64,
+    /// Its interface or address is gone: it is dialled again when that is back, and not before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interface_gone: bool,
 }
 
 impl PathErrorReport {

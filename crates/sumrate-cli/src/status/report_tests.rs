@@ -22,7 +22,7 @@ fn a_path_that_other_versions_describe_has_no_last_error() {
     json["what_later_versions_say"] = 1.into();
     assert_eq!(serde_json::from_value::<PathReport>(json).unwrap(), PathReport::default());
     let reason = "no answer from 192.0.2.1:7443 within 3s".to_owned();
-    let error = PathErrorReport { reason, ago_s: 300.0 };
+    let error = PathErrorReport { reason, ago_s: 300.0, ..Default::default() };
     let wanted = "last error, 5 min ago: no answer from 192.0.2.1:7443 within 3s";
     assert_eq!(error.words(), wanted);
 }

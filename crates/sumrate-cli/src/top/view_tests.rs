@@ -147,7 +147,11 @@ fn what_went_wrong_with_a_path_is_shown_beside_why() {
     let mut dead = report(61);
     let path = &mut dead.sessions[0].paths[0];
     path.why = "no-subflow".to_owned();
-    path.last_error = Some(PathErrorReport { reason: "Connection refused".to_owned(), ago_s: 1.0 });
+    path.last_error = Some(PathErrorReport {
+        reason: "Connection refused".to_owned(),
+        ago_s: 1.0,
+        ..Default::default()
+    });
     let mut state = state();
     state.update(dead);
     let text = shown(&state, 140, 30);
