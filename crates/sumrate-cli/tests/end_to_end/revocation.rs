@@ -21,6 +21,15 @@ fn endless() -> (SocketAddr, mpsc::Receiver<()>) {
     (address, when_cut)
 }
 
+/// A path that is dialled anew before the server has looked for revoked credentials is refused, which
+/// tells the client first.
+fn tells_of_revocation(event: &serde_json::Value) -> bool {
+    let reason = event["reason"].as_str().unwrap();
+    ["the credential was revoked", "the server no longer knows the session"]
+        .iter()
+        .any(|known| reason.contains(known))
+}
+
 #[test]
 fn what_a_revoked_client_does_is_cut_at_both_ends_and_others_go_on() {
     let server = Server::start(&["--allow", "127.0.0.0/8"]);
@@ -47,11 +56,11 @@ fn what_a_revoked_client_does_is_cut_at_both_ends_and_others_go_on() {
     // client, which asks again, is told that there will be no other session.
     let closed = server.daemon.wait_for("session_closed");
     assert_eq!(closed["session"], opened["session"]);
-    assert!(closed["reason"].as_str().unwrap().contains("revoked"), "{closed}");
+    assert!(tells_of_revocation(&closed), "{closed}");
     target_cut.recv_timeout(PATIENCE).expect("the target's connection is cut");
     when_ended.recv_timeout(PATIENCE).expect("the application's connection is cut");
     let lost = revoked.daemon.wait_for("session_lost");
-    assert!(lost["reason"].as_str().unwrap().contains("revoked"), "{lost}");
+    assert!(tells_of_revocation(&lost), "{lost}");
     assert_eq!(revoked.daemon.wait().code(), Some(1));
     let web = web::start("127.0.0.1");
     let output = other.curl_socks(&[&format!("http://{web}/1000")]);
