@@ -69,6 +69,12 @@ try {
   found.words = await wide.locator("#chart-words").innerText();
   found.cells = await wide.locator(".window .cell").count();
   found.streams = await wide.locator("#streams tr").count();
+  await wide.waitForFunction(
+    (words) => document.getElementById("paths").textContent.includes(words),
+    "the other end: has sent as fast as its rate cap allows",
+    { timeout: 60000 },
+  );
+  found.now = await wide.locator('#paths td[data-label="now"]').allInnerTexts();
   await picture(wide, "light");
   // By keyboard alone: to the choice of what is drawn, and to the RTT.
   for (let presses = 0; presses < 10; presses += 1) {

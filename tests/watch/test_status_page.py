@@ -60,6 +60,9 @@ def test_the_page_shows_what_happens_and_only_to_its_owner(tmp_path: Path) -> No
         assert request.startswith((origin, far_origin, "data:"))
     assert found["complaints_with_token"] == []
     assert [name.replace("\n", "") for name in found["paths"]] == ["Awifi", f"B{long}"]
+    wifi, lte = found["now"]
+    assert "; at most 40 Mbit/s each way" in wifi and "metered" not in wifi
+    assert "; at most 15 Mbit/s each way; metered" in lte
     assert "Mbit/s now" in found["words"]
     assert "ms now" in found["rtt_words"], "the keyboard reaches the choice"
     assert not found["trouble_after_reload"]

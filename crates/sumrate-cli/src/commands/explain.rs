@@ -5,7 +5,7 @@ use crate::args::ExplainArgs;
 use crate::explain::{ExplainReport, explain as explained};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::output;
-use crate::status::ask;
+use crate::status::{ask, label};
 
 /// Asks twice and explains the difference.
 ///
@@ -36,14 +36,14 @@ pub async fn explain(args: ExplainArgs) -> Result<(), CommandError> {
     Ok(output::line(&text(&report))?)
 }
 
-/// A paragraph a path; the session's id in front where there are several.
+/// A paragraph a path; what tells its session from others in front where there are several.
 fn text(report: &ExplainReport) -> String {
     let mut sessions: Vec<&str> = report.paths.iter().map(|path| path.session.as_str()).collect();
     sessions.dedup();
     let mut paragraphs = report.sentences.clone();
     for path in &report.paths {
         let session = if sessions.len() > 1 {
-            format!("[{}] ", path.session.get(..8).unwrap_or(&path.session))
+            format!("[{}] ", label(&path.session, path.credential.as_deref()))
         } else {
             String::new()
         };

@@ -6,7 +6,10 @@ use super::{CommandError, status};
 use crate::args::{PathAction, PathCommandArgs};
 use crate::control::{ControlRequest, control_path, request};
 use crate::output;
-use crate::status::{PathReport, QuotaReport, StatusReport, ask, bytes, write_columns};
+use crate::status::{
+    OutageReport, PathReport, QuotaReport, SessionReport, StatusReport, ask, bytes, label,
+    write_columns,
+};
 
 /// Name and version of the JSON form.
 pub const PATH_SCHEMA: &str = "sumrate.path.v1";
@@ -25,6 +28,9 @@ pub struct PathListReport {
 pub struct PathSummaryReport {
     /// The session's id; empty for a path of a client that has none.
     pub session: String,
+    /// Name of the client's credential; absent at a client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
     /// Its name.
     pub name: String,
     /// `active`, `suspect` or `dead`.
@@ -55,16 +61,27 @@ pub async fn path(args: PathCommandArgs) -> Result<(), CommandError> {
         let change = ControlRequest::new(name, settings.change());
         request(&control_path(&socket), &change).await?;
     }
-    let report = list(&ask(&socket).await?);
+    let status = ask(&socket).await?;
+    let report = list(&status);
     if args.json {
         return Ok(output::pretty_json(&report)?);
+    }
+    if report.paths.is_empty() {
+        return Ok(output::line(&nothing(&status))?);
     }
     Ok(output::line(&table(&report)?)?)
 }
 
+/// Why there are no paths.
+fn nothing(status: &StatusReport) -> String {
+    let why = status.outage.as_ref().map_or_else(|| "no session".to_owned(), OutageReport::words);
+    format!("no paths: {why}")
+}
+
 fn list(status: &StatusReport) -> PathListReport {
-    let summary = |session: &str, path: &PathReport| PathSummaryReport {
-        session: session.to_owned(),
+    let summary = |session: Option<&SessionReport>, path: &PathReport| PathSummaryReport {
+        session: session.map_or_else(String::new, |session| session.id.clone()),
+        credential: session.and_then(|session| session.credential.clone()),
         name: path.name.clone(),
         health: path.health.clone(),
         priority: path.priority.clone(),
@@ -75,16 +92,18 @@ fn list(status: &StatusReport) -> PathListReport {
         quota: path.quota.clone(),
         why: path.why.clone(),
     };
-    let of_session = |session: &crate::status::SessionReport| {
-        session.paths.iter().map(|path| summary(&session.id, path)).collect::<Vec<_>>()
+    let of_session = |session: &SessionReport| {
+        session.paths.iter().map(|path| summary(Some(session), path)).collect::<Vec<_>>()
     };
-    let idle = status.idle_paths.iter().map(|path| summary("", path));
+    let idle = status.idle_paths.iter().map(|path| summary(None, path));
     let paths = status.sessions.iter().flat_map(of_session).chain(idle).collect();
     PathListReport { schema: PATH_SCHEMA.to_owned(), paths }
 }
 
+/// The session has a column where there are several.
 fn table(report: &PathListReport) -> std::io::Result<String> {
-    let head = [
+    let is_one = report.paths.windows(2).all(|two| two[0].session == two[1].session);
+    let mut head = vec![
         "path",
         "health",
         "priority",
@@ -95,13 +114,16 @@ fn table(report: &PathListReport) -> std::io::Result<String> {
         "this month",
         "now",
     ];
+    if !is_one {
+        head.insert(1, "session");
+    }
     let none = || "-".to_owned();
     let row = |path: &PathSummaryReport| {
         let used = path.quota.as_ref().map(|quota| {
             let limit = quota.limit_bytes.map_or_else(String::new, |l| format!(" of {}", bytes(l)));
             format!("{}{limit}", bytes(quota.used_bytes))
         });
-        vec![
+        let mut row = vec![
             path.name.clone(),
             path.health.clone(),
             path.priority.clone(),
@@ -114,10 +136,48 @@ fn table(report: &PathListReport) -> std::io::Result<String> {
                 Some(quota) if path.why == "quota" => quota.reached(),
                 _ => path.why.replace('-', " "),
             },
-        ]
+        ];
+        if !is_one {
+            row.insert(1, label(&path.session, path.credential.as_deref()));
+        }
+        row
     };
     let rows: Vec<_> = report.paths.iter().map(row).collect();
     let mut text = Vec::new();
     write_columns(&mut text, &head, &rows)?;
     Ok(String::from_utf8_lossy(&text).trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(id: &str, credential: Option<&str>) -> SessionReport {
+        let path = |name: &str| PathReport { name: name.to_owned(), ..PathReport::default() };
+        let credential = credential.map(str::to_owned);
+        let paths = vec![path("wlan0"), path("usb0")];
+        SessionReport { id: id.repeat(32), credential, paths, ..SessionReport::default() }
+    }
+
+    fn status(sessions: Vec<SessionReport>) -> StatusReport {
+        StatusReport { sessions, ..StatusReport::default() }
+    }
+
+    #[test]
+    fn a_server_tells_the_paths_of_its_clients_apart() {
+        let one = list(&status(vec![session("a", Some("office"))]));
+        assert!(!table(&one).unwrap().contains("session"), "one needs no column");
+        let two = list(&status(vec![session("a", Some("office")), session("b", None)]));
+        let table = table(&two).unwrap();
+        let cells: Vec<Vec<&str>> =
+            table.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(cells[0][..3], ["path", "session", "health"], "{table}");
+        assert_eq!(cells[2][..3], ["usb0", "aaaaaaaa", "office"], "{table}");
+        assert_eq!(cells[3][..2], ["wlan0", "bbbbbbbb"], "{table}");
+    }
+
+    #[test]
+    fn where_there_is_no_path_it_is_said_why() {
+        assert_eq!(nothing(&status(vec![])), "no paths: no session");
+    }
 }

@@ -26,6 +26,9 @@ pub struct ExplainReport {
 pub struct PathExplanation {
     /// The session's id; empty for a path of a client that has none.
     pub session: String,
+    /// Name of the client's credential; absent at a client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
     /// Its name.
     pub name: String,
     /// What this end sent on it, copies included.
@@ -78,6 +81,7 @@ pub fn explain(before: &StatusReport, after: &StatusReport) -> ExplainReport {
 fn without_session(path: &PathReport) -> PathExplanation {
     PathExplanation {
         session: String::new(),
+        credential: None,
         name: path.name.clone(),
         sent_mbps: 0.0,
         received_mbps: 0.0,
@@ -129,6 +133,7 @@ fn of_session(
         });
         PathExplanation {
             session: session.id.clone(),
+            credential: session.credential.clone(),
             name: path.name.clone(),
             sent_mbps: *sent,
             received_mbps: *received,
@@ -152,6 +157,8 @@ fn from_afar(path: &PathReport) -> Option<PathReport> {
         commit_bytes: far.commit_bytes,
         commit_limit_bytes: far.commit_limit_bytes,
         retransmitted_share: far.retransmitted_share,
+        sent_bytes: path.received_bytes,
+        redundant_bytes: path.duplicate_bytes,
         ..path.clone()
     })
 }

@@ -8,12 +8,16 @@ use crate::status::{PathReport, StatusReport, bytes, lasting};
 
 /// Below this a path carries nothing worth a word: acknowledgements and probes only.
 const NOTHING_MBPS: f64 = 0.001;
-/// Below this a path carries no share worth a number: what whoever looks makes of traffic is less.
+/// Below this a path's share is not worth a number: what whoever looks makes of traffic is less.
 const LITTLE_MBPS: f64 = 0.02;
 /// Reasons that hold at both ends, for as long as they last.
 pub(super) const AT_BOTH_ENDS: [&str; 4] = ["quota", "no-subflow", "suspect", "standby"];
+/// What the other end says of a path that brings nothing, where this end sends nothing either.
+const STALLS: [&str; 3] = ["flow-control", "kept-off", "rate-cap"];
 /// Share of retransmitted bytes from which on a path is called lossy.
 const LOSSY: f64 = 0.01;
+/// Of less than this, one or two segments that were sent again would make a path lossy.
+const ENOUGH_TO_TELL_LOSS_BYTES: u64 = 250_000;
 
 /// What holds for the whole process.
 pub(super) fn of_process(report: &StatusReport) -> Vec<String> {
@@ -55,7 +59,10 @@ pub(super) fn of_idle_path(path: &PathReport) -> Vec<String> {
 pub(super) fn of_path(interval: &Interval<'_>, far: Option<&Interval<'_>>) -> Vec<String> {
     let is_receiving = interval.all_received_mbps > LITTLE_MBPS;
     let is_mostly_receiving = is_receiving && interval.all_received_mbps > interval.all_sent_mbps;
-    let far = far.filter(|far| is_receiving && !AT_BOTH_ENDS.contains(&far.why));
+    let is_idle = !is_receiving && interval.all_sent_mbps <= LITTLE_MBPS;
+    let far = far.filter(|far| {
+        is_receiving && !AT_BOTH_ENDS.contains(&far.why) || is_idle && STALLS.contains(&far.why)
+    });
     let far = far.filter(|far| is_mostly_receiving || far.why != "nothing-to-send");
     let is_far_enough = is_mostly_receiving && far.is_some() && interval.why == "nothing-to-send";
     let own = (!is_far_enough).then(|| reason(interval)).flatten();
@@ -85,7 +92,8 @@ fn carries(interval: &Interval<'_>) -> String {
         (Some(sent), Some(received)) => format!("{name} carries {sent} and {received}."),
         (Some(one), None) | (None, Some(one)) => format!("{name} carries {one}."),
         (None, None) if interval.sent_mbps + interval.received_mbps > NOTHING_MBPS => {
-            format!("{name} carries next to nothing.")
+            let (sent, received) = (1e3 * interval.sent_mbps, 1e3 * interval.received_mbps);
+            format!("{name} carries little: {sent:.0} kbit/s out, {received:.0} kbit/s in.")
         }
         (None, None) => format!("{name} carries nothing."),
     }
@@ -259,8 +267,10 @@ fn of_delay(interval: &Interval<'_>) -> String {
 }
 
 fn losses(interval: &Interval<'_>) -> Option<String> {
-    let percent = 100.0 * interval.path.retransmitted_share;
-    (interval.path.retransmitted_share > LOSSY)
+    let path = interval.path;
+    let percent = 100.0 * path.retransmitted_share;
+    let has_sent = path.sent_bytes + path.redundant_bytes;
+    (path.retransmitted_share > LOSSY && has_sent >= ENOUGH_TO_TELL_LOSS_BYTES)
         .then(|| format!("It loses: TCP had to send {percent:.1} % of its bytes again."))
 }
 

@@ -126,6 +126,11 @@ fn other_reasons_have_words_too() {
     assert!(kept_off.contains(expected), "{kept_off}");
     let lossy = words(|path| path.retransmitted_share = 0.05);
     assert!(lossy.contains("TCP had to send 5.0 % of its bytes again"), "{lossy}");
+    let a_segment_again = words(|path| {
+        path.sent_bytes = 20_000;
+        path.retransmitted_share = 0.06;
+    });
+    assert!(!a_segment_again.contains("It loses"), "{a_segment_again}");
 }
 
 #[test]
@@ -184,7 +189,10 @@ fn who_downloads_is_told_what_the_other_end_says() {
         retransmitted_share: 0.02,
         ..FarPathReport::default()
     };
-    let [_, idle] = words_in_a_download(|path| path.far = Some(far("too-late")));
+    let [_, idle] = words_in_a_download(|path| {
+        path.far = Some(far("too-late"));
+        path.duplicate_bytes = 300_000;
+    });
     assert_eq!(
         idle,
         "lte carries nothing. The other end says: its bytes would come too late (10 ms RTT; wifi has \
@@ -200,6 +208,21 @@ fn who_downloads_is_told_what_the_other_end_says() {
         assert!(words.contains(expected), "{why}: {words}");
         assert!(!words.contains("`sumrate explain`"), "nobody is sent there: {words}");
     }
+    // A program that has stopped reading: nothing comes, and that is why.
+    let stalled = |why: &str| {
+        let before = report(10.0, serde_json::json!([path("wifi", 0), path("lte", 0)]));
+        let mut after = report(11.0, serde_json::json!([path("wifi", 0), path("lte", 0)]));
+        after.sessions[0].paths[1].waited_s = waited("nothing-to-send", 1.0);
+        after.sessions[0].paths[1].far = Some(far(why));
+        explain(&before, &after).paths[1].sentences.join(" ")
+    };
+    let unread = stalled("flow-control");
+    assert!(
+        unread.ends_with("the program that reads at this end is the slowest part."),
+        "{unread}"
+    );
+    let idle = stalled("nothing-to-send");
+    assert!(!idle.contains("The other end"), "{idle}");
     // What this end sends counts where it sends more, and what holds at both ends is said once.
     let uploading = words(|path| path.far = Some(far("commit-limit")));
     assert!(!uploading.contains("The other end"), "{uploading}");
@@ -238,8 +261,11 @@ fn what_comes_next_is_said_once_and_by_whom_it_is_known() {
 
 #[test]
 fn a_trickle_is_no_share() {
-    let words = words(|path| path.sent_bytes = 600);
-    assert!(words.starts_with("lte carries next to nothing."), "{words}");
+    let words = words(|path| {
+        path.sent_bytes = 600;
+        path.received_bytes = 1_500;
+    });
+    assert!(words.starts_with("lte carries little: 5 kbit/s out, 12 kbit/s in."), "{words}");
 }
 
 #[test]

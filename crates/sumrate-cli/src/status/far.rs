@@ -20,6 +20,9 @@ pub struct FarReport {
 pub struct FarPathReport {
     /// Why it sends nothing on it now, in one word, or `sending`.
     pub why: String,
+    /// The same in words, by the end that is told it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why_idle: String,
     /// For how long it was so, in seconds by reason, up to the last change.
     #[serde(default)]
     pub waited_s: BTreeMap<String, f64>,
@@ -51,6 +54,7 @@ impl FarReport {
             if reason(&path.why).is_none() {
                 UNKNOWN.clone_into(&mut path.why);
             }
+            path.words().clone_into(&mut path.why_idle);
             path.waited_s.retain(|why, _| reason(why).is_some());
             path.waited_s.values_mut().for_each(|time| *time = amount(*time));
             path.rate_mbps = path.rate_mbps.map(amount);
@@ -74,6 +78,7 @@ impl From<&PathReport> for FarPathReport {
         let thousandths = |value: &f64| (value * 1e3).round() / 1e3;
         Self {
             why: path.why.clone(),
+            why_idle: String::new(),
             waited_s: path.waited_s.iter().map(|(why, s)| (why.clone(), thousandths(s))).collect(),
             rate_mbps: path.rate_mbps.as_ref().map(thousandths),
             commit_bytes: path.commit_bytes,
@@ -99,16 +104,19 @@ mod tests {
         let said = r#"{"paths": {"wifi": {"why": "rate-cap", "waited_s": {"rate-cap": 2.5},
             "rate_mbps": 80.0, "commit_bytes": 1, "commit_limit_bytes": 2,
             "retransmitted_share": 0.01, "of_a_later_version": 1},
-            "lte": {"why": "\u001b[2Jgone", "waited_s": {"\u001b[2J": 1.0, "standby": -3.0},
+            "lte": {"why": "\u001b[2Jgone", "why_idle": "\u001b[2J",
+            "waited_s": {"\u001b[2J": 1.0, "standby": -3.0},
             "rate_mbps": -1.0, "commit_bytes": 0, "commit_limit_bytes": 0,
             "retransmitted_share": 7.0}}}"#;
         let report = serde_json::from_str::<FarReport>(said).unwrap().plain();
         let wifi = &report.paths["wifi"];
         assert_eq!(wifi.words(), WhyIdle::RateCap.describe());
+        assert_eq!(wifi.why_idle, wifi.words());
         assert_eq!((wifi.rate_mbps, wifi.waited_s["rate-cap"]), (Some(80.0), 2.5));
         let lte = &report.paths["lte"];
         assert_eq!((lte.why.as_str(), lte.retransmitted_share), (UNKNOWN, 1.0));
         assert_eq!(lte.waited_s, BTreeMap::from([("standby".to_owned(), 0.0)]));
+        assert_eq!(lte.words(), lte.why_idle);
         assert_eq!(lte.words(), "it has a reason that this version does not know");
     }
 

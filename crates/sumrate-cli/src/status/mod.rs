@@ -18,4 +18,4 @@ pub use report::{
 };
 pub use socket::{SocketError, StatusSocket, ask, ask_all, default_directory};
 pub use table::write_table;
-pub(crate) use table::{bytes, lasting, write_columns};
+pub(crate) use table::{bytes, label, lasting, write_columns};

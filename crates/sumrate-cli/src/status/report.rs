@@ -64,7 +64,7 @@ pub struct StatusReport {
 }
 
 /// One session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionReport {
     /// The session's id in hexadecimal, the same on both ends.
     pub id: String,
@@ -366,8 +366,7 @@ pub(crate) struct Seen {
 impl SessionReport {
     /// What tells it from others.
     pub(crate) fn label(&self) -> String {
-        let id = self.id.get(..8).unwrap_or(&self.id);
-        self.credential.as_ref().map_or_else(|| id.to_owned(), |name| format!("{id} {name}"))
+        super::label(&self.id, self.credential.as_deref())
     }
 
     /// The report of a session. What was `seen` is by path name.

@@ -172,7 +172,7 @@ fn write_paths(out: &mut impl Write, paths: &[PathReport]) -> io::Result<()> {
 /// How the path is to be used, where that is not as usual.
 fn uses(path: &PathReport) -> Vec<String> {
     let mut said = Vec::new();
-    said.extend(path.rate_cap_mbps.map(|cap| format!("at most {cap} Mbit/s")));
+    said.extend(path.rate_cap_mbps.map(|cap| format!("at most {cap} Mbit/s each way")));
     said.extend(path.weight.map(|weight| format!("weight {weight}")));
     if !path.never.is_empty() {
         said.push(format!("never {}", path.never.join(", ")));
@@ -180,7 +180,8 @@ fn uses(path: &PathReport) -> Vec<String> {
     if let Some(quota) = path.quota.as_ref().filter(|_| path.why != "quota") {
         let limit = quota.limit_bytes.map_or_else(String::new, |l| format!(" of {}", bytes(l)));
         said.push(format!("{}{limit} used in {}", bytes(quota.used_bytes), quota.month));
-    } else if path.metered {
+    }
+    if path.metered {
         said.push("metered".to_owned());
     }
     said
@@ -245,6 +246,12 @@ pub(crate) fn write_columns(
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
     writeln!(out, "{}", line(&head))?;
     rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))
+}
+
+/// What tells a session from others: its number, and the credential's name where that is known.
+pub(crate) fn label(session: &str, credential: Option<&str>) -> String {
+    let id = session.get(..8).unwrap_or(session);
+    credential.map_or_else(|| id.to_owned(), |name| format!("{id} {name}"))
 }
 
 /// A time in the unit that suits it.
@@ -359,8 +366,8 @@ mod tests {
             quota: Some(quota),
             ..PathReport::default()
         };
-        let wanted =
-            "at most 20 Mbit/s; weight 3; never background; 1.1 GB of 10.0 GB used in 2026-11";
+        let wanted = "at most 20 Mbit/s each way; weight 3; never background; 1.1 GB of 10.0 GB used in \
+                      2026-11; metered";
         assert_eq!(uses(&path).join("; "), wanted);
         let metered = PathReport { metered: true, ..PathReport::default() };
         assert_eq!(uses(&metered), ["metered"]);

@@ -179,17 +179,18 @@ function remember(key, place, of, path, rate, at) {
 }
 
 /** How the path is to be used, where that is not as usual. */
-function uses({ weight, rate_cap_mbps: cap, never }) {
+function uses({ weight, rate_cap_mbps: cap, never, metered }) {
   const words = [];
-  if (cap) words.push(`at most ${cap} Mbit/s`);
+  if (cap) words.push(`at most ${cap} Mbit/s each way`);
   if (weight) words.push(`weight ${weight}`);
   if (never?.length) words.push(`never ${never.join(", ")}`);
+  if (metered) words.push("metered");
   return words.map((word) => `; ${word}`).join("");
 }
 
-/** Why the other end sends on it what it sends, in one word as it says it. */
+/** Why the other end sends on it what it sends. */
 function fromAfar({ why, far }) {
-  return far && far.why !== why ? `; the other end: ${far.why.replaceAll("-", " ")}` : "";
+  return far && far.why !== why ? `; the other end: ${far.why_idle}` : "";
 }
 
 function pathRow(path, place, of, rate) {
