@@ -214,9 +214,7 @@ impl Model for Membership {
             Property::always(NO_FALSE_SERVER, |_, state: &State| {
                 !state.connections.iter().any(|c| c.trusted && c.ends == Ends::ClientToStranger)
             }),
-            Property::always(NO_REVOKED, |_, state: &State| {
-                !state.late_member
-            }),
+            Property::always(NO_REVOKED, |_, state: &State| !state.late_member),
             Property::sometimes("a client joins with a second subflow", |_, state: &State| {
                 state.connections.iter().filter(|c| c.member && c.trusted).count() > 1
             }),
