@@ -8,7 +8,8 @@ code it is of: the commit, and git's tree of every directory that it describes.
 has, or has one that is gone, where any table, with or without a report, does not say which code it
 is of, and where a report shows a failure. A table that was never made says so instead. That code
 has changed since a table was made is said as a warning, with how many commits ago; `--strict` makes
-it a failure, too, and `--strict-after N` does once more than N commits have changed that code.
+it a failure, too, and `--strict-after N` does once more than N commits have changed that code. Both
+fail where git cannot say which code this is.
 
 Run: PYTHONPATH=python python3 tools/trust_tables.py --soak out/soak/report.json
 """
@@ -340,6 +341,8 @@ def check(found: Sequence[Part], *, most: int | None) -> int:
     stale = [line for part in found for line in difference(part)]
     stale += [line for part in kept() for line in unstamped(part)]
     now = code_state.state()
+    if now is None and most is not None:
+        raise TableError("git does not say which code this is: the tables' age is not known")
     old = [] if now is None else [line for part in kept() for line in aged(part, now)]
     too_old = [age for age in old if most is not None and age.exceeds(most)]
     for line in stale + [age.words for age in too_old]:

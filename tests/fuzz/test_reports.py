@@ -1,6 +1,7 @@
 """What libFuzzer and the soak say ends up in the documents as it is."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,30 @@ def test_a_table_may_be_so_many_commits_old_and_no_more(
     assert ("warning:" in said) == (status == 0)
     assert ("run: make tables" in said) == (status == 1)
     assert ("aaaaaaaaaaaa", "crates/fbdt-proto", "crates/fbdt-sim") in asked, "all together"
+
+
+@pytest.mark.parametrize(
+    ("ages", "status"), [([], 0), (["--strict"], 2), (["--strict-after", "1000"], 2)]
+)
+def test_an_age_that_git_does_not_tell_is_no_young_one(
+    documents: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ages: list[str],
+    *,
+    status: int,
+) -> None:
+    argv = written(documents, soak_report())
+    assert trust_tables.main(argv) == 0
+    monkeypatch.setattr(code_state, "state", lambda: None)
+    assert trust_tables.main([*argv, "--check", *ages]) == status
+    assert ("git does not say which code this is" in capsys.readouterr().err) == (status == 2)
+
+
+def test_ci_bounds_the_age_of_every_table(repository: Path) -> None:
+    script = (repository / ".ci/run").read_text(encoding="utf-8").replace("\\\n", " ")
+    (line,) = [line for line in script.splitlines() if "trust_tables.py" in line]
+    assert re.search(r"--check .*--strict-after [0-9]+$", line), line
 
 
 def test_how_old_a_table_may_be_is_said_once_and_for_a_check(documents: Path) -> None:

@@ -3,14 +3,91 @@
 import re
 from pathlib import Path
 
-NAME = re.compile(r"`([a-z][a-z0-9]*(?:_[a-z0-9]+){2,})`")
+NAME = re.compile(r"`([a-z][a-z0-9]*(?:_[a-z0-9]+)+)`")
+TEST = re.compile(
+    r"#\[(?:tokio::)?test\b[^\]]*\]\s*(?:#\[(?!ignore)[^\]]*\]\s*)*(?:async )?fn (?P<rust>\w+)"
+    r"|^def (?P<python>test_\w+)",
+    re.M,
+)
 WORDS = {"no_new_privs"}
 
 
+SHOWN = "shown by"
+"""The head of the column with tests."""
+
+LIMITS = {
+    "crates/fbdt/src/config.rs": {
+        "| time for TLS and handshake | 5 s |": "handshake_timeout: Duration::from_secs(5),",
+        "| bytes read | 16 KiB,": "max_handshake_bytes: 16 * 1024,",
+        "| 1024; 256 from one source": "max_pending: 1024,\n            "
+        "max_pending_per_source: 256,",
+        "| 1024, 256 of a credential; 16 |": "max_sessions: 1024,\n            "
+        "max_sessions_per_credential: 256,\n            max_paths: 16,",
+    },
+    "crates/fbdt/src/listen/admission.rs": {
+        "| 256 of one source, then 20 a second |": "WRONG_AT_ONCE: u32 = 256;\n"
+        "const WRONG_PAUSE: Duration = Duration::from_millis(50);",
+    },
+    "crates/fbdt-proto/src/wire/handshake.rs": {
+        "handshake message at most 512 bytes": "MAX_LEN: usize = 512;",
+    },
+    "crates/sumrate-cli/src/commands/reach.rs": {
+        "| 64 of a session, 128 of a credential, 512 in all |": "SESSION_DIALS_MAX: usize = 64;",
+        "| 256 of a session, 512 of a credential, 2048 in all;": "SESSION_ASSOCIATIONS_MAX: usize "
+        "= 256;",
+    },
+    "crates/sumrate-cli/src/exit/allowance.rs": {
+        "64 of a session, 128 of a credential, 512 in all": "DIALS: usize = 128;",
+        "256 of a session, 512 of a credential, 2048 in all": "ASSOCIATIONS: usize = 512;",
+        "16 of a credential and 64 of a server run": "COPIES: usize = 16;",
+    },
+    "crates/sumrate-cli/src/commands/serve.rs": {
+        "of a credential, 512 in all": "DIALS_MAX: usize = 512;",
+        "of a credential, 2048 in all": "ASSOCIATIONS_MAX: usize = 2048;",
+        "| 4096 of `serve`,": "STREAMS_MAX: u32 = 4096;",
+    },
+    "crates/sumrate-cli/src/exit/resolve.rs": {
+        "| 32 of a session, 64 of a credential, 256 in all, until": "LOOKUPS_MAX: usize = 256;\n"
+        "const CREDENTIAL_LOOKUPS_MAX: usize = 64;\nconst SESSION_LOOKUPS_MAX: usize = 32;",
+    },
+    "crates/sumrate-cli/src/exit/associate.rs": {
+        "120 s of silence, 256 peers and 8 names": "IDLE: Duration = Duration::from_secs(120);",
+        "256 peers and 8 names looked up at a time": "PEERS_MAX: usize = 256;",
+        "8 names looked up at a time": "const LOOKUPS_MAX: usize = 8;",
+        "again every 30 s": "CHECKED: Duration = Duration::from_secs(30);",
+    },
+    "crates/sumrate-cli/src/capture/datagrams.rs": {
+        "asks for 192 at a time": "ASSOCIATIONS_MAX: usize = 192;",
+        "at most 4 MiB wait for them": "WAITING_BYTES_MAX: usize = 4 << 20;",
+    },
+    "crates/sumrate-cli/src/files/host.rs": {
+        "At most 8 copies of a session,": "SESSION_TRANSFERS_MAX: usize = 8;",
+        "of a credential and 64 of a server": "const TRANSFERS_MAX: usize = 64;",
+    },
+    "crates/fbdt-proto/src/config/mod.rs": {
+        "session window (256 MiB); a stream starts with 256 KiB": "stream_window: 256 << 10,\n"
+        "            session_window: 256 << 20,",
+        "1024 of the library": "max_streams: 1024,",
+        "to 128 MiB only while": "max_stream_window: 128 << 20,",
+    },
+    "crates/fbdt-proto/src/session/control.rs": {
+        "| unacknowledged control messages | 1 MiB |": "MAX_BACKLOG: u64 = 1 << 20;",
+    },
+    "crates/fbdt-proto/src/receive/stream.rs": {
+        "| 16384 of a stream;": "MAX_PIECES: usize = 16 << 10;",
+    },
+    "crates/fbdt/src/subflow/connection.rs": {
+        "| read buffer per subflow | 256 KiB |": "const BUFFER: usize = 256 * 1024;",
+    },
+}
+"""By source file: what the page says of a limit, and the code that sets it."""
+
+
 def missing(page: str, sources: str) -> list[str]:
-    """Names of the page that no source defines as a function."""
+    """Names of the page that are of no test, or of one that is left out."""
     names = [name for name in NAME.findall(page) if name not in WORDS]
-    return [name for name in names if not re.search(rf"\b(?:fn|def) {name}\b", sources)]
+    tests = {match["rust"] or match["python"] for match in TEST.finditer(sources)}
+    return [name for name in names if name not in tests]
 
 
 def test_every_named_test_exists(repository: Path) -> None:
@@ -21,6 +98,49 @@ def test_every_named_test_exists(repository: Path) -> None:
     assert missing(page, sources) == []
 
 
+def unshown(page: str) -> list[str]:
+    """Rows of tables with tests that have none."""
+    found: list[str] = []
+    shows = False
+    for line in page.splitlines():
+        if not line.startswith("|"):
+            shows = False
+        elif SHOWN in line:
+            shows = True
+        elif shows and not line.startswith("|--"):
+            cell = line.strip("| ").rsplit("|", 1)[-1] if line.endswith("|") else ""
+            found += [] if "`" in cell and not line.endswith("| |") else [line]
+    return found
+
+
+def test_every_claim_has_a_test(repository: Path) -> None:
+    page = (repository / "docs" / "security.md").read_text(encoding="utf-8")
+    assert page.count(SHOWN) > 6
+    assert unshown(page) == []
+
+
+def test_a_row_without_a_test_is_seen() -> None:
+    head = "| claim | shown by |\n|---|---|\n"
+    assert unshown(head + "| a | `a_test` |") == []
+    bare = ["| a `flag` | |", "| a | |", "| a | nothing yet |"]
+    assert [unshown(head + row) for row in bare] == [[row] for row in bare]
+    assert unshown("| limit | what |\n|---|---|\n| a | |") == []
+
+
+def test_the_limits_of_the_page_are_those_of_the_code(repository: Path) -> None:
+    page = (repository / "docs" / "security.md").read_text(encoding="utf-8").replace("\n", " ")
+    for source, limits in LIMITS.items():
+        code = (repository / source).read_text(encoding="utf-8")
+        for said, set_by in limits.items():
+            assert said in page, f"the page does not say: {said}"
+            assert set_by in code, f"{source} does not have: {set_by}, as the page says: {said}"
+
+
 def test_a_claim_without_its_test_is_seen() -> None:
     page = "| a | `one_test_here`, `another_test_gone` |"
-    assert missing(page, "fn one_test_here() {}") == ["another_test_gone"]
+    one = "#[tokio::test(start_paused = true)]\n    async fn one_test_here() {}"
+    assert missing(page, one) == ["another_test_gone"]
+    assert missing(page, f"{one} fn another_test_gone() {{}}") == ["another_test_gone"]
+    ignored = f"{one}\n#[test]\n#[ignore]\nfn another_test_gone() {{}}"
+    assert missing(page, ignored) == ["another_test_gone"]
+    assert missing("| a | `limits_hold` |", "") == ["limits_hold"]

@@ -37,6 +37,8 @@ pub enum Bug {
     AcceptReplayedJoin,
     /// The server looks only at the session's number in a Join.
     JoinWithoutProof,
+    /// The server does not ask whether the credential was revoked meanwhile.
+    JoinAfterRevocation,
     /// The client does not compare a Welcome's proof with its own connection.
     AcceptReplayedWelcome,
 }

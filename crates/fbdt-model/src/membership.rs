@@ -14,6 +14,8 @@ use crate::Bug;
 
 /// The server's part.
 pub const NO_STRANGER: &str = "no join without the secret";
+/// What the operator has taken back is worth nothing.
+pub const NO_REVOKED: &str = "nobody joins with a revoked credential";
 /// The client's part.
 pub const NO_FALSE_SERVER: &str = "no server without the secret";
 
@@ -102,11 +104,10 @@ impl Membership {
     fn accepts(&self, state: &State, on: Exporter, message: Message) -> bool {
         let bound =
             |made_for: Exporter| made_for == on || self.bug == Some(Bug::AcceptReplayedJoin);
+        let known = !state.revoked || self.bug == Some(Bug::JoinAfterRevocation);
         match message {
-            Message::Hello { made_for } => made_for == on && !state.revoked,
-            Message::Join { made_for } => {
-                state.session.is_some() && bound(made_for) && !state.revoked
-            }
+            Message::Hello { made_for } => made_for == on && known,
+            Message::Join { made_for } => state.session.is_some() && bound(made_for) && known,
             Message::Forged => state.session.is_some() && self.bug == Some(Bug::JoinWithoutProof),
             Message::Welcome { .. } => false,
         }
@@ -213,9 +214,7 @@ impl Model for Membership {
             Property::always(NO_FALSE_SERVER, |_, state: &State| {
                 !state.connections.iter().any(|c| c.trusted && c.ends == Ends::ClientToStranger)
             }),
-            Property::always("nobody joins with a revoked credential", |_, state: &State| {
-                !state.late_member
-            }),
+            Property::always(NO_REVOKED, |_, state: &State| !state.late_member),
             Property::sometimes("a client joins with a second subflow", |_, state: &State| {
                 state.connections.iter().filter(|c| c.member && c.trusted).count() > 1
             }),

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fbdt_model::Bug;
-use fbdt_model::membership::{Membership, NO_FALSE_SERVER, NO_STRANGER};
+use fbdt_model::membership::{Membership, NO_FALSE_SERVER, NO_REVOKED, NO_STRANGER};
 use fbdt_model::transfer::{IN_ORDER, NO_BYTE_LOST, NO_DEADLOCK, TRUE_END, Transfer};
 use stateright::{Checker, Model};
 
@@ -128,6 +128,8 @@ fn other_planted_bugs_are_found() {
     assert_eq!(broken(close), Some(TRUE_END));
     let join = Membership { connections: 3, bug: Some(Bug::JoinWithoutProof) };
     assert_eq!(broken(join), Some(NO_STRANGER));
+    let revoked = Membership { connections: 3, bug: Some(Bug::JoinAfterRevocation) };
+    assert_eq!(broken(revoked), Some(NO_REVOKED));
     let welcome = Membership { connections: 3, bug: Some(Bug::AcceptReplayedWelcome) };
     assert_eq!(broken(welcome), Some(NO_FALSE_SERVER));
 }

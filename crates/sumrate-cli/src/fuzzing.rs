@@ -6,11 +6,14 @@ use std::path::Path;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use fbdt_proto::stats::WhyIdle;
+
 use crate::config::ConfigFile;
 use crate::exit::AllowRule;
 use crate::files::read_message;
 use crate::proxy::message_of;
-use crate::service::{Datagram, read_request};
+use crate::service::{Answer, Datagram, read_answer, read_report, read_request};
+use crate::status::FarReport;
 
 pub use crate::capture::fuzzing::dns;
 pub use crate::policy::fuzzing::path_usage;
@@ -52,11 +55,32 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// A request on a stream of the service protocol.
+/// What comes on a stream of the service protocol: a client's request, and a server's answer with a
+/// report behind it.
 pub fn service(data: &[u8]) {
     let mut rest = data;
     if now(read_request(&mut rest)).is_ok() {
         assert!(data.len() - rest.len() >= 3, "a request has a head");
+    }
+    let mut rest = data;
+    if let Ok(Answer::Ready(message) | Answer::Refused { message, .. }) =
+        now(read_answer(&mut rest))
+    {
+        assert!(!message.contains(char::is_control), "{message:?}");
+        report(rest);
+    }
+    report(data);
+}
+
+/// What a server says of its paths is shown in this end's words.
+fn report(mut data: &[u8]) {
+    let Ok(report) = now(read_report::<_, FarReport>(&mut data)) else { return };
+    for path in report.plain().paths.values() {
+        let known = |why: &str| why == "unknown" || WhyIdle::ALL.iter().any(|k| k.name() == why);
+        assert!(known(&path.why) && path.waited_s.keys().all(|why| known(why)), "{path:?}");
+        assert!((0.0..=1.0).contains(&path.retransmitted_share), "{path:?}");
+        assert!(path.rate_mbps.is_none_or(|rate| rate >= 0.0), "{path:?}");
+        assert!(path.waited_s.values().all(|time| *time >= 0.0), "{path:?}");
     }
 }
 

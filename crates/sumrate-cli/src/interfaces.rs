@@ -1,13 +1,14 @@
 //! This machine's interfaces and addresses, for checks before anything starts.
 
+use std::io;
 use std::net::IpAddr;
 
 /// Every interface name with each of its addresses.
-pub fn addresses() -> Vec<(String, IpAddr)> {
-    let Ok(list) = nix::ifaddrs::getifaddrs() else {
-        return Vec::new();
-    };
-    list.filter_map(|entry| {
+///
+/// # Errors
+/// The system does not tell: no descriptor is left, say.
+pub fn addresses() -> io::Result<Vec<(String, IpAddr)>> {
+    let list = nix::ifaddrs::getifaddrs()?.filter_map(|entry| {
         let storage = entry.address?;
         let address = match (storage.as_sockaddr_in(), storage.as_sockaddr_in6()) {
             (Some(v4), _) => IpAddr::V4(v4.ip()),
@@ -15,8 +16,8 @@ pub fn addresses() -> Vec<(String, IpAddr)> {
             _ => return None,
         };
         Some((entry.interface_name, address))
-    })
-    .collect()
+    });
+    Ok(list.collect())
 }
 
 /// Names of every interface, with or without an address, in order and once.
@@ -34,6 +35,6 @@ mod tests {
     #[test]
     fn loopback_is_found() {
         assert!(super::names().contains(&"lo".to_owned()));
-        assert!(super::addresses().iter().any(|(_, address)| address.is_loopback()));
+        assert!(super::addresses().unwrap().iter().any(|(_, address)| address.is_loopback()));
     }
 }

@@ -96,6 +96,8 @@ impl Session {
                 Ok(())
             }
             Frame::Close { code, reason } => {
+                // People read it: nothing in it may move the cursor of their terminal.
+                let reason = reason.replace(char::is_control, " ");
                 self.end(CloseReason::Peer { code, reason });
                 Ok(())
             }

@@ -98,7 +98,9 @@ async fn replayed_bytes_join_nothing() {
     let server = world.sessions.recv().await.unwrap();
     round_trip(&session, 1 << 16, 1).await;
     let before = server.stats();
-    for bytes in relay.recorded() {
+    let recorded = relay.recorded();
+    assert!(recorded.len() >= 2 && recorded.iter().all(|bytes| bytes.len() > 200), "{recorded:?}");
+    for bytes in recorded {
         let mut socket = TcpStream::connect(world.addresses[0]).await.unwrap();
         let _ = socket.write_all(&bytes).await;
         // The server answers with its handshake and an alert, or resets; then it is over.
@@ -109,6 +111,7 @@ async fn replayed_bytes_join_nothing() {
         stats.paths.iter().map(|path| path.subflows).collect()
     };
     assert_eq!(subflows(&before), subflows(&after));
+    assert!(world.sessions.try_recv().is_err(), "a Hello that is replayed opens no session");
     round_trip(&session, 1 << 16, 2).await;
 }
 

@@ -33,6 +33,11 @@ pub enum DialError {
         /// Why.
         reason: RefusedReason,
     },
+    /// This machine's own addresses are not known now, so that none can be told to be another's.
+    #[error(
+        "the exit cannot list its own addresses ({0}) and connects to nobody meanwhile; try again"
+    )]
+    OwnAddresses(io::Error),
     /// The last attempt failed like this.
     #[error("cannot connect to {target}: {error}")]
     Connect {
@@ -53,6 +58,7 @@ impl DialError {
             Self::Resolve(_) => FailureCode::NameFailure,
             Self::NotAllowed { .. } => FailureCode::NotAllowed,
             Self::TimedOut(_) => FailureCode::TimedOut,
+            Self::OwnAddresses(_) => FailureCode::General,
             Self::Connect { error, .. } => match error.kind() {
                 io::ErrorKind::ConnectionRefused => FailureCode::Refused,
                 io::ErrorKind::NetworkUnreachable | io::ErrorKind::AddrNotAvailable => {
@@ -73,6 +79,7 @@ pub struct Dialer<R = SystemResolver> {
     congestion_control: String,
     resolver: R,
     lookups: Lookups,
+    own_addresses: fn() -> io::Result<Vec<IpAddr>>,
 }
 
 impl Dialer {
@@ -86,7 +93,8 @@ impl<R: Resolver> Dialer<R> {
     /// The same with another source of addresses.
     pub fn with_resolver(policy: Policy, congestion_control: &str, resolver: R) -> Self {
         let congestion_control = congestion_control.to_owned();
-        Self { policy, congestion_control, resolver, lookups: Lookups::default() }
+        let lookups = Lookups::default();
+        Self { policy, congestion_control, resolver, lookups, own_addresses }
     }
 
     /// The same for another session, which has its own share of the lookups.
@@ -149,7 +157,7 @@ impl<R: Resolver> Dialer<R> {
         found: Vec<SocketAddr>,
         allowance: &Allowance,
     ) -> Result<Vec<SocketAddr>, DialError> {
-        let own = own_addresses();
+        let own = (self.own_addresses)().map_err(DialError::OwnAddresses)?;
         let mut refusal = None;
         let mut permitted = Vec::new();
         for target in found {
@@ -200,8 +208,8 @@ fn advice(reason: RefusedReason) -> &'static str {
 }
 
 /// The addresses of this machine's interfaces, now.
-fn own_addresses() -> Vec<IpAddr> {
-    crate::interfaces::addresses().into_iter().map(|(_, address)| address).collect()
+fn own_addresses() -> io::Result<Vec<IpAddr>> {
+    Ok(crate::interfaces::addresses()?.into_iter().map(|(_, address)| address).collect())
 }
 
 #[cfg(test)]
@@ -264,6 +272,39 @@ mod tests {
             judged += usize::from(code == FailureCode::NotAllowed);
         }
         assert!(judged >= 10, "only {judged} were taken for addresses: the test shows nothing");
+    }
+
+    /// The system needs a descriptor to tell them, of which a client can make it run out.
+    #[tokio::test]
+    async fn without_its_own_addresses_the_exit_reaches_nobody() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (any, port) = (Allowance::default(), listener.local_addr().unwrap().port());
+        let mut dialer = dialer(&["127.0.0.0/8"]);
+        dialer.own_addresses = || Err(io::Error::from_raw_os_error(nix::libc::EMFILE));
+        let error = dialer.dial("127.0.0.1", port, &any).await.unwrap_err();
+        assert!(matches!(error, DialError::OwnAddresses(_)), "{error}");
+        let error = dialer.permitted_address("127.0.0.1", port, &any).await.unwrap_err();
+        assert!(matches!(error, DialError::OwnAddresses(_)), "{error}");
+        nobody_came(&listener).await;
+        dialer.own_addresses = own_addresses;
+        assert!(dialer.dial("127.0.0.1", port, &any).await.is_ok());
+    }
+
+    /// No name with a zone, and no name that no resolver should see, becomes an address.
+    #[tokio::test]
+    async fn odd_targets_are_refused_before_anything_is_asked() {
+        let (any, dialer) = (Allowance::default(), dialer(&["::1", "127.0.0.0/8"]));
+        let long = "a.".repeat(127);
+        for host in ["fe80::1%lo", "::1%1", "[::1]", "127.0.0.1:80", "127.0.0.1/8", "", "..", &long]
+        {
+            let error = dialer.dial(host, 80, &any).await.unwrap_err();
+            assert!(
+                matches!(error, DialError::Resolve(ResolveError::NotAName(_))),
+                "{host}: {error}"
+            );
+        }
+        let error = dialer.dial("127.0.0.1", 0, &any).await.unwrap_err();
+        assert_eq!(error.code(), FailureCode::NotAllowed, "port 0: {error}");
     }
 
     /// Answers differently each time it is asked.

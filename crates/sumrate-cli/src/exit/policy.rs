@@ -90,7 +90,7 @@ pub enum RefusedReason {
     /// A cloud's metadata service.
     #[error("it is a cloud metadata service")]
     Metadata,
-    /// Documentation, benchmarking and reserved ranges.
+    /// Documentation, benchmarking and reserved ranges, IPv6 outside 2000::/3 among them.
     #[error("it is in a reserved range")]
     Reserved,
     /// IPv6 that leads to an IPv4 address that is refused, or may.
@@ -215,12 +215,18 @@ fn refused_v6(address: Ipv6Addr) -> Option<RefusedReason> {
         // ISATAP (RFC 5214), in any network.
         [.., 0 | 0x200, 0x5efe, _, _] => RefusedReason::Tunnel,
         [0x2001, 0, ..] => RefusedReason::Tunnel,
-        [0x100, 0, 0, 0, ..] | [0x2001, 0xdb8, ..] | [0x2001, 2, 0, ..] => RefusedReason::Reserved,
-        [0x3fff, 0..=0xfff, ..] | [0x5f00, ..] => RefusedReason::Reserved,
+        [0x2001, 0xdb8, ..] | [0x2001, 2, 0, ..] | [0x3fff, 0..=0xfff, ..] => {
+            RefusedReason::Reserved
+        }
+        // ORCHID (RFC 4843, RFC 7343): names of keys, which only an overlay of this machine's reaches.
+        [0x2001, 0x10..=0x2f, ..] => RefusedReason::Reserved,
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => RefusedReason::Private,
         [0xfe80..=0xfebf, ..] => RefusedReason::LinkLocal,
         [0xff00..=0xffff, ..] => RefusedReason::Multicast,
-        _ => return None,
+        // The Internet's unicast addresses. What else has a route here is an overlay's or somebody's
+        // own network (200::/7, say).
+        [0x2000..=0x3fff, ..] => return None,
+        _ => RefusedReason::Reserved,
     })
 }
 
@@ -271,6 +277,20 @@ mod tests {
             ("198.19.0.1:80", R::Reserved),
             ("203.0.113.1:80", R::Reserved),
             ("[2001:db8::1]:80", R::Reserved),
+            ("[3fff:1::1]:80", R::Reserved),
+            ("[5f00::1]:80", R::Reserved),
+            ("[100::1]:80", R::Reserved),
+            ("[100:0:0:1::1]:80", R::Reserved),
+            ("[200::1]:80", R::Reserved),
+            ("[3ff:ffff::1]:80", R::Reserved),
+            ("[1fff:ffff::1]:80", R::Reserved),
+            ("[4000::1]:80", R::Reserved),
+            ("[fbff::1]:80", R::Reserved),
+            ("[fe00::1]:80", R::Reserved),
+            ("[2001:10::1]:80", R::Reserved),
+            ("[2001:2f:ffff::1]:80", R::Reserved),
+            ("[::1:0:0:0]:80", R::Reserved),
+            ("[64:ff9b::1:0:0]:80", R::Reserved),
             ("[::ffff:127.0.0.1]:80", R::Loopback),
             ("[::ffff:10.0.0.1]:80", R::Private),
             ("[::ffff:169.254.169.254]:80", R::Metadata),
@@ -316,6 +336,9 @@ mod tests {
             "100.128.0.1:80",
             "223.255.255.255:80",
             "[2606:4700::1111]:443",
+            "[2000::1]:443",
+            "[3ffe::1]:443",
+            "[2001:4860:4860::8888]:443",
             "[::ffff:1.1.1.1]:443",
             "[64:ff9b::1.1.1.1]:443",
             "[2002:101:101::1]:443",
@@ -358,6 +381,16 @@ mod tests {
             let plain = policy.check(SocketAddr::new(IpAddr::V4(v4), port), &[]);
             let mapped = policy.check(SocketAddr::new(IpAddr::V6(v4.to_ipv6_mapped()), port), &[]);
             prop_assert_eq!(plain, mapped);
+        }
+
+        /// Of IPv6 nothing is open but what is the Internet's, and what leads to IPv4 that is.
+        #[test]
+        fn only_global_unicast_addresses_are_open(bits: u128, port in 1_u16..) {
+            let six = Ipv6Addr::from(bits);
+            let open = Policy::default().check(SocketAddr::new(IpAddr::V6(six), port), &[]).is_ok();
+            let internet = bits >> 125 == 0b001;
+            let nat64 = bits >> 32 == 0x64_ff9b_0000_0000_0000_0000;
+            prop_assert!(!open || internet || nat64 || six.to_ipv4_mapped().is_some(), "{six}");
         }
 
         #[test]

@@ -95,6 +95,8 @@ pub async fn write_answer<W: AsyncWrite + Unpin>(
 pub async fn read_answer<R: AsyncRead + Unpin>(reader: &mut R) -> Result<Answer, ServiceError> {
     let (status, body) = read_framed(reader).await?;
     let AnswerBody { message } = serde_json::from_slice(&body)?;
+    // People read it: nothing in it may move the cursor of their terminal.
+    let message = message.replace(char::is_control, " ");
     Ok(match status {
         0 => Answer::Ready(message),
         other => Answer::Refused { code: FailureCode::from_status(other), message },
@@ -215,6 +217,15 @@ mod tests {
             });
             assert_eq!(back, answer);
         }
+    }
+
+    #[test]
+    fn an_answer_is_plain_text() {
+        let body = br#"{"message": "\u001b[2Jno\r\nto \u009b31myou"}"#;
+        let bytes = [&[2, 0, body.len() as u8][..], body].concat();
+        let expected = " [2Jno  to  31myou".to_owned();
+        let refused = Answer::Refused { code: FailureCode::NotAllowed, message: expected };
+        assert_eq!(block_on(read_answer(&mut bytes.as_slice())).unwrap(), refused);
     }
 
     #[test]

@@ -112,7 +112,8 @@ fn paths(args: &[PathArg], missing: Missing) -> Result<Vec<PathSpec>, SetupError
             return Err(SetupError::DuplicatePath(path.name.clone()));
         }
     }
-    let (addresses, names) = (interfaces::addresses(), interfaces::names());
+    // Where the system does not tell, they are taken for absent, and named.
+    let (addresses, names) = (interfaces::addresses().unwrap_or_default(), interfaces::names());
     let is_own = |address: &IpAddr| addresses.iter().any(|(_, own)| own == address);
     let absent = |path: &PathArg| why_absent(path, &names, is_own);
     let absent: Vec<SetupError> = args.iter().filter_map(absent).collect();
