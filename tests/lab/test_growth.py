@@ -3,12 +3,13 @@
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from sumrate.lab.faults.growth import TOLERANCE, Growth
-from sumrate.lab.faults.slope import FEWEST_BINS, TooShortError, slope
+from sumrate.lab.faults.slope import FEWEST_BINS, Slope, TooShortError, slope
 from sumrate.lab.process import Process
 
 HOURS = 2.0
@@ -65,6 +66,22 @@ def test_an_interval_is_as_wide_as_a_table_of_students_t_says() -> None:
 def test_a_short_series_is_refused(count: int) -> None:
     with pytest.raises(TooShortError):
         slope([float(n) for n in range(count)], [0.0] * count)
+
+
+def test_a_sample_taken_meanwhile_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    growth = Growth({})
+
+    def sample() -> None:
+        growth._note("it", 1, {"memory_bytes": 1 << 20, "descriptors": 9})
+
+    def beside_the_sampler(times: Sequence[float], values: Sequence[float]) -> Slope:
+        sample()
+        return slope(times, values)
+
+    for _ in range(1000):
+        sample()
+    monkeypatch.setattr("sumrate.lab.faults.growth.slope", beside_the_sampler)
+    assert growth.slopes()["it"]["descriptors"]["mean"] == 9
 
 
 LEAKS = """

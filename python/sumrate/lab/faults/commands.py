@@ -14,7 +14,7 @@ from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.clock import MISSING, REQUIRED, library, required
 from sumrate.lab.faults.fault import FaultNotMadeError
 from sumrate.lab.faults.load import CROWD_EXPECTED_S, load
-from sumrate.lab.faults.soak import soak
+from sumrate.lab.faults.soak import Soak, soak
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
 from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.programs import (
@@ -148,13 +148,19 @@ def run_faults(args: argparse.Namespace) -> int:
 def run_soak(args: argparse.Namespace) -> int:
     """Soaks and writes the report."""
     progress = Progress(args.time)
+    interim = args.output.with_name("so-far.json")
+
+    def so_far(kept: Soak) -> None:
+        document = {"schema": SOAK_SCHEMA, "run": provenance(sys.argv), **kept.report()}
+        write_json(interim, without_machine_paths(document))
 
     def work() -> int:
-        kept = soak(RUN_FOLDER / "soak", args.time, args.seed, progress)
+        kept = soak(RUN_FOLDER / "soak", args.time, args.seed, progress, so_far)
         progress.clear()
         if kept.broken_off:
             _keep_logs(RUN_FOLDER / "soak", args.output.parent / "broken-off")
         _deliver(args, SOAK_SCHEMA, kept.report())
+        interim.unlink(missing_ok=True)
         return 0 if kept.sound() else 1
 
     return _isolated(work)

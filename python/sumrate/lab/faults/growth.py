@@ -33,9 +33,10 @@ class Growth(Sampler):
         found: dict[str, dict[str, Any]] = {}
         for name, (_, times, series) in list(self._series.items()):
             found[name] = {}
+            until = len(times)  # the sampling thread goes on, and appends times last
             for quantity, values in series.items():
                 with suppress(TooShortError):
-                    seen = slope(times, values[: len(times)])
+                    seen = slope(times[:until], values[:until])
                     grows = seen.grows(TOLERANCE[quantity])
                     found[name][quantity] = {**asdict(seen), "most": max(values), "grows": grows}
         return found

@@ -37,6 +37,7 @@ every process lives."""
 JUDGED_S = 900.0
 """In a shorter run buffers still grow to what the traffic needs, which looks like a leak, and not
 every fault has its turn."""
+KEPT_EVERY_S = 600.0
 KILLED = "server-killed"
 DRAWN = tuple(name for name in FAULTS if name != CLOCK)
 """All but the clock's, which needs processes that were started for it."""
@@ -106,10 +107,13 @@ class Soak:
         }
 
 
-def soak(folder: Path, time_s: float, seed: int, progress: Progress) -> Soak:
+def soak(
+    folder: Path, time_s: float, seed: int, progress: Progress, keep: Callable[[Soak], None]
+) -> Soak:
     """Runs for about `time_s` seconds, or until something ends that must not, or does not recover.
 
-    Of a run that is broken off, what was found until then is told.
+    Of a run that is broken off, what was found until then is told. `keep` is told it every ten
+    minutes too: hours are not lost with this process.
 
     Raises:
         ProcessFailedError: it could not start.
@@ -124,7 +128,12 @@ def soak(folder: Path, time_s: float, seed: int, progress: Progress) -> Soak:
         processes = built.daemons()
         with Timeline(built) as timeline, Growth(processes) as growth:
             try:
+                told = began
                 for warm in _mixed(kept, built, timeline, progress):
+                    kept.lasted_s = time.monotonic() - began
+                    if time.monotonic() - told > KEPT_EVERY_S:
+                        told = time.monotonic()
+                        keep(kept)
                     if warm:
                         growth.begin()
                     processes.update(built.daemons())
