@@ -11,7 +11,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT, link_file_of, up
-from sumrate.lab.faults.fault import REDIALS, VICTIM, Fault, break_first_path, proven
+from sumrate.lab.faults.fault import REDIALS, SERVER, VICTIM, Fault, break_first_path, proven
 from sumrate.lab.faults.world import ORIGIN_PORT, PATIENCE_S, World
 from sumrate.lab.process import POLL_S, Process, ProcessFailedError
 from sumrate.lab.programs import program
@@ -172,6 +172,7 @@ FAULTS = (
     Fault("server-descriptors", "the server has no descriptor left", server_descriptors,
           may_break="everything", only_refuses=True, opens={VICTIM: CROWD + REDIALS}),
     Fault("client-descriptors", "a client has no descriptor left", client_descriptors,
-          may_break="victim", opens={VICTIM: CROWD + REDIALS}),
+          # The crowd's connections wait, and go through to the server when there is room again.
+          may_break="victim", opens={VICTIM: CROWD + REDIALS, SERVER: CROWD}),
     Fault("disk-full", "no room for the server's state", disk_full),
 )  # fmt: skip
