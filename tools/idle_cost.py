@@ -19,10 +19,10 @@ def cpu_seconds(process: Path) -> float:
     return (int(fields[11]) + int(fields[12])) / ticks
 
 
-def resident_mb(process: Path) -> float:
-    """Resident memory now, in MB (10^6 bytes)."""
+def resident_mb(process: Path, field: str = "VmRSS") -> float:
+    """Resident memory now (`VmHWM`: at most so far), in MB (10^6 bytes; proc(5), status)."""
     for line in (process / "status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024 / 1e6
     return 0.0
 

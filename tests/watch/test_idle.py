@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from idle_cost import resident_mb
 from tests.watch.running import PATIENCE_S, needs_sumrate, running
 
 pytestmark = [pytest.mark.system, needs_sumrate]
@@ -14,21 +15,15 @@ TRANSFERS = 3
 TRANSFER_BYTES = 200_000_000
 
 
-def resident_mb(pid: int, field: str = "VmRSS") -> float:
-    """Memory of a process, in MB (proc(5), status)."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    (line,) = (line for line in status.splitlines() if line.startswith(f"{field}:"))
-    return int(line.split()[1]) * 1024 / 1e6
-
-
 def test_memory_of_transfers_is_given_back(tmp_path: Path) -> None:
     paths = ["--path", "wifi=127.0.0.1", "--path", "lte=127.0.0.2"]
     with running(tmp_path, serve=[], up=paths) as both:
         for _ in range(TRANSFERS):
             assert both.fetch(TRANSFER_BYTES).wait(PATIENCE_S) == 0
-        peaks = {name: resident_mb(pid, "VmHWM") for name, pid in both.pids.items()}
+        processes = {name: Path(f"/proc/{pid}") for name, pid in both.pids.items()}
+        peaks = {name: resident_mb(process, "VmHWM") for name, process in processes.items()}
         assert max(peaks.values()) > IDLE_MB, f"the transfers took too little to show it: {peaks}"
         waited = time.monotonic()
-        while max(kept := [resident_mb(pid) for pid in both.pids.values()]) > IDLE_MB:
+        while max(kept := [resident_mb(process) for process in processes.values()]) > IDLE_MB:
             assert time.monotonic() - waited < PATIENCE_S, f"kept, in MB: {kept}; at most: {peaks}"
             time.sleep(0.5)

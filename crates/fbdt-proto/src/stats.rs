@@ -267,8 +267,10 @@ pub struct ClassStats {
     /// Copies that a path sent by choice: of overdue bytes, and where it had nothing better to do.
     /// The class's budget bounds them.
     pub chosen_bytes: u64,
-    /// Bytes sent again because their path was lost or suspect.
+    /// Bytes sent again because their path was lost or suspect, or a full window waited for them.
     pub repaired_bytes: u64,
+    /// Second copies of messages that the program wants sent twice whatever that costs.
+    pub asked_bytes: u64,
     /// Copies that the scheduler's own rule asks for.
     pub scheduled_bytes: u64,
     /// Bytes received, each once.
@@ -281,7 +283,7 @@ impl ClassStats {
     /// Bytes sent a second time, for whatever reason.
     #[must_use]
     pub const fn redundant_bytes(&self) -> u64 {
-        self.chosen_bytes + self.repaired_bytes + self.scheduled_bytes
+        self.chosen_bytes + self.repaired_bytes + self.asked_bytes + self.scheduled_bytes
     }
 }
 

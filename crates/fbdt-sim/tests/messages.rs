@@ -96,6 +96,23 @@ fn f16_blackouts_of_one_radio_cost_messages_less_than_20_ms() {
     }
 }
 
+/// Found by the property below: they used up the budget of the class, and went beyond it.
+#[test]
+fn f16_messages_that_ask_for_a_second_copy_cost_their_class_no_budget() {
+    let mut both = simulation(vec![wifi(), lte(), LinkParameters::new(5.0, 80.0)]);
+    let stream = both.open(true, Class::Background).unwrap();
+    let options = MessageOptions { delivery: Delivery::Duplicated, ..Default::default() };
+    for size in [41_114, 53_639, 37_351] {
+        both.send_message(true, stream, size, options).unwrap();
+    }
+    both.run(MS * 500).unwrap();
+    assert_eq!(both.messages().len(), 3);
+    let background = both.stats()[0].classes[Class::Background as usize];
+    assert_eq!(background.chosen_bytes, 0, "{background:?}");
+    assert!(background.new_bytes > 132_000, "{background:?}");
+    assert_eq!(background.asked_bytes, background.new_bytes, "{background:?}");
+}
+
 #[test]
 fn f16_without_copies_blackouts_are_felt() {
     let mut both = simulation(vec![wifi(), lte()]);

@@ -46,6 +46,15 @@ impl Occasion {
     }
 }
 
+/// Why a copy by an idle path has no budget.
+#[derive(Clone, Copy)]
+enum Exemption {
+    /// The program asked for it (F16).
+    Asked,
+    /// A full window waited for it (F6).
+    Freeing,
+}
+
 /// A chunk that may be copied: whose, which, and its first open part.
 struct Candidate {
     owner: usize,
@@ -82,19 +91,42 @@ impl Session {
         if let Some(chunk) = self.paths[found.owner].in_flight.iter_mut().nth(found.chunk) {
             chunk.copied = range.end;
         }
-        if occasion == Occasion::Idle && self.is_blocked(found.space) {
-            // Copies that free a window do not use up what others may cost.
-            let bytes = range.end - range.start;
-            self.totals.freeing += bytes;
-            self.totals.classes[found.urgency.1 as usize].freeing += bytes;
-        }
-        let (view, reason) = (&views[path], Some(occasion.reason()));
+        let exempt = self.exemption(occasion, &found);
+        let reason = occasion.reason();
+        let before = self.totals.copied[reason as usize];
+        let view = &views[path];
         if whole {
-            self.emit_message(now, path, view, found.space.stream(), range, reason, out);
+            self.emit_message(now, path, view, found.space.stream(), range, Some(reason), out);
         } else {
-            self.emit(now, path, view, found.space, range, reason, out);
+            self.emit(now, path, view, found.space, range, Some(reason), out);
+        }
+        if let Some(exemption) = exempt {
+            let bytes = self.totals.copied[reason as usize] - before;
+            let class = &mut self.totals.classes[found.urgency.1 as usize];
+            match exemption {
+                Exemption::Asked => class.asked += bytes,
+                Exemption::Freeing => class.freeing += bytes,
+            }
+            self.totals.exempt += bytes;
         }
         true
+    }
+
+    /// Why the copy does not use up what others may cost, if it does not.
+    fn exemption(&self, occasion: Occasion, found: &Candidate) -> Option<Exemption> {
+        match occasion {
+            Occasion::Prompt | Occasion::Idle if self.is_asked(found) => Some(Exemption::Asked),
+            Occasion::Idle if self.is_blocked(found.space) => Some(Exemption::Freeing),
+            _ => None,
+        }
+    }
+
+    /// Whether the program wants the message sent twice whatever it costs (F16).
+    fn is_asked(&self, found: &Candidate) -> bool {
+        let stream = self.streams.get(&found.space.stream());
+        let channel = stream.filter(|_| found.space.is_message_space());
+        let channel = channel.and_then(|stream| stream.messages.as_ref());
+        channel.is_some_and(|channel| channel.out.may_copy(found.gap.start) == Some(true))
     }
 
     fn may_copy(&self, now: Instant, occasion: Occasion) -> bool {
@@ -319,7 +351,7 @@ impl Session {
                 let tail = stream.send.state() == SendState::Finished
                     && !self.busy.any_unsent(state.policy.never);
                 let copied = self.totals.copied[CopyReason::Idle as usize];
-                let last = tail || self.in_budget(copied.saturating_sub(self.totals.freeing));
+                let last = tail || self.in_budget(copied.saturating_sub(self.totals.exempt));
                 crossing || (last && copy_wins(&self.config, now, chunk, owner, helper))
             }
         }

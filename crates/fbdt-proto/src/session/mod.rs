@@ -99,8 +99,8 @@ struct SessionCredit {
 struct Totals {
     new_bytes: u64,
     copied: [u64; CopyReason::ALL.len()],
-    /// Copies of idle paths for streams whose windows were full.
-    freeing: u64,
+    /// Of them those of idle paths that have no budget.
+    exempt: u64,
     classes: [ClassTotals; Class::ALL.len()],
     received: u64,
     duplicate: u64,
@@ -116,16 +116,19 @@ struct ClassTotals {
     copied: [u64; CopyReason::ALL.len()],
     /// Of them those of idle paths for streams whose windows were full.
     freeing: u64,
+    /// Of them those of messages that the program wants sent twice.
+    asked: u64,
     received: u64,
     duplicate: u64,
 }
 
 impl ClassTotals {
-    /// Copies that were sent by choice, and not because a path failed or a window was full.
+    /// Copies that were sent by choice, and not because a path failed, a window was full or the
+    /// program asked for them.
     const fn chosen(&self) -> u64 {
         let copied =
             self.copied[CopyReason::Overdue as usize] + self.copied[CopyReason::Idle as usize];
-        copied.saturating_sub(self.freeing)
+        copied.saturating_sub(self.freeing + self.asked)
     }
 }
 

@@ -39,7 +39,10 @@ impl Session {
                 streams: 0,
                 new_bytes: totals.new_bytes,
                 chosen_bytes: totals.chosen(),
-                repaired_bytes: copied(CopyReason::Lost) + copied(CopyReason::Suspect),
+                repaired_bytes: copied(CopyReason::Lost)
+                    + copied(CopyReason::Suspect)
+                    + totals.freeing,
+                asked_bytes: totals.asked,
                 scheduled_bytes: copied(CopyReason::Scheduled),
                 received_bytes: totals.received,
                 duplicate_bytes: totals.duplicate,

@@ -160,8 +160,11 @@ pub struct ClassReport {
     pub redundant_bytes: u64,
     /// Of those, copies sent by choice: the class's budget bounds them.
     pub chosen_bytes: u64,
-    /// Of those, bytes whose path was lost or suspect.
+    /// Of those, bytes whose path was lost or suspect, or for which a full window waited.
     pub repaired_bytes: u64,
+    /// Of those, messages that the program wants sent twice.
+    #[serde(default)]
+    pub asked_bytes: u64,
     /// Bytes received, each once.
     pub received_bytes: u64,
     /// Bytes received a second time.
@@ -177,6 +180,7 @@ impl From<&ClassStats> for ClassReport {
             redundant_bytes: stats.redundant_bytes(),
             chosen_bytes: stats.chosen_bytes,
             repaired_bytes: stats.repaired_bytes,
+            asked_bytes: stats.asked_bytes,
             received_bytes: stats.received_bytes,
             duplicate_bytes: stats.duplicate_bytes,
         }
