@@ -22,7 +22,9 @@ def variants(repository: Path, file: str, begins: str, variant: str) -> int:
 
 def planted_mistakes(repository: Path) -> int:
     """Of the model."""
-    return variants(repository, "crates/fbdt-model/src/lib.rs", "pub enum Bug {", r"^    [A-Z]\w+,$")
+    return variants(
+        repository, "crates/fbdt-model/src/lib.rs", "pub enum Bug {", r"^    [A-Z]\w+,$"
+    )
 
 
 def simulated_faults(repository: Path) -> int:
