@@ -176,3 +176,27 @@ fn operations_without_a_fault_are_work() {
     assert_eq!(Operation::Advance { us: 1 }.fault(), None);
     assert_eq!(Operation::RestartPeer.fault(), Some(Fault::PeerRestarted));
 }
+
+/// A fault is counted where there is something that it can happen to.
+#[test]
+fn what_meets_nothing_is_not_counted() {
+    let away = Operation::RemovePath { path: 0, told: true };
+    let operations = vec![
+        away.clone(),
+        away,
+        Operation::Blackout { path: 0 },
+        Operation::Reset { path: 0 },
+        Operation::RestorePath { path: 0 },
+        Operation::Blackout { path: 0 },
+        Operation::Heal { path: 0 },
+    ];
+    let plan = Plan { operations, ..Plan::of_seed(5) };
+    let outcome = run_plan(&plan, false).unwrap();
+    assert_eq!(outcome.violation, None);
+    let counted: Vec<_> = outcome.faults.into_iter().collect();
+    assert_eq!(counted, [(Fault::Blackout, 1), (Fault::PathRemoved, 1)]);
+    let closes = vec![Operation::Finish { client: false, stream: 0 }; 2];
+    let nothing_open = Plan { operations: closes, ..Plan::of_seed(5) };
+    let outcome = run_plan(&nothing_open, false).unwrap();
+    assert!(outcome.faults.is_empty(), "{:?}", outcome.faults);
+}

@@ -66,6 +66,13 @@ impl Simulation {
         self.restore_path(index);
     }
 
+    /// Whether the path has an interface, and whether a TCP connection over it stands.
+    #[must_use]
+    pub fn path_stands(&self, path: usize) -> (bool, bool) {
+        let Some(path) = self.paths.get(path) else { return (false, false) };
+        (!path.removed, path.connections.iter().any(super::Connection::is_up))
+    }
+
     /// The path's TCP connections are reset at both ends.
     pub fn reset_path(&mut self, path: usize) {
         self.break_path(path, [true, true]);

@@ -26,7 +26,7 @@ const MOST_FILL: u64 = 1 << 20;
 pub struct Outcome {
     /// What was broken, if anything.
     pub violation: Option<Violation>,
-    /// How often each fault was injected.
+    /// How often each fault was injected, where there was something for it to meet.
     pub faults: BTreeMap<Fault, u64>,
     /// Bytes that applications read.
     pub delivered: u64,
@@ -83,7 +83,7 @@ impl Trial<'_> {
     fn run(&mut self) -> Result<(), Violation> {
         for operation in &self.plan.operations {
             self.next_session()?;
-            if let Some(fault) = operation.fault() {
+            if let Some(fault) = operation.fault().filter(|_| self.meets_something(operation)) {
                 *self.outcome.faults.entry(fault).or_default() += 1;
             }
             self.simulation.look();
@@ -91,6 +91,31 @@ impl Trial<'_> {
         }
         self.settle()?;
         self.probe()
+    }
+
+    /// Whether there is something that the operation can happen to: a stream to close, say.
+    fn meets_something(&self, operation: &Operation) -> bool {
+        let stands = |path: usize| self.simulation.path_stands(path % self.paths);
+        match *operation {
+            Operation::Finish { client, .. }
+            | Operation::ResetStream { client, .. }
+            | Operation::StopStream { client, .. }
+            | Operation::ReleaseStream { client, .. } => {
+                !self.simulation.streams(client).is_empty()
+            }
+            Operation::FillMemory { client } => !self.simulation.streams(!client).is_empty(),
+            Operation::AddPath { .. } => self.paths < MOST_PATHS,
+            Operation::Reset { path } | Operation::HalfReset { path, .. } => stands(path).1,
+            Operation::Loss { path, .. }
+            | Operation::Stall { path, .. }
+            | Operation::Blackout { path }
+            | Operation::AsymmetricCut { path, .. }
+            | Operation::Held { path, .. }
+            | Operation::Reorder { path, .. }
+            | Operation::Rate { path, .. }
+            | Operation::RemovePath { path, .. } => stands(path).0,
+            _ => true,
+        }
     }
 
     /// Where a session has ended, the client opens another one.

@@ -164,6 +164,7 @@ impl CommandError {
                 EXIT_PRIVILEGE
             }
             Self::Operand(_) | Self::Files(_) => EXIT_USAGE,
+            Self::Control(ControlError::Refused(_)) => EXIT_USAGE,
             Self::Cp(CpError::Local { .. } | CpError::Root(_)) => EXIT_USAGE,
             Self::Config(_) | Self::UnknownTable { .. } => EXIT_USAGE,
             Self::Setup(_)

@@ -75,7 +75,8 @@ pub(super) fn findings(targets: &[Target]) -> Vec<Finding> {
             continue;
         };
         for target in targets {
-            findings.extend(path(candidate, address, *target));
+            let enough = reaching(&candidates, *target) > 1;
+            findings.extend(path(candidate, address, *target, enough));
         }
     }
     findings
@@ -123,6 +124,17 @@ fn count(candidates: &[Candidate]) -> Finding {
     }
 }
 
+/// How many of them lead to a target.
+fn reaching(candidates: &[Candidate], target: Target) -> usize {
+    let leads = |candidate: &&Candidate| {
+        let name = candidate.name.as_str();
+        usable(candidate)
+            && bound_socket(name, target.address).is_ok()
+            && has_route(target.address, name) != Some(false)
+    };
+    candidates.iter().filter(leads).count()
+}
+
 /// Whether it is no fault that no route to a server leads through it: a bridge of containers, a tunnel.
 fn is_left_out(candidate: &Candidate, targets: &[Target]) -> bool {
     let name = candidate.name.as_str();
@@ -154,16 +166,20 @@ fn interface(candidate: &Candidate) -> Option<Finding> {
     Some(finding.of(name))
 }
 
-/// Route, reverse-path filter and MTU of a path.
-fn path(candidate: &Candidate, own: Ipv4Addr, target: Target) -> Vec<Finding> {
+/// Route, reverse-path filter and MTU of a path; `enough` if there are several with a route.
+fn path(candidate: &Candidate, own: Ipv4Addr, target: Target, enough: bool) -> Vec<Finding> {
     let name = candidate.name.as_str();
     let socket = match bound_socket(name, target.address) {
         Ok(socket) => socket,
-        Err(error) => return vec![no_route(candidate, own, target, &error.to_string()).of(name)],
+        Err(error) => {
+            return vec![no_route(candidate, own, target, enough, &error.to_string()).of(name)];
+        }
     };
     // A socket that is bound to an interface without a route takes every address for a neighbour's.
     if has_route(target.address, name) == Some(false) {
-        return vec![no_route(candidate, own, target, "no route leads through it").of(name)];
+        return vec![
+            no_route(candidate, own, target, enough, "no route leads through it").of(name),
+        ];
     }
     let mut findings = vec![route(&socket, own, target).of(name)];
     let strict = ["all", name].iter().filter_map(|of| sysctl::of_interface(of, "rp_filter")).max();
@@ -195,16 +211,22 @@ fn what(target: Target) -> String {
     }
 }
 
-fn no_route(candidate: &Candidate, own: Ipv4Addr, target: Target, error: &str) -> Finding {
+fn no_route(
+    candidate: &Candidate,
+    own: Ipv4Addr,
+    target: Target,
+    enough: bool,
+    error: &str,
+) -> Finding {
     let found = format!("no way to {} by it: {error}; it is left out", what(target));
     let host = if target.is_server { target.address.to_string() } else { "default".to_owned() };
     let gateway = first_of_network(own, candidate.prefix);
     // Another default route is there already: this one must not take its place.
     let command = format!("ip route add {host} via {gateway} dev {} metric 1001", candidate.name);
     let guess = format!("{gateway} as its router is a guess");
-    let finding = match target.is_server {
+    let finding = match target.is_server && !enough {
         true => Finding::problem("route", format!("{found} ({guess})")),
-        // Nobody knows whether it is to be a path: on a server, say, it may lead to machines behind it.
+        // Nobody knows whether it is to be a path: it may lead to machines behind this one only.
         false => Finding::warning(
             "route",
             format!("{found}; to make it a path of a client, give it one ({guess})"),
@@ -331,6 +353,18 @@ mod tests {
         assert_eq!(guess([10, 0, 1, 77], 8), "10.0.0.1");
         assert_eq!(guess([10, 0, 1, 1], 24), "10.0.1.2");
         assert_eq!(guess([10, 0, 1, 7], 0), "0.0.0.1");
+    }
+
+    #[test]
+    fn a_server_must_be_reached_by_two_and_by_others_may() {
+        let own = Ipv4Addr::new(10, 0, 0, 2);
+        let a = candidate("a", true, true, Some(own.octets()));
+        let internet = targets(None)[0];
+        let server = Target { is_server: true, ..internet };
+        let level = |target, enough| no_route(&a, own, target, enough, "none").level;
+        assert_eq!(level(server, false), Level::Problem);
+        assert_eq!(level(server, true), Level::Warning);
+        assert_eq!(level(internet, false), Level::Warning);
     }
 
     #[test]

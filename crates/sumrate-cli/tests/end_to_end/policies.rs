@@ -149,7 +149,7 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
     let server = Server::start(&[]);
     let client = server.client(&PATHS);
     for (arguments, code, words) in [
-        (&["path", "set", "sat", "--weight", "3"][..], 1, "there is no path sat; the paths are"),
+        (&["path", "set", "sat", "--weight", "3"][..], 2, "there is no path sat; the paths are"),
         (&["path", "set", "lte"][..], 2, "required"),
         (&["path", "set", "lte", "--weight", "101"][..], 2, "1 to 100"),
         (&["path", "set", "lte", "--rate", "fast"][..], 2, "500k, 20M"),
