@@ -68,7 +68,7 @@ try {
   found.wide_labels = await labels(wide);
   found.words = await wide.locator("#chart-words").innerText();
   found.cells = await wide.locator(".window .cell").count();
-  found.streams = await wide.locator("#streams tr").count();
+  found.streams = await wide.locator("#streams tr").allInnerTexts();
   await wide.waitForFunction(
     (words) => document.getElementById("paths").textContent.includes(words),
     "the other end: has sent as fast as its rate cap allows",

@@ -1,6 +1,7 @@
 //! What the server says of the session's paths, asked while somebody looks: which path brings what, and
 //! why, is decided there. Nobody is asked otherwise, so that an idle client sends nothing.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use fbdt::{Class, Health, Session};
@@ -24,6 +25,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long what was said is shown.
 const KEPT: Duration = Duration::from_secs(4);
 
+/// As many of the last questions are known by their streams, which outlive their answers until the
+/// other end has confirmed their ends.
+const QUESTIONS_KEPT: usize = 8;
+
 /// What came of the last question.
 #[derive(Debug, Clone)]
 struct Told {
@@ -37,8 +42,8 @@ struct Told {
 pub(super) struct FarEnd {
     wanted: Notify,
     told: watch::Sender<Option<Told>>,
-    /// The session and stream of the question under way: it is nobody's traffic.
-    asking: watch::Sender<Option<(String, u32)>>,
+    /// The sessions and streams of the last questions: they are nobody's traffic.
+    questions: watch::Sender<VecDeque<(String, u32)>>,
 }
 
 impl FarEnd {
@@ -60,7 +65,6 @@ impl FarEnd {
 
     /// Adds what was said lately.
     pub(super) fn annotate(&self, report: &mut StatusReport) {
-        let asking = self.asking.borrow().clone();
         let told = self.told.borrow().clone().filter(|told| told.at.elapsed() < KEPT);
         let said = told.and_then(|told| told.said);
         for session in &mut report.sessions {
@@ -69,9 +73,10 @@ impl FarEnd {
                     path.far = far.paths.get(&path.name).cloned();
                 }
             }
-            if let Some((_, stream)) = asking.as_ref().filter(|(of, _)| *of == session.id) {
-                session.streams.retain(|open| open.id != *stream);
-            }
+            let questions = self.questions.borrow();
+            let asks =
+                |stream: u32| questions.iter().any(|(of, id)| (of, *id) == (&session.id, stream));
+            session.streams.retain(|open| !asks(open.id));
         }
     }
 
@@ -94,18 +99,24 @@ impl FarEnd {
                     }
                     Err(_) => tracing::debug!("the server does not say in time what it does"),
                 }
-                self.asking.send_replace(None);
             }
             self.told.send_replace(Some(Told { at: Instant::now(), said }));
             tokio::time::sleep(INTERVAL).await;
         }
     }
 
+    fn asked(&self, session: &str, stream: u32) {
+        self.questions.send_modify(|questions| {
+            questions.truncate(QUESTIONS_KEPT - 1);
+            questions.push_front((session.to_owned(), stream));
+        });
+    }
+
     /// One question; nothing where the server does not know it.
     async fn exchange(&self, session: &Session) -> Result<Option<FarReport>, ServiceError> {
         let mut stream =
             session.open_stream(Class::Interactive).await.map_err(std::io::Error::other)?;
-        self.asking.send_replace(Some((session_id(session), stream.id().0)));
+        self.asked(&session_id(session), stream.id().0);
         write_request(&mut stream, &Request::Report(ReportRequest::default())).await?;
         stream.shutdown().await?;
         match read_answer(&mut stream).await? {
@@ -119,4 +130,48 @@ impl FarEnd {
 /// Whether a question would go out at once.
 fn can_answer(session: &Session) -> bool {
     !session.is_closed() && session.paths().iter().any(|path| path.health == Health::Active)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{DelayReport, SessionReport, StreamReport};
+
+    fn stream(id: u32) -> StreamReport {
+        StreamReport {
+            id,
+            class: "interactive".to_owned(),
+            written_bytes: 0,
+            acknowledged_bytes: 0,
+            received_bytes: 0,
+            receive_memory_bytes: 0,
+            receive_buffer_peak_bytes: 0,
+            in_order_delay_ms: DelayReport::default(),
+            longest_stall_ms: 0.0,
+            open_windows: 0,
+        }
+    }
+
+    fn session(id: &str, streams: impl IntoIterator<Item = u32>) -> SessionReport {
+        let streams = streams.into_iter().map(stream).collect();
+        SessionReport { id: id.to_owned(), streams, ..SessionReport::default() }
+    }
+
+    #[test]
+    fn the_last_questions_are_nobodys_streams_even_once_they_are_answered() {
+        let far = FarEnd::default();
+        let most = u32::try_from(QUESTIONS_KEPT).expect("few");
+        for id in 0..=most {
+            far.asked("a", id);
+        }
+        let sessions = vec![session("a", 0..=most + 1), session("b", [most])];
+        let mut report = StatusReport { sessions, ..StatusReport::default() };
+        far.annotate(&mut report);
+        let left: Vec<Vec<u32>> = report
+            .sessions
+            .iter()
+            .map(|session| session.streams.iter().map(|stream| stream.id).collect())
+            .collect();
+        assert_eq!(left, [vec![0, most + 1], vec![most]], "only its own, and not for ever");
+    }
 }
