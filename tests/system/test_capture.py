@@ -43,8 +43,8 @@ MODES = ("--redirect", "--tproxy", "--tun")
 NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 PATIENCE_S = 20.0
 CAP_NET_ADMIN = 1 << 12
-# A reset in the moment of connecting, and after it.
-CURL_RESETS = (7, 56)
+# A reset while curl connects, while it sends its request, and while it waits for the answer.
+CURL_RESETS = (7, 55, 56)
 
 
 def network_state(host: Host) -> str:
