@@ -15,6 +15,8 @@ use crate::units::PathId;
 pub const MAX_LEN: usize = 512;
 /// Longest name of a path, in bytes.
 pub const MAX_PATH_NAME: usize = 32;
+/// Longest reason of a refusal, in bytes.
+pub const MAX_REASON: usize = 504;
 
 const HELLO: u8 = 0x41;
 const JOIN: u8 = 0x42;
@@ -165,7 +167,7 @@ impl HandshakeMessage {
             }
             Self::Refused(refused) => {
                 out.push(refused.code.value());
-                out.extend_from_slice(cut(&refused.reason, MAX_LEN - 8));
+                out.extend_from_slice(cut(&refused.reason, MAX_REASON));
                 REFUSED
             }
         };
@@ -229,7 +231,7 @@ impl HandshakeMessage {
             }),
             REFUSED => {
                 let code = RefuseCode::of_value(cursor.u8()?);
-                Self::Refused(Refused { code, reason: text(&mut cursor, MAX_LEN, "reason")? })
+                Self::Refused(Refused { code, reason: text(&mut cursor, MAX_REASON, "reason")? })
             }
             other => return Err(WireError::Type(other)),
         };
@@ -364,6 +366,29 @@ mod tests {
         let mut again = Vec::new();
         message.encode(&mut again);
         assert_eq!(again, bytes);
+    }
+
+    #[test]
+    fn a_longer_reason_than_any_that_is_written_is_not_read() {
+        let written = |length| {
+            let reason = "x".repeat(length);
+            let mut bytes = Vec::new();
+            HandshakeMessage::Refused(Refused { code: RefuseCode::Busy, reason })
+                .encode(&mut bytes);
+            bytes
+        };
+        let longest = written(MAX_REASON);
+        assert_eq!(written(MAX_REASON + 1), longest, "cut");
+        let (message, size) = HandshakeMessage::decode(&longest).unwrap().unwrap();
+        assert_eq!(size, longest.len());
+        let mut again = Vec::new();
+        message.encode(&mut again);
+        assert_eq!(again, longest);
+        let mut longer = [&longest[..], b"x"].concat();
+        let length = u16::try_from(longer.len() - 3).unwrap();
+        longer[1..3].copy_from_slice(&length.to_be_bytes());
+        let expected = WireError::Field { kind: REFUSED, field: "reason" };
+        assert_eq!(HandshakeMessage::decode(&longer), Err(expected));
     }
 
     proptest! {
