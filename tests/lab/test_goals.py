@@ -25,8 +25,8 @@ from sumrate.lab.programs import (
 
 SCHEMA = "python/sumrate/lab/schemas/lab-goals.v1.json"
 GOALS = ["P1", "P2", "P3", "P4", "P5", "P5b", "P6", "P7", "P8", "P9", "P10"]
-VALUES = {"sumrate-plain": 900.0, "together": 1000.0, "aggligator": 300.0, "sumrate": 500.0,
-          "tls-pump": 800.0, "mptcp": 700.0, "sumrate-plain-two-ended": 890.0,
+VALUES = {"sumrate-plain": 900.0, "together": 1000.0, "parallel": 1000.0, "aggligator": 300.0,
+          "sumrate": 500.0, "tls-pump": 800.0, "mptcp": 700.0, "sumrate-plain-two-ended": 890.0,
           "sumrate-plain-thesis": 200.0, "tquic": 1.0}  # fmt: skip
 
 
@@ -69,8 +69,9 @@ def test_every_goal_has_a_row_and_an_experiment(tmp_path: Path) -> None:
 
 def test_measured_goals_are_reached_or_missed(results: Path) -> None:
     found = {row.statement: row for row in rows(results) if row.id == "P4"}
-    plain, kernel, peer, tls, *figures = found.values()
+    plain, wires, kernel, peer, tls, *figures = found.values()
     assert (plain.verdict, plain.measured["sumrate"]) == ("holds", (0.9, 0.9))
+    assert (wires.verdict, wires.measured["sumrate"]) == ("holds", (0.9, 0.9))
     assert kernel.verdict == "reported"
     assert (peer.verdict, peer.measured["sumrate"]) == ("fails", (3.0, 3.0))
     assert peer.missed_in == ("unshaped: 3",)
@@ -156,7 +157,7 @@ def test_results_name_no_place_of_this_machine() -> None:
 def test_void_runs_are_said_wherever_the_value_is(tmp_path: Path) -> None:
     late = [("sumrate-plain", 0), ("sumrate-plain", 4), ("mptcp", 1)]
     results = keep(tmp_path, unshaped(late))
-    plain, kernel, peer, tls, *_ = (row for row in rows(results) if row.id == "P4")
+    plain, _, kernel, peer, tls, *_ = (row for row in rows(results) if row.id == "P4")
     assert (plain.found(), peer.missed_in) == (
         "0.9 (3 of 5 repetitions)",
         ("unshaped: 3 (3 of 5 repetitions)",),

@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::BufMut;
 use fbdt_proto::wire::Outgoing;
 use socket2::SockRef;
 use tokio::io::{Interest, Ready};
@@ -84,23 +85,35 @@ impl Connection {
         Ok(self.records.version()?)
     }
 
-    /// One system call's worth of bytes, decrypted and handed to `sink`.
+    /// One system call's worth of bytes, at most `most`, decrypted and handed to `sink`.
     pub(crate) fn read<B>(
         &mut self,
+        most: usize,
         sink: impl FnMut(&[u8]) -> ControlFlow<B>,
     ) -> Result<Received<B>, ConnectionError> {
-        let count = match self.socket.try_read(&mut self.buffer) {
-            Ok(0) => return Err(ConnectionError::Closed),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Ok(Received::Nothing);
-            }
-            Err(error) => return Err(error.into()),
+        let most = most.min(self.buffer.len());
+        let count = match outcome(self.socket.try_read(&mut self.buffer[..most]))? {
+            Some(count) => count,
+            None => return Ok(Received::Nothing),
         };
         Ok(match self.records.receive(&self.buffer[..count], sink)? {
             ControlFlow::Continue(()) => Received::Bytes(count),
             ControlFlow::Break(value) => Received::Stopped(value),
         })
+    }
+
+    /// Whether what the socket gives are the peer's bytes as they are.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.records.is_plain()
+    }
+
+    /// One system call's worth of bytes as they are, read to where they stay.
+    pub(crate) fn read_to<B>(
+        &self,
+        room: &mut impl BufMut,
+    ) -> Result<Received<B>, ConnectionError> {
+        let count = outcome(self.socket.try_read_buf(room))?;
+        Ok(count.map_or(Received::Nothing, Received::Bytes))
     }
 
     /// Reads and forgets; for a connection that is being closed.
@@ -165,5 +178,15 @@ impl Connection {
     /// Makes closing a reset: what the socket still holds is never sent (F9b).
     pub(crate) fn reset_on_close(&self) {
         crate::socket::reset_on_close(&self.socket);
+    }
+}
+
+/// Bytes that a read brought; `None` if there is nothing now.
+fn outcome(result: io::Result<usize>) -> Result<Option<usize>, ConnectionError> {
+    match result {
+        Ok(0) => Err(ConnectionError::Closed),
+        Ok(count) => Ok(Some(count)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }

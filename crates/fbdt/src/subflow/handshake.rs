@@ -90,7 +90,7 @@ pub(crate) async fn secure(
 /// Waits for bytes, and takes them in.
 async fn fill(connection: &mut Connection, incoming: &mut Incoming) -> Result<(), HandshakeError> {
     connection.ready().await.map_err(ConnectionError::Io)?;
-    let result = connection.read(|piece| -> ControlFlow<()> {
+    let result = connection.read(usize::MAX, |piece| -> ControlFlow<()> {
         incoming.plaintext.extend_from_slice(piece);
         ControlFlow::Continue(())
     });

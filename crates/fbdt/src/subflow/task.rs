@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use fbdt_proto::wire::{FrameDecoder, Outgoing, WireError};
+use fbdt_proto::wire::{DATA_OVERHEAD, FrameDecoder, Outgoing, WireError};
 use fbdt_proto::{Frame, Instant, SubflowId};
 use tokio::time::timeout;
 
@@ -18,6 +18,11 @@ const TURN: usize = 1 << 20;
 
 /// Small frames are sent together up to this size, so that they share a record.
 const COALESCE: usize = 8 * 1024;
+
+/// Least rest of a frame that is read to where it stays, at a system call of its own.
+const LARGE: usize = 16 * 1024;
+/// Frames given to the protocol at once while each is read by itself.
+const TOGETHER: usize = 4;
 
 /// A subflow that holds bytes is sampled as often as the protocol asks; one that makes no progress,
 /// less and less, down to this.
@@ -60,6 +65,8 @@ pub(crate) struct SubflowTask {
     /// Plaintext that came with the handshake's last message.
     rest: Vec<u8>,
     frames: Vec<Frame>,
+    /// The frame that is being read goes to where it stays.
+    in_place: bool,
     out: Outgoing,
     outstanding: Outstanding,
 }
@@ -80,6 +87,7 @@ impl SubflowTask {
             decoder: FrameDecoder::new(max_frame),
             rest: established.rest,
             frames: Vec::new(),
+            in_place: false,
             out: Outgoing::default(),
             outstanding: Outstanding::default(),
         }
@@ -152,13 +160,11 @@ impl SubflowTask {
     fn receive(&mut self) -> Result<bool, End> {
         let mut taken = 0;
         while taken < TURN {
-            let Self { connection, decoder, frames, .. } = self;
-            let result = connection.read(|piece| match decode(decoder, piece, frames) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => ControlFlow::Break(error),
-            });
-            match result {
-                Ok(Received::Nothing) => return Ok(false),
+            match self.read() {
+                Ok(Received::Nothing) => {
+                    self.deliver();
+                    return Ok(false);
+                }
                 Ok(Received::Bytes(count)) => taken += count,
                 Ok(Received::Stopped(error)) => {
                     self.deliver();
@@ -171,9 +177,36 @@ impl SubflowTask {
                     return Err(self.ended(error));
                 }
             }
-            self.deliver();
+            if !self.in_place || self.frames.len() >= TOGETHER {
+                self.deliver();
+            }
         }
+        self.deliver();
         Ok(true)
+    }
+
+    /// Reads once. Payloads that are not encrypted go to where they stay, without a copy, while
+    /// frames are large; then the next frame's header is read by itself.
+    fn read(&mut self) -> Result<Received<WireError>, ConnectionError> {
+        let Self { connection, decoder, frames, in_place, .. } = self;
+        if connection.is_plain() {
+            let expected = std::mem::take(in_place);
+            if let Some(mut room) = decoder.room(if expected { 1 } else { LARGE }) {
+                *in_place = true;
+                let received = connection.read_to(&mut room)?;
+                return Ok(match decode(decoder, &[], frames) {
+                    Ok(()) => received,
+                    Err(error) => Received::Stopped(error),
+                });
+            }
+            if expected {
+                // A frame that was large has ended; the next one is expected to be as well.
+                let header = connection.read(DATA_OVERHEAD, |piece| sink(decoder, piece, frames));
+                *in_place = decoder.room(LARGE).is_some();
+                return header;
+            }
+        }
+        connection.read(usize::MAX, |piece| sink(decoder, piece, frames))
     }
 
     fn decode(&mut self, piece: &[u8]) -> Result<(), WireError> {
@@ -289,6 +322,17 @@ impl SubflowTask {
                 _ => {}
             }
         }
+    }
+}
+
+fn sink(
+    decoder: &mut FrameDecoder,
+    piece: &[u8],
+    frames: &mut Vec<Frame>,
+) -> ControlFlow<WireError> {
+    match decode(decoder, piece, frames) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
     }
 }
 

@@ -93,6 +93,11 @@ impl RecordLayer {
         Self::Plain(PlainRecords::default())
     }
 
+    /// Whether nothing is encrypted.
+    pub(crate) const fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+
     fn tls(mut connection: Connection) -> Self {
         connection.set_buffer_limit(None);
         Self::Tls(Box::new(TlsRecords { connection, pending: 0 }))

@@ -12,6 +12,7 @@ from sumrate.lab.endpoints.base import (
 from sumrate.lab.endpoints.handover import Handover
 from sumrate.lab.endpoints.messages import SumrateMessages
 from sumrate.lab.endpoints.mptcp import KernelMptcp, KernelMptcpBackup
+from sumrate.lab.endpoints.parallel import Parallel
 from sumrate.lab.endpoints.scaled import Scaled
 from sumrate.lab.endpoints.single_path import SinglePath
 from sumrate.lab.endpoints.sumrate import Sumrate
@@ -27,6 +28,7 @@ __all__ = [
     "KernelMptcp",
     "KernelMptcpBackup",
     "Measurement",
+    "Parallel",
     "Reach",
     "Scaled",
     "Scheme",

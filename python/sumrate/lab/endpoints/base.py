@@ -159,6 +159,7 @@ def iperf_client(
     warmup_s: float,
     answer: Path,
     prefix: tuple[str, ...] = (),
+    connections: int = 1,
 ) -> Process:
     """Starts the iperf3 on the client that receives from `address`; JSON goes to `answer`."""
     argv = [
@@ -167,6 +168,8 @@ def iperf_client(
     ]
     if warmup_s:
         argv += ["--omit", f"{warmup_s:g}"]
+    if connections > 1:
+        argv += ["--parallel", str(connections)]
     answer.unlink(missing_ok=True)
     return Process(argv, log=site.folder / "iperf.log", host=site.client, stdout=answer)
 
@@ -185,9 +188,15 @@ def iperf_result(client: Process, answer: Path) -> dict[str, Any]:
 
 
 def iperf(
-    site: Site, address: str, *, seconds: float, warmup_s: float, prefix: tuple[str, ...] = ()
+    site: Site,
+    address: str,
+    *,
+    seconds: float,
+    warmup_s: float,
+    prefix: tuple[str, ...] = (),
+    connections: int = 1,
 ) -> Measurement:
-    """Runs iperf3 from the server to the client.
+    """Runs iperf3 from the server to the client; several connections are of one process.
 
     Raises:
         ProcessFailedError: a side failed; the message has what it said.
@@ -204,6 +213,7 @@ def iperf(
             warmup_s=warmup_s,
             answer=answer,
             prefix=prefix,
+            connections=connections,
         ) as client:
             client.wait(seconds + warmup_s + 60)
     end = iperf_result(client, answer)

@@ -12,6 +12,7 @@ from sumrate.qoe.settings import DailySetting, FilesSetting, PagesSetting
 Kind = Literal[
     "alone",
     "together",
+    "parallel",
     "mptcp",
     "mptcp-backup",
     "handover",
