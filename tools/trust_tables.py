@@ -9,7 +9,7 @@ has, or has one that is gone, where any table, with or without a report, does no
 is of, and where a report shows a failure. A table that was never made says so instead. That code
 has changed since a table was made is said as a warning, with how many commits ago; `--strict` makes
 it a failure, too, and `--strict-after N` does once more than N commits have changed that code. Both
-fail where git cannot say which code this is.
+fail where git cannot say which code this is. Without a report only the ages are checked.
 
 Run: PYTHONPATH=python python3 tools/trust_tables.py --soak out/soak/report.json
 """
@@ -405,8 +405,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.most is not None and not arguments.check:
         parser.error("--strict and --strict-after are for --check")
-    if not any(getattr(arguments, kind.replace("-", "_")) for kind in kinds):
-        parser.error("nothing to do: give a report")
+    given = any(getattr(arguments, kind.replace("-", "_")) for kind in kinds)
+    if not given and not arguments.check:
+        parser.error("nothing to do: give a report, or --check to hear how old the tables are")
     try:
         found = parts(arguments)
         return check(found, most=arguments.most) if arguments.check else write(found)

@@ -205,7 +205,25 @@ def test_an_age_that_git_does_not_tell_is_no_young_one(
 def test_ci_bounds_the_age_of_every_table(repository: Path) -> None:
     script = (repository / ".ci/run").read_text(encoding="utf-8").replace("\\\n", " ")
     (line,) = [line for line in script.splitlines() if "trust_tables.py" in line]
-    assert re.search(r"--check .*--strict-after [0-9]+$", line), line
+    given = re.search(r"--check .*--strict-after ([0-9]+)$", line)
+    assert given, line
+    page = (repository / "docs/reliability.md").read_text(encoding="utf-8")
+    assert f"CI gives it {given[1]}." in page
+
+
+def test_ages_are_checked_without_a_report(
+    documents: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert trust_tables.main(written(documents, soak_report())) == 0
+    monkeypatch.setattr(code_state, "state", lambda: CODE)
+    assert trust_tables.main(["--check", "--strict"]) == 0
+    later = {**CODE, "trees": dict.fromkeys(CODE["trees"], "d" * 40)}
+    monkeypatch.setattr(code_state, "state", lambda: later)
+    capsys.readouterr()
+    assert trust_tables.main(["--check", "--strict"]) == 1
+    assert "faults is of aaaaaaaaaaaa (2026-01-02), older than" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        trust_tables.main([])
 
 
 def test_how_old_a_table_may_be_is_said_once_and_for_a_check(documents: Path) -> None:

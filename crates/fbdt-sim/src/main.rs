@@ -184,7 +184,14 @@ fn replay(arguments: &ReplayArguments) -> Result<bool, Failed> {
         std::panic::set_hook(Box::new(|_| {}));
         let smallest = shrink(&plan);
         println!("{}", serde_json::to_string_pretty(&smallest)?);
-        return Ok(run_plan(&smallest, false)?.violation.is_none());
+        let violation = run_plan(&smallest, false)?.violation;
+        match &violation {
+            Some(violation) => eprintln!("broken: {violation}"),
+            None => {
+                eprintln!("no invariant broken: this plan is whole, there is nothing to shrink")
+            }
+        }
+        return Ok(violation.is_none());
     }
     let outcome = run_plan(&plan, arguments.log)?;
     let mut out = std::io::stdout().lock();

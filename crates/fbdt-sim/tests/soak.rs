@@ -172,6 +172,17 @@ fn the_smallest_plan_that_fails_is_found() {
 }
 
 #[test]
+fn shrinking_a_seed_that_breaks_nothing_says_so() {
+    let soak = env!("CARGO_BIN_EXE_fbdt-soak");
+    let output =
+        std::process::Command::new(soak).args(["replay", "1", "--shrink"]).output().unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("nothing to shrink"), "{said}");
+    assert_eq!(serde_json::from_slice::<Plan>(&output.stdout).unwrap(), Plan::of_seed(1));
+}
+
+#[test]
 fn operations_without_a_fault_are_work() {
     assert_eq!(Operation::Advance { us: 1 }.fault(), None);
     assert_eq!(Operation::RestartPeer.fault(), Some(Fault::PeerRestarted));

@@ -215,11 +215,10 @@ fn refused_v6(address: Ipv6Addr) -> Option<RefusedReason> {
         // ISATAP (RFC 5214), in any network.
         [.., 0 | 0x200, 0x5efe, _, _] => RefusedReason::Tunnel,
         [0x2001, 0, ..] => RefusedReason::Tunnel,
-        [0x2001, 0xdb8, ..] | [0x2001, 2, 0, ..] | [0x3fff, 0..=0xfff, ..] => {
-            RefusedReason::Reserved
-        }
-        // ORCHID (RFC 4843, RFC 7343): names of keys, which only an overlay of this machine's reaches.
-        [0x2001, 0x10..=0x2f, ..] => RefusedReason::Reserved,
+        // IETF protocol assignments (RFC 2928), as 192.0.0.0/24 is: the gateway that forwards ports
+        // (PCP, RFC 7723), relays (AMT, TURN), benchmarks, ORCHID's names of keys. No host is in it.
+        [0x2001, 1..=0x1ff, ..] => RefusedReason::Reserved,
+        [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => RefusedReason::Reserved,
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => RefusedReason::Private,
         [0xfe80..=0xfebf, ..] => RefusedReason::LinkLocal,
         [0xff00..=0xffff, ..] => RefusedReason::Multicast,
@@ -287,6 +286,9 @@ mod tests {
             ("[4000::1]:80", R::Reserved),
             ("[fbff::1]:80", R::Reserved),
             ("[fe00::1]:80", R::Reserved),
+            ("192.0.0.9:5351", R::Reserved),
+            ("[2001:1::1]:5351", R::Reserved),
+            ("[2001:1ff:ffff::1]:80", R::Reserved),
             ("[2001:10::1]:80", R::Reserved),
             ("[2001:2f:ffff::1]:80", R::Reserved),
             ("[::1:0:0:0]:80", R::Reserved),
@@ -338,6 +340,7 @@ mod tests {
             "[2606:4700::1111]:443",
             "[2000::1]:443",
             "[3ffe::1]:443",
+            "[2001:200::1]:443",
             "[2001:4860:4860::8888]:443",
             "[::ffff:1.1.1.1]:443",
             "[64:ff9b::1.1.1.1]:443",
