@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use fbdt::FileAccess;
 
+use super::listen::address;
 use super::protocol::byte_count;
 use crate::exit::AllowRule;
 
@@ -42,7 +43,7 @@ pub enum CredentialAction {
     #[command(after_help = "Example:\n  sumrate credential add --advertise 203.0.113.9:7443")]
     Add {
         /// Address that the link names; repeat it for several
-        #[arg(long, value_name = "ADDR:PORT", required = true)]
+        #[arg(long, value_name = "ADDR:PORT", value_parser = address, required = true)]
         advertise: Vec<SocketAddr>,
         /// What you call it
         #[arg(long, value_name = "NAME", default_value = "client")]

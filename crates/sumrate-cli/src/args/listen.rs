@@ -8,6 +8,15 @@ use nix::errno::Errno;
 
 use crate::output::Exposure;
 
+/// An address with its port, of a server or a proxy.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "`{text}` is not ADDR:PORT; write for example 203.0.113.9:7443 or [2001:db8::9]:7443"
+        )
+    })
+}
+
 /// Where a proxy listens, or `off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyAddress {

@@ -120,6 +120,9 @@ pub enum Command {
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Emulate links: rate, delay, loss, blackouts
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  sumrate link set --control /tmp/link.sock wifi both rate_mbps=300 loss=0.05"
+    )]
     Link(sumrate_link::LinkCommand),
 }

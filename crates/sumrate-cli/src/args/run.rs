@@ -25,7 +25,7 @@ over UDP goes directly. The exit code is the command's own; 127 if there is no s
 #[command(after_help = EXAMPLE)]
 pub struct RunArgs {
     /// SOCKS5 proxy of the `sumrate up` to use [default: that of the only one that runs here]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = proxy_address)]
     pub socks: Option<SocketAddr>,
     /// Password of the proxy: USER:PASSWORD or @FILE that holds it
     #[arg(long, value_name = "USER:PASSWORD|@FILE")]
@@ -53,4 +53,9 @@ pub struct RunArgs {
         allow_hyphen_values = true
     )]
     pub command: Vec<OsString>,
+}
+
+/// Where the proxy of a `sumrate up` listens.
+fn proxy_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is not ADDR:PORT; write for example 127.0.0.1:1080"))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::listen::address;
 use super::{DaemonArgs, ObserveArgs, ProtocolArgs};
 use crate::exit::AllowRule;
 
@@ -22,10 +23,10 @@ The join link holds a secret: whoever has it can use this server. Revoke it with
 #[command(after_help = EXAMPLE)]
 pub struct ServeArgs {
     /// Address and port to accept clients on
-    #[arg(long, value_name = "ADDR:PORT", required = true)]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = listen_address, required = true)]
     pub listen: Vec<SocketAddr>,
     /// Address that clients are told to use, where it differs from --listen (NAT, several radios)
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub advertise: Vec<SocketAddr>,
     /// Directory of the server's key and credentials [default: $XDG_STATE_HOME/sumrate]
     #[arg(long, value_name = "DIR")]
@@ -59,4 +60,11 @@ pub struct ServeArgs {
     /// How this end sends.
     #[command(flatten)]
     pub protocol: ProtocolArgs,
+}
+
+/// Where a server listens; most mean every address of the machine.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is not ADDR:PORT; write for example 0.0.0.0:7443, for every address")
+    })
 }

@@ -246,12 +246,20 @@ async fn copied(
         if is_final || moved_at.elapsed() >= args.retry {
             return Err(failure);
         }
-        let reason = output::without_secrets(&failure.to_string());
+        let reason = output::without_secrets(&lost_words(&failure));
         tracing::warn!("the copy is interrupted: {reason}; it goes on as soon as it can");
         if args.json {
             output::json(&CpEvent::Lost { reason }.into_line())?;
         }
         tokio::time::sleep(PAUSE.min(args.retry)).await;
+    }
+}
+
+/// Why a connection was lost, without the advice that who gives up needs: `cp` goes on by itself.
+fn lost_words(failure: &CommandError) -> String {
+    match failure {
+        CommandError::Cp(CpError::Transfer(error)) => error.to_string(),
+        other => other.to_string(),
     }
 }
 

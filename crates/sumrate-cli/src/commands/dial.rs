@@ -44,10 +44,11 @@ pub(super) async fn open(
     config: ClientConfig,
     interrupts: &mut Interrupts,
 ) -> Result<Session, CommandError> {
+    let slow_words = slow_words(&config);
     let mut connecting = std::pin::pin!(connect(config));
     let slow = async {
         tokio::time::sleep(SLOW).await;
-        tracing::warn!("no path has reached the server yet; still trying");
+        tracing::warn!("{slow_words}");
         std::future::pending().await
     };
     let interrupt = tokio::select! {
@@ -59,4 +60,32 @@ pub(super) async fn open(
         session.close(0, "interrupted").await;
     }
     Err(CommandError::Interrupted(interrupt))
+}
+
+/// What is said while the server cannot be reached: where it is looked for, how long, and what to
+/// look at meanwhile.
+fn slow_words(config: &ClientConfig) -> String {
+    let servers: Vec<_> = config.link.servers().iter().map(ToString::to_string).collect();
+    format!(
+        "no path has reached the server at {} yet; still trying, {} s in all. Does `sumrate serve` \
+         run there, and does its firewall let this TCP port in?",
+        servers.join(", "),
+        config.connect_timeout.as_secs()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_a_server_reads_which_and_what_to_look_at() {
+        let link = "sumrate://127.0.0.1:7443,[::1]:7444?v=1&insecure=1#c=";
+        let link = format!("{link}{}", "A".repeat(54));
+        let config = ClientConfig::new(setup::link(&link, true).unwrap());
+        let words = slow_words(&config);
+        assert!(words.contains("at 127.0.0.1:7443, [::1]:7444 yet"), "{words}");
+        assert!(words.contains("15 s in all") && words.contains("firewall"), "{words}");
+        assert!(!words.contains("AAAA"), "{words}");
+    }
 }

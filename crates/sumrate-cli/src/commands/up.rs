@@ -168,6 +168,7 @@ impl Client {
         let started = Instant::now();
         let mut config = configure(&args, args.capture.guardian.is_some())?;
         let keeper = Arc::new(keeper(&args, &config)?);
+        warn_of_absent(&args, &config);
         setup::clear_file("--ready-file", args.ready_file.as_deref())?;
         let stop = CancellationToken::new();
         let doors = Doors::bind(&args, &config.congestion_control, &stop)?;
@@ -455,6 +456,19 @@ fn keeper(args: &UpArgs, config: &ClientConfig) -> Result<Keeper, CommandError> 
         keeper.begin(name, usual, change)?;
     }
     Ok(keeper)
+}
+
+/// Says which interfaces `--backup` and `--policy` name that are not there.
+fn warn_of_absent(args: &UpArgs, config: &ClientConfig) {
+    if config.paths.is_empty() {
+        let named = args.backup.iter().chain(args.policy.iter().map(|policy| &policy.name));
+        for name in setup::absent_interfaces(named) {
+            tracing::warn!(
+                "there is no interface {name}; what is said of it holds once it is there \
+                 (`ip -brief link` shows the names)"
+            );
+        }
+    }
 }
 
 /// The priority that `--path` and `--backup` give a path, or without `--path` an interface.

@@ -127,6 +127,19 @@ fn paths(args: &[PathArg], missing: Missing) -> Result<Vec<PathSpec>, SetupError
     Ok(args.iter().map(path_spec).collect())
 }
 
+/// What `--backup` and `--policy` name without `--path` and this machine does not have. That may be
+/// plugged in later, or is mistyped: the user is told.
+pub(super) fn absent_interfaces<'a>(named: impl IntoIterator<Item = &'a String>) -> Vec<&'a str> {
+    let there = interfaces::names();
+    let mut absent: Vec<&str> = Vec::new();
+    for name in named.into_iter().filter(|name| !there.contains(*name)) {
+        if !absent.contains(&name.as_str()) {
+            absent.push(name);
+        }
+    }
+    absent
+}
+
 /// What the path is bound to and this machine does not have.
 fn why_absent(
     path: &PathArg,
@@ -361,6 +374,12 @@ mod tests {
         let unknown = with_backups(&given, &["c".to_owned()]).unwrap_err();
         assert!(unknown.to_string().contains("a, b"), "{unknown}");
         assert_eq!(with_backups(&[], &["wwan0".to_owned()]).unwrap(), []);
+    }
+
+    #[test]
+    fn interfaces_that_are_not_there_are_named_once() {
+        let named = ["lo", "nosuch0", "nosuch0", "nosuch1"].map(str::to_owned);
+        assert_eq!(absent_interfaces(&named), ["nosuch0", "nosuch1"]);
     }
 
     #[test]
