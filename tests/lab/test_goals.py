@@ -69,9 +69,9 @@ def test_every_goal_has_a_row_and_an_experiment(tmp_path: Path) -> None:
 
 def test_measured_goals_are_reached_or_missed(results: Path) -> None:
     found = {row.statement: row for row in rows(results) if row.id == "P4"}
-    plain, wires, kernel, peer, tls, *figures = found.values()
+    plain, one, kernel, peer, tls, *figures = found.values()
     assert (plain.verdict, plain.measured["sumrate"]) == ("holds", (0.9, 0.9))
-    assert (wires.verdict, wires.measured["sumrate"]) == ("holds", (0.9, 0.9))
+    assert (one.verdict, one.measured["sumrate"]) == ("holds", (0.9, 0.9))
     assert kernel.verdict == "reported"
     assert (peer.verdict, peer.measured["sumrate"]) == ("fails", (3.0, 3.0))
     assert peer.missed_in == ("unshaped: 3",)
