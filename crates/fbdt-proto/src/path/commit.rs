@@ -12,6 +12,10 @@ const FLOOR: u64 = 32 << 10;
 const LONG: Duration = Duration::from_millis(50);
 /// Smallest frame payload, in bytes.
 const MIN_FRAME: u64 = 4 << 10;
+/// Frames that leave together are this long a part of a second, and at most so many bytes: a frame of
+/// 64 KiB ends in a short segment, which costs the kernel at either end as much as a long one.
+const BATCH: Duration = Duration::from_micros(200);
+const MAX_BATCH: u64 = 256 << 10;
 
 /// The commit limit and the frame size that go with a path's state, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -20,12 +24,14 @@ pub(super) struct Commit {
     pub(super) limit: u64,
     /// Payload of one frame: about `frame_time` worth.
     pub(super) frame: u64,
+    /// Bytes that are given to the socket at once, if there are so many.
+    pub(super) batch: u64,
 }
 
 impl Commit {
     /// The limits of a path before anything is known of it.
     pub(super) const fn initial() -> Self {
-        Self { limit: FLOOR, frame: 16 << 10 }
+        Self { limit: FLOOR, frame: 16 << 10, batch: 0 }
     }
 
     /// F7: while the RTT shows no queue the TCP window alone limits, plus
@@ -62,7 +68,7 @@ impl Commit {
         let queue =
             config.commit == CommitRule::Rate && sample.srtt >= (base + hold) * 3 / 2 + slack / 2;
         let limit = if queue { by_window.min(by_rate) } else { by_window };
-        Self { limit, frame }
+        Self { limit, frame, batch: bytes_in(link, BATCH).min(MAX_BATCH) }
     }
 }
 
@@ -93,6 +99,15 @@ mod tests {
         assert_eq!(queued.limit, 1_400_000, "100 MB/s x (3 x 4 ms + 2 ms)");
         let small_window = commit(rate, 20, 4, 50_000);
         assert_eq!(small_window.limit, 250_000, "never beyond what TCP could send");
+    }
+
+    #[test]
+    fn f7_frames_leave_together_only_where_one_is_gone_in_no_time() {
+        let batch = |rate| commit(rate, 4, 4, 10_000_000).batch;
+        assert_eq!(batch(225_000_000), 45_000, "less than a frame, at 1.8 Gbit/s");
+        assert_eq!(batch(1_000_000_000), 200_000);
+        assert_eq!(batch(5_000_000_000), MAX_BATCH);
+        assert_eq!(Commit::initial().batch, 0);
     }
 
     #[test]

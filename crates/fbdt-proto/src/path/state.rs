@@ -446,6 +446,12 @@ impl PathState {
         self.policy.rate_cap.map_or(rate, |cap| rate.min(cap.bytes_per_second()))
     }
 
+    /// Bytes that are given to the socket at once, if there are so many (F7).
+    #[must_use]
+    pub const fn batch(&self) -> u64 {
+        self.commit.batch
+    }
+
     /// How often TCP should be asked while it holds bytes: a slow path has no
     /// room for the next frame any sooner.
     #[must_use]

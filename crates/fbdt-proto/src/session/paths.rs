@@ -157,6 +157,14 @@ impl Session {
         self.path_of(subflow).map_or(TICK, |index| self.paths[index].sample_interval())
     }
 
+    /// Bytes for which to call [`Session::poll_transmit`] before the socket is given them: more
+    /// than a frame only on links that carry several in a fifth of a millisecond (F7).
+    #[must_use]
+    pub fn batch(&self, subflow: SubflowId) -> usize {
+        let batch = self.path_of(subflow).map_or(0, |index| self.paths[index].batch());
+        usize::try_from(batch).unwrap_or(usize::MAX)
+    }
+
     /// Whether `subflow` holds bytes, so that silence on it means something,
     /// or nothing is known of it yet.
     #[must_use]

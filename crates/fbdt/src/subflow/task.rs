@@ -282,7 +282,8 @@ impl SubflowTask {
             }
             let bytes = inner.sample(now, *id);
             if take {
-                while out.len() < COALESCE && inner.protocol.poll_transmit(now, *id, out) {}
+                let enough = inner.protocol.batch(*id).max(COALESCE);
+                while out.len() < enough && inner.protocol.poll_transmit(now, *id, out) {}
                 io.held.store(out.len(), Ordering::Relaxed);
             }
             if outstanding.bytes != bytes {

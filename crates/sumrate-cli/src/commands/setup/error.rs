@@ -18,9 +18,7 @@ pub enum SetupError {
     #[error("the join link is malformed: {0}")]
     Link(#[from] LinkError),
     /// The file with the link cannot be read.
-    #[error(
-        "cannot read the join link from {path}: {error}; `sumrate serve --link-file` writes one"
-    )]
+    #[error("cannot read the join link from {path}: {error}{advice}", advice = file_advice(.error))]
     LinkFile {
         /// The file.
         path: String,
@@ -218,6 +216,16 @@ pub enum SetupError {
         /// Named.
         given: usize,
     },
+}
+
+fn file_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; `sumrate serve --link-file` writes one",
+        io::ErrorKind::PermissionDenied => {
+            "; run this as the file's user, or copy the link to a file of your own"
+        }
+        _ => "",
+    }
 }
 
 fn listen_advice(error: &io::Error, proxy: &str) -> String {

@@ -385,7 +385,11 @@ mod tests {
     #[test]
     fn links_and_files() {
         assert!(matches!(link("sumrate:/x", false), Err(SetupError::Link(_))));
-        assert!(matches!(link("@/nonexistent", false), Err(SetupError::LinkFile { .. })));
+        let missing = link("@/nonexistent", false).unwrap_err();
+        assert!(missing.to_string().ends_with("; `sumrate serve --link-file` writes one"));
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let denied = SetupError::LinkFile { path: "a.link".into(), error: denied };
+        assert!(denied.to_string().contains("; run this as the file's user"), "{denied}");
         // A pipe is nobody else's to open.
         assert!(link_text("@/dev/null").is_ok());
     }
