@@ -10,11 +10,12 @@ use crate::output::Exposure;
 
 /// An address with its port, of a server or a proxy.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        format!(
-            "`{text}` is not ADDR:PORT; write for example 203.0.113.9:7443 or [2001:db8::9]:7443"
-        )
-    })
+    address_as_in(text, "203.0.113.9:7443 or [2001:db8::9]:7443")
+}
+
+/// An address with its port; what is not one is told `example`.
+pub(super) fn address_as_in(text: &str, example: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is not ADDR:PORT; write for example {example}"))
 }
 
 /// Where a proxy listens, or `off`.
@@ -43,9 +44,7 @@ impl FromStr for ProxyAddress {
         if text == "off" {
             return Ok(Self::Off);
         }
-        text.parse().map(Self::At).map_err(|_| {
-            format!("`{text}` is not ADDR:PORT; write for example 127.0.0.1:1080, or off")
-        })
+        address_as_in(text, "127.0.0.1:1080, or off").map(Self::At)
     }
 }
 

@@ -57,5 +57,5 @@ pub struct RunArgs {
 
 /// Where the proxy of a `sumrate up` listens.
 fn proxy_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("`{text}` is not ADDR:PORT; write for example 127.0.0.1:1080"))
+    super::listen::address_as_in(text, "127.0.0.1:1080")
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::listen::address;
+use super::listen::{address, address_as_in};
 use super::{DaemonArgs, ObserveArgs, ProtocolArgs};
 use crate::exit::AllowRule;
 
@@ -64,7 +64,5 @@ pub struct ServeArgs {
 
 /// Where a server listens; most mean every address of the machine.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        format!("`{text}` is not ADDR:PORT; write for example 0.0.0.0:7443, for every address")
-    })
+    address_as_in(text, "0.0.0.0:7443, for every address")
 }
