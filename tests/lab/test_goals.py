@@ -1,6 +1,7 @@
 """The table of performance goals, and the documents that repeat it."""
 
 import json
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -202,3 +203,21 @@ def test_a_claim_has_a_row_for_each_check_and_a_reason_for_what_is_not_measured(
     assert (reason[1], reason[5][:12]) == ("not measured here", "It describes")
     rate = next(cells for cells in found if cells[0].startswith("| **T-4.1b-normal-wifi**"))
     assert rate[4].endswith(" Mbit/s")
+
+
+def test_what_is_missed_stands_once_and_a_cause_that_several_share_once_above_them() -> None:
+    lines = next(block.lines for block in blocks(KEPT) if block.name == "missed goals")
+    missed = [row for row in rows(KEPT) if row.missed_in]
+    shared = {cause for cause, n in Counter(row.cause for row in missed).items() if n > 1}
+    assert shared - {""}
+    above, found = "", []
+    for line in lines[2:]:
+        if line.startswith("- "):
+            above = line[2:]
+        item = line.strip().removeprefix("- ")
+        found += [row for row in missed if item.startswith(f"{row.id}, {row.statement}: wanted")]
+        if line.startswith("  - "):
+            assert found[-1].cause == above
+    assert len(found) == len(missed)
+    assert {row.statement for row in found} == {row.statement for row in missed}
+    assert all(lines.count(f"- {cause}") == 1 for cause in shared - {""})

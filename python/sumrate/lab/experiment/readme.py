@@ -253,15 +253,32 @@ def _missed(found: Sequence[Demand]) -> list[str]:
         return ["No result is kept yet: what is missed is not known."]
     lines = [
         f"Demands that were measured: {len(measured)}; missed: {len(missed)}, of those in some "
-        f"conditions only: {sum(row.verdict == DEPENDS for row in missed)}.",
+        f"conditions only: {sum(row.verdict == DEPENDS for row in missed)}. A cause that several "
+        "share stands above them.",
         "",
     ]
-    lines += [
-        f"- {row.id}, {row.statement}: wanted {row.limit}, measured {'; '.join(row.missed_in)} "
-        f"(`sumrate-lab run {row.experiment}`). {row.cause}".rstrip()
-        for row in missed
+    return lines + [line for group in _by_cause(missed) for line in _missed_lines(group)]
+
+
+def _by_cause(missed: Sequence[Demand]) -> list[list[Demand]]:
+    """Those that one cause explains together, in the order of their first; without one, alone."""
+    groups: dict[str, list[Demand]] = {}
+    for position, row in enumerate(missed):
+        groups.setdefault(row.cause or str(position), []).append(row)
+    return list(groups.values())
+
+
+def _missed_lines(group: Sequence[Demand]) -> list[str]:
+    """One item; if a cause has several demands, it stands once and they below it."""
+    items = [
+        f"{row.id}, {row.statement}: wanted {row.limit}, measured {'; '.join(row.missed_in)} "
+        f"(`sumrate-lab run {row.experiment}`)."
+        for row in group
     ]
-    return lines
+    cause = group[0].cause
+    if len(items) == 1:
+        return [f"- {items[0]} {cause}".rstrip()]
+    return [f"- {cause}", *(f"  - {item}" for item in items)]
 
 
 def out_of_step(root: Path, results: Path) -> list[str]:
