@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,27 +100,31 @@ def test_whole_seconds_hide_what_is_shorter_and_are_of_one_run_each() -> None:
 
 
 def test_a_peer_that_is_ahead_is_named(tmp_path: Path) -> None:
-    finding = {
-        "statement": "at least 0.98 of the sum",
-        "condition": "loss-wigig",
-        "congestion_control": "cubic",
-        "buffers": "large",
-        "measured": 0.98,
-        "expected": "at least 0.98",
-        "beside": {"tquic": 1.04, "mptcp": 0.985, "sumrate-thesis": 2.0},
-    }
-    stalls = {**finding, "expected": "at most 60", "measured": 53.0, "beside": {"mptcp": 26.0}}
-    verdicts = [{"goal": "P1", "findings": [finding]}, {"goal": "S4", "findings": [stalls]}]
-    (tmp_path / "peers").mkdir()
-    (tmp_path / "peers" / "verdicts.json").write_text(json.dumps(verdicts), encoding="utf-8")
-    (tmp_path / "head-of-line").mkdir()
-    hole = {**finding, "measured": 1.4, "expected": "", "beside": {}, "condition": "clean"}
-    hole["statement"] = (
-        "without a hole, for comparison: the latest block of Sumrate over kernel MPTCP's"
-    )
-    kept = json.dumps([{"goal": "S23", "findings": [hole, {**hole, "measured": 0.9}]}])
-    (tmp_path / "head-of-line" / "verdicts.json").write_text(kept, encoding="utf-8")
-    over, first, second = ahead(tmp_path)
+    def keep(experiment: str, *verdicts: tuple[str, dict[str, Any]]) -> None:
+        (tmp_path / experiment).mkdir()
+        found = [{"goal": goal, "findings": [finding]} for goal, finding in verdicts]
+        (tmp_path / experiment / "verdicts.json").write_text(json.dumps(found), encoding="utf-8")
+
+    def check(experiment: str, part: str) -> dict[str, Any]:
+        statement = next(c.statement for c in load(experiment).checks if part in c.statement)
+        place = {"condition": "loss-wigig", "congestion_control": "cubic", "buffers": "large"}
+        return {"statement": statement, **place, "beside": {}}
+
+    sums = check("peers", "at least 0.98 of the sum beside every peer")
+    sums |= {"measured": 0.98, "beside": {"tquic": 1.04, "mptcp": 0.985, "sumrate-thesis": 2.0}}
+    copies = {**check("peers", "are sent twice"), "measured": 0.004, "beside": {"mptcp": 0.0}}
+    hole = check("head-of-line", "without a hole, for comparison") | {"measured": 1.4}
+    kept = check("rfc6356", "LIA: Sumrate's own subflows are coupled as well")
+    cost = check("unshaped", "CPU seconds per GB, both ends: Sumrate encrypted")
+    rate = check("unshaped", "Mbit/s: Sumrate encrypted")
+    keep("peers", ("P1", sums), ("P8", copies))
+    keep("head-of-line", ("S23", hole), ("S23", {**hole, "measured": 0.9}))
+    # What a TCP keeps beside them is no lead, whoever leaves it more.
+    keep("rfc6356", ("S62", {**kept, "measured": 1.07, "beside": {"mptcp": 1.25}}))
+    dear = {**cost, "measured": 0.7, "beside": {"mptcp": 0.4, "aggligator": 3.0}}
+    keep("unshaped", ("P4", dear), ("P4", {**rate, "measured": 2e4, "beside": {"mptcp": 1e4}}))
+    over, first, second, cheaper = ahead(tmp_path)
     assert "Sumrate has 1.4 of what kernel MPTCP has" in over.line()
     assert (first.peer, first.where, second.peer) == ("tquic", "loss-wigig, large", "mptcp")
     assert first.line().endswith("TQUIC 1.04, Sumrate 0.98 (`sumrate-lab run peers`).")
+    assert (cheaper.peer, cheaper.theirs) == ("mptcp", 0.4)

@@ -91,6 +91,22 @@ def test_medians_without_void_runs_decide(
     assert all((f.cause == "it is lossy") == (not f.holds) for f in found.findings)
 
 
+def test_a_quotient_of_medians_is_the_median_of_the_repetitions_quotients() -> None:
+    """Seeds differ: what a repetition carries is compared with what its own links do."""
+    alone = [100.0, 50.0, 200.0]
+    runs = [run("wifi", "normal", i, rate) for i, rate in enumerate(alone)]
+    shares = (0.9, 0.5, 0.8)
+    runs += [
+        run("sumrate", "normal", i, rate * share)
+        for i, (rate, share) in enumerate(zip(alone, shares, strict=True))
+    ]
+    (found,) = judge(experiment(ratio("normal", 0.85)), runs)
+    assert (found.verdict, found.measured) == ("fails", "0.8"), "the medians' quotient is 0.9"
+    runs[1].void = True
+    (found,) = judge(experiment(ratio("normal", 0.85)), runs)
+    assert (found.verdict, found.measured) == ("holds", "0.85 (2 of 3 repetitions)")
+
+
 def test_what_was_not_measured_is_not_run() -> None:
     (found,) = judge(experiment(ratio("normal", 0.5)), [])
     assert (found.verdict, found.measured) == ("not-run", "")

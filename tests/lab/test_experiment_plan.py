@@ -11,6 +11,7 @@ from sumrate.lab.endpoints import KernelMptcp, Scheme
 from sumrate.lab.experiment.load import ExperimentError, load, names
 from sumrate.lab.experiment.methods import Traffic, jain
 from sumrate.lab.experiment.ratios import (
+    add_baseline_bounds,
     add_bounds,
     add_ideals,
     add_percentiles,
@@ -201,6 +202,23 @@ def test_memory_is_compared_with_rates_times_difference_of_delays(tmp_path: Path
     assert runs[2].value("reassembly_bound_ratio") == pytest.approx(1.0)
 
 
+def test_memory_in_blackouts_is_compared_with_what_the_links_carry_without_them() -> None:
+    experiment = load("blackout")
+    links = links_of(experiment, experiment.conditions[0])
+    longest = max(link.down.delay_ms + link.down.queue_ms for link in links)
+    spread = longest - min(link.down.delay_ms for link in links)
+    baseline = runs_of("normal", wifi=100.0, wigig=300.0)
+    (run,) = runs_of("wigig-dark", sumrate=250.0)
+    run.add("reassembly_peak_bytes", 0.5 * 1.5 * 400 * 125 * spread, "B")
+    add_baseline_bounds(experiment, [*baseline, run])
+    assert run.value("reassembly_bound_ratio") == pytest.approx(0.5)
+    (lone,) = runs_of("wigig-dark", sumrate=250.0)
+    lone.add("reassembly_peak_bytes", 1.0, "B")
+    baseline[0].void = True
+    add_baseline_bounds(experiment, [*baseline, lone])
+    assert lone.value("reassembly_bound_ratio") is None
+
+
 def test_each_blackout_is_compared_with_the_links_that_are_left() -> None:
     experiment = load("blackout")
     baseline = runs_of("normal", wifi=600.0, wigig=1700.0)
@@ -220,6 +238,12 @@ def test_the_worst_percentile_against_a_peer_counts() -> None:
     assert runs[2].value("percentiles_over_mptcp") == pytest.approx(0.9)
     assert runs[2].value("percentiles_over_aggligator") is None
     assert runs[0].value("percentiles_over_mptcp") is None, "one link is not compared"
+    late = runs_of("normal", mptcp=100.0, sumrate=100.0)
+    for run in late:
+        run.series = [(0.05 + i / 10, 100.0) for i in range(51)]
+    late[0].void = True
+    add_percentiles(late, links_of(load("lap"), load("lap").conditions[0]))
+    assert late[1].value("percentiles_over_mptcp") is None, "a late emulator made it slow"
 
 
 def test_percentiles_of_all_repetitions_are_of_those_that_count_on_both_sides() -> None:

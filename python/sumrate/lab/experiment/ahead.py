@@ -14,6 +14,8 @@ from sumrate.lab.experiment.model import Check
 PEERS = tuple(scheme for scheme in BESIDE if scheme not in MODES)
 MARGIN = 0.01
 """What is closer than this to Sumrate's value is alike."""
+BYSTANDERS = "beside_mbps"
+"""What others keep beside a scheme: who leaves them more is not ahead."""
 USUAL = {"cubic", "default"}
 
 
@@ -48,22 +50,28 @@ def ahead(results: Path) -> Iterator[Ahead]:
         checks = {check.statement: check for check in load(folder.name).checks}
         for verdict in read_verdicts(folder):
             for finding in verdict["findings"] if verdict.get("goal") else ():
-                yield from _of(verdict["goal"], finding, folder.name)
                 check = checks.get(finding["statement"])
-                if check is not None:
+                if check is not None and check.value.metric != BYSTANDERS:
+                    yield from _of(verdict["goal"], finding, folder.name, check)
                     yield from _over_peers(verdict["goal"], finding, folder.name, check)
 
 
-def _of(goal: str, finding: Mapping[str, Any], experiment: str) -> Iterator[Ahead]:
-    own, wanted = finding["measured"], finding["expected"]
-    if own is None or wanted.startswith("at least") == wanted.startswith("at most"):
+def _of(goal: str, finding: Mapping[str, Any], experiment: str, check: Check) -> Iterator[Ahead]:
+    own, sign = finding["measured"], _sign(check)
+    if own is None or not sign:
         return
     where = _where(finding)
-    sign = 1.0 if wanted.startswith("at least") else -1.0
     for peer in PEERS:
         theirs = finding.get("beside", {}).get(peer)
         if theirs is not None and sign * (theirs - own) > MARGIN * abs(own):
             yield Ahead(goal, finding["statement"], where, peer, theirs, own, experiment)
+
+
+def _sign(check: Check) -> float:
+    """1 if more is better, -1 if less is; 0 if neither, or a range is wanted."""
+    at_least = check.better == "more" or (check.at_least is not None and check.at_most is None)
+    at_most = check.better == "less" or (check.at_most is not None and check.at_least is None)
+    return float(at_least) - float(at_most)
 
 
 def _over_peers(

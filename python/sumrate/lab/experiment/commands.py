@@ -28,7 +28,7 @@ from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.metrics import POOLED_ABOVE
 from sumrate.lab.experiment.model import Experiment
-from sumrate.lab.experiment.ratios import add_pooled_percentiles
+from sumrate.lab.experiment.ratios import add_baseline_bounds, add_pooled_percentiles
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.experiment.topology import on_wires
 from sumrate.lab.programs import REPOSITORY
@@ -136,7 +136,7 @@ def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub.add_argument(
         "--readme",
         action="store_true",
-        help="into README.md and docs/limitations.md too",
+        help="into README.md, docs/verdicts.md and docs/limitations.md",
     )
     sub.add_argument("--goals", action="store_true", help="only the performance goals")
     sub.set_defaults(run=verdicts)
@@ -458,6 +458,7 @@ def _judged(experiment: Experiment, folder: Path) -> list[Verdict]:
     spreads = (*(name for name, *_ in SPREADS), POOLED_ABOVE)
     samples = any(check.value.metric.startswith(spreads) for check in experiment.checks)
     runs = store.read_runs(folder, series=samples)
+    add_baseline_bounds(experiment, runs)
     add_unimpaired(experiment, runs)
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     add_shaped(manifest["links"], runs)  # as they were: the file may have other rates by now

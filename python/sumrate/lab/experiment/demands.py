@@ -1,6 +1,7 @@
 """What a check demands of a goal or claim, with what was measured of it over its conditions."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -51,12 +52,16 @@ class Demand:
     """That the experiment has."""
     missed_in: tuple[str, ...] = ()
     """Conditions in which it is missed, with what was measured there."""
+    furthest: str = ""
+    """The one of them that is furthest from the limit."""
+    factor: float = 1.0
+    """By which that is missed: limit over value of what is too small, value over limit else."""
     cause: str = ""
     """Why it is missed, where that was seen in a measurement."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        entry = asdict(self)
+        """For JSON; what `missed_in` has of the furthest is not said twice."""
+        entry = {k: v for k, v in asdict(self).items() if k not in ("furthest", "factor")}
         for table in ("measured", "points", "counted"):
             own = {self.scheme if s == JUDGED else s: v for s, v in entry[table].items()}
             entry[table] = own
@@ -133,6 +138,8 @@ def _demand(
             if numbers.get(scheme) is not None:
                 counted.setdefault(scheme, []).append(numbers[scheme])
     missed = [f for f in findings if f["holds"] is False]
+    factors = [_factor(check, float(f["measured"])) for f in missed]
+    factor = max(factors, default=1.0)
     verdict = outcome([f["holds"] for f in findings])
     if check.reported and values:
         verdict = REPORTED
@@ -150,8 +157,20 @@ def _demand(
         counted={scheme: (min(n), max(n)) for scheme, n in counted.items()},
         repetitions=max((f.get("repetitions", 0) for f in findings), default=0),
         missed_in=tuple(dict.fromkeys(_where(f) for f in missed)),
+        furthest=_where(missed[factors.index(factor)]) if missed else "",
+        factor=factor,
         cause=" ".join(dict.fromkeys(f["cause"] for f in missed if f.get("cause"))),
     )
+
+
+def _factor(check: Check, measured: float) -> float:
+    """By which a limit is missed; infinite where one of them is not above zero."""
+    lowest, highest = check.at_least, check.at_most
+    if lowest is not None and measured < lowest:
+        return lowest / measured if measured > 0 else math.inf
+    if highest is not None and measured > highest:
+        return measured / highest if highest > 0 else math.inf
+    return 1.0
 
 
 def _where(finding: Mapping[str, Any]) -> str:

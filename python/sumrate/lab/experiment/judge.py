@@ -160,7 +160,8 @@ def _measured(
     """The statistic, or its ratio to that of another selection, and of how many repetitions it is.
 
     Repetitions differ in their seed, and so in their traces and losses: a ratio is of those that
-    count on both sides. Two values that differ by at most the slack are equal: their ratio is 1.
+    count on both sides, and one of two medians is the median of the ratios of each repetition. Two
+    values that differ by at most the slack are equal: their ratio is 1.
     """
     above = _selected(runs, value, at)
     counted = _rests_on(runs, value, at, above)
@@ -171,7 +172,11 @@ def _measured(
     if is_pooled(value.metric) and is_pooled(over.metric):  # each stands where its first run is
         above, below = ({0: [v for of in side.values() for v in of]} for side in (above, below))
         above, below = ({n: v for n, v in side.items() if v} for side in (above, below))
-    both = above.keys() & below.keys()
+    both = sorted(above.keys() & below.keys())
+    pairs = [(*above[n], *below[n]) for n in both]
+    if value.statistic == over.statistic == "median" and all(len(p) == 2 and p[1] for p in pairs):
+        ratios = [1.0 if 0 < slack >= abs(own - other) else own / other for own, other in pairs]
+        return (statistics.median(ratios) if ratios else None), len(counted)
     divisor = _statistic(over, {n: below[n] for n in both})
     measured = _statistic(value, {n: above[n] for n in both})
     if measured is not None and divisor is not None and 0 < slack >= abs(measured - divisor):

@@ -236,6 +236,8 @@ class Check(Setting, frozen=True):
     """Conditions that `*` does not mean."""
     reported: bool = False
     """A figure beside a goal: it has no limit and decides nothing."""
+    better: Literal["", "more", "less"] = ""
+    """Of a reported figure: which value is better; else no scheme is said to be ahead in it."""
     cause: str = ""
     """Why it does not hold, where that was seen in a measurement."""
     causes: dict[str, str] = field(default_factory=dict)

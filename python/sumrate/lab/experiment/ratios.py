@@ -13,6 +13,7 @@ PEERS = ("mptcp", "aggligator")
 """Schemes that the distribution of samples is compared with."""
 MEMORY_FACTOR = 1.5
 """Of the sum of rates times the largest difference of delays: what reassembly may need at most."""
+BOUND_RATIO = "reassembly_bound_ratio"
 STARTED = 0.9
 """Of what the links carry together: from then on a transport has started."""
 START_SAMPLES = 5
@@ -81,7 +82,7 @@ def add_over_mptcp(runs: Sequence[Run], links: Sequence[Link]) -> None:
 def add_added_delays(experiment: Experiment, runs: Sequence[Run]) -> None:
     """How much later the latest block is than it is with the same scheme in the baseline.
 
-    Nothing is added where it is sooner: something else disturbed the baseline then.
+    It is 0 where it is sooner.
     """
     before = {
         (r.scheme, r.congestion_control, r.buffers, r.repetition): r.value("delivery_delay_max_ms")
@@ -93,8 +94,7 @@ def add_added_delays(experiment: Experiment, runs: Sequence[Run]) -> None:
         usual = before.get((run.scheme, run.congestion_control, run.buffers, run.repetition))
         if run.condition == experiment.baseline or latest is None or usual is None:
             continue
-        if latest > usual:
-            run.add("delivery_delay_max_added_ms", latest - usual, "ms")
+        run.add("delivery_delay_max_added_ms", max(0.0, latest - usual), "ms")
 
 
 def sum_of(runs: Sequence[Run], links: Sequence[Link]) -> float | None:
@@ -112,20 +112,41 @@ def add_bounds(runs: Sequence[Run], links: Sequence[Link]) -> None:
     The delay of a link is between its propagation and that plus a full queue.
     """
     total = sum_of(runs, links)
-    if total is None:
+    if total is not None:
+        for run in runs:
+            _add_bound(run, links, total)
+
+
+def add_baseline_bounds(experiment: Experiment, runs: Sequence[Run]) -> None:
+    """The same where links were measured alone in the baseline condition only."""
+    if not experiment.baseline:
         return
+    conditions = {c.name: c for c in experiment.conditions}
+    alone = {
+        (r.scheme, r.congestion_control, r.buffers, r.repetition): r.value("goodput_mbps")
+        for r in runs
+        if r.condition == experiment.baseline and not r.void
+    }
+    for run in runs:
+        links = links_of(experiment, conditions[run.condition])
+        key = (run.congestion_control, run.buffers, run.repetition)
+        rates = [alone.get((link.name, *key)) for link in links]
+        if run.value(BOUND_RATIO) is None and not any(rate is None for rate in rates):
+            _add_bound(run, links, sum(rate or 0.0 for rate in rates))
+
+
+def _add_bound(run: Run, links: Sequence[Link], total: float) -> None:
     shortest = min(link.down.delay_ms for link in links)
     longest = max(link.down.delay_ms + link.down.queue_ms for link in links)
     bound = MEMORY_FACTOR * total * 125.0 * (longest - shortest)
-    for run in runs:
-        peak = run.value("reassembly_peak_bytes")
-        if peak is not None and bound > 0:
-            run.add("reassembly_bound_ratio", peak / bound, "ratio")
+    peak = run.value("reassembly_peak_bytes")
+    if peak is not None and bound > 0:
+        run.add(BOUND_RATIO, peak / bound, "ratio")
 
 
 def add_percentiles(runs: Sequence[Run], links: Sequence[Link]) -> None:
     """The worst percentile of 100 ms samples over that of each peer in the same repetition."""
-    samples = {run.scheme: steady_samples(run) for run in runs if run.series}
+    samples = {run.scheme: steady_samples(run) for run in runs if run.series and not run.void}
     without = {*PEERS, *(link.name for link in links)}
     for run in runs:
         for peer in PEERS:

@@ -15,7 +15,16 @@ from sumrate.lab.experiment.ahead import ahead
 from sumrate.lab.experiment.catalogue import UNMEASURED, Entry, entries
 from sumrate.lab.experiment.demands import Demand
 from sumrate.lab.experiment.goals import MARKS, NOTE, TITLES, is_performance, rows, span
-from sumrate.lab.experiment.judge import BESIDE, DEPENDS, FAILS, HOLDS, JUDGED, NOT_RUN, REPORTED
+from sumrate.lab.experiment.judge import (
+    BESIDE,
+    DEPENDS,
+    FAILS,
+    HOLDS,
+    JUDGED,
+    NOT_RUN,
+    REPORTED,
+    said,
+)
 
 WORDS = {
     HOLDS: "holds",
@@ -29,6 +38,10 @@ PLURAL = {**WORDS, HOLDS: "hold", FAILS: "do not hold", DEPENDS: "hold in part"}
 CHECKED = {HOLDS: "holds", FAILS: "does not hold", DEPENDS: "in part", REPORTED: ""}
 """What became of one check that was measured."""
 NOTHING = "-"
+SHOWN = (JUDGED, "sumrate-two-ended", "mptcp", "aggligator")
+"""Schemes of the short table; the whole one has all."""
+FEW = 6
+"""Demands of one cause that stand each by itself."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,8 @@ def _summary(found: Sequence[Demand], claims: Sequence[Entry]) -> list[str]:
     judged = [row for row in measured if row.verdict != REPORTED]
     lines = [
         "Each goal with the first of its demands; `make bench` and "
-        f"[docs/verdicts.md](docs/verdicts.md) have all of them; {NOTE}"
+        "[docs/verdicts.md](docs/verdicts.md) have all of them, with the thesis's windows and "
+        f"TQUIC too; {NOTE} Furthest off is the demand that is missed by the largest factor."
     ]
     if judged:
         lines += ["", *_first_demands(judged)]
@@ -110,18 +124,24 @@ def _summary(found: Sequence[Demand], claims: Sequence[Entry]) -> list[str]:
 
 
 def _first_demands(judged: Sequence[Demand]) -> list[str]:
-    """A line for each goal: its first demand, what became of it, and of how many others."""
-    titles = [TITLES[scheme] for scheme in (JUDGED, *BESIDE)]
-    heads = ["performance goal", "wanted", *titles, "this is", "of all its demands"]
+    """A line for each goal: its first demand, how many are reached, and the one furthest off."""
+    titles = [TITLES[scheme] for scheme in SHOWN]
+    heads = ["performance goal", "wanted", *titles, "of all its demands", "furthest off"]
     lines = [_line(heads), f"|{'---|' * len(heads)}"]
     for goal in dict.fromkeys(row.id for row in judged):
         own = [row for row in judged if row.id == goal]
         reached = sum(row.verdict == HOLDS for row in own)
-        cells = [_cell(own[0], scheme) for scheme in (JUDGED, *BESIDE)]
-        first = [f"{goal}: {own[0].statement}", own[0].limit or NOTHING]
-        became = [MARKS[own[0].verdict], f"{reached} of {len(own)} reached"]
+        cells = [_cell(own[0], scheme) for scheme in SHOWN]
+        first = [f"{goal}: {own[0].statement}", f"{own[0].limit} {own[0].unit}".strip() or NOTHING]
+        became = [f"{reached} of {len(own)} reached", _furthest(own)]
         lines.append(_line([*first, *cells, *became]))
     return lines
+
+
+def _furthest(own: Sequence[Demand]) -> str:
+    """Of a goal, the demand that is missed by the largest factor, and where; `-` if none is."""
+    worst = max(own, key=lambda row: row.factor)
+    return f"{worst.statement}: {worst.furthest}" if worst.furthest else NOTHING
 
 
 def _goal_lines(found: Sequence[Demand]) -> list[str]:
@@ -254,10 +274,14 @@ def _missed(found: Sequence[Demand]) -> list[str]:
     lines = [
         f"Demands that were measured: {len(measured)}; missed: {len(missed)}, of those in some "
         f"conditions only: {sum(row.verdict == DEPENDS for row in missed)}. A cause that several "
-        "share stands above them.",
-        "",
+        "share stands above them."
     ]
-    return lines + [line for group in _by_cause(missed) for line in _missed_lines(group)]
+    for title, wanted in (("Of performance:", True), ("Others:", False)):
+        of = [row for row in missed if is_performance(row.id) == wanted]
+        if of:
+            lines += ["", title, ""]
+            lines += [line for group in _by_cause(of) for line in _missed_lines(group)]
+    return lines
 
 
 def _by_cause(missed: Sequence[Demand]) -> list[list[Demand]]:
@@ -270,15 +294,32 @@ def _by_cause(missed: Sequence[Demand]) -> list[list[Demand]]:
 
 def _missed_lines(group: Sequence[Demand]) -> list[str]:
     """One item; if a cause has several demands, it stands once and they below it."""
-    items = [
+    cause = group[0].cause
+    if len(group) == 1:
+        return [f"- {_missed_item(group[0])} {cause}".rstrip()]
+    of: dict[tuple[str, str, str], list[Demand]] = {}
+    for row in group:
+        of.setdefault((row.id, row.experiment, row.limit), []).append(row)
+    many = len(group) > FEW and not is_performance(group[0].id)
+    items = [_missed_items(rows) for rows in of.values()] if many else map(_missed_item, group)
+    return [f"- {cause}", *(f"  - {item}" for item in items)]
+
+
+def _missed_item(row: Demand) -> str:
+    return (
         f"{row.id}, {row.statement}: wanted {row.limit}, measured {'; '.join(row.missed_in)} "
         f"(`sumrate-lab run {row.experiment}`)."
-        for row in group
-    ]
-    cause = group[0].cause
-    if len(items) == 1:
-        return [f"- {items[0]} {cause}".rstrip()]
-    return [f"- {cause}", *(f"  - {item}" for item in items)]
+    )
+
+
+def _missed_items(rows: Sequence[Demand]) -> str:
+    """Many demands of one limit in one line."""
+    lows, highs = zip(*(row.measured[JUDGED] for row in rows), strict=True)
+    return (
+        f"{rows[0].id}, {len(rows)} demands: wanted {rows[0].limit}, measured "
+        f"{said((min(lows), max(highs)))} (`sumrate-lab run {rows[0].experiment}`; "
+        f"`sumrate-lab verdicts {rows[0].id}` has each)."
+    )
 
 
 def out_of_step(root: Path, results: Path) -> list[str]:

@@ -23,6 +23,7 @@ from sumrate.lab.experiment.padhye import add_padhye
 from sumrate.lab.experiment.ranks import add_ranks
 from sumrate.lab.experiment.ratios import (
     add_added_delays,
+    add_baseline_bounds,
     add_bounds,
     add_ideals,
     add_over_mptcp,
@@ -242,6 +243,7 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
         add_pooled_percentiles(experiment, runs)
         add_added_delays(experiment, runs)
     add_ideals(experiment, runs)
+    add_baseline_bounds(experiment, runs)
     add_unimpaired(experiment, runs)
     add_shaped(links_shown(experiment), runs)
     add_stalled_bytes(runs)
