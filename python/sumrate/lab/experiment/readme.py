@@ -119,7 +119,8 @@ def _summary(found: Sequence[Demand], claims: Sequence[Entry]) -> list[str]:
         f"Published claims, {len(claims)} in all: {_counts(claims)}. "
         "[docs/verdicts.md](docs/verdicts.md) has every goal and claim with its experiment, what "
         "was measured and the cause where it does not hold; so has `sumrate-lab verdicts`. Results "
-        "are of different days: commit and day of each are listed there too.",
+        "are of different days: commit and day of each are listed there too, and "
+        "`sumrate-lab verdicts` counts the commits to the transport since.",
     ]
 
 
