@@ -89,7 +89,9 @@ def test_standings_count_ties_and_leave_out_who_delivers_little(small: Path) -> 
     assert (own.ties, own.worst) == (0.5, 0.8)
     assert (minrtt.ties, round(minrtt.worst, 3)) == (1.0, 0.983)
     # Redundant is never counted against another: it delivers two thirds or four fifths.
-    assert own.stall == 1.0
+    # The default is counted where it delivers nine tenths: in the first condition.
+    assert own.stall == 0.5
+    assert standing(conditions, "redundant").stall == 0.0, "it waits for little, and sends little"
     assert minrtt.in_order == 1.0, "second of the two that deliver"
 
 
@@ -147,7 +149,7 @@ def test_the_figure_has_a_row_for_each_scheduler_and_the_groups(small: Path) -> 
     values = maps[0].images[0].get_array()
     assert values is not None
     assert values.shape == (3, 2)
-    assert round(float(values[0, 1]), 3) == 0.8
+    assert [round(float(values[n, 1]), 3) for n in range(3)] == [0.9, 1.0, 0.9], "0.8 is as dark"
 
 
 def test_what_is_no_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,7 +170,8 @@ def test_files_are_written(small: Path, tmp_path: Path) -> None:
     asked = [str(small), "--figure", str(picture), "--summary", str(words), "--commit", "abc"]
     assert main(asked) == 0
     assert "<svg" in picture.read_text(encoding="utf-8")
-    made, _, head, *_ = words.read_text(encoding="utf-8").splitlines()
+    title, _, made, _, told, _, head, *_ = words.read_text(encoding="utf-8").splitlines()
+    assert title.startswith("# ") and told.startswith("Rates 1:10")
     assert made.startswith("Made at commit abc: 2 conditions, 6 cells, 1 seed;")
     assert made.endswith("matrix is unknown.")
     assert head.startswith("| scheduler |")

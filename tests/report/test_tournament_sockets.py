@@ -58,8 +58,8 @@ def test_only_the_same_condition_and_scheduler_are_compared(folder: Path) -> Non
 
 def test_errors_are_shares_of_what_was_measured() -> None:
     found = [
-        Cell("a", "x", 0.5, 1.0),
-        Cell("a", "y", 1.1, 1.0),
+        Cell("a", "x", 0.5, 1.0, (10.0, 40.0), None),
+        Cell("a", "y", 1.1, 1.0, (20.0, 10.0), None),
         Cell("b", "x", 1.0, 1.0),
     ]
     assert [round(cell.error, 3) for cell in found] == [-0.5, 0.1, 0.0]
@@ -67,6 +67,8 @@ def test_errors_are_shares_of_what_was_measured() -> None:
     text = summary(found)
     assert "median error of the simulation is 10.0%" in text
     assert "largest 50% (x, a)" in text
+    assert "longest stall they differ by 20 ms in the median cell; in 1 of 2 it is longer" in text
+    assert "in-order" not in text
     assert "| b | 1.000 / 1.000 |  |" in text
 
 

@@ -26,6 +26,8 @@ DEFAULT = "just-in-time"
 """The product's scheduler where nothing else is asked for."""
 TIE = 0.02
 """Goodput within this share of the best is a tie."""
+ENOUGH = 0.9
+"""Of the best goodput: who delivers less waits for little, and is in no comparison of waits."""
 LINKS_MBPS = 60.0
 """Both links together, where no trace gives their rates. Goodput above it counts as this much: it
 is a backlog of the warm-up, or a dropped burst whose second transmission took no time."""
@@ -101,8 +103,11 @@ def origin(paths: Iterable[Path], commit: str) -> str:
     seeds = len({row["seed"] for row in rows})
     numbers = ", ".join(dict.fromkeys(table.get("matrix", "unknown") for table in tables))
     return (
-        f"Made at commit {commit}: {conditions} conditions, {len(rows)} cells, "
-        f"{seeds} seed{'s' if seeds > 1 else ''}; the number of the matrix is {numbers}.\n\n"
+        f"# The tournament: standings\n\nMade at commit {commit}: {conditions} conditions, "
+        f"{len(rows)} cells, {seeds} seed{'s' if seeds > 1 else ''}; the number of the matrix is "
+        f"{numbers}.\n\nRates 1:10: the slow path has a tenth of the fast one's. Who delivers less "
+        "than nine tenths of the best goodput is not counted as best or second in stall or "
+        "delay.\n\n"
     )
 
 
@@ -186,12 +191,18 @@ def serious(condition: Condition, scheduler: str) -> dict[str, bool]:
 
     Those that deliver at least nine tenths of the best goodput: who sends little waits for little.
     """
-    return {n: n == scheduler or condition.relative(n) >= 0.9 for n in condition.goodput_mbps}
+    return {n: n == scheduler or condition.relative(n) >= ENOUGH for n in condition.goodput_mbps}
 
 
 def _ranked(condition: Condition, values: dict[str, float], scheduler: str) -> int:
     counted = serious(condition, scheduler)
     return rank({name: value for name, value in values.items() if counted[name]}, scheduler)
+
+
+def _among_best(condition: Condition, values: dict[str, float], scheduler: str) -> bool:
+    """Best or second of those that count, being one of them."""
+    counts = condition.relative(scheduler) >= ENOUGH
+    return counts and _ranked(condition, values, scheduler) <= 2
 
 
 @dataclass(frozen=True)
@@ -222,8 +233,8 @@ def standing(conditions: Sequence[Condition], scheduler: str) -> Standing:
         ties=share(value >= 1 - TIE for value in relative),
         median=median(relative),
         worst=min(relative),
-        stall=share(_ranked(c, c.stall_ms, scheduler) <= 2 for c in conditions),
-        in_order=share(_ranked(c, c.in_order_ms, scheduler) <= 2 for c in conditions),
+        stall=share(_among_best(c, c.stall_ms, scheduler) for c in conditions),
+        in_order=share(_among_best(c, c.in_order_ms, scheduler) for c in conditions),
     )
 
 
@@ -310,7 +321,7 @@ PANELS = (
     Panel(
         "Goodput over the best scheduler's",
         "cividis",
-        Normalize(0.5, 1.0),
+        Normalize(ENOUGH, 1.0),
         Condition.relative,
         "ties",
         lambda s: s.ties,

@@ -14,6 +14,12 @@ from typing import Any
 from sumrate.report.lab.read import Condition, Run, RunError, read_run
 
 FIELDS = ("rate_ratio", "rtt_ratio", "loss", "outage_s")
+MEASURES = (
+    ("sum_ratio", "sum_ratio"),
+    ("stall_ms", "longest_stall_ms"),
+    ("in_order_p99_ms", "in_order_delay_p99_ms"),
+)
+"""What the table and the laboratory call the same."""
 ROUNDED = 0.01
 """Ratios of a laboratory's rates, which are written with three decimals, differ by less."""
 
@@ -32,6 +38,10 @@ class Cell:
     simulated: float
     """Goodput over the sum of the links alone."""
     measured: float
+    stall_ms: tuple[float, float] | None = None
+    """The longest stall, simulated and measured, where both are known."""
+    in_order_ms: tuple[float, float] | None = None
+    """The 99th percentile of the in-order delay likewise."""
 
     @property
     def error(self) -> float:
@@ -54,10 +64,13 @@ def cells(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Cell]:
     for condition in run.conditions:
         simulated = matching(rows, condition)
         for scheduler in dict.fromkeys(row["scheduler"] for row in simulated):
-            measured = _sum_ratios(run, condition.name, scheduler)
-            if measured:
-                of = [r["sum_ratio"] for r in simulated if r["scheduler"] == scheduler]
-                found.append(Cell(condition.title, scheduler, median(of), median(measured)))
+            own = [row for row in simulated if row["scheduler"] == scheduler]
+            goodput, stall, in_order = (
+                _medians(own, field, _values(run, condition.name, scheduler, metric))
+                for field, metric in MEASURES
+            )
+            if goodput:
+                found.append(Cell(condition.title, scheduler, *goodput, stall, in_order))
     if not found:
         raise SampleError(f"{folder}: none of its conditions and schedulers is in the table")
     return found
@@ -103,11 +116,18 @@ def _side(fast: bool, slow: bool) -> str:
     )
 
 
-def _sum_ratios(run: Run, condition: str, scheme: str) -> list[float]:
+def _medians(
+    rows: Sequence[Mapping[str, Any]], field: str, measured: Sequence[float]
+) -> tuple[float, float] | None:
+    simulated = [row[field] for row in rows if field in row]
+    return (median(simulated), median(measured)) if simulated and measured else None
+
+
+def _values(run: Run, condition: str, scheme: str, metric: str) -> list[float]:
     return [
         value.value
         for value in run.metrics
-        if value.metric == "sum_ratio"
+        if value.metric == metric
         and value.key.scheme == scheme
         and value.key.setting.condition == condition
     ]
@@ -116,6 +136,19 @@ def _sum_ratios(run: Run, condition: str, scheme: str) -> list[float]:
 def median_error(found: Sequence[Cell]) -> float:
     """Median of the errors' amounts."""
     return median(abs(cell.error) for cell in found)
+
+
+def _difference(pairs: Sequence[tuple[float, float] | None], name: str) -> str:
+    """How far the simulation's milliseconds are from those on sockets, in words."""
+    known = [pair for pair in pairs if pair]
+    if not known:
+        return ""
+    apart = median(abs(simulated - measured) for simulated, measured in known)
+    more = sum(measured > simulated for simulated, measured in known)
+    return (
+        f" Of {name} they differ by {apart:.0f} ms in the median cell; in {more} of {len(known)} "
+        "it is longer on sockets."
+    )
 
 
 def summary(found: Sequence[Cell]) -> str:
@@ -127,7 +160,10 @@ def summary(found: Sequence[Cell]) -> str:
     lines = [
         f"On real sockets, {len(found)} cells (goodput over the sum of the links alone, simulated "
         f"/ measured). The median error of the simulation is {median_error(found):.1%}; "
-        f"the largest {abs(worst.error):.0%} ({worst.scheduler}, {worst.condition}).",
+        f"the largest {abs(worst.error):.0%} ({worst.scheduler}, {worst.condition})."
+        + _difference([cell.stall_ms for cell in found], "the longest stall")
+        + _difference([cell.in_order_ms for cell in found], "the in-order delay's 99th percentile")
+        + " Here rates 10:1 are what is 1:10 above.",
         "",
         "| condition | " + " | ".join(schedulers) + " |",
         "|---" * (len(schedulers) + 1) + "|",

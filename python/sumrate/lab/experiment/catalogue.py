@@ -117,8 +117,8 @@ def _entry(
     unmeasured = text.get("unmeasured", "")
     deciding = {check.experiment for check in checks if check.limit}
     verdict = together([v["verdict"] for v in said], of=len(deciding))
-    if unmeasured and not experiments:
-        verdict = UNMEASURED
+    if unmeasured and (not experiments or verdict == REPORTED):
+        verdict = UNMEASURED  # figures beside it decide nothing
     # What no experiment measures of a claim keeps it from holding as a whole.
     missing = unmeasured if verdict not in (NOT_RUN, REPORTED) else ""
     expected = "; ".join(str(v.get("expected", "")) for v in said)
