@@ -97,7 +97,7 @@ fn f15_what_blocks_the_buffer_is_not_sent_again_where_it_is_kept_off() {
 }
 
 #[test]
-fn redundant_sends_all_on_all_and_goes_on_at_once_when_a_path_fails() {
+fn redundant_sends_all_on_all() {
     let links = [LinkParameters::new(40.0, 4.0), LinkParameters::new(40.0, 4.0)];
     let mut simulation = simulation(SchedulerKind::Redundant, None, &links);
     let (goodput, paths) = download(&mut simulation, 8 * MIB);

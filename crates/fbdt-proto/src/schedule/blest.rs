@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
-use super::min_rtt::{Blockers, fastest, picked};
+use super::min_rtt::{Blockers, fastest, room_before};
 use super::{BlockedRequest, PlacementRequest, Scheduler, Unblocking};
 use crate::path::PathView;
 use crate::time::Instant;
@@ -51,10 +51,7 @@ impl Scheduler for Blest {
 
     fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
         self.note_rtts(request.paths);
-        if !picked(request.paths, request.path) {
-            return None;
-        }
-        let piece = request.front()?;
+        let piece = request.beyond(room_before(request.paths, request.path))?;
         let fast = fastest(request.paths)?;
         if fast != request.path {
             let (own, fast) = (request.own()?, request.paths.get(fast)?);

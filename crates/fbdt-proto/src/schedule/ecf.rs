@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use super::min_rtt::{Blockers, fastest, picked};
+use super::min_rtt::{Blockers, fastest, room_before};
 use super::{BlockedRequest, PlacementRequest, Scheduler, Unblocking};
 use crate::path::PathView;
 use crate::units::{Direction, PathId};
@@ -27,17 +27,16 @@ impl Scheduler for Ecf {
     }
 
     fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
-        if !picked(request.paths, request.path) {
-            return None;
-        }
+        let spared = room_before(request.paths, request.path);
+        let piece = request.beyond(spared)?;
         let fast = fastest(request.paths)?;
         if fast != request.path {
-            let left = request.windows.unsent().total();
+            let left = request.windows.unsent().total().saturating_sub(spared);
             if self.should_wait(request.paths.get(fast)?, request.own()?, left) {
                 return None;
             }
         }
-        request.front()
+        Some(piece)
     }
 
     fn direction(&self, _path: PathId) -> Direction {

@@ -2,12 +2,12 @@
 
 use core::ops::Range;
 
-use super::min_rtt::picked;
+use super::min_rtt::room_before;
 use super::{PlacementRequest, Scheduler};
 use crate::units::{Direction, PathId};
 
 /// Of the paths whose congestion window has room, the one with the lowest
-/// smoothed RTT gets the lowest unsent bytes.
+/// smoothed RTT gets the lowest unsent bytes, then the next one.
 #[derive(Debug)]
 pub struct LowestRttFirst;
 
@@ -17,10 +17,7 @@ impl Scheduler for LowestRttFirst {
     }
 
     fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
-        if !picked(request.paths, request.path) {
-            return None;
-        }
-        request.front()
+        request.beyond(room_before(request.paths, request.path))
     }
 
     fn direction(&self, _path: PathId) -> Direction {
@@ -39,8 +36,9 @@ mod tests {
     #[test]
     fn the_lowest_rtt_with_room_takes_the_front_and_blockers_are_left_alone() {
         let paths = vec![path(0, 40, 50_000), path(1, 10, 20_000)];
-        let mut f = Fixture::new(LowestRttFirst, paths, 100_000);
-        assert_eq!(f.send(0), None, "the fast path has room");
+        let mut f = Fixture::new(LowestRttFirst, paths, 20_000);
+        assert_eq!(f.send(0), None, "the fast path has room for all of it");
+        f.windows.written(20_000..100_000);
         assert_eq!(f.send(1), Some(0..10_000));
         assert_eq!(f.send(1), Some(10_000..20_000));
         assert_eq!(f.send(0), Some(20_000..30_000), "its window is full");

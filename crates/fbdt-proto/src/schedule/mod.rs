@@ -83,6 +83,13 @@ impl PlacementRequest<'_> {
         let piece = self.windows.unsent().first_within(0..self.bound)?;
         Some(piece.start..piece.end.min(piece.start + self.frame))
     }
+
+    /// The lowest unsent bytes beyond the first `spared` of them, a frame of them.
+    fn beyond(&self, spared: u64) -> Option<Range<u64>> {
+        let unsent = self.windows.unsent();
+        let piece = unsent.first_within(unsent.skip(0, spared)?..self.bound)?;
+        Some(piece.start..piece.end.min(piece.start + self.frame))
+    }
 }
 
 /// What a scheduler is told when nothing new of a stream may be sent because
