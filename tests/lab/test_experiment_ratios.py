@@ -323,6 +323,25 @@ def test_what_never_works_is_made_again_in_the_first_repetition_only(
     assert {made.count(condition) for condition in made} == {3 + MAX_RETRIES}
 
 
+def test_a_peer_that_is_always_late_is_made_again_in_the_first_repetition_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[tuple[str, str]] = []
+
+    def measure(experiment: Experiment, point: Point, scheme: Scheme, _work: Path) -> Run:
+        run = running.blank(experiment, point, scheme)
+        run.void = scheme.name in ("aggligator", "sumrate")
+        made.append((scheme.name, point.condition.name))
+        return run
+
+    monkeypatch.setattr(running, "measure", measure)
+    running.run_all(Plan(load("lap"), 3), tmp_path, Progress(1.0))
+    counted = {name: made.count((name, place)) for name, place in made}
+    assert counted["aggligator"] == 3 + MAX_RETRIES
+    assert counted["sumrate"] == 3 * (1 + MAX_RETRIES), "its own result is tried for each time"
+    assert counted["mptcp"] == 3
+
+
 def test_an_answer_that_is_none_fails_the_run_only(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

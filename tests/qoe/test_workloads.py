@@ -19,16 +19,16 @@ from tests.lab.test_experiment_files import GOOD, written
 
 SIZES = FilesSetting(
     sizes=(
+        FileSize(name="large", bytes=3000),
         FileSize(name="small", bytes=1000, times=3),
-        FileSize(name="middle", bytes=1000, times=2),
-        FileSize(name="large", bytes=1000),
+        FileSize(name="middle", bytes=2000, times=2),
     )
 )
 
 
 def test_large_files_come_last_and_each_as_often_as_wanted() -> None:
     found = [size.name for size in order(SIZES)]
-    assert found == ["small", "small", "middle", "small", "middle", "large"]
+    assert found == ["small", "small", "small", "middle", "middle", "large"]
 
 
 def test_the_share_of_a_link_is_of_what_came_meanwhile() -> None:
@@ -155,6 +155,10 @@ def test_the_split_counts_all_repetitions_and_stands_once() -> None:
     assert first.value("wigig_share_mode_share") == 0.75
     assert first.value("wigig_share_in_72_84") == 0.75
     assert second.value("wigig_share_mode_percent") is None
+    failed = Run("sumrate", "mobility", "cubic", "default", 0, 1, detail={"error": "a crash"})
+    add_splits(experiment, [failed, second])
+    assert failed.value("wigig_share_mode_percent") is None, "it does not count"
+    assert second.value("wigig_share_mode_percent") == 72
 
 
 def test_every_download_has_a_trace_of_its_own_the_same_for_every_scheme(tmp_path: Path) -> None:

@@ -127,6 +127,20 @@ def test_a_gain_stands_beside_what_nothing_lacking_would_have() -> None:
     assert gains == [None, 4.5, None]
 
 
+def test_a_link_alone_that_stands_for_itself_brings_no_ideal_of_other_traces() -> None:
+    runs = [
+        seen("mobility-fix", "sumrate", 0, 31.0),
+        seen("mobility-fix", "wifi", 0, 20.0),
+        seen("mobility-viewport", "sumrate", 0, 34.0),
+    ]
+    for run, ideal in zip(runs, (32.0, 50.0, 36.5), strict=True):
+        run.add("ideal_psnr_db", ideal, "dB")
+    runs[1].detail["measured_in"] = "los-fix"
+    runs.append(Run("mptcp", "mobility-fix", "cubic", "default", 0, 1, detail={"error": "a crash"}))
+    add_tile_gains(load("tiles"), runs)
+    assert runs[2].value("ideal_gain_over_policy_db") == 4.5
+
+
 def test_a_scaled_trace_has_scaled_rates(tmp_path: Path) -> None:
     wifi, wigig = traced_links(EXPERIMENT, CONDITION, 1, tmp_path)
     assert wifi.down.trace is not None

@@ -34,13 +34,13 @@ def content(setting: FilesSetting, folder: Path) -> Path:
 
 
 def order(setting: FilesSetting) -> Iterator[FileSize]:
-    """Each size in turn, as often as it is wanted: the often wanted ones among themselves first.
+    """Each size as often as it is wanted, then the next larger one.
 
-    Large files come last, so that what they leave behind (queues, windows) meets nothing small.
+    What large files leave behind (queues, and the windows of a transport that keeps its
+    connections) meets nothing small.
     """
-    rounds = max((size.times for size in setting.sizes), default=0)
-    for number in range(rounds, 0, -1):
-        yield from (size for size in setting.sizes if size.times >= number)
+    for size in sorted(setting.sizes, key=lambda size: size.bytes):
+        yield from [size] * size.times
 
 
 def delivered(emulator: Emulator | Wires) -> dict[str, int]:

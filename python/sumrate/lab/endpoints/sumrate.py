@@ -28,6 +28,8 @@ from sumrate.lab.scene import SERVICE_IP, Site
 
 SERVER_PORT = 4433
 SOCKS_PORT = 1080
+CLASSES = ("conversational", "interactive", "streaming", "background")
+"""Of traffic; a status has those that have carried something."""
 CROWD_TIMEOUT_S = 60.0
 """After this a transfer of a crowd that still runs has not completed."""
 GATHERING_S = 60.0
@@ -337,14 +339,13 @@ def counters(site: Site) -> Mapping[str, tuple[float, str]]:
     if received:
         found["redundant_share"] = (copies / received, "ratio")
     for name, (chosen, sent) in _by_class(sending).items():
-        if sent:
-            found[f"chosen_{name}_share"] = (chosen / sent, "ratio")
+        found[f"chosen_{name}_share"] = (chosen / sent if sent else 0.0, "ratio")
     return found
 
 
 def _by_class(sessions: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
-    """Copies by choice and new bytes of each class, over all sessions."""
-    found: dict[str, tuple[int, int]] = {}
+    """Copies by choice and new bytes of each class, over all sessions; none of an unused one."""
+    found: dict[str, tuple[int, int]] = dict.fromkeys(CLASSES, (0, 0))
     for session in sessions:
         for entry in session["classes"]:
             chosen, sent = found.get(entry["class"], (0, 0))

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.emulator_priority import raise_emulator
 from sumrate.lab.experiment.media import deliver, reaching, serving
 from sumrate.lab.experiment.metrics import hardly_any
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
@@ -80,6 +81,8 @@ def call(
             stack.enter_context(downloads(reach))
             yield server
 
+    if not condition.download:  # the emulator's own lateness must not be the tail that is judged
+        raise_emulator(run, built)
     delivery = deliver(
         run,
         scheme,

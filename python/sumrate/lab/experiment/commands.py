@@ -23,7 +23,7 @@ from sumrate.lab.experiment.derived import (
 )
 from sumrate.lab.experiment.execute import bench, quick, run
 from sumrate.lab.experiment.goals import is_performance
-from sumrate.lab.experiment.judge import BESIDE, MODES, Verdict, judge
+from sumrate.lab.experiment.judge import Verdict, is_peer, judge
 from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.metrics import POOLED_ABOVE
@@ -263,14 +263,6 @@ def compare(args: argparse.Namespace) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def is_peer(scheme: str) -> bool:
-    """Whether a scheme, by its name in results, is another project's program or the kernel's.
-
-    What it cannot do here must not cost the result of all others: the report names it.
-    """
-    return scheme.startswith(tuple(name for name in BESIDE if name not in MODES))
 
 
 def objections(folder: Path) -> list[str]:

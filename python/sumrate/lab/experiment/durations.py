@@ -96,7 +96,7 @@ def add_splits(experiment: Experiment, runs: Sequence[Run]) -> None:
     metric = f"{experiment.files.share_link}_share"
     groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for run in runs:
-        if not run.void:
+        if not run.void and not run.detail.keys() & {"error", "missing"}:
             key = (run.scheme, run.condition, run.congestion_control, run.buffers)
             groups[key].append(run)
     for found in groups.values():

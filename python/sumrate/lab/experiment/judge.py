@@ -25,6 +25,15 @@ BESIDE = ("sumrate-two-ended", "sumrate-thesis", "mptcp", "aggligator", "tquic")
 MODES = ("sumrate-two-ended", "sumrate-thesis")
 """Those of them that are Sumrate in another mode."""
 
+
+def is_peer(scheme: str) -> bool:
+    """Whether a scheme, by its name in results, is another project's program or the kernel's.
+
+    What it cannot do here must not cost the result of all others: the report names it.
+    """
+    return scheme.startswith(tuple(name for name in BESIDE if name not in MODES))
+
+
 STATISTICS: dict[str, Callable[[Sequence[float]], float | None]] = {
     "median": statistics.median,
     "mean": statistics.fmean,
@@ -173,8 +182,8 @@ def _measured(
         above, below = ({0: [v for of in side.values() for v in of]} for side in (above, below))
         above, below = ({n: v for n, v in side.items() if v} for side in (above, below))
     both = sorted(above.keys() & below.keys())
-    pairs = [(*above[n], *below[n]) for n in both]
-    if value.statistic == over.statistic == "median" and all(len(p) == 2 and p[1] for p in pairs):
+    pairs = [(statistics.median(above[n]), statistics.median(below[n])) for n in both]
+    if value.statistic == over.statistic == "median" and all(other for _, other in pairs):
         ratios = [1.0 if 0 < slack >= abs(own - other) else own / other for own, other in pairs]
         return (statistics.median(ratios) if ratios else None), len(counted)
     divisor = _statistic(over, {n: below[n] for n in both})

@@ -17,6 +17,7 @@ from sumrate.lab.experiment.derived import (
     add_unimpaired,
 )
 from sumrate.lab.experiment.durations import add_durations, add_splits
+from sumrate.lab.experiment.judge import is_peer
 from sumrate.lab.experiment.methods import METHODS, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.padhye import add_padhye
@@ -182,6 +183,7 @@ def run_all(
     made: list[Made] = []
     known: dict[Alike, Run] = {}
     broken: set[tuple[str, str]] = set()
+    late: set[tuple[str, str]] = set()
     for point in plan.points():
         at_point: list[tuple[Alike | None, Run]] = []
         for scheme in plan.schemes(point):
@@ -199,10 +201,19 @@ def run_all(
                 run.detail["missing"] = reason
             else:
                 place = (scheme.name, point.condition.name)
-                retries = 0 if place in broken else MAX_RETRIES
-                run = on_time(plan, point, scheme, work, progress, failed_retries=retries)
+                run = on_time(
+                    plan,
+                    point,
+                    scheme,
+                    work,
+                    progress,
+                    failed_retries=0 if place in broken else MAX_RETRIES,
+                    late_retries=0 if place in late else MAX_RETRIES,
+                )
                 if "error" in run.detail:
                     broken.add(place)
+                elif run.void and is_peer(scheme.name):
+                    late.add(place)
             progress.left_s -= plan.run_seconds(point)
             at_point.append((alike, run))
             if alike is not None and counts(run):
@@ -282,17 +293,21 @@ def on_time(
     progress: Progress,
     *,
     failed_retries: int = MAX_RETRIES,
+    late_retries: int = MAX_RETRIES,
 ) -> Run:
     """One run; it is made again if the emulator was late, or it failed, and that is said.
 
     A browser that crashes once in a hundred pages would cost an hour of other runs else. What never
-    works must not take three times its time in every repetition: it gets no `failed_retries` then.
+    works must not take three times its time in every repetition: it gets no `failed_retries` then,
+    and a peer beside which the emulator is always late no `late_retries`.
     """
     late: list[float | None] = []
     failed: list[str] = []
     run = measure(plan.experiment, point, scheme, work)
     while (run.void or "error" in run.detail) and len(late) + len(failed) < MAX_RETRIES:
         if "error" in run.detail and len(failed) >= failed_retries:
+            break
+        if "error" not in run.detail and len(late) >= late_retries:
             break
         if "error" in run.detail:
             failed.append(run.detail["error"])

@@ -197,7 +197,7 @@ def add_tile_gains(experiment: Experiment, runs: Sequence[Run]) -> None:
         for r in runs
         if not r.void and (value := r.value("viewport_psnr_db")) is not None
     }
-    ideal = {(r.condition, r.seed): r.value("ideal_psnr_db") for r in runs if not r.void}
+    ideal = _ideals(runs)
     schemes = dict.fromkeys(run.scheme for run in runs)
     for run in runs:
         rest = (run.congestion_control, run.buffers, run.repetition)
@@ -215,3 +215,13 @@ def add_tile_gains(experiment: Experiment, runs: Sequence[Run]) -> None:
         after = ideal.get((run.condition, run.seed))
         if before is not None and after is not None:
             run.add("ideal_gain_over_policy_db", after - before, "dB")
+
+
+def _ideals(runs: Sequence[Run]) -> dict[tuple[str, int], float]:
+    """By condition and seed. A link alone may stand for itself in a condition with other traces."""
+    found: dict[tuple[str, int], float] = {}
+    for run in runs:
+        value = run.value("ideal_psnr_db")
+        if value is not None and not run.void and "measured_in" not in run.detail:
+            found.setdefault((run.condition, run.seed), value)
+    return found

@@ -54,7 +54,8 @@ def ideal_levels(task: Task, rates_mbps: tuple[float, ...]) -> list[list[int]]:
     moves = possible_moves(task.seed)
     found = []
     for number in range(task.gops):
-        last = rates_mbps[max(0, number - RATES) : number]
+        # A viewer knows a GOP's rate when the next one has begun to come.
+        last = rates_mbps[max(0, number - 1 - RATES) : max(0, number - 1)]
         look = (float(number), *head.at(float(number)), harmonic_mean(last) if last else 0.0)
         chosen = planned(task, number, look, moves)
         sizes = task.sizes[number % len(task.sizes)]

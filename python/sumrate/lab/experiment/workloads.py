@@ -8,11 +8,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from sumrate.lab.endpoints import Scheme, Unavailable
+from sumrate.lab.experiment.emulator_priority import raise_emulator
 from sumrate.lab.experiment.methods import Traffic
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import next_traces
 from sumrate.lab.links import Emulator
-from sumrate.lab.priority import raise_threads
 from sumrate.lab.programs import MissingProgramError, require
 from sumrate.lab.scene import Scene
 from sumrate.qoe import browser_process
@@ -57,15 +57,6 @@ def needed(programs: Sequence[str]) -> None:
 def shared_folder(built: Scene, name: str) -> Path:
     """A folder that all runs of an experiment have in common."""
     return built.folder.parent / name
-
-
-def raise_emulator(run: Run, built: Scene) -> None:
-    """Keeps the programs under test from holding up the links, and notes whether that is granted.
-
-    For pages and daily programs, whose bytes are few: the emulator takes little of a processor.
-    """
-    if isinstance(built.emulator, Emulator):
-        run.detail["emulator_real_time"] = raise_threads(built.emulator.process.pid)
 
 
 def renewing(run: Run, built: Scene, traffic: Traffic) -> Renew:
