@@ -38,6 +38,7 @@ mod tests {
     use crate::schedule::tests::{Fixture, path};
     use alloc::vec;
 
+    // What a path sends again is `tests/redundant.rs`'s.
     #[test]
     fn whoever_comes_first_sends_it_first() {
         let paths = vec![path(0, 40, 50_000), path(1, 10, 20_000)];

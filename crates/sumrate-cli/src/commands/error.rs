@@ -158,6 +158,7 @@ impl CommandError {
             Self::Privilege(_) => EXIT_USAGE,
             Self::Capture(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Reload(ReloadError::Signal { .. }) => EXIT_PRIVILEGE,
+            Self::Reload(ReloadError::WrongConfiguration(_)) => EXIT_USAGE,
             Self::Coupling(error) if error.is_privilege() => EXIT_PRIVILEGE,
             Self::Status(SocketError::Denied(_)) => EXIT_PRIVILEGE,
             Self::Bind(error) if bind_kind(error) == Some(io::ErrorKind::PermissionDenied) => {

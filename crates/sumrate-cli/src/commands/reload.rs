@@ -33,7 +33,10 @@ pub enum ReloadError {
         /// What the system said.
         errno: nix::errno::Errno,
     },
-    /// It refused what it read.
+    /// What it read is wrong.
+    #[error("nothing was changed: {0}")]
+    WrongConfiguration(String),
+    /// What it read asks for what cannot be had now.
     #[error("nothing was changed: {0}")]
     Refused(String),
     /// It does not say how it went.
@@ -79,9 +82,14 @@ pub async fn reload(args: ReloadArgs) -> Result<(), CommandError> {
     };
     let report =
         tokio::time::timeout(PATIENCE, done).await.map_err(|_| ReloadError::Silent(pid))??;
-    let ReloadReport { applied, needs_restart, error, .. } = report;
+    let ReloadReport { applied, needs_restart, error, wrong_configuration, .. } = report;
     if let Some(error) = error {
-        return Err(ReloadError::Refused(error).into());
+        let kind = if wrong_configuration {
+            ReloadError::WrongConfiguration
+        } else {
+            ReloadError::Refused
+        };
+        return Err(kind(error).into());
     }
     let answer = ReloadAnswer { schema: RELOAD_SCHEMA.to_owned(), pid, applied, needs_restart };
     if args.json {

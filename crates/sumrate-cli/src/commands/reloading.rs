@@ -16,9 +16,20 @@ pub(super) struct Reloaded {
     pub(super) needs_restart: Vec<String>,
 }
 
+/// Why a reload changed nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unchanged {
+    /// What was read is wrong.
+    #[error("{0}")]
+    Configuration(String),
+    /// What it asks for cannot be had now.
+    #[error("{0}")]
+    Failed(String),
+}
+
 impl Reloads {
     /// Notes, logs and tells the service manager how a reload went.
-    pub(super) async fn run(&self, reload: impl Future<Output = Result<Reloaded, String>>) {
+    pub(super) async fn run(&self, reload: impl Future<Output = Result<Reloaded, Unchanged>>) {
         systemd::reloading();
         let result = reload.await;
         match &result {
@@ -34,14 +45,15 @@ impl Reloads {
         systemd::ready();
     }
 
-    fn note(&self, result: Result<Reloaded, String>) {
+    fn note(&self, result: Result<Reloaded, Unchanged>) {
         let mut report = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let wrong_configuration = matches!(result, Err(Unchanged::Configuration(_)));
         let (reloaded, error) = match result {
             Ok(reloaded) => (reloaded, None),
-            Err(error) => (Reloaded::default(), Some(error)),
+            Err(error) => (Reloaded::default(), Some(error.to_string())),
         };
-        let Reloaded { applied, needs_restart } = reloaded;
-        *report = ReloadReport { count: report.count + 1, applied, needs_restart, error };
+        let (count, Reloaded { applied, needs_restart }) = (report.count + 1, reloaded);
+        *report = ReloadReport { count, applied, needs_restart, error, wrong_configuration };
     }
 
     /// For `sumrate status`.

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::event::{ServeEvent, session_id};
 use super::observe::{Observers, Snapshot};
 use super::reach::{Exit, serve_session};
-use super::reloading::{Reloaded, Reloads, split};
+use super::reloading::{Reloaded, Reloads, Unchanged, split};
 use super::stopping::{Stopping, drain};
 use super::{CommandError, setup};
 use crate::args::{Command, ServeArgs};
@@ -138,15 +138,17 @@ async fn finished(exit: &Exit, sessions: &Sessions) {
 }
 
 /// Reads the configuration again and applies what can be applied.
-fn reload(live: &Mutex<ServeArgs>, exit: &Exit) -> Result<Reloaded, String> {
+fn reload(live: &Mutex<ServeArgs>, exit: &Exit) -> Result<Reloaded, Unchanged> {
     let mut args = live.lock().unwrap_or_else(PoisonError::into_inner);
-    let reread = args.daemon.source.reread()?;
+    let reread = args.daemon.source.reread().map_err(Unchanged::Configuration)?;
     let Command::Serve(wanted) = reread.cli.command else {
-        return Err("the configuration is of another command".to_owned());
+        return Err(Unchanged::Configuration("the configuration is of another command".to_owned()));
     };
     let (applied, _) = split(reread.changes, &LIVE_FLAGS);
     let (_, needs_restart) = split(reread.since_start, &LIVE_FLAGS);
-    exit.files.replace(wanted.files.as_deref()).map_err(|error| error.to_string())?;
+    exit.files
+        .replace(wanted.files.as_deref())
+        .map_err(|error| Unchanged::Configuration(error.to_string()))?;
     exit.dialer.policy().replace_rules(wanted.allow.clone());
     args.daemon.source.accept(reread.accepted);
     args.daemon.drain = wanted.daemon.drain;

@@ -16,7 +16,7 @@ use super::event::{UpEvent, path_summaries, session_id};
 use super::far::FarEnd;
 use super::keep::{Outage, keep_session};
 use super::observe::{Observers, Snapshot};
-use super::reloading::{Reloaded, Reloads, split};
+use super::reloading::{Reloaded, Reloads, Unchanged, split};
 use super::serve::optional;
 use super::setup::Missing;
 use super::stopping::{Stopping, drain};
@@ -365,11 +365,12 @@ impl Client {
 
     /// Reads the configuration again. Where the session would be another, a new one is opened; the old
     /// one goes on for its streams.
-    async fn reload(&self) -> Result<Reloaded, String> {
+    async fn reload(&self) -> Result<Reloaded, Unchanged> {
         let mut current = self.args().clone();
-        let reread = current.daemon.source.reread()?;
+        let reread = current.daemon.source.reread().map_err(Unchanged::Configuration)?;
         let Command::Up(mut wanted) = reread.cli.command else {
-            return Err("the configuration is of another command".to_owned());
+            let text = "the configuration is of another command".to_owned();
+            return Err(Unchanged::Configuration(text));
         };
         let live: Vec<&str> = SESSION_FLAGS.into_iter().chain(["drain", "config"]).collect();
         let (mut applied, _) = split(reread.changes, &live);
@@ -398,26 +399,29 @@ impl Client {
     }
 
     /// What is dialled from now on.
-    async fn reconfigure(&self, wanted: &UpArgs) -> Result<ClientConfig, String> {
+    async fn reconfigure(&self, wanted: &UpArgs) -> Result<ClientConfig, Unchanged> {
         let configured = configure(wanted, self.taken.is_some());
-        let mut config = configured.map_err(|error| error.to_string())?;
+        let wrong = |error: CommandError| Unchanged::Configuration(error.to_string());
+        let mut config = configured.map_err(wrong)?;
         // Whoever changes policies of paths changes them for the new session too.
         config.policies = self.config.borrow().policies.clone();
         if let Some(taken) = &self.taken {
-            taken.exempt(&mut config).await.map_err(|error| error.to_string())?;
+            let exempted = taken.exempt(&mut config).await;
+            exempted.map_err(|error| Unchanged::Failed(error.to_string()))?;
         }
         Ok(config)
     }
 
     /// Opens a session beside the one that there is, for all streams that come.
-    async fn open_another(&self, config: ClientConfig) -> Result<(), String> {
+    async fn open_another(&self, config: ClientConfig) -> Result<(), Unchanged> {
         let session = tokio::time::timeout(RELOAD_TIMEOUT, connect(config.clone()))
             .await
-            .map_err(|_| "no session came about within 30 s".to_owned())?
+            .map_err(|_| Unchanged::Failed("no session came about within 30 s".to_owned()))?
             .map_err(|error| match error {
                 ConnectError::Withheld { paths } => self.keeper.all_spent(&paths),
                 other => other.to_string(),
-            })?;
+            })
+            .map_err(Unchanged::Failed)?;
         let before = self.config.send_replace(config.clone());
         self.sessions.replace(Some(session));
         // What was wished for a path counts before its own priority, which is the newer one here.

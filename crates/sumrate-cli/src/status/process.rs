@@ -40,6 +40,9 @@ pub struct ReloadReport {
     pub needs_restart: Vec<String>,
     /// Why nothing was changed, if so.
     pub error: Option<String>,
+    /// Whether that is because what was read is wrong.
+    #[serde(default)]
+    pub wrong_configuration: bool,
 }
 
 /// Addresses of the proxies of a client.

@@ -197,7 +197,7 @@ fn a_reload_of_up_opens_another_session_and_drops_no_stream() {
     // A wrong file changes nothing.
     config(&server, &text("new=127.0.0.2", "maxx = 5\n"));
     let refused = reload(&server, &client.daemon);
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains(":6: "), "{}", stderr(&refused));
     let web = crate::web::start("127.0.0.1");
     let fetched = client.curl_socks(&[&format!("http://{web}/1000")]);
