@@ -89,6 +89,9 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ('metric = "sum_ratio"', 'metrc = "sum_ratio"', 27, "did you mean `metric`"),
         ('name = "normal"', 'nonsense = "normal"', 21, "unknown field `nonsense`"),
         ("at_least = 0.9", 'at_least = "much"', 28, "at_least"),
+        ('title = "normal"\n', "", 20, "missing required field `title`"),
+        ('kind = "alone"', 'kind = "alon"', 15, "it can be "),
+        ('method = "bench"', 'method = "benc"', 5, "it can be bench, calls"),
         ('scheme = "sumrate"', 'scheme = "sumrat"', 27, "did you mean sumrate"),
         ('condition = "normal"', 'condition = "norml"', 27, "did you mean normal"),
         ('metric = "sum_ratio"', 'metric = "sum_rate"', 27, "did you mean sum_ratio"),
@@ -407,6 +410,9 @@ def test_verdicts_can_be_of_some_claims_only(
     assert asked == {"channel-traces", "long-samples"}
     kept = [c["measured"] for c in found[0]["checks"] if c["experiment"] == "channel-traces"]
     assert [list(measured) for measured in kept] == [["mptcp"], ["mptcp"]]
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "--json", "lap"])
+    assert cli.main() == 0
+    assert [entry["id"] for entry in json.loads(capsys.readouterr().out)] == ["LAP"]
     monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "Z-9"])
     assert cli.main() == 2
     assert "no claim or goal begins with `Z-9`" in capsys.readouterr().err

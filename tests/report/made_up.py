@@ -127,7 +127,7 @@ def manifest() -> Row:
             {"name": name, "title": title, "why_not": {"mptcp": "too <late> here"}}
             for name, title in CONDITIONS.items()
         ],
-        "why_not": {"aggligator": "it is measured <elsewhere>"},
+        "why_not": {"aggligator": "it is measured `<elsewhere>`"},
         "runs": [
             {**run, "command": f"measure --scheme {run['scheme']} --cc <cubic>",
              "other_commands": ["listen --port <5202>"], "worst_lateness_ms": 24.749,

@@ -114,7 +114,7 @@ def test_a_scheme_without_a_run_that_counts_is_named(tmp_path: Path, claims: Pat
 
 
 def test_a_peer_that_is_left_out_is_shown_with_its_reason(page: str) -> None:
-    assert "Not run: aggligator: it is measured &lt;elsewhere&gt;" in page
+    assert "Not run: aggligator: it is measured <code>&lt;elsewhere&gt;</code>" in page
     assert re.search(r"Not run: Kernel MPTCP \(Normal; [^)]+\): too &lt;late&gt; here", page)
 
 

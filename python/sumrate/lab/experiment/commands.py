@@ -468,13 +468,13 @@ def _chosen(found: Sequence[Entry], args: argparse.Namespace) -> list[Entry]:
         RefusedError: an id begins none of them.
 
     """
-    ids = tuple(args.ids)
-    for start in ids:
-        if not any(e.id.startswith(start) for e in found):
+    ids = tuple(start.casefold() for start in args.ids)
+    for start in args.ids:
+        if not any(e.id.casefold().startswith(start.casefold()) for e in found):
             raise RefusedError(
                 f"no claim or goal begins with `{start}`; `sumrate-lab verdicts` shows them all"
             )
-    chosen = [e for e in found if e.id.startswith(ids)] if ids else [*found]
+    chosen = [e for e in found if e.id.casefold().startswith(ids)] if ids else [*found]
     return [e for e in chosen if not args.goals or e.document == "goal"]
 
 

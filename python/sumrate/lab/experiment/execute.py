@@ -115,7 +115,7 @@ def _carry_out(plans: Sequence[Plan], args: argparse.Namespace, *, say: bool) ->
 
     def tell(plan: Plan, runs: list[Run], found: list[Verdict]) -> int:
         if say:
-            print("\n".join(_summary(plan.experiment, found, output / plan.experiment.name)))
+            print("\n".join(summary(plan.experiment, found, output / plan.experiment.name)))
         documents.extend({"experiment": plan.experiment.name, **v.document()} for v in found)
         return _complaints(plan.experiment, runs)
 
@@ -261,13 +261,17 @@ def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
     return 1 if failed else 0
 
 
-def _summary(experiment: Experiment, found: Sequence[Verdict], results: Path) -> list[str]:
+def summary(experiment: Experiment, found: Sequence[Verdict], results: Path) -> list[str]:
     """What a terminal shows of an experiment: each goal and claim, and each of its statements."""
     lines = [f"{experiment.title}: {experiment.question}"]
     for verdict in found:
-        lines.append(f"  {verdict.id}: {SHOWN[verdict.verdict]}")
+        in_part = verdict.verdict == NOT_RUN and verdict.measured
+        shown = "not measured everywhere" if in_part else SHOWN[verdict.verdict]
+        lines.append(f"  {verdict.id}: {shown}")
         for statement in dict.fromkeys(f.statement for f in verdict.findings):
-            lines += _statement([f for f in verdict.findings if f.statement == statement])
+            about = [f for f in verdict.findings if f.statement == statement]
+            if any(f.expected or f.measured is not None for f in about):  # a figure, and there
+                lines += _statement(about)
     return [*lines, f"results: {results}"]
 
 

@@ -28,10 +28,7 @@ def _lines(entry: Entry) -> Iterator[str]:
     yield from _wrapped(f"{entry.verdict:11} {entry.id:22} {source}".rstrip(), "", INDENT)
     if entry.document != "goal":  # a goal's words are those of its checks
         yield from _wrapped(entry.claim, INDENT, INDENT)
-    for check in entry.checks:
-        yield from _wrapped(_check(check), f"{INDENT}- ", f"{INDENT}  ")
-    if entry.cause and entry.verdict != HOLDS:
-        yield from _wrapped(f"because: {entry.cause}", INDENT, f"{INDENT}  ")
+    yield from _checks(entry)
     if entry.unmeasured and entry.unmeasured not in entry.cause:
         yield from _wrapped(f"not measured: {entry.unmeasured}", INDENT, f"{INDENT}  ")
     if entry.fitted:
@@ -43,6 +40,21 @@ def _lines(entry: Entry) -> Iterator[str]:
     if entry.recorded:
         origins = "; ".join(result.words() for result in entry.recorded)
         yield from _wrapped(f"recorded: {origins}", INDENT, f"{INDENT}  ")
+
+
+def _checks(entry: Entry) -> Iterator[str]:
+    """Each check, with its cause below it where that is not said yet, then causes of no check."""
+    shown: set[str] = set()
+    for check in entry.checks:
+        yield from _wrapped(_check(check), f"{INDENT}- ", f"{INDENT}  ")
+        if check.cause and check.cause not in shown:
+            shown.add(check.cause)
+            yield from _wrapped(f"because: {check.cause}", f"{INDENT}  ", f"{INDENT}    ")
+    rest = entry.cause
+    for cause in sorted(shown, key=len, reverse=True):
+        rest = rest.replace(cause, "")
+    if (rest := " ".join(rest.split())) and entry.verdict != HOLDS:
+        yield from _wrapped(f"because: {rest}", INDENT, f"{INDENT}  ")
 
 
 def _check(check: Demand) -> str:

@@ -83,11 +83,25 @@ def _line_of(text: str, message: str) -> str:
     """`:LINE` that the message has, or of the last word that it quotes or whose path it names."""
     if found := re.search(r"\(at line (\d+)", message):
         return f":{found[1]}"
+    lines = text.splitlines()
+    header = _header(lines, message)
+    if header and "missing required field" in message:
+        return f":{header}"
+    first = max(header - 1, 0)
     for word in (*re.findall(r"`([^`$]+)`", message), *re.findall(r"\.(\w+)", message)[::-1]):
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in enumerate(lines[first:], start=first + 1):
             if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line):
                 return f":{number}"
     return ""
+
+
+def _header(lines: Sequence[str], message: str) -> int:
+    """The line of the `[[TABLE]]` that a path in the message (`$.TABLE[N]`) begins with; else 0."""
+    found = re.search(r"`\$\.(\w+)\[(\d+)\]", message)
+    if found is None:
+        return 0
+    headers = [n for n, line in enumerate(lines, start=1) if line.strip() == f"[[{found[1]}]]"]
+    return headers[int(found[2])] if int(found[2]) < len(headers) else 0
 
 
 def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:

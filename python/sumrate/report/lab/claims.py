@@ -1,6 +1,5 @@
 """The top of the report: which published claims and performance goals hold, and why not."""
 
-import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sumrate.report.lab.read import BrokenRunError, MissingRunError, Run, Verdict
-from sumrate.report.lab.words import NOTHING, plain
+from sumrate.report.lab.words import NOTHING, plain, prose
 
 MARKS = {
     "holds": "✓ holds",
@@ -286,7 +285,7 @@ def _claim_row(run: Run, verdict: Verdict, claims: Mapping[str, Claim]) -> str:
 
 
 def _goal_row(run: Run, verdict: Verdict) -> str:
-    first = f"<b>{escape(verdict.goal)}</b> {_prose(verdict.statement)}"
+    first = f"<b>{escape(verdict.goal)}</b> {prose(verdict.statement)}"
     measured = escape(plain(verdict.measured)) + "".join(_beside(run, verdict))
     return _row(run, verdict, first, escape(plain(verdict.expected)), measured)
 
@@ -305,17 +304,9 @@ def _beside(run: Run, verdict: Verdict) -> Iterator[str]:
         yield f"<small>{escape(titles.get(scheme, scheme))}: {said}{part}</small>"
 
 
-CODE = re.compile(r"`([^`]+)`")
-
-
-def _prose(text: str) -> str:
-    """A sentence of an experiment file, in which names of commands and files stand apart."""
-    return CODE.sub(r"<code>\1</code>", escape(text))
-
-
 def _demand(part: Verdict) -> str:
     """What a claim's check measured, and what it is."""
-    return f"{escape(plain(part.measured))}<small>{_prose(part.statement)}</small>"
+    return f"{escape(plain(part.measured))}<small>{prose(part.statement)}</small>"
 
 
 def _row(run: Run, verdict: Verdict, first: str, second: str, measured: str = "") -> str:
@@ -325,7 +316,7 @@ def _row(run: Run, verdict: Verdict, first: str, second: str, measured: str = ""
         measured += f"<small>wanted: {escape(plain(verdict.expected))}</small>"
     why = [] if verdict.goal and not verdict.claim else [verdict.statement]
     cause = f"Cause, as found in the kept result: {verdict.cause}" if verdict.cause else ""
-    why = [_prose(text) for text in (*why, cause, *_exceptions(verdict)) if text]
+    why = [prose(text) for text in (*why, cause, *_exceptions(verdict)) if text]
     link = f'<small><a href="#{anchor(run)}">{escape(run.experiment)}</a></small>'
     return (
         f'<tr class="{verdict.verdict}"><td>{first}{link}</td><td>{second}</td>'

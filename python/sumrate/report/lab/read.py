@@ -135,7 +135,9 @@ def read_run(folder: Path) -> Run:
 
     """
     if not folder.is_dir():
-        raise MissingRunError(folder, "there is no such result folder")
+        raise MissingRunError(
+            folder, "there is no such result folder; `sumrate-lab run NAME` makes one"
+        )
     path = folder / "manifest.json"
     manifest = _json(path)
     if not isinstance(manifest, dict) or manifest.get("schema") != MANIFEST_SCHEMA:

@@ -5,7 +5,7 @@ from html import escape
 
 from sumrate.report.lab.read import Run, RunKey, Scheme, Setting
 from sumrate.report.lab.summary import Summary
-from sumrate.report.lab.words import GROUPS, METRICS, NOTHING, Column
+from sumrate.report.lab.words import GROUPS, METRICS, NOTHING, Column, prose
 
 MOST_COLUMNS = 5
 """Metrics of one table: with a range under each number no more fit the width of a printed page."""
@@ -100,7 +100,7 @@ def left_out(summary: Summary) -> str:
         name, reasons = escape(scheme.title), escape("; ".join(scheme.missing_in_part))
         parts.append(f"<p class='void'>Missing in part: <b>{name}</b>, because: {reasons}</p>")
     excluded = list(_excluded(summary))
-    parts += [f"<p class='void'>Not run: {escape(reason)}</p>" for reason in excluded]
+    parts += [f"<p class='void'>Not run: {prose(reason)}</p>" for reason in excluded]
     uncounted = _uncounted(summary)
     if uncounted:
         items = "".join(f"<li>{escape(item)}</li>" for item in uncounted)

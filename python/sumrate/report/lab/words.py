@@ -1,9 +1,12 @@
 """How metrics, numbers, links and conditions are said in tables, captions and axes."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
+CODE = re.compile(r"`([^`]+)`")
 NOTHING = "\N{EN DASH}"
 """Stands where there is no value."""
 GROUPS = {
@@ -235,3 +238,8 @@ def intervals(value: object) -> Iterator[tuple[float, float, str]]:
     for part in value if isinstance(value, list | tuple) else ():
         start, end, direction = (*part, "both")[:3]
         yield float(start), float(end), DARK.get(direction, f"dark {direction}")
+
+
+def prose(text: str) -> str:
+    """A sentence of an experiment file, in which names of commands and files stand apart."""
+    return CODE.sub(r"<code>\1</code>", escape(text))

@@ -1,0 +1,66 @@
+"""What a terminal shows of verdicts and of a run."""
+
+from pathlib import Path
+
+from sumrate.lab.experiment.catalogue import Entry
+from sumrate.lab.experiment.demands import Demand
+from sumrate.lab.experiment.execute import summary
+from sumrate.lab.experiment.judge import DEPENDS, FAILS, NOT_RUN, Finding, Verdict
+from sumrate.lab.experiment.listing import listing
+from sumrate.lab.experiment.load import load
+
+
+def demand(statement: str, cause: str) -> Demand:
+    return Demand("goal", "P1", statement, "at least 1", "lap", verdict=FAILS, cause=cause)
+
+
+def test_a_cause_stands_below_its_check_once_and_what_no_check_says_after_them() -> None:
+    entry = Entry(
+        id="P1",
+        document="goal",
+        figure="",
+        published="",
+        claim="",
+        experiment="lap",
+        command="sumrate-lab run lap",
+        verdict=DEPENDS,
+        measured="",
+        cause="It is late. It is late. And lossy. Nobody looked.",
+        results="",
+        unmeasured="Nobody looked.",
+        fitted="",
+        checks=(
+            demand("one", "It is late."),
+            demand("two", "It is late. And lossy."),
+            demand("three", "It is late."),
+        ),
+    )
+    lines = [line.strip() for line in listing([entry]).splitlines()]
+    assert [line for line in lines if line.startswith(("-", "because"))] == [
+        "- one: does not hold",
+        "because: It is late.",
+        "- two: does not hold",
+        "because: It is late. And lossy.",
+        "- three: does not hold",
+        "because: Nobody looked.",
+    ]
+
+
+def test_a_part_of_a_run_shows_no_figures_of_what_it_left_out() -> None:
+    def finding(statement: str, measured: float | None, expected: str) -> Finding:
+        held = None if measured is None else True
+        return Finding(statement, "normal", "cubic", "default", measured, expected, held)
+
+    findings = (
+        finding("it adds up", 1.0, "at least 0.98"),
+        finding("it adds up", None, "at least 0.98"),
+        finding("beside it, late", None, ""),
+        finding("it is wanted", None, "at least 1"),
+    )
+    verdict = Verdict("P1", "goal", NOT_RUN, "1", "", "", "", findings)
+    lines = summary(load("five-conditions"), [verdict], Path("out"))
+    assert lines[1:-1] == [
+        "  P1: not measured everywhere",
+        "    it adds up: 1 (at least 0.98)",
+        "    it is wanted: not measured (at least 1)",
+    ]
