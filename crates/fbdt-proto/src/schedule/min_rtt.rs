@@ -67,7 +67,7 @@ pub(super) fn picked(paths: &[PathView], asking: usize) -> bool {
 pub(super) fn room_before(paths: &[PathView], asking: usize) -> u64 {
     let Some(own) = paths.get(asking) else { return 0 };
     let before = |(index, path): &(usize, &PathView)| {
-        *index != asking && has_room(path) && (path.srtt, *index) < (own.srtt, asking)
+        has_room(path) && (path.srtt, *index) < (own.srtt, asking)
     };
     paths.iter().enumerate().filter(before).map(|(_, path)| path.room).sum()
 }
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn the_lowest_rtt_with_window_room_is_filled_first() {
-        let paths = || vec![path(0, 40, 20_000), path(1, 10, 20_000), path(2, 20, 10_000)];
-        let mut f = Fixture::new(MinRtt::default(), paths(), 30_000);
+        let paths = vec![path(0, 40, 20_000), path(1, 10, 20_000), path(2, 20, 10_000)];
+        let mut f = Fixture::new(MinRtt::default(), paths, 30_000);
         assert_eq!(f.send(0), None, "the others have room for all of it");
         assert_eq!(f.send(2), Some(20_000..30_000), "beyond what path 1 has room for");
         assert_eq!(f.send(1), Some(0..10_000));
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn who_asks_first_gets_the_same_bytes_as_in_a_kernels_round() {
-        let paths = || vec![path(0, 40, 20_000), path(1, 10, 20_000), path(2, 20, 10_000)];
         for order in [[1, 1, 2, 0, 0], [0, 2, 1, 0, 1], [2, 0, 0, 1, 1]] {
-            let mut f = Fixture::new(MinRtt::default(), paths(), 100_000);
+            let paths = vec![path(0, 40, 20_000), path(1, 10, 20_000), path(2, 20, 10_000)];
+            let mut f = Fixture::new(MinRtt::default(), paths, 100_000);
             let mut got = vec![Vec::new(); 3];
             for path in order {
                 got[path].extend(f.send(path).map(|range| range.start));

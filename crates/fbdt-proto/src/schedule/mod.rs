@@ -80,8 +80,7 @@ impl PlacementRequest<'_> {
 
     /// The lowest unsent bytes, a frame of them.
     fn front(&self) -> Option<Range<u64>> {
-        let piece = self.windows.unsent().first_within(0..self.bound)?;
-        Some(piece.start..piece.end.min(piece.start + self.frame))
+        self.beyond(0)
     }
 
     /// The lowest unsent bytes beyond the first `spared` of them, a frame of them.
