@@ -298,8 +298,8 @@ fn f17_a_path_that_moves_to_a_link_of_its_own_is_let_go() {
     assert!(goodput > 60.0, "{goodput} Mbit/s of 50 and a half of 50");
 }
 
-/// What docs/coupling.md shows: `cargo test -p fbdt-sim --release --test
-/// coupling -- --ignored --nocapture table`.
+/// Shares and sums over more rates, queues and seeds, for people: `cargo test -p fbdt-sim
+/// --release --test coupling -- --ignored --nocapture table`.
 #[test]
 #[ignore = "a table for people, 15 minutes of virtual time a row"]
 fn table() {

@@ -17,6 +17,8 @@ pub enum CouplingState {
     Kernel(Arc<Coupler>),
     /// The kernel cannot; windows are scaled instead.
     Scaled,
+    /// The control that couples nothing cannot be loaded; the kernel's own Reno stands for it.
+    OwnReno,
 }
 
 impl CouplingState {
@@ -34,22 +36,31 @@ impl CouplingState {
         match load(algorithm) {
             Ok(coupler) => Ok(Self::Kernel(Arc::new(coupler))),
             Err(error) if error.is_privilege() || matches!(error, CouplingError::NotBuilt(_)) => {
-                tracing::warn!(
-                    "--cc {wish}: {error}. Instead, of each TCP window so much is used that the \
-                     paths of a shared bottleneck take what the fastest would; that is all paths, \
-                     unless --shared-bottleneck names them"
-                );
-                Ok(Self::Scaled)
+                Ok(Self::without_kernel(algorithm, wish, &error))
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// What stands for `algorithm` where it cannot be loaded.
+    fn without_kernel(algorithm: Algorithm, wish: &str, error: &CouplingError) -> Self {
+        if algorithm == Algorithm::Reno {
+            tracing::warn!("--cc {wish}: {error}. Instead, the kernel's own reno, as uncoupled");
+            return Self::OwnReno;
+        }
+        tracing::warn!(
+            "--cc {wish}: {error}. Instead, of each TCP window so much is used that the paths of a \
+             shared bottleneck take what the fastest would; that is all paths, unless \
+             --shared-bottleneck names them"
+        );
+        Self::Scaled
     }
 
     /// What the transport tells of its sockets.
     pub fn transport(&self) -> Option<Arc<dyn Coupling>> {
         match self {
             Self::Kernel(coupler) => Some(Arc::new(Told(coupler.clone()))),
-            Self::None | Self::Scaled => None,
+            Self::None | Self::Scaled | Self::OwnReno => None,
         }
     }
 }
@@ -72,6 +83,17 @@ mod tests {
         for name in ["cubic", "reno", "auto", "nonsense"] {
             let state = CouplingState::of(name).unwrap();
             assert!(matches!(state, CouplingState::None) && state.transport().is_none());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_is_stood_in_for_by_what_couples_as_much() {
+        for algorithm in Algorithm::ALL {
+            let error = CouplingError::NotBuilt(algorithm);
+            let state = CouplingState::without_kernel(algorithm, algorithm.kernel_name(), &error);
+            let scaled = matches!(state, CouplingState::Scaled);
+            assert_eq!(scaled, Algorithm::COUPLED.contains(&algorithm), "{algorithm:?}: {state:?}");
+            assert!(scaled || matches!(state, CouplingState::OwnReno));
         }
     }
 }

@@ -144,7 +144,7 @@ pub trait Scheduler: Debug + Send {
     }
 
     /// Whether a path may be left without bytes in favour of another, so that
-    /// it must be asked again when the other one has taken its share.
+    /// it must be asked again whenever another one has taken some.
     fn defers(&self) -> bool {
         true
     }

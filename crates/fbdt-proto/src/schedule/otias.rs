@@ -74,8 +74,7 @@ impl Otias {
         let queued: u64 = queue.into_iter().flatten().map(|r| r.end - r.start).sum();
         // What the path holds beyond its window waits as well.
         let late = (queued + path.held).saturating_sub(path.window);
-        let full = queued + path.held >= path.window;
-        let waits = if full { late as f64 / path.window.max(1) as f64 } else { 0.0 };
+        let waits = late as f64 / path.window.max(1) as f64;
         (waits + 0.5) * path.srtt.as_secs_f64()
     }
 }

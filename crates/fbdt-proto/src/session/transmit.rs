@@ -280,11 +280,9 @@ impl Session {
             let Some(range) = self.place(now, path, views, next.id, (frame, size, credit)) else {
                 continue;
             };
-            // Who was left without bytes in favour of this path asks again
-            // when it has had its share.
-            if self.scheduler.defers() && range.end - range.start >= views[path].room {
-                self.news += 1;
-            }
+            // Who was left without bytes in favour of this path asks again: this one's window may be
+            // full now, its turn over, or others' bytes assigned.
+            self.news += u64::from(self.scheduler.defers());
             self.enter(now, path, WhyIdle::Sending);
             self.emit(now, path, &views[path], next.id, range, None, out);
             return true;

@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for name in ["cubic", "bbr", "auto", "reno", "fbdt_lia"] {
+        for name in ["cubic", "bbr", "auto", "reno", "sumrate_lia"] {
             let parsed: CongestionControl = name.parse().unwrap();
             assert_eq!(parsed.to_string(), name);
         }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(growth("reno"), WindowGrowth::Reno);
         assert_eq!(growth("auto"), WindowGrowth::Auto);
         assert_eq!(growth("bbr"), WindowGrowth::Other);
-        assert_eq!(growth("fbdt_lia"), WindowGrowth::Other);
+        assert_eq!(growth("sumrate_lia"), WindowGrowth::Other);
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub use status::status;
 pub use top::top;
 pub use up::up;
 
+use sumrate_cc::Algorithm;
+
 use crate::args::{Command, CongestionArg, ProtocolArgs};
 use crate::coupling::CouplingState;
 use crate::privileges::{Needs, lower};
@@ -111,6 +113,10 @@ fn couple(args: &mut ProtocolArgs) -> Result<(), CommandError> {
                 args.congestion_control = Some(CongestionArg(name));
             }
             CouplingState::Scaled => args.congestion_control = None,
+            CouplingState::OwnReno => {
+                let name = Algorithm::Reno.name().to_owned();
+                args.congestion_control = Some(CongestionArg(name));
+            }
         }
     }
     Ok(())

@@ -100,15 +100,20 @@ fn without_the_privilege_windows_are_scaled_and_it_says_so() {
     assert!(copied.unwrap().success());
     let root = nix::unistd::geteuid().is_root();
     let other = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
-    let output = Command::new("setpriv")
-        .args(if root { &other[..] } else { &["--no-new-privs"] })
-        .arg(program)
-        .args(["bench", &link, "--bytes", "4M", "--verify", "--json", "--cc", "lia"])
-        .args(PATHS)
-        .env("XDG_RUNTIME_DIR", place.path())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    let unprivileged = |congestion_control| {
+        let output = Command::new("setpriv")
+            .args(if root { &other[..] } else { &["--no-new-privs"] })
+            .arg(&program)
+            .args(["bench", &link, "--bytes", "4M", "--verify", "--json"])
+            .args(["--cc", congestion_control])
+            .args(PATHS)
+            .env("XDG_RUNTIME_DIR", place.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        output
+    };
+    let output = unprivileged("lia");
     let (report, said) = (json(&output), stderr(&output));
     conforms("bench", &report);
     assert_eq!(report["shared_bottleneck"], true);
@@ -116,6 +121,11 @@ fn without_the_privilege_windows_are_scaled_and_it_says_so() {
     for words in ["--cc lia", "TCP window", "--shared-bottleneck"] {
         assert!(said.contains(words), "{said}");
     }
+    // The control couples nothing, loaded or not.
+    let output = unprivileged("sumrate_reno");
+    let (report, said) = (json(&output), stderr(&output));
+    assert_eq!(report["shared_bottleneck"], false);
+    assert_eq!(report["congestion_control"], "reno", "{said}");
 }
 
 #[test]
