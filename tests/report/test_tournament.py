@@ -128,7 +128,7 @@ def test_nobody_gets_more_than_the_links_carry(tmp_path: Path) -> None:
 
 def test_the_summary_says_where_the_default_loses(small: Path) -> None:
     text = summary(read([small]))
-    assert "more than 2% below the best in 1 of 2 conditions" in text
+    assert "more than 2% below the best in 1 of 2 conditions." in text
     assert "| outage: rates 1:3, 1 % loss on fast, slow path dark 1 s once | 0.667 | minrtt |" in (
         text
     )
@@ -146,7 +146,48 @@ def test_the_summary_says_where_others_stall_or_delay_less(tmp_path: Path) -> No
     text = summary(read([table(tmp_path / "t.json", rows)]))
     _, listed = text.split("not among the two best in stall or in-order delay", 1)
     found = [line for line in listed.splitlines() if line.startswith("| loss:")]
-    assert found == ["| loss: rates 1:3, 1 % loss on fast | stall | 80 | minrtt | 20 |"]
+    assert found == [
+        "| loss: rates 1:3, 1 % loss on fast | stall | 80 | minrtt | 20 | minrtt | 20 |"
+    ]
+
+
+def test_where_copies_wait_least_the_best_of_the_others_is_named_too(tmp_path: Path) -> None:
+    rows = [
+        row("just-in-time", 60, 80, 2),
+        row("minrtt", 60, 20, 40),
+        row("ecf", 60, 30, 40),
+        row("redundant", 58, 1, 2),
+    ]
+    text = summary(read([table(tmp_path / "t.json", rows)]))
+    assert "| stall | 80 | redundant | 1 | minrtt | 20 |" in text
+    assert "| best without redundant | ms |" in text
+
+
+def test_losses_of_several_draws_have_their_ranges(tmp_path: Path) -> None:
+    rows = [row("just-in-time", g, 1, 1, seed=n) for n, g in enumerate((48, 51, 57))]
+    rows += [row("ecf", g, 1, 1, seed=n) for n, g in enumerate((54, 57, 60))]
+    text = summary(read([table(tmp_path / "t.json", rows)]))
+    assert "| 0.850 (0.800 to 0.950) | ecf ~ | 0.950 (0.900 to 1.000) |" in text
+    assert "in 1 of these 1 conditions with losses the ranges overlap" in text
+    single = [row("just-in-time", 51, 1, 1), row("ecf", 57, 1, 1)]
+    text = summary(read([table(tmp_path / "t.json", single)]))
+    assert "| 0.850 | ecf | 0.950 |" in text
+    assert "In 1 conditions with losses there is one draw" in text
+
+
+def test_who_searches_longer_than_the_warm_up_is_marked(tmp_path: Path, small: Path) -> None:
+    rows = [row("just-in-time", 51, 1, 1), row("musher", 57, 1, 1)]
+    text = summary(read([table(tmp_path / "t.json", rows)]))
+    assert text.count("| musher \\* | ") == 2
+    assert "\\* musher looks for its ratio first" in text
+    assert "musher" not in summary(read([small]))
+
+
+def test_seeds_are_told_by_group(tmp_path: Path) -> None:
+    rows = [row("ecf", 50, 1, 1, seed=n) for n in (1, 2)]
+    rows += [row("ecf", 50, 1, 1, group="trace", trace="los-1")]
+    made = origin([table(tmp_path / "t.json", rows)], "abc")
+    assert "2 conditions, 3 cells, 1 seed, 2 in loss; the number" in made
 
 
 def test_the_figure_has_a_map_for_each_group_and_the_standings(small: Path) -> None:
