@@ -35,9 +35,10 @@ def summary(conditions: Sequence[Condition]) -> str:
     if SEARCHING in schedulers:
         lines += [
             "",
-            f"\\* {SEARCHING} looks for its ratio first: half a second for a reference, then probes "
-            "of 0.2 s, one after the other. The warm-up, 1 s and 8 of the largest RTTs, ends before "
-            "that does: its row is of the search too, not only of the ratio that it finds.",
+            f"\\* {SEARCHING} looks for its ratio first: half a second for a reference, then "
+            "probes of 0.2 s, one after the other. At short RTTs the warm-up, 1 s and 8 of the "
+            "largest RTTs, ends before that does: its row is of the search too, not only of the "
+            "ratio that it finds.",
         ]
     groups = [g for g in GROUPS if any(c.group == g for c in conditions)]
     lines += ["", "Ties for best goodput by group:", ""]
