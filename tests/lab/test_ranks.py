@@ -5,7 +5,7 @@ import pytest
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.ranks import RANKED, add_ranks
 from sumrate.lab.experiment.record import Run
-from sumrate.report.tournament import Condition, rank, serious
+from sumrate.report.tournament_table import Condition, rank, serious
 
 
 def ran(scheme: str, goodput: float, stall: float, delay: float) -> Run:

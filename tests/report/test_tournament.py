@@ -7,16 +7,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sumrate.report.tournament import (
-    TableError,
-    figure,
-    main,
-    origin,
-    rank,
-    read,
-    standing,
-    summary,
-)
+from sumrate.report.tournament import main
+from sumrate.report.tournament_figure import advantage, code, figure
+from sumrate.report.tournament_maps import LINES, grid
+from sumrate.report.tournament_summary import summary
+from sumrate.report.tournament_table import TIE, TableError, origin, rank, read, standing
 
 SCHEMA = Path("docs/schemas/tournament.v1.json")
 
@@ -106,6 +101,22 @@ def test_seeds_are_summed_up_by_their_median(tmp_path: Path) -> None:
     assert condition.goodput_mbps == {"minrtt": 30}
 
 
+def test_with_seeds_that_overlap_who_is_ahead_may_be_chance(tmp_path: Path) -> None:
+    def made(own: list[float], other: list[float]) -> Path:
+        rows = [row("just-in-time", g, 1, 1, seed=n) for n, g in enumerate(own)]
+        rows += [row("ecf", g, 1, 1, seed=n) for n, g in enumerate(other)]
+        return table(tmp_path / "t.json", rows)
+
+    (overlap,) = read([made([40, 45, 56], [50, 55, 58])])
+    assert overlap.by_chance("just-in-time", "ecf")
+    assert [text.get_text() for text in figure([overlap]).axes[1].texts] == ["(EC)"]
+    (apart,) = read([made([40, 45, 48], [50, 55, 58])])
+    assert not apart.by_chance("just-in-time", "ecf")
+    assert [text.get_text() for text in figure([apart]).axes[1].texts] == ["EC"]
+    (single,) = read([made([45], [55])])
+    assert not single.by_chance("just-in-time", "ecf"), "one draw tells nothing of chance"
+
+
 def test_nobody_gets_more_than_the_links_carry(tmp_path: Path) -> None:
     rows = [row("minrtt", 66, 1, 1), row("ecf", 60, 1, 1)]
     (condition,) = read([table(tmp_path / "t.json", rows)])
@@ -117,7 +128,7 @@ def test_nobody_gets_more_than_the_links_carry(tmp_path: Path) -> None:
 
 def test_the_summary_says_where_the_default_loses(small: Path) -> None:
     text = summary(read([small]))
-    assert "more than 2% below the best in 1 of 2 conditions" in text
+    assert "more than 2% below the best in 1 of 2 conditions." in text
     assert "| outage: rates 1:3, 1 % loss on fast, slow path dark 1 s once | 0.667 | minrtt |" in (
         text
     )
@@ -135,21 +146,117 @@ def test_the_summary_says_where_others_stall_or_delay_less(tmp_path: Path) -> No
     text = summary(read([table(tmp_path / "t.json", rows)]))
     _, listed = text.split("not among the two best in stall or in-order delay", 1)
     found = [line for line in listed.splitlines() if line.startswith("| loss:")]
-    assert found == ["| loss: rates 1:3, 1 % loss on fast | stall | 80 | minrtt | 20 |"]
+    assert found == [
+        "| loss: rates 1:3, 1 % loss on fast | stall | 80 | minrtt | 20 | minrtt | 20 |"
+    ]
 
 
-def test_the_figure_has_a_row_for_each_scheduler_and_the_groups(small: Path) -> None:
-    drawn = figure(read([small]))
-    maps = [axis for axis in drawn.axes if axis.images and axis.get_yticks().size == 3]
-    assert len(maps) == 3
-    for axis in maps:
-        words = [label.get_text() for label in axis.get_yticklabels()]
-        assert words == ["just-in-time", "minrtt", "redundant"]
-        assert [label.get_text() for label in axis.get_xticklabels()] == ["loss", "outages"]
-    values = maps[0].images[0].get_array()
-    assert values is not None
-    assert values.shape == (3, 2)
-    assert [round(float(values[n, 1]), 3) for n in range(3)] == [0.9, 1.0, 0.9], "0.8 is as dark"
+def test_where_copies_wait_least_the_best_of_the_others_is_named_too(tmp_path: Path) -> None:
+    rows = [
+        row("just-in-time", 60, 80, 2),
+        row("minrtt", 60, 20, 40),
+        row("ecf", 60, 30, 40),
+        row("redundant", 58, 1, 2),
+    ]
+    text = summary(read([table(tmp_path / "t.json", rows)]))
+    assert "| stall | 80 | redundant | 1 | minrtt | 20 |" in text
+    assert "| best without redundant | ms |" in text
+
+
+def test_losses_of_several_draws_have_their_ranges(tmp_path: Path) -> None:
+    rows = [row("just-in-time", g, 1, 1, seed=n) for n, g in enumerate((48, 51, 57))]
+    rows += [row("ecf", g, 1, 1, seed=n) for n, g in enumerate((54, 57, 60))]
+    text = summary(read([table(tmp_path / "t.json", rows)]))
+    assert "| 0.850 (0.800 to 0.950) | ecf ~ | 0.950 (0.900 to 1.000) |" in text
+    assert "in 1 of these 1 conditions with losses the ranges overlap" in text
+    single = [row("just-in-time", 51, 1, 1), row("ecf", 57, 1, 1)]
+    text = summary(read([table(tmp_path / "t.json", single)]))
+    assert "| 0.850 | ecf | 0.950 |" in text
+    assert "In 1 conditions with losses there is one draw" in text
+
+
+def test_who_searches_longer_than_the_warm_up_is_marked(tmp_path: Path, small: Path) -> None:
+    rows = [row("just-in-time", 51, 1, 1), row("musher", 57, 1, 1)]
+    text = summary(read([table(tmp_path / "t.json", rows)]))
+    assert text.count("| musher \\* | ") == 2
+    assert "\\* musher looks for its ratio first" in text
+    assert "musher" not in summary(read([small]))
+
+
+def test_seeds_are_told_by_group(tmp_path: Path) -> None:
+    rows = [row("ecf", 50, 1, 1, seed=n) for n in (1, 2)]
+    rows += [row("ecf", 50, 1, 1, group="trace", trace="los-1")]
+    made = origin([table(tmp_path / "t.json", rows)], "abc")
+    assert "2 conditions, 3 cells, 1 seed, 2 in loss; the number" in made
+
+
+def test_the_figure_has_a_map_for_each_group_and_the_standings(small: Path) -> None:
+    lost, won, table = figure(read([small])).axes[1:]
+    assert [axis.get_title(loc="left") for axis in (lost, won)] == [
+        "Loss on the fast path",
+        "Slow path dark",
+    ]
+    for axis, across, word in ((lost, "loss, %", "1"), (won, "dark for, s", "1")):
+        assert axis.get_xlabel() == across
+        assert [label.get_text() for label in axis.get_xticklabels()] == [word]
+        assert [label.get_text() for label in axis.get_yticklabels()] == ["1:3"]
+    # A tie bears no letters; where another is ahead by a fifth, it is named.
+    assert [text.get_text() for text in lost.texts] == []
+    assert [text.get_text() for text in won.texts] == ["MR"]
+    words = [label.get_text() for label in table.get_yticklabels()]
+    assert words == ["just-in-time  JT", "minrtt  MR", "redundant  RE"]
+    shown = {text.get_text() for text in table.texts}
+    assert {"50%", "100%", "0%"} <= shown
+
+
+def test_without_the_default_the_figure_has_the_standings_only(tmp_path: Path) -> None:
+    rows = [row("minrtt", 60, 1, 1), row("ecf", 50, 1, 1)]
+    (table_of,) = figure(read([table(tmp_path / "t.json", rows)])).axes
+    assert [label.get_text() for label in table_of.get_yticklabels()] == ["minrtt  MR", "ecf  EC"]
+
+
+def test_a_tie_is_no_loss_and_no_win(tmp_path: Path) -> None:
+    for other, expected in ((59.0, 0), (60.9, 0), (58.0, 1), (62.0, -1)):
+        rows = [row("just-in-time", 60, 1, 1, trace="a-1"), row("ecf", other, 1, 1, trace="a-1")]
+        (condition,) = read([table(tmp_path / "t.json", rows)])
+        value = advantage(condition)
+        assert (value > TIE) - (value < -TIE) == expected, other
+
+
+def test_every_condition_has_a_cell_of_its_own_on_one_map(tmp_path: Path) -> None:
+    like: list[dict[str, str | float]] = [
+        {"group": "rate-rtt", "rtt_ratio": ratio, "late": late, "lossy": "none", "loss": 0.0}
+        for ratio, late in ((1.0, "none"), (2.0, "slow"), (2.0, "fast"), (25.0, "fast"))
+    ]
+    like += [{"lossy": side, "loss": loss} for side in ("fast", "both") for loss in (0.001, 0.05)]
+    like += [
+        {"group": "buffer", "lossy": "none", "buffer_bytes": size, "buffer_factor": factor}
+        for size, factor in ((65536, 0.87), (75000, 1.0), (150000, 2.0))
+    ]
+    like += [
+        {"group": "outage", "lossy": "none", "dark": "fast", "outage_s": 0.3, "flapping": often}
+        for often in (False, True)
+    ]
+    like += [{"group": "trace", "lossy": "none", "trace": f"los-{n}"} for n in (1, 2, 10)]
+    rows = [row(name, 60, 1, 1, **p) for p in like for name in ("just-in-time", "ecf")]
+    conditions = read([table(tmp_path / "t.json", rows)])
+    grids = [grid(drawn, conditions) for line in LINES for drawn in line]
+    placed = [condition.words for found in grids for condition in found.cells.values()]
+    assert sorted(placed) == sorted(condition.words for condition in conditions)
+    columns = {found.drawn.group: found.columns for found in grids}
+    assert columns == {
+        "rate-rtt": ["25", "2", "1", "2"],
+        "loss": ["0.1", "5"],
+        "buffer": ["64K", "1", "2"],
+        "outage": ["0.3", "0.3 of 2"],
+        "trace": ["1", "2", "10"],
+    }
+
+
+def test_schedulers_have_letters_of_their_own(repository: Path) -> None:
+    schema = json.loads((repository / SCHEMA).read_text(encoding="utf-8"))
+    names = schema["$defs"]["row"]["properties"]["scheduler"]["enum"]
+    assert len({code(name) for name in names}) == len(names)
 
 
 def test_what_is_no_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,9 @@ from sumrate.report.tournament_sockets import (
     SampleError,
     cells,
     median_error,
+    pairs,
     parameters,
+    plain_median_error,
     summary,
 )
 from tests.report.test_tournament import row, table
@@ -70,6 +72,42 @@ def test_errors_are_shares_of_what_was_measured() -> None:
     assert "longest stall they differ by 20 ms in the median cell; in 1 of 2 it is longer" in text
     assert "in-order" not in text
     assert "| b | 1.000 / 1.000 |  |" in text
+
+
+def test_where_all_are_near_the_sum_the_comparison_says_that_it_tells_nothing() -> None:
+    found = [
+        Cell("a", "just-in-time", 0.97, 0.99),
+        Cell("a", "ecf", 1.0, 0.98),
+        Cell("a", "daps", 0.96, 0.985),
+    ]
+    # 1.000 is off by 1 to 2 %, the simulation by 2 to 2.5.
+    assert round(plain_median_error(found), 3) == 0.015
+    assert round(median_error(found), 3) == 0.02
+    text = summary(found)
+    assert "is off by 1.5% in the median: the simulation is no better than that." in text
+    assert "just-in-time over each other scheduler, 2 pairs" in text
+    assert [pair.same_sign for pair in pairs(found)] == [False, True]
+    assert "In 1 of 2 pairs both have the same one ahead." in text
+    assert "these conditions do not test who carries more in the simulation" in text
+    assert "| a | 2.0% | 1.5% | 2.3% | 0.8% | 1 of 2 |" in text
+
+
+def test_where_some_are_far_from_the_sum_the_simulation_can_be_nearer() -> None:
+    found = [
+        Cell("a", "just-in-time", 0.98, 1.0),
+        Cell("a", "ecf", 0.5, 0.51),
+        Cell("a", "daps", 0.7, 0.69),
+    ]
+    text = summary(found)
+    assert text.count("the simulation is nearer.") == 2
+    assert "2 pairs differ by more than 2%; of these both have the same one ahead in 2." in text
+
+
+def test_without_the_default_there_are_no_pairs() -> None:
+    found = [Cell("a", "ecf", 0.5, 0.51)]
+    assert pairs(found) == []
+    assert "over each other scheduler" not in summary(found)
+    assert "|  |  |  |" in summary(found)
 
 
 def test_the_command_sets_them_beside_the_table(

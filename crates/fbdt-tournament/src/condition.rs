@@ -95,6 +95,8 @@ pub struct Condition {
     pub warmup: Duration,
     /// Time that counts.
     pub time: Duration,
+    /// How often it is run, each time with another seed: what is drawn at random differs.
+    pub seeds: u64,
 }
 
 /// Sum of both rates in Mbit/s.
@@ -128,6 +130,7 @@ impl Condition {
             // Slow start and its first queue are over.
             warmup: Duration::from_millis(1000) + rtt * 8,
             time: Duration::from_millis(2500) + rtt * 6,
+            seeds: 1,
         }
     }
 

@@ -10,7 +10,7 @@ const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
 /// A number of the whole matrix, 16 hexadecimal digits: of all conditions but the traces, with
-/// their links, changes and times, and of whether sockets are paced. A table with another number is
+/// their links, changes, times and seeds, and of whether sockets are paced. A table with another number is
 /// of other conditions.
 #[must_use]
 pub fn fingerprint() -> String {

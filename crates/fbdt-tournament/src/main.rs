@@ -49,9 +49,9 @@ struct Arguments {
     /// Rates of traces are multiplied by this
     #[arg(long, value_name = "FACTOR", default_value = "0.025")]
     trace_scale: f64,
-    /// Each condition is run with this many seeds
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=100))]
-    seeds: u64,
+    /// Each condition is run with this many seeds [default: 5 with losses, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    seeds: Option<u64>,
     /// Only every N-th condition of each group
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
     every: u16,
@@ -89,11 +89,11 @@ fn main() -> ExitCode {
 
 fn table(arguments: &Arguments) -> Result<(), Failure> {
     let plan = plan(arguments)?;
-    let cells = plan.conditions.len() * plan.seeds.len() * plan.schedulers.len();
+    let cells = plan.conditions.iter().map(|c| c.seeds).sum::<u64>() * plan.schedulers.len() as u64;
     eprintln!("{} conditions, {cells} cells", plan.conditions.len());
     let rows = play(&plan, |done, all| {
         if done % 20 == 0 || done == all {
-            eprintln!("{done} of {all} conditions done");
+            eprintln!("{done} of {all} conditions done (once for each seed)");
         }
     });
     let failed = |error| Failure::Output { path: arguments.output.clone(), error };
@@ -130,11 +130,14 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     };
     let wanted = |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
     let groups = GROUPS.into_iter().filter(|group| wanted(&arguments.group, group));
-    let conditions = groups
+    let mut conditions: Vec<_> = groups
         .flat_map(|group| {
             conditions(group, &traces).into_iter().step_by(usize::from(arguments.every))
         })
         .collect();
+    if let Some(seeds) = arguments.seeds {
+        conditions.iter_mut().for_each(|condition| condition.seeds = seeds);
+    }
     let schedulers = SchedulerKind::ALL.into_iter();
     let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Ok(Plan {
@@ -144,7 +147,6 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
             RulesArg::Published => Rules::Published,
             RulesArg::Product => Rules::Product,
         },
-        seeds: (1..=arguments.seeds).collect(),
         threads: arguments.threads.unwrap_or_else(available),
     })
 }

@@ -10,6 +10,9 @@ use crate::traces::TracePair;
 /// The groups, in the order of the table.
 pub const GROUPS: [&str; 5] = ["rate-rtt", "loss", "buffer", "outage", "trace"];
 
+/// Seeds of a condition with losses, so that a single draw of them is no result.
+const LOSS_SEEDS: u64 = 5;
+
 /// Smallest buffer in the matrix, in bytes.
 const LEAST_BUFFER: u64 = 64 << 10;
 
@@ -60,7 +63,8 @@ fn losses() -> Vec<Condition> {
                     let plain = Parameters::plain("loss");
                     let parameters =
                         Parameters { rate_ratio, rtt_ratio, late, loss, lossy, ..plain };
-                    all.push(Condition::new(parameters, 4.0));
+                    let condition = Condition::new(parameters, 4.0);
+                    all.push(Condition { seeds: LOSS_SEEDS, ..condition });
                 }
             }
         }
@@ -192,6 +196,15 @@ mod tests {
             assert!(condition.links[0].rate >= condition.links[1].rate);
         }
         assert!(all.len() > 250, "{}", all.len());
+    }
+
+    #[test]
+    fn losses_are_drawn_several_times_and_nothing_else() {
+        for condition in GROUPS.iter().flat_map(|group| conditions(group, &[])) {
+            let lossy = condition.parameters.loss > 0.0;
+            assert_eq!(condition.seeds, if lossy { LOSS_SEEDS } else { 1 }, "{condition:?}");
+            assert_eq!(condition.alone(1).seeds, condition.seeds);
+        }
     }
 
     #[test]

@@ -12,14 +12,12 @@ use crate::measure::{Outcome, Rules, run};
 /// What is run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The conditions.
+    /// The conditions; each is run once with each of its seeds, from 1 on.
     pub conditions: Vec<Condition>,
     /// The schedulers.
     pub schedulers: Vec<SchedulerKind>,
     /// The rules that they run with.
     pub rules: Rules,
-    /// Seeds; each condition is run once with each.
-    pub seeds: Vec<u64>,
     /// Threads.
     pub threads: usize,
 }
@@ -52,7 +50,7 @@ pub struct Row {
 #[must_use]
 pub fn play(plan: &Plan, progress: impl Fn(usize, usize) + Sync) -> Vec<Row> {
     let jobs: Vec<(usize, u64)> = (0..plan.conditions.len())
-        .flat_map(|condition| plan.seeds.iter().map(move |seed| (condition, *seed)))
+        .flat_map(|index| (1..=plan.conditions[index].seeds).map(move |seed| (index, seed)))
         .collect();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let rows: Mutex<Vec<(usize, Vec<Row>)>> = Mutex::new(Vec::new());
@@ -110,18 +108,20 @@ mod tests {
         let mut condition = Condition::new(Parameters::plain("test"), 4.0);
         condition.warmup = Duration::from_millis(300);
         condition.time = Duration::from_millis(200);
+        condition.seeds = 2;
+        let single = Condition { seeds: 1, ..condition.clone() };
         let plan = |threads| Plan {
-            conditions: vec![condition.clone(), condition.clone()],
+            conditions: vec![condition.clone(), single.clone()],
             schedulers: vec![SchedulerKind::JustInTime, SchedulerKind::MinRtt],
             rules: Rules::Published,
-            seeds: vec![1, 2],
             threads,
         };
         let rows = play(&plan(1), |_, _| {});
         assert_eq!(rows, play(&plan(3), |_, _| {}));
         let keys: Vec<_> = rows.iter().map(|r| (r.condition, r.seed, r.scheduler)).collect();
-        assert_eq!(keys.len(), 8);
+        assert_eq!(keys.len(), 6, "two seeds of the first one, one of the second");
         assert_eq!(keys[..3], [(0, 1, "just-in-time"), (0, 1, "minrtt"), (0, 2, "just-in-time")]);
+        assert_eq!(keys[4..], [(1, 1, "just-in-time"), (1, 1, "minrtt")]);
         assert!(rows.iter().all(|r| r.sum_ratio > 0.8 && r.sum_ratio < 1.2), "{rows:?}");
     }
 

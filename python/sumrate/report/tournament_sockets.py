@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from sumrate.report.lab.read import Condition, Run, RunError, read_run
+from sumrate.report.tournament_table import DEFAULT
 
 FIELDS = ("rate_ratio", "rtt_ratio", "loss", "outage_s")
 MEASURES = (
@@ -20,6 +21,8 @@ MEASURES = (
     ("in_order_p99_ms", "in_order_delay_p99_ms"),
 )
 """What the table and the laboratory call the same."""
+PLAIN_TIE = 0.02
+"""Two schedulers whose goodput on sockets differs by less than this are a tie there."""
 ROUNDED = 0.01
 """Ratios of a laboratory's rates, which are written with three decimals, differ by less."""
 
@@ -47,6 +50,41 @@ class Cell:
     def error(self) -> float:
         """What the simulation has too much or too little, as a share of what was measured."""
         return self.simulated / self.measured - 1
+
+    @property
+    def plain_error(self) -> float:
+        """The same of who would say that every cell carries the sum."""
+        return 1 / self.measured - 1
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The default's goodput over another scheduler's in one condition, simulated and measured."""
+
+    condition: str
+    other: str
+    simulated: float
+    measured: float
+
+    @property
+    def error(self) -> float:
+        """As of a cell."""
+        return self.simulated / self.measured - 1
+
+    @property
+    def plain_error(self) -> float:
+        """The same of who would say that all schedulers carry as much."""
+        return 1 / self.measured - 1
+
+    @property
+    def same_sign(self) -> bool:
+        """Whether both say of the same one that it carries more."""
+        return (self.simulated - 1) * (self.measured - 1) > 0
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the two are no tie on sockets."""
+        return abs(self.measured - 1) > PLAIN_TIE
 
 
 def cells(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Cell]:
@@ -133,9 +171,29 @@ def _values(run: Run, condition: str, scheme: str, metric: str) -> list[float]:
     ]
 
 
-def median_error(found: Sequence[Cell]) -> float:
+def pairs(found: Sequence[Cell]) -> list[Pair]:
+    """The default against each other scheduler, in every condition that has both."""
+    own = {cell.condition: cell for cell in found if cell.scheduler == DEFAULT}
+    return [
+        Pair(
+            cell.condition,
+            cell.scheduler,
+            own[cell.condition].simulated / cell.simulated,
+            own[cell.condition].measured / cell.measured,
+        )
+        for cell in found
+        if cell.scheduler != DEFAULT and cell.condition in own
+    ]
+
+
+def median_error(found: Sequence[Cell | Pair]) -> float:
     """Median of the errors' amounts."""
     return median(abs(cell.error) for cell in found)
+
+
+def plain_median_error(found: Sequence[Cell | Pair]) -> float:
+    """The same where every value is said to be 1."""
+    return median(abs(cell.plain_error) for cell in found)
 
 
 def _difference(pairs: Sequence[tuple[float, float] | None], name: str) -> str:
@@ -151,6 +209,65 @@ def _difference(pairs: Sequence[tuple[float, float] | None], name: str) -> str:
     )
 
 
+def _power(found: Sequence[Cell]) -> str:
+    """What the comparison of goodput can tell, in words: against values that are all 1."""
+    own, plain = median_error(found), plain_median_error(found)
+    text = (
+        f"\n\nWho says of every cell that it carries the sum, 1.000, is off by {plain:.1%} in the "
+        f"median: {_against(own, plain)}"
+    )
+    compared = pairs(found)
+    if not compared:
+        return text
+    own, plain = median_error(compared), plain_median_error(compared)
+    same = sum(pair.same_sign for pair in compared)
+    apart = [pair for pair in compared if pair.told_apart]
+    text += (
+        f"\n\n{DEFAULT} over each other scheduler, {len(compared)} pairs: the ratio is off by "
+        f"{own:.1%} in the median, and by {plain:.1%} where all are said to be equal: "
+        f"{_against(own, plain)} In {same} of {len(compared)} pairs both have the same one ahead. "
+    )
+    if not apart:
+        return text + (
+            f"On sockets no pair differs by more than {PLAIN_TIE:.0%}: all schedulers are near the "
+            "sum there, so these conditions do not test who carries more in the simulation."
+        )
+    same = sum(pair.same_sign for pair in apart)
+    return text + (
+        f"On sockets {len(apart)} pairs differ by more than {PLAIN_TIE:.0%}; of these both have "
+        f"the same one ahead in {same}."
+    )
+
+
+def _against(own: float, plain: float) -> str:
+    """Whether the simulation knows more than that all values are 1, by the shown digits."""
+    if round(own, 3) < round(plain, 3):
+        return "the simulation is nearer."
+    return "the simulation is no better than that."
+
+
+def _by_condition(found: Sequence[Cell]) -> list[str]:
+    """A row for each condition: the errors of both, of cells and of pairs."""
+    compared = pairs(found)
+    lines = [
+        "",
+        "| condition | error of the simulation | of 1.000 | pairs' error of the simulation "
+        "| of 1.000 | same one ahead |",
+        "|---|---|---|---|---|---|",
+    ]
+    for title in dict.fromkeys(cell.condition for cell in found):
+        own = [cell for cell in found if cell.condition == title]
+        two = [pair for pair in compared if pair.condition == title]
+        shown = [f"{median_error(own):.1%}", f"{plain_median_error(own):.1%}"]
+        if two:
+            shown += [f"{median_error(two):.1%}", f"{plain_median_error(two):.1%}"]
+            shown += [f"{sum(pair.same_sign for pair in two)} of {len(two)}"]
+        else:
+            shown += ["", "", ""]
+        lines.append(f"| {title} | " + " | ".join(shown) + " |")
+    return lines
+
+
 def summary(found: Sequence[Cell]) -> str:
     """Markdown: the median error, and every cell with both values."""
     schedulers = list(dict.fromkeys(cell.scheduler for cell in found))
@@ -163,7 +280,8 @@ def summary(found: Sequence[Cell]) -> str:
         f"the largest {abs(worst.error):.0%} ({worst.scheduler}, {worst.condition})."
         + _difference([cell.stall_ms for cell in found], "the longest stall")
         + _difference([cell.in_order_ms for cell in found], "the in-order delay's 99th percentile")
-        + " Here rates 10:1 are what is 1:10 above.",
+        + " Here rates 10:1 are what is 1:10 above."
+        + _power(found),
         "",
         "| condition | " + " | ".join(schedulers) + " |",
         "|---" * (len(schedulers) + 1) + "|",
@@ -172,4 +290,4 @@ def summary(found: Sequence[Cell]) -> str:
         row = [at.get((title, name)) for name in schedulers]
         shown = [f"{c.simulated:.3f} / {c.measured:.3f}" if c else "" for c in row]
         lines.append(f"| {title} | " + " | ".join(shown) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_by_condition(found)]) + "\n"

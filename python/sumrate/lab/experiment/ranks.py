@@ -20,7 +20,7 @@ def add_ranks(experiment: Experiment, runs: Sequence[Run]) -> None:
     """The place of each scheduler among all of this point, where a check asks for it.
 
     1 is the best. Others count as better only beyond a tie. The same rules are in
-    sumrate.report.tournament (`rank`, `serious`).
+    sumrate.report.tournament_table (`rank`, `serious`).
     """
     asked = {check.value.metric for check in experiment.checks}
     schedulers = [run for run in runs if not run.void and run.value(TOLD) is not None]

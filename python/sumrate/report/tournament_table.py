@@ -1,0 +1,252 @@
+"""The table of `fbdt-tournament`: its conditions, and how schedulers stand in them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+SCHEMA = "tournament.v1"
+DEFAULT = "just-in-time"
+"""The product's scheduler where nothing else is asked for."""
+TIE = 0.02
+"""Goodput within this share of the best is a tie."""
+ENOUGH = 0.9
+"""Of the best goodput: who delivers less waits for little, and is in no comparison of waits."""
+LINKS_MBPS = 60.0
+"""Both links together, where no trace gives their rates. Goodput above it counts as this much: it
+is a backlog of the warm-up, or a dropped burst whose second transmission took no time."""
+TIE_MS = 1.0
+"""Stalls and delays this close are a tie, or within a tenth: the simulation steps by 1 ms."""
+GROUPS = ("rate-rtt", "loss", "buffer", "outage", "trace")
+
+Key = tuple[str, int]
+"""Group and number of a condition within it."""
+
+
+class TableError(Exception):
+    """A file is no table of the tournament."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition and what every scheduler made of it, medians over the seeds."""
+
+    group: str
+    words: str
+    """Its parameters, for people."""
+    order: tuple[float, ...]
+    """Where it stands within its group."""
+    sum_ratio: dict[str, float]
+    goodput_mbps: dict[str, float]
+    """At most the links' rates."""
+    stall_ms: dict[str, float]
+    in_order_ms: dict[str, float]
+    """99th percentile."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """As they stand in the table."""
+    seeds: int = 1
+    sum_range: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Least and greatest `sum_ratio` over the seeds."""
+
+    @property
+    def best_mbps(self) -> float:
+        """The highest goodput of all schedulers."""
+        return max(self.goodput_mbps.values())
+
+    def relative(self, scheduler: str) -> float:
+        """Goodput over the best."""
+        return self.goodput_mbps[scheduler] / max(self.best_mbps, 1e-9)
+
+    def best_but(self, *left_out: str) -> str:
+        """Who has the highest goodput of all that are not left out; at least one is not."""
+        names = [name for name in self.goodput_mbps if name not in left_out]
+        return max(names, key=self.goodput_mbps.__getitem__)
+
+    def by_chance(self, scheduler: str, other: str) -> bool:
+        """Whether the seeds' results overlap, so that who is ahead may be the draws' doing.
+
+        With one seed there is nothing to tell it by: False.
+        """
+        if self.seeds < 2:
+            return False
+        own, others = self.sum_range[scheduler], self.sum_range[other]
+        return own[0] <= others[1] and others[0] <= own[1]
+
+
+def read(paths: Iterable[Path]) -> list[Condition]:
+    """The conditions of several tables, in the order of the groups.
+
+    Raises TableError naming the file that is none, or that lacks a scheduler of another.
+    """
+    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for path in paths:
+        for row in rows_of(path):
+            grouped.setdefault((row["group"], _words(row)), []).append(row)
+    conditions = [_condition(rows) for rows in grouped.values()]
+    names = {tuple(sorted(condition.goodput_mbps)) for condition in conditions}
+    if len(names) != 1:
+        raise TableError("the tables do not have the same schedulers in every condition")
+    return sorted(conditions, key=lambda c: (GROUPS.index(c.group), c.order))
+
+
+def origin(paths: Iterable[Path], commit: str) -> str:
+    """What the tables are of, so that a summary that is kept can be told from a later one's.
+
+    Raises TableError as `read` does.
+    """
+    tables = [_table(path) for path in paths]
+    rows = [row for table in tables for row in table["rows"]]
+    conditions = len({(row["group"], _words(row)) for row in rows})
+    numbers = ", ".join(dict.fromkeys(table.get("matrix", "unknown") for table in tables))
+    return (
+        f"# The tournament: standings\n\nMade at commit {commit}: {conditions} conditions, "
+        f"{len(rows)} cells, {_seeds(rows)}; the number of the matrix is {numbers}.\n\n"
+        "Rates 1:10: the slow path has a tenth of the fast one's. Who delivers less than nine "
+        "tenths of the best goodput is not counted as best or second in stall or delay.\n\n"
+    )
+
+
+def _seeds(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many seeds a condition has, where groups differ with those that have more."""
+    counts = {g: len({row["seed"] for row in rows if row["group"] == g}) for g in GROUPS}
+    least = min(count for count in counts.values() if count)
+    more = [f"{count} in {group}" for group, count in counts.items() if count > least]
+    return ", ".join([f"{least} seed{'s' if least > 1 else ''}", *more])
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The rows of a table; raises TableError where it is none."""
+    rows: list[dict[str, Any]] = _table(path)["rows"]
+    return rows
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """A table with rows, none of which is broken."""
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path}: {error}") from error
+    if not isinstance(table, dict) or table.get("schema") != SCHEMA:
+        raise TableError(f"{path} has no schema {SCHEMA}; fbdt-tournament --output writes it")
+    broken = [row for row in table["rows"] if row["violation"]]
+    if broken:
+        row = broken[0]
+        raise TableError(f"{path}: {row['scheduler']} broke an invariant: {row['violation']}")
+    if not table["rows"]:
+        raise TableError(f"{path} has no rows")
+    found: dict[str, Any] = table
+    return found
+
+
+def _words(row: dict[str, Any]) -> str:
+    """What makes a condition what it is."""
+    if row["trace"]:
+        return f"traces {row['trace']}"
+    parts = [f"rates 1:{row['rate_ratio']:g}"]
+    if row["late"] != "none":
+        parts.append(f"{row['late']} path's RTT {row['rtt_ratio']:g} times")
+    if row["lossy"] != "none":
+        parts.append(f"{row['loss'] * 100:g} % loss on {row['lossy']}")
+    if row["buffer_bytes"]:
+        parts.append(f"buffer {row['buffer_bytes'] >> 10} KiB ({row['buffer_factor']:.2g} product)")
+    if row["dark"] != "none":
+        often = "of every 2 s" if row["flapping"] else "once"
+        parts.append(f"{row['dark']} path dark {row['outage_s']:g} s {often}")
+    return ", ".join(parts)
+
+
+def _order(row: dict[str, Any]) -> tuple[float, ...]:
+    late, lossy = row["late"] == "slow", ["fast", "slow", "both", "none"].index(row["lossy"])
+    return {
+        "rate-rtt": (late, row["rate_ratio"], row["rtt_ratio"]),
+        "loss": (lossy, row["loss"], row["rtt_ratio"], row["rate_ratio"]),
+        "buffer": (row["rtt_ratio"], row["rate_ratio"], row["buffer_bytes"]),
+        "outage": (row["flapping"], row["dark"] == "slow", row["outage_s"], row["rtt_ratio"]),
+    }.get(row["group"], (0.0,))
+
+
+def _condition(rows: list[dict[str, Any]]) -> Condition:
+    names = list(dict.fromkeys(row["scheduler"] for row in rows))
+
+    def medians(field: str) -> dict[str, float]:
+        return {n: median(row[field] for row in rows if row["scheduler"] == n) for n in names}
+
+    def span(name: str) -> tuple[float, float]:
+        values = [row["sum_ratio"] for row in rows if row["scheduler"] == name]
+        return min(values), max(values)
+
+    links = float("inf") if rows[0]["trace"] else LINKS_MBPS
+    return Condition(
+        group=rows[0]["group"],
+        words=_words(rows[0]),
+        order=_order(rows[0]),
+        sum_ratio=medians("sum_ratio"),
+        goodput_mbps={n: min(rate, links) for n, rate in medians("goodput_mbps").items()},
+        stall_ms=medians("stall_ms"),
+        in_order_ms=medians("in_order_p99_ms"),
+        parameters=rows[0],
+        seeds=len({row["seed"] for row in rows}),
+        sum_range={name: span(name) for name in names},
+    )
+
+
+def rank(values: dict[str, float], scheduler: str) -> int:
+    """1 for the least value; others count as better only beyond a tie."""
+    own = values[scheduler]
+    margin = max(TIE_MS, own * 0.1)
+    return 1 + sum(value < own - margin for value in values.values())
+
+
+def serious(condition: Condition, scheduler: str) -> dict[str, bool]:
+    """Which schedulers count in comparisons of stall and delay, with the one asked for.
+
+    Those that deliver at least nine tenths of the best goodput: who sends little waits for little.
+    """
+    return {n: n == scheduler or condition.relative(n) >= ENOUGH for n in condition.goodput_mbps}
+
+
+def ranked(condition: Condition, values: dict[str, float], scheduler: str) -> int:
+    """Its place in `values` among those that count."""
+    counted = serious(condition, scheduler)
+    return rank({name: value for name, value in values.items() if counted[name]}, scheduler)
+
+
+def _among_best(condition: Condition, values: dict[str, float], scheduler: str) -> bool:
+    """Best or second of those that count, being one of them."""
+    counts = condition.relative(scheduler) >= ENOUGH
+    return counts and ranked(condition, values, scheduler) <= 2
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A scheduler's standing over some conditions, as shares of them."""
+
+    scheduler: str
+    ties: float
+    """Within 2 % of the best goodput."""
+    median: float
+    worst: float
+    """Of goodput over the best."""
+    stall: float
+    """Best or second in stall."""
+    in_order: float
+    """Best or second in in-order delay."""
+
+
+def standing(conditions: Sequence[Condition], scheduler: str) -> Standing:
+    """How `scheduler` stands over `conditions`, at least one."""
+    relative = [condition.relative(scheduler) for condition in conditions]
+
+    def share(hits: Iterable[bool]) -> float:
+        return sum(hits) / len(conditions)
+
+    return Standing(
+        scheduler=scheduler,
+        ties=share(value >= 1 - TIE for value in relative),
+        median=median(relative),
+        worst=min(relative),
+        stall=share(_among_best(c, c.stall_ms, scheduler) for c in conditions),
+        in_order=share(_among_best(c, c.in_order_ms, scheduler) for c in conditions),
+    )
