@@ -203,3 +203,13 @@ def test_a_wrong_file_is_refused(tmp_path: Path, line: str, instead: str, said: 
     (tmp_path / "calls.toml").write_text(text.replace(line, instead), encoding="utf-8")
     with pytest.raises(ExperimentError, match=said):
         load("calls", tmp_path)
+
+
+def test_a_download_that_broke_beside_a_call_fails_the_run(tmp_path: Path) -> None:
+    document = tmp_path / "download.json"
+    document.write_text(json.dumps({"goodput_mbps": 80.0, "error": None}), encoding="utf-8")
+    assert calls.downloaded_mbps(document) == 80.0
+    broken = {"goodput_mbps": 900.0, "error": "the connection ended before the time was over"}
+    document.write_text(json.dumps(broken), encoding="utf-8")
+    with pytest.raises(RuntimeError, match="broke: the connection ended"):
+        calls.downloaded_mbps(document)

@@ -81,7 +81,7 @@ def _over_peers(
     own, metric = finding["measured"], check.value.metric
     if own is None or check.value.scheme != JUDGED:
         return
-    sign = -1.0 if metric.endswith("_ms") else 1.0
+    sign = _sign(check) or (-1.0 if metric.endswith("_ms") else 1.0)
     for peer in PEERS:
         over = check.over is not None and check.over.scheme == peer
         if (over or metric.endswith(f"_over_{peer}")) and sign * (1.0 - own) > MARGIN:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
@@ -97,9 +98,22 @@ def call(
         run.add(f"message_{name}", float(delivery.document[name]), unit)
     run.detail["messages"] = {key: delivery.document[key] for key in ("offered", "slowest_ms")}
     if condition.download:
-        downloaded = json.loads((built.folder / DOWNLOAD).read_text(encoding="utf-8"))
-        run.add("download_mbps", downloaded["goodput_mbps"], "Mbit/s")
+        run.add("download_mbps", downloaded_mbps(built.folder / DOWNLOAD), "Mbit/s")
     run.detail |= delivery.detail
+
+
+def downloaded_mbps(document: Path) -> float:
+    """What the download beside the call carried, in Mbit/s.
+
+    Raises:
+        RuntimeError: It broke before the call was over, which was alone from then on.
+
+    """
+    downloaded = json.loads(document.read_text(encoding="utf-8"))
+    if downloaded["error"]:
+        message = f"the download beside the call broke: {downloaded['error']}"
+        raise RuntimeError(message)
+    return float(downloaded["goodput_mbps"])
 
 
 def _far(built: Scene, reach: Reach) -> AbstractContextManager[Process]:

@@ -58,7 +58,16 @@ from sumrate.qoe.daily import LEAST
 MAX_RETRIES = 2
 """How often a run whose emulator was late, or that failed, is made again."""
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-FAILURES = (ProcessFailedError, RuntimeError, OSError, ValueError, KeyError, SubprocessError)
+FAILURES = (
+    ProcessFailedError,
+    SubprocessError,
+    RuntimeError,
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+)
 """What may go wrong in one run and is no reason to lose the others: an answer that is none, too."""
 SET_UP_S = 0.7
 """Typical time around a run for making links and starting programs."""
