@@ -10,8 +10,8 @@ const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
 /// A number of the whole matrix, 16 hexadecimal digits: of all conditions but the traces, with
-/// their links, changes, times and seeds, and of whether sockets are paced. A table with another number is
-/// of other conditions.
+/// their links, changes, times and seeds, and of whether sockets are paced. A table with another
+/// number is of other conditions.
 #[must_use]
 pub fn fingerprint() -> String {
     let mut hash = BASIS;

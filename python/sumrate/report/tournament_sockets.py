@@ -31,8 +31,25 @@ class SampleError(Exception):
     """A result cannot be compared with the table."""
 
 
+class Predicted:
+    """A ratio of goodputs that the simulation says and sockets measured."""
+
+    simulated: float
+    measured: float
+
+    @property
+    def error(self) -> float:
+        """What the simulation has too much or too little, as a share of what was measured."""
+        return self.simulated / self.measured - 1
+
+    @property
+    def plain_error(self) -> float:
+        """The same of who says 1: every cell carries the sum, all schedulers as much."""
+        return 1 / self.measured - 1
+
+
 @dataclass(frozen=True)
-class Cell:
+class Cell(Predicted):
     """One scheduler in one condition, simulated and on sockets: medians over seeds, repetitions."""
 
     condition: str
@@ -46,35 +63,15 @@ class Cell:
     in_order_ms: tuple[float, float] | None = None
     """The 99th percentile of the in-order delay likewise."""
 
-    @property
-    def error(self) -> float:
-        """What the simulation has too much or too little, as a share of what was measured."""
-        return self.simulated / self.measured - 1
-
-    @property
-    def plain_error(self) -> float:
-        """The same of who would say that every cell carries the sum."""
-        return 1 / self.measured - 1
-
 
 @dataclass(frozen=True)
-class Pair:
+class Pair(Predicted):
     """The default's goodput over another scheduler's in one condition, simulated and measured."""
 
     condition: str
     other: str
     simulated: float
     measured: float
-
-    @property
-    def error(self) -> float:
-        """As of a cell."""
-        return self.simulated / self.measured - 1
-
-    @property
-    def plain_error(self) -> float:
-        """The same of who would say that all schedulers carry as much."""
-        return 1 / self.measured - 1
 
     @property
     def same_sign(self) -> bool:
