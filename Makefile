@@ -55,7 +55,8 @@ tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, si
 	$(VENV)/bin/python -m sumrate.report.tournament out/tournament/published.json \
 	  --figure out/tournament/published.svg --summary out/tournament/published.md \
 	  --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)" \
-	  $(addprefix --sockets ,$(firstword $(dir $(wildcard out/lab/tournament-sample/manifest.json docs/results/lab/tournament-sample/manifest.json))))
+	  $(foreach name,tournament-sample tournament-contrast,$(addprefix --sockets ,$(firstword $(dir \
+	    $(wildcard out/lab/$(name)/manifest.json docs/results/lab/$(name)/manifest.json)))))
 
 peers: ## Install the transports that the lab compares with (aggligator, TQUIC) into target/peers
 	tools/prerequisites.sh peers

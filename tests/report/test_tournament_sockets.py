@@ -41,6 +41,22 @@ def test_links_are_described_in_the_words_of_the_table() -> None:
     dark = parameters([link(45, 4, blackouts=[[1.5, 1.75, "both"]]), link(15, 4)])
     assert (dark["group"], dark["dark"], dark["outage_s"]) == ("outage", "fast", 0.25)
     assert not dark["flapping"]
+    small = parameters([link(45, 10), link(15, 100)], 187500)
+    assert (small["group"], small["buffer_bytes"]) == ("buffer", 187500)
+
+
+def test_a_condition_with_a_small_buffer_is_compared_with_that_one_only(folder: Path) -> None:
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["conditions"][0]["stream_buffer_bytes"] = 187500
+    path.write_text(json.dumps(manifest))
+    rows = [
+        simulated("sumrate", 0.97),
+        simulated("sumrate", 0.6, group="buffer", buffer_bytes=187499),
+        simulated("sumrate", 0.7, group="buffer", buffer_bytes=93750),
+    ]
+    (cell,) = cells(rows, folder)
+    assert cell.simulated == 0.6
 
 
 def test_only_the_same_condition_and_scheduler_are_compared(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Class, Config, Limits, SchedulerKind};
+use fbdt_proto::{Class, Config, SchedulerKind};
 use fbdt_sim::{Scenario, Simulation, Violation};
 use serde::Serialize;
 
@@ -50,20 +50,11 @@ pub enum Rules {
 /// The configuration of both ends.
 #[must_use]
 pub fn config(kind: SchedulerKind, rules: Rules, buffer: u64) -> Config {
-    let mut config = match rules {
+    let config = match rules {
         Rules::Published => Config::default().with_scheduler(kind),
         Rules::Product => Config { scheduler: kind, ..Config::default() },
     };
-    if buffer > 0 {
-        let frame = u32::try_from(buffer / 4).unwrap_or(u32::MAX);
-        config.limits = Limits {
-            max_frame: frame.clamp(Limits::MIN_FRAME, Limits::MAX_FRAME),
-            stream_window: buffer,
-            ..Limits::default()
-        };
-        config.max_stream_window = buffer;
-    }
-    config
+    if buffer > 0 { config.with_stream_buffer(buffer) } else { config }
 }
 
 /// Where a cell starts. Sockets are paced, as the product's are where the RTT is 1 ms or more

@@ -29,7 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--sockets",
         type=Path,
-        help="kept result of the laboratory's tournament-sample, to be set beside these",
+        action="append",
+        default=[],
+        help="result of the laboratory's tournament-sample or tournament-contrast, to be set beside "
+        "these (repeatable)",
     )
     parser.add_argument(
         "--commit", default="unknown", help="of the source, for the summary [default: unknown]"
@@ -55,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _sample(tables: Iterable[Path], folder: Path) -> str:
+def _sample(tables: Iterable[Path], folders: Iterable[Path]) -> str:
     rows = [row for path in tables for row in rows_of(path)]
-    return "\n" + sample_summary(cells(rows, folder))
+    return "\n" + sample_summary([cell for folder in folders for cell in cells(rows, folder)])
 
 
 if __name__ == "__main__":

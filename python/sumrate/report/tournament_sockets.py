@@ -14,7 +14,7 @@ from typing import Any
 from sumrate.report.lab.read import Condition, Run, RunError, read_run
 from sumrate.report.tournament_table import DEFAULT
 
-FIELDS = ("rate_ratio", "rtt_ratio", "loss", "outage_s")
+FIELDS = ("rate_ratio", "rtt_ratio", "loss", "outage_s", "buffer_bytes")
 MEASURES = (
     ("sum_ratio", "sum_ratio"),
     ("stall_ms", "longest_stall_ms"),
@@ -85,7 +85,7 @@ class Pair(Predicted):
 
 
 def cells(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Cell]:
-    """Every scheduler and condition that both have.
+    """Every scheduler and condition that the table and a result have.
 
     Raises:
         SampleError: there is no usable result in `folder`, or nothing in it is in the table.
@@ -112,28 +112,28 @@ def cells(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Cell]:
 
 
 def matching(rows: Sequence[Mapping[str, Any]], condition: Condition) -> list[Mapping[str, Any]]:
-    """The rows whose links are those of a condition with two links."""
-    want = parameters(list(condition.links.values()))
+    """The rows whose links and buffer are those of a condition with two links."""
+    want = parameters(list(condition.links.values()), condition.stream_buffer_bytes)
     return [
         row
         for row in rows
-        if not row["buffer_bytes"]
-        and not row["trace"]
+        if not row["trace"]
         and all(math.isclose(row[name], want[name], rel_tol=ROUNDED) for name in FIELDS)
         and all(row[name] == want[name] for name in ("late", "lossy", "dark", "flapping", "group"))
     ]
 
 
-def parameters(links: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Two links of a manifest in the words of the table."""
+def parameters(links: Sequence[Mapping[str, Any]], buffer_bytes: int = 0) -> dict[str, Any]:
+    """Two links of a manifest, and what a stream may hold, in the words of the table."""
     fast, slow = sorted(links, key=lambda link: -link["rate_mbps"])
     rtts = fast["rtt_ms"], slow["rtt_ms"]
     outages = {name: link["blackouts"] for name, link in (("fast", fast), ("slow", slow))}
     dark = _side(bool(outages["fast"]), bool(outages["slow"]))
     lossy = _side(fast["loss"] > 0, slow["loss"] > 0)
     intervals = outages["fast"] or outages["slow"]
+    groups = {"buffer": buffer_bytes > 0, "outage": dark != "none", "loss": lossy != "none"}
     return {
-        "group": "outage" if dark != "none" else "loss" if lossy != "none" else "rate-rtt",
+        "group": next((name for name, there in groups.items() if there), "rate-rtt"),
         "rate_ratio": fast["rate_mbps"] / slow["rate_mbps"],
         "rtt_ratio": max(rtts) / min(rtts),
         "late": _side(rtts[0] > rtts[1], rtts[1] > rtts[0]),
@@ -142,6 +142,7 @@ def parameters(links: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "outage_s": intervals[0][1] - intervals[0][0] if intervals else 0.0,
         "dark": dark,
         "flapping": len(intervals) > 1,
+        "buffer_bytes": buffer_bytes,
     }
 
 

@@ -248,6 +248,17 @@ impl Config {
         Self { scheduler, commit: scheduler.commit(), redundancy: scheduler.redundancy(), ..self }
     }
 
+    /// The same with at most `bytes` of every stream held here, received or written and not
+    /// acknowledged. Frames become small enough that one of them does not fill it.
+    #[must_use]
+    pub fn with_stream_buffer(mut self, bytes: u64) -> Self {
+        let frame = u32::try_from(bytes / 4).unwrap_or(u32::MAX);
+        self.limits.max_frame = self.limits.max_frame.min(frame.max(Limits::MIN_FRAME));
+        self.limits.stream_window = self.limits.stream_window.min(bytes);
+        self.max_stream_window = bytes;
+        self
+    }
+
     /// Checks that a session can start with this.
     ///
     /// # Errors
@@ -329,6 +340,19 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), SchedulerKind::ALL.len());
+    }
+
+    #[test]
+    fn a_stream_buffer_bounds_what_a_stream_holds() {
+        for bytes in [8 << 10, 64 << 10, 1 << 20] {
+            let config = Config::default().with_stream_buffer(bytes);
+            assert_eq!(config.validate(), Ok(()), "{bytes}");
+            assert_eq!(config.max_stream_window, bytes);
+            assert!(config.limits.stream_window <= bytes);
+            assert!(2 * u64::from(config.limits.max_frame) <= bytes, "{bytes}");
+        }
+        let bad = Config::default().with_stream_buffer(4 << 10);
+        assert_eq!(bad.validate().unwrap_err().field, "stream_window");
     }
 
     #[test]

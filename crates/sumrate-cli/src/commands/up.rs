@@ -35,7 +35,7 @@ use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
 use crate::systemd;
 
 /// Flags of the session: a reload opens one with their new values, beside the old one.
-const SESSION_FLAGS: [&str; 11] = [
+const SESSION_FLAGS: [&str; 12] = [
     "link",
     "path",
     "backup",
@@ -43,6 +43,7 @@ const SESSION_FLAGS: [&str; 11] = [
     "window-mode",
     "window",
     "thesis-window",
+    "stream-buffer",
     "redundancy",
     "coupling",
     "forward",

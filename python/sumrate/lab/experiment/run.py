@@ -46,6 +46,7 @@ from sumrate.lab.experiment.topology import (
     traced_links,
     traces_shown,
     warmup_of,
+    with_stream_buffer,
 )
 from sumrate.lab.experiment.video import add_pause_bounds
 from sumrate.lab.experiment.workloads import WORKLOADS, quiet_settings
@@ -126,6 +127,7 @@ class Plan:
             found = [s for s in found if s.name in self.only_schemes or isinstance(s, SinglePath)]
         if point.condition.schemes:
             found = [s for s in found if s.name in point.condition.schemes]
+        found = [with_stream_buffer(s, point.condition.stream_buffer_bytes) for s in found]
         start = point.repetition % len(found) if found else 0
         return [*found[start:], *found[:start]]
 

@@ -117,8 +117,10 @@ def _conditions(experiment: Experiment, runs: Sequence[Run]) -> Iterator[dict[st
     ran = {run.condition for run in runs}
     for condition in experiment.conditions:
         if condition.name in ran:
-            entry = {"name": condition.name, "title": condition.title}
-            yield entry | ({"why_not": condition.why_not} if condition.why_not else {})
+            entry: dict[str, Any] = {"name": condition.name, "title": condition.title}
+            entry |= {"why_not": condition.why_not} if condition.why_not else {}
+            size = condition.stream_buffer_bytes
+            yield entry | ({"stream_buffer_bytes": size} if size else {})
 
 
 def _traces(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:

@@ -234,6 +234,13 @@ def dark_share(
     return covered / (end_s - start_s)
 
 
+def with_stream_buffer(scheme: Scheme, size_bytes: int) -> Scheme:
+    """The scheme with a limit on what Sumrate's ends hold of a stream; others are as they were."""
+    if not size_bytes or not isinstance(scheme, Sumrate):
+        return scheme
+    return replace(scheme, options=(*scheme.options, "--stream-buffer", str(size_bytes)))
+
+
 def schemes_of(
     experiment: Experiment, links: tuple[Link, ...], congestion_control: str, buffers: str
 ) -> list[Scheme]:

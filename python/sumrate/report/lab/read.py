@@ -82,6 +82,8 @@ class Condition:
     name: str
     title: str
     links: Mapping[str, Mapping[str, Any]]
+    stream_buffer_bytes: int = 0
+    """The most that Sumrate's ends held of a stream; 0: what they took by themselves."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,8 @@ def _conditions(path: Path, manifest: Mapping[str, Any]) -> tuple[Condition, ...
             for link in links
             if link.get("condition", name) == name
         }
-        found.append(Condition(name, str(entry.get("title") or name), own))
+        size = int(entry.get("stream_buffer_bytes") or 0)
+        found.append(Condition(name, str(entry.get("title") or name), own, size))
     return tuple(found)
 
 

@@ -185,6 +185,9 @@ pub(super) fn protocol(args: &ProtocolArgs) -> Result<Config, SetupError> {
         };
     }
     window_sizes(args, &mut config)?;
+    if let Some(bytes) = args.stream_buffer {
+        config = config.with_stream_buffer(bytes);
+    }
     if let Some(redundancy) = args.redundancy {
         config.redundancy = match redundancy {
             RedundancyArg::ExpectedArrival => Redundancy::ExpectedArrival,
