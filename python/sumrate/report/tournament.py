@@ -31,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=Path,
         action="append",
         default=[],
-        help="result of the laboratory's tournament-sample or tournament-contrast, to be set beside "
-        "these (repeatable)",
+        help="result of the laboratory that has some of its conditions, to be set beside these "
+        "(repeatable)",
     )
     parser.add_argument(
         "--commit", default="unknown", help="of the source, for the summary [default: unknown]"
