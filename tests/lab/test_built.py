@@ -48,6 +48,20 @@ def test_a_source_that_was_changed_later_is_named(here: Path) -> None:
     assert "before a folder/main.rs was changed: run `make build`" in said
 
 
+def test_an_example_that_a_scheme_is_run_with_is_looked_at_too(here: Path) -> None:
+    folder = here.parent.parent / "target" / "release" / "examples"
+    folder.mkdir()
+    program = folder / "message_relay"
+    program.write_bytes(b"relay")
+    program.with_suffix(".d").write_text(f"{program}: {str(here).replace(' ', chr(92) + ' ')}\n")
+    os.utime(program, (2000, 2000))
+    assert built.digests()["message_relay"] == hashlib.sha256(b"relay").hexdigest()
+    assert built.behind() == []
+    os.utime(program, (500, 500))
+    (said,) = built.behind()
+    assert said.endswith("run `cargo build --release --locked -p fbdt --example message_relay`")
+
+
 def test_a_file_of_a_folder_that_was_changed_later_is_noticed(here: Path) -> None:
     os.utime(here.parent.parent / "one" / "src" / "lib.rs", (3000, 3000))
     (said,) = built.behind()

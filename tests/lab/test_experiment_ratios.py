@@ -16,6 +16,8 @@ from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.sumrate import at_once
 from sumrate.lab.experiment import methods
 from sumrate.lab.experiment import run as running
+from sumrate.lab.experiment.attempts import MAX_RETRIES
+from sumrate.lab.experiment.execute import _complaints
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.methods import Plugging, Traffic, add_beside, sent_rates
 from sumrate.lab.experiment.model import Change, Experiment
@@ -26,7 +28,7 @@ from sumrate.lab.experiment.ratios import (
     add_sums,
 )
 from sumrate.lab.experiment.record import Run
-from sumrate.lab.experiment.run import MAX_RETRIES, Plan, Point, on_time
+from sumrate.lab.experiment.run import Plan, Point, on_time
 from sumrate.lab.experiment.topology import dark_share, links_of, traced_links, traces_shown
 from sumrate.lab.links import Blackout, Impairment, Link
 from sumrate.lab.process import ProcessFailedError
@@ -290,6 +292,19 @@ def test_a_late_run_is_made_again_twice_at_most(
     assert run.detail.get("void_before_ms", []) == lateness
 
 
+@pytest.mark.parametrize("times", [1, 9])
+def test_a_run_that_other_programs_disturbed_is_made_again_and_stands_then(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, times: int
+) -> None:
+    def spoil(run: Run, number: int) -> None:
+        run.detail["foreign_user_share"] = 0.5 if number < times else 0.01
+
+    run, made = tried(monkeypatch, tmp_path, spoil)
+    assert made == 1 + min(times, MAX_RETRIES)
+    assert run.detail["disturbed_before"] == [0.5] * min(times, MAX_RETRIES)
+    assert not run.void
+
+
 @pytest.mark.parametrize(("failing", "fails"), [(1, False), (9, True)])
 def test_a_run_that_failed_is_made_again_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: int, fails: bool
@@ -340,6 +355,36 @@ def test_a_peer_that_is_always_late_is_made_again_in_the_first_repetition_only(
     assert counted["aggligator"] == 3 + MAX_RETRIES
     assert counted["sumrate"] == 3 * (1 + MAX_RETRIES), "its own result is tried for each time"
     assert counted["mptcp"] == 3
+
+
+def test_what_is_measured_is_kept_after_each_repetition_and_compared_as_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def measure(experiment: Experiment, point: Point, scheme: Scheme, _work: Path) -> Run:
+        run = running.blank(experiment, point, scheme)
+        run.add("goodput_mbps", 10.0 + len(scheme.name) + point.repetition, "Mbit/s")
+        return run
+
+    monkeypatch.setattr(running, "measure", measure)
+    kept: list[list[Run]] = []
+    plan = Plan(load("lap"), 3)
+    runs = running.run_all(plan, tmp_path, Progress(1.0), keep=kept.append)
+    assert [max(run.repetition for run in found) for found in kept] == [0, 1]
+    whole = [run.metrics for run in runs if run.repetition == 0]
+    assert [run.metrics for run in kept[0]] == whole
+    assert any(metric.name == "sum_ratio" for metrics in whole for metric in metrics)
+
+
+@pytest.mark.parametrize(("scheme", "status"), [("sumrate", 1), ("aggligator", 0)])
+def test_a_scheme_of_our_own_that_was_never_there_is_no_success(
+    capsys: pytest.CaptureFixture[str], scheme: str, status: int
+) -> None:
+    found = [run_of(name, "normal", 1.0) for name in ("wifi", "sumrate", "aggligator")]
+    for run in found:
+        if run.scheme == scheme:
+            run.detail["missing"] = "npm packages are not installed"
+    assert _complaints(load("lap"), found) == status
+    assert f"missing {scheme}: npm packages are not installed" in capsys.readouterr().err
 
 
 def test_an_answer_that_is_none_fails_the_run_only(

@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab import machine_load
-from sumrate.lab.machine_load import busy_before, busy_share
+from sumrate.lab.machine_load import (
+    UserTime,
+    busy_before,
+    busy_share,
+    foreign_share,
+    user_time,
+)
 
 IDLE = "cpu  100 0 50 1000 10 0 5 0 0 0\ncpu0 1 2 3\n"
 HALF = "cpu  140 0 60 1040 20 0 5 0 0 0\n"
@@ -37,3 +43,29 @@ def test_without_the_kernels_word_nothing_is_said(
     monkeypatch.setattr(machine_load, "STAT", tmp_path / "none")
     assert busy_before() is None
     assert capsys.readouterr().err == ""
+
+
+def test_what_programs_that_are_not_ours_used_is_a_share_of_all_time() -> None:
+    before = UserTime(total_s=100.0, all_s=10.0, own_s=4.0)
+    assert foreign_share(before, UserTime(110.0, 15.0, 7.0)) == pytest.approx(0.2)
+    assert foreign_share(before, UserTime(110.0, 12.0, 7.0)) == 0.0
+    assert foreign_share(before, before) is None
+    assert foreign_share(None, before) is None
+
+
+def test_own_time_is_that_of_all_processes_seen_and_of_those_they_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  300 100 50 1000 10 0 5 0 0 0\n")
+    for number, name, own, waited in ((7, "a b) c", 30, 10), (12, "d", 50, 0)):
+        (tmp_path / str(number)).mkdir()
+        fields = ["S", *["0"] * 10, str(own), "99", str(waited), "99", "20"]
+        (tmp_path / str(number) / "stat").write_text(f"{number} ({name}) " + " ".join(fields))
+    (tmp_path / "self").mkdir()
+    monkeypatch.setattr(machine_load, "STAT", stat)
+    monkeypatch.setattr(machine_load, "PROCESSES", tmp_path)
+    monkeypatch.setattr("os.sysconf", lambda _: 100)
+    assert user_time() == UserTime(total_s=14.65, all_s=4.0, own_s=0.9)
+    stat.write_text("")
+    assert user_time() is None

@@ -1,6 +1,7 @@
 """Cells on real sockets stand beside the rows of the table that have the same links."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,11 @@ def test_links_are_described_in_the_words_of_the_table() -> None:
     assert (small["group"], small["buffer_bytes"]) == ("buffer", 187500)
 
 
-def test_a_condition_with_a_small_buffer_is_compared_with_that_one_only(folder: Path) -> None:
-    path = folder / "manifest.json"
+def test_a_condition_with_a_small_buffer_is_compared_with_that_one_only(
+    folder: Path, tmp_path: Path
+) -> None:
+    small = shutil.copytree(folder, tmp_path / "small")
+    path = small / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["conditions"][0]["stream_buffer_bytes"] = 187500
     path.write_text(json.dumps(manifest))
@@ -55,7 +59,7 @@ def test_a_condition_with_a_small_buffer_is_compared_with_that_one_only(folder: 
         simulated("sumrate", 0.6, group="buffer", buffer_bytes=187499),
         simulated("sumrate", 0.7, group="buffer", buffer_bytes=93750),
     ]
-    (cell,) = cells(rows, folder)
+    (cell,) = cells(rows, small)
     assert cell.simulated == 0.6
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from sumrate.lab.calibration import calibrate, words
 from sumrate.lab.congestion import loaded
 from sumrate.lab.experiment import goals
+from sumrate.lab.experiment.attempts import FOREIGN
 from sumrate.lab.experiment.catalogue import goal_order
 from sumrate.lab.experiment.judge import (
     DEPENDS,
@@ -24,6 +25,7 @@ from sumrate.lab.experiment.judge import (
     REPORTED,
     Finding,
     Verdict,
+    is_peer,
     judge,
     measured_range,
 )
@@ -34,7 +36,7 @@ from sumrate.lab.experiment.run import Plan, run_all
 from sumrate.lab.experiment.simulated import EXTRA, simulate
 from sumrate.lab.experiment.store import write
 from sumrate.lab.experiment.topology import links_of, on_wires
-from sumrate.lab.machine_load import busy_before
+from sumrate.lab.machine_load import MOST, busy_before
 from sumrate.lab.namespaces import INTERRUPTED, IsolationUnavailableError, run_isolated
 from sumrate.lab.priority import granted, raise_own
 from sumrate.lab.programs import RUN_FOLDER, MissingProgramError, program, require
@@ -202,12 +204,16 @@ def execute(plan: Plan, output: Path, progress: Progress) -> tuple[list[Run], li
     origin: dict[str, Any] = provenance(sys.argv) | {"sampler_real_time": granted()}
     origin["busy_before"] = busy_before()
     origin["calibration"] = _calibrated(plan, progress)
+
+    def keep(runs: list[Run]) -> list[Verdict]:
+        finished = {"finished": datetime.now(UTC).isoformat(timespec="seconds")}
+        found = judge(plan.experiment, runs)
+        write(output / plan.experiment.name, plan.experiment, runs, found, origin | finished)
+        return found
+
     with loaded(plan.experiment.congestion_control) as missing:
-        runs = run_all(plan, RUN_FOLDER, progress, missing)
-    origin["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
-    found = judge(plan.experiment, runs)
-    write(output / plan.experiment.name, plan.experiment, runs, found, origin)
-    return runs, found
+        runs = run_all(plan, RUN_FOLDER, progress, missing, keep)
+    return runs, keep(runs)
 
 
 def _calibrated(plan: Plan, progress: Progress) -> list[dict[str, Any]]:
@@ -254,6 +260,17 @@ def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
     if late := sum(r.void for r in runs):
         where = f"{experiment.name}: {late} of {len(runs)} runs are void"
         print(f"{where}: the emulator was late", file=sys.stderr)
+    if disturbed := [r for r in runs if (r.detail.get(FOREIGN) or 0.0) > MOST]:
+        where = f"{experiment.name}: in {len(disturbed)} of {len(runs)} runs"
+        print(f"{where} other programs used over {MOST:.0%} of the processors", file=sys.stderr)
+    absent = [
+        scheme
+        for scheme in dict.fromkeys(r.scheme for r in runs)
+        if not is_peer(scheme) and all("missing" in r.detail for r in runs if r.scheme == scheme)
+    ]
+    if absent:
+        print(f"{experiment.name}: nothing of {', '.join(absent)} was measured", file=sys.stderr)
+        return 1
     measured = [r for r in runs if "missing" not in r.detail]
     if measured and all(r.void or "error" in r.detail for r in measured):
         print(f"{experiment.name}: no run counts; nothing was found", file=sys.stderr)

@@ -1,13 +1,15 @@
 """Runs an experiment: every scheme in every condition, in alternating order, on fresh links."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from subprocess import SubprocessError
 from typing import Any
 
 from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Unavailable
+from sumrate.lab.experiment.attempts import FOREIGN, MAX_RETRIES, Attempts
 from sumrate.lab.experiment.benefit import add_benefits
 from sumrate.lab.experiment.calls import add_message_delays, add_pooled_delays
 from sumrate.lab.experiment.derived import (
@@ -51,13 +53,12 @@ from sumrate.lab.experiment.topology import (
 from sumrate.lab.experiment.video import add_pause_bounds
 from sumrate.lab.experiment.workloads import WORKLOADS, quiet_settings
 from sumrate.lab.lateness import is_late, worst_lateness_ms
+from sumrate.lab.machine_load import foreign_share, user_time
 from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.results import Progress
 from sumrate.lab.scene import scene
 from sumrate.qoe.daily import LEAST
 
-MAX_RETRIES = 2
-"""How often a run whose emulator was late, or that failed, is made again."""
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 FAILURES = (
     ProcessFailedError,
@@ -180,7 +181,11 @@ Made = tuple[Point, list[tuple[Alike | None, Run]]]
 
 
 def run_all(
-    plan: Plan, work: Path, progress: Progress, missing: Mapping[str, str] | None = None
+    plan: Plan,
+    work: Path,
+    progress: Progress,
+    missing: Mapping[str, str] | None = None,
+    keep: Callable[[list[Run]], object] | None = None,
 ) -> list[Run]:
     """Runs the plan; what fails or is missing becomes an entry, never silence.
 
@@ -189,6 +194,7 @@ def run_all(
         work: where an experiment keeps what its programs need.
         progress: is told.
         missing: congestion controls that cannot be had, each with the reason.
+        keep: is given all runs so far after each repetition but the last.
 
     """
     made: list[Made] = []
@@ -196,6 +202,9 @@ def run_all(
     broken: set[tuple[str, str]] = set()
     late: set[tuple[str, str]] = set()
     for point in plan.points():
+        if keep is not None and made and made[-1][0].repetition < point.repetition:
+            # What runs are compared with is added to them: the next time it is not to be there.
+            keep(compared(plan.experiment, deepcopy(made), known))
         at_point: list[tuple[Alike | None, Run]] = []
         for scheme in plan.schemes(point):
             alike = plan.alike(point, scheme)
@@ -306,36 +315,22 @@ def on_time(
     failed_retries: int = MAX_RETRIES,
     late_retries: int = MAX_RETRIES,
 ) -> Run:
-    """One run; it is made again if the emulator was late, or it failed, and that is said.
+    """One run; it is made again if the emulator was late, it failed or was disturbed; that is said.
 
     A browser that crashes once in a hundred pages would cost an hour of other runs else. What never
     works must not take three times its time in every repetition: it gets no `failed_retries` then,
     and a peer beside which the emulator is always late no `late_retries`.
     """
-    late: list[float | None] = []
-    failed: list[str] = []
+    attempts = Attempts(failed_retries, late_retries)
     run = measure(plan.experiment, point, scheme, work)
-    while (run.void or "error" in run.detail) and len(late) + len(failed) < MAX_RETRIES:
-        if "error" in run.detail and len(failed) >= failed_retries:
-            break
-        if "error" not in run.detail and len(late) >= late_retries:
-            break
-        if "error" in run.detail:
-            failed.append(run.detail["error"])
-            why = "it failed"
-        else:
-            late.append(run.detail.get("worst_lateness_ms"))
-            why = "the emulator was late"
+    while why := attempts.again(run):
         progress.show(
             f"{plan.experiment.name}, {scheme.title}, {point.repetition + 1}, again "
-            f"({len(late) + len(failed)} of {MAX_RETRIES}), {point.condition.title}: {why}",
+            f"({attempts.retries} of {MAX_RETRIES}), {point.condition.title}: {why}",
             plan.run_seconds(point),
         )
         run = measure(plan.experiment, point, scheme, work)
-    if late:
-        run.detail["void_before_ms"] = late
-    if failed:
-        run.detail["failed_before"] = failed
+    run.detail |= attempts.shown()
     return run
 
 
@@ -412,7 +407,9 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
         ) as built:
             run.detail["settings"] = built.settings()
             traffic = Traffic(experiment, point.condition)
+            before = user_time()
             {**METHODS, **WORKLOADS}[experiment.method](run, scheme, built, traffic)
+            run.detail[FOREIGN] = foreign_share(before, user_time())
             stats = built.emulator.stats()
         run.detail |= {"worst_lateness_ms": worst_lateness_ms(stats), "emulator": stats}
         run.void = is_late(stats)

@@ -1,0 +1,52 @@
+"""When a run is made again: the emulator was late, it failed, or other programs were in the way."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.machine_load import MOST
+
+MAX_RETRIES = 2
+"""How often a run whose emulator was late, that failed or was disturbed, is made again."""
+FOREIGN = "foreign_user_share"
+"""Of all processors' time during a run: what programs used that are not of this laboratory."""
+
+
+@dataclass
+class Attempts:
+    """What was wrong with the runs of a scheme at a point that were made again."""
+
+    failed_retries: int
+    late_retries: int
+    late: list[float | None] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    disturbed: list[float] = field(default_factory=list)
+
+    @property
+    def retries(self) -> int:
+        """How many there were."""
+        return len(self.late) + len(self.failed) + len(self.disturbed)
+
+    def again(self, run: Run) -> str:
+        """Why the run has to be made again; nothing if it stands."""
+        if self.retries >= MAX_RETRIES:
+            return ""
+        share = run.detail.get(FOREIGN) or 0.0
+        if "error" in run.detail:
+            if len(self.failed) < self.failed_retries:
+                self.failed.append(run.detail["error"])
+                return "it failed"
+        elif run.void:
+            if len(self.late) < self.late_retries:
+                self.late.append(run.detail.get("worst_lateness_ms"))
+                return "the emulator was late"
+        elif share > MOST:
+            self.disturbed.append(share)
+            return f"other programs used {share:.0%} of the processors"
+        return ""
+
+    def shown(self) -> dict[str, Any]:
+        """For the manifest: only what there was."""
+        found = {"void_before_ms": self.late, "failed_before": self.failed}
+        found |= {"disturbed_before": self.disturbed}
+        return {name: values for name, values in found.items() if values}
