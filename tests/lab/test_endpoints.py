@@ -1,5 +1,6 @@
 """How the schemes' commands are built and their answers read; nothing is started."""
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -20,8 +21,10 @@ from sumrate.lab.endpoints import (
     tquic,
 )
 from sumrate.lab.endpoints import sumrate as sumrate_endpoint
+from sumrate.lab.endpoints.sumrate import ALLOWANCE_BYTES, CLASSES, copies_by_class
 from sumrate.lab.namespaces import Host
 from sumrate.lab.payload import Payload
+from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import Site
 from tests.samples import WIFI, WIGIG
 
@@ -225,3 +228,38 @@ def test_tquic_carries_no_other_programs(site: Site) -> None:
         Tquic().stream(site)
     with pytest.raises(Unavailable, match="curl"):
         Tquic().download(site, Payload(Path(), 0, ""))
+
+
+def carried(name: str, sent: int, copies: int, chosen: int) -> dict[str, object]:
+    return {
+        "class": name,
+        "sent_bytes": sent,
+        "redundant_bytes": copies,
+        "chosen_bytes": chosen,
+    }
+
+
+def test_copies_of_a_class_are_of_both_ends_and_the_allowance_is_each_senders() -> None:
+    server = {"classes": [carried("background", 9_000_000, 200_000, 100_000)]}
+    client = {"classes": [carried("background", 1_000_000, 60_000, 60_000)]}
+    found = copies_by_class([server, client])
+    assert found["sent_background_mbytes"] == (10.0, "MB")
+    assert found["redundant_background_share"] == (pytest.approx(0.026), "ratio")
+    assert found["chosen_background_share"] == (pytest.approx(0.016), "ratio")
+    beyond = (100_000 - 65_536) / 10_000_000
+    assert found["unallowed_background_share"] == (pytest.approx(beyond), "ratio")
+
+
+def test_of_a_class_that_sent_nothing_no_share_of_all_copies_is_said() -> None:
+    found = copies_by_class([{"classes": []}])
+    assert found["sent_streaming_mbytes"] == (0.0, "MB")
+    assert "redundant_streaming_share" not in found
+
+
+def test_the_allowances_are_those_of_the_transport() -> None:
+    source = REPOSITORY / "crates" / "fbdt-proto" / "src" / "config" / "budget.rs"
+    default = source.read_text(encoding="utf-8").partition("pub const DEFAULT")[2]
+    said = re.findall(r"allowance: (\d+) << (\d+)", default)[: len(CLASSES)]
+    assert [int(number) << int(shift) for number, shift in said] == [
+        ALLOWANCE_BYTES[name] for name in CLASSES
+    ]

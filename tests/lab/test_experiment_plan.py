@@ -149,7 +149,7 @@ def test_links_that_share_a_wire_have_addresses_of_their_own() -> None:
     assert len({one.client_ip, one.server_ip, same.client_ip, same.server_ip}) == 4
 
 
-def test_all_experiments_together_take_less_than_fifteen_hours() -> None:
+def test_all_experiments_together_take_less_than_sixteen_hours() -> None:
     """Five repetitions of everything; what grows beyond that is not run any more.
 
     Users' workloads, whose browser and programs take their time, are counted apart.
@@ -157,7 +157,7 @@ def test_all_experiments_together_take_less_than_fifteen_hours() -> None:
     on_links = [found for found in map(load, names()) if found.simulation is None]
     plans = [Plan(found, found.repetitions) for found in on_links]
     workloads = [p for p in plans if p.experiment.method in WORKLOADS]
-    assert sum(p.seconds() for p in plans if p not in workloads) < 12 * 3600
+    assert sum(p.seconds() for p in plans if p not in workloads) < 13 * 3600
     assert sum(p.seconds() for p in workloads) < 3 * 3600
     assert all(p.repetitions >= 5 for p in plans)
 

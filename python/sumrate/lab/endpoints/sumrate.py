@@ -30,6 +30,8 @@ SERVER_PORT = 4433
 SOCKS_PORT = 1080
 CLASSES = ("conversational", "interactive", "streaming", "background")
 """Of traffic; a status has those that have carried something."""
+ALLOWANCE_BYTES = dict(zip(CLASSES, (4 << 20, 4 << 20, 1 << 20, 64 << 10), strict=True))
+"""What a sender may copy of each by choice before its share counts (`Budget::DEFAULT`)."""
 CROWD_TIMEOUT_S = 60.0
 """After this a transfer of a crowd that still runs has not completed."""
 GATHERING_S = 60.0
@@ -328,7 +330,7 @@ def _ended(client: Process, deadline: float) -> int | None:
 def counters(site: Site) -> Mapping[str, tuple[float, str]]:
     """What both ends have counted so far: redundant bytes of the sender, memory of the receiver.
 
-    Of each class the copies that were made by choice, over its new bytes: what its budget bounds.
+    Of each class what both ends sent, and of that the copies, see `copies_by_class`.
     """
     sending = status(site, "serve")["sessions"]
     copies = sum(session["redundant_bytes"] for session in sending)
@@ -338,17 +340,27 @@ def counters(site: Site) -> Mapping[str, tuple[float, str]]:
     found: dict[str, tuple[float, str]] = {"reassembly_peak_bytes": (peak, "B")}
     if received:
         found["redundant_share"] = (copies / received, "ratio")
-    for name, (chosen, sent) in _by_class(sending).items():
+    return found | copies_by_class([*sending, *receiving])
+
+
+def copies_by_class(sessions: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, str]]:
+    """What each class cost over all sessions given, each of one end: values with their units.
+
+    `sent_CLASS_mbytes`: new bytes. Over these: `redundant_CLASS_share`, all copies, of a class that
+    has sent something; `chosen_CLASS_share`, those by choice; `unallowed_CLASS_share`, what those
+    exceed the allowance that every sender has of a class (F11).
+    """
+    found: dict[str, tuple[float, str]] = {}
+    for name in CLASSES:
+        own = [e for session in sessions for e in session["classes"] if e["class"] == name]
+        sent = sum(entry["sent_bytes"] for entry in own)
+        found[f"sent_{name}_mbytes"] = (sent / 1e6, "MB")
+        chosen = sum(entry["chosen_bytes"] for entry in own)
         found[f"chosen_{name}_share"] = (chosen / sent if sent else 0.0, "ratio")
-    return found
-
-
-def _by_class(sessions: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
-    """Copies by choice and new bytes of each class, over all sessions; none of an unused one."""
-    found: dict[str, tuple[int, int]] = dict.fromkeys(CLASSES, (0, 0))
-    for session in sessions:
-        for entry in session["classes"]:
-            chosen, sent = found.get(entry["class"], (0, 0))
-            both = (chosen + entry["chosen_bytes"], sent + entry["sent_bytes"])
-            found[entry["class"]] = both
+        if not sent:
+            continue
+        copies = sum(entry["redundant_bytes"] for entry in own)
+        beyond = sum(max(0, entry["chosen_bytes"] - ALLOWANCE_BYTES[name]) for entry in own)
+        found[f"redundant_{name}_share"] = (copies / sent, "ratio")
+        found[f"unallowed_{name}_share"] = (beyond / sent, "ratio")
     return found

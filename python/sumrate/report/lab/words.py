@@ -74,6 +74,11 @@ GROUPS = {
         "chosen_background_share": "copies by choice of background bytes",
         "chosen_streaming_share": "copies by choice of streaming bytes",
         "chosen_conversational_share": "copies by choice of a call's bytes",
+        "sent_interactive_mbytes": "interactive bytes sent, MB",
+        "sent_background_mbytes": "background bytes sent, MB",
+        "sent_streaming_mbytes": "streaming bytes sent, MB",
+        "sent_conversational_mbytes": "a call's bytes sent, MB",
+        "unallowed_background_share": "the same of background bytes, beyond each sender's 64 KiB",
     },
     "Video": {
         "pause_share": "share of the time paused",
