@@ -65,7 +65,7 @@ def test_files_come_whole_and_are_timed(scheme: str) -> None:
         sizes=(
             FileSize(name="10KB", bytes=10_000, times=2),
             FileSize(name="1MB", bytes=1_000_000),
-            FileSize(name="2MB", bytes=2_000_000),
+            FileSize(name="12MB", bytes=12_000_000),
         ),
         pause_s=0.3,
         share_link="wigig",
@@ -78,14 +78,14 @@ def test_files_come_whole_and_are_timed(scheme: str) -> None:
         found = list(files.run(built, carriage, setting, numbers.append))
         assert numbers == [0, 1, 2, 3]
         times = [v for v in found if v.metric.startswith("time_")]
-        downloads = ["10KB", "10KB", "1MB", "2MB"]
+        downloads = ["10KB", "10KB", "1MB", "12MB"]
         assert [v.metric for v in times] == [f"time_{size}_ms" for size in downloads]
         assert all(v.value > 0 and v.unit == "ms" for v in times)
         shares = [v for v in found if v.metric.startswith("wigig_share")]
         assert [v.metric for v in shares] == [
             *[f"wigig_share_{size}" for size in downloads[:3]],
             "wigig_share",  # of large ones only
-            "wigig_share_2MB",
+            "wigig_share_12MB",
         ]
         assert all(0 <= v.value <= 1 for v in shares)
 

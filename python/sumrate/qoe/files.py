@@ -17,7 +17,7 @@ from sumrate.qoe.values import Renew, Value, nothing
 PROGRAMS = ("curl", "nginx")
 PORTS = (HTTP_PORT,)
 SERVERS = (VirtualHost(HTTP_PORT),)
-LARGE_BYTES = 1_000_000
+LARGE_BYTES = 10_000_000
 """Up to this size a file may be there before a second radio is awake: its share says nothing."""
 SLOWEST_MBPS = 50.0
 """A download that is slower than this has failed: a stalled one of 1 GB is not waited for long."""

@@ -308,7 +308,7 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
             yield numbered.figure(
                 drawn,
                 f"{where}: the share of each download's bytes that came by {link}, headers and "
-                "copies included, in bins of 12 %; of downloads above 1 MB.",
+                "copies included, in bins of 12 %; of downloads above 10 MB.",
             )
         unsampled = _unsampled(summary, settings)
         for drawn in cdf_figures(summary, settings, looks):
