@@ -14,6 +14,10 @@ const LARGE: u64 = 2 << 20;
 const SEGMENT: u64 = 128 << 10;
 /// ... that follow each other so often are a stream that is played while it arrives.
 const SEGMENTS: u32 = 3;
+/// A burst of a stream that is so many times as long as its longest segment, ...
+const OUTGROWN: u64 = 8;
+/// ... and of at least so many bytes, is no segment of it but a large transfer.
+const LEAST_OUTGROWN: u64 = 32 << 20;
 /// The longest pause between two of them.
 const SEGMENT_PAUSE: Duration = Duration::from_secs(20);
 /// Writes of at most this many bytes ...
@@ -34,6 +38,7 @@ pub struct Guess {
     writes: u32,
     only_small: bool,
     segments: u32,
+    longest_segment: u64,
 }
 
 impl Default for Guess {
@@ -46,6 +51,7 @@ impl Default for Guess {
             writes: 0,
             only_small: true,
             segments: 0,
+            longest_segment: 0,
         }
     }
 }
@@ -64,7 +70,11 @@ impl Guess {
         self.only_small &= bytes <= SMALL;
         let lasted = self.begun.map_or(Duration::ZERO, |begun| now - begun);
         let talks = self.only_small && self.writes >= TALK && lasted >= TALK_TIME;
-        if self.class != Class::Streaming && self.bytes >= LARGE {
+        let large = match self.class {
+            Class::Streaming => LEAST_OUTGROWN.max(OUTGROWN * self.longest_segment),
+            _ => LARGE,
+        };
+        if self.bytes >= large {
             self.class = Class::Background;
         } else if talks && self.class == Class::Interactive {
             self.class = Class::Conversational;
@@ -76,8 +86,10 @@ impl Guess {
 
     /// A new burst begins after a pause.
     fn begin(&mut self, now: Instant, waited: Duration) {
-        let regular = self.bytes >= SEGMENT && waited <= SEGMENT_PAUSE;
+        let outgrown = self.segments >= SEGMENTS && self.class == Class::Background;
+        let regular = self.bytes >= SEGMENT && waited <= SEGMENT_PAUSE && !outgrown;
         self.segments = if regular { self.segments + 1 } else { 0 };
+        self.longest_segment = if regular { self.longest_segment.max(self.bytes) } else { 0 };
         match self.class {
             _ if self.segments >= SEGMENTS => self.class = Class::Streaming,
             Class::Background if waited >= REST => self.class = Class::Interactive,
@@ -163,6 +175,22 @@ mod tests {
         assert_eq!(found, [Class::Streaming]);
         let rest = (0..4).flat_map(|_| segment()).chain([(60_000, 300)]);
         assert_eq!(classes(rest), [Class::Streaming, Class::Interactive]);
+    }
+
+    #[test]
+    fn f11_a_transfer_after_a_stream_on_the_same_connection_is_background() {
+        let segments = || {
+            (0..5).flat_map(|_| {
+                [(4000, 64 << 10)].into_iter().chain(std::iter::repeat_n((1, 64 << 10), 31))
+            })
+        };
+        let transfer = |mib: usize| std::iter::repeat_n((1, 1 << 20), mib);
+        let then = segments().chain(transfer(40));
+        assert_eq!(classes(then), [Class::Streaming, Class::Background]);
+        let rested = segments().chain(transfer(40)).chain([(1500, 500)]);
+        assert_eq!(classes(rested), [Class::Streaming, Class::Background, Class::Interactive]);
+        let grown = segments().chain(transfer(8));
+        assert_eq!(classes(grown), [Class::Streaming], "a better quality is no transfer");
     }
 
     #[test]
