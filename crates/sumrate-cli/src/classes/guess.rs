@@ -181,7 +181,7 @@ mod tests {
     fn f11_a_transfer_after_a_stream_on_the_same_connection_is_background() {
         let segments = || {
             (0..5).flat_map(|_| {
-                [(4000, 64 << 10)].into_iter().chain(std::iter::repeat_n((1, 64 << 10), 31))
+                [(4000, 64 << 10)].into_iter().chain(std::iter::repeat_n((1, 64 << 10), 20))
             })
         };
         let transfer = |mib: usize| std::iter::repeat_n((1, 1 << 20), mib);
