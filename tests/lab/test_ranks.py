@@ -5,7 +5,7 @@ import pytest
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.ranks import RANKED, add_ranks
 from sumrate.lab.experiment.record import Run
-from sumrate.report.tournament_table import Condition, rank, serious
+from sumrate.report.tournament_table import Condition, ranked
 
 
 def ran(scheme: str, goodput: float, stall: float, delay: float) -> Run:
@@ -36,10 +36,8 @@ def test_ranks_are_those_of_the_simulated_tournament() -> None:
     )
     condition = Condition("rate-rtt", "even", (0.0,), goodput, goodput, stall, delay)
     for run in runs:
-        counted = serious(condition, run.scheme)
         for metric, values in (("stall_rank", stall), ("in_order_rank", delay)):
-            among = {name: value for name, value in values.items() if counted[name]}
-            assert run.value(metric) == rank(among, run.scheme), (run.scheme, metric)
+            assert run.value(metric) == ranked(condition, values, run.scheme), (run.scheme, metric)
     assert [run.value("stall_rank") for run in runs] == [2, 1, 1, 4, 1]
     assert [run.value("in_order_rank") for run in runs] == [2, 4, 2, 1, 1]
     assert not {metric.name for metric in link.metrics} & RANKED.keys()

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sumrate.report.coupling import Band, figure, main, save, shares, summary
+from sumrate.report.coupling import Band, figure, main, shares, summary
+from sumrate.report.lab.canvas import save
 from sumrate.report.lab.read import Measured, Run, RunError, RunKey, Setting, read_run
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from sumrate.ranking import place
 from sumrate.report.tournament import main
 from sumrate.report.tournament_figure import advantage, code, figure
 from sumrate.report.tournament_maps import LINES, grid
 from sumrate.report.tournament_summary import summary
-from sumrate.report.tournament_table import TIE, TableError, origin, rank, read, standing
+from sumrate.report.tournament_table import TIE, TableError, origin, read, standing
 
 SCHEMA = Path("docs/schemas/tournament.v1.json")
 
@@ -92,7 +93,7 @@ def test_standings_count_ties_and_leave_out_who_delivers_little(small: Path) -> 
 
 def test_a_rank_counts_only_who_is_clearly_better() -> None:
     values = {"a": 10.0, "b": 9.5, "c": 5.0, "d": 200.0, "e": 190.0}
-    assert [rank(values, name) for name in values] == [2, 2, 1, 4, 4]
+    assert [place(values[name], values.values()) for name in values] == [2, 2, 1, 4, 4]
 
 
 def test_seeds_are_summed_up_by_their_median(tmp_path: Path) -> None:

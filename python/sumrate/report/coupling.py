@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sumrate.intervals import half_width
-from sumrate.report.lab.canvas import WIDTH_IN, drawing
+from sumrate.report.lab.canvas import WIDTH_IN, drawing, save
 from sumrate.report.lab.palette import INK, PAPER, RULE, styles
 from sumrate.report.lab.read import Run, RunError, read_run
 
@@ -102,13 +101,6 @@ def figure(found: Shares) -> Figure:
         handles, names = panels[0].get_legend_handles_labels()
         drawn.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     return drawn
-
-
-def save(drawn: Figure, path: Path) -> None:
-    """Writes the figure; an SVG has neither a date nor names that differ from run to run."""
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    with mpl.rc_context({"svg.hashsalt": "sumrate"}):
-        drawn.savefig(path, dpi=200, metadata=metadata)
 
 
 def _panel(

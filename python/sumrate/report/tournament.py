@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from sumrate.report.lab.canvas import save
 from sumrate.report.tournament_figure import figure
 from sumrate.report.tournament_sockets import SampleError, cells
 from sumrate.report.tournament_sockets import summary as sample_summary
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tournament: {error}", file=sys.stderr)
         return 2
     if given.figure:
-        figure(conditions).savefig(given.figure, dpi=200)
+        save(figure(conditions), given.figure)
     if given.summary:
         given.summary.write_text(made + summary(conditions) + sample, encoding="utf-8")
     if given.json:

@@ -7,18 +7,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from sumrate.ranking import ENOUGH, place
+
 SCHEMA = "tournament.v1"
 DEFAULT = "just-in-time"
 """The product's scheduler where nothing else is asked for."""
 TIE = 0.02
 """Goodput within this share of the best is a tie."""
-ENOUGH = 0.9
-"""Of the best goodput: who delivers less waits for little, and is in no comparison of waits."""
 LINKS_MBPS = 60.0
 """Both links together, where no trace gives their rates. Goodput above it counts as this much: it
 is a backlog of the warm-up, or a dropped burst whose second transmission took no time."""
-TIE_MS = 1.0
-"""Stalls and delays this close are a tie, or within a tenth: the simulation steps by 1 ms."""
 GROUPS = ("rate-rtt", "loss", "buffer", "outage", "trace")
 
 Key = tuple[str, int]
@@ -192,13 +190,6 @@ def _condition(rows: list[dict[str, Any]]) -> Condition:
     )
 
 
-def rank(values: dict[str, float], scheduler: str) -> int:
-    """1 for the least value; others count as better only beyond a tie."""
-    own = values[scheduler]
-    margin = max(TIE_MS, own * 0.1)
-    return 1 + sum(value < own - margin for value in values.values())
-
-
 def serious(condition: Condition, scheduler: str) -> dict[str, bool]:
     """Which schedulers count in comparisons of stall and delay, with the one asked for.
 
@@ -210,7 +201,7 @@ def serious(condition: Condition, scheduler: str) -> dict[str, bool]:
 def ranked(condition: Condition, values: dict[str, float], scheduler: str) -> int:
     """Its place in `values` among those that count."""
     counted = serious(condition, scheduler)
-    return rank({name: value for name, value in values.items() if counted[name]}, scheduler)
+    return place(values[scheduler], [v for name, v in values.items() if counted[name]])
 
 
 def _among_best(condition: Condition, values: dict[str, float], scheduler: str) -> bool:

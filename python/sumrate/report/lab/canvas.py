@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -141,3 +142,10 @@ def inline(figure: Figure, prefix: str, label: str, shared: Shared) -> str:
         svg = svg.replace(colour, variable)
     svg = shared.shorten(svg, prefix)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+
+
+def save(drawn: Figure, path: Path) -> None:
+    """Writes the figure; an SVG has neither a date nor names that differ from run to run."""
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    with mpl.rc_context({"svg.hashsalt": "sumrate"}):
+        drawn.savefig(path, dpi=200, metadata=metadata)
