@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sumrate.lab.endpoints import KernelMptcp, Scheme
+from sumrate.lab.endpoints import KernelMptcp, Scheme, Sumrate
 from sumrate.lab.experiment.load import ExperimentError, load, names
 from sumrate.lab.experiment.methods import Traffic, jain
 from sumrate.lab.experiment.ratios import (
@@ -312,3 +312,15 @@ def test_what_a_failed_run_measured_is_forgotten(
     run = measure(plan_of_one.experiment, point, KernelMptcp(), tmp_path)
     assert run.detail["error"] == "no second subflow was made"
     assert (run.metrics, run.series) == ([], [])
+
+
+def test_a_conditions_stream_buffer_is_given_to_sumrates_ends_only() -> None:
+    plan = Plan(load("tournament-contrast"), 1)
+    for point in plan.points():
+        size = point.condition.stream_buffer_bytes
+        for scheme in plan.schemes(point):
+            options = getattr(scheme, "options", ())
+            given = isinstance(scheme, Sumrate) and size > 0
+            assert ("--stream-buffer" in options) == given, (point.condition.name, scheme.name)
+            if given:
+                assert options[-2:] == ("--stream-buffer", str(size))

@@ -305,6 +305,20 @@ def test_a_run_that_other_programs_disturbed_is_made_again_and_stands_then(
     assert not run.void
 
 
+def test_of_disturbed_attempts_the_quietest_stands_and_one_that_failed_never_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def spoil(run: Run, number: int) -> None:
+        run.detail["foreign_user_share"] = (0.3, 0.2, 0.0)[number]
+        if number == 2:
+            run.detail["error"] = "crashed"
+
+    run, made = tried(monkeypatch, tmp_path, spoil)
+    assert made == 1 + MAX_RETRIES
+    assert run.detail["foreign_user_share"] == 0.2
+    assert "error" not in run.detail
+
+
 @pytest.mark.parametrize(("failing", "fails"), [(1, False), (9, True)])
 def test_a_run_that_failed_is_made_again_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: int, fails: bool

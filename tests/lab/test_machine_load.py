@@ -62,10 +62,14 @@ def test_own_time_is_that_of_all_processes_seen_and_of_those_they_waited_for(
         (tmp_path / str(number)).mkdir()
         fields = ["S", *["0"] * 10, str(own), "99", str(waited), "99", "20"]
         (tmp_path / str(number) / "stat").write_text(f"{number} ({name}) " + " ".join(fields))
-    (tmp_path / "self").mkdir()
+    (tmp_path / "self").symlink_to("1")
+    monkeypatch.setattr("os.getpid", lambda: 1)
     monkeypatch.setattr(machine_load, "STAT", stat)
     monkeypatch.setattr(machine_load, "PROCESSES", tmp_path)
     monkeypatch.setattr("os.sysconf", lambda _: 100)
     assert user_time() == UserTime(total_s=14.65, all_s=4.0, own_s=0.9)
+    monkeypatch.setattr("os.getpid", lambda: 7)
+    assert user_time() is None, "others see other programs too"
+    monkeypatch.setattr("os.getpid", lambda: 1)
     stat.write_text("")
     assert user_time() is None

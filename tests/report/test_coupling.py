@@ -72,20 +72,23 @@ def test_a_folder_without_results_is_refused(
     assert "no such result folder" in capsys.readouterr().err
 
 
-def test_the_document_has_the_table_of_the_kept_result(repository: Path) -> None:
-    table = summary(shares(read_run(repository / "docs/results/lab/rfc6356")))
+SHOWN = [("rfc6356", "mptcp", "coupling"), ("rfc6356-subflows", "sumrate", "coupling-subflows")]
+"""Results in the document: experiment, whose subflows, the picture's name."""
+
+
+@pytest.mark.parametrize(("name", "scheme", "picture"), SHOWN)
+def test_the_document_has_table_and_picture_of_the_kept_result(
+    repository: Path, tmp_path: Path, name: str, scheme: str, picture: str
+) -> None:
+    folder = repository / "docs" / "results" / "lab" / name
+    table = summary(shares(read_run(folder), scheme))
     document = (repository / "docs/congestion-control.md").read_text(encoding="utf-8")
-    assert table in document, "python -m sumrate.report.coupling docs/results/lab/rfc6356"
-
-
-def test_the_documents_picture_is_of_the_kept_result(repository: Path, tmp_path: Path) -> None:
-    drawn = tmp_path / "coupling.svg"
-    assert main([str(repository / "docs/results/lab/rfc6356"), "--figure", str(drawn)]) == 0
-    kept = (repository / "docs/results/coupling.svg").read_text(encoding="utf-8")
-    again = "--figure docs/results/coupling.svg"
-    assert drawn.read_text(encoding="utf-8") == kept, (
-        f"python -m sumrate.report.coupling docs/results/lab/rfc6356 {again}"
-    )
+    again = f"python -m sumrate.report.coupling docs/results/lab/{name} --scheme {scheme}"
+    assert table in document, again
+    drawn = tmp_path / f"{picture}.svg"
+    assert main([str(folder), "--scheme", scheme, "--figure", str(drawn)]) == 0
+    kept = (repository / f"docs/results/{picture}.svg").read_text(encoding="utf-8")
+    assert drawn.read_text(encoding="utf-8") == kept, f"{again} --figure docs/results/{picture}.svg"
 
 
 def test_the_picture_of_another_result_differs(tmp_path: Path) -> None:

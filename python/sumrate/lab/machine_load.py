@@ -58,13 +58,15 @@ class UserTime:
 
 
 def user_time() -> UserTime | None:
-    """What programs have used so far; None where the kernel does not say.
+    """What programs have used so far; None where the kernel does not say, or not of ours alone.
 
     In a process namespace of one's own `/proc` has its programs only and `/proc/stat` the whole
     machine. Time in the kernel is left out: much of it works for whoever sends, and says not for
     whom.
     """
     try:
+        if str((PROCESSES / "self").readlink()) != "1" or os.getpid() != 1:
+            return None  # it has the programs of others as well
         ticks = os.sysconf("SC_CLK_TCK")
         words = [int(word) for word in STAT.read_text(encoding="ascii").split("\n")[0].split()[1:9]]
         return UserTime(sum(words) / ticks, (words[0] + words[1]) / ticks, _own_ticks() / ticks)

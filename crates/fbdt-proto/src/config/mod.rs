@@ -248,8 +248,9 @@ impl Config {
         Self { scheduler, commit: scheduler.commit(), redundancy: scheduler.redundancy(), ..self }
     }
 
-    /// The same with at most `bytes` of every stream held here, received or written and not
-    /// acknowledged. Frames become small enough that one of them does not fill it.
+    /// The same with at most `bytes` of every stream that is received held here, or on the way. What
+    /// writers may leave unsent is not bounded by it. Frames become small enough that one of them
+    /// does not fill it.
     #[must_use]
     pub fn with_stream_buffer(mut self, bytes: u64) -> Self {
         let frame = u32::try_from(bytes / 4).unwrap_or(u32::MAX);
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_buffer_bounds_what_a_stream_holds() {
+    fn a_stream_buffer_bounds_what_is_received() {
         for bytes in [8 << 10, 64 << 10, 1 << 20] {
             let config = Config::default().with_stream_buffer(bytes);
             assert_eq!(config.validate(), Ok(()), "{bytes}");

@@ -40,9 +40,9 @@ pub struct ProtocolArgs {
     /// 64K]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub thesis_window: Option<u64>,
-    /// The most that this end holds of a stream, received or written and not acknowledged: less memory
-    /// for each, and less than sum of rates x largest RTT costs speed (at least 8K; suffixes as of
-    /// --window) [default: 128M]
+    /// The most that this end holds of what it receives of a stream, and lets the other end have on the
+    /// way: less memory for each, and less than sum of rates x largest RTT costs speed (at least 8K;
+    /// suffixes as of --window) [default: 128M]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub stream_buffer: Option<u64>,
     /// When bytes that one path has not had acknowledged are sent on another

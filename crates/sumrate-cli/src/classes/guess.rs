@@ -18,6 +18,8 @@ const SEGMENTS: u32 = 3;
 const OUTGROWN: u64 = 8;
 /// ... and of at least so many bytes, is no segment of it but a large transfer.
 const LEAST_OUTGROWN: u64 = 32 << 20;
+/// A longer burst is no segment of a stream, however regular: a file.
+const LONGEST_SEGMENT: u64 = 256 << 20;
 /// The longest pause between two of them.
 const SEGMENT_PAUSE: Duration = Duration::from_secs(20);
 /// Writes of at most this many bytes ...
@@ -87,7 +89,8 @@ impl Guess {
     /// A new burst begins after a pause.
     fn begin(&mut self, now: Instant, waited: Duration) {
         let outgrown = self.segments >= SEGMENTS && self.class == Class::Background;
-        let regular = self.bytes >= SEGMENT && waited <= SEGMENT_PAUSE && !outgrown;
+        let segment = (SEGMENT..=LONGEST_SEGMENT).contains(&self.bytes);
+        let regular = segment && waited <= SEGMENT_PAUSE && !outgrown;
         self.segments = if regular { self.segments + 1 } else { 0 };
         self.longest_segment = if regular { self.longest_segment.max(self.bytes) } else { 0 };
         match self.class {
@@ -191,6 +194,8 @@ mod tests {
         assert_eq!(classes(rested), [Class::Streaming, Class::Background, Class::Interactive]);
         let grown = segments().chain(transfer(8));
         assert_eq!(classes(grown), [Class::Streaming], "a better quality is no transfer");
+        let files = (0..6).flat_map(|_| [(2000, 100)].into_iter().chain(transfer(300)));
+        assert!(!classes(files).contains(&Class::Streaming), "nor are files segments");
     }
 
     #[test]

@@ -346,9 +346,9 @@ def counters(site: Site) -> Mapping[str, tuple[float, str]]:
 def copies_by_class(sessions: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, str]]:
     """What each class cost over all sessions given, each of one end: values with their units.
 
-    `sent_CLASS_mbytes`: new bytes. Over these: `redundant_CLASS_share`, all copies, of a class that
-    has sent something; `chosen_CLASS_share`, those by choice; `unallowed_CLASS_share`, what those
-    exceed the allowance that every sender has of a class (F11).
+    `sent_CLASS_mbytes`: new bytes. Over these: `redundant_CLASS_share`, all copies;
+    `chosen_CLASS_share`, those by choice; `unallowed_CLASS_share`, what those exceed the allowance
+    that every sender has of a class (F11). Shares of a class that sent nothing are 0.
     """
     found: dict[str, tuple[float, str]] = {}
     for name in CLASSES:
@@ -356,11 +356,8 @@ def copies_by_class(sessions: Sequence[Mapping[str, Any]]) -> dict[str, tuple[fl
         sent = sum(entry["sent_bytes"] for entry in own)
         found[f"sent_{name}_mbytes"] = (sent / 1e6, "MB")
         chosen = sum(entry["chosen_bytes"] for entry in own)
-        found[f"chosen_{name}_share"] = (chosen / sent if sent else 0.0, "ratio")
-        if not sent:
-            continue
         copies = sum(entry["redundant_bytes"] for entry in own)
         beyond = sum(max(0, entry["chosen_bytes"] - ALLOWANCE_BYTES[name]) for entry in own)
-        found[f"redundant_{name}_share"] = (copies / sent, "ratio")
-        found[f"unallowed_{name}_share"] = (beyond / sent, "ratio")
+        for what, count in (("chosen", chosen), ("unallowed", beyond), ("redundant", copies)):
+            found[f"{what}_{name}_share"] = (count / sent if sent else 0.0, "ratio")
     return found

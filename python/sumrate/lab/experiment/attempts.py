@@ -12,6 +12,11 @@ FOREIGN = "foreign_user_share"
 """Of all processors' time during a run: what programs used that are not of this laboratory."""
 
 
+def badness(run: Run) -> tuple[bool, bool, float]:
+    """The attempt with the least of it stands: what failed or was void only without others."""
+    return "error" in run.detail, run.void, run.detail.get(FOREIGN) or 0.0
+
+
 @dataclass
 class Attempts:
     """What was wrong with the runs of a scheme at a point that were made again."""

@@ -43,6 +43,8 @@ from sumrate.lab.programs import RUN_FOLDER, MissingProgramError, program, requi
 from sumrate.lab.refusal import RefusedError
 from sumrate.lab.results import Progress, provenance
 
+PARTIAL = ".partial"
+"""Ends the name of the folder with the repetitions of a run that has not ended."""
 SHOWN = {
     HOLDS: "holds",
     FAILS: "does not hold",
@@ -205,15 +207,19 @@ def execute(plan: Plan, output: Path, progress: Progress) -> tuple[list[Run], li
     origin["busy_before"] = busy_before()
     origin["calibration"] = _calibrated(plan, progress)
 
-    def keep(runs: list[Run]) -> list[Verdict]:
-        finished = {"finished": datetime.now(UTC).isoformat(timespec="seconds")}
-        found = judge(plan.experiment, runs)
-        write(output / plan.experiment.name, plan.experiment, runs, found, origin | finished)
-        return found
+    name = plan.experiment.name
+    partial = output / f"{name}{PARTIAL}"
+
+    def keep(runs: list[Run]) -> None:
+        write(partial, plan.experiment, runs, judge(plan.experiment, runs), origin)
 
     with loaded(plan.experiment.congestion_control) as missing:
         runs = run_all(plan, RUN_FOLDER, progress, missing, keep)
-    return runs, keep(runs)
+    origin["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
+    found = judge(plan.experiment, runs)
+    write(output / name, plan.experiment, runs, found, origin)
+    shutil.rmtree(partial, ignore_errors=True)
+    return runs, found
 
 
 def _calibrated(plan: Plan, progress: Progress) -> list[dict[str, Any]]:
@@ -260,8 +266,9 @@ def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
     if late := sum(r.void for r in runs):
         where = f"{experiment.name}: {late} of {len(runs)} runs are void"
         print(f"{where}: the emulator was late", file=sys.stderr)
-    if disturbed := [r for r in runs if (r.detail.get(FOREIGN) or 0.0) > MOST]:
-        where = f"{experiment.name}: in {len(disturbed)} of {len(runs)} runs"
+    made = [r for r in runs if "measured_in" not in r.detail]
+    if disturbed := [r for r in made if (r.detail.get(FOREIGN) or 0.0) > MOST]:
+        where = f"{experiment.name}: in {len(disturbed)} of {len(made)} runs"
         print(f"{where} other programs used over {MOST:.0%} of the processors", file=sys.stderr)
     absent = [
         scheme

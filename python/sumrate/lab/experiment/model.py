@@ -146,7 +146,7 @@ class ConditionSetting(Setting, frozen=True):
     few_runs: dict[str, str] = field(default_factory=dict)
     """Why most runs of a scheme may be void here; how many count stands beside its values."""
     stream_buffer_bytes: int = 0
-    """The most that Sumrate's ends hold of a stream; what they take by themselves if 0."""
+    """The most that Sumrate's ends hold of what they receive of a stream; their own limit if 0."""
     beside: tuple[str, ...] = ()
     """On each of these links one plain TCP sends at the same time."""
     congestion_control: tuple[str, ...] = ()

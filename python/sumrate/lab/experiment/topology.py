@@ -235,7 +235,7 @@ def dark_share(
 
 
 def with_stream_buffer(scheme: Scheme, size_bytes: int) -> Scheme:
-    """The scheme with a limit on what Sumrate's ends hold of a stream; others are as they were."""
+    """The scheme, with a limit on what an end holds of a received stream if it is Sumrate."""
     if not size_bytes or not isinstance(scheme, Sumrate):
         return scheme
     return replace(scheme, options=(*scheme.options, "--stream-buffer", str(size_bytes)))

@@ -83,7 +83,7 @@ class Condition:
     title: str
     links: Mapping[str, Mapping[str, Any]]
     stream_buffer_bytes: int = 0
-    """The most that Sumrate's ends held of a stream; 0: what they took by themselves."""
+    """The most that Sumrate's ends held of what they received of a stream; 0: their own limit."""
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ GROUPS = {
         "sent_background_mbytes": "background bytes sent, MB",
         "sent_streaming_mbytes": "streaming bytes sent, MB",
         "sent_conversational_mbytes": "a call's bytes sent, MB",
-        "unallowed_background_share": "the same of background bytes, beyond each sender's 64 KiB",
+        "unallowed_background_share": "copies of background bytes beyond each sender's 64 KiB",
     },
     "Video": {
         "pause_share": "share of the time paused",
