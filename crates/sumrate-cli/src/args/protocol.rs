@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use fbdt_proto::{CouplingMode, SchedulerKind};
+use fbdt_proto::{CouplingMode, Limits, SchedulerKind};
 
 use crate::coupling::CouplingState;
 
@@ -43,7 +43,7 @@ pub struct ProtocolArgs {
     /// The most that this end holds of what it receives of a stream, and lets the other end have on the
     /// way: less memory for each, and less than sum of rates x largest RTT costs speed (at least 8K;
     /// suffixes as of --window) [default: 128M]
-    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    #[arg(long, value_name = "BYTES", value_parser = stream_buffer)]
     pub stream_buffer: Option<u64>,
     /// When bytes that one path has not had acknowledged are sent on another
     #[arg(long, value_enum)]
@@ -182,9 +182,24 @@ pub(super) fn byte_count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses the size of a stream's buffer: two of the smallest frames at least.
+fn stream_buffer(text: &str) -> Result<u64, String> {
+    let least = 2 * u64::from(Limits::MIN_FRAME);
+    match byte_count(text)? {
+        bytes if bytes < least => Err(format!("{bytes} bytes are too few; give {least} or more")),
+        bytes => Ok(bytes),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stream_buffer_holds_two_frames() {
+        assert_eq!(stream_buffer("8K").unwrap(), 8192);
+        assert!(stream_buffer("8191").unwrap_err().contains("give 8192 or more"));
+    }
 
     #[test]
     fn byte_counts() {
