@@ -131,8 +131,9 @@ def test_what_is_said_of_the_keys_is_true_of_as_many_as_are_typed() -> None:
 
 def test_a_condition_loads_only_sites_that_there_are(tmp_path: Path) -> None:
     text = (FOLDER / "pages.toml").read_text(encoding="utf-8")
-    wrong = text.replace('sites = ["msn", "cnn"]', 'sites = ["msn", "bing"]')
-    assert wrong != text
+    condition = '[[conditions]]\nname = "nlos"\n'
+    assert condition in text
+    wrong = text.replace(condition, f'{condition}sites = ["msn", "bing"]\n', 1)
     (tmp_path / "pages.toml").write_text(wrong, encoding="utf-8")
     with pytest.raises(ExperimentError, match="loads `bing`, which is none of the `sites`"):
         load("pages", tmp_path)
