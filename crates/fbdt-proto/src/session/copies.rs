@@ -88,10 +88,10 @@ impl Session {
         let whole = found.space.is_message_space();
         let frame = if whole { u64::MAX } else { self.paths[path].frame() };
         let range = found.gap.start..found.gap.end.min(found.gap.start.saturating_add(frame));
+        let exempt = self.exemption(now, path, views, occasion, &found);
         if let Some(chunk) = self.paths[found.owner].in_flight.iter_mut().nth(found.chunk) {
             chunk.copied = range.end;
         }
-        let exempt = self.exemption(occasion, &found);
         let reason = occasion.reason();
         let before = self.totals.copied[reason as usize];
         let view = &views[path];
@@ -113,10 +113,21 @@ impl Session {
     }
 
     /// Why the copy does not use up what others may cost, if it does not.
-    fn exemption(&self, occasion: Occasion, found: &Candidate) -> Option<Exemption> {
+    fn exemption(
+        &self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        occasion: Occasion,
+        found: &Candidate,
+    ) -> Option<Exemption> {
         match occasion {
             Occasion::Prompt | Occasion::Idle if self.is_asked(found) => Some(Exemption::Asked),
-            Occasion::Idle if self.is_blocked(found.space) => Some(Exemption::Freeing),
+            Occasion::Idle => {
+                let chunk = self.paths[found.owner].in_flight.iter().nth(found.chunk)?;
+                let (owner, helper) = (&views[found.owner], &views[path]);
+                self.frees_window(now, chunk, found, owner, helper).then_some(Exemption::Freeing)
+            }
             _ => None,
         }
     }
