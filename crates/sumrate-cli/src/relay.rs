@@ -2,13 +2,13 @@
 //! direction is passed on and the other direction goes on; a failure is passed on as a reset.
 
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fbdt::ClassHandle;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::classes::Guess;
+use crate::classes::{Guess, Waited};
 use crate::exit::Allowance;
 use crate::socket;
 use crate::tunnel::{ABORT_RELAY_FAILED, TunnelStream};
@@ -43,7 +43,7 @@ pub async fn relay<S: TunnelStream>(
 ) -> io::Result<Relayed> {
     // Whatever ends this process or this future before the ends of data have passed is a failure.
     socket::reset_on_close(&connection);
-    let mut watch = guess.zip(stream.class_setter());
+    let mut watch = guess.zip(stream.class_setter()).map(|(guess, class)| Watch::new(guess, class));
     let (mut stream_in, mut stream_out) = tokio::io::split(stream);
     let (mut connection_in, mut connection_out) = connection.split();
     let outward = async {
@@ -66,12 +66,43 @@ pub async fn relay<S: TunnelStream>(
     }
 }
 
+/// Guesses the class of what is copied into a stream.
+struct Watch {
+    guess: Guess,
+    class: ClassHandle,
+    /// For how long the reader at the other end had let the stream wait before the write.
+    reader_wait: Duration,
+    /// For how long it did so in it.
+    unread: Duration,
+}
+
+impl Watch {
+    fn new(guess: Guess, class: ClassHandle) -> Self {
+        Self { guess, class, reader_wait: Duration::ZERO, unread: Duration::ZERO }
+    }
+
+    /// The application had nothing for `idle`, and now `bytes`.
+    fn read(&mut self, idle: Duration, bytes: usize) {
+        let waited = Waited { idle, unread: self.unread };
+        if let Some(found) = self.guess.sent(Instant::now(), waited, bytes as u64) {
+            self.class.set(found);
+        }
+        self.reader_wait = self.class.reader_wait();
+    }
+
+    /// The stream took them. A write that takes long waited for a silent radio, or because nobody
+    /// reads at the other end.
+    fn wrote(&mut self) {
+        self.unread = self.class.reader_wait().saturating_sub(self.reader_wait);
+    }
+}
+
 /// Copies to the end of data and passes the end on.
 async fn copy<R, W>(
     reader: &mut R,
     writer: &mut W,
     allowance: &Allowance,
-    mut watch: Option<&mut (Guess, ClassHandle)>,
+    mut watch: Option<&mut Watch>,
 ) -> io::Result<u64>
 where
     R: AsyncRead + Unpin,
@@ -86,15 +117,15 @@ where
             writer.shutdown().await?;
             return Ok(total);
         }
-        if let Some((guess, class)) = &mut watch {
-            let now = Instant::now();
-            if let Some(found) = guess.sent(now, now - asked, count as u64) {
-                class.set(found);
-            }
+        if let Some(watch) = &mut watch {
+            watch.read(asked.elapsed(), count);
         }
         allowance.take(count).await?;
         writer.write_all(&buffer[..count]).await?;
         writer.flush().await?;
+        if let Some(watch) = &mut watch {
+            watch.wrote();
+        }
         total += count as u64;
         if count == buffer.len() && count < BUFFER_MAX {
             buffer.resize((count * 4).min(BUFFER_MAX), 0);

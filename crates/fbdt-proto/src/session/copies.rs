@@ -51,7 +51,7 @@ impl Occasion {
 enum Exemption {
     /// The program asked for it (F16).
     Asked,
-    /// A full window waited for it (F6).
+    /// It was overdue and a full window waited for it (F6), or the paper's rule asked for it (R10).
     Freeing,
 }
 
@@ -123,6 +123,9 @@ impl Session {
     ) -> Option<Exemption> {
         match occasion {
             Occasion::Prompt | Occasion::Idle if self.is_asked(found) => Some(Exemption::Asked),
+            Occasion::Idle if self.config.redundancy == Redundancy::RttWait => {
+                self.is_blocked(found.space).then_some(Exemption::Freeing)
+            }
             Occasion::Idle => {
                 let chunk = self.paths[found.owner].in_flight.iter().nth(found.chunk)?;
                 let (owner, helper) = (&views[found.owner], &views[path]);

@@ -218,7 +218,7 @@ impl Session {
             // Late words about a stream that is over; or of none that can be.
             return self.admit_stream(id).map(|_| ());
         };
-        if !stream.send.acknowledge(ack)? {
+        if !stream.send.acknowledge(now, ack)? {
             return Ok(());
         }
         self.news += 1;

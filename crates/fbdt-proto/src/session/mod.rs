@@ -114,7 +114,7 @@ struct Totals {
 struct ClassTotals {
     new_bytes: u64,
     copied: [u64; CopyReason::ALL.len()],
-    /// Of them those of idle paths for streams whose windows were full.
+    /// Of them those of overdue bytes by idle paths for streams whose windows were full.
     freeing: u64,
     /// Of them those of messages that the program wants sent twice.
     asked: u64,

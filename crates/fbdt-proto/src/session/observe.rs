@@ -1,8 +1,11 @@
 //! What people and metrics see.
 
+use core::time::Duration;
+
 use super::{Session, Stream};
 use crate::path::{CopyReason, Health, PathState};
 use crate::stats::{ClassStats, IdleTimes, PathStats, SessionStats, StreamStats, WhyIdle};
+use crate::time::Instant;
 use crate::units::{Class, StreamId};
 
 impl Session {
@@ -70,6 +73,14 @@ impl Session {
     #[must_use]
     pub const fn overdue_copies(&self) -> (u64, u64) {
         (self.totals.new_bytes, self.totals.copied[CopyReason::Overdue as usize])
+    }
+
+    /// For how long so far the peer has held all that it lets this end send of
+    /// the stream: its application did not read. `None` if there is no such
+    /// stream.
+    #[must_use]
+    pub fn reader_wait(&self, now: Instant, id: StreamId) -> Option<Duration> {
+        self.streams.get(&id).map(|stream| stream.send.reader_wait(now))
     }
 
     /// One stream.

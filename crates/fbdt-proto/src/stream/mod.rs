@@ -2,6 +2,7 @@
 
 mod buffer;
 mod messages;
+mod reader;
 mod send;
 
 pub use buffer::SendBuffer;

@@ -2,12 +2,15 @@
 
 use alloc::collections::BTreeMap;
 use core::ops::Range;
+use core::time::Duration;
 
 use bytes::Bytes;
 
 use super::SendBuffer;
+use super::reader::ReaderWait;
 use crate::error::{SessionError, StreamError};
 use crate::ranges::RangeSet;
+use crate::time::Instant;
 use crate::units::{Class, StreamId, SubflowId};
 use crate::window::Windows;
 use crate::wire::{AckFrame, Outgoing};
@@ -52,6 +55,7 @@ pub struct SendStream {
     pub served: u64,
     /// How far each subflow has carried it, under a redundant scheduler.
     pub carried: BTreeMap<SubflowId, u64>,
+    reader: ReaderWait,
 }
 
 impl SendStream {
@@ -73,6 +77,7 @@ impl SendStream {
             capacity,
             served: 0,
             carried: BTreeMap::new(),
+            reader: ReaderWait::default(),
         }
     }
 
@@ -226,7 +231,7 @@ impl SendStream {
     ///
     /// # Errors
     /// An acknowledgement of what was never sent.
-    pub fn acknowledge(&mut self, ack: &AckFrame) -> Result<bool, SessionError> {
+    pub fn acknowledge(&mut self, now: Instant, ack: &AckFrame) -> Result<bool, SessionError> {
         let old_limit = self.limit;
         self.limit = self.limit.max(ack.limit);
         if !matches!(self.state, SendState::Open | SendState::Finished) {
@@ -252,7 +257,16 @@ impl SendStream {
             self.state = SendState::Acknowledged;
             self.buffer.clear();
         }
+        let full = self.state == SendState::Open && self.cumulative >= self.limit;
+        self.reader.update(now, full);
         Ok(before != (self.cumulative, self.acked.total()) || self.limit > old_limit)
+    }
+
+    /// For how long so far the peer has held all that its limit lets it be sent
+    /// while the stream was open: its application did not read (F11).
+    #[must_use]
+    pub fn reader_wait(&self, now: Instant) -> Duration {
+        self.reader.total(now)
     }
 
     fn advance(&mut self, cumulative: u64) {
@@ -342,9 +356,9 @@ mod tests {
         s.windows.take(0..500);
         s.emit(0..500, &mut out);
         assert_eq!(out.len(), 500);
-        assert_eq!(s.acknowledge(&ack(100, vec![200..300])), Ok(true));
+        assert_eq!(s.acknowledge(Instant::ZERO, &ack(100, vec![200..300])), Ok(true));
         assert_eq!(s.unacknowledged(0..500), Some(100..200));
-        assert_eq!(s.acknowledge(&ack(200, vec![])), Ok(true));
+        assert_eq!(s.acknowledge(Instant::ZERO, &ack(200, vec![])), Ok(true));
         assert_eq!(s.cumulative(), 300, "ranges above join the prefix");
         assert_eq!(s.write(&[1; 600]), Ok(300));
     }
@@ -355,7 +369,8 @@ mod tests {
         s.write(&[1; 100]).unwrap();
         s.emit(0..50, &mut Outgoing::default());
         for bad in [ack(51, vec![]), ack(0, vec![10..51]), ack(u64::MAX, vec![])] {
-            assert!(matches!(s.acknowledge(&bad), Err(SessionError::Acknowledgement { .. })));
+            let refused = s.acknowledge(Instant::ZERO, &bad);
+            assert!(matches!(refused, Err(SessionError::Acknowledgement { .. })));
         }
     }
 
@@ -369,8 +384,27 @@ mod tests {
         assert!(!s.includes_end(&(0..10)));
         s.emit(0..11, &mut Outgoing::default());
         assert_eq!(s.highest_sent(), 10, "the end costs no credit");
-        assert_eq!(s.acknowledge(&ack(u64::MAX, vec![])), Ok(true));
+        assert_eq!(s.acknowledge(Instant::ZERO, &ack(u64::MAX, vec![])), Ok(true));
         assert_eq!(s.state(), SendState::Acknowledged);
+    }
+
+    #[test]
+    fn f11_a_reader_that_stops_is_told_from_a_path_that_is_silent() {
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let mut s = SendStream::new(StreamId(1), Class::Background, 100, 500);
+        s.write(&[1; 300]).unwrap();
+        s.emit(0..100, &mut Outgoing::default());
+        let limited = |cumulative, limit| AckFrame { limit, ..ack(cumulative, vec![]) };
+        s.acknowledge(at(10), &limited(60, 100)).unwrap();
+        assert_eq!(s.reader_wait(at(500)), Duration::ZERO, "40 bytes are on their way");
+        s.acknowledge(at(500), &limited(100, 100)).unwrap();
+        assert_eq!(s.reader_wait(at(800)), Duration::from_millis(300));
+        s.acknowledge(at(900), &limited(100, 200)).unwrap();
+        assert_eq!(s.reader_wait(at(2000)), Duration::from_millis(400));
+        s.emit(100..200, &mut Outgoing::default());
+        s.finish();
+        s.acknowledge(at(2000), &limited(200, 200)).unwrap();
+        assert_eq!(s.reader_wait(at(3000)), Duration::from_millis(400), "nothing more is written");
     }
 
     #[test]
@@ -390,7 +424,7 @@ mod tests {
         s.windows.load(100);
         s.emit(0..200, &mut Outgoing::default());
         s.windows.take(0..200);
-        s.acknowledge(&ack(60, vec![])).unwrap();
+        s.acknowledge(Instant::ZERO, &ack(60, vec![])).unwrap();
         s.close_windows(&RangeSet::new());
         assert_eq!(s.windows.open().len(), 2);
         let mut copied = RangeSet::new();

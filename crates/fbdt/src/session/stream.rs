@@ -5,6 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use fbdt_proto::{Class, Instant, Session as Protocol, StreamError, StreamId, StreamStats};
@@ -39,7 +40,7 @@ pub struct Stream {
     ended: bool,
 }
 
-/// Sets a stream's class (F11).
+/// Sets a stream's class (F11), and tells what speaks for one.
 #[derive(Clone)]
 pub struct ClassHandle {
     shared: Arc<Shared>,
@@ -56,6 +57,13 @@ impl ClassHandle {
     /// Gives the stream this class; nothing happens once it is over.
     pub fn set(&self, class: Class) {
         self.shared.update(|inner, _| inner.protocol.set_class(self.id, class));
+    }
+
+    /// For how long so far the other end held all that it lets this end send of the stream, which
+    /// was open: it had no reader. Zero once the stream is over.
+    pub fn reader_wait(&self) -> Duration {
+        let now = self.shared.now();
+        self.shared.inspect(|inner| inner.protocol.reader_wait(now, self.id)).unwrap_or_default()
     }
 }
 

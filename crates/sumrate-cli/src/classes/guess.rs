@@ -29,6 +29,19 @@ const TALK: u32 = 30;
 /// ... over at least this time are a conversation.
 const TALK_TIME: Duration = Duration::from_secs(2);
 
+/// A burst before which nothing was missing but a reader must be so long: sockets let a steady reader
+/// take what lies in them by up to about a third of their buffers at once.
+const READ_SEGMENT: u64 = 4 << 20;
+
+/// Why nothing was sent for a time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Waited {
+    /// The application had nothing.
+    pub idle: Duration,
+    /// Whoever reads at the other end did not.
+    pub unread: Duration,
+}
+
 /// The class of one direction of a connection, guessed. Time is an argument, so that the same
 /// writes give the same guess.
 #[derive(Debug, Clone)]
@@ -38,6 +51,8 @@ pub struct Guess {
     last: Option<Instant>,
     bytes: u64,
     writes: u32,
+    /// Bytes since the reader last made a pause.
+    read: u64,
     only_small: bool,
     segments: u32,
     longest_segment: u64,
@@ -51,6 +66,7 @@ impl Default for Guess {
             last: None,
             bytes: 0,
             writes: 0,
+            read: 0,
             only_small: true,
             segments: 0,
             longest_segment: 0,
@@ -59,15 +75,20 @@ impl Default for Guess {
 }
 
 impl Guess {
-    /// The application sent `bytes`, having had nothing to send for `waited` before. Returns the
-    /// class if it has changed.
-    pub fn sent(&mut self, now: Instant, waited: Duration, bytes: u64) -> Option<Class> {
+    /// The application sent `bytes` after it had waited. Returns the class if it has changed.
+    pub fn sent(&mut self, now: Instant, waited: Waited, bytes: u64) -> Option<Class> {
         let before = self.class;
-        if waited >= PAUSE || self.begun.is_none() {
+        let unread = waited.unread >= PAUSE;
+        let played = unread && self.read >= READ_SEGMENT;
+        if waited.idle >= PAUSE || played || self.begun.is_none() {
             self.begin(now, waited);
+        }
+        if unread {
+            self.read = 0;
         }
         self.last = Some(now);
         self.bytes += bytes;
+        self.read += bytes;
         self.writes += 1;
         self.only_small &= bytes <= SMALL;
         let lasted = self.begun.map_or(Duration::ZERO, |begun| now - begun);
@@ -87,15 +108,16 @@ impl Guess {
     }
 
     /// A new burst begins after a pause.
-    fn begin(&mut self, now: Instant, waited: Duration) {
+    fn begin(&mut self, now: Instant, waited: Waited) {
         let outgrown = self.segments >= SEGMENTS && self.class == Class::Background;
         let segment = (SEGMENT..=LONGEST_SEGMENT).contains(&self.bytes);
-        let regular = segment && waited <= SEGMENT_PAUSE && !outgrown;
+        let pause = waited.idle.max(waited.unread);
+        let regular = segment && pause <= SEGMENT_PAUSE && !outgrown;
         self.segments = if regular { self.segments + 1 } else { 0 };
         self.longest_segment = if regular { self.longest_segment.max(self.bytes) } else { 0 };
         match self.class {
             _ if self.segments >= SEGMENTS => self.class = Class::Streaming,
-            Class::Background if waited >= REST => self.class = Class::Interactive,
+            Class::Background if waited.idle >= REST => self.class = Class::Interactive,
             Class::Streaming if self.segments == 0 => self.class = Class::Interactive,
             _ => {}
         }
@@ -156,9 +178,44 @@ mod tests {
         let mut found = Vec::new();
         for (pause, bytes) in writes {
             now += MS * pause;
-            found.extend(guess.sent(now, MS * pause, bytes));
+            let waited = Waited { idle: MS * pause, unread: Duration::ZERO };
+            found.extend(guess.sent(now, waited, bytes));
         }
         found
+    }
+
+    /// Feeds a file: `(pause of the reader in ms, KiB that it took after it)`.
+    fn of_readers(pauses: impl IntoIterator<Item = (u32, u64)>) -> Vec<Class> {
+        let (mut guess, mut now) = (Guess::default(), Instant::now());
+        let mut found = Vec::new();
+        for (pause, kib) in pauses {
+            now += MS * pause;
+            let mut waited = Waited { idle: Duration::ZERO, unread: MS * pause };
+            for _ in 0..kib.div_ceil(64) {
+                found.extend(guess.sent(now, std::mem::take(&mut waited), 64 << 10));
+                now += MS;
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn f11_a_file_that_is_played_while_it_arrives_is_streaming() {
+        let played = || std::iter::repeat_n((600, 6 << 10), 20);
+        assert_eq!(of_readers(played()), [Class::Background, Class::Streaming]);
+        let rest = std::iter::repeat_n((1500, 6 << 10), 20);
+        assert_eq!(of_readers(rest), [Class::Background, Class::Streaming], "it never rests");
+        let then = played().chain([(600, 300 << 10)]);
+        let expected = [Class::Background, Class::Streaming, Class::Background];
+        assert_eq!(of_readers(then), expected, "the reader takes all that comes");
+    }
+
+    #[test]
+    fn f11_a_slow_reader_of_a_file_is_no_player() {
+        for pause in [100, 300, 2000] {
+            let steady = std::iter::repeat_n((pause, 1500), 200);
+            assert_eq!(of_readers(steady), [Class::Background], "{pause}");
+        }
     }
 
     #[test]

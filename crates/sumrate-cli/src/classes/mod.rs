@@ -4,5 +4,5 @@
 mod guess;
 mod rule;
 
-pub use guess::{DatagramGuess, Guess};
+pub use guess::{DatagramGuess, Guess, Waited};
 pub use rule::{ClassRule, ClassRuleError, ClassRules};

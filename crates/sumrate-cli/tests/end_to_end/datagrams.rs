@@ -1,7 +1,7 @@
 //! UDP through SOCKS5, messages, and the classes that they and connections belong to.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -251,6 +251,52 @@ fn a_rule_for_datagrams_holds_in_both_directions() {
         let back = found.iter().find(|(class, _)| class == expected);
         assert!(back.is_some(), "{expected}: {found:?}");
     }
+}
+
+/// Sends without end to whoever connects.
+fn endless() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            std::thread::spawn(move || while connection.write_all(&[7; 1 << 16]).is_ok() {});
+        }
+    });
+    address
+}
+
+/// Takes `bytes` of a file, pauses, and again, until the server takes it for a stream; how often.
+fn played(bytes: usize, pause: Duration, times: usize) -> Option<usize> {
+    let source = endless();
+    let server = Server::start(&["--allow", "127.0.0.0/8"]);
+    let client = client(&server, &["--stream-buffer", "1048576"]);
+    let mut player = TcpStream::connect(client.socks()).unwrap();
+    player.set_read_timeout(Some(PATIENCE)).unwrap();
+    let port = source.port().to_be_bytes();
+    player.write_all(&[&[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1][..], &port].concat()).unwrap();
+    player.read_exact(&mut [0; 12]).unwrap();
+    let mut buffer = vec![0; bytes];
+    (0..times).find(|_| {
+        player.read_exact(&mut buffer).unwrap();
+        let streaming = |(class, _): &(String, u64)| class == "streaming";
+        if classes(&server, 1 << 20).iter().any(streaming) {
+            return true;
+        }
+        std::thread::sleep(pause);
+        false
+    })
+}
+
+/// A player that reads some seconds' worth, plays it, and reads on makes bursts of a file: for the
+/// time between them the stream waits for nothing but its reader.
+#[test]
+fn a_file_that_is_played_while_it_arrives_is_streaming() {
+    assert!(played(8 << 20, Duration::from_secs(1), 30).is_some(), "never taken for a stream");
+}
+
+#[test]
+fn a_file_that_is_read_slowly_is_none() {
+    assert_eq!(played(256 << 10, Duration::from_millis(100), 60), None);
 }
 
 #[test]
