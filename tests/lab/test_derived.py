@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sumrate.lab.experiment.ahead import ahead
+from sumrate.lab.experiment.ahead import PEERS, ahead, compares_with
 from sumrate.lab.experiment.derived import SECOND, add_shaped, add_spreads, add_unimpaired
-from sumrate.lab.experiment.load import load
+from sumrate.lab.experiment.load import load, names
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import links_shown
 
@@ -123,8 +123,20 @@ def test_a_peer_that_is_ahead_is_named(tmp_path: Path) -> None:
     keep("rfc6356", ("S62", {**kept, "measured": 1.07, "beside": {"mptcp": 1.25}}))
     dear = {**cost, "measured": 0.7, "beside": {"mptcp": 0.4, "aggligator": 3.0}}
     keep("unshaped", ("P4", dear), ("P4", {**rate, "measured": 2e4, "beside": {"mptcp": 1e4}}))
-    over, first, second, cheaper = ahead(tmp_path)
+    gain = check("tiles", "all tiles alike, moving: over aggligator, in dB")
+    keep("tiles", ("Q9", {**gain, "measured": -0.5}), ("Q9", {**gain, "measured": -0.05}))
+    over, first, second, less, cheaper = ahead(tmp_path)
+    assert "Sumrate is 0.5 dB behind aggligator" in less.line()
     assert "Sumrate has 1.4 of what kernel MPTCP has" in over.line()
     assert (first.peer, first.where, second.peer) == ("tquic", "loss-wigig, large", "mptcp")
     assert first.line().endswith("TQUIC 1.04, Sumrate 0.98 (`sumrate-lab run peers`).")
     assert (cheaper.peer, cheaper.theirs) == ("mptcp", 0.4)
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_compares_with_a_peer_says_which_value_is_better(name: str) -> None:
+    """Without that no document could say that the peer is ahead."""
+    for check in load(name).checks:
+        if any(compares_with(check, peer) for peer in PEERS) and check.value.scheme == "sumrate":
+            limits = (check.at_least, check.at_most)
+            assert check.better or limits != (None, None), check.statement

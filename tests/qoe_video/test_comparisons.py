@@ -61,6 +61,17 @@ def test_pauses_are_judged_by_the_gops_that_were_shown() -> None:
     assert values(runs[0])["pause_bound"] == pytest.approx(1 - 500 / 1750), "it showed others"
 
 
+def test_a_stock_of_before_lowers_the_bound_of_the_run_that_has_it() -> None:
+    runs = [played("wifi", 500, 0.7), played("wigig", 900, 0.49), played("sumrate", 1390, 0.12)]
+    runs[2].add("stock_s", 2.0, "s")
+    add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
+    counted_s = SECONDS - CONDITION.counted_from_s
+    # 0.8 of a GOP is there whenever one has been shown: only the rest spares pauses.
+    assert values(runs[2])["pause_bound"] == pytest.approx(0.2 - (2.0 - 0.8) / counted_s)
+    assert values(runs[2])["pause_excess"] == pytest.approx(0.12 - 0.2 + 1.2 / counted_s)
+    assert values(runs[0])["pause_bound"] == pytest.approx(1 - 500 / 1750), "it had none"
+
+
 def test_links_that_carry_the_video_allow_no_pause() -> None:
     runs = [played("wifi", 600, 0.6), played("wigig", 1300, 0.2), played("sumrate", 1750, 0.02)]
     add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)

@@ -67,6 +67,7 @@ def test_a_download_stops_at_a_full_buffer(tmp_path: Path) -> None:
     assert found["total_bytes"] <= 500_000 * watched["shown"] + 2_000_000
     assert watched["shown"] >= 2
     assert 0.0 <= watched["pause_share"] <= 1.0
+    assert 0.5 <= watched["stock_s"] <= 2.0 + 0.5, "at least the first GOP, at most a buffer more"
     assert len(found["complete_at_s"]) == found["total_bytes"] // 500_000
 
 

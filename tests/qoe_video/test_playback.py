@@ -11,6 +11,7 @@ from sumrate.qoe.video.playback import (
     average_psnr_db,
     expected_pause_share,
     fluid,
+    least_pause_share,
 )
 
 STEP_S = 0.01
@@ -96,6 +97,56 @@ def test_what_was_before_the_time_that_counts_does_not() -> None:
     whole = player.watched(8.0)
     assert (whole.pauses, whole.checks) == (2, player.watched(8.0, 0.5).checks)
     assert player.watched(8.0, 9.0).pause_share == 1.0
+
+
+def test_the_stock_is_what_came_and_was_not_shown() -> None:
+    player = Playback(constant(10), 10_000)
+    for at, count in ((0.0, 1000), (0.2, 1500), (0.4, 1250), (6.5, 800)):
+        player.add(at, count)
+    # Three GOPs and three quarters have come by 0.4 s, and begin at 0, 1 and 2 s.
+    assert player.watched(8.0).stock_s == pytest.approx(1.0), "the first one, and nothing of it"
+    assert player.watched(8.0, 0.5).stock_s == pytest.approx(3.75 - 0.5)
+    assert player.watched(8.0, 2.5).stock_s == pytest.approx(3.75 - 2.5)
+    assert player.watched(8.0, 5.0).stock_s == pytest.approx(0.75), "in a pause, a part of a GOP"
+    assert player.watched(8.0, 7.0).stock_s == pytest.approx(4.55 - 3.5)
+
+
+def fed(rates: list[tuple[float, float]], seconds: float, from_s: float) -> tuple[float, float]:
+    """Pause share and least one by the last rate: times until which, and V times as many bytes."""
+    steps = [STEP_S * (number + 1) for number in range(round(seconds / STEP_S))]
+    arrivals = [
+        (at, 1000 * STEP_S * next(rate for until, rate in rates if at <= until)) for at in steps
+    ]
+    found = fluid(constant(100), 100_000, arrivals, seconds, from_s)
+    least = least_pause_share(
+        rates[-1][1], 1.0, stock_s=found.stock_s, counted_s=found.watched_s, gop_s=1.0
+    )
+    return found.pause_share, least
+
+
+@pytest.mark.parametrize("rate", [0.33, 0.45, 0.67, 0.93])
+@pytest.mark.parametrize("from_s", [8.0, 8.3, 8.7, 9.1, 10.0])
+def test_a_constant_rate_pauses_for_the_least_time_and_a_part_of_a_gop(
+    rate: float, from_s: float
+) -> None:
+    share, least = fed([(99.0, rate)], 26.5, from_s)
+    assert -0.002 <= share - least <= (1 - rate) / (26.5 - from_s) + 0.002
+
+
+def test_a_stock_spares_pauses_and_lowers_the_least_share_by_as_much() -> None:
+    share, least = fed([(5.0, 2.0), (99.0, 0.5)], 26.5, 5.0)
+    expected = expected_pause_share(0.5, 1.0)
+    assert share < expected - 0.2, "about 5 s of 21.5"
+    assert least < expected - 0.2
+    assert 0.0 <= share - least <= 0.5 / 21.5 + 0.002
+
+
+def test_a_stock_never_makes_the_least_share_longer_or_negative() -> None:
+    stocks = [least_pause_share(0.8, 1.0, stock_s=s, counted_s=10.0, gop_s=1.0) for s in range(9)]
+    assert stocks[:2] == pytest.approx([0.2, 0.2 - 0.2 / 10.0])
+    assert stocks == sorted(stocks, reverse=True)
+    assert stocks[-1] == 0.0
+    assert least_pause_share(0.8, 1.0, stock_s=5.0, counted_s=0.0, gop_s=1.0) == pytest.approx(0.2)
 
 
 def test_nothing_shown_is_all_pause() -> None:

@@ -17,11 +17,12 @@ GRID = Grid(192, 96, 6, 4)
 
 
 def made_up(gops: int = 4, frames: int = 2) -> Ladder:
-    """Two levels with errors of 1 and 100, frozen tiles with 1000, 2000 and 3000."""
+    """Two levels with errors of 1 and 100; frozen, of 1000, 2000 and 3000, or ten times that."""
     down, across = GRID.blocks
     shape = (gops, frames, down * across)
     errors = np.stack([np.full(shape, 1.0), np.full(shape, 100.0)]).astype(np.float32)
-    frozen = np.stack([np.full(shape, 1000.0 * lag) for lag in (1, 2, 3)]).astype(np.float32)
+    best = np.stack([np.full(shape, 1000.0 * lag) for lag in (1, 2, 3)])
+    frozen = np.stack([best, 10 * best]).astype(np.float16)
     sizes = np.tile(np.array([[1000], [100]]), (gops, 1, GRID.tiles)).astype(np.int64)
     return Ladder(GRID, sizes.reshape(gops, 2, GRID.tiles), errors, frozen, {})
 
@@ -148,6 +149,8 @@ def test_missing_tiles_show_what_came_last() -> None:
         [10 * np.log10(255**2 / error) for error in expected], abs=0.01
     )
     assert found[1].missing_share == pytest.approx(1.0)
+    rough = see(ladder, View(), movement(1, 8.0), [[1] * GRID.tiles, none], begins[:2])
+    assert rough[1].psnr_db == pytest.approx(10 * np.log10(255**2 / 10_000), abs=0.01)
 
 
 def test_mean_level_is_of_what_came() -> None:

@@ -19,7 +19,7 @@ def made_up(gops: int = 4, frames: int = 2) -> Ladder:
     down, across = GRID.blocks
     shape = (gops, frames, down * across)
     errors = np.stack([np.full(shape, 1.0), np.full(shape, 100.0)]).astype(np.float32)
-    frozen = np.full((1, *shape), 1000.0).astype(np.float32)
+    frozen = np.full((2, 1, *shape), 1000.0).astype(np.float16)
     sizes = np.tile(np.array([[1000], [100]]), (gops, 1, GRID.tiles)).astype(np.int64)
     about = {"sha256": "made up"}
     return Ladder(GRID, sizes.reshape(gops, 2, GRID.tiles), errors, frozen, about)

@@ -116,27 +116,43 @@ class Browser:
         self._connection = connection
         self._answers = connection.makefile("r", encoding="utf-8")
 
-    def load(self, url: str, *, objects: int, fresh: bool, timeout_s: float) -> Loaded:
+    def begin_afresh(self) -> None:
+        """Forgets what is cached and closes all connections, which still says so to the servers.
+
+        Raises:
+            ProcessFailedError: the browser is gone.
+
+        """
+        answer = self._ask({"afresh": True}, READY_S)
+        if answer.strip() != '{"afresh":true}':
+            tail = self.process.tail(400)
+            raise ProcessFailedError(f"the browser did not begin afresh: {answer[:200]!r} {tail}")
+
+    def load(self, url: str, *, objects: int, timeout_s: float) -> Loaded:
         """Loads a page.
 
         Args:
             url: its address.
             objects: how many it has, the document too.
-            fresh: with nothing cached and no connection open.
             timeout_s: a page that is not there by then has failed.
 
         Raises:
             ProcessFailedError: the page was not loaded as a whole, or the browser is gone.
 
         """
-        request = {"url": url, "objects": objects, "fresh": fresh, "timeout_ms": timeout_s * 1e3}
-        self._connection.settimeout(timeout_s + 15.0)
+        request = {"url": url, "objects": objects, "timeout_ms": timeout_s * 1e3}
+        try:
+            return parse(self._ask(request, timeout_s + 15.0))
+        except ValueError as error:
+            raise ProcessFailedError(f"{url}: {error} {self.process.tail(400)}") from error
+
+    def _ask(self, request: Mapping[str, Any], timeout_s: float) -> str:
+        self._connection.settimeout(timeout_s)
         try:
             self._connection.sendall(json.dumps(request).encode() + b"\n")
-            return parse(self._answers.readline())
-        except (OSError, ValueError) as error:
-            tail = self.process.tail(400)
-            raise ProcessFailedError(f"{url}: {error} {tail}") from error
+            return self._answers.readline()
+        except OSError as error:
+            raise ProcessFailedError(f"{request}: {error} {self.process.tail(400)}") from error
 
 
 @contextmanager

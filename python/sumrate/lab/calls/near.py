@@ -58,6 +58,8 @@ class Caller:
 def summary(latencies: dict[int, int], first: int, count: int) -> dict[str, Any]:
     """What became of the messages from number `first` on.
 
+    One that is later than a lost one counts as that: to lose a message must not beat being late.
+
     Args:
         latencies: nanoseconds there and back, by number.
         first: the first that counts.
@@ -65,7 +67,7 @@ def summary(latencies: dict[int, int], first: int, count: int) -> dict[str, Any]
 
     """
     numbers = range(first, count)
-    times = sorted(latencies.get(number, LOST_NS) for number in numbers)
+    times = sorted(min(latencies.get(number, LOST_NS), LOST_NS) for number in numbers)
     lost = sum(number not in latencies for number in numbers)
     return {
         "offered": len(times),

@@ -14,6 +14,8 @@ from sumrate.lab.experiment.model import Check
 PEERS = tuple(scheme for scheme in BESIDE if scheme not in MODES)
 MARGIN = 0.01
 """What is closer than this to Sumrate's value is alike."""
+MARGIN_DB = 0.1
+"""The same of values in dB."""
 BYSTANDERS = "beside_mbps"
 """What others keep beside a scheme: who leaves them more is not ahead."""
 USUAL = {"cubic", "default"}
@@ -32,12 +34,16 @@ class Ahead:
     """None where the value itself is Sumrate's over the peer's."""
     own: float
     experiment: str
+    decibels: bool = False
+    """Whether Sumrate's value over the peer's is a difference in dB."""
 
     def line(self) -> str:
         """As an item of a list."""
         has = f"{TITLES[self.peer]} {figure(self.theirs or 0.0)}, Sumrate {figure(self.own)}"
         if self.theirs is None:
             has = f"Sumrate has {figure(self.own)} of what {TITLES[self.peer]} has"
+        if self.decibels:
+            has = f"Sumrate is {figure(abs(self.own))} dB behind {TITLES[self.peer]}"
         return (
             f"- {self.goal}, {self.statement}, {self.where}: {has} "
             f"(`sumrate-lab run {self.experiment}`)."
@@ -63,7 +69,8 @@ def _of(goal: str, finding: Mapping[str, Any], experiment: str, check: Check) ->
     where = _where(finding)
     for peer in PEERS:
         theirs = finding.get("beside", {}).get(peer)
-        if theirs is not None and sign * (theirs - own) > MARGIN * abs(own):
+        margin = MARGIN_DB if check.value.metric.endswith("_db") else MARGIN * abs(own)
+        if theirs is not None and sign * (theirs - own) > margin:
             yield Ahead(goal, finding["statement"], where, peer, theirs, own, experiment)
 
 
@@ -78,14 +85,25 @@ def _over_peers(
     goal: str, finding: Mapping[str, Any], experiment: str, check: Check
 ) -> Iterator[Ahead]:
     """Values that are Sumrate's over a peer's."""
-    own, metric = finding["measured"], check.value.metric
-    if own is None or check.value.scheme != JUDGED:
+    own, sign = finding["measured"], _sign(check)
+    if own is None or not sign or check.value.scheme != JUDGED:
         return
-    sign = _sign(check) or (-1.0 if metric.endswith("_ms") else 1.0)
     for peer in PEERS:
-        over = check.over is not None and check.over.scheme == peer
-        if (over or metric.endswith(f"_over_{peer}")) and sign * (1.0 - own) > MARGIN:
-            yield Ahead(goal, finding["statement"], _where(finding), peer, None, own, experiment)
+        if not compares_with(check, peer):
+            continue
+        decibels = check.value.metric.endswith("_db")
+        behind = sign * (0.0 - own) > MARGIN_DB if decibels else sign * (1.0 - own) > MARGIN
+        if behind:
+            where = _where(finding)
+            yield Ahead(
+                goal, finding["statement"], where, peer, None, own, experiment, decibels=decibels
+            )
+
+
+def compares_with(check: Check, peer: str) -> bool:
+    """Whether the check's value is one over this peer's, or less it in dB."""
+    over = check.over is not None and check.over.scheme == peer
+    return over or check.value.metric.endswith((f"_over_{peer}", f"_over_{peer}_db"))
 
 
 def _where(finding: Mapping[str, Any]) -> str:

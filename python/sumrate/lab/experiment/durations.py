@@ -49,14 +49,16 @@ def add_durations(runs: Sequence[Run], links: Sequence[Link]) -> None:
 def groups(name: str) -> tuple[str, ...]:
     """Under which names a duration's ratios stand: its own and its kind's.
 
-    A page's, which is cold or warm, stands under its kind's and its kind and state's only; a
-    percentile's under its own only: with its kind's medians it would be no value of one thing.
+    A page's (`KIND_PAGE_VERSION_STATE`), which is cold or warm, stands under its kind's, its kind
+    and state's, and its kind, version and state's only; a percentile's under its own only: with its
+    kind's medians it would be no value of one thing.
     """
     kind, *rest = name.split("_")
     if rest and re.fullmatch(r"p\d+", rest[-1]):
         return (name,)
-    own = f"{kind}_{rest[-1]}" if rest and rest[-1] in STATES else name
-    return tuple(dict.fromkeys((own, kind)))
+    if len(rest) > 2 and rest[-1] in STATES:
+        return (f"{kind}_{rest[-2]}_{rest[-1]}", f"{kind}_{rest[-1]}", kind)
+    return tuple(dict.fromkeys((name, kind)))
 
 
 def _divisors(

@@ -19,7 +19,7 @@ from sumrate.lab.stream.driver import PROGRAM, timing
 from sumrate.lab.stream_run import running_source
 from sumrate.lab.video.player import document_of
 from sumrate.qoe.video.clip import Clip
-from sumrate.qoe.video.playback import Video, expected_pause_share, fluid
+from sumrate.qoe.video.playback import Video, fluid, least_pause_share
 
 SLICES = 10
 """In how many parts the 100 ms samples of the links alone are added up: a GOP does not end with
@@ -28,6 +28,7 @@ WATCHED = {
     "pause_share": "ratio",
     "failed_share": "ratio",
     "shown_mbps": "Mbit/s",
+    "stock_s": "s",
     "psnr_db": "dB",
     "measured_psnr_db": "dB",
     "startup_s": "s",
@@ -161,12 +162,12 @@ def add_pause_bounds(
 ) -> None:
     """Sets pauses beside what the sum of the links alone allows, in the same repetition.
 
-    `pause_bound` is max(0, 1 - sum/V), V being the mean rate of the GOPs that this run showed:
-    those that fall into a run are not the whole clip. A player that was stopped by a full buffer
-    did not take all that its link carries: then that link alone is as fast as the video, and the
-    bound is 0 as it should be. `ideal_pause_share` is the pause share of the same player fed by the
-    links alone, moment by moment: what varying links cost whoever adds them up. `pause_over_links`
-    is against the longer of the two: nothing that adds the links up can pause less.
+    `pause_bound` is max(0, 1 - sum/V) less what the run's own stock spares, V being the mean rate
+    of the GOPs that this run showed: those that fall into a run are not the whole clip. A player
+    that was stopped by a full buffer did not take all that its link carries: then that link alone
+    is as fast as the video, and the bound is 0 as it should be. `ideal_pause_share` is the pause
+    share of the same player fed by the links alone from the first byte on, moment by moment: what
+    varying links cost whoever adds them up. `pause_over_links` is against the longer of the two.
     """
     alone = {run.scheme: run for run in runs}
     names = [link.name for link in links]
@@ -185,19 +186,34 @@ def add_pause_bounds(
             theirs = None if other.void else other.value("psnr_db")
             if name != run.scheme and theirs is not None:
                 run.add(f"psnr_over_{name}_db", psnr - theirs, "dB")
-        shown = run.value("shown_mbps") or condition.video_mbps
         if run.scheme in names:
-            own = expected_pause_share(run.value("download_mbps") or 0.0, shown)
+            own = _bound(experiment, condition, run, run.value("download_mbps") or 0.0)
             run.add("pause_bound", own, "ratio")
             run.add("pause_excess", share - own, "ratio")
             continue
-        bound = expected_pause_share(total, shown)
+        bound = _bound(experiment, condition, run, total)
         run.add("pause_bound", bound, "ratio")
         run.add("pause_excess", share - bound, "ratio")
         run.add("ideal_pause_share", ideal, "ratio")
         if ideal is not None:
             run.add("pause_over_ideal", share - ideal, "ratio")
             run.add("pause_over_links", share - max(bound, ideal), "ratio")
+
+
+def _bound(
+    experiment: Experiment, condition: ConditionSetting, run: Run, rate_mbps: float
+) -> float:
+    """The least pause share of a run's player at a constant rate, with the stock that it had."""
+    setting = experiment.video
+    assert setting is not None  # noqa: S101 (the method says so)
+    counted_from_s = max(condition.counted_from_s, run.value("startup_s") or 0.0)
+    return least_pause_share(
+        rate_mbps,
+        run.value("shown_mbps") or condition.video_mbps,
+        stock_s=run.value("stock_s") or 0.0,
+        counted_s=seconds_of(experiment, condition) - counted_from_s,
+        gop_s=setting.gop_s,
+    )
 
 
 def _ideal(

@@ -3,9 +3,11 @@
 // node load.js SOCKET SETTINGS
 //   SETTINGS  JSON: {"executable": "/usr/bin/chromium", "arguments": [...], "proxy": "socks5://..."}
 // Requests:
-//   {"url": ..., "fresh": true, "objects": ..., "timeout_ms": ...}
-//     fresh: nothing cached, no connection open; objects: how many the page has, the document too
+//   {"afresh": true}: from now on nothing is cached and no connection is open
+//   {"url": ..., "objects": ..., "timeout_ms": ...}
+//     objects: how many the page has, the document too
 // Answers:
+//   {"afresh": true}, or
 //   {"onload_ms", "fcp_ms", "lcp_ms", "names", "failed", "bytes",
 //    "body_bytes", "protocols"} or {"error"}
 
@@ -26,12 +28,15 @@ async function timings({ objects, patienceMs }) {
   while ((!painted() || missing()) && performance.now() < until) {
     await new Promise((done) => setTimeout(done, 20));
   }
+  // Candidates come with frames: the last one after which none came for a while.
   const largest = await new Promise((done) => {
-    new PerformanceObserver((list) => done(list.getEntries().at(-1)?.startTime ?? null)).observe({
-      type: "largest-contentful-paint",
-      buffered: true,
-    });
-    setTimeout(() => done(null), 200);
+    let latest = null;
+    let quiet = setTimeout(() => done(null), Math.max(200, until - performance.now()));
+    new PerformanceObserver((list) => {
+      latest = list.getEntries().at(-1)?.startTime ?? latest;
+      clearTimeout(quiet);
+      quiet = setTimeout(() => done(latest), 200);
+    }).observe({ type: "largest-contentful-paint", buffered: true });
   });
   const [page] = performance.getEntriesByType("navigation");
   const drawn = resources();
@@ -59,13 +64,18 @@ async function main(path, settings) {
   let context = null;
   let page = null;
 
-  async function load({ url, fresh, objects, timeout_ms: timeout }) {
-    if (fresh || !context) {
-      await context?.close();
-      context = await browser.newContext();
-      await context.addInitScript(() => performance.setResourceTimingBufferSize(10000));
-      page = await context.newPage();
-    }
+  async function begin() {
+    await context?.close();
+    context = page = null;
+    context = await browser.newContext();
+    await context.addInitScript(() => performance.setResourceTimingBufferSize(10000));
+    page = await context.newPage();
+    return { afresh: true };
+  }
+
+  async function load({ url, afresh, objects, timeout_ms: timeout }) {
+    if (afresh) return begin();
+    if (!context) await begin();
     await page.goto(url, { waitUntil: "load", timeout });
     return page.evaluate(timings, { objects, patienceMs: PATIENCE_MS });
   }

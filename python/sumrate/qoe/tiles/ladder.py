@@ -33,8 +33,9 @@ class Ladder:
     """Bytes by GOP, level and tile."""
     errors: NDArray[np.float32]
     """Mean squared error by level, GOP, kept frame and block, luma."""
-    frozen: NDArray[np.float32]
-    """The same of the last frame of 1, 2 or 3 GOPs ago, instead of a level."""
+    frozen: NDArray[np.float16]
+    """By level, lag, GOP, kept frame and block: the same of the last frame, at that level, of 1, 2
+    or at most 3 GOPs ago."""
     about: dict[str, Any]
     """Clip, encoder, hash."""
 
@@ -73,7 +74,8 @@ def ladder(name: str, cache: Path) -> Ladder:
 
     """
     source = ffmpeg.shipped_clip(name)
-    settings = (*ENCODER, f"{GRID}", f"{QPS}", f"{FRAMES_PER_GOP} {EVERY} {FROZEN} {BLOCK}")
+    measured = f"{FRAMES_PER_GOP} {EVERY} {FROZEN} {BLOCK} as decoded"
+    settings = (*ENCODER, f"{GRID}", f"{QPS}", measured)
     sha256 = ffmpeg.digest([source], *settings, ffmpeg.version())
     kept = cache / f"tiles-{sha256[:16]}.npz"
     if not kept.is_file():
@@ -96,7 +98,7 @@ def ladder(name: str, cache: Path) -> Ladder:
             GRID,
             found["sizes"],
             found["errors"].astype(np.float32),
-            found["frozen"].astype(np.float32),
+            found["frozen"],
             json.loads(str(found["about"])),
         )
 
@@ -122,6 +124,7 @@ def _measured(source: Path, folder: Path) -> Measured:
     ffmpeg.run(["-i", str(raw), "-filter_complex", mirror, "-pix_fmt", "yuv420p", str(both)])
     sizes = np.empty((2 * gops, len(QPS), GRID.tiles), np.int64)
     errors = np.empty((len(QPS), 2 * gops, FRAMES_PER_GOP // EVERY, _blocks()), np.float16)
+    frozen = []
     for level, qp in enumerate(QPS):
         coded = folder / "coded.mkv"
         encode_tiles(both, coded, qp)
@@ -132,11 +135,15 @@ def _measured(source: Path, folder: Path) -> Measured:
             GRID.width,
             GRID.height,
         )
+        lasts = []
         for number, shown in enumerate(decoded):
             gop, place = divmod(number, FRAMES_PER_GOP)
             if place % EVERY == 0:
                 errors[level, gop, place // EVERY] = block_errors(frames[number], shown)
-    return sizes, errors, _frozen(frames, 2 * gops)
+            if place == FRAMES_PER_GOP - 1:
+                lasts.append(shown)
+        frozen.append(_frozen(frames, lasts))
+    return sizes, errors, np.stack(frozen)
 
 
 def _blocks() -> int:
@@ -144,12 +151,19 @@ def _blocks() -> int:
     return down * across
 
 
-def _frozen(frames: list[Frame], gops: int) -> NDArray[np.float16]:
-    """Errors of what was shown last 1 to `FROZEN` GOPs ago, by lag, GOP, kept frame and block."""
+def _frozen(frames: list[Frame], lasts: list[Frame]) -> NDArray[np.float16]:
+    """Errors of what was shown last 1 to `FROZEN` GOPs ago, by lag, GOP, kept frame and block.
+
+    Args:
+        frames: what should be shown.
+        lasts: the last frame of every GOP as it was decoded.
+
+    """
+    gops = len(lasts)
     found = np.empty((FROZEN, gops, FRAMES_PER_GOP // EVERY, _blocks()), np.float16)
     for lag in range(FROZEN):
         for gop in range(gops):
-            last = frames[((gop - lag) * FRAMES_PER_GOP - 1) % len(frames)]
+            last = lasts[(gop - lag - 1) % gops]
             for place in range(0, FRAMES_PER_GOP, EVERY):
                 frame = frames[gop * FRAMES_PER_GOP + place]
                 found[lag, gop, place // EVERY] = block_errors(frame, last)

@@ -34,7 +34,8 @@ def see(
 ) -> list[Seen]:
     """The viewport of every GOP.
 
-    A tile that is missing shows its last frame that came: of one, two or at most three GOPs ago.
+    A tile that is missing shows its last frame that came, at the level at which it came, or the
+    worst if none ever did. A frame that is older than three GOPs counts as that of three GOPs ago.
 
     Args:
         ladder: the encodes; the clip repeats.
@@ -45,14 +46,16 @@ def see(
 
     """
     tile_of = ladder.grid.tile_of_block()
-    frozen_most = len(ladder.frozen)
+    worst, frozen_most = len(ladder.frozen) - 1, ladder.frozen.shape[1]
     stale = np.full(ladder.grid.tiles, frozen_most)
+    shown = np.full(ladder.grid.tiles, worst)
     found = []
     for number, (tiles, begin_s) in enumerate(zip(levels, begins_at_s, strict=True)):
         gop = number % ladder.gops
         level = np.asarray(tiles)
         stale = np.where(level == MISSING, np.minimum(stale + 1, frozen_most), 0)
-        chosen, lags = level[tile_of], stale[tile_of] - 1
+        shown = np.where(level == MISSING, shown, level)
+        chosen, last, lags = level[tile_of], shown[tile_of], stale[tile_of] - 1
         missing = chosen == MISSING
         block = np.arange(tile_of.size)
         psnrs, shares = [], []
@@ -61,7 +64,7 @@ def see(
             weights = view.weights(ladder.grid, yaw, pitch)
             errors = np.where(
                 missing,
-                ladder.frozen[lags, gop, frame, block],
+                ladder.frozen[last, lags, gop, frame, block],
                 ladder.errors[chosen, gop, frame, block],
             )
             psnrs.append(psnr_db(float(weights @ errors)))

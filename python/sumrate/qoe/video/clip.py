@@ -48,7 +48,8 @@ class Clip:
     psnr_db: tuple[float, ...]
     """Luma PSNR of each GOP against its source, over all of its frames."""
     frozen_psnr_db: tuple[float, ...]
-    """Luma PSNR of each GOP's last decoded frame against the source's frames of the next GOP."""
+    """Luma PSNR of each GOP's last decoded frame against the source's frames of the next GOP of its
+    clip, in whatever order they are played: the clip's own is that of a film."""
 
     def text(self) -> str:
         """As JSON."""

@@ -31,7 +31,8 @@ class Video:
     psnr_db: tuple[float, ...] = ()
     """PSNR of each GOP against its source; empty where it was not measured."""
     frozen_psnr_db: tuple[float, ...] = ()
-    """PSNR of each GOP's last frame against the frames that follow it: what a pause shows."""
+    """PSNR of each GOP's last frame, which a pause shows, against the frames that follow it in its
+    clip, whatever follows it here."""
 
     def __post_init__(self) -> None:
         """Refuses what cannot be played.
@@ -75,6 +76,8 @@ class Watched:
     """Mean rate of the GOPs that were shown while it counts."""
     measured_psnr_db: float | None
     """Mean over the time watched: each GOP's own PSNR, in pauses that of its frozen last frame."""
+    stock_s: float
+    """Seconds of video that were there, and not yet shown, when it began to count."""
 
     @property
     def pause_share(self) -> float:
@@ -104,8 +107,31 @@ def expected_pause_share(rate_mbps: float, video_mbps: float) -> float:
     return max(0.0, 1.0 - rate_mbps / video_mbps)
 
 
+def least_pause_share(
+    rate_mbps: float, video_mbps: float, *, stock_s: float, counted_s: float, gop_s: float
+) -> float:
+    """The least pause share over a link of constant rate for a player that begins with a stock.
+
+    What is shown is the stock and what comes, less what is left at the end. That is at least R/V
+    of a GOP, which comes while one is shown: only a stock beyond it spares pauses.
+
+    Args:
+        rate_mbps: R, of the link, in Mbit/s.
+        video_mbps: V, mean rate of the GOPs that are shown, in Mbit/s.
+        stock_s: seconds of video that are there when the time that counts begins.
+        counted_s: length of that time in seconds, to the end.
+        gop_s: seconds that a GOP is shown for.
+
+    """
+    expected = expected_pause_share(rate_mbps, video_mbps)
+    if not counted_s > 0:
+        return expected
+    spared_s = max(0.0, stock_s - gop_s * min(1.0, rate_mbps / video_mbps))
+    return max(0.0, expected - spared_s / counted_s)
+
+
 class Playback:
-    """The player while bytes come in, in order. Memory is one time for each GOP."""
+    """The player while bytes come in, in order. Memory: times of each GOP, a mark each 10 ms."""
 
     def __init__(self, video: Video, capacity_bytes: int) -> None:
         """Begins empty.
@@ -132,6 +158,8 @@ class Playback:
         """When each GOP was whole."""
         self.begins_at_s: list[float] = []
         """When each whole GOP is shown."""
+        self._marks: list[tuple[float, int]] = []
+        """Times, and what had come by then in bytes."""
 
     @property
     def finished(self) -> bool:
@@ -153,6 +181,7 @@ class Playback:
     def add(self, now_s: float, count: int) -> None:
         """`count` bytes have come, no more than there was space for."""
         self.received += count
+        self._marks.append((now_s, self.received))
         while len(self.complete_at_s) < len(self._ends):
             index = len(self.complete_at_s)
             if self.received < self._ends[index]:
@@ -172,7 +201,7 @@ class Playback:
         gop_s, begins = self.video.gop_s, self.begins_at_s
         shown = bisect_left(begins, end_s)
         if not shown:
-            return Watched(end_s, 0.0, 0, 0.0, 0.0, 0, 0, 0, 0.0, None)
+            return Watched(end_s, 0.0, 0, 0.0, 0.0, 0, 0, 0, 0.0, None, 0.0)
         if shown == len(self._ends):
             end_s = min(end_s, begins[-1] + gop_s)
         from_s = min(max(from_s, begins[0]), end_s)
@@ -195,7 +224,24 @@ class Playback:
             shown=shown,
             shown_mbps=sum(counted) * 8e-6 / (len(counted) * gop_s),
             measured_psnr_db=self._measured_psnr_db(pauses, following, from_s),
+            stock_s=self._stock_s(from_s),
         )
+
+    def _stock_s(self, at_s: float) -> float:
+        """Seconds of video that have come by then, to a mark, and have not been shown.
+
+        A part of a GOP counts by its bytes. A GOP has been shown before.
+        """
+        gop_s = self.video.gop_s
+        whole = bisect_right(self.complete_at_s, at_s)
+        marked = bisect_right(self._marks, at_s, key=lambda mark: mark[0])
+        came_s = whole * gop_s
+        if marked and whole < len(self._ends):
+            before = self._ends[whole - 1] if whole else 0
+            part = max(0, self._marks[marked - 1][1] - before)
+            came_s += part / self.video.gop_bytes[whole] * gop_s
+        begun = bisect_right(self.begins_at_s, at_s)
+        return came_s - (begun - 1) * gop_s - min(gop_s, at_s - self.begins_at_s[begun - 1])
 
     def _checked(self, end_s: float, from_s: float) -> tuple[int, int]:
         """The thesis's checks, one GOP apart: how many counted, and how many of these failed."""

@@ -84,6 +84,7 @@ GROUPS = {
         "pause_share": "share of the time paused",
         "pause_bound": "what the sum of the links makes it",
         "shown_mbps": "mean rate of the GOPs shown",
+        "stock_s": "video in stock when counting began",
         "ideal_pause_share": "the links added up moment by moment",
         "pause_over_links": "pauses beyond what the links make",
         "failed_share": "share of checks without a GOP",
