@@ -215,6 +215,18 @@ def test_kept_verdicts_are_what_values_and_checks_say(
     assert judged(monkeypatch, "--check") == 0, capsys.readouterr().out + "sumrate-lab judge"
 
 
+def test_whatever_a_kept_result_is_asked_for_was_measured() -> None:
+    """Where names of values follow from pages and files, a wrong one in a check is seen here."""
+    findings = [
+        (folder.parent.name, finding["statement"], finding["measured"])
+        for folder in sorted(KEPT.glob("*/verdicts.json"))
+        for verdict in json.loads(folder.read_text(encoding="utf-8"))
+        for finding in verdict["findings"]
+    ]
+    assert findings
+    assert not [found[:2] for found in findings if found[2] is None]
+
+
 def test_what_does_not_hold_has_a_cause() -> None:
     missed = [entry for entry in entries(KEPT) if entry.verdict in (FAILS, DEPENDS)]
     assert missed
