@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
-use super::min_rtt::{Blockers, fastest, room_before};
+use super::min_rtt::{Blockers, fastest, picked, room_before};
 use super::{BlockedRequest, PlacementRequest, Scheduler, Unblocking};
 use crate::path::PathView;
 use crate::time::Instant;
@@ -14,7 +14,7 @@ use crate::units::{Direction, PathId};
 
 /// Lambda at the start and its range, in thousandths.
 const LAMBDA: (u64, u64, u64) = (1200, 1000, 1300);
-/// Raised by this after a byte that blocked the window was sent again, else lowered.
+/// Raised by this after a picked path met a full window, else lowered.
 const STEP: (u64, u64) = (40, 10);
 /// Rounds of slow start that are looked ahead at most.
 const SLOW_START_ROUNDS: u64 = 16;
@@ -76,9 +76,9 @@ impl Scheduler for Blest {
     }
 
     fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
-        let answer = self.blockers.handle(request);
-        self.was_blocked |= answer.resend;
-        answer
+        // Whether or not that leads to a copy.
+        self.was_blocked |= picked(request.paths, request.path);
+        self.blockers.handle(request)
     }
 }
 
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn lambda_rises_after_a_blocking_byte_was_sent_again_and_falls_without_once_per_rtt() {
+    fn lambda_rises_after_a_full_window_was_met_and_falls_without_once_per_rtt() {
         let mut f = fixture();
         f.paths[1].srtt = Duration::from_millis(41);
         assert_eq!([40, 41, 81, 82].map(|ms| lambda_at(&mut f, ms)), [1200, 1190, 1190, 1180]);
@@ -232,17 +232,20 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_makes_no_copy_does_not_raise_lambda() {
+    fn a_full_window_raises_lambda_even_if_it_makes_no_copy() {
         let mut f = fixture();
-        lambda_at(&mut f, 40);
+        assert_eq!(lambda_at(&mut f, 40), 1190);
         assert_eq!(
             blocked(&mut f, false),
             Unblocking { resend: false, punish: true },
             "4 x 10 = 40"
         );
-        assert_eq!(lambda_at(&mut f, 80), 1180);
+        assert_eq!(lambda_at(&mut f, 80), 1230);
         f.paths[1].srtt = Duration::from_millis(50);
         assert!(!blocked(&mut f, true).resend, "the fast path sent it before");
-        assert_eq!(lambda_at(&mut f, 120), 1170);
+        assert_eq!(lambda_at(&mut f, 120), 1270);
+        f.paths[0].usable = false;
+        blocked(&mut f, false);
+        assert_eq!(lambda_at(&mut f, 160), 1260, "the fast path is not the pick");
     }
 }
