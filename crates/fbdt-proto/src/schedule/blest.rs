@@ -244,8 +244,10 @@ mod tests {
         f.paths[1].srtt = Duration::from_millis(50);
         assert!(!blocked(&mut f, true).resend, "the fast path sent it before");
         assert_eq!(lambda_at(&mut f, 120), 1270);
-        f.paths[0].usable = false;
-        blocked(&mut f, false);
-        assert_eq!(lambda_at(&mut f, 160), 1260, "the fast path is not the pick");
+        f.paths[0].room = 20_000;
+        let (now, paths) = (f.now, &f.paths);
+        let request = BlockedRequest { now, paths, path: 1, owner: 0, carried: false };
+        f.scheduler.unblock(&request);
+        assert_eq!(lambda_at(&mut f, 170), 1260, "the slow path was not the pick");
     }
 }
