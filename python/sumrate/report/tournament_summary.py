@@ -90,17 +90,18 @@ def _losses(conditions: Sequence[Condition]) -> list[str]:
     lost = [c for c in conditions if c.relative(DEFAULT) < 1 - TIE]
     lines = [
         f"{DEFAULT} is more than {TIE:.0%} below the best in {len(lost)} of {len(conditions)} "
-        f"conditions.{_draws(lost)}",
+        f"conditions by the medians of Mbit/s, of which no more counts than the links carry; the "
+        f"sums are of what each path carries alone with the same draws.{_draws(lost)}",
         "",
-        f"| condition | {DEFAULT}, of the sum | best | of the sum |",
-        "|---|---|---|---|",
+        f"| condition | {DEFAULT} over the best, Mbit/s | of the sum | best | of the sum |",
+        "|---|---|---|---|---|",
     ]
     for condition in sorted(lost, key=lambda c: c.relative(DEFAULT)):
         best = condition.best_but(DEFAULT)
         chance = " ~" if condition.by_chance(DEFAULT, best) else ""
         lines.append(
-            f"| {condition.group}: {condition.words} | {_ratio(condition, DEFAULT)} "
-            f"| {best}{chance} | {_ratio(condition, best)} |"
+            f"| {condition.group}: {condition.words} | {condition.relative(DEFAULT):.3f} "
+            f"| {_ratio(condition, DEFAULT)} | {best}{chance} | {_ratio(condition, best)} |"
         )
     return lines
 
