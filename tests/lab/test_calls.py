@@ -82,6 +82,8 @@ def test_the_lost_count_among_the_slowest() -> None:
     assert said["late_share"] == 0.002
     assert (said["p50_ms"], said["p999_ms"], said["max_ms"]) == (2.0, 400.0, LOST_NS / 1e6)
     assert said["slowest_ms"] == [2.0] * 9 + [400.0, LOST_NS / 1e6]
+    # To be later than a lost one is no worse: to lose must not beat being late.
+    assert summary(latencies | {20: 2 * LOST_NS}, 2, 1002)["max_ms"] == LOST_NS / 1e6
     # Two lost ones of a thousand are more than 0.1 %.
     del latencies[9]
     assert summary(latencies, 2, 1002)["p999_ms"] == LOST_NS / 1e6

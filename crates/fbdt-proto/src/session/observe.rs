@@ -76,8 +76,8 @@ impl Session {
     }
 
     /// For how long so far the peer has held all that it lets this end send of
-    /// the stream: its application did not read. `None` if there is no such
-    /// stream.
+    /// the stream: its application did not read. Zero once no more will be
+    /// written; `None` if there is no such stream.
     #[must_use]
     pub fn reader_wait(&self, now: Instant, id: StreamId) -> Option<Duration> {
         self.streams.get(&id).map(|stream| stream.send.reader_wait(now))

@@ -257,16 +257,15 @@ impl SendStream {
             self.state = SendState::Acknowledged;
             self.buffer.clear();
         }
-        let full = self.state == SendState::Open && self.cumulative >= self.limit;
-        self.reader.update(now, full);
+        self.reader.update(now, self.cumulative >= self.limit);
         Ok(before != (self.cumulative, self.acked.total()) || self.limit > old_limit)
     }
 
-    /// For how long so far the peer has held all that its limit lets it be sent
-    /// while the stream was open: its application did not read (F11).
+    /// For how long so far the peer has held all that its limit lets it be sent:
+    /// its application did not read (F11). Zero once no more will be written.
     #[must_use]
     pub fn reader_wait(&self, now: Instant) -> Duration {
-        self.reader.total(now)
+        if self.state == SendState::Open { self.reader.total(now) } else { Duration::ZERO }
     }
 
     fn advance(&mut self, cumulative: u64) {
@@ -402,9 +401,10 @@ mod tests {
         s.acknowledge(at(900), &limited(100, 200)).unwrap();
         assert_eq!(s.reader_wait(at(2000)), Duration::from_millis(400));
         s.emit(100..200, &mut Outgoing::default());
-        s.finish();
         s.acknowledge(at(2000), &limited(200, 200)).unwrap();
-        assert_eq!(s.reader_wait(at(3000)), Duration::from_millis(400), "nothing more is written");
+        assert_eq!(s.reader_wait(at(2500)), Duration::from_millis(900));
+        s.finish();
+        assert_eq!(s.reader_wait(at(3000)), Duration::ZERO, "nothing more is written");
     }
 
     #[test]

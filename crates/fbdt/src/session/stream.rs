@@ -59,8 +59,8 @@ impl ClassHandle {
         self.shared.update(|inner, _| inner.protocol.set_class(self.id, class));
     }
 
-    /// For how long so far the other end held all that it lets this end send of the stream, which
-    /// was open: it had no reader. Zero once the stream is over.
+    /// For how long so far the other end held all that it lets this end send of the stream: it had
+    /// no reader. Zero once no more will be written.
     pub fn reader_wait(&self) -> Duration {
         let now = self.shared.now();
         self.shared.inspect(|inner| inner.protocol.reader_wait(now, self.id)).unwrap_or_default()

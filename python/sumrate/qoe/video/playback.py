@@ -131,7 +131,7 @@ def least_pause_share(
 
 
 class Playback:
-    """The player while bytes come in, in order. Memory: times of each GOP, a mark each 10 ms."""
+    """The player while bytes come in, in order. Memory: times of each GOP, a mark at each read."""
 
     def __init__(self, video: Video, capacity_bytes: int) -> None:
         """Begins empty.
@@ -228,7 +228,7 @@ class Playback:
         )
 
     def _stock_s(self, at_s: float) -> float:
-        """Seconds of video that have come by then, to a mark, and have not been shown.
+        """Seconds of video that have come by the last read before then, and have not been shown.
 
         A part of a GOP counts by its bytes. A GOP has been shown before.
         """
