@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build deb static docs reference demo first-use bench bench-core tournament peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults attacks load fuzz tables
+.PHONY: help build deb static docs reference demo first-use bench bench-core tournament tournament-rules peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults attacks load fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -45,7 +45,7 @@ bench-core: ## What the protocol core costs per frame: time (criterion) and inst
 	cargo bench --locked -p fbdt-proto --bench protocol
 	PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo bench --locked -p fbdt-proto --bench instructions
 
-tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, simulated: out/tournament/ (about 25 minutes on 2 cores)
+tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, simulated: out/tournament/ (about 40 minutes on 2 cores)
 	cargo build --release --locked -p fbdt-tournament
 	mkdir -p out/tournament/traces
 	for kind in los nlos mobility; do for seed in 1 2 3 4; do for radio in wigig wifi; do \
@@ -57,6 +57,18 @@ tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, si
 	  --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)" \
 	  $(foreach name,tournament-sample tournament-contrast,$(addprefix --sockets ,$(firstword $(dir \
 	    $(wildcard out/lab/$(name)/manifest.json docs/results/lab/$(name)/manifest.json)))))
+
+tournament-rules: out/tournament/published.json ## What early copies and the commit limit change, in every third condition (about 10 minutes)
+	target/release/fbdt-tournament --traces out/tournament/traces --every 3 --rules bare \
+	  --scheduler just-in-time --scheduler two-ended --output out/tournament/bare.json
+	target/release/fbdt-tournament --traces out/tournament/traces --every 3 --rules product \
+	  $(addprefix --scheduler ,minrtt blest ecf daps otias lrf round-robin) --output out/tournament/product.json
+	$(VENV)/bin/python -m sumrate.report.tournament.rules $(addprefix out/tournament/,published.json product.json bare.json) \
+	  --output out/tournament/rules.md \
+	  --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"
+
+out/tournament/published.json:
+	$(MAKE) tournament
 
 peers: ## Install the transports that the lab compares with (aggligator, TQUIC) into target/peers
 	tools/prerequisites.sh peers

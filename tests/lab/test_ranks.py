@@ -5,7 +5,7 @@ import pytest
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.ranks import RANKED, add_ranks
 from sumrate.lab.experiment.record import Run
-from sumrate.report.tournament_table import Condition, ranked
+from sumrate.report.tournament.table import Condition, ranked
 
 
 def ran(scheme: str, goodput: float, stall: float, delay: float) -> Run:
@@ -34,7 +34,8 @@ def test_ranks_are_those_of_the_simulated_tournament() -> None:
     goodput, stall, delay = (
         {name: values[place] for name, values in VALUES.items()} for place in range(3)
     )
-    condition = Condition("rate-rtt", "even", (0.0,), goodput, goodput, stall, delay)
+    draws = {name: (value,) for name, value in goodput.items()}
+    condition = Condition("rate-rtt", "even", (0.0,), goodput, goodput, stall, delay, draws=draws)
     for run in runs:
         for metric, values in (("stall_rank", stall), ("in_order_rank", delay)):
             assert run.value(metric) == ranked(condition, values, run.scheme), (run.scheme, metric)

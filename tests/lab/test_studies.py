@@ -190,6 +190,7 @@ def test_the_rates_of_802_11ad_are_what_the_model_of_the_module_says() -> None:
             "cannot have blackouts",
         ),
         ("links.wifi.mtu = 100", "576 to 65535"),
+        ("links.wifi.ssthresh = 1", "2 to 1000000 segments"),
         ("phases = [[2.0, 1.0]]", "ends before it starts"),
     ],
 )

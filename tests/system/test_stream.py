@@ -2,6 +2,7 @@
 
 import time
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,24 @@ def test_mptcp_uses_both_links(congestion_control: str) -> None:
             _, seen = carried(KernelMptcp(), built)
         assert links_used(seen) == {"wifi", "wigig"}
         assert all(connection["mptcp"] for connection in seen)
+
+    isolated(scenario)
+
+
+def test_slow_start_ends_where_a_link_says() -> None:
+    def scenario(scratch: Path) -> None:
+        said: list[str] = []
+        link = replace(WIFI, ssthresh=20)
+        with (
+            scene((link,), seed=1, folder=scratch / "scene", congestion_control="reno") as built,
+            SinglePath(link, "WiFi alone").stream(built) as reach,
+        ):
+
+            def look() -> None:
+                said.append(built.server.run(["ss", "-tniH"]))
+
+            run_stream(built, reach, seconds=SECONDS, on_first_byte=look)
+        assert " ssthresh:20 " in said[0]
 
     isolated(scenario)
 

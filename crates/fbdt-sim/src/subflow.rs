@@ -71,7 +71,8 @@ impl Cubic {
         }
         let curve = |t: f64| 0.4 * (t - self.plateau).powi(3) + self.maximum;
         let age = now.saturating_since(epoch).as_secs_f64();
-        self.friendly += if self.friendly < self.maximum { 0.529 } else { 1.0 } * acked / window;
+        // RFC 9438's alpha, which Linux leaves at this also where W_est has reached the old window.
+        self.friendly += 0.529 * acked / window;
         if curve(age) < self.friendly {
             return window.max(self.friendly);
         }

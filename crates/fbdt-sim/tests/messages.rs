@@ -64,6 +64,30 @@ fn blackouts(simulation: &mut Simulation, index: u32) {
     }
 }
 
+/// Sends messages of 16 kB as fast as the session takes them; Mbit/s of those that arrived, and the
+/// bytes that each path carried.
+fn talk_without_end(simulation: &mut Simulation, time: Duration) -> (f64, Vec<u64>) {
+    let stream = simulation.open(false, Class::Streaming).unwrap();
+    let end = simulation.elapsed() + time;
+    while simulation.elapsed() < end {
+        while simulation.send_message(false, stream, 16_000, MessageOptions::default()).is_ok() {}
+        simulation.run(MS).unwrap();
+    }
+    let bytes = simulation.messages().len() as f64 * 16_008.0;
+    let carried = simulation.stats()[1].paths.iter().map(|path| path.carried).collect();
+    (bytes * 8e-6 / time.as_secs_f64(), carried)
+}
+
+#[test]
+fn f16_many_messages_use_a_path_that_is_much_later() {
+    // What waits keeps the near path busy for longer than the other one is later.
+    let late = LinkParameters { queue: MS * 100, ..LinkParameters::new(150.0, 200.0) };
+    let mut simulation = simulation(vec![LinkParameters::new(50.0, 3.0), late]);
+    let (mbps, carried) = talk_without_end(&mut simulation, Duration::from_secs(6));
+    assert!(carried[1] > carried[0], "{carried:?}");
+    assert!(mbps > 100.0, "{mbps} of 200 Mbit/s, slow start included");
+}
+
 #[test]
 fn f16_blackouts_of_one_radio_cost_messages_less_than_20_ms() {
     for beside in [false, true] {

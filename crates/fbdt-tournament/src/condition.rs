@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use fbdt_sim::{LinkChange, LinkParameters};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 /// Which of the two paths something applies to. Path 0 has the higher rate.
@@ -57,6 +59,8 @@ pub struct Parameters {
     pub dark: Side,
     /// Whether outages repeat every 2 s.
     pub flapping: bool,
+    /// Size of each of the transfers that are made one after the other; 0: one that does not end.
+    pub transfer_bytes: u64,
     /// Name of the traces, if any.
     pub trace: String,
 }
@@ -77,6 +81,7 @@ impl Parameters {
             outage_s: 0.0,
             dark: Side::None,
             flapping: false,
+            transfer_bytes: 0,
             trace: String::new(),
         }
     }
@@ -95,9 +100,12 @@ pub struct Condition {
     pub warmup: Duration,
     /// Time that counts.
     pub time: Duration,
-    /// How often it is run, each time with another seed: what is drawn at random differs.
+    /// How often it is run, each time with another seed: losses and [`Self::drawn`] differ.
     pub seeds: u64,
 }
+
+/// Delays of a draw differ from the condition's by up to this share.
+const DRAWN_DELAY: f64 = 0.01;
 
 /// Sum of both rates in Mbit/s.
 pub const SUM_MBPS: f64 = 60.0;
@@ -141,6 +149,22 @@ impl Condition {
         self.links.iter().map(|l| l.rate).sum::<f64>() * rtt.as_secs_f64()
     }
 
+    /// The same as the draw `seed` has it: from 2 on with delays that are up to a hundredth longer
+    /// or shorter, so that where nothing is lost at random, who is ahead is not decided by how bursts
+    /// of two paths happen to follow each other.
+    #[must_use]
+    pub fn drawn(&self, seed: u64) -> Self {
+        let mut drawn = self.clone();
+        if seed > 1 {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            for link in &mut drawn.links {
+                link.delay =
+                    link.delay.mul_f64(rng.random_range(1.0 - DRAWN_DELAY..1.0 + DRAWN_DELAY));
+            }
+        }
+        drawn
+    }
+
     /// The same over path `index` alone.
     #[must_use]
     pub fn alone(&self, index: usize) -> Self {
@@ -148,5 +172,28 @@ impl Condition {
         let changes = self.changes.iter().filter(|(_, path, _)| *path == index);
         let changes = changes.map(|(at, _, change)| (*at, 0, change.clone())).collect();
         Self { links, changes, ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_differ_in_their_delays_by_little_and_the_first_has_the_conditions() {
+        let condition = Condition::new(Parameters::plain("test"), 4.0);
+        let delays = |seed| condition.drawn(seed).links.iter().map(|l| l.delay).collect::<Vec<_>>();
+        let plain: Vec<_> = condition.links.iter().map(|l| l.delay).collect();
+        assert_eq!(delays(1), plain);
+        assert_eq!(delays(2), delays(2));
+        assert_ne!(delays(2), delays(3));
+        for seed in 2..50 {
+            for (drawn, delay) in delays(seed).into_iter().zip(&plain) {
+                let ratio = drawn.as_secs_f64() / delay.as_secs_f64();
+                assert!((ratio - 1.0).abs() <= DRAWN_DELAY + 1e-6, "{seed}: {ratio}");
+            }
+        }
+        let alone = condition.drawn(2).alone(1);
+        assert_eq!(alone.links[0].delay, delays(2)[1]);
     }
 }

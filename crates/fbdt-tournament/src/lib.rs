@@ -12,3 +12,4 @@ pub mod matrix;
 pub mod measure;
 pub mod table;
 pub mod traces;
+mod transfers;

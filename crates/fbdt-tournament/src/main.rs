@@ -28,13 +28,15 @@ enum RulesArg {
     Published,
     /// The product's early copies and commit limit for all of them
     Product,
+    /// Neither of these for any of them, FBDT's own included
+    Bare,
 }
 
 /// Every scheduler over a matrix of conditions, in virtual time.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXAMPLE)]
 struct Arguments {
-    /// Only this group of conditions: rate-rtt, loss, buffer, outage, trace (can be repeated)
+    /// Only this group of conditions: rate-rtt, loss, buffer, outage, short, trace (can be repeated)
     #[arg(long, value_name = "GROUP", value_parser = GROUPS)]
     group: Vec<String>,
     /// Only this scheduler (can be repeated)
@@ -49,7 +51,7 @@ struct Arguments {
     /// Rates of traces are multiplied by this
     #[arg(long, value_name = "FACTOR", default_value = "0.025")]
     trace_scale: f64,
-    /// Each condition is run with this many seeds [default: 5 with losses, else 1]
+    /// Each condition is run with this many seeds [default: 5 with losses, else 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     seeds: Option<u64>,
     /// Only every N-th condition of each group
@@ -146,6 +148,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         rules: match arguments.rules {
             RulesArg::Published => Rules::Published,
             RulesArg::Product => Rules::Product,
+            RulesArg::Bare => Rules::Bare,
         },
         threads: arguments.threads.unwrap_or_else(available),
     })

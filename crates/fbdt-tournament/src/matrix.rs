@@ -8,10 +8,12 @@ use crate::condition::{Condition, Parameters, Side};
 use crate::traces::TracePair;
 
 /// The groups, in the order of the table.
-pub const GROUPS: [&str; 5] = ["rate-rtt", "loss", "buffer", "outage", "trace"];
+pub const GROUPS: [&str; 6] = ["rate-rtt", "loss", "buffer", "outage", "short", "trace"];
 
-/// Seeds of a condition with losses, so that a single draw of them is no result.
+/// Draws of a condition with losses, so that a single one is no result.
 const LOSS_SEEDS: u64 = 5;
+/// Draws of one in which only delays differ between them.
+const SEEDS: u64 = 3;
 
 /// Smallest buffer in the matrix, in bytes.
 const LEAST_BUFFER: u64 = 64 << 10;
@@ -19,14 +21,19 @@ const LEAST_BUFFER: u64 = 64 << 10;
 /// All conditions of a group; `traces` are for the group of that name.
 #[must_use]
 pub fn conditions(group: &str, traces: &[TracePair]) -> Vec<Condition> {
-    match group {
+    let mut all = match group {
         "rate-rtt" => rates_and_rtts(),
         "loss" => losses(),
         "buffer" => buffers(),
         "outage" => outages(),
+        "short" => short_transfers(),
         "trace" => traces.iter().map(trace).collect(),
         _ => Vec::new(),
+    };
+    for condition in &mut all {
+        condition.seeds = if condition.parameters.loss > 0.0 { LOSS_SEEDS } else { SEEDS };
     }
+    all
 }
 
 /// Rate ratio 1 to 30 by RTT ratio 1 to 250 (2 to 500 ms), the late path
@@ -63,8 +70,7 @@ fn losses() -> Vec<Condition> {
                     let plain = Parameters::plain("loss");
                     let parameters =
                         Parameters { rate_ratio, rtt_ratio, late, loss, lossy, ..plain };
-                    let condition = Condition::new(parameters, 4.0);
-                    all.push(Condition { seeds: LOSS_SEEDS, ..condition });
+                    all.push(Condition::new(parameters, 4.0));
                 }
             }
         }
@@ -145,6 +151,32 @@ fn with_outages(mut condition: Condition) -> Condition {
     condition
 }
 
+/// Transfers of 10 KB to 1 MB, one after the other, with and without losses: whoever leaves the end
+/// of one to a late path waits for it.
+fn short_transfers() -> Vec<Condition> {
+    let mut all = Vec::new();
+    for (loss, lossy) in [(0.0, Side::None), (0.01, Side::Both)] {
+        for transfer_bytes in [10_000, 100_000, 1_000_000] {
+            for rate_ratio in [1.0, 3.0, 10.0] {
+                for rtt_ratio in [1.0, 10.0] {
+                    let late = if rtt_ratio > 1.0 { Side::Slow } else { Side::None };
+                    let parameters = Parameters {
+                        rate_ratio,
+                        rtt_ratio,
+                        late,
+                        loss,
+                        lossy,
+                        transfer_bytes,
+                        ..Parameters::plain("short")
+                    };
+                    all.push(Condition::new(parameters, 4.0));
+                }
+            }
+        }
+    }
+    all
+}
+
 fn trace(pair: &TracePair) -> Condition {
     let mean = |steps: &[(Duration, f64)]| {
         let time: f64 = steps.iter().map(|(time, _)| time.as_secs_f64()).sum();
@@ -199,10 +231,10 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_drawn_several_times_and_nothing_else() {
+    fn everything_is_drawn_several_times_and_losses_more_often() {
         for condition in GROUPS.iter().flat_map(|group| conditions(group, &[])) {
             let lossy = condition.parameters.loss > 0.0;
-            assert_eq!(condition.seeds, if lossy { LOSS_SEEDS } else { 1 }, "{condition:?}");
+            assert_eq!(condition.seeds, if lossy { LOSS_SEEDS } else { SEEDS }, "{condition:?}");
             assert_eq!(condition.alone(1).seeds, condition.seeds);
         }
     }

@@ -1,4 +1,4 @@
-//! One cell: a scheduler under a condition.
+//! One cell: a scheduler under a condition, and what comes out of a transfer that does not end.
 
 use std::time::Duration;
 
@@ -18,15 +18,18 @@ const ENDLESS: u64 = 1 << 40;
 /// What came out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Bytes delivered in order per second, while it counted.
+    /// Bytes that arrived per second, each counted once, while it counted. Those that were held for
+    /// earlier ones when it began to count are not among them, as they are in what is delivered. Of
+    /// transfers their bytes over the time that they took.
     pub goodput_mbps: f64,
-    /// 5th percentile of the goodput over 100 ms.
+    /// 5th percentile of what is delivered in order within 100 ms; of transfers that of the longest.
     pub goodput_p5_mbps: f64,
-    /// Longest time without delivery, while it counted.
+    /// Longest time without delivery, while it counted; of transfers that from their beginning on.
     pub stall_ms: f64,
-    /// Median time from a byte's arrival to its delivery, from the start on.
+    /// Median time from a byte's arrival to its delivery, from the start on; of transfers the median
+    /// of those.
     pub in_order_p50_ms: f64,
-    /// 99th percentile of the same.
+    /// 99th percentile of the same; of transfers the greatest of those.
     pub in_order_p99_ms: f64,
     /// Most bytes held for earlier ones.
     pub reorder_peak_bytes: u64,
@@ -45,6 +48,8 @@ pub enum Rules {
     Published,
     /// The product's: early copies and the commit limit by rate.
     Product,
+    /// Neither of these two, for FBDT's own schedulers as for the published ones.
+    Bare,
 }
 
 /// The configuration of both ends.
@@ -53,6 +58,10 @@ pub fn config(kind: SchedulerKind, rules: Rules, buffer: u64) -> Config {
     let config = match rules {
         Rules::Published => Config::default().with_scheduler(kind),
         Rules::Product => Config { scheduler: kind, ..Config::default() },
+        Rules::Bare => Config {
+            scheduler: kind,
+            ..Config::default().with_scheduler(SchedulerKind::LowestRttFirst)
+        },
     };
     if buffer > 0 { config.with_stream_buffer(buffer) } else { config }
 }
@@ -70,14 +79,8 @@ pub fn scenario(condition: &Condition, kind: SchedulerKind, rules: Rules, seed: 
     }
 }
 
-/// Runs one cell; the server sends.
-#[must_use]
-pub fn run(condition: &Condition, kind: SchedulerKind, rules: Rules, seed: u64) -> Outcome {
-    measure(condition, kind, rules, seed)
-        .unwrap_or_else(|violation| Outcome { violation, ..Outcome::default() })
-}
-
-fn measure(
+/// Runs a cell of one transfer that does not end; the server sends.
+pub(crate) fn measure(
     condition: &Condition,
     kind: SchedulerKind,
     rules: Rules,
@@ -87,7 +90,7 @@ fn measure(
     let mut simulation = Simulation::new(scenario).map_err(|e| e.to_string())?;
     let stream = simulation.open(false, Class::Background).map_err(|e| e.to_string())?;
     simulation.write(false, stream, ENDLESS);
-    let delivered = deliver(&mut simulation, condition).map_err(|e| e.to_string())?;
+    let (delivered, arrived) = deliver(&mut simulation, condition).map_err(|e| e.to_string())?;
     let [client, server] = simulation.stats();
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     let stream = client.streams.first().ok_or("the stream is gone")?;
@@ -97,21 +100,29 @@ fn measure(
         in_order_p99_ms: milliseconds(stream.in_order_delay[1]),
         reorder_peak_bytes: stream.receive_buffer_peak,
         redundant_share: redundant / (redundant + server.new_bytes as f64).max(1.0),
+        goodput_mbps: arrived as f64 * 8e-6 / condition.time.as_secs_f64(),
         ..summarise(&delivered)
     })
 }
 
-/// Bytes delivered by each millisecond of the time that counts.
-fn deliver(simulation: &mut Simulation, condition: &Condition) -> Result<Vec<u64>, Violation> {
+/// Bytes delivered by each millisecond of the time that counts, and how many arrived in it.
+fn deliver(
+    simulation: &mut Simulation,
+    condition: &Condition,
+) -> Result<(Vec<u64>, u64), Violation> {
+    let arrived = |simulation: &Simulation| simulation.stats()[0].received_bytes;
     let mut changes = condition.changes.iter().peekable();
     let end = condition.warmup + condition.time;
-    let mut delivered = Vec::new();
+    let (mut delivered, mut before) = (Vec::new(), 0);
     while simulation.elapsed() < end {
         let now = simulation.elapsed();
         while let Some((_, path, change)) = changes.next_if(|(at, _, _)| *at <= now) {
             simulation.change(*path, change, true, true);
         }
         if now >= condition.warmup {
+            if delivered.is_empty() {
+                before = arrived(simulation);
+            }
             delivered.push(simulation.delivered()[0]);
             simulation.run(STEP)?;
         } else {
@@ -119,10 +130,10 @@ fn deliver(simulation: &mut Simulation, condition: &Condition) -> Result<Vec<u64
         }
     }
     delivered.push(simulation.delivered()[0]);
-    Ok(delivered)
+    Ok((delivered, arrived(simulation).saturating_sub(before)))
 }
 
-/// Goodput and stalls from the bytes delivered by each step.
+/// Slow intervals and stalls from the bytes delivered by each step.
 fn summarise(delivered: &[u64]) -> Outcome {
     let mbps =
         |bytes: u64, steps: usize| bytes as f64 * 8e-6 / (STEP.as_secs_f64() * steps.max(1) as f64);
@@ -133,8 +144,6 @@ fn summarise(delivered: &[u64]) -> Outcome {
         }
         longest = longest.max(index + 1 - since);
     }
-    let steps = delivered.len().saturating_sub(1);
-    let total = delivered.last().zip(delivered.first()).map_or(0, |(last, first)| last - first);
     let interval = INTERVAL as usize;
     let mut intervals: Vec<f64> = delivered
         .windows(interval + 1)
@@ -143,7 +152,6 @@ fn summarise(delivered: &[u64]) -> Outcome {
         .collect();
     intervals.sort_by(f64::total_cmp);
     Outcome {
-        goodput_mbps: mbps(total, steps),
         goodput_p5_mbps: intervals.get(intervals.len() / 20).copied().unwrap_or(0.0),
         stall_ms: STEP.as_secs_f64() * 1e3 * longest as f64,
         ..Outcome::default()
@@ -157,12 +165,11 @@ mod tests {
     use crate::matrix::{GROUPS, conditions};
 
     #[test]
-    fn goodput_stall_and_slow_intervals() {
+    fn stall_and_slow_intervals() {
         // 1000 bytes a millisecond, none from 250 to 330 ms.
         let bytes = |ms: u64| 1000 * (ms.min(250) + ms.saturating_sub(330));
         let delivered: Vec<u64> = (0..=1000).map(bytes).collect();
         let outcome = summarise(&delivered);
-        assert!((outcome.goodput_mbps - 8.0 * 0.92).abs() < 1e-9);
         assert!((outcome.stall_ms - 80.0).abs() < 1e-9);
         assert!((outcome.goodput_p5_mbps - 8.0 * 0.5).abs() < 1e-9, "200 to 300 ms");
     }
@@ -171,11 +178,11 @@ mod tests {
     fn a_cell_is_reproducible_and_depends_on_its_scheduler() {
         let mut condition = Condition::new(Parameters::plain("test"), 4.0);
         condition.time = Duration::from_millis(500);
-        let once = run(&condition, SchedulerKind::JustInTime, Rules::Published, 1);
-        assert_eq!(once, run(&condition, SchedulerKind::JustInTime, Rules::Published, 1));
-        assert_eq!(once.violation, "");
+        let run = |kind| measure(&condition, kind, Rules::Published, 1).unwrap();
+        let once = run(SchedulerKind::JustInTime);
+        assert_eq!(once, run(SchedulerKind::JustInTime));
         assert!(once.goodput_mbps > 50.0, "{once:?}");
-        let redundant = run(&condition, SchedulerKind::Redundant, Rules::Published, 1);
+        let redundant = run(SchedulerKind::Redundant);
         assert!(redundant.goodput_mbps < 35.0, "one path's worth: {redundant:?}");
         assert!(redundant.redundant_share > 0.4, "{redundant:?}");
     }
@@ -188,6 +195,24 @@ mod tests {
             for kind in SchedulerKind::ALL {
                 assert!(scenario(&condition, kind, Rules::Published, 1).paced, "{kind:?}");
             }
+        }
+    }
+
+    #[test]
+    fn rules_are_of_copies_and_commit_limits_only() {
+        use fbdt_proto::Redundancy;
+        let kinds = [SchedulerKind::JustInTime, SchedulerKind::TwoEnded, SchedulerKind::Blest];
+        for kind in kinds {
+            let [own, product, bare] =
+                [Rules::Published, Rules::Product, Rules::Bare].map(|rules| config(kind, rules, 0));
+            assert_eq!(product.redundancy, Config::default().redundancy);
+            assert_eq!(bare.redundancy, Redundancy::Suspect, "{kind:?}");
+            let like = Config { commit: own.commit, redundancy: own.redundancy, ..product.clone() };
+            assert_eq!(like, own);
+            let like = Config { commit: bare.commit, redundancy: bare.redundancy, ..product };
+            assert_eq!(like, bare);
+            let published = kind == SchedulerKind::Blest;
+            assert_eq!(own == bare, published, "{kind:?}");
         }
     }
 

@@ -7,7 +7,8 @@ use fbdt_proto::SchedulerKind;
 use serde::Serialize;
 
 use crate::condition::{Condition, Parameters};
-use crate::measure::{Outcome, Rules, run};
+use crate::measure::{Outcome, Rules, measure};
+use crate::transfers;
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub struct Row {
     /// Its parameters.
     #[serde(flatten)]
     pub parameters: Parameters,
-    /// Seed of the links' losses.
+    /// Seed of the links' losses and of what their delays differ by.
     pub seed: u64,
     /// The scheduler.
     pub scheduler: &'static str,
@@ -72,9 +73,20 @@ pub fn play(plan: &Plan, progress: impl Fn(usize, usize) + Sync) -> Vec<Row> {
     rows.into_iter().flat_map(|(_, part)| part).collect()
 }
 
+/// Runs one cell.
+#[must_use]
+pub fn run(condition: &Condition, kind: SchedulerKind, rules: Rules, seed: u64) -> Outcome {
+    let measured = if condition.parameters.transfer_bytes > 0 {
+        transfers::measure(condition, kind, rules, seed)
+    } else {
+        measure(condition, kind, rules, seed)
+    };
+    measured.unwrap_or_else(|violation| Outcome { violation, ..Outcome::default() })
+}
+
 /// All schedulers under one condition.
 fn contest(plan: &Plan, index: usize, seed: u64) -> Vec<Row> {
-    let condition = &plan.conditions[index];
+    let condition = &plan.conditions[index].drawn(seed);
     let alone_mbps = [0, 1].map(|path| {
         // A buffer for two paths is more than enough for one. With one path this scheduler sends what
         // its window takes, as a plain TCP does: on real sockets that is what stands for a link alone.

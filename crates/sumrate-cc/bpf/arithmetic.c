@@ -47,6 +47,16 @@ uint32_t sumrate_grown(int64_t *saved, uint32_t window, int64_t growth, uint32_t
 	return grown(saved, window, growth, acked);
 }
 
+uint64_t sumrate_run_on_ack(uint64_t run, uint64_t acked, uint64_t lost_at)
+{
+	return run_on_ack(run, acked, lost_at);
+}
+
+uint64_t sumrate_run_after_loss(uint64_t acked, uint64_t *lost_at)
+{
+	return run_after_loss(acked, lost_at);
+}
+
 uint64_t sumrate_quality(uint64_t amount, uint64_t rtt)
 {
 	return quality(amount, rtt);

@@ -37,7 +37,7 @@ enum {
 struct path {
 	__u64 owner;		/* 0: nobody */
 	__u64 heard;		/* when the last ACK came, microseconds */
-	__u64 run;		/* bytes between two losses, see OLIA */
+	__u64 run;		/* OLIA's: see run_on_ack() */
 	__u32 window;		/* segments */
 	__u32 rtt;		/* microseconds, 0: not known yet */
 };
@@ -164,6 +164,24 @@ INLINE __s64 lia_growth(const struct group *g, const struct path *me, __u64 now)
 		coupled = one > coupled ? one : coupled;
 	}
 	return to_growth(coupled < most ? coupled : most);
+}
+
+/* OLIA's l_r is the greater of two: the bytes acknowledged between the last two losses, and those
+ * since the last one. What is passed are bytes acknowledged so far, and at the last loss. */
+INLINE __u64 run_on_ack(__u64 run, __u64 acked, __u64 lost_at)
+{
+	__u64 since = acked - lost_at;
+
+	return since > run ? since : run;
+}
+
+/* What has ended with this loss stands until the next one, or until more has come since. */
+INLINE __u64 run_after_loss(__u64 acked, __u64 *lost_at)
+{
+	__u64 between = acked - *lost_at;
+
+	*lost_at = acked;
+	return between;
 }
 
 /* amount / rtt^2 as a number that compares: 8 bits of exponent above 56 of mantissa. */

@@ -122,11 +122,9 @@ INLINE struct path *place(struct group *g, struct member *m)
 
 INLINE void tell(struct sock *sk, struct path *me, const struct member *m)
 {
-	__u64 run = tcp(sk)->bytes_acked - m->lost_at;
-
 	me->window = tcp(sk)->snd_cwnd;
 	me->rtt = tcp(sk)->srtt_us >> 3;
-	me->run = run > me->run ? run : me->run;
+	me->run = run_on_ack(me->run, tcp(sk)->bytes_acked, m->lost_at);
 	me->heard = tcp(sk)->tcp_mstamp;
 }
 
@@ -201,9 +199,7 @@ INLINE __u32 on_loss(struct sock *sk, loss_fn after)
 		return halved(tp->snd_cwnd);
 	}
 	window = after(g, me, tp->snd_cwnd, tp->tcp_mstamp);
-	/* The run before this loss is kept until the next one has grown longer. */
-	me->run = tp->bytes_acked - m->lost_at;
-	m->lost_at = tp->bytes_acked;
+	me->run = run_after_loss(tp->bytes_acked, &m->lost_at);
 	me->window = window;
 	return window;
 }

@@ -35,6 +35,8 @@ unsafe extern "C" {
     fn sumrate_balia_after_loss(group: *const Group, me: u32, now: u64) -> u32;
     fn sumrate_grown(saved: *mut i64, window: u32, growth: i64, acked: u32) -> u32;
     fn sumrate_quality(amount: u64, rtt: u64) -> u64;
+    fn sumrate_run_on_ack(run: u64, acked: u64, lost_at: u64) -> u64;
+    fn sumrate_run_after_loss(acked: u64, lost_at: *mut u64) -> u64;
 }
 
 /// Segments per acknowledged segment.
@@ -225,6 +227,33 @@ fn olia_moves_windows_to_the_path_that_loses_least() {
     }
     let worse = group(&[(10, 20_000, 9_000_000), (11, 20_000, 1_000_000), (3, 90_000, 5)]);
     assert!(growth(sumrate_olia_growth, &worse, 1) < 0.0, "the widest shrinks");
+}
+
+/// l_r = max(bytes between the last two losses, bytes since the last one).
+#[test]
+fn olias_run_is_the_longer_of_the_last_two() {
+    let (mut run, mut lost_at) = (0, 0);
+    // Acknowledged so far, whether it was lost then, and l_r as worked out by hand.
+    for (acked, lost, expected) in [
+        (40, false, 40),
+        (100, true, 100),
+        (150, false, 100),
+        (250, false, 150),
+        (260, true, 160),
+        (270, true, 10),
+        (275, false, 10),
+        (300, false, 30),
+    ] {
+        // SAFETY: they take numbers, and a reference that is valid for the call.
+        run = unsafe {
+            if lost {
+                sumrate_run_after_loss(acked, &raw mut lost_at)
+            } else {
+                sumrate_run_on_ack(run, acked, lost_at)
+            }
+        };
+        assert_eq!(run, expected, "{acked} bytes acknowledged");
+    }
 }
 
 #[test]

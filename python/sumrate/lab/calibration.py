@@ -24,7 +24,7 @@ OFF = 1
 
 def plain(link: Link) -> Link:
     """The link as it is between its changes: no blackouts, holds, traces, bursts and sleep."""
-    return replace(link, blackouts=(), ack_delay=None, sleep=None).with_burst(0)
+    return replace(link, blackouts=(), ack_delay=None, sleep=None, ssthresh=0).with_burst(0)
 
 
 def measurable(link: Link) -> bool:

@@ -95,6 +95,8 @@ class Link:
     sleep: Sleep | None = None
     returns: str = ""
     """The link over whose wire the client answers; its own if empty."""
+    ssthresh: int = 0
+    """Segments at which TCP's slow start ends on it, as after an earlier one; 0: wherever."""
 
     @property
     def is_scheduled(self) -> bool:

@@ -8,6 +8,8 @@ from typing import Protocol
 
 from sumrate.lab.links import CLIENT, SERVER, Blackout, Emulator, Impairment, Link, Wires, paths
 from sumrate.lab.namespaces import Host
+from sumrate.lab.slow_start import SETTINGS as METRICS_SETTINGS
+from sumrate.lab.slow_start import remember, route_options
 
 SERVICE_IP = "192.168.77.1"
 """A private address of the server machine that no link leads to: only the exit reaches it."""
@@ -19,6 +21,7 @@ RECORDED_SETTINGS = (
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_no_ssthresh_metrics_save",
     "net.ipv4.tcp_slow_start_after_idle",
 )
 
@@ -69,6 +72,7 @@ class Scene:
                     *("ip", "route", "replace", link.network, "dev", link.interface),
                     *("proto", "kernel", "scope", "link", "src", source),
                     *("congctl", self.congestion_control),
+                    *route_options(link),
                 ]
             )
 
@@ -115,10 +119,11 @@ def scene(
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         hosts = []
+        metrics = METRICS_SETTINGS if any(link.ssthresh for link in links) else {}
         for name in (CLIENT, SERVER):
             host = Host(name)
             stack.callback(host.delete)
-            for key, value in {**TCP_SETTINGS, **(settings or {})}.items():
+            for key, value in {**TCP_SETTINGS, **metrics, **(settings or {})}.items():
                 host.sysctl(key, value)
             hosts.append(host)
         client, server = hosts
@@ -133,5 +138,8 @@ def scene(
                 built.pin_congestion_control(link)
             if link.returns:
                 built.return_by(link)
+        for link in links:
+            if link.ssthresh:
+                remember(client, server, link, folder)
         emulator.stats(reset=True)  # lateness while the links were being made is no matter
         yield built

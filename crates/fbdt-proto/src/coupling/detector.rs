@@ -108,7 +108,8 @@ impl Pair {
             }
             Answer::Disjoint => {
                 self.shared = false;
-                self.pause = (self.pause * 2).min(PAUSE.1);
+                // An answer lasts longer than none: each trial costs the path some of its rate.
+                self.pause = (self.pause * 4).min(PAUSE.1);
             }
             Answer::Likely | Answer::Unclear => {
                 self.unclear += u32::from(self.is_doubted(now));
@@ -272,8 +273,12 @@ mod tests {
         assert!(!pair.shared);
         pair.learn(at(1), Answer::Disjoint);
         assert!(!pair.shared);
-        assert!(!pair.is_due(at(10)), "not at once again");
-        assert!(pair.is_due(at(11)));
+        assert!(!pair.is_due(at(20)), "not at once again");
+        assert!(pair.is_due(at(21)));
+        let mut open_one = Pair::new(at(0), [PathId(0), PathId(1)]);
+        open_one.look(at(1), Some(0.9));
+        open_one.learn(at(1), Answer::Unclear);
+        assert!(open_one.is_due(at(11)), "no answer: sooner");
     }
 
     #[test]

@@ -303,6 +303,21 @@ impl Session {
         }
     }
 
+    /// So many bytes of messages may wait on each stream, and wakes whom that gives room.
+    pub(super) fn size_messages(&mut self, bytes: u64) {
+        for id in &self.talking {
+            let stream = self.streams.get_mut(id);
+            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
+                continue;
+            };
+            channel.out.size(bytes);
+            if channel.out.writer_blocked && channel.out.has_room() {
+                channel.out.writer_blocked = false;
+                self.events.push_back(Event::MessageWritable(*id));
+            }
+        }
+    }
+
     /// Messages whose subflow is gone, and gaps in place of those given up.
     pub(super) fn transmit_lost_message(
         &mut self,

@@ -465,6 +465,7 @@ impl Session {
         if due {
             self.last_buffer_check = now;
             ids.extend(self.busy.ids());
+            self.size_messages(wanted_buffer(views, WindowSize::NONE));
         }
         for id in ids {
             self.size_buffer(now, id, wanted);

@@ -14,8 +14,10 @@ use crate::time::Instant;
 use crate::units::StreamId;
 use crate::wire::AckFrame;
 
-/// Bytes of messages, with their overhead, that may wait on one stream.
-const CAPACITY: u64 = 256 << 10;
+/// Bytes of messages, with their overhead, that may always wait on one stream.
+const LEAST_CAPACITY: u64 = 256 << 10;
+/// The most that may.
+const MOST_CAPACITY: u64 = 16 << 20;
 
 /// A message that no path was given yet.
 #[derive(Clone, Debug)]
@@ -71,6 +73,8 @@ pub struct SendMessages {
     /// By falling importance, each in the order in which they came.
     waiting: [VecDeque<Waiting>; 3],
     waiting_bytes: u64,
+    /// Bytes that may wait.
+    capacity: u64,
     sent: BTreeMap<u64, Sent>,
     /// Nothing that waits or was sent expires sooner.
     expiry: Option<Instant>,
@@ -106,14 +110,14 @@ impl SendMessages {
     /// Nothing waits; the peer takes [`FIRST_MESSAGE_WINDOW`].
     #[must_use]
     pub fn new() -> Self {
-        Self { limit: FIRST_MESSAGE_WINDOW, ..Self::default() }
+        Self { limit: FIRST_MESSAGE_WINDOW, capacity: LEAST_CAPACITY, ..Self::default() }
     }
 
     /// Takes a message; `false` if too much waits already.
     pub fn push(&mut self, now: Instant, bytes: Bytes, options: MessageOptions) -> bool {
         self.expire(now);
         let size = cost(&bytes);
-        if self.waiting_bytes > 0 && self.waiting_bytes + size > CAPACITY {
+        if self.waiting_bytes > 0 && self.waiting_bytes + size > self.capacity {
             self.writer_blocked = true;
             return false;
         }
@@ -156,7 +160,13 @@ impl SendMessages {
     /// Whether a writer that was told to wait may try again.
     #[must_use]
     pub const fn has_room(&self) -> bool {
-        self.waiting_bytes <= CAPACITY / 2
+        self.waiting_bytes <= self.capacity / 2
+    }
+
+    /// `bytes` that wait keep all paths busy: a later one takes the last of them, as soon as those
+    /// before it keep the faster ones busy for the difference (F3b).
+    pub fn size(&mut self, bytes: u64) {
+        self.capacity = bytes.clamp(LEAST_CAPACITY, MOST_CAPACITY);
     }
 
     /// The first message that waits: its importance and since when.

@@ -35,6 +35,7 @@ from sumrate.qoe import settings
 FOLDER = REPOSITORY / "experiments"
 CATALOGUE = "claims.toml"
 MOST_BURST = 1_000_000_000
+MOST_SSTHRESH = 1_000_000
 """As the emulator takes it."""
 
 
@@ -263,6 +264,8 @@ def _change_problems(name: str, change: Change) -> Iterator[tuple[str, str]]:
         yield name, f"the burst_bytes of `{name}` must be 0 to {MOST_BURST}"
     if not 0.01 <= change.trace_scale <= 100 or (change.trace_scale != 1 and not change.trace):
         yield name, f"the trace_scale of `{name}` must be 0.01 to 100, and of a trace"
+    if change.ssthresh is not None and not 2 <= change.ssthresh <= MOST_SSTHRESH:
+        yield name, f"the ssthresh of `{name}` must be 2 to {MOST_SSTHRESH} segments"
     delay = change.ack_delay
     if delay is None:
         return

@@ -113,6 +113,8 @@ class Change(Setting, frozen=True):
     burst_bytes: int | None = None
     ack_delay: AckDelay | None = None
     """Not together with blackouts or a trace."""
+    ssthresh: int | None = None
+    """Segments at which TCP's slow start ends, as after an earlier connection over the link."""
     blackouts: tuple[tuple[float, float], ...] = ()
     """Intervals in which nothing passes, seconds after the first byte."""
     up_blackouts: tuple[tuple[float, float], ...] = ()

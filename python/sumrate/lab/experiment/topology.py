@@ -192,6 +192,7 @@ def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> 
         sleep=None if change.awake else _sleep(setting),
         wire=setting.shares,
         returns=setting.returns,
+        ssthresh=change.ssthresh or 0,
     )
 
 
@@ -313,6 +314,7 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "mtu": link.mtu,
             "burst_bytes": link.down.burst_bytes,
             "ack_delay": _shown_delay(link),
+            "ssthresh": link.ssthresh,
             "sleep": _shown_sleep(link),
             "loss": link.down.loss,
             "loss_up": link.up.loss,

@@ -8,11 +8,11 @@ import jsonschema
 import pytest
 
 from sumrate.ranking import place
-from sumrate.report.tournament import main
-from sumrate.report.tournament_figure import advantage, code, figure
-from sumrate.report.tournament_maps import LINES, grid
-from sumrate.report.tournament_summary import summary
-from sumrate.report.tournament_table import TIE, TableError, origin, read, standing
+from sumrate.report.tournament.__main__ import main
+from sumrate.report.tournament.figure import advantage, code, figure
+from sumrate.report.tournament.maps import LINES, grid
+from sumrate.report.tournament.summary import summary
+from sumrate.report.tournament.table import TIE, TableError, origin, read, standing
 
 SCHEMA = Path("docs/schemas/tournament.v1.json")
 
@@ -33,6 +33,7 @@ def row(
         "outage_s": 0.0,
         "dark": "none",
         "flapping": False,
+        "transfer_bytes": 0,
         "trace": "",
         "seed": 1,
         "scheduler": scheduler,
@@ -96,26 +97,35 @@ def test_a_rank_counts_only_who_is_clearly_better() -> None:
     assert [place(values[name], values.values()) for name in values] == [2, 2, 1, 4, 4]
 
 
-def test_seeds_are_summed_up_by_their_median(tmp_path: Path) -> None:
+def test_draws_are_summed_up_by_their_median(tmp_path: Path) -> None:
     rows = [row("minrtt", goodput, 1, 1, seed=seed) for seed, goodput in enumerate([10, 30, 50])]
     (condition,) = read([table(tmp_path / "t.json", rows)])
     assert condition.goodput_mbps == {"minrtt": 30}
 
 
-def test_with_seeds_that_overlap_who_is_ahead_may_be_chance(tmp_path: Path) -> None:
+def test_draws_are_compared_one_by_one(tmp_path: Path) -> None:
     def made(own: list[float], other: list[float]) -> Path:
         rows = [row("just-in-time", g, 1, 1, seed=n) for n, g in enumerate(own)]
         rows += [row("ecf", g, 1, 1, seed=n) for n, g in enumerate(other)]
         return table(tmp_path / "t.json", rows)
 
-    (overlap,) = read([made([40, 45, 56], [50, 55, 58])])
-    assert overlap.by_chance("just-in-time", "ecf")
-    assert [text.get_text() for text in figure([overlap]).axes[1].texts] == ["(EC)"]
-    (apart,) = read([made([40, 45, 48], [50, 55, 58])])
-    assert not apart.by_chance("just-in-time", "ecf")
+    # What a draw does to both is no reason to doubt who is ahead.
+    (apart,) = read([made([30, 45, 54], [40, 50, 60])])
+    assert apart.relative("just-in-time") == 0.9
+    assert not apart.undecided("just-in-time", "ecf")
     assert [text.get_text() for text in figure([apart]).axes[1].texts] == ["EC"]
-    (single,) = read([made([45], [55])])
-    assert not single.by_chance("just-in-time", "ecf"), "one draw tells nothing of chance"
+    (open_one,) = read([made([40, 45, 58], [50, 50, 54])])
+    assert open_one.undecided("just-in-time", "ecf")
+    assert [text.get_text() for text in figure([open_one]).axes[1].texts] == ["(EC)"]
+    (single,) = read([made([45], [50])])
+    assert not single.undecided("just-in-time", "ecf"), "one draw tells nothing of chance"
+
+
+def test_the_order_of_the_rows_does_not_pair_other_draws(tmp_path: Path) -> None:
+    rows = [row("just-in-time", g, 1, 1, seed=n) for n, g in enumerate((30, 45, 54))]
+    rows += [row("ecf", g, 1, 1, seed=n) for n, g in reversed(list(enumerate((40, 50, 60))))]
+    (condition,) = read([table(tmp_path / "t.json", rows)])
+    assert condition.ratios("just-in-time", "ecf") == [0.75, 0.9, 0.9]
 
 
 def test_nobody_gets_more_than_the_links_carry(tmp_path: Path) -> None:
@@ -129,7 +139,7 @@ def test_nobody_gets_more_than_the_links_carry(tmp_path: Path) -> None:
 
 def test_the_summary_says_where_the_default_loses(small: Path) -> None:
     text = summary(read([small]))
-    assert "more than 2% below the best in 1 of 2 conditions by the medians" in text
+    assert "more than 2% below the best in 1 of 2 conditions by Mbit/s" in text
     condition = "outage: rates 1:3, 1 % loss on fast, slow path dark 1 s once"
     assert f"| {condition} | 0.800 | 0.667 | minrtt |" in text
     assert "loss: rates" not in text
@@ -163,16 +173,20 @@ def test_where_copies_wait_least_the_best_of_the_others_is_named_too(tmp_path: P
     assert "| best without redundant | ms |" in text
 
 
-def test_losses_of_several_draws_have_their_ranges(tmp_path: Path) -> None:
+def test_what_is_lost_in_several_draws_has_its_range(tmp_path: Path) -> None:
     rows = [row("just-in-time", g, 1, 1, seed=n) for n, g in enumerate((48, 51, 57))]
     rows += [row("ecf", g, 1, 1, seed=n) for n, g in enumerate((54, 57, 60))]
     text = summary(read([table(tmp_path / "t.json", rows)]))
-    assert "| 0.895 | 0.850 (0.800 to 0.950) | ecf ~ | 0.950 (0.900 to 1.000) |" in text
-    assert "in 1 of these 1 conditions with losses the ranges overlap" in text
+    assert "| 0.895 (0.889 to 0.950) | 0.850 | ecf | 0.950 |" in text
+    assert "in 0 of these 1 the default is ahead in some draw" in text
+    rows += [row("just-in-time", 55, 1, 1, seed=3), row("ecf", 54, 1, 1, seed=3)]
+    text = summary(read([table(tmp_path / "t.json", rows)]))
+    assert "| 0.922 (0.889 to 1.019) | 0.883 | ecf ~ | 0.925 |" in text
+    assert "in 1 of these 1 the default is ahead in some draw" in text
     single = [row("just-in-time", 51, 1, 1), row("ecf", 57, 1, 1)]
     text = summary(read([table(tmp_path / "t.json", single)]))
     assert "| 0.895 | 0.850 | ecf | 0.950 |" in text
-    assert "In 1 conditions with losses there is one draw" in text
+    assert "Ratios are of the same draw" not in text, "there is one"
 
 
 def test_who_searches_longer_than_the_warm_up_is_marked(tmp_path: Path, small: Path) -> None:
@@ -183,11 +197,25 @@ def test_who_searches_longer_than_the_warm_up_is_marked(tmp_path: Path, small: P
     assert "musher" not in summary(read([small]))
 
 
-def test_seeds_are_told_by_group(tmp_path: Path) -> None:
+def test_a_rule_that_never_came_to_bear_is_told(tmp_path: Path) -> None:
+    def pair(other: float, **more: str | float) -> list[dict[str, Any]]:
+        rows = [row("lrf", 50, 3, 4, seed=n, **more) for n in (1, 2)]
+        rows += [row("minrtt", 50, 3, 4, **more), row("minrtt", other, 3, 4, seed=2, **more)]
+        return rows
+
+    outage: dict[str, str | float] = {"group": "outage", "dark": "slow", "outage_s": 1.0}
+    rows = [*pair(50), *pair(50.1, loss=0.02), *pair(50, **outage)]
+    text = summary(read([table(tmp_path / "t.json", rows)]))
+    assert "| scheduler | built on | loss | outage |" in text
+    assert "| minrtt | lrf | 1 of 2 | 1 of 1 |" in text
+    assert "| blest |" not in text
+
+
+def test_draws_are_told_by_group(tmp_path: Path) -> None:
     rows = [row("ecf", 50, 1, 1, seed=n) for n in (1, 2)]
     rows += [row("ecf", 50, 1, 1, group="trace", trace="los-1")]
     made = origin([table(tmp_path / "t.json", rows)], "abc")
-    assert "2 conditions, 3 cells, 1 seed, 2 in loss; the number" in made
+    assert "2 conditions, 3 cells, 1 draw of each, 2 in loss; the number" in made
 
 
 def test_the_figure_has_a_map_for_each_group_and_the_standings(small: Path) -> None:
@@ -237,6 +265,11 @@ def test_every_condition_has_a_cell_of_its_own_on_one_map(tmp_path: Path) -> Non
         {"group": "outage", "lossy": "none", "dark": "fast", "outage_s": 0.3, "flapping": often}
         for often in (False, True)
     ]
+    like += [
+        {"group": "short", "lossy": lossy, "loss": loss, "transfer_bytes": size}
+        for lossy, loss in (("none", 0.0), ("both", 0.01))
+        for size in (10_000, 1_000_000)
+    ]
     like += [{"group": "trace", "lossy": "none", "trace": f"los-{n}"} for n in (1, 2, 10)]
     rows = [row(name, 60, 1, 1, **p) for p in like for name in ("just-in-time", "ecf")]
     conditions = read([table(tmp_path / "t.json", rows)])
@@ -249,6 +282,7 @@ def test_every_condition_has_a_cell_of_its_own_on_one_map(tmp_path: Path) -> Non
         "loss": ["0.1", "5"],
         "buffer": ["64K", "1", "2"],
         "outage": ["0.3", "0.3 of 2"],
+        "short": ["10", "1000"],
         "trace": ["1", "2", "10"],
     }
 
@@ -279,7 +313,7 @@ def test_files_are_written(small: Path, tmp_path: Path) -> None:
     assert "<svg" in picture.read_text(encoding="utf-8")
     title, _, made, _, told, _, head, *_ = words.read_text(encoding="utf-8").splitlines()
     assert title.startswith("# ") and told.startswith("Rates 1:10")
-    assert made.startswith("Made at commit abc: 2 conditions, 6 cells, 1 seed;")
+    assert made.startswith("Made at commit abc: 2 conditions, 6 cells, 1 draw of each;")
     assert made.endswith("matrix is unknown.")
     assert head.startswith("| scheduler |")
 

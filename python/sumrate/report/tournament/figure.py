@@ -1,6 +1,7 @@
 """Where the default wins, ties and loses: a map for each group, and how every scheduler stands."""
 
 from collections.abc import Sequence
+from statistics import median
 
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -9,8 +10,8 @@ from matplotlib.patches import Rectangle
 
 from sumrate.report.lab.canvas import WIDTH_IN, drawing
 from sumrate.report.lab.palette import INK, PAPER, RULE
-from sumrate.report.tournament_maps import LINES, Grid, grid
-from sumrate.report.tournament_table import DEFAULT, GROUPS, TIE, Condition, Standing, standing
+from sumrate.report.tournament.maps import LINES, Grid, grid
+from sumrate.report.tournament.table import DEFAULT, GROUPS, TIE, Condition, Standing, standing
 
 BOUNDS = (-1.0, -0.1, -0.05, -TIE, TIE, 0.1, 10.0)
 """Of the default's goodput over the best other's, less 1. Between the middle ones it is a tie."""
@@ -51,6 +52,7 @@ GROUP_HEADS = {
     "loss": "loss",
     "buffer": "buffer",
     "outage": "outages",
+    "short": "short",
     "trace": "traces",
 }
 
@@ -61,9 +63,8 @@ def code(scheduler: str) -> str:
 
 
 def advantage(condition: Condition) -> float:
-    """The default's goodput over the best other's, less 1."""
-    other = condition.goodput_mbps[condition.best_but(DEFAULT)]
-    return condition.goodput_mbps[DEFAULT] / max(other, 1e-9) - 1
+    """The default's goodput over the best other's, less 1; median of the draws'."""
+    return median(condition.ratios(DEFAULT, condition.best_but(DEFAULT))) - 1
 
 
 def figure(conditions: Sequence[Condition]) -> Figure:
@@ -151,9 +152,9 @@ def _map(axis: Axes, filled: Grid) -> None:
 
 
 def _winner(condition: Condition) -> str:
-    """Who is best; in parentheses where the seeds' results overlap the default's."""
+    """Who is best; in parentheses where the default is ahead of it in some draws."""
     best = condition.best_but(DEFAULT)
-    return f"({code(best)})" if condition.by_chance(DEFAULT, best) else code(best)
+    return f"({code(best)})" if condition.undecided(DEFAULT, best) else code(best)
 
 
 def _legend(drawn: Figure, total: float) -> None:

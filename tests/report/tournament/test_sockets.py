@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sumrate.report.tournament import main
-from sumrate.report.tournament_sockets import (
+from sumrate.report.tournament.__main__ import main
+from sumrate.report.tournament.sockets import (
     Cell,
     SampleError,
     cells,
@@ -18,7 +18,7 @@ from sumrate.report.tournament_sockets import (
     plain_median_error,
     summary,
 )
-from tests.report.test_tournament import row, table
+from tests.report.tournament.test_standings import row, table
 
 RATIO = 1800.0 / 630.0
 """Of the made-up run's links; the slower one has twice the RTT."""

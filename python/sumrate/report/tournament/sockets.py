@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from sumrate.report.lab.read import Condition, Run, RunError, read_run
-from sumrate.report.tournament_table import DEFAULT
+from sumrate.report.tournament.table import DEFAULT
 
 FIELDS = ("rate_ratio", "rtt_ratio", "loss", "outage_s", "buffer_bytes")
 MEASURES = (

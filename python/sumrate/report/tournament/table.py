@@ -15,9 +15,9 @@ DEFAULT = "just-in-time"
 TIE = 0.02
 """Goodput within this share of the best is a tie."""
 LINKS_MBPS = 60.0
-"""Both links together, where no trace gives their rates. Goodput above it counts as this much: it
-is a backlog of the warm-up, or a dropped burst whose second transmission took no time."""
-GROUPS = ("rate-rtt", "loss", "buffer", "outage", "trace")
+"""Both links together, where no trace gives their rates. Goodput above it counts as this much: a
+dropped burst's second transmission takes no time on the link."""
+GROUPS = ("rate-rtt", "loss", "buffer", "outage", "short", "trace")
 
 Key = tuple[str, int]
 """Group and number of a condition within it."""
@@ -29,7 +29,7 @@ class TableError(Exception):
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition and what every scheduler made of it, medians over the seeds."""
+    """One condition and what every scheduler made of it, medians over the draws."""
 
     group: str
     words: str
@@ -44,33 +44,36 @@ class Condition:
     """99th percentile."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """As they stand in the table."""
-    seeds: int = 1
-    sum_range: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Least and greatest `sum_ratio` over the seeds."""
+    draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Goodput in Mbit/s in each draw (seed), in the same order for all: what a draw's links lose
+    and how late they are is the same for every scheduler."""
 
-    @property
-    def best_mbps(self) -> float:
-        """The highest goodput of all schedulers."""
-        return max(self.goodput_mbps.values())
+    def ratios(self, scheduler: str, other: str) -> list[float]:
+        """Its goodput over the other's, draw by draw."""
+        pairs = zip(self.draws[scheduler], self.draws[other], strict=True)
+        return [own / max(others, 1e-9) for own, others in pairs]
 
     def relative(self, scheduler: str) -> float:
-        """Goodput over the best."""
-        return self.goodput_mbps[scheduler] / max(self.best_mbps, 1e-9)
+        """Goodput over the best's, median of the draws' ratios."""
+        return median(self.ratios(scheduler, self.best_but()))
 
     def best_but(self, *left_out: str) -> str:
         """Who has the highest goodput of all that are not left out; at least one is not."""
         names = [name for name in self.goodput_mbps if name not in left_out]
         return max(names, key=self.goodput_mbps.__getitem__)
 
-    def by_chance(self, scheduler: str, other: str) -> bool:
-        """Whether the seeds' results overlap, so that who is ahead may be the draws' doing.
+    def same(self, scheduler: str, other: str) -> bool:
+        """Whether both did the same in every draw."""
+        measured: tuple[Mapping[str, object], ...] = (self.draws, self.stall_ms, self.in_order_ms)
+        return all(values[scheduler] == values[other] for values in measured)
 
-        With one seed there is nothing to tell it by: False.
+    def undecided(self, scheduler: str, other: str) -> bool:
+        """Whether one is ahead in some draws and the other in others.
+
+        With one draw there is nothing to tell it by: False.
         """
-        if self.seeds < 2:
-            return False
-        own, others = self.sum_range[scheduler], self.sum_range[other]
-        return own[0] <= others[1] and others[0] <= own[1]
+        ratios = self.ratios(scheduler, other)
+        return min(ratios) <= 1 <= max(ratios) and len(ratios) > 1
 
 
 def read(paths: Iterable[Path]) -> list[Condition]:
@@ -84,13 +87,14 @@ def read(paths: Iterable[Path]) -> list[Condition]:
             grouped.setdefault((row["group"], _words(row)), []).append(row)
     conditions = [_condition(rows) for rows in grouped.values()]
     names = {tuple(sorted(condition.goodput_mbps)) for condition in conditions}
-    if len(names) != 1:
-        raise TableError("the tables do not have the same schedulers in every condition")
+    uneven = any(len({len(d) for d in condition.draws.values()}) > 1 for condition in conditions)
+    if len(names) != 1 or uneven:
+        raise TableError("the tables do not have the same schedulers in every condition and seed")
     return sorted(conditions, key=lambda c: (GROUPS.index(c.group), c.order))
 
 
 def origin(paths: Iterable[Path], commit: str) -> str:
-    """What the tables are of, so that a summary that is kept can be told from a later one's.
+    """What the tables are of, a sentence: a summary that is kept can be told from a later one's.
 
     Raises TableError as `read` does.
     """
@@ -99,19 +103,17 @@ def origin(paths: Iterable[Path], commit: str) -> str:
     conditions = len({(row["group"], _words(row)) for row in rows})
     numbers = ", ".join(dict.fromkeys(table.get("matrix", "unknown") for table in tables))
     return (
-        f"# The tournament: standings\n\nMade at commit {commit}: {conditions} conditions, "
-        f"{len(rows)} cells, {_seeds(rows)}; the number of the matrix is {numbers}.\n\n"
-        "Rates 1:10: the slow path has a tenth of the fast one's. Who delivers less than nine "
-        "tenths of the best goodput is not counted as best or second in stall or delay.\n\n"
+        f"Made at commit {commit}: {conditions} conditions, {len(rows)} cells, {_draws(rows)}; "
+        f"the number of the matrix is {numbers}."
     )
 
 
-def _seeds(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many seeds a condition has, where groups differ with those that have more."""
+def _draws(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many draws a condition has, where groups differ with those that have more."""
     counts = {g: len({row["seed"] for row in rows if row["group"] == g}) for g in GROUPS}
     least = min(count for count in counts.values() if count)
     more = [f"{count} in {group}" for group, count in counts.items() if count > least]
-    return ", ".join([f"{least} seed{'s' if least > 1 else ''}", *more])
+    return ", ".join([f"{least} draw{'s' if least > 1 else ''} of each", *more])
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -152,6 +154,8 @@ def _words(row: dict[str, Any]) -> str:
     if row["dark"] != "none":
         often = "of every 2 s" if row["flapping"] else "once"
         parts.append(f"{row['dark']} path dark {row['outage_s']:g} s {often}")
+    if row["transfer_bytes"]:
+        parts.append(f"transfers of {row['transfer_bytes'] // 1000} KB")
     return ", ".join(parts)
 
 
@@ -161,6 +165,7 @@ def _order(row: dict[str, Any]) -> tuple[float, ...]:
         "rate-rtt": (late, row["rate_ratio"], row["rtt_ratio"]),
         "loss": (lossy, row["loss"], row["rtt_ratio"], row["rate_ratio"]),
         "buffer": (row["rtt_ratio"], row["rate_ratio"], row["buffer_bytes"]),
+        "short": (row["loss"], row["transfer_bytes"], row["rtt_ratio"], row["rate_ratio"]),
         "outage": (row["flapping"], row["dark"] == "slow", row["outage_s"], row["rtt_ratio"]),
     }.get(row["group"], (0.0,))
 
@@ -171,22 +176,23 @@ def _condition(rows: list[dict[str, Any]]) -> Condition:
     def medians(field: str) -> dict[str, float]:
         return {n: median(row[field] for row in rows if row["scheduler"] == n) for n in names}
 
-    def span(name: str) -> tuple[float, float]:
-        values = [row["sum_ratio"] for row in rows if row["scheduler"] == name]
-        return min(values), max(values)
-
     links = float("inf") if rows[0]["trace"] else LINKS_MBPS
+
+    def drawn(name: str) -> tuple[float, ...]:
+        own = sorted((row for row in rows if row["scheduler"] == name), key=lambda r: r["seed"])
+        return tuple(min(row["goodput_mbps"], links) for row in own)
+
+    draws = {name: drawn(name) for name in names}
     return Condition(
         group=rows[0]["group"],
         words=_words(rows[0]),
         order=_order(rows[0]),
         sum_ratio=medians("sum_ratio"),
-        goodput_mbps={n: min(rate, links) for n, rate in medians("goodput_mbps").items()},
+        goodput_mbps={name: median(values) for name, values in draws.items()},
         stall_ms=medians("stall_ms"),
         in_order_ms=medians("in_order_p99_ms"),
         parameters=rows[0],
-        seeds=len({row["seed"] for row in rows}),
-        sum_range={name: span(name) for name in names},
+        draws=draws,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sumrate.report.tournament_table import Condition
+from sumrate.report.tournament.table import Condition
 
 Parameters = Mapping[str, Any]
 LEAST_BUFFER = 64 << 10
@@ -145,6 +145,18 @@ OUTAGES = tuple(
     )
     for side in ("fast", "slow")
 )
+SHORT = tuple(
+    Map(
+        "short",
+        title,
+        lambda p, lossy=lossy: (p["loss"] > 0) is lossy,  # type: ignore[misc]
+        Scale(
+            "size, KB", lambda p: p["transfer_bytes"], lambda p: f"{p['transfer_bytes'] // 1000}"
+        ),
+        PAIRS,
+    )
+    for lossy, title in ((False, "Short transfers"), (True, "Short transfers, 1 % loss"))
+)
 TRACES = Map(
     "trace",
     "Traces",
@@ -152,7 +164,7 @@ TRACES = Map(
     Scale("number of the draw", _draw_place, lambda p: _trace(p)[1]),
     Scale("WiGig's trace", _kind_place, lambda p: _trace(p)[0]),
 )
-LINES: tuple[tuple[Map, ...], ...] = ((RATE_RTT,), LOSSES, BUFFERS, (*OUTAGES, TRACES))
+LINES: tuple[tuple[Map, ...], ...] = ((RATE_RTT,), LOSSES, BUFFERS, OUTAGES, (*SHORT, TRACES))
 """The maps of the figure, line by line."""
 
 

@@ -1,8 +1,9 @@
 """The tournament's standings in words: over all, by group, and where the default loses."""
 
 from collections.abc import Sequence
+from statistics import median
 
-from sumrate.report.tournament_table import (
+from sumrate.report.tournament.table import (
     DEFAULT,
     GROUPS,
     TIE,
@@ -16,6 +17,9 @@ COPIES = "redundant"
 """Sends everything on every path: it waits for little at the cost of the others' goodput."""
 SEARCHING = "musher"
 """Its row counts its first search for a ratio, which outlasts the warm-up."""
+
+BUILT_ON = (("minrtt", "lrf"), ("blest", "minrtt"), ("ecf", "minrtt"))
+"""A scheduler, and the one whose rule it adds to."""
 
 
 def summary(conditions: Sequence[Condition]) -> str:
@@ -46,7 +50,8 @@ def summary(conditions: Sequence[Condition]) -> str:
     for name in schedulers:
         parts = [standing([c for c in conditions if c.group == g], name).ties for g in groups]
         lines.append(f"| {_marked(name)} | " + " | ".join(f"{part:.0%}" for part in parts) + " |")
-    return "\n".join([*lines, "", *_losses(conditions), *_waits(conditions)]) + "\n"
+    lines += [*_at_rest(conditions), *_losses(conditions), *_waits(conditions)]
+    return "\n".join(lines) + "\n"
 
 
 def _marked(scheduler: str) -> str:
@@ -54,33 +59,44 @@ def _marked(scheduler: str) -> str:
     return f"{scheduler} \\*" if scheduler == SEARCHING else scheduler
 
 
-def _ratio(condition: Condition, scheduler: str) -> str:
-    """Its goodput over the sum, with the range over the seeds where there are several."""
-    middle = f"{condition.sum_ratio[scheduler]:.3f}"
-    if condition.seeds < 2:
-        return middle
-    least, most = condition.sum_range[scheduler]
-    return f"{middle} ({least:.3f} to {most:.3f})"
+def _range(ratios: Sequence[float]) -> str:
+    """Their median, with the least and the greatest where there are several."""
+    middle = f"{median(ratios):.3f}"
+    return middle if len(ratios) < 2 else f"{middle} ({min(ratios):.3f} to {max(ratios):.3f})"
 
 
-def _draws(lost: Sequence[Condition]) -> str:
-    """How far these are more than the draws' doing, in words; nothing where nothing is drawn."""
-    lossy = [c for c in lost if c.group == "loss"]
-    several = [c for c in lossy if c.seeds > 1]
-    parts = []
-    if several:
-        chance = sum(c.by_chance(DEFAULT, c.best_but(DEFAULT)) for c in several)
-        parts.append(
-            f" Where there are several seeds, values are medians with their ranges; in {chance} of "
-            f"these {len(several)} conditions with losses the ranges overlap (marked ~), so that "
-            "the draws may have decided."
-        )
-    if len(several) < len(lossy):
-        parts.append(
-            f" In {len(lossy) - len(several)} conditions with losses there is one draw of them, "
-            "which cannot tell a rule from chance."
-        )
-    return "".join(parts)
+def _agreement(lost: Sequence[Condition]) -> str:
+    """In how many of these the draws disagree, in words; nothing where there is one draw."""
+    several = [c for c in lost if len(c.draws[DEFAULT]) > 1]
+    if not several:
+        return ""
+    open_ones = sum(c.undecided(DEFAULT, c.best_but(DEFAULT)) for c in several)
+    return (
+        f" Ratios are of the same draw, their median with the least and the greatest; in "
+        f"{open_ones} of these {len(several)} the default is ahead in some draw (marked ~)."
+    )
+
+
+def _at_rest(conditions: Sequence[Condition]) -> list[str]:
+    """In how many conditions what a scheduler adds to another one's rule never came to bear."""
+    schedulers = conditions[0].goodput_mbps
+    pairs = [pair for pair in BUILT_ON if all(name in schedulers for name in pair)]
+    if not pairs:
+        return [""]
+    groups = [g for g in GROUPS if any(c.group == g for c in conditions)]
+    lines = [
+        "",
+        "A rule that never comes to bear leaves the scheduler that it is built on, to the byte, in "
+        "every draw:",
+        "",
+        "| scheduler | built on | " + " | ".join(groups) + " |",
+        "|---" * (len(groups) + 2) + "|",
+    ]
+    for name, other in pairs:
+        found = [[c.same(name, other) for c in conditions if c.group == g] for g in groups]
+        cells = " | ".join(f"{sum(same)} of {len(same)}" for same in found)
+        lines.append(f"| {name} | {other} | {cells} |")
+    return [*lines, ""]
 
 
 def _losses(conditions: Sequence[Condition]) -> list[str]:
@@ -90,18 +106,19 @@ def _losses(conditions: Sequence[Condition]) -> list[str]:
     lost = [c for c in conditions if c.relative(DEFAULT) < 1 - TIE]
     lines = [
         f"{DEFAULT} is more than {TIE:.0%} below the best in {len(lost)} of {len(conditions)} "
-        f"conditions by the medians of Mbit/s, of which no more counts than the links carry; the "
-        f"sums are of what each path carries alone with the same draws.{_draws(lost)}",
+        f"conditions by Mbit/s, of which no more counts than the links carry; the sums are of what "
+        f"each path carries alone in the same draw.{_agreement(lost)}",
         "",
         f"| condition | {DEFAULT} over the best, Mbit/s | of the sum | best | of the sum |",
         "|---|---|---|---|---|",
     ]
     for condition in sorted(lost, key=lambda c: c.relative(DEFAULT)):
         best = condition.best_but(DEFAULT)
-        chance = " ~" if condition.by_chance(DEFAULT, best) else ""
+        mark = " ~" if condition.undecided(DEFAULT, best) else ""
+        own, others = condition.sum_ratio[DEFAULT], condition.sum_ratio[best]
         lines.append(
-            f"| {condition.group}: {condition.words} | {condition.relative(DEFAULT):.3f} "
-            f"| {_ratio(condition, DEFAULT)} | {best}{chance} | {_ratio(condition, best)} |"
+            f"| {condition.group}: {condition.words} | {_range(condition.ratios(DEFAULT, best))} "
+            f"| {own:.3f} | {best}{mark} | {others:.3f} |"
         )
     return lines
 

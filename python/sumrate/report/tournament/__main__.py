@@ -10,11 +10,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sumrate.report.lab.canvas import save
-from sumrate.report.tournament_figure import figure
-from sumrate.report.tournament_sockets import SampleError, cells
-from sumrate.report.tournament_sockets import summary as sample_summary
-from sumrate.report.tournament_summary import summary
-from sumrate.report.tournament_table import TableError, origin, read, rows_of, standing
+from sumrate.report.tournament.figure import figure
+from sumrate.report.tournament.sockets import SampleError, cells
+from sumrate.report.tournament.sockets import summary as sample_summary
+from sumrate.report.tournament.summary import summary
+from sumrate.report.tournament.table import TableError, origin, read, rows_of, standing
+
+HEAD = """# The tournament: standings
+
+{}
+
+Rates 1:10: the slow path has a tenth of the fast one's. Who delivers less than nine tenths of the \
+best goodput is not counted as best or second in stall or delay.
+
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         conditions = read(given.tables)
         sample = _sample(given.tables, given.sockets) if given.sockets else ""
-        made = origin(given.tables, given.commit)
+        made = HEAD.format(origin(given.tables, given.commit))
     except (TableError, SampleError) as error:
         print(f"tournament: {error}", file=sys.stderr)
         return 2

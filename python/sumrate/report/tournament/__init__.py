@@ -1,0 +1,1 @@
+"""The scheduler tournament: `fbdt-tournament`'s tables as figure, standings and comparisons."""
