@@ -107,6 +107,20 @@ def test_a_quotient_of_medians_is_the_median_of_the_repetitions_quotients() -> N
     assert (found.verdict, found.measured) == ("holds", "0.85 (2 of 3 repetitions)")
 
 
+def test_what_is_more_than_nothing_is_very_much_more() -> None:
+    """A peer that had none at all once made a check of it one that was not measured."""
+    pauses = ratio("normal", 0.0)
+    pauses = replace(pauses, at_least=None, at_most=0.1)
+    runs = [run("wifi", "normal", i, 0.0) for i in range(3)]
+    runs += [run("sumrate", "normal", i, 0.05) for i in range(3)]
+    (found,) = judge(experiment(pauses), runs)
+    assert found.verdict == "fails"
+    runs += [run("sumrate", "loss", i, 0.0) for i in range(3)]
+    runs += [run("wifi", "loss", i, 0.0) for i in range(3)]
+    (found,) = judge(experiment(replace(ratio("loss", 1.0), at_most=1.0)), runs)
+    assert found.verdict == "holds", "nothing over nothing is as much"
+
+
 def test_what_was_not_measured_is_not_run() -> None:
     (found,) = judge(experiment(ratio("normal", 0.5)), [])
     assert (found.verdict, found.measured) == ("not-run", "")

@@ -19,7 +19,7 @@ from sumrate.lab.experiment import run as running
 from sumrate.lab.experiment.attempts import MAX_RETRIES
 from sumrate.lab.experiment.execute import _complaints
 from sumrate.lab.experiment.load import load
-from sumrate.lab.experiment.methods import Plugging, Traffic, add_beside, sent_rates
+from sumrate.lab.experiment.methods import Plugging, Traffic, add_beside, counted_until, sent_rates
 from sumrate.lab.experiment.model import Change, Experiment
 from sumrate.lab.experiment.ratios import (
     add_added_delays,
@@ -225,6 +225,15 @@ def test_the_tcps_beside_are_counted_in_the_last_nine_tenths() -> None:
     alone = run_of("sumrate", "loss", 30.0)
     add_beside(alone, [], 100.0, traffic)
     assert alone.value("beside_mbps") is None
+
+
+def test_what_a_scheme_delivers_after_the_counted_time_is_no_time_of_the_tcps_beside() -> None:
+    experiment = load("redial-fairness")
+    traffic = Traffic(experiment, experiment.conditions[0])
+    counted = traffic.warmup_s + traffic.seconds
+    assert counted_until(100.0, {"elapsed_s": counted + 3.0}, traffic) == pytest.approx(97.0)
+    assert counted_until(100.0, {"elapsed_s": counted - 1.0}, traffic) == 100.0
+    assert counted_until(100.0, {}, traffic) == 100.0
 
 
 def test_interfaces_go_down_and_up_at_their_times() -> None:

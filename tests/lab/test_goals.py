@@ -132,7 +132,7 @@ def test_documents_follow_the_results(results: Path, tmp_path: Path) -> None:
         text = f"before\n<!-- {block.name}: begin -->old\n<!-- {block.name}: end -->\nafter\n"
         with (root / block.file).open("a") as file:
             file.write(text)
-    limits = "docs/limitations.md"
+    limits = "docs/shortfalls.md"
     assert out_of_step(root, results) == ["README.md", "docs/verdicts.md", limits, limits]
     write(root, results)
     assert not out_of_step(root, results)

@@ -72,7 +72,7 @@ man -l /usr/share/man/man1/sumrate-cp.1.gz | grep -c -- --limit
 bash -c '. /usr/share/bash-completion/completions/sumrate && complete -p sumrate'
 # The units' command lines, as their user.
 as="setpriv --reuid sumrate --regid sumrate --init-groups"
-install -d -o sumrate -g sumrate -m 0700 /var/lib/sumrate /run/one /run/two
+install -d -o sumrate -g sumrate -m 0700 /var/lib/sumrate /var/lib/sumrate-up /run/one /run/two
 start() {{ sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/$1.service; }}
 sed -i 's/0.0.0.0:7443/127.0.0.1:7443/' /etc/sumrate/config.toml
 export STATE_DIRECTORY=/var/lib/sumrate RUNTIME_DIRECTORY=/run/one
@@ -95,7 +95,7 @@ dpkg -r sumrate 2>&1
 [ ! -e /usr/bin/sumrate ] && [ -e /etc/sumrate/config.toml ] && [ -d /var/lib/sumrate ]
 echo removed
 dpkg -P sumrate 2>&1
-[ ! -e /etc/sumrate ] && [ ! -e /var/lib/sumrate ] && echo purged
+[ ! -e /etc/sumrate ] && [ ! -e /var/lib/sumrate ] && [ ! -e /var/lib/sumrate-up ] && echo purged
 """
     said = inside(tmp_path, first, later, script)
     for expected in (

@@ -176,3 +176,73 @@ fn f3b_who_is_left_out_in_favour_of_another_is_asked_again_when_that_one_has_sen
         assert!(sent >= 300_000, "{kind:?}: both fell asleep after {carried:?} bytes");
     }
 }
+
+/// A program that waits for room for its messages is told when there is nobody to take them.
+#[test]
+fn f16_a_writer_of_messages_is_woken_when_its_stream_is_over() {
+    for by_peer in [true, false] {
+        let (session, subflows) = session();
+        let mut session = session.with_messages();
+        let stream = session.open_stream(at(3), Class::Streaming).unwrap();
+        let mut send = || {
+            let bytes = vec![7; 10_000].into();
+            session.send_message(at(4), stream, bytes, MessageOptions::default())
+        };
+        while send().is_ok() {}
+        while session.poll_event().is_some() {}
+        if by_peer {
+            let space = fbdt_proto::StreamId(stream.0 | fbdt_proto::StreamId::MESSAGES);
+            let ack = fbdt_proto::wire::AckFrame {
+                stream: space,
+                cumulative: u64::MAX,
+                limit: 0,
+                ranges: Vec::new(),
+            };
+            session.handle_frame(at(5), subflows[0], fbdt_proto::Frame::Ack(ack)).unwrap();
+        } else {
+            session.reset(at(5), stream, 0);
+        }
+        let events: Vec<_> = std::iter::from_fn(|| session.poll_event()).collect();
+        assert!(
+            events.contains(&fbdt_proto::Event::MessageWritable(stream)),
+            "by the peer: {by_peer}: {events:?}"
+        );
+    }
+}
+
+/// Each stream's messages that wait are this end's memory: all together they are bounded, too.
+#[test]
+fn f16_messages_that_wait_on_many_streams_are_bounded_together() {
+    let limits = Limits { session_window: 16 << 20, ..Limits::default() };
+    let (session, subflows) = session_with(Config { limits, ..Config::default() });
+    let mut session = session.with_messages();
+    let late = SubflowSample {
+        srtt: Duration::from_secs(1),
+        min_rtt: Duration::from_secs(1),
+        cwnd: 0,
+        mss: 1448,
+        delivery_rate: 1_000_000_000,
+        ..SubflowSample::default()
+    };
+    let streams: Vec<_> =
+        (0..100).map(|_| session.open_stream(at(3), Class::Streaming).unwrap()).collect();
+    let mut taken = 0;
+    for round in 1..200 {
+        let now = at(round * 10_000);
+        for subflow in subflows {
+            session.handle_sample(now, subflow, &late);
+            let _ = session.poll_transmit(now, subflow, &mut Outgoing::default());
+        }
+        for stream in &streams {
+            let mut send = || {
+                let bytes = bytes::Bytes::from_static(&[7; 16_000]);
+                session.send_message(now, *stream, bytes, MessageOptions::default()).is_ok()
+            };
+            while send() {
+                taken += 16_000_u64;
+            }
+        }
+    }
+    let most = (16 << 20) + 100 * (256 << 10) + 100 * (16 << 10);
+    assert!(taken <= most, "{taken} bytes are held, at most {most} may be");
+}

@@ -19,6 +19,11 @@ const BUFFER_MIN: usize = 16 << 10;
 /// into memory, too (`sumrate-lab faults --fault stream-flood` says what two thousand take).
 const BUFFER_MAX: usize = 64 << 10;
 
+/// What a failed connection has left behind is given up when none of it has arrived for this long.
+const DELIVERY_PATIENCE: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const DELIVERY_LOOK: Duration = Duration::from_millis(20);
+
 /// Bytes copied in each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Relayed {
@@ -48,20 +53,78 @@ pub async fn relay<S: TunnelStream>(
     let (mut connection_in, mut connection_out) = connection.split();
     let outward = async {
         if !early.is_empty() {
-            stream_out.write_all(early).await?;
+            stream_out.write_all(early).await.map_err(Failure::of_stream)?;
         }
-        copy(&mut connection_in, &mut stream_out, allowance, watch.as_mut()).await
+        let copied = copy(&mut connection_in, &mut stream_out, allowance, watch.as_mut()).await;
+        copied.map_err(|failure| failure.between(End::Connection, End::Stream))
     };
-    let result =
-        tokio::try_join!(copy(&mut stream_in, &mut connection_out, allowance, None), outward);
-    match result {
+    let inward = async {
+        let copied = copy(&mut stream_in, &mut connection_out, allowance, None).await;
+        copied.map_err(|failure| failure.between(End::Stream, End::Connection))
+    };
+    match tokio::try_join!(inward, outward) {
         Ok((to_connection, to_stream)) => {
             socket::deliver_on_close(&connection);
             Ok(Relayed { to_connection, to_stream })
         }
-        Err(error) => {
-            stream_in.unsplit(stream_out).abort(ABORT_RELAY_FAILED);
+        Err(Failure { error, end }) => {
+            let mut stream = stream_in.unsplit(stream_out);
+            if end == Some(End::Connection) {
+                deliver(&mut stream).await;
+            }
+            stream.abort(ABORT_RELAY_FAILED);
             Err(error)
+        }
+    }
+}
+
+/// Who failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Stream,
+    Connection,
+}
+
+/// What ended a relay, and at which end, if at one.
+struct Failure {
+    error: io::Error,
+    end: Option<End>,
+}
+
+impl Failure {
+    fn of_stream(error: io::Error) -> Self {
+        Self { error, end: Some(End::Stream) }
+    }
+}
+
+/// What ended a copy.
+enum CopyFailure {
+    Reading(io::Error),
+    Writing(io::Error),
+    /// The quota is spent.
+    Spent(io::Error),
+}
+
+impl CopyFailure {
+    /// The failure of a copy between these two.
+    fn between(self, reader: End, writer: End) -> Failure {
+        match self {
+            Self::Reading(error) => Failure { error, end: Some(reader) },
+            Self::Writing(error) => Failure { error, end: Some(writer) },
+            Self::Spent(error) => Failure { error, end: None },
+        }
+    }
+}
+
+/// Lets what a connection had given before it failed reach the other end, as the kernel does where it
+/// has acknowledged it; a path that moves nothing for long ends that.
+async fn deliver(stream: &mut impl TunnelStream) {
+    let (mut owed, mut since) = (stream.owed(), Instant::now());
+    while owed > 0 && since.elapsed() < DELIVERY_PATIENCE {
+        tokio::time::sleep(DELIVERY_LOOK).await;
+        let left = stream.owed();
+        if left < owed {
+            (owed, since) = (left, Instant::now());
         }
     }
 }
@@ -103,26 +166,27 @@ async fn copy<R, W>(
     writer: &mut W,
     allowance: &Allowance,
     mut watch: Option<&mut Watch>,
-) -> io::Result<u64>
+) -> Result<u64, CopyFailure>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
+    use CopyFailure::{Reading, Spent, Writing};
     let mut buffer = vec![0; BUFFER_MIN];
     let mut total = 0;
     loop {
         let asked = Instant::now();
-        let count = reader.read(&mut buffer).await?;
+        let count = reader.read(&mut buffer).await.map_err(Reading)?;
         if count == 0 {
-            writer.shutdown().await?;
+            writer.shutdown().await.map_err(Writing)?;
             return Ok(total);
         }
         if let Some(watch) = &mut watch {
             watch.read(asked.elapsed(), count);
         }
-        allowance.take(count).await?;
-        writer.write_all(&buffer[..count]).await?;
-        writer.flush().await?;
+        allowance.take(count).await.map_err(Spent)?;
+        writer.write_all(&buffer[..count]).await.map_err(Writing)?;
+        writer.flush().await.map_err(Writing)?;
         if let Some(watch) = &mut watch {
             watch.wrote();
         }

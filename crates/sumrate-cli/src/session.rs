@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use fbdt::{Class, ClassHandle, Messages, Session, Stream};
@@ -10,6 +11,9 @@ use tokio::sync::watch;
 use crate::flows::Flows;
 use crate::status::{PathErrorReport, Seen, SessionReport};
 use crate::tunnel::{Delivery, Tunnel, TunnelError, TunnelStream, Use};
+
+/// How long a stream may wait for a session: whoever asks for one waits for 25 s in all.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 impl TunnelStream for Stream {
     fn abort(&mut self, code: u32) {
@@ -31,6 +35,10 @@ impl TunnelStream for Stream {
 
     fn messages(&self) -> Option<Messages> {
         Stream::messages(self)
+    }
+
+    fn owed(&self) -> u64 {
+        self.stats().map_or(0, |stats| stats.written.saturating_sub(stats.acknowledged))
     }
 
     fn delivery(&self) -> Option<Delivery> {
@@ -75,6 +83,14 @@ impl SessionTunnel {
     fn current(&self) -> Option<Session> {
         self.sessions.borrow().clone()
     }
+
+    /// The session, or the one that is being dialled: what a program asks for between two need not
+    /// fail.
+    async fn soon(&self) -> Option<Session> {
+        let mut sessions = self.sessions.clone();
+        let there = sessions.wait_for(Option::is_some);
+        tokio::time::timeout(PATIENCE, there).await.ok()?.ok()?.clone()
+    }
 }
 
 impl Tunnel for SessionTunnel {
@@ -84,7 +100,7 @@ impl Tunnel for SessionTunnel {
         if let Some(why) = self.refusal.as_ref().and_then(|refusal| refusal()) {
             return Err(TunnelError::Spent(why));
         }
-        let session = self.current().ok_or(TunnelError::NoSession)?;
+        let session = self.soon().await.ok_or(TunnelError::NoSession)?;
         let class = match purpose {
             Use::Interactive => Class::Interactive,
             Use::Bulk => Class::Background,

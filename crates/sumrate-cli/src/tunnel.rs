@@ -49,6 +49,11 @@ pub trait TunnelStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
         None
     }
 
+    /// Bytes that were written here and that the other end has not acknowledged yet.
+    fn owed(&self) -> u64 {
+        0
+    }
+
     /// Delay and stalls of what this end received on the stream, if they are known.
     fn delivery(&self) -> Option<Delivery> {
         None

@@ -24,7 +24,7 @@ that is not named here takes no suffix; `Ki`, `MB` and the like are refused ever
 
 | flags | what | suffixes | fraction |
 |---|---|---|---|
-| `--window`, `--thesis-window`, `bench --bytes`, `credential add --quota` | bytes | `K`, `M`, `G`, `T` or small letters: powers of 1024 | no |
+| `--window`, `--thesis-window`, `--stream-buffer`, `bench --bytes`, `credential add --quota` | bytes | `K`, `M`, `G`, `T` or small letters: powers of 1024 | no |
 | `cp --limit`, `credential add --rate` | bytes a second | the same | no |
 | `path set --quota`, `up --policy NAME=quota=10G` | bytes | `k` or `K`, `M`, `G`, `T`: powers of 1000 | `1.5G` |
 | `path set --rate`, `up --policy NAME=rate=20M` | bits a second | `k` or `K`, `M`, `G`: powers of 1000 | `1.5M` |

@@ -180,6 +180,16 @@ mod tests {
     }
 
     #[test]
+    fn f17_a_small_window_grows_as_linux_grows_cubic_also_beyond_the_last_one() {
+        let mut window = SharedWindow::new(at(0), Growth::Cubic, 20_000.0, 1000);
+        window.lose(at(0), 20_000.0, RTT);
+        // 3 x 0.3 / 1.7 segments a round trip, 15.9 in 30; a whole one from 20 segments on would make
+        // 39 of it.
+        rounds(&mut window, 0, 30);
+        assert!((window.bytes() - 29_900.0).abs() < 300.0, "{}", window.bytes());
+    }
+
+    #[test]
     fn f17_losses_of_one_rtt_are_one_event_and_what_was_not_used_is_not_kept() {
         let mut window = SharedWindow::new(at(0), Growth::Cubic, 100_000.0, 1000);
         window.lose(at(0), 50_000.0, RTT);

@@ -17,9 +17,9 @@ use crate::wire::{AckFrame, MAX_ACK_RANGES};
 /// Largest window of one stream's messages: what 2 Gbit/s carry in 67 ms.
 const MOST: u64 = 16 << 20;
 
-/// Separate ranges that a stream may have. Honest holes are as long as messages: the largest window
-/// has room for half as many.
-const MAX_RANGES: usize = 128 << 10;
+/// Separate ranges that a stream may have. What is read above a hole moves the limit on, so holes alone
+/// may fill the largest window, and a hole is as long as a message at least.
+const MAX_RANGES: usize = 512 << 10;
 
 /// What became of a stream's messages at this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

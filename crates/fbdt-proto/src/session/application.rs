@@ -137,6 +137,9 @@ impl Session {
         let end = stream.send.highest_sent();
         if let Some(channel) = &mut stream.messages {
             channel.out.abandon();
+            if core::mem::take(&mut channel.out.writer_blocked) {
+                self.events.push_back(crate::Event::MessageWritable(id));
+            }
             self.talking.remove(&id);
         }
         if stream.send.reset(SendState::Reset) {

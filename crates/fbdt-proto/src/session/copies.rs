@@ -14,6 +14,8 @@ use crate::units::{Class, StreamId, bytes_in};
 
 /// A short flow: at most this much is on its way and all of it was sent.
 pub(super) const SHORT_FLOW: u64 = 64 << 10;
+/// Where more messages of a stream wait than this, none is copied by choice.
+const CALLS_QUEUE: u64 = 64 << 10;
 /// After none were found, overdue bytes are looked for again this much later.
 const OVERDUE_PAUSE: Duration = Duration::from_micros(500);
 /// Overdue bytes this far above the hole are copied with it.
@@ -158,11 +160,34 @@ impl Session {
                     && self.in_budget(self.totals.copied[CopyReason::Overdue as usize])
             }
             Occasion::Prompt => {
-                !self.talking.is_empty()
+                self.copies_messages()
                     || self.waiting_class().is_some_and(|class| self.busy.any_better(class))
             }
-            Occasion::Idle => !self.busy.is_empty() || !self.talking.is_empty(),
+            Occasion::Idle => !self.busy.is_empty() || self.copies_messages(),
         }
+    }
+
+    /// Whether messages of any stream that has some may be copied at once.
+    fn copies_messages(&self) -> bool {
+        self.talking.iter().any(|id| self.copies_messages_of(*id))
+    }
+
+    /// Whether messages of the stream may be copied at once: there may be many of others on their way,
+    /// none of which need be looked at.
+    fn copies_messages_of(&self, id: StreamId) -> bool {
+        let Some(stream) = self.streams.get(&id) else { return false };
+        let asks = stream.messages.as_ref().is_some_and(|channel| channel.out.asks_copies());
+        asks || stream.send.class <= Class::Interactive
+    }
+
+    /// Whether nothing that a suspect path owes can be more urgent than this.
+    fn is_most_urgent(&self, candidate: &Candidate) -> bool {
+        let (ordinary, class, ahead) = candidate.urgency;
+        let own = self.streams.get(&StreamId::CONTROL);
+        let spoken = || own.is_none_or(|stream| stream.send.backlog() == 0);
+        let talking = self.talking.iter().filter_map(|id| self.streams.get(id));
+        let best = talking.map(|stream| stream.send.class).chain(self.busy.best_class()).min();
+        !ordinary || (ahead == 0 && best.is_none_or(|best| class <= best) && spoken())
     }
 
     /// The class of the stream whose turn it is, if there is one and it is not this session's own.
@@ -205,7 +230,13 @@ impl Session {
             for (index, chunk) in state.in_flight.iter().enumerate() {
                 // The sessions' own words must get through in every mode: a
                 // redial that waits behind what it should replace helps nobody.
-                let left_out = messages_only && !chunk.stream.is_message_space();
+                let message = chunk.stream.is_message_space();
+                let left_out = match occasion {
+                    Occasion::Prompt | Occasion::Idle if message => {
+                        !self.copies_messages_of(chunk.stream.stream())
+                    }
+                    _ => messages_only && !message,
+                };
                 if left_out || (off && chunk.stream != StreamId::CONTROL) {
                     continue;
                 }
@@ -219,6 +250,9 @@ impl Session {
                     || !self.should_copy(now, path, views, occasion, chunk, &candidate)
                 {
                     continue;
+                }
+                if occasion == Occasion::Suspect && self.is_most_urgent(&candidate) {
+                    return Some(candidate);
                 }
                 best = Some(candidate);
             }
@@ -295,7 +329,9 @@ impl Session {
             None => false,
             Some(whatever_it_costs) => {
                 let by_choice = self.config.redundancy == Redundancy::ExpectedArrival;
-                let prompt = candidate.urgency.1 <= Class::Interactive;
+                // A call has no standing queue: what has one would be slowed down by its copies.
+                let few = channel.out.backlog() <= CALLS_QUEUE;
+                let prompt = few && candidate.urgency.1 <= Class::Interactive;
                 whatever_it_costs || (by_choice && affordable && crossing && prompt)
             }
         }

@@ -251,7 +251,8 @@ impl Session {
 
     /// Grants a larger window out of half of the session's: the other half
     /// belongs to the first windows of all streams, so that readers that
-    /// pause leave room for the others (F2).
+    /// pause leave room for the others (F2). At most half of what is free goes
+    /// to one request, so that who comes later finds some.
     fn handle_want(&mut self, id: StreamId, window: u64) {
         let pool = self.config.limits.session_window / 2;
         let free = pool.saturating_sub(self.credit.grown);
@@ -260,7 +261,7 @@ impl Session {
         }
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let unread = stream.receive.assembler().ready_bytes();
-        let (grown, moved) = stream.receive.window().want(window, unread, free);
+        let (grown, moved) = stream.receive.window().want(window, unread, free.div_ceil(2));
         self.credit.grown += grown;
         if moved {
             self.announce(id);

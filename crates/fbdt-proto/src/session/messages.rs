@@ -26,13 +26,11 @@ use crate::wire::{AckFrame, Frame, Outgoing, encode_message_header};
 const PATIENCE: Duration = Duration::from_millis(4);
 /// A path that is so much later delivers as soon as the first one.
 const EQUAL: Duration = Duration::from_millis(1);
-/// How often a larger window is asked for while it is missing.
-const WANT_PAUSE: Duration = Duration::from_millis(10);
 /// This part of the session's window is what the windows of messages may grow by together.
 const POOL: u64 = 16;
 
-/// Whose message it is: class, importance, since when it waits, and its stream.
-type Turn = (Class, Reverse<Importance>, Instant, StreamId);
+/// Whose message it is: class, importance, what its stream has been served, and the stream.
+type Turn = (Class, Reverse<Importance>, u64, StreamId);
 
 /// Both halves of a stream's messages.
 #[derive(Debug)]
@@ -123,7 +121,15 @@ impl Session {
         if !channel.out.push(now, bytes, options) {
             return Err(MessageError::Blocked);
         }
-        self.talking.insert(id);
+        let class = stream.send.class;
+        if !self.talking.contains(&id) {
+            // A stream that was silent has no claim to the time before.
+            let least = self.least_served(id, class).unwrap_or(0);
+            if let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) {
+                channel.out.served = channel.out.served.max(least);
+            }
+            self.talking.insert(id);
+        }
         self.news += 1;
         Ok(())
     }
@@ -253,8 +259,12 @@ impl Session {
             return Ok(());
         }
         self.news += 1;
+        let ended = channel.out.is_over() && core::mem::take(&mut channel.out.writer_blocked);
         if channel.out.is_quiet() {
             self.talking.remove(&id);
+        }
+        if ended {
+            self.events.push_back(Event::MessageWritable(id));
         }
         self.settle(now);
         self.reap(id);
@@ -267,7 +277,9 @@ impl Session {
         let free = pool.saturating_sub(self.credit.grown_messages);
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let channel = stream.messages.get_or_insert_with(|| Channel::new(id));
-        let (grown, moved) = channel.input.want(window, free);
+        // At most half of what is not others': who comes later finds some.
+        let own = channel.input.grown();
+        let (grown, moved) = channel.input.want(window, ((free + own) / 2).saturating_sub(own));
         self.credit.grown_messages += grown;
         if moved {
             self.announce(message_space(id));
@@ -290,6 +302,7 @@ impl Session {
 
     /// Drops what is worth nothing any more, and wakes whom that gives room.
     pub(super) fn expire_messages(&mut self, now: Instant) {
+        let mut quiet = alloc::vec::Vec::new();
         for id in &self.talking {
             let stream = self.streams.get_mut(id);
             let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
@@ -300,11 +313,21 @@ impl Session {
                 channel.out.writer_blocked = false;
                 self.events.push_back(Event::MessageWritable(*id));
             }
+            if channel.out.is_quiet() {
+                quiet.push(*id);
+            }
+        }
+        for id in quiet {
+            self.talking.remove(&id);
+            self.reap(id);
         }
     }
 
-    /// So many bytes of messages may wait on each stream, and wakes whom that gives room.
+    /// So many bytes of messages may wait on each stream, all together no more than this end would
+    /// hold for reading; wakes whom that gives room.
     pub(super) fn size_messages(&mut self, bytes: u64) {
+        let share = self.config.limits.session_window / (self.talking.len() as u64).max(1);
+        let bytes = bytes.min(share);
         for id in &self.talking {
             let stream = self.streams.get_mut(id);
             let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
@@ -346,21 +369,22 @@ impl Session {
         false
     }
 
-    /// Sends the first message of the classes up to `worst`, or the last one of its stream on a path
-    /// that delivers later than another. A message that another path should have does not hold up
-    /// those of other streams.
+    /// Sends the first message of the classes up to `worst`, of that one itself only of streams that
+    /// were not served more than `served`; or the last message of its stream on a path that delivers
+    /// later than another. A message that another path should have does not hold up those of other
+    /// streams.
     pub(super) fn transmit_message(
         &mut self,
         now: Instant,
         path: usize,
         views: &[PathView],
-        worst: Class,
+        until: (Class, u64),
         out: &mut Outgoing,
     ) -> bool {
-        let waiting = self.talking.iter().filter_map(|id| self.turn_of(path, worst, *id));
+        let waiting = self.talking.iter().filter_map(|id| self.turn_of(path, until, *id));
         let mut turns: BinaryHeap<Reverse<Turn>> = waiting.map(Reverse).collect();
         let mut known: Option<(Class, Standing)> = None;
-        while let Some(Reverse((class, _, queued, id))) = turns.pop() {
+        while let Some(Reverse((class, _, _, id))) = turns.pop() {
             let standing = match known {
                 Some((of, standing)) if of == class => standing,
                 _ => self.standing(now, path, views, id),
@@ -371,9 +395,10 @@ impl Session {
             };
             if channel.out.expire(now) {
                 // What waits behind it has its own turn.
-                turns.extend(self.turn_of(path, worst, id).map(Reverse));
+                turns.extend(self.turn_of(path, until, id).map(Reverse));
                 continue;
             }
+            let Some((_, queued)) = channel.out.first() else { continue };
             // The front is the soonest path's, whether it has room now or not; others take the back.
             let Standing { behind, lead, arrival } = standing;
             let last = behind.is_some() && channel.out.last_may_go(arrival, lead);
@@ -401,15 +426,17 @@ impl Session {
         false
     }
 
-    /// The turn of the stream's first message: by class, importance and age. `None` if none waits, its
-    /// receiver's limit does not let it go, it is of a class behind `worst` or kept off the path.
-    fn turn_of(&self, path: usize, worst: Class, id: StreamId) -> Option<Turn> {
+    /// The turn of the stream's first message: by class, importance and what the stream was served.
+    /// `None` if none waits, its receiver's limit does not let it go, it is kept off the path, or it is
+    /// of a class behind the last one, or of that one and its stream was served more.
+    fn turn_of(&self, path: usize, (worst, served): (Class, u64), id: StreamId) -> Option<Turn> {
         let stream = self.streams.get(&id)?;
         let out = &stream.messages.as_ref()?.out;
-        let (importance, queued) = out.first()?;
+        let (importance, _) = out.first()?;
         let class = stream.send.class;
-        let goes = class <= worst && out.short_of().is_none() && !self.is_kept_off(path, id);
-        goes.then_some((class, Reverse(importance), queued, id))
+        let turn = class < worst || (class == worst && out.served <= served);
+        let goes = turn && out.short_of().is_none() && !self.is_kept_off(path, id);
+        goes.then_some((class, Reverse(importance), out.served, id))
     }
 
     /// How the path stands with the messages of the stream; the same for all streams of its class.
@@ -445,14 +472,16 @@ impl Session {
             let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
                 continue;
             };
-            let Some(end) = channel.out.short_of() else { continue };
-            let asked = channel.out.want_sent;
-            if asked.is_some_and(|at| now.saturating_since(at) < WANT_PAUSE) {
+            let Some(next) = channel.out.short_of() else { continue };
+            // What was read above a hole has moved the limit on: it needs no window.
+            let settled = channel.out.settled();
+            let window = channel.out.limit().saturating_sub(settled);
+            if !channel.out.wants.are_due(now, window) {
                 continue;
             }
-            channel.out.want_sent = Some(now);
-            let window = 2 * (end - channel.out.cumulative());
-            Frame::Want { stream: message_space(*id), window }.encode(out.encoder());
+            channel.out.wants.ask(now, window);
+            let wanted = 2 * next.saturating_sub(settled);
+            Frame::Want { stream: message_space(*id), window: wanted }.encode(out.encoder());
         }
     }
 

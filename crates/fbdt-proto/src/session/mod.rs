@@ -32,7 +32,7 @@ use crate::ranges::RangeSet;
 use crate::receive::ReceiveStream;
 use crate::schedule::{self, Scheduler};
 use crate::stats::{IdleTimes, MessageStats};
-use crate::stream::SendStream;
+use crate::stream::{SendStream, Wants};
 use crate::time::Instant;
 use crate::units::{Class, Role, StreamId};
 
@@ -49,7 +49,7 @@ struct Stream {
     reader_blocked: bool,
     /// The peer should hear that a larger window would help.
     want: Option<u64>,
-    want_sent: Instant,
+    wants: Wants,
     /// The largest window asked for.
     asked: u64,
     /// What its holes cost when they were last counted.

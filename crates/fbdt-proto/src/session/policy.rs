@@ -139,7 +139,7 @@ impl Session {
         let capped = self.paths.iter().filter(|p| p.health == Health::Active && !p.standby);
         capped
             .filter_map(|p| p.opens_at())
-            .filter(|at| !self.busy.is_empty() && *at > self.tick)
+            .filter(|at| *at > self.tick && !(self.busy.is_empty() && self.talking.is_empty()))
             .min()
     }
 }

@@ -4,8 +4,7 @@ use super::{Session, Stream};
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::receive::{ReceiveStream, ReceiveWindow};
-use crate::stream::SendStream;
-use crate::time::Instant;
+use crate::stream::{SendStream, Wants};
 use crate::units::{Class, StreamId};
 use crate::wire::ControlMessage;
 
@@ -26,7 +25,7 @@ impl Session {
             released: false,
             reader_blocked: true,
             want: None,
-            want_sent: Instant::ZERO,
+            wants: Wants::default(),
             asked: 0,
             holes: 0,
         }
@@ -73,22 +72,36 @@ impl Session {
 
     /// Notes that a stream has something to send or to be acknowledged.
     pub(super) fn mark_busy(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(class) = self.streams.get(&id).map(|stream| stream.send.class) else {
             return;
         };
         self.news += 1;
-        if !self.busy.contains(id)
-            && let Some(least) = self.busy.least_served(id, stream.send.class)
-        {
+        if !self.busy.contains(id) {
             // A stream that was silent has no claim to the time before.
-            stream.send.served = stream.send.served.max(least);
+            let least = self.least_served(id, class).unwrap_or(0);
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.send.served = stream.send.served.max(least);
+            }
         }
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
         // What will not fit the first window asks for a larger one before it
         // has come to its limit: the answer takes an RTT.
         let large = stream.asked == 0 && stream.send.backlog() > stream.send.limit() / 2;
         if self.busy.put(id, &stream.send) || large {
             self.near_limit.insert(id);
         }
+    }
+
+    /// What the least served of the class that wait has been served, in bytes or in messages.
+    pub(super) fn least_served(&self, id: StreamId, class: Class) -> Option<u64> {
+        let speaking = self.talking.iter().filter(|other| **other != id);
+        let speaking = speaking.filter_map(|other| self.streams.get(other));
+        let speaking = speaking.filter(|stream| stream.send.class == class);
+        let messages = speaking.filter_map(|stream| stream.messages.as_ref());
+        let messages = messages.map(|channel| channel.out.served).min();
+        [self.busy.least_served(id, class), messages].into_iter().flatten().min()
     }
 
     /// Takes in what has changed about a stream's place among the busy ones.

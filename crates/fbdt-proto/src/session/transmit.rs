@@ -24,8 +24,6 @@ const ACK_BATCH: usize = 256;
 const BUFFER_CHECK: Duration = Duration::from_millis(10);
 /// The same while every stream that has something to send is at its limit.
 const BLOCKED_CHECK: Duration = Duration::from_millis(1);
-/// How often a larger window is asked for while it is missing.
-const WANT_PAUSE: Duration = Duration::from_millis(10);
 /// Added to the expected arrival of a chunk before it counts as overdue.
 const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
 
@@ -264,7 +262,11 @@ impl Session {
             turn = Some(next);
             if next.id != StreamId::CONTROL && spoken < Some(next.class) {
                 spoken = Some(next.class);
-                if self.transmit_message(now, path, views, next.class, out) {
+                // What is conversational or interactive goes first as messages; else they take turns
+                // with the class's streams by what both have been served (F12).
+                let prompt = next.class <= Class::Interactive;
+                let served = if prompt { u64::MAX } else { next.served };
+                if self.transmit_message(now, path, views, (next.class, served), out) {
                     return true;
                 }
             }
@@ -287,7 +289,7 @@ impl Session {
             self.emit(now, path, &views[path], next.id, range, None, out);
             return true;
         }
-        self.transmit_message(now, path, views, Class::Background, out)
+        self.transmit_message(now, path, views, (Class::Background, u64::MAX), out)
     }
 
     /// New bytes of one stream for `path`, taken from what is unsent; `None`,
@@ -460,25 +462,30 @@ impl Session {
             return;
         }
         let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
-        let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
+        let size = WindowSize::of(&self.config, views, frame);
+        let wanted = wanted_buffer(views, size);
+        // What is behind open windows is late where it has a time.
+        let prompt = wanted_buffer(views, WindowSize { depth: size.depth.min(1), ..size });
         let mut ids = core::mem::take(&mut self.near_limit);
         if due {
             self.last_buffer_check = now;
             ids.extend(self.busy.ids());
-            self.size_messages(wanted_buffer(views, WindowSize::NONE));
+            // Twice: a writer goes on when half of it is free.
+            self.size_messages(2 * wanted_buffer(views, WindowSize::NONE));
         }
         for id in ids {
-            self.size_buffer(now, id, wanted);
+            self.size_buffer(now, id, (prompt, wanted));
         }
     }
 
-    fn size_buffer(&mut self, now: Instant, id: StreamId, wanted: u64) {
+    fn size_buffer(&mut self, now: Instant, id: StreamId, (prompt, wanted): (u64, u64)) {
         let max = self.config.max_stream_window.min(self.send_share());
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
         let send = &mut stream.send;
-        send.capacity = wanted.min(max).max(LEAST_CAPACITY);
+        let timely = send.class <= Class::Streaming;
+        send.capacity = if timely { prompt } else { wanted }.min(max).max(LEAST_CAPACITY);
         if send.writer_blocked && send.backlog() < send.capacity {
             send.writer_blocked = false;
             self.events.push_back(crate::Event::Writable(id));
@@ -488,10 +495,13 @@ impl Session {
         let open = matches!(send.state(), SendState::Open | SendState::Finished);
         // Slow start doubles the rates in each RTT: the wish must keep pace.
         let grown = wanted >= stream.asked + stream.asked / 4;
-        let again = grown || now.saturating_since(stream.want_sent) >= WANT_PAUSE;
-        if open && near && wanted > window && again {
+        // Who has little to send needs no more, and a peer that holds all that it may, because nobody
+        // reads there, gives none.
+        let needs = send.backlog() > window / 2 && window > 0;
+        let again = grown || stream.wants.are_due(now, window);
+        if open && near && needs && wanted > window && again {
             stream.want = Some(wanted);
-            stream.want_sent = now;
+            stream.wants.ask(now, window);
             stream.asked = wanted;
             self.wants.insert(id);
         }

@@ -16,7 +16,8 @@ pub(super) struct Turn {
     ordinary: bool,
     /// Its traffic class.
     pub(super) class: Class,
-    served: u64,
+    /// Bytes that it has been served.
+    pub(super) served: u64,
     /// The stream.
     pub(super) id: StreamId,
 }
@@ -173,6 +174,12 @@ impl Turns {
 
     pub(super) fn clear(&mut self) {
         *self = Self::default();
+    }
+
+    /// The best class of the streams, but for this session's own.
+    pub(super) fn best_class(&self) -> Option<Class> {
+        let first = *Turn::places(true, Class::ALL[0]).start();
+        self.all.range(first..).next().map(|turn| turn.class)
     }
 
     /// What the least served stream like this one has been served.

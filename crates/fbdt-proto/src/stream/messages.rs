@@ -5,6 +5,7 @@ use core::ops::Range;
 
 use bytes::Bytes;
 
+use super::Wants;
 use crate::error::SessionError;
 use crate::message::{
     Delivery, FIRST_MESSAGE_WINDOW, Importance, MESSAGE_OVERHEAD, MessageOptions,
@@ -88,8 +89,12 @@ pub struct SendMessages {
     over: bool,
     /// Somebody waits for room.
     pub writer_blocked: bool,
-    /// When the peer was last asked for a larger window.
-    pub want_sent: Option<Instant>,
+    /// Bytes given to paths, or what others had been given when this stream joined them (F12).
+    pub served: u64,
+    /// Whether any message was to be sent twice whatever that costs.
+    asks_copies: bool,
+    /// How often the peer is asked for a larger window.
+    pub wants: Wants,
     /// What became of them.
     pub counts: SentMessages,
 }
@@ -123,6 +128,7 @@ impl SendMessages {
         }
         self.waiting_bytes += size;
         let MessageOptions { importance, delivery, lifetime } = options;
+        self.asks_copies |= delivery == Delivery::Duplicated;
         let expires = lifetime.map(|lifetime| now + lifetime);
         self.expiry = [self.expiry, expires].into_iter().flatten().min();
         self.waiting[rank(importance)].push_back(Waiting { bytes, delivery, queued: now, expires });
@@ -223,6 +229,7 @@ impl SendMessages {
 
     fn place(&mut self, message: Waiting) -> Range<u64> {
         let size = cost(&message.bytes);
+        self.served += size;
         self.waiting_bytes -= size;
         let range = self.next..self.next + size;
         self.next = range.end;
@@ -264,6 +271,18 @@ impl SendMessages {
     #[must_use]
     pub const fn cumulative(&self) -> u64 {
         self.cumulative
+    }
+
+    /// Bytes that the peer has acknowledged, or needs no more.
+    #[must_use]
+    pub const fn settled(&self) -> u64 {
+        self.cumulative + self.acked.total()
+    }
+
+    /// Whether any message was to be sent twice whatever that costs.
+    #[must_use]
+    pub const fn asks_copies(&self) -> bool {
+        self.asks_copies
     }
 
     /// Whether a copy of the message at `start` may be sent on a second path at once: `None` if

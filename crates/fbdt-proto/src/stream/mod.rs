@@ -4,7 +4,9 @@ mod buffer;
 mod messages;
 mod reader;
 mod send;
+mod wants;
 
 pub use buffer::SendBuffer;
 pub use messages::{SendMessages, SentMessages, Unit, message_space};
 pub use send::{SendState, SendStream};
+pub use wants::Wants;

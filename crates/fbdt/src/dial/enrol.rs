@@ -24,7 +24,8 @@ use crate::tls::RecordLayer;
 /// Bytes that a server may send before it is known to be one.
 const MAX_HANDSHAKE_BYTES: usize = 64 * 1024;
 
-/// How long one path may hold up the others with its Hello.
+/// How long one path may hold up the others with its Hello, or as long as for a join where its
+/// handshake took longer.
 const HELLO_TIME: Duration = Duration::from_secs(2);
 
 /// The session that paths join, once one of them has opened it.
@@ -152,7 +153,7 @@ impl Enrolment {
             .membership
             .get_or_try_init(async || {
                 let ready = unused.take().ok_or(HandshakeError::Closed)?;
-                limited(HELLO_TIME, self.hello(ready, path, label)).await
+                limited(HELLO_TIME.max(patience), self.hello(ready, path, label)).await
             })
             .await?;
         let Some(ready) = unused else {

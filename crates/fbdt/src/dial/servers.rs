@@ -13,8 +13,9 @@ use crate::identity::ServerAddress;
 use crate::interfaces;
 use crate::socket::LocalBinding;
 
-/// Time for one look-up of a name.
-const LOOKUP_TIME: Duration = Duration::from_secs(4);
+/// Time for one look-up of a name: the system's resolver gives its first name server, which may be
+/// behind a radio that is down, 5 s before it asks the second one.
+const LOOKUP_TIME: Duration = Duration::from_secs(12);
 
 /// The link's servers, resolved.
 pub(super) struct Servers {

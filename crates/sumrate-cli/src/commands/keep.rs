@@ -152,7 +152,19 @@ pub(super) async fn keep_session(
             print(json, UpEvent::SessionLost { session: session_id(&session), reason }.into_line());
             sessions.replace(None);
         }
-        match reconnect(config, outage, keeper).await {
+        let opened = async {
+            // It is another's session then: the guard must not outlive this.
+            let _ = changes.wait_for(Option::is_some).await;
+        };
+        let found = tokio::select! {
+            found = reconnect(config, outage, keeper) => found,
+            // A reload opened one, by a link that may be another one.
+            () = opened => {
+                let _ = outage.over();
+                continue;
+            }
+        };
+        match found {
             Ok(session) => {
                 let lasted = outage.over().unwrap_or_default();
                 tracing::warn!("there is a session again, after {:.1} s", lasted.as_secs_f64());
@@ -262,11 +274,9 @@ async fn reconnect(
         let policies = current.policies.clone();
         match connect(current).await {
             Ok(session) => return Ok(session),
-            Err(
-                error @ (ConnectError::Refused { .. }
-                | ConnectError::WrongKey
-                | ConnectError::NoCommonVersion),
-            ) => return Err(error),
+            // Only the server itself can say so. Another key or version is what anybody on the network
+            // can show, to end what keeps programs off it.
+            Err(error @ ConnectError::Refused { .. }) => return Err(error),
             Err(ConnectError::Withheld { paths }) => {
                 say_spent(outage, keeper, &paths);
                 // Another interface may come, too.
@@ -279,7 +289,11 @@ async fn reconnect(
                 continue;
             }
             Err(error) => {
-                tracing::info!("no session yet: {error}; next attempt in {pause:?}");
+                if matches!(error, ConnectError::WrongKey | ConnectError::NoCommonVersion) {
+                    tracing::warn!("no session yet: {error}; next attempt in {pause:?}");
+                } else {
+                    tracing::info!("no session yet: {error}; next attempt in {pause:?}");
+                }
                 let failures = match &error {
                     ConnectError::NoPath { failures, .. } => failures.as_slice(),
                     _ => &[],

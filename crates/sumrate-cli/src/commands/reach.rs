@@ -28,6 +28,9 @@ use crate::tunnel::ReportSource;
 /// Longest time for a client to say what a stream is for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a connection may wait for its turn to be made; its client waits for 25 s in all.
+const TURN_TIMEOUT: Duration = Duration::from_secs(12);
+
 /// Close code of sessions whose credential has limits that cannot be kept.
 const CLOSE_LIMITS: u32 = 0x100;
 
@@ -276,6 +279,14 @@ async fn echo(mut stream: Stream, request: EchoRequest) -> Result<(), ServiceErr
     }
 }
 
+/// Waits until the client wants the stream no more: it takes no turn and no socket then.
+async fn given_up(stream: &mut Stream) {
+    if stream.read_chunk(0).await.is_ok() {
+        // Data, or the end of it: an answer is wanted.
+        std::future::pending::<()>().await;
+    }
+}
+
 async fn connect(
     mut stream: Stream,
     share: &Share,
@@ -284,12 +295,24 @@ async fn connect(
     let Share { exit, dialer, allowance, dials, .. } = share;
     // Own turns come first, the session's and the credential's, so that what waits here holds up
     // nobody else.
-    let own = (dials.acquire().await, allowance.places().dials.acquire().await);
-    let dialled = match (own, exit.dials.acquire().await) {
-        ((Ok(_session), Ok(_credential)), Ok(_permit)) => {
-            dialer.dial(&request.host, request.port, allowance).await
+    let turns = async {
+        let own = (dials.acquire().await, allowance.places().dials.acquire().await);
+        (own, exit.dials.acquire().await)
+    };
+    let turns = tokio::select! {
+        turns = tokio::time::timeout(TURN_TIMEOUT, turns) => turns,
+        () = given_up(&mut stream) => return Ok(()),
+    };
+    let dialled = match turns {
+        Ok(((Ok(_session), Ok(_credential)), Ok(_permit))) => tokio::select! {
+            dialled = dialer.dial(&request.host, request.port, allowance) => dialled,
+            () = given_up(&mut stream) => return Ok(()),
+        },
+        Ok(_) => return Ok(()),
+        Err(_) => {
+            let words = "too many connections are being made; try again later".to_owned();
+            return refuse(&mut stream, FailureCode::Busy, words).await;
         }
-        _ => return Ok(()),
     };
     let connection = match dialled {
         Ok(connection) => connection,

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Longest time for a name, before the client is told that it failed.
-const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time for a name, before the client is told that it failed: the system's resolver gives its
+/// first name server 5 s before it asks the second one.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(12);
 /// Longest name that DNS allows.
 const NAME_MAX: usize = 253;
 /// Most addresses tried for one name.

@@ -86,6 +86,10 @@ impl Daemon {
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
 }
 
 fn read_lines(stdout: ChildStdout) -> mpsc::Receiver<String> {

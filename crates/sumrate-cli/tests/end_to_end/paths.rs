@@ -92,9 +92,43 @@ fn a_restarted_server_gets_a_new_session_and_the_proxy_goes_on() {
     assert!(client.curl_socks(&[&url]).status.success());
     server.restart(&["--allow", "127.0.0.1"]);
     client.daemon.wait_for("session_lost");
-    client.daemon.wait_for("session_restored");
+    // What is asked for between two sessions waits for the next one.
     let output = client.curl_socks(&[&url]);
     assert_eq!(output.stdout, web::body(1000), "{}", stderr(&output));
+    client.daemon.wait_for("session_restored");
+}
+
+#[test]
+fn who_answers_in_the_servers_place_does_not_end_the_client() {
+    let web = web::start("127.0.0.1");
+    let mut server = Server::start(&["--allow", "127.0.0.1"]);
+    let mut client = server.client(&["--linger", "1"]);
+    server.kill();
+    // Seven bytes that anybody can send: a fatal alert, no application protocol.
+    let impostor = std::net::TcpListener::bind(server.listen()).unwrap();
+    let (said, answers) = std::sync::mpsc::channel();
+    let answering = std::thread::spawn(move || {
+        for connection in impostor.incoming() {
+            let _ = connection.unwrap().write_all(&[0x15, 3, 3, 0, 2, 2, 0x78]);
+            if said.send(()).is_err() {
+                break;
+            }
+        }
+    });
+    client.daemon.wait_for("session_lost");
+    // What it was dialling until then is over with the next answers; one attempt at a new session has
+    // a few connections.
+    while answers.try_recv().is_ok() {}
+    for _ in 0..20 {
+        answers.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    }
+    assert!(client.daemon.is_running(), "it goes on dialling");
+    drop(answers);
+    let _ = TcpStream::connect(server.listen());
+    answering.join().unwrap();
+    server.start_again(&["--allow", "127.0.0.1"]);
+    client.daemon.wait_for("session_restored");
+    assert!(client.curl_socks(&[&format!("http://{web}/1000")]).status.success());
 }
 
 #[test]

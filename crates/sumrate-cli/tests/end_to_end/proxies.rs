@@ -1,6 +1,8 @@
 //! Unmodified programs over both proxies.
 
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 use crate::harness::{Server, curl, stderr};
 use crate::web;
@@ -122,4 +124,29 @@ fn a_password_is_demanded_on_both_proxies() {
         assert_eq!(http.status.success(), right, "{user}: {}", stderr(&http));
         assert_eq!(stderr(&http).contains("407"), !right);
     }
+}
+
+/// Load balancers answer and then reset: what was sent before arrives before the failure.
+#[test]
+fn what_a_target_sent_before_it_resets_arrives() {
+    const BYTES: usize = 200_000;
+    let target = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = target.local_addr().unwrap();
+    let answering = std::thread::spawn(move || {
+        let (mut connection, _) = target.accept().unwrap();
+        connection.write_all(&vec![7; BYTES]).unwrap();
+        // The exit takes all of it at once; its path carries it in more than a second.
+        std::thread::sleep(Duration::from_millis(400));
+        socket2::SockRef::from(&connection).set_linger(Some(Duration::ZERO)).unwrap();
+    });
+    let server = Server::start(&["--allow", "127.0.0.1"]);
+    let client = server.client(&["--path", "a=127.0.0.1", "--policy", "a=rate=1M"]);
+    let mut connection = TcpStream::connect(client.http()).unwrap();
+    connection.write_all(format!("CONNECT {address} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+    let mut received = Vec::new();
+    let end = connection.read_to_end(&mut received);
+    answering.join().unwrap();
+    let body = received.iter().filter(|byte| **byte == 7).count();
+    assert_eq!(body, BYTES, "{end:?}");
+    assert!(end.is_err(), "a failure is no end of data");
 }

@@ -136,7 +136,7 @@ def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sub.add_argument(
         "--readme",
         action="store_true",
-        help="into README.md, docs/verdicts.md and docs/limitations.md",
+        help="into README.md, docs/verdicts.md and docs/shortfalls.md",
     )
     sub.add_argument("--goals", action="store_true", help="only the performance goals")
     sub.set_defaults(run=verdicts)

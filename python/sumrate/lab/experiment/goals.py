@@ -21,9 +21,9 @@ from sumrate.lab.experiment.load import FOLDER, load, names
 
 SCHEMA = "sumrate.lab.goals.v1"
 NOTE = (
-    "measured: Sumrate as it is by default (just-in-time), or what the row names; beside it its "
-    "other modes and its peers, where they were measured in the same run; in as many of the row's "
-    "conditions as is said, else in all, and of as many repetitions as is said, else of all."
+    "'Measured' is Sumrate with its default scheduler (just-in-time), unless the row names "
+    "another; the other columns are from the same run. '(in 5 of 10)' means in 5 of the row's 10 "
+    "conditions, '(3 of 5 repetitions)' that 3 repetitions count; without such a note, all do."
 )
 TITLES = {
     JUDGED: "measured",

@@ -1,5 +1,6 @@
 """Decides from measured values whether claims and goals hold."""
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,6 +14,8 @@ from sumrate.lab.experiment.metrics import hardly_any, is_pooled, pooled_with
 from sumrate.lab.experiment.model import EVERY, Check, Experiment, Selection
 from sumrate.lab.experiment.record import Run, percentile
 
+MOST = 1e6
+"""What anything is over nothing."""
 HOLDS, FAILS, DEPENDS, NOT_RUN = "holds", "fails", "depends", "not-run"
 REPORTED = "reported"
 """The verdict on figures that have no limit."""
@@ -183,8 +186,8 @@ def _measured(
         above, below = ({n: v for n, v in side.items() if v} for side in (above, below))
     both = sorted(above.keys() & below.keys())
     pairs = [(statistics.median(above[n]), statistics.median(below[n])) for n in both]
-    if value.statistic == over.statistic == "median" and all(other for _, other in pairs):
-        ratios = [1.0 if 0 < slack >= abs(own - other) else own / other for own, other in pairs]
+    if value.statistic == over.statistic == "median":
+        ratios = [_quotient(own, other, slack) for own, other in pairs]
         return (statistics.median(ratios) if ratios else None), len(counted)
     divisor = _statistic(over, {n: below[n] for n in both})
     measured = _statistic(value, {n: above[n] for n in both})
@@ -193,6 +196,13 @@ def _measured(
     if measured is None or not divisor:
         return None, 0
     return measured / divisor, len(counted)
+
+
+def _quotient(own: float, other: float, slack: float) -> float:
+    """Two values that differ by at most the slack are equal; what is over nothing is very much."""
+    if own == other or 0 < slack >= abs(own - other):
+        return 1.0
+    return own / other if other else math.copysign(MOST, own)
 
 
 def _rests_on(

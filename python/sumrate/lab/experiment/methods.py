@@ -99,7 +99,7 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         run.add(f"path_{name}_sent_mbps", rate, "Mbit/s")
     for name, size in details.get("windows", {}).items():
         run.add(name, size, "B")
-    add_beside(run, others, ended, traffic)
+    add_beside(run, others, counted_until(ended, details, traffic), traffic)
     if tcp is not None:
         add_tcp_model(run, built.links, tcp, rates)
         if capture is not None:
@@ -254,8 +254,14 @@ def competitors(built: Scene, traffic: Traffic) -> Iterator[list[Competitor]]:
         ]
 
 
+def counted_until(ended_s: float, details: Mapping[str, Any], traffic: Traffic) -> float:
+    """When the counted time was over: some go on until what is under way has arrived."""
+    tail_s = details.get("elapsed_s", 0.0) - traffic.warmup_s - traffic.seconds
+    return ended_s - max(0.0, float(tail_s))
+
+
 def add_beside(run: Run, others: Sequence[Competitor], ended_s: float, traffic: Traffic) -> None:
-    """What the others had in the last nine tenths of the measured time, on average."""
+    """What the others had in the last nine tenths of the time that was counted, on average."""
     start = ended_s - 0.9 * traffic.seconds
     rates = [other.goodput_mbps(start, ended_s) for other in others]
     if rates:

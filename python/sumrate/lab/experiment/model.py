@@ -116,7 +116,8 @@ class Change(Setting, frozen=True):
     ssthresh: int | None = None
     """Segments at which TCP's slow start ends, as after an earlier connection over the link."""
     blackouts: tuple[tuple[float, float], ...] = ()
-    """Intervals in which nothing passes, seconds after the first byte."""
+    """Intervals in which nothing passes, seconds after the first byte (method `bench`: after the
+    start of the scheme's programs)."""
     up_blackouts: tuple[tuple[float, float], ...] = ()
     """Intervals in which nothing passes towards the server only."""
     flap: Flap | None = None

@@ -43,9 +43,10 @@ def add_sums(runs: Sequence[Run], links: Sequence[Link]) -> None:
 def add_start_up(runs: Sequence[Run], links: Sequence[Link]) -> None:
     """How long it takes until nine tenths of what the links carry together arrive.
 
-    Until the median of five 100 ms samples in a row has them, or to the end of a run in which it
-    never does. A link carries the median of its steady samples, alone, in the same repetition; of a
-    link alone its own counts.
+    Until the first of those samples that have them within five of 100 ms in a row whose median has
+    them, after the last that has less; or to the end of a run in which there are no such five. A
+    link carries the median of its steady samples, alone, in the same repetition; of a link alone
+    its own counts.
     """
     names = {link.name for link in links}
     steady = {
@@ -63,8 +64,12 @@ def add_start_up(runs: Sequence[Run], links: Sequence[Link]) -> None:
 def _reached_s(series: Sequence[tuple[float, float]], rate: float) -> float:
     rates = [value for _, value in series]
     for index in range(len(rates) - START_SAMPLES + 1):
-        if median(rates[index : index + START_SAMPLES]) >= rate:
-            return round(index * STEP_S, 3)
+        window = rates[index : index + START_SAMPLES]
+        if median(window) >= rate:
+            reached = [value >= rate for value in window]
+            less = [place for place, has in enumerate(reached) if not has]
+            first = less[-1] + 1 if less and reached[-1] else reached.index(True)
+            return round((index + first) * STEP_S, 3)
     return round(len(rates) * STEP_S, 3)
 
 
@@ -109,7 +114,8 @@ def sum_of(runs: Sequence[Run], links: Sequence[Link]) -> float | None:
 def add_bounds(runs: Sequence[Run], links: Sequence[Link]) -> None:
     """Reassembly memory over its bound: 1.5 x sum of rates x largest difference of delays.
 
-    The delay of a link is between its propagation and that plus a full queue.
+    The delay of a link is between its propagation and that plus a full queue, which over a trace
+    takes as long as the trace's lowest rates make it.
     """
     total = sum_of(runs, links)
     if total is not None:
@@ -137,7 +143,8 @@ def add_baseline_bounds(experiment: Experiment, runs: Sequence[Run]) -> None:
 
 def _add_bound(run: Run, links: Sequence[Link], total: float) -> None:
     shortest = min(link.down.delay_ms for link in links)
-    longest = max(link.down.delay_ms + link.down.queue_ms for link in links)
+    traced = run.detail.get("full_queues_ms", {})
+    longest = max(link.down.delay_ms + traced.get(link.name, link.down.queue_ms) for link in links)
     bound = MEMORY_FACTOR * total * 125.0 * (longest - shortest)
     peak = run.value("reassembly_peak_bytes")
     if peak is not None and bound > 0:

@@ -87,8 +87,8 @@ def blocks(results: Path) -> list[Block]:
     return [
         Block("README.md", "verdicts", tuple(_summary(found, claims))),
         Block("docs/verdicts.md", "verdicts", tuple(whole)),
-        Block("docs/limitations.md", "missed goals", tuple(_missed(found))),
-        Block("docs/limitations.md", "peers ahead", tuple(item.line() for item in ahead(results))),
+        Block("docs/shortfalls.md", "missed goals", tuple(_missed(found))),
+        Block("docs/shortfalls.md", "peers ahead", tuple(item.line() for item in ahead(results))),
     ]
 
 

@@ -40,6 +40,7 @@ from sumrate.lab.experiment.tiles import add_tile_gains
 from sumrate.lab.experiment.together import add_together
 from sumrate.lab.experiment.topology import (
     BUFFER_SETTINGS,
+    full_queues_ms,
     links_of,
     links_shown,
     on_wires,
@@ -398,6 +399,9 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
         links = traced_links(experiment, point.condition, seed, work / "traces")
         if traces := traces_shown(links, seconds_of(experiment, point.condition)):
             run.detail["traces"] = traces
+            run.detail["full_queues_ms"] = full_queues_ms(
+                links, seconds_of(experiment, point.condition)
+            )
         with scene(
             links,
             seed=seed,

@@ -5,6 +5,7 @@ from itertools import count, takewhile
 from math import gcd
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from sumrate.lab.endpoints import (
     Aggligator,
@@ -97,7 +98,8 @@ def traced_links(
 ) -> tuple[Link, ...]:
     """The links with their traces, which are written into `folder`.
 
-    All schemes of a repetition get the same traces; links of one kind differ.
+    All schemes of a repetition get the same traces; links of one kind differ, and so do those of
+    other experiments.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found = []
@@ -109,7 +111,8 @@ def traced_links(
         seconds = seconds_of(experiment, condition) + warmup_of(experiment, condition)
         seconds += TRACE_SPARE_S
         path = folder / f"{link.name}-{change.trace}-{change.trace_scale:g}-{seed}.trace"
-        write(_scaled(experiment, change, seed * 64 + link.subnet, seconds), path)
+        own = _trace_seed(experiment, seed, link)
+        write(_scaled(experiment, change, own, seconds), path)
         found.append(link.with_trace(path))
     return tuple(found)
 
@@ -124,13 +127,40 @@ def traces_shown(links: tuple[Link, ...], seconds: float) -> dict[str, dict[str,
     for link in links:
         if link.down.trace is None or seconds < 1:
             continue
-        trace = read(link.down.trace)
-        unit = gcd(round(trace.step_ms), 1000)
-        rates = [rate for rate in trace.rates_mbps for _ in range(round(trace.step_ms) // unit)]
-        used = Trace(unit, tuple(rates[: int(seconds) * 1000 // unit]))
-        values = statistics(used).values()
+        values = statistics(_used(read(link.down.trace), seconds)).values()
         found[link.name] = {k: round(v, 1) for k, v in values.items() if "auto" not in k}
     return found
+
+
+def _used(trace: Trace, seconds: float) -> Trace:
+    """The whole seconds of it that a run of so many seconds sees."""
+    unit = gcd(round(trace.step_ms), 1000)
+    rates = [rate for rate in trace.rates_mbps for _ in range(round(trace.step_ms) // unit)]
+    return Trace(unit, tuple(rates[: int(seconds) * 1000 // unit]))
+
+
+def full_queues_ms(links: tuple[Link, ...], seconds: float) -> dict[str, float]:
+    """For how long a full queue delays at most, on each link that follows a trace, in ms."""
+    return {
+        link.name: longest_drain_ms(_used(read(link.down.trace), seconds), link.down.queue_ms)
+        for link in links
+        if link.down.trace is not None and seconds >= 1
+    }
+
+
+def longest_drain_ms(trace: Trace, queue_ms: float) -> float:
+    """How long a full queue takes to drain, at most: its bytes are `queue_ms` of the mean rate."""
+    steps = trace.rates_mbps
+    full, waiting, end, longest = queue_ms * trace.mean_rate_mbps, 0.0, 0, 0
+    for begin, rate in enumerate(steps):
+        while waiting < full and end < len(steps):
+            waiting += steps[end] * trace.step_ms
+            end += 1
+        if waiting < full:
+            break
+        longest = max(longest, end - begin)
+        waiting -= rate * trace.step_ms
+    return longest * trace.step_ms
 
 
 def next_traces(
@@ -161,8 +191,13 @@ def next_traces(
 
 def next_trace(experiment: Experiment, change: Change, link: Link, seed: int, number: int) -> Trace:
     """The trace of a link for the thing that is timed under this number."""
-    own = (seed * 64 + link.subnet) * 4096 + number
+    own = _trace_seed(experiment, seed, link) * 4096 + number
     return _scaled(experiment, change, own, NEXT_TRACE_S)
+
+
+def _trace_seed(experiment: Experiment, seed: int, link: Link) -> int:
+    """One for each experiment, repetition and link: experiments are draws of their own."""
+    return (crc32(experiment.name.encode()) * 1024 + seed) * 64 + link.subnet
 
 
 def _scaled(experiment: Experiment, change: Change, seed: int, seconds: float) -> Trace:

@@ -1,0 +1,65 @@
+//! How often a peer is asked for a larger window.
+
+use core::time::Duration;
+
+use crate::time::Instant;
+
+/// Between two requests: at first, and where they change nothing.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// The requests for a larger window of one stream: each that has not made it larger by a quarter
+/// doubles the pause. A peer that has no more to give is not asked a hundred times a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wants {
+    sent: Option<Instant>,
+    pause: Duration,
+    /// The largest window so far, in bytes.
+    window: u64,
+}
+
+impl Wants {
+    /// Whether it is time to ask again, the window being `window` bytes.
+    #[must_use]
+    pub fn are_due(&self, now: Instant, window: u64) -> bool {
+        let pause = if self.has_grown(window) { PAUSE.0 } else { self.pause };
+        self.sent.is_none_or(|at| now.saturating_since(at) >= pause)
+    }
+
+    /// The peer is asked.
+    pub fn ask(&mut self, now: Instant, window: u64) {
+        let in_vain = self.sent.is_some() && !self.has_grown(window);
+        self.pause = if in_vain { (self.pause * 2).min(PAUSE.1) } else { PAUSE.0 };
+        self.window = self.window.max(window);
+        self.sent = Some(now);
+    }
+
+    const fn has_grown(&self, window: u64) -> bool {
+        window > self.window + self.window / 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(1_000_000_000 + ms * 1_000_000)
+    }
+
+    #[test]
+    fn f2_requests_in_vain_become_rare_and_a_grant_makes_them_frequent_again() {
+        let mut wants = Wants::default();
+        let mut asked = 0;
+        for ms in 0..10_000 {
+            if wants.are_due(at(ms), 1000) {
+                wants.ask(at(ms), 1000);
+                asked += 1;
+            }
+        }
+        assert_eq!(asked, 16, "after 0, 10, 30 ... 630 ms, 1.27 s, and then every second");
+        assert!(!wants.are_due(at(10_005), 1100));
+        assert!(wants.are_due(at(10_005), 1300), "it has grown since");
+        wants.ask(at(10_005), 1300);
+        assert!(!wants.are_due(at(10_014), 1300) && wants.are_due(at(10_015), 1300));
+    }
+}
