@@ -216,22 +216,13 @@ fn f16_messages_that_wait_on_many_streams_are_bounded_together() {
     let limits = Limits { session_window: 16 << 20, ..Limits::default() };
     let (session, subflows) = session_with(Config { limits, ..Config::default() });
     let mut session = session.with_messages();
-    let late = SubflowSample {
-        srtt: Duration::from_secs(1),
-        min_rtt: Duration::from_secs(1),
-        cwnd: 0,
-        mss: 1448,
-        delivery_rate: 1_000_000_000,
-        ..SubflowSample::default()
-    };
     let streams: Vec<_> =
         (0..100).map(|_| session.open_stream(at(3), Class::Streaming).unwrap()).collect();
     let mut taken = 0;
     for round in 1..200 {
         let now = at(round * 10_000);
         for subflow in subflows {
-            session.handle_sample(now, subflow, &late);
-            let _ = session.poll_transmit(now, subflow, &mut Outgoing::default());
+            drain(&mut session, now, subflow);
         }
         for stream in &streams {
             let mut send = || {
