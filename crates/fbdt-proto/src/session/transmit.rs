@@ -462,10 +462,7 @@ impl Session {
             return;
         }
         let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
-        let size = WindowSize::of(&self.config, views, frame);
-        let wanted = wanted_buffer(views, size);
-        // What is behind open windows is late where it has a time.
-        let prompt = wanted_buffer(views, WindowSize { depth: size.depth.min(1), ..size });
+        let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
         let mut ids = core::mem::take(&mut self.near_limit);
         if due {
             self.last_buffer_check = now;
@@ -474,18 +471,17 @@ impl Session {
             self.size_messages(2 * wanted_buffer(views, WindowSize::NONE));
         }
         for id in ids {
-            self.size_buffer(now, id, (prompt, wanted));
+            self.size_buffer(now, id, wanted);
         }
     }
 
-    fn size_buffer(&mut self, now: Instant, id: StreamId, (prompt, wanted): (u64, u64)) {
+    fn size_buffer(&mut self, now: Instant, id: StreamId, wanted: u64) {
         let max = self.config.max_stream_window.min(self.send_share());
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
         let send = &mut stream.send;
-        let timely = send.class <= Class::Streaming;
-        send.capacity = if timely { prompt } else { wanted }.min(max).max(LEAST_CAPACITY);
+        send.capacity = wanted.min(max).max(LEAST_CAPACITY);
         if send.writer_blocked && send.backlog() < send.capacity {
             send.writer_blocked = false;
             self.events.push_back(crate::Event::Writable(id));
