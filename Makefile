@@ -59,6 +59,7 @@ tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, si
 	    $(wildcard out/lab/$(name)/manifest.json docs/results/lab/$(name)/manifest.json)))))
 
 tournament-rules: out/tournament/published.json ## What early copies and the commit limit change, in every third condition (about 10 minutes)
+	cargo build --release --locked -p fbdt-tournament
 	target/release/fbdt-tournament --traces out/tournament/traces --every 3 --rules bare \
 	  --scheduler just-in-time --scheduler two-ended --output out/tournament/bare.json
 	target/release/fbdt-tournament --traces out/tournament/traces --every 3 --rules product \

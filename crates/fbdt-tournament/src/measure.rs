@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Class, Config, SchedulerKind};
+use fbdt_proto::{Class, Config, SchedulerKind, SessionStats};
 use fbdt_sim::{Scenario, Simulation, Violation};
 use serde::Serialize;
 
@@ -79,6 +79,22 @@ pub fn scenario(condition: &Condition, kind: SchedulerKind, rules: Rules, seed: 
     }
 }
 
+/// A cell before anything is sent.
+pub(crate) fn simulation(
+    condition: &Condition,
+    kind: SchedulerKind,
+    rules: Rules,
+    seed: u64,
+) -> Result<Simulation, String> {
+    Simulation::new(scenario(condition, kind, rules, seed)).map_err(|e| e.to_string())
+}
+
+/// Bytes sent a second time over all bytes sent.
+pub(crate) fn redundant_share(sender: &SessionStats) -> f64 {
+    let redundant = sender.redundant_bytes as f64;
+    redundant / (redundant + sender.new_bytes as f64).max(1.0)
+}
+
 /// Runs a cell of one transfer that does not end; the server sends.
 pub(crate) fn measure(
     condition: &Condition,
@@ -86,20 +102,18 @@ pub(crate) fn measure(
     rules: Rules,
     seed: u64,
 ) -> Result<Outcome, String> {
-    let scenario = scenario(condition, kind, rules, seed);
-    let mut simulation = Simulation::new(scenario).map_err(|e| e.to_string())?;
+    let mut simulation = simulation(condition, kind, rules, seed)?;
     let stream = simulation.open(false, Class::Background).map_err(|e| e.to_string())?;
     simulation.write(false, stream, ENDLESS);
     let (delivered, arrived) = deliver(&mut simulation, condition).map_err(|e| e.to_string())?;
     let [client, server] = simulation.stats();
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     let stream = client.streams.first().ok_or("the stream is gone")?;
-    let redundant = server.redundant_bytes as f64;
     Ok(Outcome {
         in_order_p50_ms: milliseconds(stream.in_order_delay[0]),
         in_order_p99_ms: milliseconds(stream.in_order_delay[1]),
         reorder_peak_bytes: stream.receive_buffer_peak,
-        redundant_share: redundant / (redundant + server.new_bytes as f64).max(1.0),
+        redundant_share: redundant_share(&server),
         goodput_mbps: arrived as f64 * 8e-6 / condition.time.as_secs_f64(),
         ..summarise(&delivered)
     })

@@ -6,7 +6,7 @@ use fbdt_proto::{Class, SchedulerKind};
 use fbdt_sim::Simulation;
 
 use crate::condition::Condition;
-use crate::measure::{Outcome, Rules, scenario};
+use crate::measure::{Outcome, Rules, redundant_share, simulation};
 
 /// How many are made; the windows that the first ones leave are what the others begin with.
 const TRANSFERS: usize = 20;
@@ -33,8 +33,7 @@ pub(crate) fn measure(
     rules: Rules,
     seed: u64,
 ) -> Result<Outcome, String> {
-    let scenario = scenario(condition, kind, rules, seed);
-    let mut simulation = Simulation::new(scenario).map_err(|e| e.to_string())?;
+    let mut simulation = simulation(condition, kind, rules, seed)?;
     simulation.run(condition.warmup).map_err(|e| e.to_string())?;
     let bytes = condition.parameters.transfer_bytes;
     let mut made = Vec::with_capacity(TRANSFERS);
@@ -43,9 +42,7 @@ pub(crate) fn measure(
         simulation.run(PAUSE).map_err(|e| e.to_string())?;
     }
     let [_, server] = simulation.stats();
-    let redundant = server.redundant_bytes as f64;
-    let share = redundant / (redundant + server.new_bytes as f64).max(1.0);
-    Ok(Outcome { redundant_share: share, ..summarise(bytes, &made) })
+    Ok(Outcome { redundant_share: redundant_share(&server), ..summarise(bytes, &made) })
 }
 
 fn transfer(simulation: &mut Simulation, bytes: u64) -> Result<Transfer, String> {

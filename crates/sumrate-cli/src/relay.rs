@@ -53,15 +53,13 @@ pub async fn relay<S: TunnelStream>(
     let (mut connection_in, mut connection_out) = connection.split();
     let outward = async {
         if !early.is_empty() {
-            stream_out.write_all(early).await.map_err(Failure::of_stream)?;
+            stream_out.write_all(early).await.map_err(Failure::at(End::Stream))?;
         }
-        let copied = copy(&mut connection_in, &mut stream_out, allowance, watch.as_mut()).await;
-        copied.map_err(|failure| failure.between(End::Connection, End::Stream))
+        let (from, to) = ((&mut connection_in, End::Connection), (&mut stream_out, End::Stream));
+        copy(from, to, allowance, watch.as_mut()).await
     };
-    let inward = async {
-        let copied = copy(&mut stream_in, &mut connection_out, allowance, None).await;
-        copied.map_err(|failure| failure.between(End::Stream, End::Connection))
-    };
+    let (from, to) = ((&mut stream_in, End::Stream), (&mut connection_out, End::Connection));
+    let inward = copy(from, to, allowance, None);
     match tokio::try_join!(inward, outward) {
         Ok((to_connection, to_stream)) => {
             socket::deliver_on_close(&connection);
@@ -85,34 +83,15 @@ enum End {
     Connection,
 }
 
-/// What ended a relay, and at which end, if at one.
+/// What ended a relay, and at which end; at none where the quota is spent.
 struct Failure {
     error: io::Error,
     end: Option<End>,
 }
 
 impl Failure {
-    fn of_stream(error: io::Error) -> Self {
-        Self { error, end: Some(End::Stream) }
-    }
-}
-
-/// What ended a copy.
-enum CopyFailure {
-    Reading(io::Error),
-    Writing(io::Error),
-    /// The quota is spent.
-    Spent(io::Error),
-}
-
-impl CopyFailure {
-    /// The failure of a copy between these two.
-    fn between(self, reader: End, writer: End) -> Failure {
-        match self {
-            Self::Reading(error) => Failure { error, end: Some(reader) },
-            Self::Writing(error) => Failure { error, end: Some(writer) },
-            Self::Spent(error) => Failure { error, end: None },
-        }
+    const fn at(end: End) -> impl Fn(io::Error) -> Self {
+        move |error| Self { error, end: Some(end) }
     }
 }
 
@@ -162,31 +141,30 @@ impl Watch {
 
 /// Copies to the end of data and passes the end on.
 async fn copy<R, W>(
-    reader: &mut R,
-    writer: &mut W,
+    (reader, from): (&mut R, End),
+    (writer, to): (&mut W, End),
     allowance: &Allowance,
     mut watch: Option<&mut Watch>,
-) -> Result<u64, CopyFailure>
+) -> Result<u64, Failure>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    use CopyFailure::{Reading, Spent, Writing};
     let mut buffer = vec![0; BUFFER_MIN];
     let mut total = 0;
     loop {
         let asked = Instant::now();
-        let count = reader.read(&mut buffer).await.map_err(Reading)?;
+        let count = reader.read(&mut buffer).await.map_err(Failure::at(from))?;
         if count == 0 {
-            writer.shutdown().await.map_err(Writing)?;
+            writer.shutdown().await.map_err(Failure::at(to))?;
             return Ok(total);
         }
         if let Some(watch) = &mut watch {
             watch.read(asked.elapsed(), count);
         }
-        allowance.take(count).await.map_err(Spent)?;
-        writer.write_all(&buffer[..count]).await.map_err(Writing)?;
-        writer.flush().await.map_err(Writing)?;
+        allowance.take(count).await.map_err(|error| Failure { error, end: None })?;
+        writer.write_all(&buffer[..count]).await.map_err(Failure::at(to))?;
+        writer.flush().await.map_err(Failure::at(to))?;
         if let Some(watch) = &mut watch {
             watch.wrote();
         }

@@ -39,7 +39,7 @@ def test_goodput_and_waits_are_against_the_same_schedulers_own(own: Path, produc
     assert change.stall_ms == (25, 5)
     assert change.in_order_ms == (45, 9)
     text = summary([change])
-    assert "(`--rules product`)" in text
+    assert "With early copies (F6) and the commit limit by rate (F7) (`--rules product`)" in text
     assert "| minrtt | 0.960 | 0.900 | 0 of 2 | 1 of 2 | 25 → 5 | 45 → 9 |" in text
 
 

@@ -301,6 +301,10 @@ def test_what_is_no_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     broken = table(tmp_path / "broken.json", [row("minrtt", 1, 1, 1, violation="no progress")])
     with pytest.raises(TableError, match="minrtt broke an invariant: no progress"):
         read([broken])
+    old = row("minrtt", 1, 1, 1)
+    del old["transfer_bytes"]
+    with pytest.raises(TableError, match="run make tournament"):
+        read([table(tmp_path / "old.json", [old])])
     uneven = [row("minrtt", 1, 1, 1), row("ecf", 1, 1, 1, loss=0.02)]
     with pytest.raises(TableError, match="same schedulers"):
         read([table(tmp_path / "uneven.json", uneven)])

@@ -137,7 +137,7 @@ impl Session {
         let end = stream.send.highest_sent();
         if let Some(channel) = &mut stream.messages {
             channel.out.abandon();
-            if core::mem::take(&mut channel.out.writer_blocked) {
+            if channel.out.wakes_writer() {
                 self.events.push_back(crate::Event::MessageWritable(id));
             }
             self.talking.remove(&id);

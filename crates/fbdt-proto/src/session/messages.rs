@@ -259,11 +259,10 @@ impl Session {
             return Ok(());
         }
         self.news += 1;
-        let ended = channel.out.is_over() && core::mem::take(&mut channel.out.writer_blocked);
         if channel.out.is_quiet() {
             self.talking.remove(&id);
         }
-        if ended {
+        if channel.out.wakes_writer() {
             self.events.push_back(Event::MessageWritable(id));
         }
         self.settle(now);
@@ -309,8 +308,7 @@ impl Session {
                 continue;
             };
             channel.out.expire(now);
-            if channel.out.writer_blocked && channel.out.has_room() {
-                channel.out.writer_blocked = false;
+            if channel.out.wakes_writer() {
                 self.events.push_back(Event::MessageWritable(*id));
             }
             if channel.out.is_quiet() {
@@ -334,8 +332,7 @@ impl Session {
                 continue;
             };
             channel.out.size(bytes);
-            if channel.out.writer_blocked && channel.out.has_room() {
-                channel.out.writer_blocked = false;
+            if channel.out.wakes_writer() {
                 self.events.push_back(Event::MessageWritable(*id));
             }
         }
@@ -415,8 +412,7 @@ impl Session {
             };
             let taken = if last { channel.out.take_last() } else { channel.out.take() };
             let Some(range) = taken else { return false };
-            if channel.out.writer_blocked && channel.out.has_room() {
-                channel.out.writer_blocked = false;
+            if channel.out.wakes_writer() {
                 self.events.push_back(Event::MessageWritable(id));
             }
             self.enter(now, path, WhyIdle::Sending);

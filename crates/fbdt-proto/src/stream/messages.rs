@@ -163,10 +163,11 @@ impl SendMessages {
         self.counts.dropped > before
     }
 
-    /// Whether a writer that was told to wait may try again.
-    #[must_use]
-    pub const fn has_room(&self) -> bool {
-        self.waiting_bytes <= self.capacity / 2
+    /// Whether a writer that was told to wait is to be told to try again: there is room, or nobody
+    /// takes any more. It is told once.
+    pub fn wakes_writer(&mut self) -> bool {
+        let wakes = self.waiting_bytes <= self.capacity / 2;
+        wakes && core::mem::take(&mut self.writer_blocked)
     }
 
     /// `bytes` that wait keep all paths busy: a later one takes the last of them, as soon as those

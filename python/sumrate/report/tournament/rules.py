@@ -21,8 +21,8 @@ from sumrate.report.tournament.table import (
 )
 
 WORDS = {
-    "bare": "without early copies (F6) and the commit limit by rate (F7)",
-    "product": "with early copies (F6) and the commit limit by rate (F7)",
+    "bare": "Without early copies (F6) and the commit limit by rate (F7)",
+    "product": "With early copies (F6) and the commit limit by rate (F7)",
 }
 """What `fbdt-tournament --rules` gave a scheduler in place of its own rules."""
 
@@ -100,7 +100,7 @@ def summary(found: Sequence[Change]) -> str:
         part = [change for change in found if change.rules == rules]
         groups = [group for group in GROUPS if group in part[0].ratios]
         lines += [
-            f"{WORDS[rules].capitalize()} (`--rules {rules}`), against the same scheduler under "
+            f"{WORDS[rules]} (`--rules {rules}`), against the same scheduler under "
             "its own rules:",
             "",
             "| scheduler | "

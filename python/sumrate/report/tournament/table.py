@@ -136,6 +136,8 @@ def _table(path: Path) -> dict[str, Any]:
         raise TableError(f"{path}: {row['scheduler']} broke an invariant: {row['violation']}")
     if not table["rows"]:
         raise TableError(f"{path} has no rows")
+    if "transfer_bytes" not in table["rows"][0]:
+        raise TableError(f"{path} was made before transfers were in it: run make tournament")
     found: dict[str, Any] = table
     return found
 
