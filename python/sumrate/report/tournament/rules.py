@@ -100,8 +100,7 @@ def summary(found: Sequence[Change]) -> str:
         part = [change for change in found if change.rules == rules]
         groups = [group for group in GROUPS if group in part[0].ratios]
         lines += [
-            f"{WORDS[rules]} (`--rules {rules}`), against the same scheduler under "
-            "its own rules:",
+            f"{WORDS[rules]} (`--rules {rules}`), against the same scheduler under its own rules:",
             "",
             "| scheduler | "
             + " | ".join(f"goodput, {group}" for group in groups)
