@@ -157,6 +157,12 @@ impl Link {
         self.stalled_until > now
     }
 
+    /// How long `size` bytes take at the rate that it has now.
+    pub(crate) fn time_of(&self, now: Instant, size: usize) -> Duration {
+        let rate = self.parameters.rate_at(now);
+        if rate > 0.0 { Duration::from_secs_f64(size as f64 / rate) } else { Duration::ZERO }
+    }
+
     /// Puts `size` bytes on the link now.
     pub(crate) fn carry(&mut self, now: Instant, size: usize) -> Fate {
         let p = &self.parameters;

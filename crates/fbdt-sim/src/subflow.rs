@@ -11,6 +11,8 @@ use crate::link::{Fate, Link};
 const MSS: usize = 1448;
 /// Unsent bytes that the socket takes (TCP_NOTSENT_LOWAT).
 const UNSENT: usize = 128 << 10;
+/// Bytes of a burst that arrive together at most, if nothing else happens meanwhile.
+const PART: usize = 4 * MSS;
 const INITIAL_WINDOW: f64 = 10.0 * MSS as f64;
 const MIN_RTO: Duration = Duration::from_millis(200);
 
@@ -85,10 +87,44 @@ impl Cubic {
 struct Burst {
     bytes: Vec<u8>,
     sent: Instant,
-    /// When it reaches the peer; `None` while lost.
+    /// When its first byte reaches the peer.
+    begins: Instant,
+    /// When its last one does; `None` while lost.
     arrives: Option<Instant>,
+    /// Bytes that the peer has.
+    given: usize,
     delivered: bool,
     again: bool,
+}
+
+impl Burst {
+    /// Bytes that reach the peer by `now`, in whole segments: what was written first does not wait
+    /// for what is behind it.
+    fn due(&self, now: Instant) -> usize {
+        match self.arrives {
+            Some(at) if at <= now => self.bytes.len(),
+            Some(at) if self.begins < now => {
+                let all = at.saturating_since(self.begins).as_secs_f64();
+                let part = now.saturating_since(self.begins).as_secs_f64() / all;
+                let bytes = (self.bytes.len() as f64 * part) as usize;
+                (bytes / MSS * MSS).max(self.given)
+            }
+            _ => self.given,
+        }
+    }
+
+    /// When the next part of it is there that is worth a step.
+    fn next_part(&self) -> Option<Instant> {
+        let at = self.arrives?;
+        let next = self.given + PART;
+        if next >= self.bytes.len() {
+            return Some(at);
+        }
+        let all = at.saturating_since(self.begins);
+        // A nanosecond later, so that rounding does not leave it short.
+        let wait = all.mul_f64(next as f64 / self.bytes.len() as f64) + Duration::from_nanos(1);
+        Some((self.begins + wait).min(at))
+    }
 }
 
 /// Sender state of one direction.
@@ -186,8 +222,15 @@ impl TcpDirection {
             let size = self.unsent.len().min(self.growth.burst());
             let bytes: Vec<u8> = self.unsent.drain(..size).collect();
             self.in_flight += size;
-            let mut burst =
-                Burst { bytes, sent: now, arrives: None, delivered: false, again: false };
+            let mut burst = Burst {
+                bytes,
+                sent: now,
+                begins: now,
+                arrives: None,
+                given: 0,
+                delivered: false,
+                again: false,
+            };
             self.carry(now, link, &mut burst);
             self.flight.push_back(burst);
             self.pace = self.pace.map(|at| at.max(now) + self.spread(size));
@@ -204,6 +247,7 @@ impl TcpDirection {
         match link.carry(now, burst.bytes.len()) {
             Fate::Arrives(at) => {
                 let at = at.max(self.last_arrival);
+                burst.begins = (at - link.time_of(now, burst.bytes.len())).max(self.last_arrival);
                 self.last_arrival = at;
                 burst.arrives = Some(at);
             }
@@ -212,6 +256,7 @@ impl TcpDirection {
                 // once per round.
                 let at = (now + self.srtt + link.parameters.delay).max(self.last_arrival);
                 self.last_arrival = at;
+                burst.begins = at;
                 burst.arrives = Some(at);
                 self.sent += MSS as u64;
                 self.retransmitted += MSS as u64;
@@ -242,13 +287,13 @@ impl TcpDirection {
             out
         };
         for burst in self.flight.iter_mut().filter(|b| !b.delivered) {
-            match burst.arrives {
-                Some(at) if at <= now => {
-                    burst.delivered = true;
-                    out.extend_from_slice(&burst.bytes);
-                }
-                _ => break,
+            let due = burst.due(now);
+            out.extend_from_slice(&burst.bytes[burst.given..due]);
+            burst.given = due;
+            if due < burst.bytes.len() {
+                break;
             }
+            burst.delivered = true;
         }
     }
 
@@ -355,7 +400,7 @@ impl TcpDirection {
 
     /// When something happens here next.
     pub(crate) fn next_event(&self, back: &Link) -> Option<Instant> {
-        let arrival = self.flight.iter().find(|b| !b.delivered).and_then(|b| b.arrives);
+        let arrival = self.flight.iter().find(|b| !b.delivered).and_then(Burst::next_part);
         let ack = self
             .flight
             .front()
@@ -417,5 +462,33 @@ mod tests {
         assert_eq!(got, [7; 1000], "sent again, it arrives once");
         assert!(tcp.flight.is_empty(), "it is acknowledged in the end");
         assert!(tcp.srtt < Duration::from_millis(30), "{:?}", tcp.srtt);
+    }
+
+    #[test]
+    fn what_was_written_first_does_not_wait_for_what_is_sent_with_it() {
+        let random = ChaCha8Rng::seed_from_u64(1);
+        let mut link = Link::new(LinkParameters::new(30.0, 4.0), random);
+        let at = |us| Instant::ZERO + Duration::from_micros(us);
+        let mut tcp = TcpDirection::new(at(0), Duration::from_millis(4), TcpGrowth::Brisk);
+        tcp.write(&[7; 8 * MSS]);
+        tcp.pump(at(0), &mut link);
+        let mut got = Vec::new();
+        // 3.75 bytes take a microsecond, and 2 ms the way.
+        for (us, segments) in [(2000, 0), (2390, 1), (3000, 2), (5000, 7), (5100, 8)] {
+            tcp.deliver(at(us), &link, &mut got);
+            assert_eq!(got.len(), segments * MSS, "after {us} us");
+        }
+        let mut events = 0;
+        let mut tcp = TcpDirection::new(at(0), Duration::from_millis(4), TcpGrowth::Brisk);
+        tcp.write(&[7; 8 * MSS]);
+        tcp.pump(at(0), &mut link);
+        got.clear();
+        while got.len() < 8 * MSS {
+            let now = tcp.next_event(&link).expect("the rest arrives");
+            tcp.deliver(now, &link, &mut got);
+            events += 1;
+            assert_eq!(got.len(), (events * PART).min(8 * MSS));
+        }
+        assert_eq!(events, 2);
     }
 }

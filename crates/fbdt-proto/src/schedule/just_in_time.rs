@@ -43,8 +43,9 @@ impl Scheduler for JustInTime {
         }
         let wanted = unsent.skip(front, lead)?;
         // Close to what was placed before, it continues that: chunks must not
-        // crumble.
-        let near = wanted.saturating_sub(request.frame).max(front)..wanted + 1;
+        // crumble. Of the last bytes it takes only those that others would bring later.
+        let slack = if wanted + request.frame > request.bound { 0 } else { request.frame };
+        let near = wanted.saturating_sub(slack).max(front)..wanted + 1;
         let wanted = unsent.last_within(near).map_or(wanted, |piece| piece.start.min(wanted));
         let piece = unsent.first_within(wanted..request.bound)?;
         // Too little room at the bound is left to a path that is early.
@@ -110,6 +111,21 @@ mod tests {
         // What it has sent already does not count as the others' work.
         assert_eq!(ask(&mut windows, &paths, 1, 2_000_000), Some(500_000..510_000));
         assert_eq!(ask(&mut windows, &paths, 0, 2_000_000), Some(0..10_000));
+    }
+
+    #[test]
+    fn f3b_of_the_last_bytes_a_later_path_leaves_what_others_bring_first() {
+        let (mut busy, free) = (view(0, 1e7, 0.0), view(1, 1e7, 0.0));
+        busy.arrival = free.arrival + Duration::from_micros(800);
+        let paths = [busy, free];
+        // 8000 bytes ahead: to the frame that is nothing, while there is more to send.
+        let mut windows = Windows::default();
+        windows.written(0..2_000_000);
+        assert_eq!(ask(&mut windows, &paths, 0, 2_000_000), Some(0..10_000));
+        let mut windows = Windows::default();
+        windows.written(0..12_000);
+        assert_eq!(ask(&mut windows, &paths, 0, 12_000), Some(8000..12_000));
+        assert_eq!(ask(&mut windows, &paths, 1, 12_000), Some(0..8000));
     }
 
     #[test]
