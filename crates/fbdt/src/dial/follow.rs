@@ -2,16 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fbdt_proto::PathId;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until};
 
+use super::backoff::Backoff;
 use super::plan::{PathPlan, Plan};
 use super::race::{Outcome, Pace, race};
 use super::{CLOSE_FORGOTTEN, Dialler};
 use crate::interfaces::InterfaceWatch;
 use crate::session::PathError;
+
+/// After the system did not tell which interfaces there are.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// A subflow that lived no longer than this is no sign that the next one will.
+const SHORT_LIFE: Duration = Duration::from_secs(1);
+/// Most that the next one waits then: radios that flap make such subflows too.
+const SHORT_WAIT: Duration = Duration::from_millis(500);
 
 /// A path's running dialler.
 struct Running {
@@ -35,10 +45,16 @@ pub(super) async fn follow(dialler: Arc<Dialler>, mut plan: Plan) {
     let mut diallers =
         Diallers { dialler: dialler.clone(), tasks: JoinSet::new(), running: BTreeMap::new() };
     let servers = || dialler.servers.addresses();
-    for path in plan.initial(&servers()) {
-        diallers.start(path, false);
+    // What the system does not tell now is asked again soon.
+    let mut look_again = None;
+    match plan.initial(&servers()) {
+        Ok(paths) => paths.into_iter().for_each(|path| diallers.start(path, false)),
+        Err(error) => look_again = Some(untold(&error)),
     }
-    diallers.mark_present(&plan.present(&servers()));
+    match plan.present(&servers()) {
+        Ok(present) => diallers.mark_present(&present),
+        Err(error) => look_again = Some(untold(&error)),
+    }
     // All of them are known now: that none of them may be used is seen only then.
     dialler.noted.notify_one();
     let mut registered = false;
@@ -48,10 +64,32 @@ pub(super) async fn follow(dialler: Arc<Dialler>, mut plan: Plan) {
                 registered = true;
                 diallers.register();
             }
-            () = watch.changed() => diallers.adapt(plan.present(&servers())),
+            () = changed(&mut watch, look_again) => match plan.present(&servers()) {
+                Ok(present) => {
+                    look_again = None;
+                    diallers.adapt(present);
+                }
+                Err(error) => look_again = Some(untold(&error)),
+            },
             Some(_) = diallers.tasks.join_next() => {}
             () = dialler.enrolment.session_over() => return,
         }
+    }
+}
+
+/// Interfaces that cannot be listed are no interfaces that are gone: paths stay as they are. When to
+/// look again.
+fn untold(error: &std::io::Error) -> Instant {
+    tracing::debug!(%error, "interfaces cannot be listed");
+    Instant::now() + LOOK_AGAIN
+}
+
+/// Ends when interfaces may have changed, or at that time.
+async fn changed(watch: &mut InterfaceWatch, look_again: Option<Instant>) {
+    let Some(at) = look_again else { return watch.changed().await };
+    tokio::select! {
+        () = watch.changed() => {}
+        () = sleep_until(at) => {}
     }
 }
 
@@ -143,13 +181,24 @@ async fn run(dialler: Arc<Dialler>, plan: Arc<PathPlan>, kick: Arc<Notify>) {
     };
     let shared = &membership.shared;
     let mut wanted = shared.update(|inner, _| inner.dial_signal(plan.id, &plan.spec.name));
+    let mut backoff = Backoff::new();
     loop {
         if matches!(outcome, Outcome::Refused) {
             shared.close(CLOSE_FORGOTTEN, "the server no longer knows the session");
             return;
         }
+        let (up, fresh) = (Instant::now(), matches!(outcome, Outcome::Up));
         if wanted.wait_for(|wanted| *wanted).await.is_err() {
             return;
+        }
+        // Something on the way may end every connection as soon as it is there.
+        if up.elapsed() > SHORT_LIFE {
+            backoff.reset();
+        } else if fresh {
+            tokio::select! {
+                () = sleep(backoff.next().min(SHORT_WAIT)) => {}
+                () = kick.notified() => backoff.reset(),
+            }
         }
         outcome = race(&dialler, &plan, Pace::Revival, Some(&mut wanted), &kick).await;
     }

@@ -1,6 +1,7 @@
 //! Which paths there are to dial, and how each of them follows the machine's interfaces.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::IpAddr;
 
 use fbdt_proto::{PathId, Priority};
@@ -47,25 +48,31 @@ impl Plan {
     }
 
     /// The paths that could be dialled now, to these servers.
-    pub(super) fn present(&mut self, servers: &[IpAddr]) -> Vec<PathPlan> {
-        match self {
-            Self::Fixed(specs) => fixed(specs, &interfaces::up()),
+    ///
+    /// # Errors
+    /// The system does not tell which interfaces there are.
+    pub(super) fn present(&mut self, servers: &[IpAddr]) -> io::Result<Vec<PathPlan>> {
+        Ok(match self {
+            Self::Fixed(specs) => fixed(specs, &interfaces::up()?),
             Self::Interfaces { excluded, backups, numbers, taken, unrouted } => {
-                let mut usable = interfaces::usable();
+                let mut usable = interfaces::usable()?;
                 usable.retain(|interface| !excluded.contains(&interface.name));
                 let (routed, others) = interfaces::by_route(usable, servers);
                 let (usable, without) = keep_taken(routed, others, taken);
                 report(&unrouted.replace(without));
                 following(&usable, backups, numbers)
             }
-        }
+        })
     }
 
     /// The paths to begin with. Fixed ones are dialled wherever they lead; what is wrong with them
     /// is then reported.
-    pub(super) fn initial(&mut self, servers: &[IpAddr]) -> Vec<PathPlan> {
+    ///
+    /// # Errors
+    /// As [`Self::present`].
+    pub(super) fn initial(&mut self, servers: &[IpAddr]) -> io::Result<Vec<PathPlan>> {
         match self {
-            Self::Fixed(specs) => numbered(specs).collect(),
+            Self::Fixed(specs) => Ok(numbered(specs).collect()),
             Self::Interfaces { .. } => self.present(servers),
         }
     }

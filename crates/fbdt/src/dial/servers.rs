@@ -75,8 +75,10 @@ fn keep_reachable(all: &mut Vec<SocketAddr>, local: &LocalBinding) {
         LocalBinding::Any => {}
         LocalBinding::Address(own) => all.retain(|server| server.is_ipv4() == own.is_ipv4()),
         LocalBinding::Interface(name) => {
-            let interface =
-                interfaces::usable().into_iter().find(|interface| interface.name == *name);
+            let interface = interfaces::usable()
+                .into_iter()
+                .flatten()
+                .find(|interface| interface.name == *name);
             if let Some(interface) = interface {
                 all.retain(|server| interface.can_reach(server.ip()));
             }

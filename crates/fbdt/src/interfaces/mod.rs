@@ -4,6 +4,7 @@ mod routes;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
@@ -28,8 +29,11 @@ impl Interface {
 }
 
 /// Every interface that could carry a path, by name: up, running, not loopback, and with a global
-/// or private unicast address. An empty list if the system does not tell.
-pub(crate) fn usable() -> Vec<Interface> {
+/// or private unicast address.
+///
+/// # Errors
+/// The system does not tell, e.g. because the process has no descriptor left to ask with.
+pub(crate) fn usable() -> io::Result<Vec<Interface>> {
     list(|interface, address| {
         !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK) && is_routable(address)
     })
@@ -57,14 +61,17 @@ pub(crate) fn by_route(
 }
 
 /// Every interface that is up, loopback and link-local addresses included.
-pub(crate) fn up() -> Vec<Interface> {
+///
+/// # Errors
+/// The system does not tell.
+pub(crate) fn up() -> io::Result<Vec<Interface>> {
     list(|_, _| true)
 }
 
-fn list(keep: impl Fn(&InterfaceAddress, IpAddr) -> bool) -> Vec<Interface> {
+fn list(keep: impl Fn(&InterfaceAddress, IpAddr) -> bool) -> io::Result<Vec<Interface>> {
     let running = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
     let mut found: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
-    for interface in getifaddrs().into_iter().flatten() {
+    for interface in getifaddrs()? {
         let Some(address) = interface.address.as_ref().and_then(ip_of) else {
             continue;
         };
@@ -72,7 +79,7 @@ fn list(keep: impl Fn(&InterfaceAddress, IpAddr) -> bool) -> Vec<Interface> {
             found.entry(interface.interface_name).or_default().push(address);
         }
     }
-    found.into_iter().map(|(name, addresses)| Interface { name, addresses }).collect()
+    Ok(found.into_iter().map(|(name, addresses)| Interface { name, addresses }).collect())
 }
 
 fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
@@ -109,7 +116,7 @@ mod tests {
 
     #[test]
     fn loopback_is_up_and_not_usable() {
-        assert!(up().iter().any(|i| i.name == "lo"));
-        assert!(usable().iter().all(|i| i.name != "lo"));
+        assert!(up().unwrap().iter().any(|i| i.name == "lo"));
+        assert!(usable().unwrap().iter().all(|i| i.name != "lo"));
     }
 }

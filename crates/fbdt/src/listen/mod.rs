@@ -161,6 +161,7 @@ fn reachable(address: SocketAddr) -> Vec<SocketAddr> {
     }
     let found: Vec<SocketAddr> = interfaces::usable()
         .into_iter()
+        .flatten()
         .flat_map(|interface| interface.addresses)
         .filter(|ip| ip.is_ipv4() == address.is_ipv4())
         .map(|ip| SocketAddr::new(ip, address.port()))

@@ -179,6 +179,26 @@ async fn a_path_behind_a_proxy_falls_silent_and_comes_back() {
     path_dies_and_comes_back(Pass::Frozen, Mode::Tls).await;
 }
 
+/// Something on the way that ends every connection once it is there is not dialled without end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_whose_subflows_never_live_is_dialled_with_pauses() {
+    let world = world(Mode::Tls).await;
+    let mut relay = Relay::start(world.addresses[0]).await;
+    let session = world
+        .connect(vec![path_to("direct", world.addresses[0]), path_to("relayed", relay.address)])
+        .await;
+    wait_for_paths(&session, 2).await;
+    relay.set(Pass::Doomed).await;
+    eventually(|| subflows(&session, "relayed") >= 3).await;
+    let before = relay.recorded().len();
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    let dialled = relay.recorded().len() - before;
+    assert!((2..20).contains(&dialled), "{dialled} connections in 4 s");
+    relay.set(Pass::Open).await;
+    wait_for_paths(&session, 2).await;
+    round_trip(&session, 1 << 20, 1).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_lives_through_all_paths_being_down() {
     let world = world(Mode::Tls).await;

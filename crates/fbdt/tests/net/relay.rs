@@ -17,6 +17,8 @@ pub(crate) enum Pass {
     Frozen,
     /// Resets connections, and refuses new ones.
     Cut,
+    /// Ends each connection soon after its handshake.
+    Doomed,
 }
 
 pub(crate) struct Relay {
@@ -104,7 +106,7 @@ async fn connection(
         let mut buffer = vec![0; 64 * 1024];
         let mut mode = mode.clone();
         while let Ok(count @ 1..) = from_client.read(&mut buffer).await {
-            let _ = mode.wait_for(|mode| *mode == Pass::Open).await;
+            let _ = mode.wait_for(|mode| matches!(mode, Pass::Open | Pass::Doomed)).await;
             recorded.lock().unwrap()[index].extend_from_slice(&buffer[..count]);
             if to_server.write_all(&buffer[..count]).await.is_err() {
                 return;
@@ -115,7 +117,7 @@ async fn connection(
         let mut buffer = vec![0; 64 * 1024];
         let mut mode = mode.clone();
         while let Ok(count @ 1..) = from_server.read(&mut buffer).await {
-            let _ = mode.wait_for(|mode| *mode == Pass::Open).await;
+            let _ = mode.wait_for(|mode| matches!(mode, Pass::Open | Pass::Doomed)).await;
             if to_client.write_all(&buffer[..count]).await.is_err() {
                 return;
             }
@@ -126,5 +128,16 @@ async fn connection(
         () = upward => {}
         () = downward => {}
         _ = watched.wait_for(|mode| *mode == Pass::Cut) => {}
+        () = doom(mode.clone()) => {}
     }
+}
+
+/// Long enough for TLS and Join over loopback.
+const LIFE: std::time::Duration = std::time::Duration::from_millis(100);
+
+async fn doom(mut mode: watch::Receiver<Pass>) {
+    if mode.wait_for(|mode| *mode == Pass::Doomed).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(LIFE).await;
 }
