@@ -9,15 +9,19 @@ use crate::measure::{Rules, scenario};
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
+/// Changes with how cells are measured or simulated: 2, links alone without the session's buffer, and
+/// bursts that arrive segment by segment.
+const METHOD: u32 = 2;
+
 /// A number of the whole matrix, 16 hexadecimal digits: of all conditions but the traces, with
-/// their links, changes, times and seeds, and of whether sockets are paced. A table with another
-/// number is of other conditions.
+/// their links, changes, times and seeds, of whether sockets are paced, and of how cells are measured.
+/// A table with another number is of other conditions.
 #[must_use]
 pub fn fingerprint() -> String {
     let mut hash = BASIS;
     for condition in GROUPS.iter().flat_map(|group| conditions(group, &[])) {
         let paced = scenario(&condition, SchedulerKind::default(), Rules::default(), 1).paced;
-        for byte in format!("{condition:?} {paced}").bytes() {
+        for byte in format!("{condition:?} {paced} {METHOD}").bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
         }
     }

@@ -88,10 +88,11 @@ pub fn run(condition: &Condition, kind: SchedulerKind, rules: Rules, seed: u64) 
 fn contest(plan: &Plan, index: usize, seed: u64) -> Vec<Row> {
     let condition = &plan.conditions[index].drawn(seed);
     let alone_mbps = [0, 1].map(|path| {
-        // A buffer for two paths is more than enough for one. With one path this scheduler sends what
-        // its window takes, as a plain TCP does: on real sockets that is what stands for a link alone.
-        run(&condition.alone(path), SchedulerKind::LowestRttFirst, Rules::Published, seed)
-            .goodput_mbps
+        // With one path this scheduler sends what its window takes, as a plain TCP does, whose buffer
+        // grows as it likes: on real sockets that is what stands for a link alone.
+        let mut alone = condition.alone(path);
+        alone.parameters.buffer_bytes = 0;
+        run(&alone, SchedulerKind::LowestRttFirst, Rules::Published, seed).goodput_mbps
     });
     let sum: f64 = alone_mbps.iter().sum();
     let row = |kind: &SchedulerKind| {
@@ -135,6 +136,23 @@ mod tests {
         assert_eq!(keys[..3], [(0, 1, "just-in-time"), (0, 1, "minrtt"), (0, 2, "just-in-time")]);
         assert_eq!(keys[4..], [(1, 1, "just-in-time"), (1, 1, "minrtt")]);
         assert!(rows.iter().all(|r| r.sum_ratio > 0.8 && r.sum_ratio < 1.2), "{rows:?}");
+    }
+
+    #[test]
+    fn a_small_buffer_is_the_sessions_and_not_a_link_alones() {
+        let parameters = Parameters { buffer_bytes: 64 << 10, ..Parameters::plain("test") };
+        let mut condition = Condition::new(parameters, 20.0);
+        condition.time = Duration::from_secs(1);
+        let plan = Plan {
+            conditions: vec![condition],
+            schedulers: vec![SchedulerKind::RoundRobin],
+            rules: Rules::Published,
+            threads: 1,
+        };
+        let rows = play(&plan, |_, _| {});
+        // 64 KiB in 20 ms are 26 Mbit/s.
+        assert!(rows.iter().all(|r| r.alone_mbps.iter().all(|mbps| *mbps > 28.0)), "{rows:?}");
+        assert!(rows.iter().all(|r| r.outcome.goodput_mbps < 27.0), "{rows:?}");
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl MuSher {
             p.acknowledged.checked_sub(earlier).unwrap_or(p.acknowledged)
         };
         let bytes: u64 = pair.iter().map(|p| delivered(&p)).sum();
-        self.search.sample(now, rate_of(bytes, time), backlog);
+        let slow_start = pair.iter().any(|p| p.window < p.ssthresh);
+        self.search.sample(now, rate_of(bytes, time), backlog, slow_start);
         self.mark = Some((now, read()));
     }
 }

@@ -99,6 +99,13 @@ def _at_rest(conditions: Sequence[Condition]) -> list[str]:
     return [*lines, ""]
 
 
+SHORT = ", of short transfers two rates that round trips bound, which nothing has to add up to"
+
+
+def _has_short(conditions: Sequence[Condition]) -> bool:
+    return any(condition.group == "short" for condition in conditions)
+
+
 def _losses(conditions: Sequence[Condition]) -> list[str]:
     """Where the default does not tie for the best goodput."""
     if DEFAULT not in conditions[0].goodput_mbps:
@@ -107,7 +114,8 @@ def _losses(conditions: Sequence[Condition]) -> list[str]:
     lines = [
         f"{DEFAULT} is more than {TIE:.0%} below the best in {len(lost)} of {len(conditions)} "
         f"conditions by Mbit/s, of which no more counts than the links carry; the sums are of what "
-        f"each path carries alone in the same draw.{_agreement(lost)}",
+        f"each path carries alone in the same draw{SHORT if _has_short(lost) else ''}."
+        f"{_agreement(lost)}",
         "",
         f"| condition | {DEFAULT} over the best, Mbit/s | of the sum | best | of the sum |",
         "|---|---|---|---|---|",

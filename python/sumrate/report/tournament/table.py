@@ -17,6 +17,15 @@ TIE = 0.02
 LINKS_MBPS = 60.0
 """Both links together, where no trace gives their rates. Goodput above it counts as this much: a
 dropped burst's second transmission takes no time on the link."""
+MEASURED = (
+    "goodput_mbps",
+    "goodput_p5_mbps",
+    "stall_ms",
+    "in_order_p50_ms",
+    "in_order_p99_ms",
+    "reorder_peak_bytes",
+    "redundant_share",
+)
 GROUPS = ("rate-rtt", "loss", "buffer", "outage", "short", "trace")
 
 Key = tuple[str, int]
@@ -48,6 +57,9 @@ class Condition:
     """Goodput in Mbit/s in each draw (seed), in the same order for all: what a draw's links lose
     and how late they are is the same for every scheduler."""
 
+    measured: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    """All that was measured in each draw, as it stands in the table."""
+
     def ratios(self, scheduler: str, other: str) -> list[float]:
         """Its goodput over the other's, draw by draw."""
         pairs = zip(self.draws[scheduler], self.draws[other], strict=True)
@@ -64,16 +76,15 @@ class Condition:
 
     def same(self, scheduler: str, other: str) -> bool:
         """Whether both did the same in every draw."""
-        measured: tuple[Mapping[str, object], ...] = (self.draws, self.stall_ms, self.in_order_ms)
-        return all(values[scheduler] == values[other] for values in measured)
+        return self.measured[scheduler] == self.measured[other]
 
     def undecided(self, scheduler: str, other: str) -> bool:
-        """Whether one is ahead in some draws and the other in others.
+        """Whether one is ahead in some draws and the other in others; a tie is nobody's.
 
         With one draw there is nothing to tell it by: False.
         """
         ratios = self.ratios(scheduler, other)
-        return min(ratios) <= 1 <= max(ratios) and len(ratios) > 1
+        return min(ratios) < 1 < max(ratios)
 
 
 def read(paths: Iterable[Path]) -> list[Condition]:
@@ -180,11 +191,10 @@ def _condition(rows: list[dict[str, Any]]) -> Condition:
 
     links = float("inf") if rows[0]["trace"] else LINKS_MBPS
 
-    def drawn(name: str) -> tuple[float, ...]:
-        own = sorted((row for row in rows if row["scheduler"] == name), key=lambda r: r["seed"])
-        return tuple(min(row["goodput_mbps"], links) for row in own)
+    def of(name: str) -> list[dict[str, Any]]:
+        return sorted((row for row in rows if row["scheduler"] == name), key=lambda r: r["seed"])
 
-    draws = {name: drawn(name) for name in names}
+    draws = {name: tuple(min(row["goodput_mbps"], links) for row in of(name)) for name in names}
     return Condition(
         group=rows[0]["group"],
         words=_words(rows[0]),
@@ -195,6 +205,9 @@ def _condition(rows: list[dict[str, Any]]) -> Condition:
         in_order_ms=medians("in_order_p99_ms"),
         parameters=rows[0],
         draws=draws,
+        measured={
+            name: tuple(tuple(row[m] for m in MEASURED) for row in of(name)) for name in names
+        },
     )
 
 

@@ -17,7 +17,7 @@ const DRAIN: (u64, u32) = (75_000, 5);
 const PAUSE: Duration = Duration::from_secs(3);
 /// A rate counts as better from 5 Mbit/s on, or 1 % on slower links.
 const BETTER: (f64, f64) = (625_000.0, 0.01);
-/// Growth between samples that means slow start.
+/// Growth between samples of a path in slow start that means that it goes on.
 const RAMP: f64 = 1.25;
 
 /// The probe under way.
@@ -101,10 +101,12 @@ impl Search {
         self.drained = 0;
     }
 
-    /// Takes in the rate of the last sample, bytes per second.
-    pub(super) fn sample(&mut self, now: Instant, rate: f64, backlog: u64) {
+    /// Takes in the rate of the last sample, bytes per second, and whether a TCP window is below its
+    /// slow-start threshold. Without a loss it may stay below it for ever: slow start is over then
+    /// when the rate no longer grows. After one, rates that jump are no slow start.
+    pub(super) fn sample(&mut self, now: Instant, rate: f64, backlog: u64, slow_start: bool) {
         self.samples += 1;
-        let ramping = rate > self.last * RAMP;
+        let ramping = slow_start && rate > self.last * RAMP;
         let fell = self.backlog > backlog + DRAIN.0;
         self.last = rate;
         self.backlog = backlog;
@@ -178,7 +180,7 @@ mod tests {
         for ms in (from_ms..to_ms).step_by(100) {
             let now = Instant::ZERO + Duration::from_millis(ms);
             let rate = 1e8 - (f64::from(search.ratio()) - top).abs() * 1e6;
-            search.sample(now, rate, 1 << 20);
+            search.sample(now, rate, 1 << 20, true);
         }
     }
 
@@ -195,9 +197,24 @@ mod tests {
     fn nothing_is_searched_in_slow_start() {
         let mut search = Search::default();
         for doubling in 0..20 {
-            search.sample(Instant::ZERO, f64::from(1 << doubling), 0);
+            search.sample(Instant::ZERO, f64::from(1 << doubling), 0, true);
             assert!(!search.is_probing());
         }
+    }
+
+    #[test]
+    fn rates_that_jump_after_a_loss_hold_up_no_search() {
+        // Each second sample is more than 1.25 of the one before it.
+        let noisy = |slow_start| {
+            let mut search = Search::default();
+            (0u32..6).any(|n| {
+                let rate = if n % 2 == 0 { 6e7 } else { 14e7 };
+                search.sample(Instant::ZERO, rate, 0, slow_start);
+                search.is_probing()
+            })
+        };
+        assert!(noisy(false));
+        assert!(!noisy(true));
     }
 
     #[test]
@@ -207,14 +224,14 @@ mod tests {
         let ended = search.searched.unwrap();
         let after = |ms: u64| ended + Duration::from_millis(ms);
         for (ms, rate) in [(2500, 5e7), (2600, 5e7), (2700, 9.5e7)] {
-            search.sample(after(ms), rate, 1 << 20);
+            search.sample(after(ms), rate, 1 << 20, false);
             assert!(!search.is_probing(), "two samples, then an ordinary one");
         }
         for ms in [2700, 2800, 2999] {
-            search.sample(after(ms), 5e7, 1 << 20);
+            search.sample(after(ms), 5e7, 1 << 20, false);
             assert!(!search.is_probing(), "too early");
         }
-        search.sample(after(3000), 5e7, 1 << 20);
+        search.sample(after(3000), 5e7, 1 << 20, false);
         assert!(search.is_probing());
     }
 
@@ -226,7 +243,7 @@ mod tests {
         run(&mut search, 2500, 3400, 50.0);
         for n in 1..=5u32 {
             assert!(!search.is_probing(), "{n}");
-            search.sample(later, 1e8, (1 << 20) - u64::from(n) * 75_001);
+            search.sample(later, 1e8, (1 << 20) - u64::from(n) * 75_001, false);
         }
         assert!(search.is_probing());
     }
