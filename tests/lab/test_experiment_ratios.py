@@ -19,7 +19,14 @@ from sumrate.lab.experiment import run as running
 from sumrate.lab.experiment.attempts import MAX_RETRIES
 from sumrate.lab.experiment.execute import _complaints
 from sumrate.lab.experiment.load import load
-from sumrate.lab.experiment.methods import Plugging, Traffic, add_beside, counted_until, sent_rates
+from sumrate.lab.experiment.methods import (
+    Plugging,
+    Traffic,
+    add_beside,
+    check_subflows,
+    counted_until,
+    sent_rates,
+)
 from sumrate.lab.experiment.model import Change, Experiment
 from sumrate.lab.experiment.ratios import (
     add_added_delays,
@@ -434,3 +441,14 @@ def test_the_traces_that_are_used_are_described(tmp_path: Path) -> None:
         assert 0 < values["p5"] <= values["p50"] <= values["p95"]
     assert traces_shown(made, 8.0) == traces_shown(made, 8.4), "whole seconds count"
     assert traces_shown(links(), 8.0) == {}
+
+
+def test_kernel_mptcp_without_a_subflow_is_a_failed_run() -> None:
+    links = [replace(LINK, name="one"), replace(LINK, name="other")]
+    check_subflows({"one": 3.0, "other": 0.01}, links)
+    check_subflows({"one": 3.0}, links)  # not told apart in the capture
+    check_subflows({"one": 3.0, "other": 0.0}, links[:1])  # spared: a backup, or unplugged
+    dark = replace(links[1], blackouts=(Blackout(0.0, 100.0),))
+    check_subflows({"one": 3.0, "other": 0.0}, [links[0], dark])
+    with pytest.raises(RuntimeError, match="nothing over other"):
+        check_subflows({"one": 3.0, "other": 0.0}, links)

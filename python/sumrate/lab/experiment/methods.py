@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from sumrate.lab.endpoints import (
     FollowsInterfaces,
     Handover,
+    KernelMptcp,
     Scheme,
     SinglePath,
     Sumrate,
@@ -91,6 +92,7 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
             seconds=traffic.seconds,
             without=range(BESIDE_PORT, BESIDE_PORT + len(traffic.condition.beside)),
         )
+        check_subflows(rates, used_by_mptcp(scheme, built, traffic))
     for name, rate in rates.items():
         run.add(f"path_{name}_mbps", rate, "Mbit/s")
         if len(rates) > 1 and (total := sum(rates.values())) > 0:
@@ -109,6 +111,32 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         "command": result.command,
         "said": {key: value for key, value in details.items() if key not in kept},
     }
+
+
+def used_by_mptcp(scheme: Scheme, built: Scene, traffic: Traffic) -> list[Link]:
+    """The links that kernel MPTCP has a subflow over throughout; none with another scheme."""
+    if not isinstance(scheme, KernelMptcp):
+        return []
+    backup = scheme.backup_link(built)
+    spared = {*traffic.unplugged, *([backup.name] if backup else [])}
+    return [link for link in built.links if link.name not in spared]
+
+
+def check_subflows(rates: Mapping[str, float], links: Sequence[Link]) -> None:
+    """Refuses a run of kernel MPTCP in which a link to which nothing happens carried not a byte.
+
+    A congestion control that moves load off a path leaves it a segment or two per round trip.
+
+    Raises:
+        RuntimeError: the subflow over a link was never made.
+
+    """
+    silent = [n.name for n in links if not n.is_scheduled and rates.get(n.name) == 0]
+    if silent:
+        raise RuntimeError(
+            f"kernel MPTCP sent nothing over {', '.join(silent)}: the subflow was never made; see "
+            "`ip mptcp endpoint` and `ss -M` in the namespaces of a run that does so"
+        )
 
 
 def path_rates(details: Mapping[str, Any]) -> dict[str, float]:

@@ -15,7 +15,8 @@ TOLD = RANKED["in_order_rank"]
 def add_ranks(experiment: Experiment, runs: Sequence[Run]) -> None:
     """The place of each scheduler among all of this point, where a check asks for it.
 
-    1 is the best. Who delivers much less than the best one is counted against nobody.
+    1 is the best. Who delivers much less than the best one is counted against nobody, and comes
+    behind all who do not: it waits for little because it sends little.
     """
     asked = {check.value.metric for check in experiment.checks}
     schedulers = [run for run in runs if not run.void and run.value(TOLD) is not None]
@@ -32,4 +33,5 @@ def add_ranks(experiment: Experiment, runs: Sequence[Run]) -> None:
         for run in schedulers:
             own = values[run.scheme]
             if own is not None:
-                run.add(name, place(own, serious), "")
+                counts = rates[run.scheme] >= ENOUGH * max(rates.values())
+                run.add(name, place(own, serious) if counts else len(serious) + 1, "")
