@@ -61,3 +61,8 @@ uint64_t sumrate_quality(uint64_t amount, uint64_t rtt)
 {
 	return quality(amount, rtt);
 }
+
+uint32_t sumrate_threshold_of(uint32_t threshold, uint32_t window)
+{
+	return threshold_of(threshold, window);
+}

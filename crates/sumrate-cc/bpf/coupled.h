@@ -341,4 +341,11 @@ INLINE __u32 grown(__s64 *saved, __u32 window, __s64 growth, __u32 acked)
 	return window > LEAST_WINDOW + whole ? window - whole : LEAST_WINDOW;
 }
 
+/* The slow-start threshold that goes with a window that coupling has set. A window that shrinks below
+ * it would be in slow start, and the next ACK would take the shrinking back. */
+INLINE __u32 threshold_of(__u32 threshold, __u32 window)
+{
+	return window < threshold ? window : threshold;
+}
+
 #endif

@@ -179,6 +179,8 @@ INLINE void on_ack(struct sock *sk, __u32 acked, growth_fn growth)
 	per_segment = me && g ? growth(g, me, tp->tcp_mstamp) : growth_alone(window);
 	window = grown(&m->saved, window, per_segment, acked);
 	tp->snd_cwnd = window < tp->snd_cwnd_clamp ? window : tp->snd_cwnd_clamp;
+	if (per_segment < 0)	/* OLIA's epsilon */
+		tp->snd_ssthresh = threshold_of(tp->snd_ssthresh, window);
 }
 
 /* ssthresh: a loss or a congestion mark. Siblings see the smaller window at once. */

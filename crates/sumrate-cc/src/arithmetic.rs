@@ -34,6 +34,7 @@ unsafe extern "C" {
     fn sumrate_halved(group: *const Group, me: u32, now: u64) -> u32;
     fn sumrate_balia_after_loss(group: *const Group, me: u32, now: u64) -> u32;
     fn sumrate_grown(saved: *mut i64, window: u32, growth: i64, acked: u32) -> u32;
+    fn sumrate_threshold_of(threshold: u32, window: u32) -> u32;
     fn sumrate_quality(amount: u64, rtt: u64) -> u64;
     fn sumrate_run_on_ack(run: u64, acked: u64, lost_at: u64) -> u64;
     fn sumrate_run_after_loss(acked: u64, lost_at: *mut u64) -> u64;
@@ -59,6 +60,11 @@ fn quality(amount: u64, rtt: u64) -> u64 {
 fn grown(saved: &mut i64, window: u32, growth: i64, acked: u32) -> u32 {
     // SAFETY: the reference is valid for the call.
     unsafe { sumrate_grown(saved, window, growth, acked) }
+}
+
+fn threshold_of(threshold: u32, window: u32) -> u32 {
+    // SAFETY: it takes and gives numbers.
+    unsafe { sumrate_threshold_of(threshold, window) }
 }
 
 fn group(paths: &[(u32, u32, u64)]) -> Group {
@@ -230,6 +236,34 @@ fn olia_moves_windows_to_the_path_that_loses_least() {
 }
 
 /// l_r = max(bytes between the last two losses, bytes since the last one).
+/// A loss leaves the window at the threshold. What shrinks from there must not be slow start.
+#[test]
+fn a_window_that_olia_shrinks_stays_below_its_old_threshold() {
+    // The narrow path loses least, and the widest one gives way to it.
+    let mut paths = [(100, 20_000, 100_000), (90, 20_000, 100_000), (10, 20_000, 100_000_000)];
+    let (mut saved, mut threshold) = (0, 100);
+    for _ in 0..50_000 {
+        let now = group(&paths);
+        let growth = olia_growth_of(&now);
+        if growth >= 0 {
+            break;
+        }
+        let window = paths[0].0;
+        assert!(window >= threshold, "slow start would take {window} back to {threshold}");
+        paths[0].0 = grown(&mut saved, window, growth, 1);
+        threshold = threshold_of(threshold, paths[0].0);
+    }
+    assert!(paths[0].0 < 95, "{}", paths[0].0);
+    assert_eq!(threshold_of(u32::MAX, 7), 7);
+    assert_eq!(threshold_of(5, 7), 5);
+}
+
+/// What the first path's window grows by for an acknowledged segment, in 2^-40.
+fn olia_growth_of(group: &Group) -> i64 {
+    // SAFETY: the group is valid for the call, and 0 is one of its paths.
+    unsafe { sumrate_olia_growth(group, 0, 0) }
+}
+
 #[test]
 fn olias_run_is_the_longer_of_the_last_two() {
     let (mut run, mut lost_at) = (0, 0);
