@@ -88,6 +88,39 @@ fn f16_many_messages_use_a_path_that_is_much_later() {
     assert!(mbps > 100.0, "{mbps} of 200 Mbit/s, slow start included");
 }
 
+/// More than both paths carry in time: what matters less must not take a late path's place.
+#[test]
+fn f16_what_matters_less_does_not_arrive_in_place_of_what_matters_more() {
+    let mut simulation =
+        simulation(vec![LinkParameters::new(60.0, 8.0), LinkParameters::new(30.0, 20.0)]);
+    let stream = simulation.open(false, Class::Streaming).unwrap();
+    let all = [Importance::Low, Importance::Normal, Importance::High];
+    let mut sent = Vec::new();
+    let begun = simulation.elapsed();
+    while simulation.elapsed() < begun + MS * 400 {
+        let importance = all[sent.len() % 3];
+        let lifetime = Some(MS * 150);
+        let options = MessageOptions { importance, lifetime, ..MessageOptions::default() };
+        match simulation.send_message(false, stream, 19_992, options) {
+            Ok(number) => sent.push((number, importance)),
+            Err(_) => simulation.run(MS).unwrap(),
+        }
+    }
+    simulation.run(Duration::from_secs(2)).unwrap();
+    let numbers = |arrived: &[fbdt_sim::Arrival]| {
+        arrived.iter().filter(|a| a.stream == stream).map(|a| a.number).collect::<BTreeSet<_>>()
+    };
+    let arrived = numbers(simulation.messages());
+    let share = |importance| {
+        let of = |(_, own): &&(u64, Importance)| *own == importance;
+        let came = sent.iter().filter(of).filter(|(number, _)| arrived.contains(number));
+        came.count() as f64 / sent.iter().filter(of).count() as f64
+    };
+    let [low, normal, high] = all.map(share);
+    assert!(high > 0.99, "high {high}, normal {normal}, low {low} of {}", sent.len());
+    assert!(normal > low, "high {high}, normal {normal}, low {low} of {}", sent.len());
+}
+
 #[test]
 fn f16_blackouts_of_one_radio_cost_messages_less_than_20_ms() {
     for beside in [false, true] {

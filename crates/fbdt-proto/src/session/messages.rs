@@ -398,8 +398,8 @@ impl Session {
             let Some((_, queued)) = channel.out.first() else { continue };
             // The front is the soonest path's, whether it has room now or not; others take the back.
             let Standing { behind, lead, arrival } = standing;
-            let last = behind.is_some() && channel.out.last_may_go(arrival, lead);
-            if !last && behind.is_some_and(|behind| behind.keeps(now, queued)) {
+            let last = behind.and_then(|_| channel.out.last_may_go(arrival, lead));
+            if last.is_none() && behind.is_some_and(|behind| behind.keeps(now, queued)) {
                 self.enter(now, path, WhyIdle::TooLate);
                 continue;
             }
@@ -410,7 +410,10 @@ impl Session {
             let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
                 return false;
             };
-            let taken = if last { channel.out.take_last() } else { channel.out.take() };
+            let taken = match last {
+                Some(importance) => channel.out.take_last(importance),
+                None => channel.out.take(),
+            };
             let Some(range) = taken else { return false };
             if channel.out.wakes_writer() {
                 self.events.push_back(Event::MessageWritable(id));

@@ -73,7 +73,8 @@ pub struct SentMessages {
 pub struct SendMessages {
     /// By falling importance, each in the order in which they came.
     waiting: [VecDeque<Waiting>; 3],
-    waiting_bytes: u64,
+    /// Bytes of each of the three.
+    waiting_bytes: [u64; 3],
     /// Bytes that may wait.
     capacity: u64,
     sent: BTreeMap<u64, Sent>,
@@ -122,12 +123,13 @@ impl SendMessages {
     pub fn push(&mut self, now: Instant, bytes: Bytes, options: MessageOptions) -> bool {
         self.expire(now);
         let size = cost(&bytes);
-        if self.waiting_bytes > 0 && self.waiting_bytes + size > self.capacity {
+        let waiting = self.backlog();
+        if waiting > 0 && waiting + size > self.capacity {
             self.writer_blocked = true;
             return false;
         }
-        self.waiting_bytes += size;
         let MessageOptions { importance, delivery, lifetime } = options;
+        self.waiting_bytes[rank(importance)] += size;
         self.asks_copies |= delivery == Delivery::Duplicated;
         let expires = lifetime.map(|lifetime| now + lifetime);
         self.expiry = [self.expiry, expires].into_iter().flatten().min();
@@ -142,11 +144,11 @@ impl SendMessages {
         }
         let before = self.counts.dropped;
         let over = |expires: Option<Instant>| expires.is_some_and(|at| at <= now);
-        for queue in &mut self.waiting {
+        for (queue, bytes) in self.waiting.iter_mut().zip(&mut self.waiting_bytes) {
             queue.retain(|message| {
                 let stays = !over(message.expires);
                 if !stays {
-                    self.waiting_bytes -= cost(&message.bytes);
+                    *bytes -= cost(&message.bytes);
                     self.counts.dropped += 1;
                 }
                 stays
@@ -166,7 +168,7 @@ impl SendMessages {
     /// Whether a writer that was told to wait is to be told to try again: there is room, or nobody
     /// takes any more. It is told once.
     pub fn wakes_writer(&mut self) -> bool {
-        let wakes = self.waiting_bytes <= self.capacity / 2;
+        let wakes = self.backlog() <= self.capacity / 2;
         wakes && core::mem::take(&mut self.writer_blocked)
     }
 
@@ -195,8 +197,8 @@ impl SendMessages {
 
     /// Bytes that wait, with their overhead.
     #[must_use]
-    pub const fn backlog(&self) -> u64 {
-        self.waiting_bytes
+    pub fn backlog(&self) -> u64 {
+        self.waiting_bytes.iter().sum()
     }
 
     /// Gives the first message its place; its range, or `None` if none waits or fits.
@@ -204,34 +206,47 @@ impl SendMessages {
         if self.short_of().is_some() {
             return None;
         }
-        let message = self.waiting.iter_mut().find_map(VecDeque::pop_front)?;
-        Some(self.place(message))
+        let rank = self.waiting.iter().position(|queue| !queue.is_empty())?;
+        let message = self.waiting[rank].pop_front()?;
+        Some(self.place(rank, message))
     }
 
-    /// Whether the last of several messages that wait may go by a path whose bytes arrive at
-    /// `arrival`, and `lead` bytes behind those of faster paths: these would have it there no sooner
-    /// (F3b), its time is not over then, and the peer takes it.
+    /// The importance of which the last message may go by a path whose bytes arrive at `arrival`, and
+    /// `lead` bytes behind those of faster paths: these would have it there no sooner (F3b), its time
+    /// is not over then, and the peer takes it. The greatest of which that is so, lest what matters
+    /// less arrives in time on a late path and what matters more does not on the others.
     #[must_use]
-    pub fn last_may_go(&self, arrival: Instant, lead: u64) -> bool {
-        let Some(last) = self.waiting.iter().rev().find_map(VecDeque::back) else { return false };
-        let size = cost(&last.bytes);
-        let ahead = self.waiting_bytes - size;
-        ahead > 0
-            && ahead >= lead
-            && last.expires.is_none_or(|at| at > arrival)
-            && self.next + size <= self.limit
+    pub fn last_may_go(&self, arrival: Instant, lead: u64) -> Option<Importance> {
+        let mut ahead = 0;
+        for importance in [Importance::High, Importance::Normal, Importance::Low] {
+            let rank = rank(importance);
+            let before = ahead;
+            ahead += self.waiting_bytes[rank];
+            let Some(last) = self.waiting[rank].back() else { continue };
+            let size = cost(&last.bytes);
+            let first = before + self.waiting_bytes[rank] - size;
+            if first > 0
+                && first >= lead
+                && last.expires.is_none_or(|at| at > arrival)
+                && self.next + size <= self.limit
+            {
+                return Some(importance);
+            }
+        }
+        None
     }
 
-    /// Gives the last message its place: of the least important that wait the newest.
-    pub fn take_last(&mut self) -> Option<Range<u64>> {
-        let message = self.waiting.iter_mut().rev().find_map(VecDeque::pop_back)?;
-        Some(self.place(message))
+    /// Gives the last message of that importance its place: the newest.
+    pub fn take_last(&mut self, importance: Importance) -> Option<Range<u64>> {
+        let rank = rank(importance);
+        let message = self.waiting[rank].pop_back()?;
+        Some(self.place(rank, message))
     }
 
-    fn place(&mut self, message: Waiting) -> Range<u64> {
+    fn place(&mut self, rank: usize, message: Waiting) -> Range<u64> {
         let size = cost(&message.bytes);
         self.served += size;
-        self.waiting_bytes -= size;
+        self.waiting_bytes[rank] -= size;
         let range = self.next..self.next + size;
         self.next = range.end;
         self.counts.sent += 1;
@@ -429,7 +444,7 @@ impl SendMessages {
         let given_up = self.sent.values().filter(|sent| !sent.dropped).count();
         self.counts.dropped += (waiting + given_up) as u64;
         self.waiting = Default::default();
-        self.waiting_bytes = 0;
+        self.waiting_bytes = [0; 3];
         self.sent.clear();
         self.lost = RangeSet::new();
         self.cumulative = self.next;

@@ -53,17 +53,44 @@ fn f16_a_later_path_takes_the_last_one_where_it_is_no_later_there() {
         assert!(m.push(at(0), Bytes::from_static(text.as_bytes()), options));
     }
     let ahead = 2 * (3 + MESSAGE_OVERHEAD);
-    assert!(m.last_may_go(at(8), ahead));
-    assert!(!m.last_may_go(at(8), ahead + 1), "faster paths have it there sooner");
-    assert!(!m.last_may_go(at(9), ahead), "its time is over then");
-    let mut order = Vec::new();
-    while let Some(range) = m.take_last() {
-        order.push(m.unit(&range));
-        assert!(m.backlog() > 0 || !m.last_may_go(at(0), 0));
+    let low = Some(Importance::Low);
+    assert_eq!(m.last_may_go(at(8), ahead), low);
+    assert_eq!(m.last_may_go(at(8), ahead + 1), None, "faster paths have it there sooner");
+    assert_eq!(m.last_may_go(at(9), ahead), None, "its time is over then");
+    assert_eq!(m.take_last(Importance::Low).map(|range| m.unit(&range)), Some(message("Low")));
+    assert_eq!(m.last_may_go(at(9), 0), low);
+    assert_eq!(m.take_last(Importance::Low).map(|range| m.unit(&range)), Some(message("low")));
+    assert_eq!(m.last_may_go(at(0), 0), None, "a single one is the first");
+}
+
+#[test]
+fn f16_a_later_path_takes_the_most_important_that_others_would_bring_no_sooner() {
+    let mut m = SendMessages::new();
+    for _ in 0..3 {
+        for importance in [Importance::Low, Importance::Normal, Importance::High] {
+            assert!(m.push(
+                at(0),
+                Bytes::from_static(b"abc"),
+                with(importance, Delivery::Reliable, Some(9)),
+            ));
+        }
     }
-    assert_eq!(order, [message("Low"), message("low"), message("top")]);
-    m.push(at(0), Bytes::from_static(b"one"), MessageOptions::default());
-    assert!(!m.last_may_go(at(0), 0), "a single one is the first");
+    let one = 3 + MESSAGE_OVERHEAD;
+    let last = |m: &SendMessages, messages: u64| m.last_may_go(at(0), messages * one);
+    assert_eq!(last(&m, 2), Some(Importance::High));
+    assert_eq!(
+        last(&m, 3),
+        Some(Importance::Normal),
+        "all that is important goes sooner elsewhere"
+    );
+    assert_eq!(last(&m, 6), Some(Importance::Low));
+    assert_eq!(last(&m, 9), None);
+    m.take_last(Importance::High).unwrap();
+    assert_eq!(last(&m, 1), Some(Importance::High), "the second of two");
+    m.take_last(Importance::High).unwrap();
+    assert_eq!(last(&m, 1), Some(Importance::Normal), "the only one is the soonest path's");
+    m.expire(at(10));
+    assert_eq!((m.backlog(), last(&m, 0)), (0, None));
 }
 
 #[test]
