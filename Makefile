@@ -45,7 +45,7 @@ bench-core: ## What the protocol core costs per frame: time (criterion) and inst
 	cargo bench --locked -p fbdt-proto --bench protocol
 	PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo bench --locked -p fbdt-proto --bench instructions
 
-tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, simulated: out/tournament/ (about 40 minutes on 2 cores)
+tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, simulated: out/tournament/ (about 30 minutes on 2 cores)
 	cargo build --release --locked -p fbdt-tournament
 	mkdir -p out/tournament/traces
 	for kind in los nlos mobility; do for seed in 1 2 3 4; do for radio in wigig wifi; do \
