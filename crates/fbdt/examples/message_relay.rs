@@ -1,5 +1,7 @@
 //! Carries messages for two programs that speak TCP to their own machine: the sender frames each
-//! message with its importance and lifetime, the receiver reads them whole, whichever came first.
+//! message with its importance and lifetime, the receiver gets their bytes one after the other, each
+//! message whole, whichever came first: what it is of is the sender's to say in it. `messages.rs` shows
+//! the options that this one leaves alone.
 //!
 //! ```text
 //! message_relay serve CC DIR LINK_FILE SENDER_ADDRESS:PORT LISTEN_ADDRESS:PORT...
@@ -16,19 +18,23 @@
 //! | 4 | milliseconds after which it is dropped instead of sent; 0: never |
 //! | 4 | length of what follows |
 //!
+//! Each end writes what its last session has counted beside LINK_FILE, twice a second: as
+//! LINK_FILE.serve.json and LINK_FILE.dial.json, one object.
+//!
 //! A load generator for a laboratory: it serves whoever has the link, and gives up at the first
 //! error of a connection.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use fbdt::{
-    Class, ClientConfig, CongestionControl, CredentialLimits, Delivery, Importance, Listener,
-    LocalBinding, MessageOptions, Messages, PathSpec, ServerConfig, ServerState, Session, Stream,
-    connect,
+    Class, ClassStats, ClientConfig, CongestionControl, CredentialLimits, Delivery, Importance,
+    Listener, LocalBinding, MessageOptions, Messages, PathSpec, ServerConfig, ServerState, Session,
+    SessionStats, Stream, connect,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -38,9 +44,20 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 const USAGE: &str = "usage: message_relay serve CC DIR LINK_FILE SENDER LISTEN... | \
                      dial CC LINK_FILE LISTEN LOCAL@SERVER...";
 const HEAD: usize = 9;
+const COUNT_EVERY: Duration = Duration::from_millis(500);
 
 #[tokio::main]
-async fn main() -> Result<()> {
+async fn main() -> ExitCode {
+    match relay().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("message_relay: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn relay() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve", control, directory, link, sender, ref listen @ ..] if !listen.is_empty() => {
@@ -54,10 +71,11 @@ async fn main() -> Result<()> {
             serve(config, Path::new(link), sender.parse()?).await
         }
         ["dial", control, link, listen, ref paths @ ..] if !paths.is_empty() => {
-            let mut config = ClientConfig::new(std::fs::read_to_string(link)?.trim().parse()?);
+            let text = std::fs::read_to_string(link).map_err(|error| format!("{link}: {error}"))?;
+            let mut config = ClientConfig::new(text.trim().parse()?);
             config.congestion_control = control.parse::<CongestionControl>()?;
             config.paths = paths.iter().map(|path| self::path(path)).collect::<Result<_>>()?;
-            dial(config, listen.parse()?).await
+            dial(config, link, listen.parse()?).await
         }
         _ => Err(USAGE.into()),
     }
@@ -71,6 +89,7 @@ async fn serve(config: ServerConfig, file: &Path, sender: SocketAddr) -> Result<
     std::fs::rename(part, file)?;
     loop {
         let session = listener.accept().await?;
+        tokio::spawn(count(session.clone(), format!("{}.serve.json", file.display())));
         tokio::spawn(async move {
             while let Some(stream) = session.accept_stream().await {
                 tokio::spawn(async move {
@@ -81,6 +100,42 @@ async fn serve(config: ServerConfig, file: &Path, sender: SocketAddr) -> Result<
             }
         });
     }
+}
+
+/// Writes what the session has counted, until it is over.
+async fn count(session: Session, file: String) {
+    let part = format!("{file}.part");
+    while !session.is_closed() {
+        let written = std::fs::write(&part, counted(&session.stats()));
+        if let Err(error) = written.and_then(|()| std::fs::rename(&part, &file)) {
+            eprintln!("message_relay: {file}: {error}");
+            return;
+        }
+        tokio::time::sleep(COUNT_EVERY).await;
+    }
+}
+
+/// The counters as JSON, under the names that `sumrate status --json` has for them.
+fn counted(stats: &SessionStats) -> String {
+    let class = |class: &ClassStats| {
+        format!(
+            r#"{{"class":"{}","sent_bytes":{},"redundant_bytes":{},"chosen_bytes":{}}}"#,
+            class.class.name(),
+            class.new_bytes,
+            class.redundant_bytes(),
+            class.chosen_bytes
+        )
+    };
+    let classes: Vec<String> = stats.classes.iter().map(class).collect();
+    format!(
+        r#"{{"redundant_bytes":{},"received_bytes":{},"receive_buffer_peak_bytes":{},"messages_acknowledged":{},"messages_dropped":{},"classes":[{}]}}"#,
+        stats.redundant_bytes,
+        stats.received_bytes,
+        stats.receive_buffer_peak,
+        stats.messages.acknowledged,
+        stats.messages.dropped,
+        classes.join(",")
+    )
 }
 
 /// Connects to the sender and gives the session what it frames.
@@ -122,8 +177,9 @@ async fn framed(sender: &mut (impl AsyncRead + Unpin), messages: &Messages) -> R
     }
 }
 
-async fn dial(config: ClientConfig, listen: SocketAddr) -> Result<()> {
+async fn dial(config: ClientConfig, link: &str, listen: SocketAddr) -> Result<()> {
     let session = connect(config).await?;
+    tokio::spawn(count(session.clone(), format!("{link}.dial.json")));
     let listener = TcpListener::bind(listen).await?;
     loop {
         let (connection, _) = listener.accept().await?;

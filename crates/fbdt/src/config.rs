@@ -8,6 +8,7 @@ use fbdt_proto::wire::PathLabel;
 use fbdt_proto::{PathPolicy, Priority};
 
 use crate::identity::{Link, ServerState};
+use crate::known_servers::KnownServers;
 use crate::policies::PathPolicies;
 use crate::socket::{CongestionControl, Coupling, LocalBinding};
 use crate::unrouted::UnroutedInterfaces;
@@ -47,6 +48,8 @@ pub struct ClientConfig {
     pub excluded_interfaces: Vec<String>,
     /// Is told which interfaces have no route to the server when `paths` is empty.
     pub unrouted_interfaces: UnroutedInterfaces,
+    /// Where the link's servers were when their names could last be looked up.
+    pub known_servers: KnownServers,
     /// Interfaces that stand by for others when `paths` is empty (F15).
     pub backup_interfaces: Vec<(String, Priority)>,
     /// How paths are used, by name; may be changed while sessions live.
@@ -74,6 +77,7 @@ impl ClientConfig {
             paths: Vec::new(),
             excluded_interfaces: Vec::new(),
             unrouted_interfaces: UnroutedInterfaces::default(),
+            known_servers: KnownServers::default(),
             backup_interfaces: Vec::new(),
             policies: PathPolicies::default(),
             congestion_control: CongestionControl::default(),

@@ -33,6 +33,7 @@ mod interfaces;
 mod dial;
 mod listen;
 
+mod known_servers;
 mod socket;
 mod tls;
 mod unrouted;
@@ -53,6 +54,7 @@ pub use identity::{
     Credential, CredentialId, CredentialInfo, CredentialLimits, FileAccess, Link, LinkError,
     ServerAddress, ServerState, StateError,
 };
+pub use known_servers::KnownServers;
 pub use listen::{AcceptError, BindError, CLOSE_REVOKED, Listener};
 pub use policies::PathPolicies;
 pub use session::{ClassHandle, Messages, PathError, PathInfo, Session, Stream};

@@ -144,7 +144,7 @@ pub async fn connect(config: ClientConfig) -> Result<Session, ConnectError> {
         None => None,
     };
     let waited = config.connect_timeout;
-    let servers = Servers::resolve(config.link.servers()).await?;
+    let servers = Servers::resolve(config.link.servers(), &config.known_servers).await?;
     let plan = Plan::new(&config);
     let (sender, opened) = oneshot::channel();
     let dialler = Arc::new(Dialler {

@@ -11,6 +11,7 @@ use super::error::ConnectError;
 use crate::config::PathSpec;
 use crate::identity::ServerAddress;
 use crate::interfaces;
+use crate::known_servers::KnownServers;
 use crate::socket::LocalBinding;
 
 /// Time for one look-up of a name: the system's resolver gives its first name server, which may be
@@ -20,20 +21,24 @@ const LOOKUP_TIME: Duration = Duration::from_secs(12);
 /// The link's servers, resolved.
 pub(super) struct Servers {
     named: Vec<ServerAddress>,
+    known: KnownServers,
     resolved: Mutex<Vec<SocketAddr>>,
 }
 
 impl Servers {
-    /// Resolves the names of a link.
+    /// Resolves the names of a link; those that cannot be looked up now are where they were.
     ///
     /// # Errors
     /// [`ConnectError::Resolve`] if none of them has an address.
-    pub(super) async fn resolve(named: &[ServerAddress]) -> Result<Self, ConnectError> {
-        let (resolved, failure) = look_up(named).await;
+    pub(super) async fn resolve(
+        named: &[ServerAddress],
+        known: &KnownServers,
+    ) -> Result<Self, ConnectError> {
+        let (resolved, failure) = look_up(named, known).await;
         if let (true, Some(failure)) = (resolved.is_empty(), failure) {
             return Err(failure);
         }
-        Ok(Self { named: named.to_vec(), resolved: Mutex::new(resolved) })
+        Ok(Self { named: named.to_vec(), known: known.clone(), resolved: Mutex::new(resolved) })
     }
 
     /// Looks the names up again; what was known stays if that brings nothing.
@@ -41,7 +46,7 @@ impl Servers {
         if self.named.iter().all(|server| server.ip().is_some()) {
             return;
         }
-        let (resolved, _) = look_up(&self.named).await;
+        let (resolved, _) = look_up(&self.named, &self.known).await;
         if !resolved.is_empty() {
             *self.resolved.lock().unwrap_or_else(PoisonError::into_inner) = resolved;
         }
@@ -86,7 +91,10 @@ fn keep_reachable(all: &mut Vec<SocketAddr>, local: &LocalBinding) {
     }
 }
 
-async fn look_up(named: &[ServerAddress]) -> (Vec<SocketAddr>, Option<ConnectError>) {
+async fn look_up(
+    named: &[ServerAddress],
+    known: &KnownServers,
+) -> (Vec<SocketAddr>, Option<ConnectError>) {
     let (mut found, mut failure) = (Vec::new(), None);
     for server in named {
         if let Some(ip) = server.ip() {
@@ -98,15 +106,22 @@ async fn look_up(named: &[ServerAddress]) -> (Vec<SocketAddr>, Option<ConnectErr
             Ok(result) => result,
             Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
         };
-        match result {
+        let addresses = match result {
             Ok(addresses) => {
-                for address in addresses.filter(|a| !found.contains(a)).collect::<Vec<_>>() {
-                    found.push(address);
-                }
+                let addresses: Vec<SocketAddr> = addresses.collect();
+                known.remember(server, &addresses);
+                addresses
             }
             Err(source) => {
                 let host = server.host.clone();
+                tracing::debug!(%host, error = %source, "a server's name cannot be looked up");
                 failure = Some(ConnectError::Resolve { host, source });
+                known.addresses(server)
+            }
+        };
+        for address in addresses {
+            if !found.contains(&address) {
+                found.push(address);
             }
         }
     }
@@ -119,7 +134,7 @@ mod tests {
 
     async fn servers() -> Servers {
         let named = ["10.1.1.2:1", "10.2.1.2:2", "[fd00::1]:3"].map(|text| text.parse().unwrap());
-        Servers::resolve(&named).await.unwrap()
+        Servers::resolve(&named, &KnownServers::default()).await.unwrap()
     }
 
     fn ports(candidates: &[SocketAddr]) -> Vec<u16> {
@@ -145,5 +160,19 @@ mod tests {
         assert_eq!(ports(&servers.candidates(2, &spec)), [1, 2]);
         spec.server = Some(("192.0.2.1".parse().unwrap(), None));
         assert_eq!(servers.candidates(2, &spec), ["192.0.2.1:1".parse().unwrap()]);
+    }
+
+    #[tokio::test]
+    async fn a_name_that_cannot_be_looked_up_is_where_it_was() {
+        // No name, so that nobody is asked.
+        let nameless = ServerAddress { host: "no..name".to_owned(), port: 7 };
+        let known = KnownServers::default();
+        let named = [nameless.clone()];
+        assert!(Servers::resolve(&named, &known).await.is_err());
+        known.remember(&nameless, &["192.0.2.7:7".parse().unwrap()]);
+        let servers = Servers::resolve(&named, &known.clone()).await.unwrap();
+        assert_eq!(ports(&servers.candidates(0, &PathSpec::default())), [7]);
+        servers.refresh().await;
+        assert_eq!(servers.addresses(), ["192.0.2.7".parse::<IpAddr>().unwrap()]);
     }
 }

@@ -55,8 +55,9 @@ pub struct UpArgs {
     /// Let a proxy without password listen beyond this machine
     #[arg(long)]
     pub socks_open: bool,
-    /// Traffic class of connections to a port or host: PORT=CLASS or HOST=CLASS (a dot in front means
-    /// all names below it), CLASS being conversational, interactive, streaming or background; the
+    /// Traffic class of connections to a port or host: PORT=CLASS or HOST=CLASS (HOST being a name, with
+    /// a dot in front all names below it too, or an address; taken connections have addresses only),
+    /// CLASS being conversational, interactive, streaming or background; the
     /// first rule that fits counts, and what no rule names is guessed from its behaviour
     #[arg(long, value_name = "PORT|HOST=CLASS")]
     pub class_rule: Vec<ClassRule>,

@@ -10,7 +10,7 @@ use fbdt::Class;
 enum Named {
     Port(u16),
     Address(IpAddr),
-    /// A name, and with a dot in front all below it.
+    /// A name, and with a dot in front all below it, too.
     Host(String),
 }
 
@@ -29,6 +29,19 @@ pub enum ClassRuleError {
         "`{0}` is no rule; write PORT=CLASS or HOST=CLASS, such as 22=conversational or .example.org=background"
     )]
     Form(String),
+    /// A port that cannot be.
+    #[error("`{0}` is no port; ports are 1 to 65535, one in each rule")]
+    Port(String),
+    /// A name with letters that names do not have on the wire.
+    #[error(
+        "`{0}` has letters that no name has when it is asked for; write it as browsers do, xn--..."
+    )]
+    Letters(String),
+    /// A name of digits and signs only.
+    #[error(
+        "`{0}` is no port, address or name; a rule names one port, one address (no network) or one name"
+    )]
+    Name(String),
     /// No such class.
     #[error("`{0}` is no class; there are conversational, interactive, streaming and background")]
     Class(String),
@@ -43,14 +56,23 @@ impl FromStr for ClassRule {
         let class = Class::from_name(class).ok_or_else(|| ClassRuleError::Class(class.into()))?;
         let digits = !named.is_empty() && named.bytes().all(|byte| byte.is_ascii_digit());
         let named = if digits {
-            Named::Port(named.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?)
+            let port = named.parse().ok().filter(|port| *port > 0);
+            Named::Port(port.ok_or_else(|| ClassRuleError::Port(named.into()))?)
         } else if let Ok(address) = named.trim_matches(['[', ']']).parse::<IpAddr>() {
             Named::Address(address.to_canonical())
         } else {
             let fits = |c: char| c.is_alphanumeric() || ".-_".contains(c);
             let host = named.strip_suffix('.').unwrap_or(named);
-            if host.trim_start_matches('.').is_empty() || !host.chars().all(fits) {
+            if host.trim_start_matches('.').is_empty() {
                 return Err(bad());
+            }
+            if !host.is_ascii() {
+                return Err(ClassRuleError::Letters(named.into()));
+            }
+            // The last part of a name has letters; ranges, networks and HOST:PORT are none.
+            let named_by_letters = host.bytes().any(|byte| byte.is_ascii_alphabetic());
+            if !named_by_letters || !host.chars().all(fits) {
+                return Err(ClassRuleError::Name(named.into()));
             }
             Named::Host(host.to_lowercase())
         };
@@ -84,6 +106,11 @@ impl ClassRules {
     /// These rules.
     pub fn new(rules: Vec<ClassRule>) -> Self {
         Self(rules)
+    }
+
+    /// Whether any is for a name, which only those have who ask for it.
+    pub fn name_hosts(&self) -> bool {
+        self.0.iter().any(|rule| matches!(rule.named, Named::Host(_)))
     }
 
     /// The class of connections to `host`:`port`, if a rule says it.
@@ -123,24 +150,29 @@ mod tests {
         ] {
             assert_eq!(rules.class_of(host, port), class, "{host}:{port}");
         }
+        assert!(rules.name_hosts());
+        assert!(!self::rules(&["22=interactive", "10.0.0.1=background"]).name_hosts());
     }
 
     #[test]
     fn what_is_no_rule_is_refused_with_advice() {
-        for bad in [
-            "",
-            "=background",
-            "22",
-            "0=background",
-            "70000=streaming",
-            ".=streaming",
-            "a b=streaming",
-            "a/8=streaming",
+        for (bad, advice) in [
+            ("", "PORT=CLASS"),
+            ("=background", "PORT=CLASS"),
+            ("22", "PORT=CLASS"),
+            (".=streaming", "PORT=CLASS"),
+            ("0=background", "1 to 65535"),
+            ("70000=streaming", "1 to 65535"),
+            ("1-100=background", "one port"),
+            ("a b=streaming", "one name"),
+            ("10.0.0.0/8=streaming", "no network"),
+            ("host:22=streaming", "one name"),
+            ("b\u{fc}cher.example=background", "xn--"),
+            ("22=fast", "conversational"),
         ] {
             let said = bad.parse::<ClassRule>().unwrap_err().to_string();
-            assert!(said.contains("PORT=CLASS"), "{bad}: {said}");
+            assert!(said.contains(advice), "{bad}: {said}");
         }
-        let said = "22=fast".parse::<ClassRule>().unwrap_err().to_string();
-        assert!(said.contains("fast") && said.contains("conversational"), "{said}");
+        assert!("xn--bcher-kva.example=background".parse::<ClassRule>().is_ok());
     }
 }

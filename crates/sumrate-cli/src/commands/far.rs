@@ -72,6 +72,9 @@ impl FarEnd {
                 for path in &mut session.paths {
                     path.far = far.paths.get(&path.name).cloned();
                 }
+                for stream in &mut session.streams {
+                    stream.far_class = far.classes.get(&stream.id).cloned();
+                }
             }
             let questions = self.questions.borrow();
             let asks =
@@ -141,6 +144,7 @@ mod tests {
         StreamReport {
             id,
             class: "interactive".to_owned(),
+            far_class: None,
             written_bytes: 0,
             acknowledged_bytes: 0,
             received_bytes: 0,
@@ -173,5 +177,21 @@ mod tests {
             .map(|session| session.streams.iter().map(|stream| stream.id).collect())
             .collect();
         assert_eq!(left, [vec![0, most + 1], vec![most]], "only its own, and not for ever");
+    }
+
+    #[test]
+    fn what_the_server_takes_a_stream_for_is_shown_beside_it() {
+        let far = FarEnd::default();
+        let classes = [(3, "background".to_owned())].into();
+        let said = Some(("a".to_owned(), FarReport { classes, ..FarReport::default() }));
+        far.told.send_replace(Some(Told { at: Instant::now(), said }));
+        let sessions = vec![session("a", [1, 3]), session("b", [3])];
+        let mut report = StatusReport { sessions, ..StatusReport::default() };
+        far.annotate(&mut report);
+        let classes = |index: usize| {
+            let streams = report.sessions[index].streams.iter();
+            streams.map(|stream| stream.far_class.as_deref()).collect::<Vec<_>>()
+        };
+        assert_eq!((classes(0), classes(1)), (vec![None, Some("background")], vec![None]));
     }
 }

@@ -264,6 +264,12 @@ impl Client {
         let tunnel = tunnel.counting(Arc::clone(&self.flows)).refusing(move || outage.refusal());
         let rules = Arc::new(ClassRules::new(self.args().class_rule.clone()));
         let taken = self.taken.as_ref();
+        if taken.is_some() && rules.name_hosts() {
+            tracing::warn!(
+                "rules of --class-rule for names do not fit connections that are taken, which have \
+                 addresses only; name ports or addresses for those"
+            );
+        }
         let finished = async {
             tokio::join!(
                 run_proxy(socks, tunnel.clone(), &self.stop),

@@ -8,6 +8,8 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory};
 
+use fbdt::Link;
+
 use super::file::{ConfigError, ConfigFile, Entry, Given, HOSTS, Section};
 use super::keys::{Key, Table, Takes, nearest, tables};
 use crate::args::{Cli, without_passwords};
@@ -165,6 +167,7 @@ fn check_hosts(file: &ConfigFile, section: &Section) -> Result<(), ConfigError> 
         };
         if link.contains("sumrate://") {
             check_exposed(file, entry)?;
+            check_link(file, entry, link, &format!("host `{}`", entry.key))?;
         } else if !link.starts_with('@') {
             let message =
                 format!("host `{}` is no join link (sumrate://...) and no @FILE", entry.key);
@@ -172,6 +175,19 @@ fn check_hosts(file: &ConfigFile, section: &Section) -> Result<(), ConfigError> 
         }
     }
     Ok(())
+}
+
+/// Refuses what is no join link, which the command would only once it starts; one in a file of its own
+/// is read then.
+fn check_link(file: &ConfigFile, entry: &Entry, text: &str, what: &str) -> Result<(), ConfigError> {
+    match text.trim().parse::<Link>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(ConfigError::Value {
+            path: file.path.clone(),
+            line: entry.line,
+            message: output::without_secrets(&format!("{what} is no join link: {error}")),
+        }),
+    }
 }
 
 fn check_exposed(file: &ConfigFile, entry: &Entry) -> Result<(), ConfigError> {
@@ -197,6 +213,11 @@ fn check_entry(file: &ConfigFile, table: &Table, entry: &Entry) -> Result<(), Co
     };
     if tokens.iter().any(|token| key.is_secret(&value(token))) {
         check_exposed(file, entry)?;
+    }
+    if let ("link", Given::One(text)) = (entry.key.as_str(), &entry.given)
+        && !text.starts_with('@')
+    {
+        check_link(file, entry, text, "`link`")?;
     }
     let alone = table.command.clone().mut_args(|arg| arg.required(false));
     let line = std::iter::once(table.name.clone()).chain(tokens);
@@ -345,6 +366,9 @@ mod tests {
             ("[up]\nlink = \"--json\"\n", ":2: `link` takes a value that does not begin with -"),
             ("[serve]\nlisten = [\"1.2.3.4:5\", \"x\"]\n", ":2: invalid value 'x'"),
             ("[hosts]\na = \"b\"\n", ":2: host `a` is no join link"),
+            ("[hosts]\na = \"sumrate://x\"\n", ":2: host `a` is no join link"),
+            ("[up]\nlink = \"sumrate://192.0.2.1:1?v=1#k=a&c=b\"\n", "key (`k=` after `#`) is not"),
+            ("[up]\nlink = \"x\"\n", ":2: `link` is no join link: a join link starts with"),
         ] {
             let error = merged("sumrate up", text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
@@ -353,11 +377,14 @@ mod tests {
 
     #[test]
     fn passwords_are_for_nobody_else() {
+        let (key, credential) = ("A".repeat(43), "A".repeat(54));
+        let link = format!("sumrate://192.0.2.1:1?v=1#k={key}&c={credential}");
         for text in [
-            "[up]\nsocks-auth = \"me:secret\"\n",
-            "[up]\nlink = \"sumrate://192.0.2.1:1?v=1#k=a&c=b\"\n",
-            "[hosts]\nhome = \"sumrate://192.0.2.1:1?v=1#k=a&c=b\"\n",
+            "[up]\nsocks-auth = \"me:secret\"\n".to_owned(),
+            format!("[up]\nlink = \"{link}\"\n"),
+            format!("[hosts]\nhome = \"{link}\"\n"),
         ] {
+            let text = text.as_str();
             let (_directory, path) = file(text, 0o644);
             let error = merge(words("sumrate up"), || Some(path)).unwrap_err();
             assert!(matches!(&error, ConfigError::Exposed { line: 2, .. }), "{error}");

@@ -177,6 +177,8 @@ impl Allowance {
 pub struct Allowances {
     state: ServerState,
     known: Mutex<HashMap<CredentialId, Known>>,
+    /// Held while files are written: an older count must not replace a later one.
+    saving: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -206,7 +208,7 @@ pub enum AllowanceError {
 impl Allowances {
     /// Reads and keeps what was used in this state directory.
     pub fn new(state: ServerState) -> Self {
-        Self { state, known: Mutex::default() }
+        Self { state, known: Mutex::default(), saving: Mutex::default() }
     }
 
     /// The allowance of a credential, shared by its sessions. Limits that were changed since count
@@ -237,19 +239,29 @@ impl Allowances {
     /// # Errors
     /// The first file that could not be written; the others were.
     pub fn save(&self) -> Result<(), AllowanceError> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
         let mut result = Ok(());
-        for (id, entry) in known.iter_mut().filter(|(_, entry)| entry.limits.quota.is_some()) {
-            let used = entry.allowance.used();
-            if used == entry.saved {
-                continue;
-            }
-            match self.state.set_usage(*id, used) {
-                Ok(()) => entry.saved = used,
+        // Sessions begin while a slow disk writes.
+        for (id, used) in self.unsaved() {
+            match self.state.set_usage(id, used) {
+                Ok(()) => {
+                    let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(entry) = known.get_mut(&id) {
+                        entry.saved = used;
+                    }
+                }
                 Err(error) => result = result.and(Err(error.into())),
             }
         }
         result
+    }
+
+    /// What credentials with a quota have used, where the state directory does not say so.
+    fn unsaved(&self) -> Vec<(CredentialId, u64)> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let limited = known.iter().filter(|(_, entry)| entry.limits.quota.is_some());
+        let used = limited.map(|(id, entry)| (*id, entry.allowance.used(), entry.saved));
+        used.filter(|(_, used, saved)| used != saved).map(|(id, used, _)| (id, used)).collect()
     }
 }
 

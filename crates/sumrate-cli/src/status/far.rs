@@ -1,7 +1,9 @@
-//! What the other end says of a session's paths: why each brings what it brings is decided there.
+//! What the other end says of a session: why each path brings what it brings, and of which class a
+//! stream is that it sends, is decided there.
 
 use std::collections::BTreeMap;
 
+use fbdt_proto::Class;
 use fbdt_proto::stats::WhyIdle;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +15,13 @@ use super::{PathReport, SessionReport};
 pub struct FarReport {
     /// The paths.
     pub paths: BTreeMap<String, FarPathReport>,
+    /// The traffic classes of its open streams, of the newest where there are many.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<u32, String>,
 }
+
+/// Of so many streams the classes are told.
+const STREAMS_TOLD: usize = 100;
 
 /// How the other end sends on a path.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -60,6 +68,7 @@ impl FarReport {
             path.rate_mbps = path.rate_mbps.map(amount);
             path.retransmitted_share = amount(path.retransmitted_share).min(1.0);
         }
+        self.classes.retain(|_, class| Class::from_name(class).is_some());
         self
     }
 }
@@ -90,8 +99,13 @@ impl From<&PathReport> for FarPathReport {
 
 impl From<&SessionReport> for FarReport {
     fn from(session: &SessionReport) -> Self {
-        let paths = session.paths.iter();
-        Self { paths: paths.map(|path| (path.name.clone(), path.into())).collect() }
+        let paths = session.paths.iter().map(|path| (path.name.clone(), path.into()));
+        let mut classes: BTreeMap<u32, String> =
+            session.streams.iter().map(|stream| (stream.id, stream.class.clone())).collect();
+        while classes.len() > STREAMS_TOLD {
+            classes.pop_first();
+        }
+        Self { paths: paths.collect(), classes }
     }
 }
 
@@ -107,7 +121,7 @@ mod tests {
             "lte": {"why": "\u001b[2Jgone", "why_idle": "\u001b[2J",
             "waited_s": {"\u001b[2J": 1.0, "standby": -3.0},
             "rate_mbps": -1.0, "commit_bytes": 0, "commit_limit_bytes": 0,
-            "retransmitted_share": 7.0}}}"#;
+            "retransmitted_share": 7.0}}, "classes": {"5": "background", "7": "\u001b[2J"}}"#;
         let report = serde_json::from_str::<FarReport>(said).unwrap().plain();
         let wifi = &report.paths["wifi"];
         assert_eq!(wifi.words(), WhyIdle::RateCap.describe());
@@ -118,6 +132,7 @@ mod tests {
         assert_eq!(lte.waited_s, BTreeMap::from([("standby".to_owned(), 0.0)]));
         assert_eq!(lte.words(), lte.why_idle);
         assert_eq!(lte.words(), "it has a reason that this version does not know");
+        assert_eq!(report.classes, BTreeMap::from([(5, "background".to_owned())]));
     }
 
     #[test]

@@ -165,7 +165,8 @@ pub struct ClassReport {
     /// Of those, messages that the program wants sent twice.
     #[serde(default)]
     pub asked_bytes: u64,
-    /// Bytes received, each once.
+    /// Bytes received, each once, on streams that are of this class here: the other end may send them
+    /// as another.
     pub received_bytes: u64,
     /// Bytes received a second time.
     pub duplicate_bytes: u64,
@@ -325,8 +326,11 @@ pub struct RedundantReport {
 pub struct StreamReport {
     /// Its number in the session.
     pub id: u32,
-    /// Its traffic class.
+    /// Its traffic class here: that of what this end sends.
     pub class: String,
+    /// That of what the other end sends, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far_class: Option<String>,
     /// Bytes that the application here wrote.
     pub written_bytes: u64,
     /// Bytes of those that the peer has in order.
@@ -540,6 +544,7 @@ impl From<&StreamStats> for StreamReport {
         Self {
             id: stats.id.0,
             class: stats.class.name().to_owned(),
+            far_class: None,
             written_bytes: stats.written,
             acknowledged_bytes: stats.acknowledged,
             received_bytes: stats.received,

@@ -123,15 +123,12 @@ fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()
         )?;
     }
     if !session.streams.is_empty() {
-        let head = [
-            "stream",
-            "class",
-            "written",
-            "received",
-            "in-order delay p50/p99/max",
-            "longest stall",
-        ];
-        let rows: Vec<_> = session.streams.iter().map(stream_row).collect();
+        let is_told = session.streams.iter().any(|stream| stream.far_class.is_some());
+        let mut head = vec!["stream", "class"];
+        head.extend(is_told.then_some("of what comes"));
+        head.extend(["written", "received", "in-order delay p50/p99/max", "longest stall"]);
+        let rows: Vec<_> =
+            session.streams.iter().map(|stream| stream_row(stream, is_told)).collect();
         write_columns(out, &head, &rows)?;
     }
     Ok(())
@@ -217,16 +214,18 @@ fn class_row(class: &ClassReport) -> Vec<String> {
     ]
 }
 
-fn stream_row(stream: &StreamReport) -> Vec<String> {
+/// `is_told` says whether there is a column for what the other end says.
+fn stream_row(stream: &StreamReport, is_told: bool) -> Vec<String> {
     let delay = stream.in_order_delay_ms;
-    vec![
-        stream.id.to_string(),
-        stream.class.clone(),
+    let mut row = vec![stream.id.to_string(), stream.class.clone()];
+    row.extend(is_told.then(|| stream.far_class.clone().unwrap_or_else(|| "-".to_owned())));
+    row.extend([
         bytes(stream.written_bytes),
         bytes(stream.received_bytes),
         format!("{:.1} / {:.1} / {:.1} ms", delay.p50, delay.p99, delay.max),
         format!("{:.0} ms", stream.longest_stall_ms),
-    ]
+    ]);
+    row
 }
 
 pub(crate) fn write_columns(
