@@ -150,7 +150,7 @@ def test_links_that_share_a_wire_have_addresses_of_their_own() -> None:
     assert len({one.client_ip, one.server_ip, same.client_ip, same.server_ip}) == 4
 
 
-def test_all_experiments_together_take_less_than_seventeen_hours() -> None:
+def test_all_experiments_together_take_less_than_eighteen_hours() -> None:
     """Five repetitions of everything; what grows beyond that is not run any more.
 
     Users' workloads, whose browser and programs take their time, are counted apart.
@@ -158,7 +158,7 @@ def test_all_experiments_together_take_less_than_seventeen_hours() -> None:
     on_links = [found for found in map(load, names()) if found.simulation is None]
     plans = [Plan(found, found.repetitions) for found in on_links]
     workloads = [p for p in plans if p.experiment.method in WORKLOADS]
-    assert sum(p.seconds() for p in plans if p not in workloads) < 13.7 * 3600
+    assert sum(p.seconds() for p in plans if p not in workloads) < 14.3 * 3600
     assert sum(p.seconds() for p in workloads) < 2.85 * 3600
     assert all(p.repetitions >= 5 for p in plans)
 

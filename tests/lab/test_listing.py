@@ -64,3 +64,15 @@ def test_a_part_of_a_run_shows_no_figures_of_what_it_left_out() -> None:
         "    it adds up: 1 (at least 0.98)",
         "    it is wanted: not measured (at least 1)",
     ]
+
+
+def test_of_a_part_of_an_experiment_only_what_was_measured_is_shown() -> None:
+    def verdict(name: str, measured: float | None) -> Verdict:
+        finding = Finding("it is so", "normal", "cubic", "default", measured, "at least 1", None)
+        return Verdict(name, "goal", NOT_RUN, "", "", "", "", (finding,))
+
+    found = [verdict("P1", 1.0), verdict("P2", None), verdict("P3", None)]
+    lines = summary(load("five-conditions"), found, Path("out"), whole=False)
+    assert [line for line in lines if "P2" in line or "P3" in line] == []
+    assert "  2 more goals and claims need other conditions or schemes" in lines
+    assert any("P1" in line for line in lines)

@@ -160,7 +160,7 @@ def test_a_scaled_trace_has_scaled_rates(tmp_path: Path) -> None:
     shown = [s for s in links_shown(EXPERIMENT) if s["condition"] == CONDITION.name]
     assert [s["trace"] for s in shown] == [
         "wifi-los, rates times 1.23",
-        "wigig-mobility, rates times 1.155",
+        "wigig-mobility, rates times 1.18",
     ]
 
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sumrate.lab.tiles.wire import Chunk, Reader, chunks
-from sumrate.qoe.tiles.allocate import harmonic_mean, plan
+from sumrate.qoe.tiles.allocate import HIGH, LOW, NORMAL, NOTHING, harmonic_mean, plan
 from sumrate.qoe.tiles.head import displacements, movement
 from sumrate.qoe.tiles.ladder import Ladder, block_errors
 from sumrate.qoe.tiles.shown import MISSING, mean_level, see
-from sumrate.qoe.tiles.viewport import BLOCK, Grid, View, likelihoods
+from sumrate.qoe.tiles.viewport import BLOCK, Grid, View, views
 
 GRID = Grid(192, 96, 6, 4)
 
@@ -72,12 +72,13 @@ def test_up_is_up_and_right_is_right() -> None:
     assert right[:, 3:].sum() > 0.9
 
 
-def test_likelihoods_spread_with_the_displacements() -> None:
-    still = likelihoods(GRID, View(), 0.0, 0.0, np.zeros((1, 2)))
-    turned = likelihoods(GRID, View(), 0.0, 0.0, np.array([[-60.0, 0.0], [60.0, 0.0]]))
+def test_what_may_be_seen_spreads_with_the_displacements() -> None:
+    still = views(GRID, View(), 0.0, 0.0, np.zeros((1, 2)))
+    turned = views(GRID, View(), 0.0, 0.0, np.array([[-60.0, 0.0], [60.0, 0.0]]))
+    assert still.shape == (1, GRID.tiles)
     assert still.sum() == pytest.approx(1.0)
-    assert turned.sum() == pytest.approx(1.0)
-    assert still.max() > turned.max()
+    assert turned.sum(axis=1) == pytest.approx([1.0, 1.0])
+    assert still.max() > turned.mean(axis=0).max()
 
 
 def uneven() -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
@@ -88,31 +89,51 @@ def uneven() -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64
 
 def test_fix_treats_all_alike_and_goes_row_by_row() -> None:
     sizes, errors, likelihood = uneven()
-    found = plan("fix", sizes, errors, likelihood, 1300.0)
+    found = plan("fix", (sizes, errors), likelihood, 1300.0)
     assert found.sends == ((0, 1), (1, 1), (2, 1), (3, 1))
-    assert set(plan("fix", sizes, errors, likelihood, 50.0).best().values()) == {2}
-    assert set(plan("fix", sizes, errors, likelihood, 1e6).best().values()) == {0}
+    assert set(plan("fix", (sizes, errors), likelihood, 50.0).best().values()) == {2}
+    assert set(plan("fix", (sizes, errors), likelihood, 1e6).best().values()) == {0}
 
 
 def test_ordered_is_fix_with_the_likeliest_first() -> None:
     sizes, errors, likelihood = uneven()
-    found = plan("ordered", sizes, errors, likelihood, 1300.0)
+    found = plan("ordered", (sizes, errors), likelihood, 1300.0)
     assert found.sends == ((1, 1), (2, 1), (3, 1), (0, 1))
 
 
-def test_viewport_sends_everything_once_and_then_what_is_seen() -> None:
+def test_viewport_sends_the_best_then_what_may_not_be_missing_then_more() -> None:
     sizes, errors, likelihood = uneven()
-    found = plan("viewport", sizes, errors, likelihood, 2000.0)
-    assert found.sends[:4] == ((1, 2), (2, 2), (3, 2), (0, 2))  # nothing can be missing
-    assert found.sends[4:] == ((1, 0), (2, 1), (3, 1))
-    assert found.best() == {0: 2, 1: 0, 2: 1, 3: 1}  # nobody will see tile 0
+    found = plan("viewport", (sizes, errors), likelihood, 2000.0)
+    # Half of the budget; then what is left for better ones; nobody will see tile 0.
+    assert found.sends == ((1, 1), (2, 1), (3, 1), (1, 0), (0, 2))
+    assert found.importance == (HIGH, HIGH, HIGH, LOW, LOW)
+    assert found.best() == {0: 2, 1: 0, 2: 1, 3: 1}
     assert found.total_bytes(sizes) == 1900
-    assert len(plan("viewport", sizes, errors, likelihood, 1.0).sends) == 4
+    worst = plan("viewport", (sizes, errors), likelihood, 1.0)
+    assert worst.sends == ((1, 2), (2, 2), (3, 2), (0, 2))
+    assert worst.importance == (NORMAL, NORMAL, NORMAL, LOW)
+    some = plan("viewport", (sizes, errors), likelihood, 800.0)
+    assert some.sends == ((1, 1), (2, 2), (3, 2), (0, 2)), "none is missing for a better one"
+
+
+def test_viewport_goes_on_from_what_was_sent() -> None:
+    sizes, errors, likelihood = uneven()
+    sent = np.array([NOTHING, 1, 2, NOTHING])
+    found = plan("viewport", (sizes, errors), likelihood, 500.0, sent)
+    assert found.sends == ((3, 2), (2, 1), (0, 2))
+
+
+def test_viewport_lowers_where_psnr_rises_most_and_not_where_the_error_falls_most() -> None:
+    sizes = np.array([[100, 100], [1, 1]])
+    errors = np.array([[5e5, 1.0], [1e6, 10.0]])
+    views = np.eye(2)  # the one tile or the other
+    found = plan("viewport", (sizes, errors), views, 102.0)
+    assert found.best() == {0: 1, 1: 0}, "10 dB in one view rather than 3 dB in the other"
 
 
 def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(ValueError, match="fix, ordered, viewport"):
-        plan("best", *uneven(), 1.0)
+        plan("best", uneven()[:2], uneven()[2], 1.0)
 
 
 @given(
@@ -125,7 +146,7 @@ def test_a_plan_keeps_to_its_budget(seed: int, budget: float) -> None:
     sizes = np.sort(source.integers(1, 200, (5, 8)), axis=0)[::-1]
     errors = np.sort(source.uniform(1, 500, (5, 8)), axis=0)
     likelihood = source.dirichlet(np.ones(8))
-    chosen = plan("viewport", sizes, errors, likelihood, budget)
+    chosen = plan("viewport", (sizes, errors), likelihood, budget)
     assert sorted(chosen.best()) == list(range(8))
     assert chosen.total_bytes(sizes) <= max(budget, float(sizes[-1].sum()))
 

@@ -229,7 +229,7 @@ def test_links_alone_stand_before_the_schemes(tmp_path: Path) -> None:
 
 def test_a_caption_names_only_what_is_drawn(page: str) -> None:
     captions = re.findall(r"<figcaption>.*?</figcaption>", page)
-    bars = [caption for caption in captions if "Bars are medians" in caption]
+    bars = [caption for caption in captions if "Bars and numbers are medians" in caption]
     assert any("goodput and sum ratio" in caption for caption in bars)
     assert not any("share of what the links carry" in caption for caption in bars), (
         "no run has an ideal_ratio"

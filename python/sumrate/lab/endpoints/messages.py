@@ -1,12 +1,14 @@
 """Sumrate's messages: each is whole, has an importance and a lifetime, and overtakes others."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Never
+from typing import Any, Never
 
 from sumrate.lab.endpoints.base import STREAM_PORT, Reach, Unavailable
+from sumrate.lab.endpoints.sumrate import copies_by_class
 from sumrate.lab.payload import Payload
 from sumrate.lab.process import Process, listening
 from sumrate.lab.programs import MissingProgramError, example
@@ -47,7 +49,8 @@ class SumrateMessages:
     def stream(self, site: Site) -> Iterator[Reach]:
         """To the relay beside the client; the sender listens beside its own."""
         program, link = str(self._program()), site.folder / "messages.link"
-        link.unlink(missing_ok=True)
+        for end in ("", ".serve.json", ".dial.json"):
+            link.with_name(link.name + end).unlink(missing_ok=True)
         control = site.congestion_control
         served = [f"{given.server_ip}:{SESSION_PORT}" for given in site.links]
         accept = [
@@ -71,4 +74,29 @@ class SumrateMessages:
                     messages=True,
                     commands=[server.command_line, client.command_line],
                     processes={"message_relay serve": server, "message_relay dial": client},
+                    counters=lambda: counters(link),
                 )
+
+
+def counters(link: Path) -> Mapping[str, tuple[float, str]]:
+    """What both relays have counted, as `sumrate.counters` has it, and what was dropped.
+
+    A relay that has written nothing yet counts nothing.
+    """
+    sending, receiving = (_counted(link, end) for end in ("serve", "dial"))
+    found: dict[str, tuple[float, str]] = {}
+    if receiving.get("received_bytes"):
+        found["redundant_share"] = (
+            sending["redundant_bytes"] / receiving["received_bytes"],
+            "ratio",
+        )
+        found["reassembly_peak_bytes"] = (receiving["receive_buffer_peak_bytes"], "B")
+    if given := sending.get("messages_acknowledged", 0) + sending.get("messages_dropped", 0):
+        found["messages_dropped_share"] = (sending["messages_dropped"] / given, "ratio")
+    return found | copies_by_class([end for end in (sending, receiving) if end])
+
+
+def _counted(link: Path, end: str) -> dict[str, Any]:
+    file = link.with_name(f"{link.name}.{end}.json")
+    found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return found

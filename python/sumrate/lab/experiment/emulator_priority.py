@@ -9,8 +9,8 @@ from sumrate.lab.scene import Scene
 def raise_emulator(run: Run, built: Scene) -> None:
     """Keeps the programs under test from holding up the links, and notes whether that is granted.
 
-    For pages, daily programs and calls, whose bytes are few: the emulator takes little of a
-    processor.
+    For pages, the player, daily programs and calls, whose bytes are few: the emulator takes little
+    of a processor.
     """
     if isinstance(built.emulator, Emulator):
         run.detail["emulator_real_time"] = raise_threads(built.emulator.process.pid)

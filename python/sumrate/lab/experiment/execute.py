@@ -17,6 +17,7 @@ from sumrate.lab.congestion import loaded
 from sumrate.lab.experiment import goals
 from sumrate.lab.experiment.attempts import FOREIGN
 from sumrate.lab.experiment.catalogue import goal_order
+from sumrate.lab.experiment.encodes import make_encodes
 from sumrate.lab.experiment.judge import (
     DEPENDS,
     FAILS,
@@ -119,7 +120,9 @@ def _carry_out(plans: Sequence[Plan], args: argparse.Namespace, *, say: bool) ->
 
     def tell(plan: Plan, runs: list[Run], found: list[Verdict]) -> int:
         if say:
-            print("\n".join(summary(plan.experiment, found, output / plan.experiment.name)))
+            whole = not (plan.only_conditions or plan.only_schemes)
+            folder = output / plan.experiment.name
+            print("\n".join(summary(plan.experiment, found, folder, whole=whole)))
         documents.extend({"experiment": plan.experiment.name, **v.document()} for v in found)
         return _complaints(plan.experiment, runs)
 
@@ -205,6 +208,7 @@ def execute(plan: Plan, output: Path, progress: Progress) -> tuple[list[Run], li
     RUN_FOLDER.mkdir(parents=True)
     origin: dict[str, Any] = provenance(sys.argv) | {"sampler_real_time": granted()}
     origin["busy_before"] = busy_before()
+    make_encodes(plan, progress)
     origin["calibration"] = _calibrated(plan, progress)
 
     name = plan.experiment.name
@@ -285,10 +289,19 @@ def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
     return 1 if failed else 0
 
 
-def summary(experiment: Experiment, found: Sequence[Verdict], results: Path) -> list[str]:
-    """What a terminal shows of an experiment: each goal and claim, and each of its statements."""
+def summary(
+    experiment: Experiment, found: Sequence[Verdict], results: Path, *, whole: bool = True
+) -> list[str]:
+    """What a terminal shows of an experiment: each goal and claim, and each of its statements.
+
+    Of a part of it only what was measured, and how much was not.
+    """
     lines = [f"{experiment.title}: {experiment.question}"]
+    left_out = 0
     for verdict in found:
+        if not whole and not any(f.measured is not None for f in verdict.findings):
+            left_out += 1
+            continue
         in_part = verdict.verdict == NOT_RUN and verdict.measured
         shown = "not measured everywhere" if in_part else SHOWN[verdict.verdict]
         lines.append(f"  {verdict.id}: {shown}")
@@ -296,6 +309,8 @@ def summary(experiment: Experiment, found: Sequence[Verdict], results: Path) -> 
             about = [f for f in verdict.findings if f.statement == statement]
             if any(f.expected or f.measured is not None for f in about):  # a figure, and there
                 lines += _statement(about)
+    if left_out:
+        lines.append(f"  {left_out} more goals and claims need other conditions or schemes")
     return [*lines, f"results: {results}"]
 
 

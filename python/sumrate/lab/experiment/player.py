@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sumrate.lab.endpoints import Scheme, Unavailable
 from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.emulator_priority import raise_emulator
 from sumrate.lab.experiment.media import CACHE, deliver, encoding, serving
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Run
@@ -86,6 +87,7 @@ def play(
     setting = experiment.player
     assert setting is not None  # noqa: S101 (the method says so)
     check()
+    raise_emulator(run, built)
     seconds = seconds_of(experiment, condition)
     folder = stream_of(setting.clips, int(seconds) + SPARE_S)
     output = built.folder / "player.json"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # they need the optional extra
     from sumrate.lab.tiles.task import Task
     from sumrate.qoe.tiles.ladder import Ladder
 
-SETTLING_GOPS = 3
+SETTLING_GOPS = 4
 """The first GOPs, which were sent before a rate was known, do not count."""
 PROGRAM_OF_TILES = (*PROGRAM[:-1], "sumrate.lab.tiles")
 

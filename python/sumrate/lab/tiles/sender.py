@@ -1,8 +1,10 @@
 """The sender: each second it plans a GOP for where the viewer will look, and sends until it is due.
 
 GOP k is there at k seconds and due at k + 1, when the viewer shows it for a second. The budget is
-the rate that the viewer measured, less a margin. Programs under test get no help: one connection,
-whose unsent backlog in this socket is kept small, so that little that is late remains to be sent.
+the rate that the viewer measured, less a margin. What is sent by its gain has none, for what does
+not fit is what matters least; half a second later it plans the rest anew, from the newest look and
+rate. Programs under test get no help: one connection, whose unsent backlog in this socket is kept
+small, so that little that is late remains to be sent.
 """
 
 import argparse
@@ -11,7 +13,10 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -21,19 +26,27 @@ from numpy.typing import NDArray
 from sumrate.lab.stream.ends import listen
 from sumrate.lab.tiles.task import Task
 from sumrate.lab.tiles.wire import LOOK, MESSAGE, MOST_CHUNK, MOST_OF_MESSAGE, chunks
-from sumrate.qoe.tiles.allocate import Plan, plan
+from sumrate.qoe.tiles.allocate import NOTHING, Plan, plan
 from sumrate.qoe.tiles.head import displacements
 from sumrate.qoe.tiles.ladder import GRID
-from sumrate.qoe.tiles.viewport import View, likelihoods
+from sumrate.qoe.tiles.viewport import View, views
 
 FIRST_MBPS = 200.0
 """Planned for before the viewer has measured anything."""
 UNSENT_BYTES = 1 << 18
 """Most that waits unsent in the socket."""
+SLOTS_S = {"viewport": (0.0, 0.5)}
+"""When a GOP is planned, in its second; once, as it begins, if the policy is not here."""
+LEAD_S = 0.06
+"""Plans are made so long before, beside what is being sent."""
+SWITCH_S = 0.0005
+"""The thread that sends gets its turn so soon while a plan is being made."""
+BEYOND = 1.15
+"""What is sent by its gain is planned for so much of the measured rate."""
 HORIZONS_S = (1.0, 1.5, 2.0)
-"""From the plan until the GOP's beginning, middle and end are seen."""
+"""From the first plan until the GOP's beginning, middle and end are seen."""
 MOVES = 200
-"""Displacements that likelihoods are taken over."""
+"""Displacements that views are taken over."""
 
 
 Moves = NDArray[np.float64]
@@ -74,8 +87,10 @@ class OneStream:
         for chunk in chunks(piece.gop, piece.tile, piece.level, piece.size):
             if time.monotonic() >= piece.due_s:
                 return False
-            self._connection.sendmsg([chunk.head()])
-            self._connection.sendall(self._payload[: chunk.length])
+            head, payload = chunk.head(), self._payload[: chunk.length]
+            sent = self._connection.sendmsg([head, payload])
+            if sent < len(head) + len(payload):  # a signal came
+                self._connection.sendall((head + bytes(payload))[sent:])
         return True
 
 
@@ -105,14 +120,6 @@ def kept_short(connection: socket.socket) -> socket.socket:
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
     return connection
-
-
-def importance(task: Task, place: int, count: int) -> int:
-    """Of the tile at `place` in a plan of `count`: the first third matters most, the last least.
-
-    Where tiles are treated alike all matter the same.
-    """
-    return 1 if task.policy == "fix" else 2 - min(2, 3 * place // max(1, count))
 
 
 class Looks:
@@ -149,45 +156,130 @@ class Looks:
                 self.last = self._one()
 
 
-def possible_moves(seed: int) -> Moves:
-    """The displacements that likelihoods are taken over; the same for the same seed."""
-    every = displacements(HORIZONS_S)
-    return every[np.random.default_rng(seed).permutation(len(every))[:MOVES]]
+def slots_of(policy: str) -> tuple[float, ...]:
+    """When a GOP is planned, in its second."""
+    return SLOTS_S.get(policy, (0.0,))
 
 
-def planned(task: Task, number: int, look: tuple[float, float, float, float], moves: Moves) -> Plan:
-    """The plan of GOP `number` from what the viewer said last."""
+def possible_moves(policy: str, seed: int) -> list[Moves]:
+    """The displacements that views are taken over, for each slot; the same for the same seed."""
+    found = []
+    for begin_s in slots_of(policy):
+        every = displacements(tuple(horizon - begin_s for horizon in HORIZONS_S))
+        found.append(every[np.random.default_rng(seed).permutation(len(every))[:MOVES]])
+    return found
+
+
+def planned(
+    task: Task,
+    when: tuple[int, int],
+    look: tuple[float, float, float, float],
+    moves: Moves,
+    sent: NDArray[np.int64],
+) -> Plan:
+    """The plan of a GOP in a slot (`when`) from what the viewer said last, and what was sent."""
+    number, slot = when
     _, yaw, pitch, rate = look
     gop = number % len(task.sizes)
-    budget = (rate or FIRST_MBPS) * 125e3 * task.margin
-    likelihood = likelihoods(GRID, View(), yaw, pitch, moves)
-    return plan(task.policy, task.sizes[gop], task.errors[gop], likelihood, budget)
+    begin_s = slots_of(task.policy)[slot]
+    share = BEYOND if task.policy == "viewport" else task.margin
+    budget = (rate or FIRST_MBPS) * 125e3 * share * (1.0 - begin_s)
+    is_blind = task.policy == "fix"
+    seen = np.ones(GRID.tiles) if is_blind else views(GRID, View(), yaw, pitch, moves)
+    return plan(task.policy, (task.sizes[gop], task.errors[gop]), seen, budget, sent)
 
 
-def serve(connection: socket.socket, task: Task, moves: Moves, *, messages: bool) -> None:
+class Ahead:
+    """Plans in a thread what is sent next, while what was planned before is being sent."""
+
+    def __init__(self, task: Task, looks: Looks, moves: list[Moves]) -> None:
+        """Nothing is planned before `begin`."""
+        self._task, self._looks, self._moves = task, looks, moves
+        self._threads = ThreadPoolExecutor(max_workers=1)
+        self._next: Future[Plan] | None = None
+
+    def begin(self, number: int, slot: int, sent: NDArray[np.int64]) -> None:
+        """Begins with the plan of a slot, if it has not begun; what was sent is as it is now."""
+        if self._next is None and number < self._task.gops:
+            look, moves = self._looks.last, self._moves[slot]
+            self._next = self._threads.submit(
+                planned, self._task, (number, slot), look, moves, sent.copy()
+            )
+
+    def take(self) -> Plan:
+        """The plan that was begun."""
+        assert self._next is not None  # noqa: S101 (the sender begins it)
+        chosen, self._next = self._next.result(), None
+        return chosen
+
+
+def serve(connection: socket.socket, task: Task, moves: list[Moves], *, messages: bool) -> None:
     """Sends every GOP of the task in its second."""
     looks = Looks(connection)
     kept_short(connection)
     carriage: Carriage = AsMessages(connection) if messages else OneStream(connection)
     looks.first()
+    ahead = Ahead(task, looks, moves)
+    nothing = np.full(GRID.tiles, NOTHING)
+    ahead.begin(0, 0, nothing)
     began_s = time.monotonic()
+    begins = slots_of(task.policy)
     for number in range(task.gops):
-        time.sleep(max(0.0, began_s + number - time.monotonic()))
-        chosen = planned(task, number, looks.last, moves)
-        sizes = task.sizes[number % len(task.sizes)]
-        due_s = began_s + number + 1
-        for place, (tile, level) in enumerate(chosen.sends):
-            matters = importance(task, place, len(chosen.sends))
-            piece = Piece(number, tile, level, int(sizes[level, tile]), matters, due_s)
-            if not carriage.send(piece):
-                break
+        sent = nothing.copy()
+        for slot, begin_s in enumerate(begins):
+            time.sleep(max(0.0, began_s + number + begin_s - time.monotonic()))
+            is_last = slot + 1 == len(begins)
+            end_s = began_s + number + (1.0 if is_last else begins[slot + 1])
+            following = (number + 1, 0) if is_last else (number, slot + 1)
+            begin_next = partial(ahead.begin, *following, nothing if is_last else sent)
+            pieces = pieces_of(task, number, ahead.take(), began_s + number + 1)
+            send_plan(carriage, pieces, sent, end_s, begin_next)
     time.sleep(max(0.0, began_s + task.gops + 1 - time.monotonic()))
+
+
+def pieces_of(task: Task, number: int, chosen: Plan, due_s: float) -> Iterator[Piece]:
+    """The tiles of a GOP's plan, in their order."""
+    sizes = task.sizes[number % len(task.sizes)]
+    for (tile, level), matters in zip(chosen.sends, chosen.importance, strict=True):
+        yield Piece(number, tile, level, int(sizes[level, tile]), matters, due_s)
+
+
+def send_plan(
+    carriage: Carriage,
+    pieces: Iterator[Piece],
+    sent: NDArray[np.int64],
+    end_s: float,
+    begin_next: Callable[[], None],
+) -> None:
+    """Sends a plan's tiles until its slot ends.
+
+    Args:
+        carriage: what carries them.
+        pieces: the plan.
+        sent: the best level of each tile that was sent; what is sent now is entered.
+        end_s: when the slot ends.
+        begin_next: begins with the next plan; called shortly before that.
+
+    """
+    for piece in pieces:
+        now_s = time.monotonic()
+        if now_s >= end_s - LEAD_S:
+            begin_next()
+        if now_s >= end_s:
+            return
+        if not carriage.send(piece):
+            break
+        before = sent[piece.tile]
+        sent[piece.tile] = piece.level if before == NOTHING else min(piece.level, before)
+    time.sleep(max(0.0, end_s - LEAD_S - time.monotonic()))
+    begin_next()
 
 
 def run(args: argparse.Namespace) -> int:
     """Serves viewers one after the other until it is told to stop."""
     task = Task.read(args.task)
-    moves = possible_moves(task.seed)
+    moves = possible_moves(task.policy, task.seed)
+    sys.setswitchinterval(SWITCH_S)
     listener = listen(args.listen, args.port, args.cc, mptcp=args.mptcp)
     if args.ready:
         args.ready.write_text("ready\n", encoding="ascii")

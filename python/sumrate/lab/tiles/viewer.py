@@ -60,9 +60,17 @@ class Arrivals:
 
     @property
     def rate_mbps(self) -> float:
-        """Harmonic mean of the last GOPs' rates while they came; 0 before the first."""
-        rates = list(self.rates)
+        """Harmonic mean of the last GOPs' rates while they came, with the present; 0 at first."""
+        rates = [*self.rates, *([self._rate] if self._span_s >= LEAST_SPAN_S else [])][-RATES:]
         return harmonic_mean(rates) if rates else 0.0
+
+    @property
+    def _span_s(self) -> float:
+        return self._last_s - self._first_s
+
+    @property
+    def _rate(self) -> float:
+        return self._bytes * 8e-6 / self._span_s
 
     def add(self, chunk: Chunk, now_s: float) -> None:
         """The last byte of a chunk has come, at a time of the viewer's clock (s)."""
@@ -92,9 +100,8 @@ class Arrivals:
         return True
 
     def _close(self) -> None:
-        span_s = self._last_s - self._first_s
-        if span_s >= LEAST_SPAN_S:
-            self.rates.append(self._bytes * 8e-6 / span_s)
+        if self._span_s >= LEAST_SPAN_S:
+            self.rates.append(self._rate)
 
 
 class Watcher:
@@ -163,6 +170,8 @@ def watch(args: argparse.Namespace) -> dict[str, Any]:
             arrivals.add(chunk, now - watcher.began_s)
     watcher.stop()
     close_at_once(connection)
+    if not recorder.started:
+        raise TimeoutError(f"no byte came in {task.gops} s")
     return {
         "schema": SCHEMA,
         **recorder.finish(time.monotonic_ns()),

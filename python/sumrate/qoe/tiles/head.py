@@ -38,6 +38,7 @@ class Movement:
         return float(self.yaw_deg[index]), float(self.pitch_deg[index])
 
 
+@lru_cache(maxsize=256)
 def movement(seed: int, seconds: float) -> Movement:
     """The movement of one viewer; the same seed gives the same."""
     source = np.random.default_rng([seed, 360])

@@ -107,10 +107,10 @@ class View:
         return np.bincount(block, minlength=down * across) / block.size
 
 
-def likelihoods(
+def views(
     grid: Grid, view: View, yaw_deg: float, pitch_deg: float, moves: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The share of the viewport that each tile is expected to cover.
+    """The share of the viewport that each tile covers, by move and tile.
 
     Args:
         grid: the tiles.
@@ -121,11 +121,11 @@ def likelihoods(
 
     """
     coarse = View(view.horizontal_deg, view.vertical_deg, rays=12)
-    total = np.zeros(grid.tiles)
+    found = np.zeros((len(moves), grid.tiles))
     tile_of = grid.tile_of_block()
     across = grid.blocks[1]
-    for yaw, pitch in moves:
+    for number, (yaw, pitch) in enumerate(moves):
         row, column = coarse.pixels(grid, yaw_deg + yaw, pitch_deg + pitch)
         seen = tile_of[row // BLOCK * across + column // BLOCK]
-        total += np.bincount(seen, minlength=grid.tiles) / seen.size
-    return np.asarray(total / len(moves))
+        found[number] = np.bincount(seen, minlength=grid.tiles) / seen.size
+    return found

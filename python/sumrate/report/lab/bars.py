@@ -1,6 +1,7 @@
 """Bars of medians with whiskers from the least to the largest repetition, named at their start."""
 
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,6 +18,8 @@ NUMBER_IN = 0.5
 """Room right of the longest whisker for the number."""
 MOST_ROWS = 45
 """Of one figure, so that it fits a page."""
+FAR = 12.0
+"""Values of more than so many times the median of all are cut: the others would be slivers."""
 
 
 def bar_columns(
@@ -29,6 +32,17 @@ def bar_columns(
         if column.metric in metrics
         and any(summary.spread(column.metric, s, n.name) for s in settings for n in summary.schemes)
     ]
+    # Zero everywhere is said by the tables.
+    told = [
+        column
+        for column in columns
+        if any(
+            spread.high or spread.low
+            for (metric, setting, _), spread in summary.spreads.items()
+            if metric == column.metric and setting in settings
+        )
+    ]
+    columns = told or columns
     if any(column.metric == "ideal_ratio" for column in columns):
         # Links that go dark back off when they are alone: their sum is no whole.
         columns = [column for column in columns if column.metric != "sum_ratio"]
@@ -91,7 +105,7 @@ def _figure(
     width = room / len(columns)
     for place, column in enumerate(columns):
         axes = inches(figure, names_in + place * (width + GAP_IN), top_in, width, body)
-        _scale(axes, summary, column, settings, width)
+        cap = _scale(axes, summary, column, settings, width)
         axes.set_ylim(body, 0)
         axes.set_yticks([])
         top = 0.0
@@ -106,33 +120,56 @@ def _figure(
                     _name(axes, middle, scheme.title)
                 spread = summary.spread(column.metric, setting, scheme.name)
                 if spread:
-                    _bar(axes, column, spread, looks[scheme.name], middle)
-                elif scheme.missing:
-                    _say(axes, 0, middle, "missing")
+                    _bar(axes, column, spread, looks[scheme.name], (middle, cap))
+                else:
+                    _say(axes, 0, middle, "missing" if scheme.missing else "-")
                 top += ROW_IN
     return figure
 
 
+def whiskered(
+    summary: Summary, metrics: Sequence[str], settings: Sequence[Setting]
+) -> tuple[bool, bool]:
+    """Whether any bar of these has a whisker, and whether any has none."""
+    spans = [
+        spread.high > spread.low
+        for (metric, setting, _), spread in summary.spreads.items()
+        if metric in metrics and setting in settings
+    ]
+    return any(spans), not all(spans)
+
+
+def _limit(highs: Sequence[float]) -> float:
+    """Where the axis ends: at the largest value, or before those that are far beyond the others."""
+    middle = median(highs)
+    return max(high for high in highs if middle <= 0 or high <= FAR * middle)
+
+
 def _scale(
     axes: Axes, summary: Summary, column: Column, settings: Sequence[Setting], width_in: float
-) -> None:
+) -> float:
+    """Sets the axis; says where bars are cut."""
     shown = [
         spread
         for (metric, setting, _), spread in summary.spreads.items()
         if metric == column.metric and setting in settings
     ]
-    highest = max((spread.high * column.factor for spread in shown), default=1.0)
+    highest = _limit([spread.high * column.factor for spread in shown] or [1.0])
     lowest = min((spread.low * column.factor for spread in shown), default=0.0)
     if lowest < 0:
         highest = max(highest, 0.0)
         axes.axvline(0.0, color=INK, linewidth=0.8, zorder=0.9)
     if column.metric == "sum_ratio":
         highest = max(highest, 1.0)
+    if column.metric == "sum_ratio" or "_over_" in column.metric:
         axes.axvline(1.0, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0.9)
     left = min(0.0, lowest) * 1.03
     right = left + ((highest or 1.0) - left) * width_in / (width_in - NUMBER_IN)
     axes.set_xlim(left, right)
-    axes.set_xlabel(column.heading)
+    spans = any(spread.high > spread.low for spread in shown)
+    letters = int(width_in / LETTER_IN)
+    heading = f"{column.heading}{'; number: median' if spans else ''}"
+    axes.set_xlabel(heading if len(heading) <= letters else column.heading)
     axes.locator_params(axis="x", nbins=5)
     axes.grid(visible=True, axis="x")
     if column.metric == "sum_ratio":
@@ -144,6 +181,7 @@ def _scale(
             textcoords="offset points",
             ha="center",
         )
+    return highest
 
 
 def _head(axes: Axes, at: float, text: str, names_in: float) -> None:
@@ -173,11 +211,15 @@ def _name(axes: Axes, at: float, text: str) -> None:
     )
 
 
-def _bar(axes: Axes, column: Column, spread: Spread, look: Style, at: float) -> None:
-    median, low, high = (x * column.factor for x in (spread.median, spread.low, spread.high))
+def _bar(
+    axes: Axes, column: Column, spread: Spread, look: Style, place: tuple[float, float]
+) -> None:
+    """`place`: where it stands, and where bars are cut."""
+    at, cap = place
+    median_, low, high = (x * column.factor for x in (spread.median, spread.low, spread.high))
     axes.barh(
         at,
-        median,
+        min(median_, cap),
         height=ROW_IN * 0.74,
         facecolor=look.colour,
         edgecolor=INK,
@@ -185,13 +227,17 @@ def _bar(axes: Axes, column: Column, spread: Spread, look: Style, at: float) -> 
         hatch=look.hatch or None,
         hatchcolor=PAPER,
     )
-    if high > low:
-        axes.plot([low, high], [at, at], color=PAPER, linewidth=2.6, solid_capstyle="butt")
-        axes.plot([low, high], [at, at], color=INK, linewidth=1.1, solid_capstyle="butt")
-        for end in (low, high):
-            cap = ROW_IN * 0.24
-            axes.plot([end, end], [at - cap, at + cap], color=INK, linewidth=1.1)
-    _say(axes, max(high, 0.0), at, column.number(spread.median))
+    if high > low and low < cap:
+        end = min(high, cap)
+        axes.plot([low, end], [at, at], color=PAPER, linewidth=2.6, solid_capstyle="butt")
+        axes.plot([low, end], [at, at], color=INK, linewidth=1.1, solid_capstyle="butt")
+        for edge in (low, high):
+            tick = ROW_IN * 0.24
+            if edge <= cap:
+                axes.plot([edge, edge], [at - tick, at + tick], color=INK, linewidth=1.1)
+    # Beyond the axis: the bar, or only its whisker.
+    beyond = "» " if high > cap else ""
+    _say(axes, max(min(high, cap), 0.0), at, beyond + column.number(spread.median))
 
 
 def _say(axes: Axes, x: float, at: float, text: str) -> None:

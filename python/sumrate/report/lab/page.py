@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from types import MappingProxyType
 
-from sumrate.report.lab.bars import bar_columns, bar_figures
+from sumrate.report.lab.bars import bar_columns, bar_figures, whiskered
 from sumrate.report.lab.canvas import Numbered
 from sumrate.report.lab.claims import Asked, anchor, read_claims, verdict_section
 from sumrate.report.lab.curves import cdf_figures, time_figures
@@ -39,6 +39,8 @@ BARS = (
 """Metrics drawn as bars, two side by side."""
 WORKLOADS = ("files", "pages", "daily")
 """Methods with so many metrics that their tables are folded."""
+MOST_TABLES = 3
+"""With more of them an experiment's are folded."""
 SUBFLOWS = " Thin lines are the subflows, as the receiver's capture has them."
 CSS = """
 small { display: block; color: var(--soft); font-size: .8125rem; line-height: 1.3; }
@@ -140,20 +142,21 @@ def _experiment(summary: Summary, numbered: Numbered) -> str:
     simulated = run.manifest.get("method") == "simulation"
     drawn = _pictures(run, numbered) if simulated else _figures(summary, looks, numbered)
     figures, medians = "\n".join(drawn), median_tables(summary)
-    if simulated or run.manifest.get("method") in WORKLOADS:
+    long = medians.count("<table") > MOST_TABLES
+    if simulated or long or run.manifest.get("method") in WORKLOADS:
         medians = f"<details><summary>Every value</summary>{medians}</details>"
     return f"""<section id="{anchor(run)}">
 <h2>{escape(run.title)}</h2>
 <p class="headline">{escape(run.question)}</p>
+<h3>Plots</h3>
+{figures or "<p>Nothing was measured that could be drawn.</p>"}
+<h3>Medians</h3>
+<p>Median, and below it the least and the largest value. Void runs are left out.</p>
+{medians}
 <h3>How it was run</h3>
 {_how(summary)}
 {left_out(summary)}
 {_commands(summary)}
-<h3>Medians</h3>
-<p>Median, and below it the least and the largest value. Void runs are left out.</p>
-{medians}
-<h3>Plots</h3>
-{figures or "<p>Nothing was measured that could be drawn.</p>"}
 </section>"""
 
 
@@ -280,18 +283,24 @@ def _unsampled(summary: Summary, settings: Sequence[Setting]) -> str:
     return f" Not drawn, as no samples of them were taken: {', '.join(without)}." if without else ""
 
 
+def _bars_said(some: bool, others: bool) -> str:
+    """What bars and whiskers are, where some have whiskers, and where others have none."""
+    spans = "Bars and numbers are medians, whiskers span the least and the largest value."
+    whole = "A bar without a whisker is one value of all repetitions together."
+    beyond = "» marks what goes beyond the axis."
+    return " ".join([*([spans] if some else []), *([whole] if others else []), beyond])
+
+
 def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> Iterator[str]:
     title = summary.run.title
     for words, settings in summary.variants():
         where = f"{title}, {words}" if words else title
         for metrics in BARS:
-            names = " and ".join(c.title for c in bar_columns(summary, metrics, settings))
+            columns = bar_columns(summary, metrics, settings)
+            names = " and ".join(column.title for column in columns)
+            said = _bars_said(*whiskered(summary, [c.metric for c in columns], settings))
             for drawn in bar_figures(summary, metrics, settings, looks):
-                yield numbered.figure(
-                    drawn,
-                    f"{where}: {names}. Bars are medians, whiskers span the least and the "
-                    "largest value.",
-                )
+                yield numbered.figure(drawn, f"{where}: {names}. {said}")
         for drawn, heading in sweep_figures(summary, settings):
             yield numbered.figure(
                 drawn,
@@ -308,7 +317,7 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
             yield numbered.figure(
                 drawn,
                 f"{where}: the share of each download's bytes that came by {link}, headers and "
-                "copies included, in bins of 12 %; of downloads above 10 MB.",
+                "copies included, in bins of 12 %, the last of 4 %; of downloads above 10 MB.",
             )
         unsampled = _unsampled(summary, settings)
         for drawn in cdf_figures(summary, settings, looks):

@@ -111,6 +111,7 @@ GROUPS = {
         "ideal_gain_over_policy_db": "gain over tiles treated alike, in the same way",
         "viewport_missing_share": "share of the viewport not there in time",
         "missed_tiles_share": "share of tiles not there in time",
+        "messages_dropped_share": "share of messages dropped as too late",
         "mean_level": "mean quality step, 0 is the best",
     },
     "Others, models, crowds": {

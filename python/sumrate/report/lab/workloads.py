@@ -177,13 +177,14 @@ def split_figures(
     for column in summary.columns:
         if match := SHARE.fullmatch(column.metric):
             with drawing():
-                figure = _split(summary, settings, looks, f"{match[1]}_share")
+                figure = _split(summary, settings, looks, match[1])
             yield figure, summary.link_title(match[1])
 
 
 def _split(
-    summary: Summary, settings: Sequence[Setting], looks: dict[str, Style], metric: str
+    summary: Summary, settings: Sequence[Setting], looks: dict[str, Style], link: str
 ) -> Figure:
+    metric = f"{link}_share"
     values = {
         (setting, scheme.name): [
             measured.value
@@ -225,7 +226,7 @@ def _split(
             if row + 1 < len(drawn):
                 axes.set_xticklabels([])
             else:
-                axes.set_xlabel("% of its bytes")
+                axes.set_xlabel(f"% by {cut(summary.link_title(link), width - 0.4)}")
     return figure
 
 
@@ -243,5 +244,5 @@ def _histogram(axes: Axes, shares: Sequence[float], look: Style) -> None:
             linewidth=0.6,
         )
     axes.set(xlim=(0, 100), ylim=(0, 100))
-    axes.set_xticks([0, 24, 48, 72, 100])
+    axes.set_xticks([24, 48, 72])
     axes.grid(visible=True, axis="y")
