@@ -85,7 +85,7 @@ def counters(link: Path) -> Mapping[str, tuple[float, str]]:
     """
     sending, receiving = (_counted(link, end) for end in ("serve", "dial"))
     found: dict[str, tuple[float, str]] = {}
-    if receiving.get("received_bytes"):
+    if sending and receiving.get("received_bytes"):
         found["redundant_share"] = (
             sending["redundant_bytes"] / receiving["received_bytes"],
             "ratio",
