@@ -117,3 +117,19 @@ fn musher_finds_the_ratio_of_the_links() {
     assert!(goodput > 60.0, "{goodput}");
     assert!(paths[0].new_bytes > 4 * paths[1].new_bytes);
 }
+
+#[test]
+fn what_a_full_writer_has_written_is_not_long_in_arriving() {
+    // RTTs are 14 ms with what stands in the links' queues: more bytes than two of them would wait here.
+    let links = [LinkParameters::new(300.0, 4.0), LinkParameters::new(200.0, 4.0)];
+    let mut simulation = simulation(SchedulerKind::JustInTime, None, &links);
+    let stream = simulation.open(false, Class::Background).unwrap();
+    simulation.write(false, stream, 1024 * MIB);
+    simulation.run(Duration::from_secs(3)).unwrap();
+    let [_, server] = simulation.stats();
+    let written: u64 = server.streams.iter().map(|stream| stream.written).sum();
+    let delivered = simulation.delivered()[0];
+    assert!(delivered > 480_000_000 / 8 * 3, "{delivered}");
+    let waits = (written - delivered) as f64 * 8.0 / 500e6;
+    assert!(waits < 0.035, "{waits} s");
+}

@@ -48,6 +48,7 @@ pub async fn relay<S: TunnelStream>(
 ) -> io::Result<Relayed> {
     // Whatever ends this process or this future before the ends of data have passed is a failure.
     socket::reset_on_close(&connection);
+    socket::hold_little(&connection);
     let mut watch = guess.zip(stream.class_setter()).map(|(guess, class)| Watch::new(guess, class));
     let (mut stream_in, mut stream_out) = tokio::io::split(stream);
     let (mut connection_in, mut connection_out) = connection.split();

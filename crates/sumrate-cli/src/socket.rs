@@ -9,6 +9,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// A silent peer is probed after this time, so that a vanished one does not hold a stream for ever.
 const KEEPALIVE: Duration = Duration::from_secs(60);
+/// Bytes that may wait to be read of a connection within this machine; the kernel doubles it for its
+/// own needs.
+const HELD: usize = 256 << 10;
 
 /// Connects with the options set before the handshake.
 ///
@@ -40,6 +43,17 @@ pub fn listen(address: SocketAddr, congestion_control: &str) -> io::Result<TcpLi
 /// Sets the options again on an accepted socket: not every kernel passes all of them on.
 pub fn tune_accepted(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
+}
+
+/// Bounds what may wait in the kernel for this program to read it, where the peer is on this machine.
+/// A window that follows the peer's rate grows to megabytes, and when a session is what limits, all
+/// that an application writes stands in it first. Between two machines the kernel's choice stays:
+/// a bound would be one on the rate, too.
+pub fn hold_little(stream: &TcpStream) {
+    let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return };
+    if local.ip() == peer.ip() || peer.ip().is_loopback() {
+        let _ = SockRef::from(stream).set_recv_buffer_size(HELD);
+    }
 }
 
 fn set_options(socket: &SockRef<'_>, congestion_control: &str) -> io::Result<()> {
@@ -106,6 +120,23 @@ mod tests {
             let name = SockRef::from(stream).tcp_congestion().unwrap();
             assert!(name.starts_with(b"cubic"));
         }
+    }
+
+    #[tokio::test]
+    async fn little_waits_to_be_read_of_a_connection_within_this_machine() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let listener = listen("127.0.0.1:0".parse().unwrap(), "cubic").unwrap();
+        let mut dialled = connect(listener.local_addr().unwrap(), "cubic").await.unwrap();
+        let (mut accepted, _) = listener.accept().await.unwrap();
+        hold_little(&accepted);
+        // A reader as fast as its peer, which makes the kernel widen a window that it is left.
+        let mut piece = vec![0; 64 << 10];
+        for _ in 0..1024 {
+            dialled.write_all(&piece).await.unwrap();
+            accepted.read_exact(&mut piece).await.unwrap();
+        }
+        let size = SockRef::from(&accepted).recv_buffer_size().unwrap();
+        assert!(size <= 2 * HELD, "{size}");
     }
 
     #[test]

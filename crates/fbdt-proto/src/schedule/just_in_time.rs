@@ -62,6 +62,10 @@ impl Scheduler for JustInTime {
     fn defers(&self) -> bool {
         false
     }
+
+    fn looks_ahead(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -148,6 +148,12 @@ pub trait Scheduler: Debug + Send {
     fn defers(&self) -> bool {
         true
     }
+
+    /// Whether writers may leave whole windows unsent beyond what is on the way. Who divides nothing
+    /// into windows needs none, and what is written would only wait in them.
+    fn looks_ahead(&self) -> bool {
+        true
+    }
 }
 
 /// The scheduler of this name.

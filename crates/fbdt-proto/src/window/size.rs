@@ -10,6 +10,10 @@ use crate::units::bytes_in;
 const WINDOW_GAIN: f64 = 1.0;
 /// Room beyond what differing arrival delays need.
 const BUFFER_GAIN: f64 = 1.3;
+/// Multiple of what is on the way that writers may leave.
+const HELD_GAIN: f64 = 2.0;
+/// Bytes that leave while a writer wakes.
+const TURN: u64 = 256 << 10;
 /// What slow start makes of a rate in two RTTs.
 const RAMP: f64 = 4.0;
 
@@ -52,11 +56,25 @@ impl WindowSize {
 /// it twice when a larger window is there.
 #[must_use]
 pub fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
+    let (rates, slowest) = on_the_way(paths);
+    bytes_in(rates * BUFFER_GAIN, slowest) + size.bytes * size.depth as u64
+}
+
+/// Rate of all paths, as it will soon be, and how long until the latest of them has an answer.
+fn on_the_way(paths: &[PathView]) -> (f64, Duration) {
     let usable = || paths.iter().filter(|p| p.usable);
     let slowest = usable().map(|p| p.arrival + p.base_rtt / 2).max().unwrap_or(Duration::ZERO);
     let soon = |p: &PathView| if p.ramping { RAMP * p.rate } else { p.delivered_rate };
-    let rates: f64 = usable().map(soon).sum();
-    bytes_in(rates * BUFFER_GAIN, slowest) + size.bytes * size.depth as u64
+    (usable().map(soon).sum(), slowest)
+}
+
+/// Bytes of one stream that a writer may leave here where no windows are laid out: twice what is on
+/// its way, because congestion windows double (as kernels size their send buffers), and what leaves
+/// while the writer wakes. More would only wait, and whatever is written next behind it.
+#[must_use]
+pub fn held_buffer(paths: &[PathView]) -> u64 {
+    let (rates, slowest) = on_the_way(paths);
+    bytes_in(rates * HELD_GAIN, slowest) + TURN
 }
 
 #[cfg(test)]
@@ -87,6 +105,16 @@ mod tests {
         let size = WindowSize { bytes: 1 << 20, depth: 4 };
         let wanted = wanted_buffer(&[view(0, 8e7, 0.0), late], size);
         assert!(wanted > 50_000_000, "{wanted}");
+    }
+
+    #[test]
+    fn f2_a_writer_leaves_twice_what_is_on_the_way() {
+        let (near, mut far) = (view(0, 1e7, 0.0), view(1, 1e7, 0.0));
+        far.arrival = Duration::from_millis(80);
+        far.base_rtt = Duration::from_millis(40);
+        assert_eq!(held_buffer(&[near, far]), 2 * 2_000_000 + TURN, "20 MB/s x (80 + 20) ms");
+        let silent = PathView { usable: false, ..far };
+        assert!(held_buffer(&[near, silent]) < 500_000);
     }
 
     #[test]
