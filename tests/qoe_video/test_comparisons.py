@@ -174,7 +174,7 @@ def test_a_scaled_trace_has_scaled_rates(tmp_path: Path) -> None:
         ("video", 'method = "video"', 'method = "stream"', "go together"),
         ("video", "trace_scale = 1.23", "trace_scale = 0.0", "trace_scale of `wifi`"),
         ("tiles", 'tiles_over = "los-fix"', 'tiles_over = "los"', "is no condition"),
-        ("tiles", "best_mbps = 8000.0", "best_mbps = 0.0", "best_mbps"),
+        ("tiles", "best_mbps = 4000.0", "best_mbps = 0.0", "best_mbps"),
         ("tiles", 'tiles = "ordered"', 'tiles = "best"', "tiles"),
         ("player", 'clips = ["bigbuckbunny.mp4", "bikes.mp4"]', "clips = []", "needs `clips`"),
     ],

@@ -131,8 +131,15 @@ def test_viewport_lowers_where_psnr_rises_most_and_not_where_the_error_falls_mos
     assert found.best() == {0: 1, 1: 0}, "10 dB in one view rather than 3 dB in the other"
 
 
+def test_allocated_plans_a_budget_like_viewport() -> None:
+    sizes, errors, likelihood = uneven()[:3]
+    assert plan("allocated", (sizes, errors), likelihood, 800.0) == plan(
+        "viewport", (sizes, errors), likelihood, 800.0
+    )
+
+
 def test_an_unknown_policy_is_refused() -> None:
-    with pytest.raises(ValueError, match="fix, ordered, viewport"):
+    with pytest.raises(ValueError, match="fix, ordered, allocated, viewport"):
         plan("best", uneven()[:2], uneven()[2], 1.0)
 
 

@@ -2,16 +2,17 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use nix::libc;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// A silent peer is probed after this time, so that a vanished one does not hold a stream for ever.
 const KEEPALIVE: Duration = Duration::from_secs(60);
-/// Bytes that may wait to be read of a connection within this machine; the kernel doubles it for its
-/// own needs.
-const HELD: usize = 256 << 10;
+/// Bytes that the peer of a connection within this machine may send before they are read.
+const HELD: u32 = 256 << 10;
 
 /// Connects with the options set before the handshake.
 ///
@@ -51,9 +52,29 @@ pub fn tune_accepted(stream: &TcpStream) {
 /// a bound would be one on the rate, too.
 pub fn hold_little(stream: &TcpStream) {
     let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return };
-    if local.ip() == peer.ip() || peer.ip().is_loopback() {
-        let _ = SockRef::from(stream).set_recv_buffer_size(HELD);
+    let (local, peer) = (local.ip().to_canonical(), peer.ip().to_canonical());
+    if local == peer || local.is_loopback() || peer.is_loopback() {
+        // The first alone leaves older kernels with the window of the handshake, the second alone with
+        // one that grows again.
+        let _ = SockRef::from(stream).set_recv_buffer_size(HELD as usize);
+        let _ = clamp_window(stream, HELD as libc::c_int);
     }
+}
+
+/// Sets `TCP_WINDOW_CLAMP` (tcp(7)).
+#[allow(unsafe_code)] // no crate here offers it
+fn clamp_window(stream: &TcpStream, bytes: libc::c_int) -> io::Result<()> {
+    // SAFETY: the pointer and length describe an int that outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_WINDOW_CLAMP,
+            (&raw const bytes).cast(),
+            size_of_val(&bytes) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn set_options(socket: &SockRef<'_>, congestion_control: &str) -> io::Result<()> {
@@ -129,14 +150,14 @@ mod tests {
         let mut dialled = connect(listener.local_addr().unwrap(), "cubic").await.unwrap();
         let (mut accepted, _) = listener.accept().await.unwrap();
         hold_little(&accepted);
-        // A reader as fast as its peer, which makes the kernel widen a window that it is left.
+        // A reader as fast as its peer makes the kernel widen a window that it is left.
         let mut piece = vec![0; 64 << 10];
         for _ in 0..1024 {
             dialled.write_all(&piece).await.unwrap();
             accepted.read_exact(&mut piece).await.unwrap();
         }
         let size = SockRef::from(&accepted).recv_buffer_size().unwrap();
-        assert!(size <= 2 * HELD, "{size}");
+        assert!(size <= 2 * HELD as usize, "{size}");
     }
 
     #[test]

@@ -11,9 +11,6 @@ use crate::time::Instant;
 use crate::units::{Class, StreamId, SubflowId};
 use crate::wire::{AckFrame, Frame};
 
-/// A writer is woken when this much fits, or a quarter of what ever fits.
-const WRITER_WAKE: u64 = 64 << 10;
-
 impl Stream {
     /// What its holes cost when they were last counted, and what they cost now.
     pub(super) fn count_holes(&mut self) -> (u64, u64) {
@@ -223,9 +220,7 @@ impl Session {
         }
         self.news += 1;
         stream.send.close_windows(&RangeSet::new());
-        let room = stream.send.capacity.saturating_sub(stream.send.backlog());
-        if stream.send.writer_blocked && room >= WRITER_WAKE.min(stream.send.capacity / 4) {
-            stream.send.writer_blocked = false;
+        if stream.send.wakes_writer() {
             self.events.push_back(Event::Writable(id));
         }
         if stream.send.is_over() || stream.send.is_quiet() {

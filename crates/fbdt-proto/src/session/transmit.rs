@@ -15,7 +15,7 @@ use crate::stats::WhyIdle;
 use crate::stream::SendState;
 use crate::time::Instant;
 use crate::units::{Class, Classes, StreamId, SubflowId};
-use crate::window::{WindowSize, held_buffer, wanted_buffer};
+use crate::window::{WindowSize, unsent_ahead, wanted_buffer};
 use crate::wire::{Frame, Outgoing, encode_data_header};
 
 /// Acknowledgements that leave together.
@@ -391,6 +391,9 @@ impl Session {
         stream.send.emit(range.clone(), out);
         if copy.is_none() {
             stream.send.served += data;
+            if stream.send.wakes_writer() {
+                self.events.push_back(crate::Event::Writable(id));
+            }
             // Idle paths copy short flows at once (F10).
             self.news += u64::from(stream.send.is_short_tail(SHORT_FLOW));
         }
@@ -463,7 +466,7 @@ impl Session {
         }
         let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
         let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
-        let held = if self.scheduler.looks_ahead() { wanted } else { held_buffer(views) };
+        let ahead = if self.scheduler.looks_ahead() { u64::MAX } else { unsent_ahead(views) };
         let mut ids = core::mem::take(&mut self.near_limit);
         if due {
             self.last_buffer_check = now;
@@ -472,19 +475,20 @@ impl Session {
             self.size_messages(2 * wanted_buffer(views, WindowSize::NONE));
         }
         for id in ids {
-            self.size_buffer(now, id, wanted, held);
+            self.size_buffer(now, id, wanted, ahead);
         }
     }
 
-    fn size_buffer(&mut self, now: Instant, id: StreamId, wanted: u64, held: u64) {
+    fn size_buffer(&mut self, now: Instant, id: StreamId, wanted: u64, ahead: u64) {
         let max = self.config.max_stream_window.min(self.send_share());
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
         let send = &mut stream.send;
-        send.capacity = held.min(max).max(LEAST_CAPACITY);
-        if send.writer_blocked && send.backlog() < send.capacity {
-            send.writer_blocked = false;
+        send.capacity = wanted.min(max).max(LEAST_CAPACITY);
+        // Those that take turns leave less of each other's.
+        send.ahead = (ahead / self.busy.sharing(send.class).max(1)).max(LEAST_CAPACITY);
+        if send.wakes_writer() {
             self.events.push_back(crate::Event::Writable(id));
         }
         let window = send.limit().saturating_sub(send.cumulative());

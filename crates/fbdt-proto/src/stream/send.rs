@@ -15,6 +15,9 @@ use crate::units::{Class, StreamId, SubflowId};
 use crate::window::Windows;
 use crate::wire::{AckFrame, Outgoing};
 
+/// A writer is woken when this much fits, or a quarter of what ever fits.
+const WRITER_WAKE: u64 = 64 << 10;
+
 /// Where the sending half is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendState {
@@ -49,8 +52,10 @@ pub struct SendStream {
     state: SendState,
     /// Whether a writer waits for room.
     pub writer_blocked: bool,
-    /// Most bytes that may wait here.
+    /// Most bytes that may be here, sent or not.
     pub capacity: u64,
+    /// Most bytes that may wait here for a path to take them.
+    pub ahead: u64,
     /// New bytes given to paths, for fairness among streams (F12).
     pub served: u64,
     /// How far each subflow has carried it, under a redundant scheduler.
@@ -75,6 +80,7 @@ impl SendStream {
             state: SendState::Open,
             writer_blocked: false,
             capacity,
+            ahead: u64::MAX,
             served: 0,
             carried: BTreeMap::new(),
             reader: ReaderWait::default(),
@@ -165,6 +171,20 @@ impl SendStream {
         Ok(size)
     }
 
+    /// Bytes that may be written now.
+    fn room(&self) -> u64 {
+        let unsent = self.ahead.saturating_sub(self.windows.unsent().total());
+        self.capacity.saturating_sub(self.backlog()).min(unsent)
+    }
+
+    /// Whether a writer waits for whom there is room now; it waits no longer then.
+    pub fn wakes_writer(&mut self) -> bool {
+        let worth = WRITER_WAKE.min(self.capacity.min(self.ahead) / 4);
+        let wakes = self.writer_blocked && self.room() >= worth;
+        self.writer_blocked &= !wakes;
+        wakes
+    }
+
     /// How much of a write of `size` bytes fits.
     fn admit(&mut self, size: usize) -> Result<usize, StreamError> {
         match self.state {
@@ -174,7 +194,7 @@ impl SendStream {
             }
             _ => return Err(StreamError::Finished(self.id)),
         }
-        let room = usize::try_from(self.capacity.saturating_sub(self.backlog())).unwrap_or(0);
+        let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
         if room == 0 && size > 0 {
             self.writer_blocked = true;
             return Err(StreamError::Blocked);
@@ -360,6 +380,20 @@ mod tests {
         assert_eq!(s.acknowledge(Instant::ZERO, &ack(200, vec![])), Ok(true));
         assert_eq!(s.cumulative(), 300, "ranges above join the prefix");
         assert_eq!(s.write(&[1; 600]), Ok(300));
+    }
+
+    #[test]
+    fn writes_are_taken_as_far_ahead_of_the_paths_as_they_may_and_come_back_with_sending() {
+        let mut s = stream();
+        s.ahead = 80;
+        assert_eq!(s.write(&[1; 100]), Ok(80));
+        assert_eq!(s.write(&[1; 1]), Err(StreamError::Blocked));
+        s.windows.take(0..10);
+        assert!(!s.wakes_writer(), "less than a quarter is not worth it");
+        s.windows.take(10..30);
+        assert!(s.wakes_writer());
+        assert!(!s.wakes_writer(), "once");
+        assert_eq!(s.write(&[1; 100]), Ok(30));
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod segment;
 mod size;
 
 pub use segment::Segment;
-pub use size::{WindowSize, held_buffer, wanted_buffer};
+pub use size::{WindowSize, unsent_ahead, wanted_buffer};
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -3,17 +3,17 @@
 use core::time::Duration;
 
 use crate::config::{Config, WindowMode};
-use crate::path::PathView;
+use crate::path::{PathView, lead};
 use crate::units::bytes_in;
 
 /// Multiple of sum of rate x RTT in one window.
 const WINDOW_GAIN: f64 = 1.0;
 /// Room beyond what differing arrival delays need.
 const BUFFER_GAIN: f64 = 1.3;
-/// Multiple of what is on the way that writers may leave.
-const HELD_GAIN: f64 = 2.0;
-/// Bytes that leave while a writer wakes.
-const TURN: u64 = 256 << 10;
+/// Time in which a writer that was told of room has written more.
+const WRITER_TURN: Duration = Duration::from_millis(5);
+/// Bytes that any writer may leave unsent.
+const LEAST_AHEAD: u64 = 256 << 10;
 /// What slow start makes of a rate in two RTTs.
 const RAMP: f64 = 4.0;
 
@@ -56,25 +56,25 @@ impl WindowSize {
 /// it twice when a larger window is there.
 #[must_use]
 pub fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
-    let (rates, slowest) = on_the_way(paths);
-    bytes_in(rates * BUFFER_GAIN, slowest) + size.bytes * size.depth as u64
-}
-
-/// Rate of all paths, as it will soon be, and how long until the latest of them has an answer.
-fn on_the_way(paths: &[PathView]) -> (f64, Duration) {
     let usable = || paths.iter().filter(|p| p.usable);
     let slowest = usable().map(|p| p.arrival + p.base_rtt / 2).max().unwrap_or(Duration::ZERO);
     let soon = |p: &PathView| if p.ramping { RAMP * p.rate } else { p.delivered_rate };
-    (usable().map(soon).sum(), slowest)
+    let rates: f64 = usable().map(soon).sum();
+    bytes_in(rates * BUFFER_GAIN, slowest) + size.bytes * size.depth as u64
 }
 
-/// Bytes of one stream that a writer may leave here where no windows are laid out: twice what is on
-/// its way, because congestion windows double (as kernels size their send buffers), and what leaves
-/// while the writer wakes. More would only wait, and whatever is written next behind it.
+/// Bytes of one stream that a writer may leave unsent where no windows are laid out: those that a
+/// late path leaves to the others, and what leaves before the writer comes to write more. What else is
+/// written only waits, and whatever is written next waits behind it.
 #[must_use]
-pub fn held_buffer(paths: &[PathView]) -> u64 {
-    let (rates, slowest) = on_the_way(paths);
-    bytes_in(rates * HELD_GAIN, slowest) + TURN
+pub fn unsent_ahead(paths: &[PathView]) -> u64 {
+    let usable = || paths.iter().filter(|p| p.usable);
+    let leads = (0..paths.len()).filter(|&path| paths[path].usable).map(|path| lead(paths, path));
+    // A path that does not know its lead takes nothing.
+    let longest = leads.filter(|&lead| lead != u64::MAX).max().unwrap_or(0);
+    let soon = |p: &PathView| p.rate.max(p.delivered_rate) * if p.ramping { RAMP } else { 1.0 };
+    let rates: f64 = usable().map(soon).sum();
+    longest + longest / 4 + bytes_in(rates, WRITER_TURN).max(LEAST_AHEAD)
 }
 
 #[cfg(test)]
@@ -108,13 +108,15 @@ mod tests {
     }
 
     #[test]
-    fn f2_a_writer_leaves_twice_what_is_on_the_way() {
-        let (near, mut far) = (view(0, 1e7, 0.0), view(1, 1e7, 0.0));
-        far.arrival = Duration::from_millis(80);
-        far.base_rtt = Duration::from_millis(40);
-        assert_eq!(held_buffer(&[near, far]), 2 * 2_000_000 + TURN, "20 MB/s x (80 + 20) ms");
+    fn f2_a_writer_is_a_turn_ahead_and_what_a_late_path_leaves_to_the_others() {
+        let (near, mut far) = (view(0, 1e8, 0.0), view(1, 1e8, 0.0));
+        assert_eq!(unsent_ahead(&[near, far]), 1_000_000, "200 MB/s x 5 ms");
+        far.arrival = near.arrival + Duration::from_millis(80);
+        assert_eq!(unsent_ahead(&[near, far]), 11_000_000, "and 1.25 x 100 MB/s x 80 ms");
         let silent = PathView { usable: false, ..far };
-        assert!(held_buffer(&[near, silent]) < 500_000);
+        assert_eq!(unsent_ahead(&[near, silent]), 500_000);
+        let slow = PathView { rate: 1e6, delivered_rate: 1e6, ..near };
+        assert_eq!(unsent_ahead(&[slow]), LEAST_AHEAD);
     }
 
     #[test]

@@ -40,7 +40,7 @@ Method = Literal[
 Medium = Literal["emulated", "veth"]
 Buffers = Literal["default", "large", "50k", "100k", "200k", "500k", "1000k"]
 TraceKind = Literal["wigig-los", "wigig-nlos", "wigig-mobility", "wifi-los"]
-TilePolicy = Literal["fix", "ordered", "viewport"]
+TilePolicy = Literal["fix", "ordered", "allocated", "viewport"]
 Statistic = Literal["median", "min", "max", "mean", "p5", "p99", "count", "band"]
 """Band: half the width of the 95 % confidence interval of the mean (Student's t)."""
 EVERY = "*"

@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,6 +198,14 @@ class Ahead:
         self._threads = ThreadPoolExecutor(max_workers=1)
         self._next: Future[Plan] | None = None
 
+    def __enter__(self) -> Self:
+        """Its thread is there until the context ends."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """What is being planned is of no use any more."""
+        self._threads.shutdown(cancel_futures=True)
+
     def begin(self, number: int, slot: int, sent: NDArray[np.int64]) -> None:
         """Begins with the plan of a slot, if it has not begun; what was sent is as it is now."""
         if self._next is None and number < self._task.gops:
@@ -219,7 +227,13 @@ def serve(connection: socket.socket, task: Task, moves: list[Moves], *, messages
     kept_short(connection)
     carriage: Carriage = AsMessages(connection) if messages else OneStream(connection)
     looks.first()
-    ahead = Ahead(task, looks, moves)
+    with Ahead(task, looks, moves) as ahead:
+        began_s = send_all(carriage, task, ahead)
+    time.sleep(max(0.0, began_s + task.gops + 1 - time.monotonic()))
+
+
+def send_all(carriage: Carriage, task: Task, ahead: Ahead) -> float:
+    """Sends every GOP's plans; returns when it began, on time.monotonic."""
     nothing = np.full(GRID.tiles, NOTHING)
     ahead.begin(0, 0, nothing)
     began_s = time.monotonic()
@@ -234,7 +248,7 @@ def serve(connection: socket.socket, task: Task, moves: list[Moves], *, messages
             begin_next = partial(ahead.begin, *following, nothing if is_last else sent)
             pieces = pieces_of(task, number, ahead.take(), began_s + number + 1)
             send_plan(carriage, pieces, sent, end_s, begin_next)
-    time.sleep(max(0.0, began_s + task.gops + 1 - time.monotonic()))
+    return began_s
 
 
 def pieces_of(task: Task, number: int, chosen: Plan, due_s: float) -> Iterator[Piece]:

@@ -1,10 +1,11 @@
 """Which quality each tile of a GOP gets, and in which order they are sent.
 
-Three policies share one budget of bytes. `fix` treats all tiles alike: one quality, row by row.
-`ordered` sends the same tiles, the likeliest to be seen first. `viewport` has qualities of their
-own for all tiles, where a byte is expected to raise the viewport's PSNR most: first the best of
-them, then every other tile that may be seen at the worst quality, so that it is not missing however
-the rate falls, then better ones, and last the tiles that nobody is expected to see.
+Policies get a budget of bytes. `fix` treats all tiles alike: one quality, row by row. `ordered`
+sends the same tiles, the likeliest to be seen first. `allocated` has qualities of their own for all
+tiles, where a byte is expected to raise the viewport's PSNR most: first the best of them, then every
+other tile that may be seen at the worst quality, so that it is not missing however the rate falls,
+then better ones, and last the tiles that nobody is expected to see. `viewport` plans the same, but
+the sender asks for more than the rate and anew within the second.
 """
 
 import heapq
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-POLICIES = ("fix", "ordered", "viewport")
+POLICIES = ("fix", "ordered", "allocated", "viewport")
 NOTHING = -1
 """The level of a tile of which nothing was sent."""
 CORE = 0.5
@@ -64,7 +65,7 @@ def plan(
         views: the share of the viewport that each tile covers, by view that may come and tile; all
             are as likely as each other.
         budget_bytes: of the whole plan; the worst level is sent even if it is more than that.
-        sent: the best level of each tile that was sent already, or `NOTHING`; for `viewport`.
+        sent: the best level of each tile that was sent already, or `NOTHING`; for the last two.
 
     Raises:
         ValueError: there is no such policy.
@@ -75,7 +76,7 @@ def plan(
     sizes, errors = encodes
     views = np.atleast_2d(views)
     there = np.full(sizes.shape[1], NOTHING) if sent is None else sent
-    if policy == "viewport":
+    if policy in ("allocated", "viewport"):
         return _by_gain(sizes, errors, views, budget_bytes, there)
     fitting = [level for level, row in enumerate(sizes) if row.sum() <= budget_bytes]
     level = fitting[0] if fitting else len(sizes) - 1
@@ -97,7 +98,7 @@ def _by_gain(
     budget_bytes: float,
     there: NDArray[np.int64],
 ) -> Plan:
-    """The plan of `viewport`.
+    """The plan of `allocated` and `viewport`.
 
     What counts is the mean PSNR over the views, not that of the mean error: in each view an error
     is weighed by the geometric mean of that view's whole error before the plan and after it, which
