@@ -1,11 +1,11 @@
 """Which quality each tile of a GOP gets, and in which order they are sent.
 
 Policies get a budget of bytes. `fix` treats all tiles alike: one quality, row by row. `ordered`
-sends the same tiles, the likeliest to be seen first. `allocated` has qualities of their own for all
-tiles, where a byte is expected to raise the viewport's PSNR most: first the best of them, then every
-other tile that may be seen at the worst quality, so that it is not missing however the rate falls,
-then better ones, and last the tiles that nobody is expected to see. `viewport` plans the same, but
-the sender asks for more than the rate and anew within the second.
+sends the same tiles, the likeliest to be seen first. `allocated` has qualities of their own for
+all tiles, where a byte is expected to raise the viewport's PSNR most: first the best of them, then
+every other tile that may be seen at the worst quality, so that it is not missing however the rate
+falls, then better ones, and last the tiles that nobody is expected to see. `viewport` plans the
+same, but the sender asks for more than the rate and anew within the second.
 """
 
 import heapq
