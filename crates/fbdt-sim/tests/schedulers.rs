@@ -120,7 +120,7 @@ fn musher_finds_the_ratio_of_the_links() {
 
 #[test]
 fn what_a_full_writer_has_written_is_not_long_in_arriving() {
-    // RTTs are 14 ms with what stands in the links' queues: more bytes than two of them would wait here.
+    // RTTs are 14 ms with what stands in the links' queues; four windows of them would wait for 56 ms more.
     let links = [LinkParameters::new(300.0, 4.0), LinkParameters::new(200.0, 4.0)];
     let mut simulation = simulation(SchedulerKind::JustInTime, None, &links);
     let stream = simulation.open(false, Class::Background).unwrap();

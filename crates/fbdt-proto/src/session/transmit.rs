@@ -486,7 +486,7 @@ impl Session {
         };
         let send = &mut stream.send;
         send.capacity = wanted.min(max).max(LEAST_CAPACITY);
-        // Those that take turns leave less of each other's.
+        // The streams that take turns share what the paths will soon take.
         send.ahead = (ahead / self.busy.sharing(send.class).max(1)).max(LEAST_CAPACITY);
         if send.wakes_writer() {
             self.events.push_back(crate::Event::Writable(id));

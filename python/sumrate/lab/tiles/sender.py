@@ -1,10 +1,10 @@
 """The sender: each second it plans a GOP for where the viewer will look, and sends until it is due.
 
 GOP k is there at k seconds and due at k + 1, when the viewer shows it for a second. The budget is
-the rate that the viewer measured, less a margin. What is sent by its gain has none, for what does
-not fit is what matters least; half a second later it plans the rest anew, from the newest look and
-rate. Programs under test get no help: one connection, whose unsent backlog in this socket is kept
-small, so that little that is late remains to be sent.
+the rate that the viewer measured, less a margin. `viewport` plans for more than the rate, for what
+does not fit is what matters least; half a second later it plans the rest anew, from the newest look
+and rate. Programs under test get no help: one connection, whose unsent backlog in this socket is
+kept small, so that little that is late remains to be sent.
 """
 
 import argparse
@@ -42,7 +42,7 @@ LEAD_S = 0.06
 SWITCH_S = 0.0005
 """The thread that sends gets its turn so soon while a plan is being made."""
 BEYOND = 1.15
-"""What is sent by its gain is planned for so much of the measured rate."""
+"""`viewport` plans for so much of the measured rate."""
 HORIZONS_S = (1.0, 1.5, 2.0)
 """From the first plan until the GOP's beginning, middle and end are seen."""
 MOVES = 200
