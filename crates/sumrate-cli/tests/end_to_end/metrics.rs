@@ -76,7 +76,9 @@ fn metrics_stay_on_this_machine_and_answer_to_their_address_only() {
     let address = url(&server.daemon.first).replace("http://", "").replace("/metrics", "");
     let answer = |request: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
+        // Refused in the midst of it, the rest meets a closed connection, and a reset may take the
+        // answer with it.
+        let _ = stream.write_all(request.as_bytes());
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
         answer.lines().next().unwrap_or_default().to_owned()
@@ -88,9 +90,8 @@ fn metrics_stay_on_this_machine_and_answer_to_their_address_only() {
     assert!(ask("GET", "/metrics", "rebound.example").contains(" 421 "));
     assert!(ask("POST", "/metrics", &address).contains(" 405 "));
     assert!(ask("GET", "/", &address).contains(" 404 "));
-    assert!(
-        answer(&format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20))).contains(" 4")
-    );
+    let endless = answer(&format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20)));
+    assert!(endless.is_empty() || endless.contains(" 4"), "{endless}");
     assert!(ask("GET", "/metrics", &address).contains(" 200 "), "it goes on");
 }
 
