@@ -88,6 +88,20 @@ fn f16_many_messages_use_a_path_that_is_much_later() {
     assert!(mbps > 100.0, "{mbps} of 200 Mbit/s, slow start included");
 }
 
+/// Whatever is sent next would wait behind what waits already.
+#[test]
+fn f16_who_sends_all_that_is_taken_is_only_a_turn_ahead_of_the_paths() {
+    let link = LinkParameters { queue: MS * 10, ..LinkParameters::new(200.0, 20.0) };
+    let mut simulation = simulation(vec![link.clone(), link]);
+    let (mbps, _) = talk_without_end(&mut simulation, Duration::from_secs(4));
+    let arrived = simulation.messages();
+    let mut late: Vec<_> = arrived.iter().skip(arrived.len() / 2).map(|a| a.latency).collect();
+    late.sort_unstable();
+    let median = late[late.len() / 2];
+    assert!(median < MS * 60, "{median:?}, of which the links are 10 to 20 ms");
+    assert!(mbps > 300.0, "{mbps} of 400 Mbit/s, slow start included");
+}
+
 /// More than both paths carry in time: what matters less must not take a late path's place.
 #[test]
 fn f16_what_matters_less_does_not_arrive_in_place_of_what_matters_more() {

@@ -8,8 +8,8 @@
 //! message_relay dial CC LINK_FILE LISTEN_ADDRESS:PORT LOCAL@SERVER_ADDRESS:PORT...
 //! ```
 //!
-//! CC is the congestion control of every subflow. A connection to the dialling end becomes a stream of the session, the serving end connects to
-//! the sender. What the receiver writes reaches the sender as it is, in order. What the sender
+//! CC is the congestion control of every subflow. A connection to the dialling end becomes a stream of
+//! the session, the serving end connects to the sender. What the receiver writes reaches the sender as it is, in order. What the sender
 //! writes is a sequence of messages, numbers in little-endian order:
 //!
 //! | bytes | |
@@ -37,7 +37,7 @@ use fbdt::{
     SessionStats, Stream, connect,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -45,6 +45,8 @@ const USAGE: &str = "usage: message_relay serve CC DIR LINK_FILE SENDER LISTEN..
                      dial CC LINK_FILE LISTEN LOCAL@SERVER...";
 const HEAD: usize = 9;
 const COUNT_EVERY: Duration = Duration::from_millis(500);
+/// Bytes of the sender's that wait in this program's socket for their turn, about: none overtakes there.
+const HELD: u32 = 256 << 10;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -142,7 +144,9 @@ fn counted(stats: &SessionStats) -> String {
 async fn send(stream: Stream, sender: SocketAddr) -> Result<()> {
     stream.set_class(Class::Streaming);
     let messages = stream.messages().ok_or("the other end has no messages")?;
-    let connection = TcpStream::connect(sender).await?;
+    let socket = if sender.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_recv_buffer_size(HELD)?;
+    let connection = socket.connect(sender).await?;
     connection.set_nodelay(true)?;
     let (mut from_sender, mut to_sender) = connection.into_split();
     let (mut words, _rest) = tokio::io::split(stream);

@@ -466,13 +466,14 @@ impl Session {
         }
         let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
         let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
-        let ahead = if self.scheduler.looks_ahead() { u64::MAX } else { unsent_ahead(views) };
+        let unsent = unsent_ahead(views);
+        let ahead = if self.scheduler.looks_ahead() { u64::MAX } else { unsent };
         let mut ids = core::mem::take(&mut self.near_limit);
         if due {
             self.last_buffer_check = now;
             ids.extend(self.busy.ids());
-            // Twice: a writer goes on when half of it is free.
-            self.size_messages(2 * wanted_buffer(views, WindowSize::NONE));
+            // Twice: a writer goes on when half of it is free. No scheduler looks at messages.
+            self.size_messages(2 * unsent);
         }
         for id in ids {
             self.size_buffer(now, id, wanted, ahead);

@@ -27,9 +27,6 @@ pub struct WindowSize {
 }
 
 impl WindowSize {
-    /// No windows.
-    pub const NONE: Self = Self { bytes: 0, depth: 0 };
-
     /// W = clamp(k x sum of `rate_i` x `rtt_i`, `W_min`, `W_max`), with W_min
     /// at least (1 + ceil(max rate ratio)) frames; the thesis's fixed window,
     /// one at a time, in that mode.
