@@ -1,36 +1,23 @@
 //! Messages of streams: whole, out of order, on the path that delivers first (F16).
 
 use alloc::boxed::Box;
-use alloc::collections::BinaryHeap;
-use core::cmp::Reverse;
 use core::ops::Range;
-use core::time::Duration;
 
 use bytes::Bytes;
 
-use super::transmit::Departure;
 use super::{Session, Stream};
 use crate::error::{MessageError, SessionError, StreamError};
 use crate::event::Event;
-use crate::message::{Importance, MESSAGE_OVERHEAD, MessageOptions};
-use crate::path::{CopyReason, PathView, lead};
+use crate::message::MessageOptions;
 use crate::receive::ReceiveMessages;
-use crate::stats::{MessageStats, WhyIdle};
-use crate::stream::{SendMessages, Unit, message_space};
+use crate::stats::MessageStats;
+use crate::stream::{SendMessages, message_space};
 use crate::time::Instant;
-use crate::units::{Class, StreamId, time_for};
-use crate::wire::{AckFrame, Frame, Outgoing, encode_message_header};
+use crate::units::StreamId;
+use crate::wire::{AckFrame, Frame, Outgoing};
 
-/// A message waits so long for the path that would deliver it first whatever keeps that one, and
-/// longer where it is there sooner all the same; never longer than that path would be sooner.
-const PATIENCE: Duration = Duration::from_millis(4);
-/// A path that is so much later delivers as soon as the first one.
-const EQUAL: Duration = Duration::from_millis(1);
 /// This part of the session's window is what the windows of messages may grow by together.
 const POOL: u64 = 16;
-
-/// Whose message it is: class, importance, what its stream has been served, and the stream.
-type Turn = (Class, Reverse<Importance>, u64, StreamId);
 
 /// Both halves of a stream's messages.
 #[derive(Debug)]
@@ -338,132 +325,6 @@ impl Session {
         }
     }
 
-    /// Messages whose subflow is gone, and gaps in place of those given up.
-    pub(super) fn transmit_lost_message(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        out: &mut Outgoing,
-    ) -> bool {
-        let lost = |id: &&StreamId| {
-            let stream = self.streams.get(*id);
-            stream.and_then(|s| s.messages.as_ref()).is_some_and(|c| c.out.has_lost())
-                && !self.is_kept_off(path, **id)
-        };
-        let ids: alloc::vec::Vec<StreamId> = self.talking.iter().filter(lost).copied().collect();
-        for id in ids {
-            let stream = self.streams.get_mut(&id);
-            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
-                continue;
-            };
-            channel.out.expire(now);
-            if let Some(range) = channel.out.take_lost() {
-                self.emit_message(now, path, &views[path], id, range, Some(CopyReason::Lost), out);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Sends the first message of the classes up to `worst`, of that one itself only of streams that
-    /// were not served more than `served`; or the last message of its stream on a path that delivers
-    /// later than another. A message that another path should have does not hold up those of other
-    /// streams.
-    pub(super) fn transmit_message(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        until: (Class, u64),
-        out: &mut Outgoing,
-    ) -> bool {
-        let waiting = self.talking.iter().filter_map(|id| self.turn_of(path, until, *id));
-        let mut turns: BinaryHeap<Reverse<Turn>> = waiting.map(Reverse).collect();
-        let mut known: Option<(Class, Standing)> = None;
-        while let Some(Reverse((class, _, _, id))) = turns.pop() {
-            let standing = match known {
-                Some((of, standing)) if of == class => standing,
-                _ => self.standing(now, path, views, id),
-            };
-            known = Some((class, standing));
-            let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
-                return false;
-            };
-            if channel.out.expire(now) {
-                // What waits behind it has its own turn.
-                turns.extend(self.turn_of(path, until, id).map(Reverse));
-                continue;
-            }
-            let Some((_, queued)) = channel.out.first() else { continue };
-            // The front is the soonest path's, whether it has room now or not; others take the back.
-            let Standing { behind, lead, arrival } = standing;
-            let last = behind.and_then(|_| channel.out.last_may_go(arrival, lead));
-            if last.is_none() && behind.is_some_and(|behind| behind.keeps(now, queued)) {
-                self.enter(now, path, WhyIdle::TooLate);
-                continue;
-            }
-            if !self.may_carry(path, id) {
-                self.enter(now, path, WhyIdle::Weight);
-                return false;
-            }
-            let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
-                return false;
-            };
-            let taken = match last {
-                Some(importance) => channel.out.take_last(importance),
-                None => channel.out.take(),
-            };
-            let Some(range) = taken else { return false };
-            if channel.out.wakes_writer() {
-                self.events.push_back(Event::MessageWritable(id));
-            }
-            self.enter(now, path, WhyIdle::Sending);
-            self.emit_message(now, path, &views[path], id, range, None, out);
-            return true;
-        }
-        false
-    }
-
-    /// The turn of the stream's first message: by class, importance and what the stream was served.
-    /// `None` if none waits, its receiver's limit does not let it go, it is kept off the path, or it is
-    /// of a class behind the last one, or of that one and its stream was served more.
-    fn turn_of(&self, path: usize, (worst, served): (Class, u64), id: StreamId) -> Option<Turn> {
-        let stream = self.streams.get(&id)?;
-        let out = &stream.messages.as_ref()?.out;
-        let (importance, _) = out.first()?;
-        let class = stream.send.class;
-        let turn = class < worst || (class == worst && out.served <= served);
-        let goes = turn && out.short_of().is_none() && !self.is_kept_off(path, id);
-        goes.then_some((class, Reverse(importance), out.served, id))
-    }
-
-    /// How the path stands with the messages of the stream; the same for all streams of its class.
-    fn standing(&self, now: Instant, path: usize, views: &[PathView], id: StreamId) -> Standing {
-        let seen = self.views_for(views, id);
-        let behind = lag(&seen, path).map(|(soonest, time, matters)| {
-            let expected = self.wait_for(now, &seen, soonest, id);
-            Behind { time, matters, expected }
-        });
-        Standing { behind, lead: lead(&seen, path), arrival: now + seen[path].arrival }
-    }
-
-    /// How long a message of the stream waits until path `soonest` takes it: as long as what the
-    /// path holds takes at the link's rate if that fills it (what it delivered lately says little where
-    /// messages come in bursts), until its cap lets it go on, and as long again
-    /// as nothing has been acknowledged where that is longer than usual.
-    fn wait_for(&self, now: Instant, views: &[PathView], soonest: usize, id: StreamId) -> Duration {
-        let (view, state) = (&views[soonest], &self.paths[soonest]);
-        let Some(subflow) = state.subflow.as_ref().filter(|_| self.may_carry(soonest, id)) else {
-            return Duration::MAX;
-        };
-        let full = if view.ready { Duration::ZERO } else { time_for(view.held, view.rate) };
-        let silence = subflow.progress.silence(now);
-        let stalled = if silence > view.srtt { silence } else { Duration::ZERO };
-        let capped = state.opens_at().map_or(Duration::ZERO, |at| at.saturating_since(now));
-        full.max(stalled).max(capped)
-    }
-
     /// Asks for larger windows for messages that wait for one.
     pub(super) fn want_for_messages(&mut self, now: Instant, out: &mut Outgoing) {
         for id in &self.talking {
@@ -483,84 +344,6 @@ impl Session {
             Frame::Want { stream: message_space(*id), window: wanted }.encode(out.encoder());
         }
     }
-
-    /// Makes the frame of a message or of a gap and enters it on the path's account.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn emit_message(
-        &mut self,
-        now: Instant,
-        path: usize,
-        view: &PathView,
-        id: StreamId,
-        range: Range<u64>,
-        copy: Option<CopyReason>,
-        out: &mut Outgoing,
-    ) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        let Some(channel) = &mut stream.messages else { return };
-        let size = match channel.out.unit(&range) {
-            Unit::Message(bytes) => {
-                let size = range.end - range.start - MESSAGE_OVERHEAD;
-                let length = u32::try_from(size).unwrap_or(0);
-                encode_message_header(out.encoder(), id, range.start, length);
-                out.put(bytes);
-                size
-            }
-            Unit::Gap => {
-                let (start, end) = (range.start, range.end);
-                Frame::Gap { stream: id, start, end }.encode(out.encoder());
-                0
-            }
-        };
-        if copy.is_some_and(|reason| reason != CopyReason::Lost) {
-            channel.out.copied(range.start);
-        }
-        // Another path may carry a copy at once.
-        self.news += 1;
-        let space = message_space(id);
-        self.account(now, path, view, Departure { space, range, data: size, copy });
-    }
-}
-
-/// How a path stands with the messages of a class.
-#[derive(Clone, Copy)]
-struct Standing {
-    /// `None` if it delivers as soon as any.
-    behind: Option<Behind>,
-    /// Bytes that faster paths deliver first.
-    lead: u64,
-    /// When it delivers what it takes now.
-    arrival: Instant,
-}
-
-/// How much later a path delivers than the soonest one.
-#[derive(Clone, Copy)]
-struct Behind {
-    time: Duration,
-    /// Whether the soonest one is worth waiting for.
-    matters: bool,
-    /// How long the soonest one lets a message wait.
-    expected: Duration,
-}
-
-impl Behind {
-    /// Whether a message that waits since `queued` goes on waiting for the soonest path.
-    fn keeps(&self, now: Instant, queued: Instant) -> bool {
-        let waited = now.saturating_since(queued);
-        let early = waited < self.time.min(PATIENCE);
-        self.matters && (early || (waited < self.time && self.expected <= self.time))
-    }
-}
-
-/// The soonest path, by how much `path` delivers later, and whether the former is worth waiting for;
-/// `None` for a path that delivers as soon as any.
-fn lag(views: &[PathView], path: usize) -> Option<(usize, Duration, bool)> {
-    let own = views[path].arrival;
-    let usable = views.iter().enumerate().filter(|(_, view)| view.usable);
-    let (soonest, best) =
-        usable.map(|(index, view)| (index, view.arrival)).min_by_key(|(_, arrival)| *arrival)?;
-    let time = own.checked_sub(best).filter(|time| *time > EQUAL)?;
-    Some((soonest, time, time > best / 4 + EQUAL))
 }
 
 impl MessageStats {

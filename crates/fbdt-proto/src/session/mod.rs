@@ -7,6 +7,7 @@ mod application;
 mod control;
 mod copies;
 mod input;
+mod message_turns;
 mod messages;
 mod observe;
 mod paths;
