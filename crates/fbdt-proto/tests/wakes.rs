@@ -237,3 +237,22 @@ fn f16_messages_that_wait_on_many_streams_are_bounded_together() {
     let most = (16 << 20) + 100 * (256 << 10) + 100 * (16 << 10);
     assert!(taken <= most, "{taken} bytes are held, at most {most} may be");
 }
+
+#[test]
+fn f16_while_no_path_is_up_a_writer_is_woken_by_what_nobody_wants_any_more() {
+    let (session, subflows) = session();
+    let mut session = session.with_messages();
+    let stream = session.open_stream(at(3), Class::Streaming).unwrap();
+    let lifetime = Some(Duration::from_millis(150));
+    let options = MessageOptions { lifetime, ..MessageOptions::default() };
+    while session.send_message(at(4), stream, vec![7; 10_000].into(), options).is_ok() {}
+    for subflow in subflows {
+        session.subflow_down(at(5), subflow);
+    }
+    while session.poll_event().is_some() {}
+    let next = session.poll_timeout().unwrap();
+    assert_eq!(next, at(150_004));
+    session.handle_timeout(next);
+    let events: Vec<_> = std::iter::from_fn(|| session.poll_event()).collect();
+    assert!(events.contains(&fbdt_proto::Event::MessageWritable(stream)), "{events:?}");
+}

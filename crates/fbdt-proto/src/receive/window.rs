@@ -50,7 +50,11 @@ impl ReceiveWindow {
             grown = (wanted - self.window).min(room).min(pool);
             self.window += grown;
         }
-        (grown, self.raise())
+        // Who asks waits for it, however little it is.
+        let limit = self.consumed + self.window;
+        let moved = limit > self.limit;
+        self.limit = limit;
+        (grown, moved)
     }
 
     /// The window now, in bytes.

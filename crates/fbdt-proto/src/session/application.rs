@@ -35,11 +35,15 @@ impl Session {
         if id == StreamId::CONTROL {
             return;
         }
+        // Among its new peers it has had as much as the one that had least.
+        let least = self.least_served(id, class);
         if let Some(stream) = self.streams.get_mut(&id) {
-            stream.send.class = class;
-            // Among its new peers it has had as much as the one that had least.
-            if let Some(least) = self.busy.least_served(id, class) {
+            if stream.send.class != class {
+                stream.send.class = class;
                 stream.send.served = least;
+                if let Some(channel) = &mut stream.messages {
+                    channel.out.served = least;
+                }
             }
             self.news += 1;
             self.refresh_turn(id);

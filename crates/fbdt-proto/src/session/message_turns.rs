@@ -1,6 +1,7 @@
 //! Which message a path takes, and which path a message waits for (F16).
 
 use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Range;
 use core::time::Duration;
@@ -11,7 +12,7 @@ use crate::event::Event;
 use crate::message::{Importance, MESSAGE_OVERHEAD};
 use crate::path::{CopyReason, PathView, lead};
 use crate::stats::WhyIdle;
-use crate::stream::{Unit, message_space};
+use crate::stream::{First, Unit, message_space};
 use crate::time::Instant;
 use crate::units::{Class, StreamId, time_for};
 use crate::wire::{Frame, Outgoing, encode_message_header};
@@ -26,32 +27,58 @@ const EQUAL: Duration = Duration::from_millis(1);
 type Turn = (Class, Reverse<Importance>, u64, StreamId);
 
 impl Session {
-    /// Messages whose subflow is gone, and gaps in place of those given up.
+    /// Messages of the classes up to `worst` whose subflow is gone, and gaps in place of those given
+    /// up: those of the best class first, and none that a sooner path would deliver in time and this one would not.
     pub(super) fn transmit_lost_message(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        worst: Class,
+        out: &mut Outgoing,
+    ) -> bool {
+        let mut turns: Vec<(Class, StreamId)> = self.lost_messages(path).collect();
+        turns.retain(|(class, _)| *class <= worst);
+        turns.sort_unstable();
+        for (_, id) in turns {
+            let late = self.standing(now, path, views, id);
+            let stream = self.streams.get_mut(&id);
+            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
+                continue;
+            };
+            channel.out.expire(now);
+            let in_time = |at: Instant| late.behind.is_none() || at > late.arrival;
+            if let Some(range) = channel.out.take_lost(in_time) {
+                self.emit_message(now, path, &views[path], id, range, Some(CopyReason::Lost), out);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// New messages of better classes than all that is lost: a call does not wait until a large
+    /// transfer is mended.
+    pub(super) fn transmit_before_lost(
         &mut self,
         now: Instant,
         path: usize,
         views: &[PathView],
         out: &mut Outgoing,
     ) -> bool {
-        let lost = |id: &&StreamId| {
-            let stream = self.streams.get(*id);
-            stream.and_then(|s| s.messages.as_ref()).is_some_and(|c| c.out.has_lost())
-                && !self.is_kept_off(path, **id)
-        };
-        let ids: alloc::vec::Vec<StreamId> = self.talking.iter().filter(lost).copied().collect();
-        for id in ids {
-            let stream = self.streams.get_mut(&id);
-            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
-                continue;
-            };
-            channel.out.expire(now);
-            if let Some(range) = channel.out.take_lost() {
-                self.emit_message(now, path, &views[path], id, range, Some(CopyReason::Lost), out);
-                return true;
-            }
-        }
-        false
+        let bytes = self.busy.best_lost();
+        let messages = self.lost_messages(path).map(|(class, _)| class).min();
+        let Some(lost) = bytes.into_iter().chain(messages).min() else { return false };
+        let better = Class::ALL.into_iter().rev().find(|class| *class < lost);
+        better.is_some_and(|class| self.transmit_message(now, path, views, (class, u64::MAX), out))
+    }
+
+    /// Class and stream of lost messages that may go by the path.
+    fn lost_messages(&self, path: usize) -> impl Iterator<Item = (Class, StreamId)> + '_ {
+        self.talking.iter().filter_map(move |id| {
+            let stream = self.streams.get(id)?;
+            let lost = stream.messages.as_ref()?.out.has_lost() && !self.is_kept_off(path, *id);
+            lost.then_some((stream.send.class, *id))
+        })
     }
 
     /// Sends the first message of the classes up to `worst`, of that one itself only of streams that
@@ -83,11 +110,12 @@ impl Session {
                 turns.extend(self.turn_of(path, until, id).map(Reverse));
                 continue;
             }
-            let Some((_, queued)) = channel.out.first() else { continue };
+            let Some(First { queued, expires, .. }) = channel.out.first() else { continue };
             // The front is the soonest path's, whether it has room now or not; others take the back.
             let Standing { behind, lead, arrival } = standing;
             let last = behind.and_then(|_| channel.out.last_may_go(arrival, lead));
-            if last.is_none() && behind.is_some_and(|behind| behind.keeps(now, queued)) {
+            let too_old = expires.is_some_and(|at| at <= arrival);
+            if last.is_none() && behind.is_some_and(|b| too_old || b.keeps(now, queued)) {
                 self.enter(now, path, WhyIdle::TooLate);
                 continue;
             }
@@ -103,6 +131,8 @@ impl Session {
                 None => channel.out.take(),
             };
             let Some(range) = taken else { return false };
+            let served = channel.out.served - (range.end - range.start);
+            self.clock.serve(class, served);
             if channel.out.wakes_writer() {
                 self.events.push_back(Event::MessageWritable(id));
             }
@@ -119,11 +149,20 @@ impl Session {
     fn turn_of(&self, path: usize, (worst, served): (Class, u64), id: StreamId) -> Option<Turn> {
         let stream = self.streams.get(&id)?;
         let out = &stream.messages.as_ref()?.out;
-        let (importance, _) = out.first()?;
+        let First { importance, .. } = out.first()?;
         let class = stream.send.class;
         let turn = class < worst || (class == worst && out.served <= served);
         let goes = turn && out.short_of().is_none() && !self.is_kept_off(path, id);
         goes.then_some((class, Reverse(importance), out.served, id))
+    }
+
+    /// Streams of the class whose messages wait.
+    pub(super) fn speaking(&self, class: Class) -> u64 {
+        let speaks = |id: &&StreamId| {
+            let stream = self.streams.get(*id).filter(|stream| stream.send.class == class);
+            stream.and_then(|s| s.messages.as_ref()).is_some_and(|c| c.out.backlog() > 0)
+        };
+        self.talking.iter().filter(speaks).count() as u64
     }
 
     /// How the path stands with the messages of the stream; the same for all streams of its class.
@@ -133,7 +172,10 @@ impl Session {
             let expected = self.wait_for(now, &seen, soonest, id);
             Behind { time, matters, expected }
         });
-        Standing { behind, lead: lead(&seen, path), arrival: now + seen[path].arrival }
+        // Streams that take turns share what faster paths deliver meanwhile.
+        let class = self.streams.get(&id).map_or(Class::default(), |stream| stream.send.class);
+        let lead = lead(&seen, path) / self.speaking(class).max(1);
+        Standing { behind, lead, arrival: now + seen[path].arrival }
     }
 
     /// How long a message of the stream waits until path `soonest` takes it: as long as what the

@@ -8,12 +8,12 @@ use bytes::Bytes;
 use super::{Session, Stream};
 use crate::error::{MessageError, SessionError, StreamError};
 use crate::event::Event;
-use crate::message::MessageOptions;
+use crate::message::{FIRST_MESSAGE_WINDOW, MESSAGE_OVERHEAD, MessageOptions};
 use crate::receive::ReceiveMessages;
 use crate::stats::MessageStats;
 use crate::stream::{SendMessages, message_space};
 use crate::time::Instant;
-use crate::units::StreamId;
+use crate::units::{Class, StreamId};
 use crate::wire::{AckFrame, Frame, Outgoing};
 
 /// This part of the session's window is what the windows of messages may grow by together.
@@ -111,7 +111,7 @@ impl Session {
         let class = stream.send.class;
         if !self.talking.contains(&id) {
             // A stream that was silent has no claim to the time before.
-            let least = self.least_served(id, class).unwrap_or(0);
+            let least = self.least_served(id, class);
             if let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) {
                 channel.out.served = channel.out.served.max(least);
             }
@@ -261,11 +261,14 @@ impl Session {
     pub(super) fn handle_message_want(&mut self, id: StreamId, window: u64) {
         let pool = self.config.limits.session_window / POOL;
         let free = pool.saturating_sub(self.credit.grown_messages);
+        let longest = u64::from(self.config.limits.max_frame) + MESSAGE_OVERHEAD;
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let channel = stream.messages.get_or_insert_with(|| Channel::new(id));
-        // At most half of what is not others': who comes later finds some.
+        // At most half of what is not others': who comes later finds some. But every message that
+        // this end has said that it takes must fit.
         let own = channel.input.grown();
-        let (grown, moved) = channel.input.want(window, ((free + own) / 2).saturating_sub(own));
+        let half = ((free + own) / 2).max(longest - FIRST_MESSAGE_WINDOW.min(longest));
+        let (grown, moved) = channel.input.want(window, half.saturating_sub(own));
         self.credit.grown_messages += grown;
         if moved {
             self.announce(message_space(id));
@@ -284,6 +287,12 @@ impl Session {
     pub(super) fn message_stats(&self) -> MessageStats {
         let open = self.streams.values().filter_map(|stream| stream.messages.as_ref());
         open.fold(self.totals.messages, |sum, channel| sum.plus(channel.stats()))
+    }
+
+    /// When the next message is worth nothing any more.
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
+        let streams = self.talking.iter().filter_map(|id| self.streams.get(id));
+        streams.filter_map(|stream| stream.messages.as_ref()?.out.expiry()).min()
     }
 
     /// Drops what is worth nothing any more, and wakes whom that gives room.
@@ -308,17 +317,16 @@ impl Session {
         }
     }
 
-    /// So many bytes of messages may wait on each stream, all together no more than this end would
-    /// hold for reading; wakes whom that gives room.
-    pub(super) fn size_messages(&mut self, bytes: u64) {
+    /// So many bytes of messages of each class may wait, of the streams together that have some, and
+    /// all together no more than this end would hold for reading; wakes whom that gives room.
+    pub(super) fn size_messages(&mut self, bytes: [u64; Class::ALL.len()]) {
         let share = self.config.limits.session_window / (self.talking.len() as u64).max(1);
-        let bytes = bytes.min(share);
+        let speaking = Class::ALL.map(|class| self.speaking(class).max(1));
         for id in &self.talking {
-            let stream = self.streams.get_mut(id);
-            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
-                continue;
-            };
-            channel.out.size(bytes);
+            let Some(stream) = self.streams.get_mut(id) else { continue };
+            let class = stream.send.class as usize;
+            let Some(channel) = stream.messages.as_mut() else { continue };
+            channel.out.size((bytes[class] / speaking[class]).min(share));
             if channel.out.wakes_writer() {
                 self.events.push_back(Event::MessageWritable(*id));
             }

@@ -4,6 +4,7 @@
 //! the parts are named after.
 
 mod application;
+mod buffers;
 mod control;
 mod copies;
 mod input;
@@ -23,7 +24,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use self::messages::Channel;
-use self::turns::Turns;
+use self::turns::{Clock, Turns};
 use crate::config::{Config, ConfigError, CouplingMode, Limits, WindowGrowth};
 use crate::coupling::Coupling;
 use crate::error::CloseReason;
@@ -146,6 +147,7 @@ pub struct Session {
     streams: BTreeMap<StreamId, Stream>,
     /// Streams with bytes that are unsent, lost or unacknowledged.
     busy: Turns,
+    clock: Clock,
     /// Whether both ends speak the version that has messages (F16).
     with_messages: bool,
     /// Streams with messages that are unsent, lost or unacknowledged.
@@ -202,6 +204,7 @@ impl Session {
             why_idle: Vec::new(),
             streams: BTreeMap::new(),
             busy: Turns::default(),
+            clock: Clock::default(),
             with_messages: false,
             talking: BTreeSet::new(),
             wants: BTreeSet::new(),

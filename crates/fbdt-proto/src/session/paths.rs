@@ -323,7 +323,8 @@ impl Session {
             return None;
         }
         if let Some(since) = self.all_down_since {
-            return Some(since + self.config.linger);
+            // Who waits for room is not kept waiting by what nobody wants any more.
+            return self.next_expiry().into_iter().chain([since + self.config.linger]).min();
         }
         let moving = !self.busy.is_empty()
             || !self.talking.is_empty()

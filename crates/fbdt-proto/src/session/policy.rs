@@ -37,11 +37,21 @@ impl Session {
         views: &'a [PathView],
         space: StreamId,
     ) -> Cow<'a, [PathView]> {
-        if !(0..views.len()).any(|path| self.is_kept_off(path, space)) {
+        let stream = Some(space.stream()).filter(|id| *id != StreamId::CONTROL);
+        match stream.and_then(|id| self.streams.get(&id)) {
+            Some(stream) => self.views_of(views, stream.send.class),
+            None => Cow::Borrowed(views),
+        }
+    }
+
+    /// The same for streams of a class.
+    pub(super) fn views_of<'a>(&self, views: &'a [PathView], class: Class) -> Cow<'a, [PathView]> {
+        let off = |path: usize| self.paths[path].policy.never.contains(class);
+        if !(0..views.len()).any(off) {
             return Cow::Borrowed(views);
         }
         let seen = |(path, view): (usize, &PathView)| PathView {
-            usable: view.usable && !self.is_kept_off(path, space),
+            usable: view.usable && !off(path),
             ..*view
         };
         Cow::Owned(views.iter().enumerate().map(seen).collect())

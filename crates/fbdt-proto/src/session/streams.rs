@@ -78,7 +78,7 @@ impl Session {
         self.news += 1;
         if !self.busy.contains(id) {
             // A stream that was silent has no claim to the time before.
-            let least = self.least_served(id, class).unwrap_or(0);
+            let least = self.least_served(id, class);
             if let Some(stream) = self.streams.get_mut(&id) {
                 stream.send.served = stream.send.served.max(least);
             }
@@ -94,14 +94,16 @@ impl Session {
         }
     }
 
-    /// What the least served of the class that wait has been served, in bytes or in messages.
-    pub(super) fn least_served(&self, id: StreamId, class: Class) -> Option<u64> {
+    /// What the least served of the class that wait has been served, in bytes or in messages; or
+    /// whoever of it was served last.
+    pub(super) fn least_served(&self, id: StreamId, class: Class) -> u64 {
         let speaking = self.talking.iter().filter(|other| **other != id);
         let speaking = speaking.filter_map(|other| self.streams.get(other));
         let speaking = speaking.filter(|stream| stream.send.class == class);
         let messages = speaking.filter_map(|stream| stream.messages.as_ref());
         let messages = messages.map(|channel| channel.out.served).min();
-        [self.busy.least_served(id, class), messages].into_iter().flatten().min()
+        let waiting = [self.busy.least_served(id, class), messages];
+        waiting.into_iter().flatten().min().unwrap_or_else(|| self.clock.of(class))
     }
 
     /// Takes in what has changed about a stream's place among the busy ones.

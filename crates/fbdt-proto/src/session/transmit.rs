@@ -6,24 +6,18 @@ use core::time::Duration;
 
 use super::Session;
 use super::copies::{Occasion, SHORT_FLOW};
-use super::streams::LEAST_CAPACITY;
 use crate::config::{Redundancy, WindowMode};
 use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::ranges::RangeSet;
 use crate::schedule::{JustInTime, PlacementRequest, Scheduler};
 use crate::stats::WhyIdle;
-use crate::stream::SendState;
 use crate::time::Instant;
-use crate::units::{Class, Classes, StreamId, SubflowId};
-use crate::window::{WindowSize, unsent_ahead, wanted_buffer};
+use crate::units::{Class, StreamId, SubflowId};
+use crate::window::WindowSize;
 use crate::wire::{Frame, Outgoing, encode_data_header};
 
 /// Acknowledgements that leave together.
 const ACK_BATCH: usize = 256;
-/// How often buffers are sized anew.
-const BUFFER_CHECK: Duration = Duration::from_millis(10);
-/// The same while every stream that has something to send is at its limit.
-const BLOCKED_CHECK: Duration = Duration::from_millis(1);
 /// Added to the expected arrival of a chunk before it counts as overdue.
 const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
 
@@ -181,8 +175,12 @@ impl Session {
         self.size_buffers(now, &views);
         self.ask_for_windows(out);
         self.want_for_messages(now, out);
-        let done = self.transmit_lost_message(now, path, &views, out)
+        let lost = self.busy.best_lost().unwrap_or(Class::Background);
+        let done = (self.busy.has_lost_own() && self.transmit_lost(now, path, &views, out))
+            || self.transmit_before_lost(now, path, &views, out)
+            || self.transmit_lost_message(now, path, &views, lost, out)
             || self.transmit_lost(now, path, &views, out)
+            || self.transmit_lost_message(now, path, &views, Class::Background, out)
             || self.transmit_copy(now, path, &views, Occasion::Suspect, out)
             || (!frugal && self.transmit_copy(now, path, &views, Occasion::Overdue, out))
             || (!frugal && self.transmit_copy(now, path, &views, Occasion::Prompt, out))
@@ -390,6 +388,9 @@ impl Session {
         encode_data_header(out.encoder(), id, range.start, fin, length);
         stream.send.emit(range.clone(), out);
         if copy.is_none() {
+            if id != StreamId::CONTROL {
+                self.clock.serve(stream.send.class, stream.send.served);
+            }
             stream.send.served += data;
             if stream.send.wakes_writer() {
                 self.events.push_back(crate::Event::Writable(id));
@@ -450,72 +451,6 @@ impl Session {
         });
         if copy.is_none() && ordinary {
             self.count_share(path, data);
-        }
-    }
-
-    /// Sizes writers' buffers and wishes for the peer's windows (F2): all of
-    /// them now and then, and at once those of streams that have just come to
-    /// their limit or soon will, because the first window is small.
-    fn size_buffers(&mut self, now: Instant, views: &[PathView]) {
-        let all_blocked =
-            self.busy.any_blocked(Classes::NONE) && self.busy.next_ready(None).is_none();
-        let pause = if all_blocked { BLOCKED_CHECK } else { BUFFER_CHECK };
-        let due = now.saturating_since(self.last_buffer_check) >= pause;
-        if !due && self.near_limit.is_empty() {
-            return;
-        }
-        let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
-        let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
-        let unsent = unsent_ahead(views);
-        let ahead = if self.scheduler.looks_ahead() { u64::MAX } else { unsent };
-        let mut ids = core::mem::take(&mut self.near_limit);
-        if due {
-            self.last_buffer_check = now;
-            ids.extend(self.busy.ids());
-            // Twice: a writer goes on when half of it is free. No scheduler looks at messages.
-            self.size_messages(2 * unsent);
-        }
-        for id in ids {
-            self.size_buffer(now, id, wanted, ahead);
-        }
-    }
-
-    fn size_buffer(&mut self, now: Instant, id: StreamId, wanted: u64, ahead: u64) {
-        let max = self.config.max_stream_window.min(self.send_share());
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        let send = &mut stream.send;
-        send.capacity = wanted.min(max).max(LEAST_CAPACITY);
-        // The streams that take turns share what the paths will soon take.
-        send.ahead = (ahead / self.busy.sharing(send.class).max(1)).max(LEAST_CAPACITY);
-        if send.wakes_writer() {
-            self.events.push_back(crate::Event::Writable(id));
-        }
-        let window = send.limit().saturating_sub(send.cumulative());
-        let near = send.limit().saturating_sub(send.highest_sent()) < wanted / 2;
-        let open = matches!(send.state(), SendState::Open | SendState::Finished);
-        // Slow start doubles the rates in each RTT: the wish must keep pace.
-        let grown = wanted >= stream.asked + stream.asked / 4;
-        // Who has little to send needs no more, and a peer that holds all that it may, because nobody
-        // reads there, gives none.
-        let needs = send.backlog() > window / 2 && window > 0;
-        let again = grown || stream.wants.are_due(now, window);
-        if open && near && needs && wanted > window && again {
-            stream.want = Some(wanted);
-            stream.wants.ask(now, window);
-            stream.asked = wanted;
-            self.wants.insert(id);
-        }
-    }
-
-    fn ask_for_windows(&mut self, out: &mut Outgoing) {
-        for id in core::mem::take(&mut self.wants) {
-            if let Some(stream) = self.streams.get_mut(&id)
-                && let Some(window) = stream.want.take()
-            {
-                Frame::Want { stream: id, window }.encode(out.encoder());
-            }
         }
     }
 }

@@ -68,6 +68,25 @@ impl Entry {
     }
 }
 
+/// How far each class is: what the stream that was served last had been served before. It stays when
+/// no stream of the class waits, so that whoever comes next has neither less nor more than those
+/// that come back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock([u64; Class::ALL.len()]);
+
+impl Clock {
+    /// A stream of the class that had been served so much is served.
+    pub(super) fn serve(&mut self, class: Class, served: u64) {
+        let clock = &mut self.0[class as usize];
+        *clock = served.max(*clock);
+    }
+
+    /// What a stream has been served that joins the class while no other waits.
+    pub(super) const fn of(&self, class: Class) -> u64 {
+        self.0[class as usize]
+    }
+}
+
 /// Streams with bytes that are unsent, lost or unacknowledged.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
@@ -186,6 +205,17 @@ impl Turns {
     pub(super) fn least_served(&self, id: StreamId, class: Class) -> Option<u64> {
         let places = Turn::places(id != StreamId::CONTROL, class);
         self.all.range(places).find(|turn| turn.id != id).map(|turn| turn.served)
+    }
+
+    /// The best class that has lost bytes.
+    pub(super) fn best_lost(&self) -> Option<Class> {
+        let first = *Turn::places(true, Class::ALL[0]).start();
+        self.lost.range(first..).next().map(|turn| turn.class)
+    }
+
+    /// Whether bytes of this session's own stream are lost.
+    pub(super) fn has_lost_own(&self) -> bool {
+        self.lost.first().is_some_and(|turn| !turn.ordinary)
     }
 
     /// The first stream with lost bytes, or the first behind `turn`.

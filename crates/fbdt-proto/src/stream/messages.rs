@@ -2,6 +2,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::ops::Range;
+use core::time::Duration;
 
 use bytes::Bytes;
 
@@ -18,7 +19,11 @@ use crate::wire::AckFrame;
 /// Bytes of messages, with their overhead, that may always wait on one stream.
 const LEAST_CAPACITY: u64 = 256 << 10;
 /// The most that may.
-const MOST_CAPACITY: u64 = 16 << 20;
+pub const MOST_WAITING: u64 = 16 << 20;
+/// The most that is on its way on one stream, whatever the peer says that it takes.
+const MOST_SENT: u64 = 16 << 20;
+/// What is over is looked for this often at most.
+const EXPIRY_PAUSE: Duration = Duration::from_millis(1);
 
 /// A message that no path was given yet.
 #[derive(Clone, Debug)]
@@ -43,6 +48,17 @@ struct Sent {
     copied: bool,
     /// A gap went out in its place.
     dropped: bool,
+}
+
+/// The message that goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct First {
+    /// How much it matters.
+    pub importance: Importance,
+    /// Since when it waits.
+    pub queued: Instant,
+    /// When it is worth nothing any more.
+    pub expires: Option<Instant>,
 }
 
 /// What goes out for a range of the message space.
@@ -88,8 +104,8 @@ pub struct SendMessages {
     limit: u64,
     /// The peer wants no more.
     over: bool,
-    /// Somebody waits for room.
-    pub writer_blocked: bool,
+    /// Somebody waits for room: the greatest importance for which.
+    pub writer_blocked: Option<Importance>,
     /// Bytes given to paths, or what others had been given when this stream joined them (F12).
     pub served: u64,
     /// Whether any message was to be sent twice whatever that costs.
@@ -119,16 +135,16 @@ impl SendMessages {
         Self { limit: FIRST_MESSAGE_WINDOW, capacity: LEAST_CAPACITY, ..Self::default() }
     }
 
-    /// Takes a message; `false` if too much waits already.
+    /// Takes a message; `false` if too much waits already that matters as much or more.
     pub fn push(&mut self, now: Instant, bytes: Bytes, options: MessageOptions) -> bool {
         self.expire(now);
         let size = cost(&bytes);
-        let waiting = self.backlog();
+        let MessageOptions { importance, delivery, lifetime } = options;
+        let waiting = self.before(importance);
         if waiting > 0 && waiting + size > self.capacity {
-            self.writer_blocked = true;
+            self.writer_blocked = self.writer_blocked.max(Some(importance));
             return false;
         }
-        let MessageOptions { importance, delivery, lifetime } = options;
         self.waiting_bytes[rank(importance)] += size;
         self.asks_copies |= delivery == Delivery::Duplicated;
         let expires = lifetime.map(|lifetime| now + lifetime);
@@ -161,44 +177,67 @@ impl SendMessages {
         }
         let waiting = self.waiting.iter().flatten().filter_map(|message| message.expires);
         let sent = self.sent.values().filter_map(|sent| sent.expires);
-        self.expiry = waiting.chain(sent).min();
+        self.expiry = waiting.chain(sent).min().map(|at| at.max(now + EXPIRY_PAUSE));
         self.counts.dropped > before
     }
 
     /// Whether a writer that was told to wait is to be told to try again: there is room, or nobody
     /// takes any more. It is told once.
     pub fn wakes_writer(&mut self) -> bool {
-        let wakes = self.backlog() <= self.capacity / 2;
-        wakes && core::mem::take(&mut self.writer_blocked)
+        let Some(importance) = self.writer_blocked else { return false };
+        let wakes = self.before(importance) <= self.capacity / 2;
+        if wakes {
+            self.writer_blocked = None;
+        }
+        wakes
+    }
+
+    /// When the next of them is worth nothing any more.
+    #[must_use]
+    pub const fn expiry(&self) -> Option<Instant> {
+        self.expiry
     }
 
     /// `bytes` that wait keep all paths busy: a later one takes the last of them, as soon as those
     /// before it keep the faster ones busy for the difference (F3b).
     pub fn size(&mut self, bytes: u64) {
-        self.capacity = bytes.clamp(LEAST_CAPACITY, MOST_CAPACITY);
+        self.capacity = bytes.clamp(LEAST_CAPACITY, MOST_WAITING);
     }
 
-    /// The first message that waits: its importance and since when.
+    /// The first message that waits.
     #[must_use]
-    pub fn first(&self) -> Option<(Importance, Instant)> {
+    pub fn first(&self) -> Option<First> {
         let named = [Importance::High, Importance::Normal, Importance::Low];
         named.into_iter().zip(&self.waiting).find_map(|(importance, queue)| {
-            queue.front().map(|message| (importance, message.queued))
+            let Waiting { queued, expires, .. } = *queue.front()?;
+            Some(First { importance, queued, expires })
         })
     }
 
-    /// The limit that the first message needs, if the peer's does not reach so far.
+    /// The limit that the first message needs, if what may be sent does not reach so far.
     #[must_use]
     pub fn short_of(&self) -> Option<u64> {
         let first = self.waiting.iter().find_map(VecDeque::front)?;
         let end = self.next + cost(&first.bytes);
-        (end > self.limit).then_some(end)
+        (end > self.bound()).then_some(end)
+    }
+
+    /// Offset up to which messages are sent: a peer that takes any number and acknowledges none is
+    /// sent no more than this end keeps account of.
+    const fn bound(&self) -> u64 {
+        let most = self.settled() + MOST_SENT;
+        if most < self.limit { most } else { self.limit }
     }
 
     /// Bytes that wait, with their overhead.
     #[must_use]
     pub fn backlog(&self) -> u64 {
         self.waiting_bytes.iter().sum()
+    }
+
+    /// Of these, those that a message of that importance waits for: of the same and of greater.
+    fn before(&self, importance: Importance) -> u64 {
+        self.waiting_bytes[..=rank(importance)].iter().sum()
     }
 
     /// Gives the first message its place; its range, or `None` if none waits or fits.
@@ -228,7 +267,7 @@ impl SendMessages {
             if first > 0
                 && first >= lead
                 && last.expires.is_none_or(|at| at > arrival)
-                && self.next + size <= self.limit
+                && self.next + size <= self.bound()
             {
                 return Some(importance);
             }
@@ -337,13 +376,22 @@ impl SendMessages {
         self.lost.insert(gap);
     }
 
-    /// The next range to be sent again: one message, or gaps that lie together.
-    pub fn take_lost(&mut self) -> Option<Range<u64>> {
-        while let Some(piece) = self.lost.first() {
+    /// The next range to be sent again: one message that is there `in_time`, by when it is worth
+    /// nothing any more, or gaps that lie together.
+    pub fn take_lost(&mut self, in_time: impl Fn(Instant) -> bool) -> Option<Range<u64>> {
+        let mut at = 0;
+        while let Some(piece) = self.lost.first_within(at..u64::MAX) {
             let Some(gap) = self.unacknowledged(piece.clone()) else {
                 self.lost.remove(piece);
                 continue;
             };
+            let whole = self.sent.get(&gap.start).filter(|sent| sent.bytes.is_some());
+            if let Some(Sent { end, expires: Some(expires), .. }) = whole
+                && !in_time(*expires)
+            {
+                at = *end;
+                continue;
+            }
             let mut end = gap.start;
             for (start, sent) in self.sent.range(gap.start..gap.end) {
                 if sent.bytes.is_some() {

@@ -107,17 +107,17 @@ fn f16_what_expires_on_its_way_becomes_a_gap() {
     while m.take().is_some() {}
     assert_eq!(m.acknowledge(&ack(0, vec![68..136])), Ok(true));
     m.lose(0..68);
-    assert_eq!(m.take_lost(), Some(0..68));
+    assert_eq!(m.take_lost(|_| true), Some(0..68));
     assert_eq!(m.unit(&(0..68)), message("abcd"));
     m.expire(at(10));
     for range in [0..68, 136..204, 204..272, 272..340] {
         m.lose(range);
     }
-    assert_eq!(m.take_lost(), Some(0..68));
+    assert_eq!(m.take_lost(|_| true), Some(0..68));
     assert_eq!(m.unit(&(0..68)), Unit::Gap);
-    assert_eq!(m.take_lost(), Some(136..272), "gaps go together");
+    assert_eq!(m.take_lost(|_| true), Some(136..272), "gaps go together");
     assert_eq!(m.unit(&(136..272)), Unit::Gap);
-    assert_eq!(m.take_lost(), Some(272..340));
+    assert_eq!(m.take_lost(|_| true), Some(272..340));
     assert_eq!(m.unit(&(272..340)), message("last"));
     assert_eq!(m.acknowledge(&ack(340, vec![])), Ok(true));
     assert!(m.is_quiet());
@@ -156,7 +156,7 @@ fn f16_what_expires_on_its_way_and_arrives_is_not_dropped() {
     assert_eq!(m.acknowledge(&ack(68, vec![])), Ok(true));
     for _ in 0..2 {
         m.lose(68..136);
-        assert_eq!(m.take_lost(), Some(68..136));
+        assert_eq!(m.take_lost(|_| true), Some(68..136));
         assert_eq!(m.unit(&(68..136)), Unit::Gap);
     }
     assert_eq!(m.counts, SentMessages { sent: 2, acknowledged: 1, dropped: 1 });
@@ -172,7 +172,7 @@ fn f16_the_best_effort_are_sent_once() {
     assert_eq!(range, 0..MESSAGE_OVERHEAD, "an empty message is one too");
     assert_eq!((m.may_copy(0), m.is_repaired(0)), (None, false));
     m.lose(range.clone());
-    assert_eq!(m.take_lost(), Some(range.clone()));
+    assert_eq!(m.take_lost(|_| true), Some(range.clone()));
     assert_eq!(m.unit(&range), Unit::Gap);
     assert_eq!(m.counts.dropped, 1);
 }
@@ -202,8 +202,60 @@ fn f16_limits_of_the_peer_and_of_the_queue() {
     assert!(m.take().is_some());
     let count = (0..100).take_while(|_| m.push(at(0), large.clone(), MessageOptions::default()));
     assert_eq!(count.count(), 12, "256 KiB");
-    assert!(m.writer_blocked);
+    assert!(m.writer_blocked.is_some());
     assert!(m.acknowledge(&ack(1 << 20, vec![])).is_err());
     assert_eq!(m.acknowledge(&ack(u64::MAX, vec![])), Ok(true));
     assert!(m.is_over() && m.is_quiet() && m.take().is_none());
+}
+
+#[test]
+fn f16_a_peer_that_takes_any_number_and_acknowledges_none_is_sent_a_bounded_number() {
+    let mut m = SendMessages::new();
+    let all = AckFrame { limit: 1 << 62, ..ack(0, vec![]) };
+    assert_eq!(m.acknowledge(&all), Ok(true));
+    let large = Bytes::from(vec![0; 60_000]);
+    let mut sent = 0;
+    while sent < 1000 && m.push(at(0), large.clone(), MessageOptions::default()) {
+        sent += usize::from(m.take().is_some());
+    }
+    assert_eq!(sent, (16 << 20) / 60_064);
+    assert_eq!(m.acknowledge(&ack(60_064, vec![])), Ok(true));
+    assert!(m.take().is_some(), "one was acknowledged");
+    assert_eq!(m.take(), None);
+}
+
+#[test]
+fn f16_what_matters_more_finds_room_behind_what_matters_less() {
+    let mut m = SendMessages::new();
+    let large = Bytes::from(vec![0; 20 << 10]);
+    let mut push =
+        |importance| m.push(at(0), large.clone(), with(importance, Delivery::Reliable, None));
+    while push(Importance::Low) {}
+    assert!(!push(Importance::Low));
+    while push(Importance::High) {}
+    assert!(!m.wakes_writer(), "half of what matters as much must have gone");
+    assert_eq!(m.backlog(), 2 * 12 * ((20 << 10) + 64), "256 KiB of each");
+    m.acknowledge(&AckFrame { limit: 1 << 30, ..ack(0, vec![]) }).unwrap();
+    while !m.wakes_writer() {
+        assert!(m.take().is_some());
+    }
+    assert_eq!(m.first().map(|first| first.importance), Some(Importance::High));
+}
+
+#[test]
+fn f16_what_a_late_path_would_bring_too_late_waits_for_another() {
+    let mut m = SendMessages::new();
+    for ms in [Some(50), None] {
+        m.push(
+            at(0),
+            Bytes::from_static(b"abcd"),
+            with(Importance::Normal, Delivery::Reliable, ms),
+        );
+        assert!(m.take().is_some());
+    }
+    m.lose(0..136);
+    let late = |expires: Instant| expires > at(60);
+    assert_eq!(m.take_lost(late), Some(68..136), "the one that lives for ever");
+    assert_eq!(m.take_lost(late), None);
+    assert_eq!(m.take_lost(|_| true), Some(0..68));
 }

@@ -62,13 +62,13 @@ pub fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
 
 /// Bytes of one stream that a writer may leave unsent where no windows are laid out: those that a
 /// late path leaves to the others, and what leaves before the writer comes to write more. What else is
-/// written only waits, and whatever is written next waits behind it.
+/// written only waits, and whatever is written next waits behind it. A path whose bytes are there more
+/// than `most` behind those of others gets none that wait: no writer leaves so many.
 #[must_use]
-pub fn unsent_ahead(paths: &[PathView]) -> u64 {
+pub fn unsent_ahead(paths: &[PathView], most: u64) -> u64 {
     let usable = || paths.iter().filter(|p| p.usable);
     let leads = (0..paths.len()).filter(|&path| paths[path].usable).map(|path| lead(paths, path));
-    // A path that does not know its lead takes nothing.
-    let longest = leads.filter(|&lead| lead != u64::MAX).max().unwrap_or(0);
+    let longest = leads.filter(|&lead| lead <= most).max().unwrap_or(0);
     let soon = |p: &PathView| p.rate.max(p.delivered_rate) * if p.ramping { RAMP } else { 1.0 };
     let rates: f64 = usable().map(soon).sum();
     longest + longest / 4 + bytes_in(rates, WRITER_TURN).max(LEAST_AHEAD)
@@ -107,13 +107,14 @@ mod tests {
     #[test]
     fn f2_a_writer_is_a_turn_ahead_and_what_a_late_path_leaves_to_the_others() {
         let (near, mut far) = (view(0, 1e8, 0.0), view(1, 1e8, 0.0));
-        assert_eq!(unsent_ahead(&[near, far]), 1_000_000, "200 MB/s x 5 ms");
+        assert_eq!(unsent_ahead(&[near, far], 1 << 30), 1_000_000, "200 MB/s x 5 ms");
         far.arrival = near.arrival + Duration::from_millis(80);
-        assert_eq!(unsent_ahead(&[near, far]), 11_000_000, "and 1.25 x 100 MB/s x 80 ms");
+        assert_eq!(unsent_ahead(&[near, far], 1 << 30), 11_000_000, "and 1.25 x 100 MB/s x 80 ms");
+        assert_eq!(unsent_ahead(&[near, far], 7_999_999), 1_000_000, "out of reach");
         let silent = PathView { usable: false, ..far };
-        assert_eq!(unsent_ahead(&[near, silent]), 500_000);
+        assert_eq!(unsent_ahead(&[near, silent], 1 << 30), 500_000);
         let slow = PathView { rate: 1e6, delivered_rate: 1e6, ..near };
-        assert_eq!(unsent_ahead(&[slow]), LEAST_AHEAD);
+        assert_eq!(unsent_ahead(&[slow], 1 << 30), LEAST_AHEAD);
     }
 
     #[test]

@@ -1,0 +1,94 @@
+//! How much writers may leave here, and which windows the peer is asked for (F2).
+
+use core::time::Duration;
+
+use super::Session;
+use super::streams::LEAST_CAPACITY;
+use crate::path::PathView;
+use crate::stream::{MOST_WAITING, SendState};
+use crate::time::Instant;
+use crate::units::{Class, Classes, StreamId};
+use crate::window::{WindowSize, unsent_ahead, wanted_buffer};
+use crate::wire::{Frame, Outgoing};
+
+/// How often buffers are sized anew.
+const BUFFER_CHECK: Duration = Duration::from_millis(10);
+/// The same while every stream that has something to send is at its limit.
+const BLOCKED_CHECK: Duration = Duration::from_millis(1);
+
+impl Session {
+    /// Sizes writers' buffers and wishes for the peer's windows (F2): all of
+    /// them now and then, and at once those of streams that have just come to
+    /// their limit or soon will, because the first window is small.
+    pub(super) fn size_buffers(&mut self, now: Instant, views: &[PathView]) {
+        let all_blocked =
+            self.busy.any_blocked(Classes::NONE) && self.busy.next_ready(None).is_none();
+        let pause = if all_blocked { BLOCKED_CHECK } else { BUFFER_CHECK };
+        let due = now.saturating_since(self.last_buffer_check) >= pause;
+        if !due && self.near_limit.is_empty() {
+            return;
+        }
+        let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
+        let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
+        let ahead = Class::ALL.map(|class| self.ahead(views, class));
+        let mut ids = core::mem::take(&mut self.near_limit);
+        if due {
+            self.last_buffer_check = now;
+            ids.extend(self.busy.ids());
+            let waiting = |class| 2 * unsent_ahead(&self.views_of(views, class), MOST_WAITING / 2);
+            // Twice: a writer goes on when half of it is free. No scheduler looks at messages.
+            self.size_messages(Class::ALL.map(waiting));
+        }
+        for id in ids {
+            self.size_buffer(now, id, wanted, &ahead);
+        }
+    }
+
+    /// Bytes that the writers of a class may leave unsent, all together.
+    fn ahead(&self, views: &[PathView], class: Class) -> u64 {
+        if self.scheduler.looks_ahead() {
+            return u64::MAX;
+        }
+        unsent_ahead(&self.views_of(views, class), self.config.max_stream_window)
+    }
+
+    fn size_buffer(&mut self, now: Instant, id: StreamId, wanted: u64, ahead: &[u64]) {
+        let max = self.config.max_stream_window.min(self.send_share());
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let send = &mut stream.send;
+        send.capacity = wanted.min(max).max(LEAST_CAPACITY);
+        // The streams that take turns share what the paths will soon take.
+        let ahead = ahead[send.class as usize];
+        send.ahead = (ahead / self.busy.sharing(send.class).max(1)).max(LEAST_CAPACITY);
+        if send.wakes_writer() {
+            self.events.push_back(crate::Event::Writable(id));
+        }
+        let window = send.limit().saturating_sub(send.cumulative());
+        let near = send.limit().saturating_sub(send.highest_sent()) < wanted / 2;
+        let open = matches!(send.state(), SendState::Open | SendState::Finished);
+        // Slow start doubles the rates in each RTT: the wish must keep pace.
+        let grown = wanted >= stream.asked + stream.asked / 4;
+        // Who has little to send needs no more, and a peer that holds all that it may, because nobody
+        // reads there, gives none.
+        let needs = send.backlog() > window / 2 && window > 0;
+        let again = grown || stream.wants.are_due(now, window);
+        if open && near && needs && wanted > window && again {
+            stream.want = Some(wanted);
+            stream.wants.ask(now, window);
+            stream.asked = wanted;
+            self.wants.insert(id);
+        }
+    }
+
+    pub(super) fn ask_for_windows(&mut self, out: &mut Outgoing) {
+        for id in core::mem::take(&mut self.wants) {
+            if let Some(stream) = self.streams.get_mut(&id)
+                && let Some(window) = stream.want.take()
+            {
+                Frame::Want { stream: id, window }.encode(out.encoder());
+            }
+        }
+    }
+}
