@@ -62,8 +62,6 @@ pub struct PlacementRequest<'a> {
     pub limit: u64,
     /// Offset of the first byte that is not acknowledged.
     pub acked: u64,
-    /// Bytes written and not acknowledged in order.
-    pub backlog: u64,
     /// Most bytes that one frame takes.
     pub frame: u64,
     /// Size and number of windows.
@@ -214,7 +212,6 @@ pub(crate) mod tests {
         pub(crate) stream: StreamId,
         pub(crate) acked: u64,
         pub(crate) limit: u64,
-        pub(crate) backlog: u64,
         pub(crate) frame: u64,
     }
 
@@ -230,7 +227,6 @@ pub(crate) mod tests {
                 stream: StreamId(1),
                 acked: 0,
                 limit: 1 << 40,
-                backlog: written,
                 frame: 10_000,
             }
         }
@@ -245,7 +241,6 @@ pub(crate) mod tests {
                 bound: self.limit.min(1 << 40),
                 limit: self.limit,
                 acked: self.acked,
-                backlog: self.backlog,
                 frame: self.frame,
                 size: WindowSize { bytes: 1 << 20, depth: 4 },
                 sharing: 1,
@@ -314,7 +309,7 @@ pub(crate) mod tests {
                 let unsent = windows.unsent().clone();
                 let request = PlacementRequest {
                     now: Instant::ZERO, paths: &paths, path, stream: StreamId(1), windows: &mut windows,
-                    bound: total, limit: total, acked, backlog: total - acked, frame: 65536, size, sharing: 1,
+                    bound: total, limit: total, acked, frame: 65536, size, sharing: 1,
                 };
                 match scheduler.place(request) {
                     Some(range) => {

@@ -19,8 +19,9 @@ const BURST: u64 = 100;
 const SAMPLE: Duration = Duration::from_millis(100);
 const PROBE: Duration = Duration::from_millis(200);
 
-/// Of each burst of 100 segments the first path sends `ratio`, the second the
-/// rest, of whichever streams; a new burst begins when both have. A path that is suspect or gone
+/// Of each burst of 100 segments the first path sends `ratio`, then the second the
+/// rest, of whichever streams; a new burst begins when both have. While the window of the path
+/// whose turn it is is full, neither sends. A path that is suspect or gone
 /// gets nothing and the other one everything. More than two paths it doesn't
 /// know: the third and later ones idle.
 #[derive(Debug, Default)]
@@ -28,8 +29,17 @@ pub struct MuSher {
     /// Bytes of the burst that each of the two paths has sent, of whichever stream.
     sent: [u64; 2],
     search: Search,
-    /// Begin of the sample and what each path had acknowledged then.
-    mark: Option<(Instant, BTreeMap<PathId, u64>)>,
+    mark: Option<Mark>,
+}
+
+/// A sample under way.
+#[derive(Debug)]
+struct Mark {
+    since: Instant,
+    /// What each path had acknowledged then.
+    acknowledged: BTreeMap<PathId, u64>,
+    /// What both together held, summed over the placements since, and how many these were.
+    held: (u64, u64),
 }
 
 impl Scheduler for MuSher {
@@ -48,15 +58,13 @@ impl Scheduler for MuSher {
         if side == 0 && own.id != first.id {
             return None;
         }
-        self.observe(request.now, [first, second], request.backlog);
         let quota = self.quota(first.mss);
-        if self.sent[0] >= quota[0] && self.sent[1] >= quota[1] {
-            self.sent = [0, 0];
-        }
-        let left = quota[side].saturating_sub(self.sent[side]);
-        let front = request.front().filter(|_| left > 0)?;
+        let turn = self.turn(quota);
+        let front = request.front().filter(|_| side == turn)?;
+        let left = quota[side] - self.sent[side];
         let piece = front.start..front.end.min(front.start + left);
         self.sent[side] += piece.end - piece.start;
+        self.observe(request.now, [first, second]);
         Some(piece)
     }
 
@@ -78,27 +86,51 @@ impl MuSher {
         [first * mss * BURST / 100, (100 - first) * mss * BURST / 100]
     }
 
-    /// Samples the rate at which both together deliver.
-    fn observe(&mut self, now: Instant, pair: [&PathView; 2], backlog: u64) {
+    /// Who sends: the path that is amid its quota, else one that has not begun; when both are
+    /// done a new burst begins.
+    fn turn(&mut self, quota: [u64; 2]) -> usize {
+        if (0..2).all(|side| self.sent[side] >= quota[side]) {
+            self.sent = [0, 0];
+        }
+        let unfinished = |side: &usize| self.sent[*side] < quota[*side];
+        let amid = |side: &usize| self.sent[*side] > 0 && unfinished(side);
+        (0..2).find(amid).or_else(|| (0..2).find(unfinished)).unwrap_or(0)
+    }
+
+    /// Samples the rate at which both together deliver and what they hold, the mean over the
+    /// placements: what was handed to a path and is not acknowledged is what the module finds in a
+    /// subflow's send buffer.
+    fn observe(&mut self, now: Instant, pair: [&PathView; 2]) {
         let span = if self.search.is_probing() { PROBE } else { SAMPLE };
-        let read = || pair.iter().map(|p| (p.id, p.acknowledged)).collect();
-        let Some((since, before)) = &self.mark else {
-            self.mark = Some((now, read()));
-            return;
-        };
-        let time = now.saturating_since(*since);
+        let mark = self.mark.get_or_insert_with(|| Mark::new(now, pair));
+        mark.held.0 += pair.iter().map(|p| p.held).sum::<u64>();
+        mark.held.1 += 1;
+        let time = now.saturating_since(mark.since);
         if time < span {
             return;
         }
+        let rate = rate_of(mark.delivered(pair), time);
+        let held = mark.held.0 / mark.held.1;
+        let slow_start = pair.iter().any(|p| p.window < p.ssthresh);
+        self.search.sample(now, rate, held, slow_start);
+        self.mark = Some(Mark::new(now, pair));
+    }
+}
+
+impl Mark {
+    fn new(now: Instant, pair: [&PathView; 2]) -> Self {
+        let acknowledged = pair.iter().map(|p| (p.id, p.acknowledged)).collect();
+        Self { since: now, acknowledged, held: (0, 0) }
+    }
+
+    /// Bytes that were acknowledged since.
+    fn delivered(&self, pair: [&PathView; 2]) -> u64 {
         // A fresh connection counts from zero.
-        let delivered = |p: &&&PathView| {
-            let earlier = before.get(&p.id).copied().unwrap_or(0);
+        let delivered = |p: &&PathView| {
+            let earlier = self.acknowledged.get(&p.id).copied().unwrap_or(0);
             p.acknowledged.checked_sub(earlier).unwrap_or(p.acknowledged)
         };
-        let bytes: u64 = pair.iter().map(|p| delivered(&p)).sum();
-        let slow_start = pair.iter().any(|p| p.window < p.ssthresh);
-        self.search.sample(now, rate_of(bytes, time), backlog, slow_start);
-        self.mark = Some((now, read()));
+        pair.iter().map(delivered).sum()
     }
 }
 
@@ -126,9 +158,28 @@ mod tests {
         assert_eq!(f.send(0), None, "its quota is full, whatever room it has");
         assert_eq!(f.send(2), None, "the third path");
         assert_eq!(f.send(1), Some(50_000..90_000));
+        assert_eq!(f.send(0), None, "the second path is amid its quota");
         assert_eq!(f.send(1), Some(90_000..100_000));
-        assert_eq!(f.send(1), Some(100_000..140_000), "both are: the next burst");
-        assert_eq!(f.send(0), Some(140_000..180_000));
+        assert_eq!(f.send(1), None, "both are done: the next burst begins with the first path");
+        assert_eq!(f.send(0), Some(100_000..140_000));
+    }
+
+    #[test]
+    fn a_path_amid_its_quota_holds_the_other_one_up_while_its_window_is_full() {
+        let mut f = fixture();
+        f.paths[0].window = 20_000;
+        f.paths[0].room = 20_000;
+        assert_eq!(f.send(0), Some(0..10_000));
+        assert_eq!(f.send(0), Some(10_000..20_000));
+        // It has no room and doesn't ask; the other one has a gigabyte and its whole quota.
+        assert_eq!(f.paths[0].room, 0);
+        assert_eq!(f.send(1), None);
+        f.paths[0].held = 0;
+        assert_eq!(f.send(1), None);
+        for _ in 0..3 {
+            assert!(f.send(0).is_some());
+        }
+        assert_eq!(f.send(1), Some(50_000..60_000), "its quota is full");
     }
 
     #[test]
@@ -173,10 +224,36 @@ mod tests {
             f.now = Instant::ZERO + Duration::from_millis(ms);
             f.paths[0].acknowledged = ms * 1000;
             f.paths[1].acknowledged = ms * 2000;
-            f.send(0);
-            f.send(1);
+            assert!(f.send(0).is_some());
             assert_eq!(f.scheduler.search.samples(), expected, "{ms}");
         }
         assert!((f.scheduler.search.last() - 3e6).abs() < 1.0);
+    }
+
+    /// A sample at a steady rate, of two placements; `held` of both paths is their mean.
+    fn sample(f: &mut Fixture<MuSher>, held: u64) {
+        for held in [held - 50_000, held + 50_000] {
+            f.now = f.now + Duration::from_millis(50);
+            for path in 0..2 {
+                f.paths[path].acknowledged += 1_000_000;
+                f.paths[path].held = held / 2;
+            }
+            assert!(f.send(0).or_else(|| f.send(1)).is_some());
+        }
+    }
+
+    #[test]
+    fn sockets_that_drain_beside_a_steady_rate_begin_a_search() {
+        let fallen = |fall: u64| {
+            let mut f = Fixture::new(MuSher::default(), fixture().paths, 1 << 40);
+            f.paths.truncate(2);
+            (0..40).for_each(|_| sample(&mut f, 1_000_000));
+            assert!(!f.scheduler.search.is_probing(), "the first search is over");
+            // One sample may have a placement of before and one of these.
+            (0..6).for_each(|_| sample(&mut f, 1_000_000 - fall));
+            f.scheduler.search.is_probing()
+        };
+        assert!(!fallen(74_998));
+        assert!(fallen(75_002));
     }
 }

@@ -189,7 +189,6 @@ mod tests {
                 bound: 1 << 30,
                 limit: 1 << 30,
                 acked: 0,
-                backlog: 1 << 30,
                 frame: 100,
                 size: self.size,
                 sharing: 1,

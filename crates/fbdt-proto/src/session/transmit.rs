@@ -321,7 +321,6 @@ impl Session {
             bound,
             limit: stream.send.allowance(credit),
             acked: stream.send.cumulative(),
-            backlog: stream.send.backlog(),
             sharing: self.busy.sharing(stream.send.class),
             windows: &mut stream.send.windows,
             frame,

@@ -11,9 +11,10 @@ const REFERENCE: u32 = 4;
 /// The rate differs from the reference by this share of it in so many
 /// consecutive samples: a search begins.
 const CHANGE: (f64, u32) = (0.1, 3);
-/// The backlog fell by more than this many bytes in so many samples: likewise.
+/// The rate does not, but the paths hold so many bytes less than with the reference in so many
+/// consecutive samples: likewise.
 const DRAIN: (u64, u32) = (75_000, 5);
-/// Least time between two searches.
+/// Not before this time after the last one began.
 const PAUSE: Duration = Duration::from_secs(3);
 /// A rate counts as better from 5 Mbit/s on, or 1 % on slower links.
 const BETTER: (f64, f64) = (625_000.0, 0.01);
@@ -32,19 +33,27 @@ struct Probe {
 /// The ways that are tried, one after the other.
 const STEPS: [i16; 4] = [STEP, -STEP, STEP / 2, -STEP / 2];
 
+/// What samples are compared with.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reference {
+    /// Sums over the samples.
+    rate: f64,
+    held: u64,
+    samples: u32,
+}
+
 /// The ratio and the search for it.
 #[derive(Debug)]
 pub(super) struct Search {
     ratio: i16,
     best: (i16, f64),
     probe: Option<Probe>,
-    reference: (f64, u32),
+    reference: Reference,
     strange: u32,
     drained: u32,
-    backlog: u64,
     last: f64,
     samples: u32,
-    /// When the last search ended; the first one is mandatory.
+    /// When the last search began; the first one is mandatory.
     searched: Option<Instant>,
 }
 
@@ -54,10 +63,9 @@ impl Default for Search {
             ratio: 50,
             best: (50, 0.0),
             probe: None,
-            reference: (0.0, 0),
+            reference: Reference::default(),
             strange: 0,
             drained: 0,
-            backlog: 0,
             last: 0.0,
             samples: 0,
             searched: None,
@@ -95,49 +103,66 @@ impl Search {
         self.reset_reference();
     }
 
-    const fn reset_reference(&mut self) {
-        self.reference = (0.0, 0);
+    fn reset_reference(&mut self) {
+        self.reference = Reference::default();
         self.strange = 0;
         self.drained = 0;
     }
 
-    /// Takes in the rate of the last sample, bytes per second, and whether a TCP window is below its
-    /// slow-start threshold. Without a loss it may stay below it for ever: slow start is over then
-    /// when the rate no longer grows. After one, rates that jump are no slow start.
-    pub(super) fn sample(&mut self, now: Instant, rate: f64, backlog: u64, slow_start: bool) {
+    /// Takes in the rate of the last sample, bytes per second, what the paths held meanwhile, and
+    /// whether a TCP window is below its slow-start threshold. Without a loss it may stay below it
+    /// for ever: slow start is over then when the rate no longer grows. After one, rates that jump
+    /// are no slow start.
+    pub(super) fn sample(&mut self, now: Instant, rate: f64, held: u64, slow_start: bool) {
         self.samples += 1;
         let ramping = slow_start && rate > self.last * RAMP;
-        let fell = self.backlog > backlog + DRAIN.0;
         self.last = rate;
-        self.backlog = backlog;
         if let Some(probe) = self.probe {
-            self.judge(now, probe, rate);
-        } else if self.reference.1 < REFERENCE {
-            self.reference.0 += rate;
-            self.reference.1 += 1;
+            self.judge(probe, rate);
+        } else if self.reference.samples < REFERENCE {
+            self.reference.rate += rate;
+            self.reference.held += held;
+            self.reference.samples += 1;
             if ramping {
                 self.reset_reference();
             }
         } else {
-            let reference = self.reference.0 / f64::from(REFERENCE);
-            let strange = (rate - reference).abs() > CHANGE.0 * reference;
-            self.strange = if strange { self.strange + 1 } else { 0 };
-            self.drained = if fell { self.drained + 1 } else { 0 };
+            self.compare(rate, held);
             let wanted = self.strange >= CHANGE.1 || self.drained >= DRAIN.1;
-            let due = match self.searched {
-                None => true,
-                Some(at) => wanted && now.saturating_since(at) >= PAUSE,
-            };
-            if due && !ramping {
-                self.best = (self.ratio, rate);
-                self.go(now, 0);
+            match self.searched {
+                None if !ramping => self.begin(now, rate),
+                Some(at) if wanted && !ramping && now.saturating_since(at) > PAUSE => {
+                    self.begin(now, rate);
+                }
+                // In slow start, or too early: it is the ordinary from now on.
+                Some(_) if wanted => self.reset_reference(),
+                _ => {}
             }
         }
     }
 
+    /// Counts the consecutive samples that differ from the reference.
+    fn compare(&mut self, rate: f64, held: u64) {
+        let reference = self.reference.rate / f64::from(REFERENCE);
+        if (rate - reference).abs() > CHANGE.0 * reference {
+            self.strange += 1;
+            self.drained = 0;
+        } else {
+            let drained = self.reference.held / u64::from(REFERENCE) > held + DRAIN.0;
+            self.strange = 0;
+            self.drained = if drained { self.drained + 1 } else { 0 };
+        }
+    }
+
+    fn begin(&mut self, now: Instant, rate: f64) {
+        self.searched = Some(now);
+        self.best = (self.ratio, rate);
+        self.go(0);
+    }
+
     /// A probe in this way, or the next one that is possible; else the search
     /// is over.
-    fn go(&mut self, now: Instant, from: usize) {
+    fn go(&mut self, from: usize) {
         for (way, step) in STEPS.iter().enumerate().skip(from) {
             let ratio = (self.best.0 + step).clamp(0, 100);
             if ratio != self.best.0 {
@@ -148,11 +173,10 @@ impl Search {
         }
         self.ratio = self.best.0;
         self.probe = None;
-        self.searched = Some(now);
         self.reset_reference();
     }
 
-    fn judge(&mut self, now: Instant, probe: Probe, rate: f64) {
+    fn judge(&mut self, probe: Probe, rate: f64) {
         let margin = BETTER.0.min(BETTER.1 * self.best.1);
         let gain = rate - self.best.1;
         if gain > margin || (probe.moving && gain >= 0.0) {
@@ -167,7 +191,7 @@ impl Search {
         }
         // Once one way was better, the other one leads back.
         let next = if probe.moving && probe.way == 0 { 2 } else { probe.way + 1 };
-        self.go(now, next);
+        self.go(next);
     }
 }
 
@@ -217,34 +241,65 @@ mod tests {
         assert!(!noisy(true));
     }
 
-    #[test]
-    fn a_change_in_three_samples_triggers_a_search_three_seconds_after_the_last() {
+    /// After the first search, with a reference of 100 MB/s and 1 MiB; the second is when that began.
+    fn settled() -> (Search, impl Fn(u64) -> Instant) {
         let mut search = Search::default();
         run(&mut search, 0, 2500, 50.0);
-        let ended = search.searched.unwrap();
-        let after = |ms: u64| ended + Duration::from_millis(ms);
-        for (ms, rate) in [(2500, 5e7), (2600, 5e7), (2700, 9.5e7)] {
-            search.sample(after(ms), rate, 1 << 20, false);
-            assert!(!search.is_probing(), "two samples, then an ordinary one");
-        }
-        for ms in [2700, 2800, 2999] {
-            search.sample(after(ms), 5e7, 1 << 20, false);
-            assert!(!search.is_probing(), "too early");
-        }
-        search.sample(after(3000), 5e7, 1 << 20, false);
-        assert!(search.is_probing());
+        assert!(!search.is_probing());
+        // The first sample is more than nothing was, four are the reference, the next is compared.
+        (search, |ms| Instant::ZERO + Duration::from_millis(500 + ms))
+    }
+
+    /// Whether one of these samples begins a search, and which.
+    fn begun(search: &mut Search, at: Instant, samples: &[(f64, u64)]) -> Option<usize> {
+        samples.iter().position(|(rate, held)| {
+            search.sample(at, *rate, *held, false);
+            search.is_probing()
+        })
+    }
+
+    const ORDINARY: (f64, u64) = (1e8, 1 << 20);
+    const SLOW: (f64, u64) = (8e7, 1 << 20);
+    const DRAINED: (f64, u64) = (1e8, (1 << 20) - 75_001);
+
+    #[test]
+    fn a_change_in_three_samples_begins_a_search() {
+        let (mut search, after) = settled();
+        let at = after(3001);
+        assert_eq!(begun(&mut search, at, &[SLOW, SLOW, ORDINARY, SLOW, SLOW]), None);
+        assert_eq!(begun(&mut search, at, &[SLOW]), Some(0));
     }
 
     #[test]
-    fn a_draining_backlog_triggers_a_search() {
-        let mut search = Search::default();
-        run(&mut search, 0, 2500, 50.0);
-        let later = search.searched.unwrap() + PAUSE;
-        run(&mut search, 2500, 3400, 50.0);
-        for n in 1..=5u32 {
-            assert!(!search.is_probing(), "{n}");
-            search.sample(later, 1e8, (1 << 20) - u64::from(n) * 75_001, false);
+    fn sockets_that_hold_less_in_five_samples_begin_a_search() {
+        let (mut search, after) = settled();
+        let at = after(3001);
+        // However it fell, at once or bit by bit: it is what they hold that counts.
+        assert_eq!(begun(&mut search, at, &[DRAINED; 4]), None);
+        assert_eq!(begun(&mut search, at, &[ORDINARY]), None);
+        assert_eq!(begun(&mut search, at, &[DRAINED; 4]), None);
+        // A rate that changed says more.
+        assert_eq!(begun(&mut search, at, &[(8e7, 0), DRAINED, DRAINED, DRAINED, DRAINED]), None);
+        assert_eq!(begun(&mut search, at, &[DRAINED]), Some(0));
+    }
+
+    #[test]
+    fn a_change_within_three_seconds_of_a_searchs_beginning_is_the_ordinary_afterwards() {
+        let (mut search, after) = settled();
+        assert_eq!(begun(&mut search, after(3000), &[SLOW; 3]), None, "too early");
+        assert_eq!(begun(&mut search, after(3001), &[SLOW; 20]), None, "as ever");
+        assert_eq!(begun(&mut search, after(3001), &[ORDINARY; 3]), Some(2));
+    }
+
+    #[test]
+    fn a_change_in_slow_start_is_the_ordinary_afterwards() {
+        let (mut search, after) = settled();
+        let at = after(4000);
+        for rate in [5e7, 5e7, 2e8] {
+            search.sample(at, rate, 1 << 20, true);
+            assert!(!search.is_probing());
         }
-        assert!(search.is_probing());
+        assert_eq!(begun(&mut search, at, &[(2e8, 1 << 20); 20]), None);
+        assert_eq!(begun(&mut search, at, &[ORDINARY; 3]), Some(2));
     }
 }
