@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::time::Instant;
 
-/// Percent of the first probe, and of the last.
+/// Percent of a step; of the last ones half of it.
 const STEP: i16 = 10;
 /// Samples that make the reference.
 const REFERENCE: u32 = 4;
@@ -22,16 +22,19 @@ const BETTER: (f64, f64) = (625_000.0, 0.01);
 const RAMP: f64 = 1.25;
 
 /// The probe under way.
-#[derive(Clone, Copy, Debug)]
-struct Probe {
-    /// Which way: index into [`STEPS`].
-    way: usize,
-    /// Whether this way has been better once.
-    moving: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probe {
+    /// A step up from where the search began.
+    Up,
+    /// A step down from there.
+    Down,
+    /// One more step in a direction that was better.
+    Onward(i16),
+    /// Half a step up from the best, at the end.
+    HalfUp,
+    /// Half a step down from it.
+    HalfDown,
 }
-
-/// The ways that are tried, one after the other.
-const STEPS: [i16; 4] = [STEP, -STEP, STEP / 2, -STEP / 2];
 
 /// What samples are compared with.
 #[derive(Clone, Copy, Debug, Default)]
@@ -157,40 +160,46 @@ impl Search {
     fn begin(&mut self, now: Instant, rate: f64) {
         self.searched = Some(now);
         self.best = (self.ratio, rate);
-        self.go(0);
+        let next = self.at(Probe::Up, STEP).or_else(|| self.at(Probe::Onward(-STEP), -STEP));
+        self.go(next);
     }
 
-    /// A probe in this way, or the next one that is possible; else the search
-    /// is over.
-    fn go(&mut self, from: usize) {
-        for (way, step) in STEPS.iter().enumerate().skip(from) {
-            let ratio = (self.best.0 + step).clamp(0, 100);
-            if ratio != self.best.0 {
-                self.ratio = ratio;
-                self.probe = Some(Probe { way, moving: false });
-                return;
-            }
+    /// This probe, so far from the best ratio, if each path then sends something.
+    fn at(&self, probe: Probe, step: i16) -> Option<(Probe, i16)> {
+        let ratio = self.best.0 + step;
+        (0 < ratio && ratio < 100).then_some((probe, ratio))
+    }
+
+    /// The next probe; without one the search is over.
+    fn go(&mut self, next: Option<(Probe, i16)>) {
+        self.probe = next.map(|(probe, _)| probe);
+        self.ratio = next.map_or(self.best.0, |(_, ratio)| ratio);
+        if next.is_none() {
+            self.reset_reference();
         }
-        self.ratio = self.best.0;
-        self.probe = None;
-        self.reset_reference();
     }
 
     fn judge(&mut self, probe: Probe, rate: f64) {
         let margin = BETTER.0.min(BETTER.1 * self.best.1);
-        let gain = rate - self.best.1;
-        if gain > margin || (probe.moving && gain >= 0.0) {
+        let better = match probe {
+            Probe::Onward(_) => rate >= self.best.1,
+            _ => rate - self.best.1 > margin,
+        };
+        if better {
             self.best = (self.ratio, rate);
-            let next = (self.ratio + STEPS[probe.way]).clamp(0, 100);
-            // The half steps are for the end: one each.
-            if next != self.ratio && probe.way < 2 {
-                self.ratio = next;
-                self.probe = Some(Probe { way: probe.way, moving: true });
-                return;
-            }
         }
-        // Once one way was better, the other one leads back.
-        let next = if probe.moving && probe.way == 0 { 2 } else { probe.way + 1 };
+        let next = match probe {
+            Probe::Up if better => self.at(Probe::Onward(STEP), STEP),
+            Probe::Up => self.at(Probe::Down, -STEP),
+            Probe::Down if better => self.at(Probe::Onward(-STEP), -STEP),
+            Probe::Onward(step) if better => self.at(probe, step),
+            Probe::Onward(_) => {
+                let up = self.at(Probe::HalfUp, STEP / 2);
+                up.or_else(|| self.at(Probe::HalfDown, -STEP / 2))
+            }
+            Probe::HalfUp if !better => self.at(Probe::HalfDown, -STEP / 2),
+            Probe::Down | Probe::HalfUp | Probe::HalfDown => None,
+        };
         self.go(next);
     }
 }
@@ -198,6 +207,7 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::{vec, vec::Vec};
 
     /// Samples of a pair whose rate has its top at `top` percent.
     fn run(search: &mut Search, from_ms: u64, to_ms: u64, top: f64) {
@@ -208,13 +218,40 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_first_search_climbs_to_the_top_and_ends() {
-        for (top, expected) in [(80.0, 80), (23.0, 25), (50.0, 50), (100.0, 100), (0.0, 0)] {
-            let mut search = Search::default();
-            run(&mut search, 0, 2500, top);
-            assert_eq!((search.ratio(), search.is_probing()), (expected, false), "{top}");
+    /// Ratios that a first search tries, and what it ends with.
+    fn tried(ratio: i16, top: f64) -> (Vec<i16>, i16) {
+        let mut search = Search { ratio, best: (ratio, 0.0), ..Search::default() };
+        let mut tried = Vec::new();
+        for ms in (0..4000).step_by(100) {
+            run(&mut search, ms, ms + 1, top);
+            if search.is_probing() {
+                tried.push(search.ratio());
+            }
         }
+        assert!(!search.is_probing());
+        (tried, search.ratio())
+    }
+
+    #[test]
+    fn a_search_climbs_while_it_gets_better_and_then_tries_half_a_step_around_the_best() {
+        assert_eq!(tried(50, 80.0), (vec![60, 70, 80, 90, 85, 75], 80));
+        assert_eq!(tried(50, 66.0), (vec![60, 70, 80, 75, 65], 65));
+        assert_eq!(tried(50, 23.0), (vec![60, 40, 30, 20, 10, 25], 25), "better half up: done");
+    }
+
+    #[test]
+    fn a_search_that_finds_neither_side_better_is_over() {
+        assert_eq!(tried(50, 50.0), (vec![60, 40], 50));
+        assert_eq!(tried(50, 46.0), (vec![60, 40], 50), "a whole step only");
+    }
+
+    #[test]
+    fn both_paths_send_something_whatever_is_found() {
+        assert_eq!(tried(50, 100.0), (vec![60, 70, 80, 90], 90));
+        assert_eq!(tried(50, 0.0), (vec![60, 40, 30, 20, 10], 10));
+        assert_eq!(tried(90, 100.0), (vec![80, 95], 95));
+        assert_eq!(tried(90, 85.0), (vec![80, 70, 85], 85), "as good is good enough");
+        assert_eq!(tried(95, 0.0).0[..2], [85, 75]);
     }
 
     #[test]
