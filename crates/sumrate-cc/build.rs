@@ -1,4 +1,4 @@
-//! Compiles the arithmetic for user space, where it is tested, and the eBPF programs with clang.
+//! Compiles what is tested in user space for it, and the eBPF programs with clang.
 //!
 //! Without clang the crate builds all the same and says at run time what is missing.
 
@@ -12,9 +12,10 @@ fn main() {
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
     cc::Build::new()
-        .file("bpf/arithmetic.c")
+        .files(["bpf/arithmetic.c", "bpf/subflow.c"])
         .warnings_into_errors(true)
-        .compile("sumrate_cc_arithmetic");
+        .flag("-Wno-unused-parameter")
+        .compile("sumrate_cc_tested");
     if std::env::var_os("CARGO_FEATURE_BPF").is_none() {
         return;
     }

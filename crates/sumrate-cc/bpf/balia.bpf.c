@@ -21,7 +21,7 @@ void balia_cong_avoid(__u64 *argument)
 SEC("struct_ops/balia_set_state")
 void balia_set_state(__u64 *argument)
 {
-	on_state((struct sock *)argument[0]);
+	on_state((struct sock *)argument[0], argument[1]);
 }
 
 SEC("struct_ops/balia_undo_cwnd")

@@ -20,7 +20,7 @@ void lia_cong_avoid(__u64 *argument)
 SEC("struct_ops/lia_set_state")
 void lia_set_state(__u64 *argument)
 {
-	on_state((struct sock *)argument[0]);
+	on_state((struct sock *)argument[0], argument[1]);
 }
 
 SEC("struct_ops/lia_undo_cwnd")

@@ -26,7 +26,7 @@ void reno_cong_avoid(__u64 *argument)
 SEC("struct_ops/reno_set_state")
 void reno_set_state(__u64 *argument)
 {
-	on_state((struct sock *)argument[0]);
+	on_state((struct sock *)argument[0], argument[1]);
 }
 
 SEC("struct_ops/reno_undo_cwnd")

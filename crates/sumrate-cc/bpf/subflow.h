@@ -17,6 +17,9 @@
 #define BY_TOKEN (2ULL << 60)
 #define NAME_BITS ((1ULL << 60) - 1)
 
+/* linux/tcp.h: TCP_CA_CWR, TCP_CA_Recovery */
+enum { CWR = 2, RECOVERY = 3 };
+
 /* A subflow's own memory. */
 struct member {
 	__u64 group;		/* 0: none yet */
@@ -206,17 +209,24 @@ INLINE __u32 on_loss(struct sock *sk, loss_fn after)
 	return window;
 }
 
-/* set_state: recovery, loss and their end change the window without an ACK that we are told of. */
-INLINE void on_state(struct sock *sk)
+/* set_state: recovery, loss and their end change the window without an ACK that we are told of.
+ * Recovery and CWR begin with the window of before the loss, which TCP then brings down to ssthresh
+ * ACK by ACK: siblings see from the start where it goes to. When a state ends, the window that TCP
+ * has chosen is there, or is with the ACK that ends it. */
+INLINE void on_state(struct sock *sk, __u8 state)
 {
+	struct tcp_sock *tp = tcp(sk);
 	struct member *m = member_of(sk, 0);
+	__u32 window = tp->snd_cwnd;
 	struct group *g;
 
 	if (!m || !m->group)
 		return;
+	if ((state == CWR || state == RECOVERY) && tp->snd_ssthresh < window)
+		window = tp->snd_ssthresh;
 	g = bpf_map_lookup_elem(&GROUPS, &m->group);
 	if (g && m->slot < PATHS && g->path[m->slot].owner == m->owner)
-		g->path[m->slot].window = tcp(sk)->snd_cwnd;
+		g->path[m->slot].window = window;
 }
 
 /* undo_cwnd: there was no loss after all. */

@@ -9,18 +9,18 @@ const ONE: f64 = (1_u64 << 40) as f64;
 /// `struct path`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Path {
-    owner: u64,
+pub(crate) struct Path {
+    pub(crate) owner: u64,
     heard: u64,
     run: u64,
-    window: u32,
+    pub(crate) window: u32,
     rtt: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Group {
-    path: [Path; PATHS],
+pub(crate) struct Group {
+    pub(crate) path: [Path; PATHS],
 }
 
 type GrowthFn = unsafe extern "C" fn(*const Group, u32, u64) -> i64;

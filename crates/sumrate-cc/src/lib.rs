@@ -1,9 +1,10 @@
 //! Coupled congestion control: LIA, OLIA and BALIA (and Reno as their control) as eBPF `struct_ops`.
 //!
 //! The programs stand in `bpf/`: `coupled.h` is the arithmetic, which `arithmetic` tests against the
-//! formulas in user space; `subflow.h` finds siblings; one C file per algorithm. `algorithm` has
-//! their names, `kernel` loads them, and a [`Coupler`] says which sockets belong together. Subflows
-//! of one kernel MPTCP connection find each other by themselves.
+//! formulas in user space; `subflow.h` finds siblings, and `subflow` calls it there as the kernel
+//! does; one C file per algorithm. `algorithm` has their names, `kernel` loads them, and a
+//! [`Coupler`] says which sockets belong together. Subflows of one kernel MPTCP connection find each
+//! other by themselves.
 //!
 //! Once loaded, an algorithm stays until it is unloaded or the machine restarts, as a module would,
 //! and every process may choose it: each subflow grows at most half again as fast as Reno and gives
@@ -29,6 +30,8 @@ mod error;
 #[cfg_attr(programs, path = "kernel.rs")]
 #[cfg_attr(not(programs), path = "absent.rs")]
 mod kernel;
+#[cfg(test)]
+mod subflow;
 
 pub use algorithm::{Algorithm, UnknownAlgorithmError, loaded};
 pub use error::CouplingError;
