@@ -14,12 +14,15 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use sumrate_cc::{Algorithm, Coupler, CouplingError, Group, GroupedBy, load, loaded, unload};
 
+#[path = "kernel/growth.rs"]
+mod growth;
+
 const SESSION: u64 = 0x5e55_1077;
 const BYTES: usize = 8 << 20;
 /// A hung test fails after this time; nothing else is timed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOPBACK: [u8; 4] = [127, 0, 0, 1];
-/// Names an algorithm where the test runs again in a network namespace of its own.
+/// Names an algorithm, or a part, where the test runs again in a network namespace of its own.
 const INSIDE: &str = "SUMRATE_CC_INSIDE";
 const TEST: &str = "the_kernel_runs_them_and_subflows_find_each_other";
 /// The two addresses there, both on the loopback interface.
@@ -38,8 +41,11 @@ impl Drop for Borrowed {
 
 #[test]
 fn the_kernel_runs_them_and_subflows_find_each_other() {
-    if let Ok(name) = std::env::var(INSIDE) {
-        return couples_both_subflows(&name);
+    match std::env::var(INSIDE).as_deref() {
+        Ok(growth::SENDER) => return growth::coupled_subflows_grow_less(),
+        Ok(growth::RECEIVER) => return growth::receive(),
+        Ok(name) => return couples_both_subflows(name),
+        Err(_) => {}
     }
     let _borrowed = Borrowed(loaded());
     for algorithm in Algorithm::ALL {
@@ -52,8 +58,9 @@ fn the_kernel_runs_them_and_subflows_find_each_other() {
         let again = load(algorithm).unwrap();
         couples_sockets_that_a_process_names(&coupler, &again);
         couples_a_kernel_mptcp_connection(&coupler);
-        couples_both_subflows_in_a_namespace(algorithm);
+        inside(algorithm.kernel_name());
     }
+    inside(growth::SENDER);
 }
 
 fn refused(error: &CouplingError) {
@@ -73,13 +80,12 @@ fn refused(error: &CouplingError) {
 
 fn couples_sockets_that_a_process_names(coupler: &Coupler, again: &Coupler) {
     let algorithm = coupler.algorithm();
-    let listener = listening(Protocol::TCP, LOOPBACK).unwrap();
+    let listener = listening(Protocol::TCP, LOOPBACK, 0).unwrap();
     let pairs = [(); 2].map(|()| connected(algorithm, &listener).unwrap());
     for (sender, _) in &pairs {
         coupler.join(sender.as_fd(), SESSION).unwrap();
     }
-    let shown = Command::new("ss").args(["-tin"]).output().unwrap();
-    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let shown = said("ss -tin").unwrap();
     assert!(shown.contains(algorithm.kernel_name()), "{shown}");
     let ends = pairs.map(|(sender, receiver)| transfer(sender, receiver));
     let own = Group { number: SESSION, by: GroupedBy::Process, subflows: 2 };
@@ -94,7 +100,7 @@ fn couples_sockets_that_a_process_names(coupler: &Coupler, again: &Coupler) {
 }
 
 fn couples_a_kernel_mptcp_connection(coupler: &Coupler) {
-    let Ok(listener) = listening(Protocol::MPTCP, LOOPBACK) else {
+    let Ok(listener) = listening(Protocol::MPTCP, LOOPBACK, 0) else {
         println!("this kernel has no MPTCP: nothing to show");
         return;
     };
@@ -106,21 +112,36 @@ fn couples_a_kernel_mptcp_connection(coupler: &Coupler) {
     drop(ends);
 }
 
-/// Runs the test again where a second address of the client is an endpoint of MPTCP.
-fn couples_both_subflows_in_a_namespace(algorithm: Algorithm) {
-    let able = Command::new("unshare").args(["-n", "true"]).status();
-    if !able.is_ok_and(|status| status.success()) {
-        println!("no right to make a network namespace: two subflows are not shown");
+/// Runs the test again in a namespace: what is named takes its part there.
+fn inside(part: &str) {
+    if let Err(reason) = ran("unshare -n true") {
+        println!("no right to make a network namespace, {part} is not shown: {reason}");
         return;
     }
-    let status = Command::new("unshare")
-        .arg("-n")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", TEST, "--nocapture"])
-        .env(INSIDE, algorithm.kernel_name())
-        .status()
-        .unwrap();
-    assert!(status.success(), "{algorithm:?}: the test failed in its namespace");
+    let status = again_in_a_namespace(part).status().unwrap();
+    assert!(status.success(), "{part}: the test failed in its namespace");
+}
+
+fn again_in_a_namespace(part: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.arg("-n").arg(std::env::current_exe().unwrap());
+    command.args(["--exact", TEST, "--nocapture"]).env(INSIDE, part);
+    command
+}
+
+fn ran(command: &str) -> Result<(), String> {
+    said(command).map(drop)
+}
+
+/// What a command has said, or why it failed.
+fn said(command: &str) -> Result<String, String> {
+    let mut words = command.split(' ');
+    let done = Command::new(words.next().unwrap_or_default()).args(words).output();
+    let done = done.map_err(|error| format!("`{command}`: {error}"))?;
+    if done.status.success() {
+        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+    }
+    Err(format!("`{command}`: {}", String::from_utf8_lossy(&done.stderr).trim()))
 }
 
 /// Both subflows of one MPTCP connection are in one group, which has the connection's token.
@@ -132,7 +153,7 @@ fn couples_both_subflows(name: &str) {
         println!("two subflows are not shown: {reason}");
         return;
     }
-    let Ok(listener) = listening(Protocol::MPTCP, ADDRESSES[0]) else {
+    let Ok(listener) = listening(Protocol::MPTCP, ADDRESSES[0], 0) else {
         println!("this kernel has no MPTCP: two subflows are not shown");
         return;
     };
@@ -142,8 +163,7 @@ fn couples_both_subflows(name: &str) {
         // Bytes are counted, not compared: over two subflows on one loopback interface a 6.18 kernel
         // delivers some at wrong places, with its own cubic, reno and bbr too.
         (sender, receiver, _) = carry(sender, receiver);
-        let shown = Command::new("ss").args(["-tin"]).output().unwrap();
-        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let shown = said("ss -tin").unwrap();
         let groups = coupler.groups().unwrap();
         // Each subflow of the sender shows its own token behind that of the other end.
         let here =
@@ -160,26 +180,21 @@ fn couples_both_subflows(name: &str) {
 fn two_endpoints() -> Result<(), String> {
     let [first, second] = ADDRESSES.map(|address| Ipv4Addr::from(address).to_string());
     for command in [
-        "link set lo up".to_owned(),
-        format!("address add {first}/32 dev lo"),
-        format!("address add {second}/32 dev lo"),
-        "mptcp limits set subflows 2 add_addr_accepted 2".to_owned(),
-        format!("mptcp endpoint add {second} dev lo subflow"),
+        "ip link set lo up".to_owned(),
+        format!("ip address add {first}/32 dev lo"),
+        format!("ip address add {second}/32 dev lo"),
+        "ip mptcp limits set subflows 2 add_addr_accepted 2".to_owned(),
+        format!("ip mptcp endpoint add {second} dev lo subflow"),
     ] {
-        let done = Command::new("ip").args(command.split(' ')).output();
-        let done = done.map_err(|error| format!("ip: {error}"))?;
-        if !done.status.success() {
-            let said = String::from_utf8_lossy(&done.stderr).into_owned();
-            return Err(format!("`ip {command}`: {}", said.trim()));
-        }
+        ran(&command)?;
     }
     Ok(())
 }
 
 /// What accepts connections; further subflows of one come to it as well.
-fn listening(protocol: Protocol, address: [u8; 4]) -> std::io::Result<Socket> {
+fn listening(protocol: Protocol, address: [u8; 4], port: u16) -> std::io::Result<Socket> {
     let listener = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
-    listener.bind(&SocketAddr::from((address, 0)).into())?;
+    listener.bind(&SocketAddr::from((address, port)).into())?;
     listener.listen(1)?;
     Ok(listener)
 }
