@@ -201,6 +201,9 @@ def _routes(machines: Mapping[str, Host]) -> None:
     _join(laptop, f"{LAPTOP_LAN_IP}/24", desk, "192.168.1.3/24", "lan0")
     _join(server, "100.64.0.1/30", internet, "100.64.0.2/30", "up0")
     internet.run(["ip", "address", "add", f"{EXAMPLE_IP}/32", "dev", "lo"])
+    # What it sends is from the address that it is known by.
+    source = ["src", EXAMPLE_IP]
+    internet.run(["ip", "route", "change", "100.64.0.0/30", "dev", "up0", *source])
     server.run(["ip", "route", "add", f"{EXAMPLE_IP}/32", "via", "100.64.0.2"])
 
 
