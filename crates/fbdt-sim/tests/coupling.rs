@@ -222,6 +222,29 @@ fn f17_two_paths_take_one_tcps_share_of_a_bottleneck() {
     }
 }
 
+/// Two seconds of queueing delays are compared, and a trial takes slots of two RTTs: a transfer that
+/// is over before is never coupled.
+#[test]
+fn f17_paths_are_coupled_after_nearly_three_seconds_at_the_earliest() {
+    for (mbps, queue_ms, rtt) in [(200.0, 10.0, 5.0), (100.0, 40.0, 20.0), (50.0, 60.0, 60.0)] {
+        let coupled_after = |seed| {
+            let shared = Shared { rtts: vec![rtt, rtt], ..Shared::two(mbps, queue_ms, 1, seed) };
+            let mut simulation = shared.simulation(CouplingMode::Fair);
+            shared.add_tcps(&mut simulation, shared.tcps);
+            download(&mut simulation);
+            (1..=400).find_map(|step| {
+                simulation.run(ms(100.0)).unwrap();
+                (!shares_with(&simulation, 0).is_empty()).then(|| f64::from(step) / 10.0)
+            })
+        };
+        let mut times: Vec<f64> = (0..5).map(|seed| coupled_after(seed).unwrap()).collect();
+        times.sort_by(f64::total_cmp);
+        println!("RTT {rtt} ms: coupled after {times:?} s");
+        assert!(times[0] > 2.5, "{times:?}");
+        assert!(times[2] < 10.0, "{times:?}");
+    }
+}
+
 #[test]
 fn f17_so_do_three_paths_with_rtts_of_their_own_and_reno() {
     for (rtts, growth) in
