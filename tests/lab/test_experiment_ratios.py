@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from msgspec import structs
 
-from sumrate.lab.endpoints import Scheme
+from sumrate.lab.endpoints import KernelMptcp, KernelMptcpBackup, Scheme, Sumrate
 from sumrate.lab.endpoints.sumrate import at_once
 from sumrate.lab.experiment import methods
 from sumrate.lab.experiment import run as running
@@ -26,6 +26,7 @@ from sumrate.lab.experiment.methods import (
     check_subflows,
     counted_until,
     sent_rates,
+    used_by_mptcp,
 )
 from sumrate.lab.experiment.model import Change, Experiment
 from sumrate.lab.experiment.ratios import (
@@ -445,10 +446,24 @@ def test_the_traces_that_are_used_are_described(tmp_path: Path) -> None:
 
 def test_kernel_mptcp_without_a_subflow_is_a_failed_run() -> None:
     links = [replace(LINK, name="one"), replace(LINK, name="other")]
-    check_subflows({"one": 3.0, "other": 0.01}, links)
-    check_subflows({"one": 3.0}, links)  # not told apart in the capture
-    check_subflows({"one": 3.0, "other": 0.0}, links[:1])  # spared: a backup, or unplugged
-    dark = replace(links[1], blackouts=(Blackout(0.0, 100.0),))
-    check_subflows({"one": 3.0, "other": 0.0}, [links[0], dark])
-    with pytest.raises(RuntimeError, match="nothing over other"):
-        check_subflows({"one": 3.0, "other": 0.0}, links)
+    check_subflows({"one": 1, "other": 2}, links)
+    check_subflows({"one": 1, "other": 0}, links[:1])  # spared: a backup, or unplugged
+    for connections in ({"one": 1, "other": 0}, {"one": 1}):
+        with pytest.raises(RuntimeError, match="nothing over other"):
+            check_subflows(connections, links)
+
+
+def test_links_that_may_be_silent_need_no_subflow() -> None:
+    shared = replace(LINK, name="two", wire="one")
+    links = (replace(LINK, name="one"), shared, replace(LINK, name="other"))
+    traffic = Traffic(load("rfc6356"), load("rfc6356").conditions[1])
+
+    def used(scheme: Scheme, *built: Link) -> list[str]:
+        scene = cast("Scene", SimpleNamespace(links=built))
+        return [link.name for link in used_by_mptcp(scheme, scene, traffic)]
+
+    assert used(KernelMptcp(), *links) == ["one", "two", "other"]
+    assert used(KernelMptcpBackup(), *links) == ["one", "two"]
+    assert used(Sumrate(), *links) == []
+    dark = replace(links[0], blackouts=(Blackout(0.0, 100.0),))
+    assert used(KernelMptcp(), dark, shared, links[2]) == ["other"], "nor who shares its wire"

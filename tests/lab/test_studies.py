@@ -4,6 +4,7 @@ import importlib
 import itertools
 import struct
 import tomllib
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,10 +14,12 @@ import pytest
 
 from sumrate.lab.capture import FRAME, NANOSECONDS, PCAP_HEAD, PCAP_PACKET, RAW_IP
 from sumrate.lab.endpoints import Handover, KernelMptcp, Sumrate, Unavailable
+from sumrate.lab.endpoints.base import Measurement
 from sumrate.lab.endpoints.handover import moves
 from sumrate.lab.endpoints.sumrate import path_options
+from sumrate.lab.experiment import methods
 from sumrate.lab.experiment.benefit import add_benefits, aggregation_benefit
-from sumrate.lab.experiment.captured import add_subflows
+from sumrate.lab.experiment.captured import add_subflows, connections_by_link
 from sumrate.lab.experiment.load import ExperimentError, load
 from sumrate.lab.experiment.padhye import add_padhye, full_mbps, sqrt_mbps
 from sumrate.lab.experiment.phases import PhaseCounters
@@ -26,7 +29,7 @@ from sumrate.lab.experiment.store import manifest
 from sumrate.lab.experiment.tcp_model import rates_of, round_trips_of
 from sumrate.lab.experiment.topology import links_of, schemes_of, sized_buffers
 from sumrate.lab.links import AckDelay, Blackout, configuration
-from sumrate.lab.scene import Site
+from sumrate.lab.scene import Scene, Site
 from sumrate.lab.subflows import CaptureError, full_rate_after_s, read, subflows, variation
 from tests.lab.test_experiment_files import GOOD, written
 from tests.lab.test_experiment_judge import experiment
@@ -292,12 +295,13 @@ def test_round_trips_and_rates_are_of_the_busiest_connection() -> None:
 
 
 def packet(at_ms: float, source: str, target: str, *, seq: int = 0, ack: int = 0, size: int = 0,
-           flags: int = 16, options: bytes = b"") -> bytes:  # fmt: skip
+           flags: int = 16, options: bytes = b"", ports: tuple[int, int] | None = None,
+           ) -> bytes:  # fmt: skip
     """A packet as the capture has it: head, IP, TCP; payload is only counted."""
     head = 20 + len(options)
     addresses = [bytes(map(int, address.split("."))) for address in (source, target)]
     ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 0, 0, 0, 64, 6, 0, *addresses)
-    ports = (5201, 9) if source.endswith(".2") else (9, 5201)
+    ports = ports or ((5201, 9) if source.endswith(".2") else (9, 5201))
     tcp = struct.pack(">HHIIBBHHH", *ports, seq, ack, head // 4 << 4, flags, 0, 0, 0)
     data = ip + tcp + options
     ns = round(at_ms * 1e6)
@@ -344,6 +348,47 @@ def test_a_capture_says_what_each_subflow_carried(tmp_path: Path) -> None:
     assert made.value("path_wifi_sack_share") == pytest.approx(1 / 3)
     assert made.value("path_wifi_kbytes_per_ack") == pytest.approx(1.0)
     assert [rate for _, rate in made.series] == pytest.approx([0.16, 0.12, 0.0])
+
+
+def shared_wire(path: Path, *, second: bool) -> Path:
+    """Kernel MPTCP over two links of one wire: both subflows come to the first one's address."""
+    one, two = links_of(load("rfc6356"), load("rfc6356").conditions[1])
+    assert (one.server_ip, two.wire) == (SERVER, "one")
+    on_two = (two.server_ip, CLIENT)
+    packets = [packet(0, SERVER, CLIENT, seq=1, size=60_000, ports=(5201, 8))]
+    for at in range(50, 7000, 50):
+        packets.append(packet(at, SERVER, CLIENT, seq=1000 * at, size=50_000, ports=(5201, 8)))
+        if second:
+            packets.append(packet(at, *on_two, seq=100 * at, size=3_000, ports=(5201, 9)))
+    # Before the time that counts, of a control connection, and of a TCP beside.
+    packets.append(packet(1000, *on_two, size=50_000, ports=(5201, 10)))
+    packets.append(packet(6000, *on_two, size=2_000, ports=(5201, 7)))
+    packets.append(packet(6000, *on_two, size=50_000, ports=(5300, 9)))
+    return capture(path, *packets)
+
+
+@pytest.mark.parametrize("second", [True, False])
+def test_connections_that_share_a_wire_are_told_apart(tmp_path: Path, *, second: bool) -> None:
+    path = shared_wire(tmp_path / "receiver.pcap", second=second)
+    links = links_of(load("rfc6356"), load("rfc6356").conditions[1])
+    found = connections_by_link(links, path, warmup_s=2.0, seconds=5.0, without=[5300])
+    assert found == {"one": 1, "two": int(second)}
+
+
+@pytest.mark.parametrize("second", [True, False])
+def test_a_run_whose_second_subflow_never_came_is_refused_on_a_shared_wire_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, second: bool
+) -> None:
+    path = shared_wire(tmp_path / "receiver.pcap", second=second)
+    monkeypatch.setattr(methods, "captured", lambda _: nullcontext(path))
+    monkeypatch.setattr(methods, "competitors", lambda *_: nullcontext([]))
+    monkeypatch.setattr(KernelMptcp, "bench", lambda *_: Measurement(9.0, "iperf3", {}))
+    study = load("rfc6356")
+    built = cast("Scene", SimpleNamespace(links=links_of(study, study.conditions[1])))
+    traffic = methods.Traffic(study, study.conditions[1])
+    never = pytest.raises(RuntimeError, match="nothing over two: the subflow was never made")
+    with nullcontext() if second else never:
+        methods.benchmark(run_of("mptcp", 9.0), KernelMptcp(), built, traffic)
 
 
 def test_a_broken_capture_is_refused(tmp_path: Path) -> None:

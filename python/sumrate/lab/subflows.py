@@ -165,18 +165,14 @@ def subflows(
 
     """
     kept = [s for s in segments if not s.flags & (SYN | FIN | RST)]
-    sent = [s for s in kept if s.destination in addresses and s.payload]
-    data = [s for s in sent if s.ports[0] not in without]
-    totals: dict[Connection, int] = defaultdict(int)
-    for segment in data:
-        totals[_connection(segment)] += segment.payload
+    data = _data(kept, addresses, without)
+    totals = _totals(data)
     if not totals:
         return {}
     busiest: dict[str, Connection] = {}
     for connection in sorted(totals, key=lambda c: totals[c]):
         busiest[connection[0]] = connection
-    most = max(totals, key=lambda c: totals[c])
-    start = next(s.at_ns for s in data if _connection(s) == most)
+    start = _start_ns(data)
     found = {connection: Subflow(start) for connection in busiest.values()}
     for segment in kept:
         if segment.at_ns < start:
@@ -192,6 +188,47 @@ def subflows(
 
 Connection = tuple[str, str, int, int]
 """Addresses of receiver and sender, ports of sender and receiver."""
+
+
+def carried(
+    segments: Iterable[Segment],
+    addresses: Sequence[str],
+    without: Collection[int] = (),
+    *,
+    warmup_s: float,
+    seconds: float,
+) -> dict[Connection, int]:
+    """Payload bytes of each connection in the time that counts, after the warm-up.
+
+    `subflows` has one connection for an address. Where links share a wire, all that kernel MPTCP
+    makes come to the same address of the receiver, from one of the sender's for each link.
+    """
+    data = _data(segments, addresses, without)
+    begin = (_start_ns(data) if data else 0) + warmup_s * 1e9
+    return _totals([s for s in data if begin <= s.at_ns < begin + seconds * 1e9])
+
+
+def _data(
+    segments: Iterable[Segment], addresses: Sequence[str], without: Collection[int]
+) -> list[Segment]:
+    """What brought payload to the receiver's addresses."""
+    sent = (s for s in segments if s.destination in addresses and s.payload)
+    return [s for s in sent if not s.flags & (SYN | FIN | RST) and s.ports[0] not in without]
+
+
+def _totals(data: Iterable[Segment]) -> dict[Connection, int]:
+    """Payload bytes of each connection."""
+    totals: dict[Connection, int] = defaultdict(int)
+    for segment in data:
+        totals[_connection(segment)] += segment.payload
+    return totals
+
+
+def _start_ns(data: Sequence[Segment]) -> int:
+    """When the busiest connection brought its first data."""
+    totals = _totals(data)
+    most = max(totals, key=lambda c: totals[c])
+    return next(s.at_ns for s in data if _connection(s) == most)
 
 
 def _connection(segment: Segment) -> Connection:

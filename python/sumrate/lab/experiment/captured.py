@@ -12,7 +12,7 @@ from sumrate.lab.links import Link
 from sumrate.lab.process import Process, ProcessFailedError
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import Scene
-from sumrate.lab.subflows import Subflow, full_rate_after_s, read, subflows, variation
+from sumrate.lab.subflows import Subflow, carried, full_rate_after_s, read, subflows, variation
 
 
 @contextmanager
@@ -74,6 +74,32 @@ def add_subflows(
         totals = [sum(rate for _, rate in column) for column in columns]
         run.series = list(zip(times, totals, strict=True))
     return rates
+
+
+CONTROL_BYTES = 4096
+"""More than a program's control connection exchanges while data are sent: results of iperf3."""
+
+
+def connections_by_link(
+    links: Sequence[Link],
+    capture: Path,
+    *,
+    warmup_s: float,
+    seconds: float,
+    without: Collection[int] = (),
+) -> dict[str, int]:
+    """How many connections brought data in the time that counts, by the link of the server's end.
+
+    Each link has an address of the server, also where it shares a wire.
+    """
+    names = {link.server_ip: link.name for link in links}
+    own = {link.client_ip for link in links}
+    found = dict.fromkeys(names.values(), 0)
+    of_each = carried(read(capture), [*own], without, warmup_s=warmup_s, seconds=seconds)
+    for (_, server, *_), size in of_each.items():
+        if server in names and size > CONTROL_BYTES:
+            found[names[server]] += 1
+    return found
 
 
 FIRST_S = 0.3

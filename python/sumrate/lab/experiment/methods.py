@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
 
@@ -18,7 +19,12 @@ from sumrate.lab.endpoints import (
     Unavailable,
 )
 from sumrate.lab.experiment.calls import call
-from sumrate.lab.experiment.captured import add_round_trips, add_subflows, captured
+from sumrate.lab.experiment.captured import (
+    add_round_trips,
+    add_subflows,
+    captured,
+    connections_by_link,
+)
 from sumrate.lab.experiment.forward import add_forward
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.phases import PhaseCounters
@@ -84,15 +90,8 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     if isinstance(scheme, SinglePath):
         rates = {scheme.link.name: result.goodput_mbps}
     if capture is not None:
-        rates = add_subflows(
-            run,
-            built.links,
-            capture,
-            warmup_s=traffic.warmup_s,
-            seconds=traffic.seconds,
-            without=range(BESIDE_PORT, BESIDE_PORT + len(traffic.condition.beside)),
-        )
-        check_subflows(rates, used_by_mptcp(scheme, built, traffic))
+        rates = add_subflows(run, built.links, capture, **counted(traffic))
+        check_captured(capture, scheme, built, traffic)
     for name, rate in rates.items():
         run.add(f"path_{name}_mbps", rate, "Mbit/s")
         if len(rates) > 1 and (total := sum(rates.values())) > 0:
@@ -113,17 +112,33 @@ def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     }
 
 
+def counted(traffic: Traffic) -> dict[str, Any]:
+    """Which time of a capture counts, and which senders do not: TCPs beside."""
+    beside = range(BESIDE_PORT, BESIDE_PORT + len(traffic.condition.beside))
+    return {"warmup_s": traffic.warmup_s, "seconds": traffic.seconds, "without": beside}
+
+
 def used_by_mptcp(scheme: Scheme, built: Scene, traffic: Traffic) -> list[Link]:
-    """The links that kernel MPTCP has a subflow over throughout; none with another scheme."""
+    """The links that kernel MPTCP has a subflow over throughout; none with another scheme.
+
+    One to which something happens, or to its wire, is none: it may be dark for as long as counts.
+    """
     if not isinstance(scheme, KernelMptcp):
         return []
     backup = scheme.backup_link(built)
     spared = {*traffic.unplugged, *([backup.name] if backup else [])}
-    return [link for link in built.links if link.name not in spared]
+    spared |= {link.name for link in built.links if link.is_scheduled}
+    return [link for link in built.links if not spared & {link.name, link.wire}]
 
 
-def check_subflows(rates: Mapping[str, float], links: Sequence[Link]) -> None:
-    """Refuses a run of kernel MPTCP in which a link to which nothing happens carried not a byte.
+def check_captured(capture: Path, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
+    """Refuses a run of kernel MPTCP that has fewer subflows than links; see `check_subflows`."""
+    if used := used_by_mptcp(scheme, built, traffic):
+        check_subflows(connections_by_link(built.links, capture, **counted(traffic)), used)
+
+
+def check_subflows(connections: Mapping[str, int], links: Sequence[Link]) -> None:
+    """Refuses a run of kernel MPTCP in which no connection brought data over one of the links.
 
     A congestion control that moves load off a path leaves it a segment or two per round trip.
 
@@ -131,7 +146,7 @@ def check_subflows(rates: Mapping[str, float], links: Sequence[Link]) -> None:
         RuntimeError: the subflow over a link was never made.
 
     """
-    silent = [n.name for n in links if not n.is_scheduled and rates.get(n.name) == 0]
+    silent = [link.name for link in links if not connections.get(link.name)]
     if silent:
         raise RuntimeError(
             f"kernel MPTCP sent nothing over {', '.join(silent)}: the subflow was never made; see "
