@@ -16,10 +16,11 @@ from sumrate.lab.endpoints import KernelMptcp, KernelMptcpBackup, Scheme, Sumrat
 from sumrate.lab.endpoints.sumrate import at_once
 from sumrate.lab.experiment import methods
 from sumrate.lab.experiment import run as running
-from sumrate.lab.experiment.attempts import MAX_RETRIES
+from sumrate.lab.experiment.attempts import MAX_RETRIES, MISSING_SUBFLOW, SUBFLOW_RETRIES
 from sumrate.lab.experiment.execute import _complaints
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.methods import (
+    MissingSubflowError,
     Plugging,
     Traffic,
     add_beside,
@@ -350,6 +351,41 @@ def test_a_run_that_failed_is_made_again_and_that_is_said(
     assert run.detail["failed_before"] == said
 
 
+@pytest.mark.parametrize(("lacking", "fails"), [(MAX_RETRIES + 2, False), (99, True)])
+def test_a_run_without_a_subflow_is_made_again_more_often_and_takes_no_other_retries(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lacking: int, *, fails: bool
+) -> None:
+    def spoil(run: Run, number: int) -> None:
+        if number < lacking:
+            run.detail |= {"error": f"nothing over {number}", MISSING_SUBFLOW: True}
+        elif number < lacking + MAX_RETRIES:
+            run.detail["error"] = "iperf3 failed"
+
+    run, made = tried(monkeypatch, tmp_path, spoil)
+    assert ("error" in run.detail) == fails
+    times = min(lacking, SUBFLOW_RETRIES)
+    said = [f"nothing over {number}" for number in range(times)]
+    said += [] if fails else ["iperf3 failed"] * MAX_RETRIES
+    assert run.detail["failed_before"] == said
+    assert made == 1 + len(said)
+
+
+def test_a_missing_subflow_is_told_from_other_failures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def failing(error: Exception) -> Run:
+        def links(*_: object) -> tuple[Link, ...]:
+            raise error
+
+        monkeypatch.setattr(running, "traced_links", links)
+        plan = Plan(load("lap"), 1)
+        point, scheme = next(plan.measured())
+        return running.measure(plan.experiment, point, scheme, tmp_path)
+
+    assert failing(MissingSubflowError("nothing over two")).detail[MISSING_SUBFLOW]
+    assert MISSING_SUBFLOW not in failing(RuntimeError("iperf3 failed")).detail
+
+
 def test_what_never_works_is_made_again_in_the_first_repetition_only(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -449,7 +485,7 @@ def test_kernel_mptcp_without_a_subflow_is_a_failed_run() -> None:
     check_subflows({"one": 1, "other": 2}, links)
     check_subflows({"one": 1, "other": 0}, links[:1])  # spared: a backup, or unplugged
     for connections in ({"one": 1, "other": 0}, {"one": 1}):
-        with pytest.raises(RuntimeError, match="nothing over other"):
+        with pytest.raises(MissingSubflowError, match="nothing over other"):
             check_subflows(connections, links)
 
 

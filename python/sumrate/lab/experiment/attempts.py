@@ -8,6 +8,10 @@ from sumrate.lab.machine_load import MOST
 
 MAX_RETRIES = 2
 """How often a run whose emulator was late, that failed or was disturbed, is made again."""
+SUBFLOW_RETRIES = 10
+"""How often one that lacks a subflow is: beside other TCPs every second one may."""
+MISSING_SUBFLOW = "missing_subflow"
+"""That a run failed because a subflow of kernel MPTCP carried nothing."""
 FOREIGN = "foreign_user_share"
 """Of all processors' time during a run: what programs used that are not of this laboratory."""
 
@@ -25,19 +29,31 @@ class Attempts:
     late_retries: int
     late: list[float | None] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    incomplete: list[str] = field(default_factory=list)
+    """Those that lacked a subflow; they are luck, and take no other's retries."""
     disturbed: list[float] = field(default_factory=list)
 
     @property
     def retries(self) -> int:
-        """How many there were."""
+        """How many there were for other reasons than a missing subflow."""
         return len(self.late) + len(self.failed) + len(self.disturbed)
+
+    @property
+    def number(self) -> int:
+        """How many there were."""
+        return self.retries + len(self.incomplete)
 
     def again(self, run: Run) -> str:
         """Why the run has to be made again; nothing if it stands."""
-        if self.retries >= MAX_RETRIES:
+        lacking = run.detail.get(MISSING_SUBFLOW, False)
+        if self.retries >= MAX_RETRIES and not lacking:
             return ""
         share = run.detail.get(FOREIGN) or 0.0
-        if "error" in run.detail:
+        if lacking:
+            if self.failed_retries and len(self.incomplete) < SUBFLOW_RETRIES:
+                self.incomplete.append(run.detail["error"])
+                return "it lacked a subflow"
+        elif "error" in run.detail:
             if len(self.failed) < self.failed_retries:
                 self.failed.append(run.detail["error"])
                 return "it failed"
@@ -52,6 +68,7 @@ class Attempts:
 
     def shown(self) -> dict[str, Any]:
         """For the manifest: only what there was."""
-        found = {"void_before_ms": self.late, "failed_before": self.failed}
+        failed = self.incomplete + self.failed
+        found: dict[str, Any] = {"void_before_ms": self.late, "failed_before": failed}
         found |= {"disturbed_before": self.disturbed}
         return {name: values for name, values in found.items() if values}

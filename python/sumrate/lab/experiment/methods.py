@@ -137,20 +137,26 @@ def check_captured(capture: Path, scheme: Scheme, built: Scene, traffic: Traffic
         check_subflows(connections_by_link(built.links, capture, **counted(traffic)), used)
 
 
+class MissingSubflowError(RuntimeError):
+    """Kernel MPTCP had fewer subflows than links; the message names those without."""
+
+
 def check_subflows(connections: Mapping[str, int], links: Sequence[Link]) -> None:
     """Refuses a run of kernel MPTCP in which no connection brought data over one of the links.
 
-    A congestion control that moves load off a path leaves it a segment or two per round trip.
+    A congestion control that moves load off a path leaves it a segment or two per round trip. One
+    whose first packets are lost in a full queue is reset by Linux when the next ones come, and no
+    other is made in its place.
 
     Raises:
-        RuntimeError: the subflow over a link was never made.
+        MissingSubflowError: no data came over a link.
 
     """
     silent = [link.name for link in links if not connections.get(link.name)]
     if silent:
-        raise RuntimeError(
-            f"kernel MPTCP sent nothing over {', '.join(silent)}: the subflow was never made; see "
-            "`ip mptcp endpoint` and `ss -M` in the namespaces of a run that does so"
+        raise MissingSubflowError(
+            f"kernel MPTCP sent nothing over {', '.join(silent)}: the subflow was never made, or "
+            "reset at once; see `ip mptcp endpoint` and `ss -M` in the namespaces of such a run"
         )
 
 

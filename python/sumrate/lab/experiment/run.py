@@ -9,7 +9,13 @@ from subprocess import SubprocessError
 from typing import Any
 
 from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Unavailable
-from sumrate.lab.experiment.attempts import FOREIGN, MAX_RETRIES, Attempts, badness
+from sumrate.lab.experiment.attempts import (
+    FOREIGN,
+    MAX_RETRIES,
+    MISSING_SUBFLOW,
+    Attempts,
+    badness,
+)
 from sumrate.lab.experiment.benefit import add_benefits
 from sumrate.lab.experiment.calls import add_message_delays, add_pooled_delays
 from sumrate.lab.experiment.derived import (
@@ -20,7 +26,7 @@ from sumrate.lab.experiment.derived import (
 )
 from sumrate.lab.experiment.durations import add_durations, add_splits
 from sumrate.lab.experiment.judge import is_peer
-from sumrate.lab.experiment.methods import METHODS, Traffic
+from sumrate.lab.experiment.methods import METHODS, MissingSubflowError, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.padhye import add_padhye
 from sumrate.lab.experiment.ranks import add_ranks
@@ -327,7 +333,7 @@ def on_time(
     while why := attempts.again(latest):
         progress.show(
             f"{plan.experiment.name}, {scheme.title}, {point.repetition + 1}, again "
-            f"({attempts.retries} of {MAX_RETRIES}), {point.condition.title}: {why}",
+            f"({attempts.number}), {point.condition.title}: {why}",
             plan.run_seconds(point),
         )
         latest = measure(plan.experiment, point, scheme, work)
@@ -428,6 +434,8 @@ def measure(experiment: Experiment, point: Point, scheme: Scheme, work: Path) ->
         run.detail["missing"] = str(reason)
     except FAILURES as error:
         run.detail["error"] = str(error) or type(error).__name__
+        if isinstance(error, MissingSubflowError):
+            run.detail[MISSING_SUBFLOW] = True
         # What was measured before it failed may not count, nor divide what others measured.
         run.metrics, run.series, run.subflows = [], [], {}
     add_samples(run)
