@@ -8,7 +8,7 @@ use super::Session;
 use crate::config::Redundancy;
 use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::schedule::redundancy::{copy_wins, is_overdue, waited_an_rtt};
-use crate::stream::SendState;
+use crate::stream::{SendMessages, SendState};
 use crate::time::Instant;
 use crate::units::{Class, StreamId, bytes_in};
 
@@ -176,8 +176,17 @@ impl Session {
     /// none of which need be looked at.
     fn copies_messages_of(&self, id: StreamId) -> bool {
         let Some(stream) = self.streams.get(&id) else { return false };
-        let asks = stream.messages.as_ref().is_some_and(|channel| channel.out.asks_copies());
-        asks || stream.send.class <= Class::Interactive
+        let Some(channel) = &stream.messages else { return false };
+        channel.out.asks_copies() || self.copies_by_choice(stream.send.class, &channel.out)
+    }
+
+    /// Whether messages of the class may be copied that do not ask for it, of a stream that sends
+    /// these (F11). A call has no standing queue: what has one would be slowed down by its copies.
+    fn copies_by_choice(&self, class: Class, out: &SendMessages) -> bool {
+        self.config.redundancy == Redundancy::ExpectedArrival
+            && class <= Class::Interactive
+            && out.backlog() <= CALLS_QUEUE
+            && self.class_in_budget(class)
     }
 
     /// Whether nothing that a suspect path owes can be more urgent than this.
@@ -295,7 +304,7 @@ impl Session {
                     && copy_wins(&self.config, now, chunk, owner, helper)
             }
             Occasion::Prompt | Occasion::Idle if candidate.space.is_message_space() => {
-                self.message_copy(candidate, affordable, is_crossing(chunk, owner, helper))
+                self.message_copy(candidate, is_crossing(chunk, owner, helper))
             }
             Occasion::Prompt => affordable && self.prompt_copy(class, chunk, owner, helper),
             Occasion::Idle => {
@@ -320,7 +329,7 @@ impl Session {
 
     /// A message is copied to a second path at once: whatever that costs if it says so, else
     /// within its class's budget and if the copy may come first (F16).
-    fn message_copy(&self, candidate: &Candidate, affordable: bool, crossing: bool) -> bool {
+    fn message_copy(&self, candidate: &Candidate, crossing: bool) -> bool {
         let stream = self.streams.get(&candidate.space.stream());
         let Some(channel) = stream.and_then(|stream| stream.messages.as_ref()) else {
             return false;
@@ -328,11 +337,8 @@ impl Session {
         match channel.out.may_copy(candidate.gap.start) {
             None => false,
             Some(whatever_it_costs) => {
-                let by_choice = self.config.redundancy == Redundancy::ExpectedArrival;
-                // A call has no standing queue: what has one would be slowed down by its copies.
-                let few = channel.out.backlog() <= CALLS_QUEUE;
-                let prompt = few && candidate.urgency.1 <= Class::Interactive;
-                whatever_it_costs || (by_choice && affordable && crossing && prompt)
+                whatever_it_costs
+                    || (crossing && self.copies_by_choice(candidate.urgency.1, &channel.out))
             }
         }
     }

@@ -28,7 +28,8 @@ type Turn = (Class, Reverse<Importance>, u64, StreamId);
 
 impl Session {
     /// Messages of the classes up to `worst` whose subflow is gone, and gaps in place of those given
-    /// up: those of the best class first, and none that a sooner path would deliver in time and this one would not.
+    /// up: those of the best class first, and none that a sooner path would deliver in time and this
+    /// one would not.
     pub(super) fn transmit_lost_message(
         &mut self,
         now: Instant,
