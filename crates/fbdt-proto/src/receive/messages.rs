@@ -9,13 +9,10 @@ use bytes::Bytes;
 use super::ReceiveWindow;
 use super::assembler::RANGE_OVERHEAD;
 use crate::error::SessionError;
-use crate::message::{FIRST_MESSAGE_WINDOW, MESSAGE_OVERHEAD};
+use crate::message::{FIRST_MESSAGE_WINDOW, MESSAGE_OVERHEAD, MOST_MESSAGE_WINDOW};
 use crate::ranges::RangeSet;
 use crate::units::StreamId;
 use crate::wire::{AckFrame, MAX_ACK_RANGES};
-
-/// Largest window of one stream's messages: what 2 Gbit/s carry in 67 ms.
-const MOST: u64 = 16 << 20;
 
 /// Separate ranges that a stream may have. What is read above a hole moves the limit on, so holes alone
 /// may fill the largest window, and a hole is as long as a message at least.
@@ -54,7 +51,7 @@ impl ReceiveMessages {
         Self {
             space,
             received: RangeSet::new(),
-            window: ReceiveWindow::new(FIRST_MESSAGE_WINDOW, MOST),
+            window: ReceiveWindow::new(FIRST_MESSAGE_WINDOW, MOST_MESSAGE_WINDOW),
             ready: VecDeque::new(),
             ready_bytes: 0,
             discarding: false,

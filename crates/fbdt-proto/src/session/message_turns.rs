@@ -27,21 +27,17 @@ const EQUAL: Duration = Duration::from_millis(1);
 type Turn = (Class, Reverse<Importance>, u64, StreamId);
 
 impl Session {
-    /// Messages of the classes up to `worst` whose subflow is gone, and gaps in place of those given
-    /// up: those of the best class first, and none that a sooner path would deliver in time and this
-    /// one would not.
+    /// A message of these streams whose subflow is gone, or gaps in place of those given up: the first
+    /// that no sooner path would deliver in time where this one would not.
     pub(super) fn transmit_lost_message(
         &mut self,
         now: Instant,
         path: usize,
         views: &[PathView],
-        worst: Class,
+        streams: &[(Class, StreamId)],
         out: &mut Outgoing,
     ) -> bool {
-        let mut turns: Vec<(Class, StreamId)> = self.lost_messages(path).collect();
-        turns.retain(|(class, _)| *class <= worst);
-        turns.sort_unstable();
-        for (_, id) in turns {
+        for &(_, id) in streams {
             let late = self.standing(now, path, views, id);
             let stream = self.streams.get_mut(&id);
             let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
@@ -57,29 +53,16 @@ impl Session {
         false
     }
 
-    /// New messages of better classes than all that is lost: a call does not wait until a large
-    /// transfer is mended.
-    pub(super) fn transmit_before_lost(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        out: &mut Outgoing,
-    ) -> bool {
-        let bytes = self.busy.best_lost();
-        let messages = self.lost_messages(path).map(|(class, _)| class).min();
-        let Some(lost) = bytes.into_iter().chain(messages).min() else { return false };
-        let better = Class::ALL.into_iter().rev().find(|class| *class < lost);
-        better.is_some_and(|class| self.transmit_message(now, path, views, (class, u64::MAX), out))
-    }
-
-    /// Class and stream of lost messages that may go by the path.
-    fn lost_messages(&self, path: usize) -> impl Iterator<Item = (Class, StreamId)> + '_ {
-        self.talking.iter().filter_map(move |id| {
+    /// Streams with lost messages that may go by the path, by class.
+    pub(super) fn lost_messages(&self, path: usize) -> Vec<(Class, StreamId)> {
+        let lost = |id: &StreamId| {
             let stream = self.streams.get(id)?;
             let lost = stream.messages.as_ref()?.out.has_lost() && !self.is_kept_off(path, *id);
             lost.then_some((stream.send.class, *id))
-        })
+        };
+        let mut found: Vec<_> = self.talking.iter().filter_map(lost).collect();
+        found.sort_unstable();
+        found
     }
 
     /// Sends the first message of the classes up to `worst`, of that one itself only of streams that

@@ -267,7 +267,7 @@ impl Session {
         // At most half of what is not others': who comes later finds some. But every message that
         // this end has said that it takes must fit.
         let own = channel.input.grown();
-        let half = ((free + own) / 2).max(longest - FIRST_MESSAGE_WINDOW.min(longest));
+        let half = ((free + own) / 2).max(longest.saturating_sub(FIRST_MESSAGE_WINDOW));
         let (grown, moved) = channel.input.want(window, half.saturating_sub(own));
         self.credit.grown_messages += grown;
         if moved {

@@ -175,12 +175,7 @@ impl Session {
         self.size_buffers(now, &views);
         self.ask_for_windows(out);
         self.want_for_messages(now, out);
-        let lost = self.busy.best_lost().unwrap_or(Class::Background);
-        let done = (self.busy.has_lost_own() && self.transmit_lost(now, path, &views, out))
-            || self.transmit_before_lost(now, path, &views, out)
-            || self.transmit_lost_message(now, path, &views, lost, out)
-            || self.transmit_lost(now, path, &views, out)
-            || self.transmit_lost_message(now, path, &views, Class::Background, out)
+        let done = self.transmit_lost(now, path, &views, out)
             || self.transmit_copy(now, path, &views, Occasion::Suspect, out)
             || (!frugal && self.transmit_copy(now, path, &views, Occasion::Overdue, out))
             || (!frugal && self.transmit_copy(now, path, &views, Occasion::Prompt, out))
@@ -203,7 +198,39 @@ impl Session {
         self.paths.iter().map(|p| p.view(now, pinned == Some(p.name.as_str()))).collect()
     }
 
+    /// What was on a subflow that is gone: the session's own words, then by class, messages before
+    /// bytes; but new messages of better classes go first: a call does not wait until a large
+    /// transfer is mended.
     fn transmit_lost(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        out: &mut Outgoing,
+    ) -> bool {
+        if self.busy.has_lost_own() && self.transmit_lost_bytes(now, path, views, out) {
+            return true;
+        }
+        let bytes = self.busy.best_lost();
+        let messages = self.lost_messages(path);
+        let Some(best) = bytes.into_iter().chain(messages.iter().map(|(class, _)| *class)).min()
+        else {
+            return false;
+        };
+        let better = Class::ALL.into_iter().rev().find(|class| *class < best);
+        if let Some(class) = better
+            && self.transmit_message(now, path, views, (class, u64::MAX), out)
+        {
+            return true;
+        }
+        let first = messages.partition_point(|(class, _)| bytes.is_none_or(|of| *class <= of));
+        let (first, last) = messages.split_at(first);
+        self.transmit_lost_message(now, path, views, first, out)
+            || self.transmit_lost_bytes(now, path, views, out)
+            || self.transmit_lost_message(now, path, views, last, out)
+    }
+
+    fn transmit_lost_bytes(
         &mut self,
         now: Instant,
         path: usize,

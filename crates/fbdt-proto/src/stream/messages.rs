@@ -9,7 +9,8 @@ use bytes::Bytes;
 use super::Wants;
 use crate::error::SessionError;
 use crate::message::{
-    Delivery, FIRST_MESSAGE_WINDOW, Importance, MESSAGE_OVERHEAD, MessageOptions,
+    Delivery, FIRST_MESSAGE_WINDOW, Importance, MESSAGE_OVERHEAD, MOST_MESSAGE_WINDOW,
+    MessageOptions,
 };
 use crate::ranges::RangeSet;
 use crate::time::Instant;
@@ -20,8 +21,6 @@ use crate::wire::AckFrame;
 const LEAST_CAPACITY: u64 = 256 << 10;
 /// The most that may.
 pub const MOST_WAITING: u64 = 16 << 20;
-/// The most that is on its way on one stream, whatever the peer says that it takes.
-const MOST_SENT: u64 = 16 << 20;
 /// What is over is looked for this often at most.
 const EXPIRY_PAUSE: Duration = Duration::from_millis(1);
 
@@ -225,7 +224,7 @@ impl SendMessages {
     /// Offset up to which messages are sent: a peer that takes any number and acknowledges none is
     /// sent no more than this end keeps account of.
     const fn bound(&self) -> u64 {
-        let most = self.settled() + MOST_SENT;
+        let most = self.settled() + MOST_MESSAGE_WINDOW;
         if most < self.limit { most } else { self.limit }
     }
 
