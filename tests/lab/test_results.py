@@ -9,6 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from sumrate.lab.demo import summary
+from sumrate.lab.lateness import why_late
 from sumrate.report.demo_page import demo_page
 from tests.samples import demo_result
 
@@ -53,8 +55,11 @@ def test_missing_and_failed_schemes_are_shown() -> None:
 
 def test_void_runs_are_shown() -> None:
     result = demo_result()
-    result["schemes"]["mptcp"]["void"] = True
-    assert "Void:" in demo_page(result)
+    reason = why_late({"lateness_since_reset": {"worst_ms": 31.0, "late_over_2ms": 1, "events": 9}})
+    result["schemes"]["mptcp"] |= {"void": True, "void_reason": reason}
+    assert "Void: Kernel MPTCP: the emulator sent a packet 31 ms late" in demo_page(result)
+    assert "VOID: Kernel MPTCP: the emulator sent a packet 31 ms late" in summary(result)
+    assert "VOID" not in summary(demo_result())
     assert "Void:" not in demo_page(demo_result())
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from sumrate.lab.blockage import BLOCKAGE, DEFINITION, MARGIN_S, describe, sum_ratio
 from sumrate.lab.endpoints import KernelMptcp, Scheme, SinglePath, Sumrate, Unavailable
-from sumrate.lab.lateness import LATE_MS, is_late, worst_lateness_ms
+from sumrate.lab.lateness import LATE_MS, why_late, worst_lateness_ms
 from sumrate.lab.links import Emulator
 from sumrate.lab.machine_load import busy_before
 from sumrate.lab.measure import Curve, watch
@@ -109,8 +109,10 @@ class Transfer:
             "connections": self.probe.connections(),
             "tcp_settings": settings,
             "emulator": {"worst_lateness_ms": worst_lateness_ms(stats), "stats": stats},
-            "void": is_late(stats),
+            "void": (reason := why_late(stats)) is not None,
         }
+        if reason:
+            entry["void_reason"] = reason
         return Outcome(entry, curve)
 
     def _sampled(self, at_s: float, size: int, expected_s: float) -> None:
@@ -195,8 +197,12 @@ def summary(document: dict[str, Any]) -> str:
         lines.append(
             f"sum ratio outside the blockage: {ratio:.3f} (without any margin: {bare:.3f})"
         )
-    if any(entry.get("void") for entry in document["schemes"].values()):
-        lines.append(f"VOID: the emulator was more than {LATE_MS:g} ms late; run it again alone.")
+    lines.extend(
+        f"VOID: {titles[name]}: {entry['void_reason']}: this machine was too slow or too busy for "
+        "the rates; run it again with nothing else running."
+        for name, entry in document["schemes"].items()
+        if entry.get("void")
+    )
     return "\n".join(lines)
 
 

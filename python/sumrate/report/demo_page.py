@@ -106,14 +106,14 @@ def _headline(document: Entry) -> str:
 
 
 def _void(document: Entry) -> str:
-    late = [TITLES[n] for n, e in document["schemes"].items() if e.get("void")]
+    late = [
+        f"{TITLES[name]}: {entry['void_reason']}"
+        for name, entry in document["schemes"].items()
+        if entry.get("void")
+    ]
     if not late:
         return ""
-    return (
-        f"<p class='void'>Void: the link emulator was more than {document['late_limit_ms']:g} ms "
-        f"late, or late too often, during {escape(', '.join(late))}. "
-        "Run it again on an idle machine.</p>"
-    )
+    return f"<p class='void'>Void: {escape('; '.join(late))}. Run it again on an idle machine.</p>"
 
 
 def _commands(document: Entry) -> str:
