@@ -1,8 +1,10 @@
 from dataclasses import replace
 
+import numba
 import numpy as np
 import pytest
 
+from sumrate.access import kernel
 from sumrate.access.budget import make_pool
 from sumrate.access.delay import SimulatedAccessDelay
 from sumrate.access.equations import exact_failure_probability
@@ -317,3 +319,19 @@ def test_feedback_brings_the_failure_probability_towards_the_target() -> None:
     )
     assert without > 0.2
     assert abs(with_it - 0.1) < 0.5 * abs(without - 0.1)
+
+
+def test_where_no_cache_can_be_written_the_kernel_is_compiled_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def njit(*, nogil: bool, cache: bool = False) -> object:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(nogil=nogil)
+
+    monkeypatch.setattr(kernel, "njit", njit)
+
+    def next_of(x: int) -> int:
+        return x + 1
+
+    assert kernel.compiled(next_of)(1) == 2

@@ -186,8 +186,14 @@ class Outcome(NamedTuple):
 
 
 def compiled(function: Function) -> Function:
-    """The function as machine code; it is compiled at its first call and kept on disk."""
-    return cast(Function, njit(cache=True, nogil=True)(function))
+    """The function as machine code; it is compiled at its first call and kept on disk.
+
+    Where neither this folder nor the user's cache can be written, it is compiled in every process.
+    """
+    try:
+        return cast(Function, njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # numba finds no folder for its cache
+        return cast(Function, njit(nogil=True)(function))
 
 
 # --- who sends what, and when ---
