@@ -9,6 +9,8 @@
 
 mod application;
 mod coverage;
+mod delivery_rate;
+mod growth;
 mod link;
 mod simulation;
 pub mod soak;
@@ -16,7 +18,7 @@ mod subflow;
 mod violation;
 
 pub use coverage::{Coverage, Mark};
+pub use growth::TcpGrowth;
 pub use link::{LinkChange, LinkParameters};
 pub use simulation::{Arrival, Scenario, Simulation};
-pub use subflow::TcpGrowth;
 pub use violation::Violation;

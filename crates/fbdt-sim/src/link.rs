@@ -8,8 +8,11 @@ use fbdt_proto::Instant;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-/// Payload of one TCP segment, in bytes.
-const SEGMENT: usize = 1448;
+use crate::growth::MSS;
+
+/// What a TCP puts on a link together is at most this long; Linux has about 1 ms of its pacing rate,
+/// and at least two segments too. What is dropped and repaired at once must not look like a rate.
+const BURST: Duration = Duration::from_millis(4);
 
 /// What a link does to bytes, in each direction.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,8 +101,8 @@ pub enum LinkChange {
 pub(crate) enum Fate {
     /// It arrives then.
     Arrives(Instant),
-    /// The first transmission was lost; the link itself works.
-    Lost,
+    /// So many of its bytes are lost; the link itself works.
+    Lost(usize),
     /// Nothing gets through now.
     Dark,
 }
@@ -108,8 +111,6 @@ pub(crate) enum Fate {
 #[derive(Debug, Default)]
 struct Bottleneck {
     free_at: Instant,
-    /// Lost bytes whose second transmission has not taken its time yet.
-    again: usize,
 }
 
 /// One direction, shared by all subflows that a path ever has. Its bottleneck
@@ -163,6 +164,12 @@ impl Link {
         if rate > 0.0 { Duration::from_secs_f64(size as f64 / rate) } else { Duration::ZERO }
     }
 
+    /// Most bytes that a TCP puts on it together: [`BURST`] at its rate, in whole segments.
+    pub(crate) fn burst(&self, now: Instant) -> usize {
+        let bytes = (self.parameters.rate_at(now) * BURST.as_secs_f64()) as usize;
+        (bytes / MSS).max(2) * MSS
+    }
+
     /// Puts `size` bytes on the link now.
     pub(crate) fn carry(&mut self, now: Instant, size: usize) -> Fate {
         let p = &self.parameters;
@@ -173,23 +180,14 @@ impl Link {
         let open = self.stalled_until.max(now);
         let mut line = self.bottleneck.borrow_mut();
         let start = line.free_at.max(open);
-        let time = |bytes: usize| Duration::from_secs_f64(bytes as f64 / rate);
-        // What is sent again takes the link's time too, before or beside
-        // later bytes: a full queue must not carry more than the link's rate.
-        let idle = open.saturating_since(line.free_at).as_secs_f64() * rate;
-        line.again = line.again.saturating_sub(idle as usize);
         if start.saturating_since(open) > p.queue {
-            line.again += size;
-            return Fate::Lost;
+            return Fate::Lost(size);
         }
-        let again = line.again.min(size);
-        line.again -= again;
-        line.free_at = start + time(size + again);
-        let segments = size.div_ceil(SEGMENT) as i32;
+        line.free_at = start + Duration::from_secs_f64(size as f64 / rate);
+        let segments = size.div_ceil(MSS) as i32;
         let kept = (1.0 - p.loss).powi(segments);
         if p.loss > 0.0 && self.rng.random::<f64>() >= kept {
-            line.again += SEGMENT;
-            return Fate::Lost;
+            return Fate::Lost(MSS.min(size));
         }
         Fate::Arrives(p.crossed(line.free_at))
     }

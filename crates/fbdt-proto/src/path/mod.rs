@@ -2,6 +2,7 @@
 //! it may hold (F7, F9).
 
 mod ack_aggregation;
+mod arrival;
 mod commit;
 mod congestion;
 mod health;

@@ -47,7 +47,8 @@ impl RateEstimate {
                 self.buckets.pop_front();
             }
             self.link = self.buckets.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-            self.saturated |= !sample.app_limited;
+            // The commit limit leaves a full link's window open: a queue tells that it is full.
+            self.saturated |= !sample.app_limited || queue;
             if self.grown.is_none_or(|(_, from)| self.link > from * GROWTH) {
                 self.grown = Some((now, self.link));
             }
@@ -130,6 +131,19 @@ mod tests {
         assert!((rate.link(Duration::ZERO) - 1000.0).abs() < 1e-9);
         rate.update(at(5000), &sample(2000, true, 4), Duration::ZERO);
         assert!((rate.link(Duration::ZERO) - 2000.0).abs() < 1e-9, "but it can raise it");
+    }
+
+    #[test]
+    fn a_queue_tells_that_a_link_is_full_whoever_limits_what_is_sent() {
+        let ramping = |srtt_ms| {
+            let mut rate = RateEstimate::default();
+            for ms in 0..100 {
+                rate.update(at(ms), &sample(1000, true, srtt_ms), Duration::ZERO);
+            }
+            rate.is_ramping(at(100), Duration::from_millis(4))
+        };
+        assert!(ramping(4), "nothing tried it");
+        assert!(!ramping(12), "8 ms of queue");
     }
 
     #[test]

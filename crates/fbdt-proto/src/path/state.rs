@@ -90,6 +90,8 @@ pub struct Subflow {
     pub congestion_control: &'static str,
     /// Whether TCP spreads what it sends (F7).
     pub paced: bool,
+    /// What TCP had acknowledged when it held nothing last.
+    pub rested: Option<u64>,
 }
 
 /// One path: its subflow if it has one, what it owes and what is known of it.
@@ -127,7 +129,7 @@ pub struct PathState {
     /// What it may hold at most because of other paths (F17).
     allowance: Option<u64>,
     /// Whether its acknowledgements come all at once.
-    aggregation: AckAggregation,
+    pub(super) aggregation: AckAggregation,
     /// What a scheduler's punishment left of the congestion window.
     punished: Option<u64>,
     /// The part of the window that is used (F14).
@@ -256,6 +258,7 @@ impl PathState {
             sampled: false,
             congestion_control: "cubic",
             paced: self.is_paced(),
+            rested: None,
         });
         self.rate.restart();
         self.reliability.restart();
@@ -290,6 +293,9 @@ impl PathState {
         subflow.sample = *sample;
         subflow.since_sample = 0;
         subflow.sampled = true;
+        if sample.outstanding() == 0 {
+            subflow.rested = Some(sample.acked_total);
+        }
         let progress = subflow.progress.update(now, sample, config.suspect_floor + hold);
         if sample.outstanding() == 0 {
             subflow.progress.mark(now);
@@ -480,32 +486,6 @@ impl PathState {
     pub fn is_usable(&self) -> bool {
         let known = self.subflow.as_ref().is_some_and(|s| s.sampled);
         known && self.health == Health::Active && !self.standby
-    }
-
-    /// Time until a byte handed over now arrives: the queue-free delay there,
-    /// the queue that the RTT shows, and what is unsent at the pace of the TCP
-    /// window. Outstanding bytes over the rate would starve a path that is
-    /// still in slow start.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)]
-    pub fn arrival(&self) -> Duration {
-        let Some(subflow) = &self.subflow else {
-            return Duration::from_secs(3600);
-        };
-        let sample = &subflow.sample;
-        if !subflow.sampled || sample.srtt.is_zero() {
-            return self.base_rtt;
-        }
-        let srtt = sample.srtt;
-        let pace = sample.cwnd as f64 / srtt.as_secs_f64().max(1e-4);
-        let rate = self.rate.link(self.base_rtt);
-        let pace = pace.max(1e4).min(rate.max(pace * 0.5));
-        let unsent = sample.unsent + subflow.since_sample;
-        let wait = time_for(unsent, pace).min(srtt / 4 + Duration::from_millis(20));
-        let there = self.forward_delay.unwrap_or(self.base_rtt / 2).min(self.base_rtt);
-        // What waits on the way back has arrived.
-        let queue = srtt.saturating_sub(self.base_rtt + self.aggregation.hold());
-        there + queue + wait
     }
 
     /// What schedulers see.

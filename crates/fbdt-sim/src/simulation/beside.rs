@@ -8,8 +8,9 @@ use rand_chacha::ChaCha8Rng;
 
 use super::connection::SimulatedPath;
 use super::{SERVER, Simulation};
+use crate::growth::TcpGrowth;
 use crate::link::Link;
-use crate::subflow::{TcpDirection, TcpGrowth};
+use crate::subflow::TcpDirection;
 
 /// Bytes that a plain TCP's sender writes at once.
 static PIECE: [u8; 64 << 10] = [0; 64 << 10];

@@ -7,8 +7,9 @@ use fbdt_proto::wire::FrameDecoder;
 use fbdt_proto::{Instant, PathId, SubflowId};
 
 use super::{CLIENT, SERVER, Simulation};
+use crate::growth::TcpGrowth;
 use crate::link::Link;
-use crate::subflow::{TcpDirection, TcpGrowth};
+use crate::subflow::TcpDirection;
 use crate::violation::Violation;
 
 /// Attempts of a redial follow each other this fast.

@@ -22,8 +22,8 @@ pub use self::talk::Arrival;
 use self::talk::Talk;
 use crate::application::Application;
 use crate::coverage::Observer;
+use crate::growth::TcpGrowth;
 use crate::link::LinkParameters;
-use crate::subflow::TcpGrowth;
 use crate::violation::Violation;
 
 /// While bytes are on their way, TCP is asked this often unless said otherwise.
