@@ -69,7 +69,8 @@ struct Candidate {
 }
 
 impl Session {
-    /// Sends a copy on `path` on this occasion, if there is one to send.
+    /// Sends a copy on `path` on this occasion, if there is one to send; or what is new of a better
+    /// class than it.
     pub(super) fn transmit_copy(
         &mut self,
         now: Instant,
@@ -87,6 +88,11 @@ impl Session {
             }
             return false;
         };
+        let (ordinary, class, _) = found.urgency;
+        let first = ordinary && occasion != Occasion::Idle;
+        if first && self.transmit_better(now, path, views, class, out) {
+            return true;
+        }
         let whole = found.space.is_message_space();
         let frame = if whole { u64::MAX } else { self.paths[path].frame() };
         let range = found.gap.start..found.gap.end.min(found.gap.start.saturating_add(frame));

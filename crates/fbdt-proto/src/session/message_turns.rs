@@ -27,8 +27,8 @@ const EQUAL: Duration = Duration::from_millis(1);
 type Turn = (Class, Reverse<Importance>, u64, StreamId);
 
 impl Session {
-    /// A message of these streams whose subflow is gone, or gaps in place of those given up: the first
-    /// that no sooner path would deliver in time where this one would not.
+    /// A message of these streams of one class whose subflow is gone, or gaps in place of those given
+    /// up: the first that no sooner path would deliver in time where this one would not.
     pub(super) fn transmit_lost_message(
         &mut self,
         now: Instant,
@@ -37,8 +37,9 @@ impl Session {
         streams: &[(Class, StreamId)],
         out: &mut Outgoing,
     ) -> bool {
+        let Some((_, first)) = streams.first() else { return false };
+        let late = self.standing(now, path, views, *first);
         for &(_, id) in streams {
-            let late = self.standing(now, path, views, id);
             let stream = self.streams.get_mut(&id);
             let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
                 continue;

@@ -199,7 +199,7 @@ impl Session {
     }
 
     /// What was on a subflow that is gone: the session's own words, then by class, messages before
-    /// bytes; but new messages of better classes go first: a call does not wait until a large
+    /// bytes; but what is new of better classes goes first: a call does not wait until a large
     /// transfer is mended.
     fn transmit_lost(
         &mut self,
@@ -208,43 +208,40 @@ impl Session {
         views: &[PathView],
         out: &mut Outgoing,
     ) -> bool {
-        if self.busy.has_lost_own() && self.transmit_lost_bytes(now, path, views, out) {
+        if self.transmit_lost_bytes(now, path, views, None, out) {
             return true;
         }
-        let bytes = self.busy.best_lost();
+        let never = self.paths[path].policy.never;
         let messages = self.lost_messages(path);
-        let Some(best) = bytes.into_iter().chain(messages.iter().map(|(class, _)| *class)).min()
-        else {
-            return false;
-        };
-        let better = Class::ALL.into_iter().rev().find(|class| *class < best);
-        if let Some(class) = better
-            && self.transmit_message(now, path, views, (class, u64::MAX), out)
-        {
-            return true;
+        let mut rest = &messages[..];
+        for class in Class::ALL {
+            let (speaking, worse) = rest.split_at(rest.partition_point(|(of, _)| *of <= class));
+            rest = worse;
+            let bytes = self.busy.first_lost(Some(class)).is_some() && !never.contains(class);
+            if speaking.is_empty() && !bytes {
+                continue;
+            }
+            if self.transmit_better(now, path, views, class, out)
+                || self.transmit_lost_message(now, path, views, speaking, out)
+                || (bytes && self.transmit_lost_bytes(now, path, views, Some(class), out))
+            {
+                return true;
+            }
         }
-        let first = messages.partition_point(|(class, _)| bytes.is_none_or(|of| *class <= of));
-        let (first, last) = messages.split_at(first);
-        self.transmit_lost_message(now, path, views, first, out)
-            || self.transmit_lost_bytes(now, path, views, out)
-            || self.transmit_lost_message(now, path, views, last, out)
+        false
     }
 
+    /// Lost bytes of a class, or of the session's own stream.
     fn transmit_lost_bytes(
         &mut self,
         now: Instant,
         path: usize,
         views: &[PathView],
+        class: Option<Class>,
         out: &mut Outgoing,
     ) -> bool {
         let frame = self.paths[path].frame();
-        let mut behind = None;
-        while let Some(turn) = self.busy.next_lost(behind) {
-            let id = turn.id;
-            if self.is_kept_off(path, id) {
-                behind = Some(turn.end_of_class());
-                continue;
-            }
+        while let Some(id) = self.busy.first_lost(class) {
             let Some(stream) = self.streams.get_mut(&id) else {
                 self.busy.remove(id);
                 continue;
@@ -280,12 +277,57 @@ impl Session {
         if self.busy.any_blocked(never) {
             self.enter(now, path, WhyIdle::FlowControl);
         }
+        self.transmit_first(now, path, views, None, (frame, size, credit), out)
+            || self.transmit_message(now, path, views, (Class::Background, u64::MAX), out)
+    }
+
+    /// What is new of this session's own words and of the classes before `class`: it goes before what
+    /// is sent again of that one.
+    pub(super) fn transmit_better(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        class: Class,
+        out: &mut Outgoing,
+    ) -> bool {
+        let frame = self.paths[path].frame();
+        let size = WindowSize::of(&self.config, views, frame);
+        let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
+        if self.transmit_first(now, path, views, Some(class), (frame, size, credit), out) {
+            return true;
+        }
+        let last = Class::ALL.into_iter().rev().find(|better| *better < class);
+        let sent =
+            last.is_some_and(|last| self.transmit_message(now, path, views, (last, u64::MAX), out));
+        if !sent {
+            // The path is not idle for what it does not send first.
+            self.enter(now, path, WhyIdle::Sending);
+        }
+        sent
+    }
+
+    /// The first new bytes that may leave, or a message that goes before them; of the classes before
+    /// `end` if there is one.
+    fn transmit_first(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        end: Option<Class>,
+        limits: (u64, WindowSize, u64),
+        out: &mut Outgoing,
+    ) -> bool {
         let mut turn = None;
         // Messages go before the bytes of streams of their class (F16).
         let mut spoken = None;
         while let Some(next) = self.busy.next_ready(turn) {
+            let ordinary = next.id != StreamId::CONTROL;
+            if ordinary && end.is_some_and(|end| next.class >= end) {
+                break;
+            }
             turn = Some(next);
-            if next.id != StreamId::CONTROL && spoken < Some(next.class) {
+            if ordinary && spoken < Some(next.class) {
                 spoken = Some(next.class);
                 // What is conversational or interactive goes first as messages; else they take turns
                 // with the class's streams by what both have been served (F12).
@@ -304,7 +346,7 @@ impl Session {
                 self.enter(now, path, WhyIdle::Weight);
                 break;
             }
-            let Some(range) = self.place(now, path, views, next.id, (frame, size, credit)) else {
+            let Some(range) = self.place(now, path, views, next.id, limits) else {
                 continue;
             };
             // Who was left without bytes in favour of this path asks again: this one's window may be
@@ -314,7 +356,7 @@ impl Session {
             self.emit(now, path, &views[path], next.id, range, None, out);
             return true;
         }
-        self.transmit_message(now, path, views, (Class::Background, u64::MAX), out)
+        false
     }
 
     /// New bytes of one stream for `path`, taken from what is unsent; `None`,

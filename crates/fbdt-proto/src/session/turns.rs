@@ -1,7 +1,8 @@
 //! Whose turn it is: streams with bytes to send, in order (F12).
 //!
-//! The order is kept up to date stream by stream, so that a frame costs the
-//! same with one stream and with thousands.
+//! The order is kept up to date stream by stream, so that a frame of bytes costs
+//! about the same with one stream and with thousands. Streams with messages are
+//! not among these: each is looked at for every frame.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::{Bound, RangeInclusive};
@@ -207,25 +208,16 @@ impl Turns {
         self.all.range(places).find(|turn| turn.id != id).map(|turn| turn.served)
     }
 
-    /// The best class that has lost bytes.
-    pub(super) fn best_lost(&self) -> Option<Class> {
-        let first = *Turn::places(true, Class::ALL[0]).start();
-        self.lost.range(first..).next().map(|turn| turn.class)
-    }
-
-    /// Whether bytes of this session's own stream are lost.
-    pub(super) fn has_lost_own(&self) -> bool {
-        self.lost.first().is_some_and(|turn| !turn.ordinary)
-    }
-
-    /// The first stream with lost bytes, or the first behind `turn`.
-    pub(super) fn next_lost(&self, behind: Option<Turn>) -> Option<Turn> {
-        next(&self.lost, behind)
+    /// The first stream of the class that has lost bytes; or this session's own, if it has.
+    pub(super) fn first_lost(&self, class: Option<Class>) -> Option<StreamId> {
+        let places = Turn::places(class.is_some(), class.unwrap_or(Class::ALL[0]));
+        self.lost.range(places).next().map(|turn| turn.id)
     }
 
     /// The first stream that may send new bytes, or the first behind `turn`.
     pub(super) fn next_ready(&self, behind: Option<Turn>) -> Option<Turn> {
-        next(&self.ready, behind)
+        let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+        self.ready.range((from, Bound::Unbounded)).next().copied()
     }
 
     /// Whether a stream of a better class than `class` waits for acknowledgements or for more.
@@ -259,11 +251,6 @@ impl Turns {
         let lost = |class| self.lost.range(Turn::places(true, class)).next().is_some();
         self.unsent.any(classes) || classes.iter().any(lost)
     }
-}
-
-fn next(turns: &BTreeSet<Turn>, behind: Option<Turn>) -> Option<Turn> {
-    let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
-    turns.range((from, Bound::Unbounded)).next().copied()
 }
 
 #[cfg(test)]
@@ -325,14 +312,14 @@ mod tests {
         assert_eq!(order(&turns), []);
         send.lost.insert(0..10);
         turns.put(id, &send);
-        let lost = turns.next_lost(None);
-        assert_eq!((lost.map(|turn| turn.id), turns.next_lost(lost)), (Some(id), None));
+        assert_eq!(turns.first_lost(Some(Class::Interactive)), Some(id));
+        assert_eq!(turns.first_lost(Some(Class::Streaming)).or(turns.first_lost(None)), None);
         turns.remove(id);
         assert!(
             turns.is_empty()
                 && !turns.any_blocked(Classes::NONE)
                 && !turns.any_unsent(Classes::NONE)
         );
-        assert_eq!(turns.next_lost(None), None);
+        assert_eq!(turns.first_lost(Some(Class::Interactive)), None);
     }
 }
