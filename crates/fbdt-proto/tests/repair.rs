@@ -1,12 +1,12 @@
-//! What is sent again, and what goes before it.
+//! What is sent again, what goes before it, and what is not sent again.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::Duration;
 
 use fbdt_proto::wire::{AckFrame, FrameDecoder, Outgoing};
 use fbdt_proto::{
-    Class, Classes, Config, Frame, Instant, Limits, MessageOptions, PathId, PathPolicy, Role,
-    Session, StreamId, SubflowId, SubflowSample,
+    Class, Classes, Config, Frame, Instant, Limits, MessageOptions, PathId, PathPolicy, Redundancy,
+    Role, Session, StreamId, SubflowId, SubflowSample,
 };
 
 fn at(ms: u64) -> Instant {
@@ -65,6 +65,13 @@ fn acknowledge(
 fn sends(session: &mut Session, now: Instant, subflow: SubflowId) -> Vec<Frame> {
     let mut out = Outgoing::default();
     while session.poll_transmit(now, subflow, &mut out) {}
+    frames(&out)
+}
+
+/// The first of them.
+fn sends_one(session: &mut Session, now: Instant, subflow: SubflowId) -> Vec<Frame> {
+    let mut out = Outgoing::default();
+    while frames(&out).is_empty() && session.poll_transmit(now, subflow, &mut out) {}
     frames(&out)
 }
 
@@ -180,4 +187,69 @@ fn f15_what_is_lost_and_kept_off_a_path_holds_up_nothing_there() {
     session.subflow_down(at(5), one);
     say(&mut session, at(5), page, None);
     assert_eq!(streams_of(&sends(&mut session, at(5), two)), [page, transfer]);
+}
+
+/// Offset behind a message of `say`, in units of which it takes one.
+const ONE: u64 = 1064;
+
+fn gaps(frames: &[Frame]) -> Ranges {
+    let gap = |frame: &Frame| match frame {
+        Frame::Gap { start, end, .. } => Some(start / ONE..end / ONE),
+        _ => None,
+    };
+    frames.iter().filter_map(gap).collect()
+}
+
+#[test]
+#[allow(clippy::single_range_in_vec_init)]
+fn f16_a_gap_in_place_of_several_messages_is_lost_as_a_whole() {
+    for copied in [false, true] {
+        let (mut session, one, [_, _, stream, _]) = session();
+        let [two, three] = [1, 2].map(|path| up(&mut session, at(3), path));
+        for subflow in [one, two, one] {
+            say(&mut session, at(4), stream, Some(50));
+            assert_eq!(sends(&mut session, at(4), subflow).len(), 1);
+        }
+        [one, two].iter().for_each(|subflow| session.subflow_down(at(5), *subflow));
+        session.handle_timeout(at(60));
+        let fresh = up(&mut session, at(60), 0);
+        assert_eq!(gaps(&sends(&mut session, at(60), fresh)), [0..3]);
+        // The second one had arrived.
+        let space = StreamId(stream.0 | StreamId::MESSAGES);
+        acknowledge(&mut session, at(61), three, space, 0, vec![ONE..2 * ONE]);
+        if copied {
+            fall_silent(&mut session, 61, fresh);
+            assert_eq!(gaps(&sends_one(&mut session, at(161), three)), [0..1]);
+        }
+        session.subflow_down(at(161), fresh);
+        let again = gaps(&sends(&mut session, at(161), three));
+        assert_eq!(again, if copied { vec![2..3] } else { vec![0..1, 2..3] });
+        acknowledge(&mut session, at(162), three, space, 3 * ONE, Vec::new());
+        assert_eq!(sends(&mut session, at(163), three), []);
+    }
+}
+
+#[test]
+fn f6_what_its_first_path_still_carries_is_not_lost_with_a_copy() {
+    let config = Config { redundancy: Redundancy::Suspect, ..Config::default() };
+    let (mut session, one, [_, _, stream, _]) = session_with(config);
+    session.write(at(4), stream, &[7; 200_000]).unwrap();
+    assert_eq!(volume(&sends(&mut session, at(4), one)), 200_000);
+    say(&mut session, at(4), stream, None);
+    let all = 201_000;
+    assert_eq!(volume(&sends(&mut session, at(4), one)), 1000);
+    let [two, three] = [1, 2].map(|path| up(&mut session, at(4), path));
+    fall_silent(&mut session, 5, one);
+    assert_eq!(volume(&sends(&mut session, at(105), two)), all, "copies");
+    session.handle_sample(at(106), one, &sample(200_000, 100_000));
+    session.subflow_down(at(107), two);
+    assert_eq!(volume(&sends(&mut session, at(107), three)), 0, "they are on their way");
+    // They may be copied again, and are lost with the last path that carries them.
+    let two = up(&mut session, at(108), 1);
+    session.handle_sample(at(300), one, &sample(200_000, 100_000));
+    assert_eq!(volume(&sends(&mut session, at(300), two)), all, "copies");
+    session.subflow_down(at(301), one);
+    assert_eq!(volume(&sends(&mut session, at(301), three)), 0);
+    session.subflow_down(at(301), two);
+    assert_eq!(volume(&sends(&mut session, at(301), three)), all);
 }

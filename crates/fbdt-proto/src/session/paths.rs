@@ -1,5 +1,7 @@
 //! Subflows come, go, fall silent and come back (F9, F9b).
 
+use alloc::collections::BTreeMap;
+use core::ops::Range;
 use core::time::Duration;
 
 use super::Session;
@@ -10,6 +12,7 @@ use crate::event::Event;
 use crate::path::{
     Health, PathState, SubflowSample, forward_delay, suggested_congestion_control, window_factor,
 };
+use crate::ranges::RangeSet;
 use crate::schedule::in_service;
 use crate::stats::{IdleTimes, WhyIdle};
 use crate::stream::message_space;
@@ -184,28 +187,48 @@ impl Session {
     fn drop_subflow(&mut self, _now: Instant, index: usize, retire: bool) {
         let path = &mut self.paths[index];
         let Some(old) = path.detach() else { return };
+        let mut owed = BTreeMap::<StreamId, RangeSet>::new();
         for chunk in path.in_flight.take() {
-            let Some(stream) = self.streams.get_mut(&chunk.stream.stream()) else {
-                continue;
-            };
-            if chunk.stream.is_message_space() {
-                // One that is copied lives on where the copy is.
-                if chunk.copied <= chunk.range.start
-                    && let Some(channel) = &mut stream.messages
-                {
-                    channel.out.lose(chunk.range);
-                }
-                continue;
+            owed.entry(chunk.stream).or_default().insert(chunk.range);
+        }
+        let mut lost = owed.clone();
+        for chunk in self.paths.iter_mut().flat_map(|path| path.in_flight.iter_mut()) {
+            let Some(shared) = owed.get(&chunk.stream) else { continue };
+            let Some(first) = shared.first_within(chunk.range.clone()) else { continue };
+            // What carries it still may be copied again.
+            chunk.copied = chunk.copied.min(first.start);
+            if let Some(lost) = lost.get_mut(&chunk.stream) {
+                lost.remove(chunk.range.clone());
             }
-            let mut at = chunk.copied.max(chunk.range.start);
-            while let Some(gap) = stream.send.unacknowledged(at..chunk.range.end) {
-                at = gap.end;
-                stream.send.lost.insert(gap);
+            let stream = self.streams.get_mut(&chunk.stream.stream());
+            if chunk.stream.is_message_space()
+                && let Some(channel) = stream.and_then(|stream| stream.messages.as_mut())
+            {
+                channel.out.uncopied(chunk.range.clone());
             }
-            self.refresh_turn(chunk.stream);
+        }
+        for (space, ranges) in lost {
+            ranges.iter().for_each(|range| self.lose(space, range));
+            self.refresh_turn(space);
         }
         if retire {
             self.events.push_back(Event::SubflowRetired(old.id));
+        }
+    }
+
+    /// What of the range is not acknowledged is to be sent again.
+    fn lose(&mut self, space: StreamId, range: Range<u64>) {
+        let Some(stream) = self.streams.get_mut(&space.stream()) else { return };
+        if space.is_message_space() {
+            if let Some(channel) = &mut stream.messages {
+                channel.out.lose(range);
+            }
+            return;
+        }
+        let mut at = range.start;
+        while let Some(gap) = stream.send.unacknowledged(at..range.end) {
+            at = gap.end;
+            stream.send.lost.insert(gap);
         }
     }
 

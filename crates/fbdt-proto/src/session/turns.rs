@@ -1,8 +1,7 @@
 //! Whose turn it is: streams with bytes to send, in order (F12).
 //!
-//! The order is kept up to date stream by stream, so that a frame of bytes costs
-//! about the same with one stream and with thousands. Streams with messages are
-//! not among these: each is looked at for every frame.
+//! The order of those with bytes is kept up to date stream by stream, so that a frame of bytes costs
+//! the same with one stream and with thousands. For messages all that talk are looked at.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::{Bound, RangeInclusive};

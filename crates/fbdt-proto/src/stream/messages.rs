@@ -1,6 +1,6 @@
 //! The sending half of a stream's messages (F16).
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::ops::Range;
 use core::time::Duration;
 
@@ -47,6 +47,13 @@ struct Sent {
     copied: bool,
     /// A gap went out in its place.
     dropped: bool,
+}
+
+impl Sent {
+    /// Whether a second path is to carry it whatever that costs, and does not yet.
+    fn asks_copy(&self) -> bool {
+        self.delivery == Delivery::Duplicated && !self.copied && self.bytes.is_some()
+    }
 }
 
 /// The message that goes first.
@@ -107,8 +114,8 @@ pub struct SendMessages {
     pub writer_blocked: Option<Importance>,
     /// Bytes given to paths, or what others had been given when this stream joined them (F12).
     pub served: u64,
-    /// Whether any message was to be sent twice whatever that costs.
-    asks_copies: bool,
+    /// Messages on their way that are to be sent twice whatever that costs, and were not yet.
+    asking: BTreeSet<u64>,
     /// How often the peer is asked for a larger window.
     pub wants: Wants,
     /// What became of them.
@@ -145,7 +152,6 @@ impl SendMessages {
             return false;
         }
         self.waiting_bytes[rank(importance)] += size;
-        self.asks_copies |= delivery == Delivery::Duplicated;
         let expires = lifetime.map(|lifetime| now + lifetime);
         self.expiry = [self.expiry, expires].into_iter().flatten().min();
         self.waiting[rank(importance)].push_back(Waiting { bytes, delivery, queued: now, expires });
@@ -170,9 +176,10 @@ impl SendMessages {
             });
         }
         // What is on its way may still arrive: it counts as dropped when a gap goes out for it.
-        for sent in self.sent.values_mut().filter(|sent| over(sent.expires)) {
+        for (start, sent) in self.sent.iter_mut().filter(|(_, sent)| over(sent.expires)) {
             sent.bytes = None;
             sent.expires = None;
+            self.asking.remove(start);
         }
         let waiting = self.waiting.iter().flatten().filter_map(|message| message.expires);
         let sent = self.sent.values().filter_map(|sent| sent.expires);
@@ -291,6 +298,9 @@ impl SendMessages {
         let Waiting { bytes, delivery, expires, .. } = message;
         let bytes = Some(bytes);
         let sent = Sent { end: range.end, bytes, delivery, expires, copied: false, dropped: false };
+        if sent.asks_copy() {
+            self.asking.insert(range.start);
+        }
         self.sent.insert(range.start, sent);
         range
     }
@@ -333,10 +343,10 @@ impl SendMessages {
         self.cumulative + self.acked.total()
     }
 
-    /// Whether any message was to be sent twice whatever that costs.
+    /// Whether a message on its way is to be sent twice whatever that costs, and was not yet.
     #[must_use]
-    pub const fn asks_copies(&self) -> bool {
-        self.asks_copies
+    pub fn asks_copies(&self) -> bool {
+        !self.asking.is_empty()
     }
 
     /// Whether a copy of the message at `start` may be sent on a second path at once: `None` if
@@ -361,18 +371,33 @@ impl SendMessages {
     pub fn copied(&mut self, start: u64) {
         if let Some(sent) = self.sent.get_mut(&start) {
             sent.copied = true;
+            self.asking.remove(&start);
         }
     }
 
-    /// The subflow that carried `range` is gone.
-    pub fn lose(&mut self, range: Range<u64>) {
-        let Some(gap) = self.unacknowledged(range) else { return };
-        if let Some(sent) = self.sent.get_mut(&gap.start)
-            && sent.delivery == Delivery::BestEffort
-        {
-            sent.bytes = None;
+    /// The path that carried what lies in `range` too is gone.
+    pub fn uncopied(&mut self, range: Range<u64>) {
+        for (start, sent) in self.sent.range_mut(range) {
+            sent.copied = false;
+            if sent.asks_copy() {
+                self.asking.insert(*start);
+            }
         }
-        self.lost.insert(gap);
+    }
+
+    /// Nobody carries what lies in `range` any more.
+    pub fn lose(&mut self, range: Range<u64>) {
+        self.uncopied(range.clone());
+        let mut at = range.start;
+        while let Some(gap) = self.unacknowledged(at..range.end) {
+            at = gap.end;
+            for (_, sent) in self.sent.range_mut(gap.clone()) {
+                if sent.delivery == Delivery::BestEffort {
+                    sent.bytes = None;
+                }
+            }
+            self.lost.insert(gap);
+        }
     }
 
     /// The next range to be sent again: one message that is there `in_time`, by when it is worth
@@ -461,6 +486,7 @@ impl SendMessages {
         while let Some(first) = self.sent.first_entry()
             && first.get().end <= self.cumulative
         {
+            self.asking.remove(first.key());
             self.counts.acknowledged += u64::from(!first.remove().dropped);
         }
         Ok(before != (self.cumulative, self.acked.total(), self.limit))
@@ -479,6 +505,7 @@ impl SendMessages {
             if sent.end <= range.end {
                 self.counts.acknowledged += u64::from(!sent.dropped);
                 self.sent.remove(&start);
+                self.asking.remove(&start);
             }
         }
         self.acked.insert(range.clone());
@@ -493,6 +520,7 @@ impl SendMessages {
         self.waiting = Default::default();
         self.waiting_bytes = [0; 3];
         self.sent.clear();
+        self.asking.clear();
         self.lost = RangeSet::new();
         self.cumulative = self.next;
         self.over = true;

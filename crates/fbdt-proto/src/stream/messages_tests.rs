@@ -191,6 +191,49 @@ fn a_part_of_a_message_that_is_acknowledged_does_no_harm() {
 }
 
 #[test]
+fn f16_gaps_that_went_together_are_lost_together() {
+    let mut m = SendMessages::new();
+    for _ in 0..3 {
+        m.push(
+            at(0),
+            Bytes::from_static(b"abcd"),
+            with(Importance::Normal, Delivery::Reliable, Some(9)),
+        );
+        assert!(m.take().is_some());
+    }
+    m.expire(at(10));
+    m.lose(0..204);
+    assert_eq!(m.take_lost(|_| true), Some(0..204));
+    assert_eq!(m.acknowledge(&ack(0, vec![68..136])), Ok(true));
+    m.lose(0..204);
+    assert_eq!(m.take_lost(|_| true), Some(0..68));
+    assert_eq!(m.take_lost(|_| true), Some(136..204));
+    assert_eq!(m.take_lost(|_| true), None);
+}
+
+#[test]
+fn f16_who_asked_for_copies_asks_no_more_once_they_are_under_way_or_useless() {
+    let mut m = SendMessages::new();
+    let push = |m: &mut SendMessages, ms| {
+        let options = with(Importance::Normal, Delivery::Duplicated, ms);
+        assert!(m.push(at(0), Bytes::from_static(b"abcd"), options));
+        m.take().unwrap().start
+    };
+    let copied = push(&mut m, None);
+    assert!(m.asks_copies());
+    m.copied(copied);
+    assert!(!m.asks_copies(), "a second path has it");
+    push(&mut m, None);
+    assert!(m.asks_copies());
+    assert_eq!(m.acknowledge(&ack(0, vec![68..136])), Ok(true));
+    assert!(!m.asks_copies(), "it arrived");
+    push(&mut m, Some(9));
+    assert!(m.asks_copies());
+    m.expire(at(10));
+    assert!(!m.asks_copies(), "its time is over");
+}
+
+#[test]
 fn f16_limits_of_the_peer_and_of_the_queue() {
     let mut m = SendMessages::new();
     let large = Bytes::from(vec![0; 20 << 10]);
