@@ -108,15 +108,8 @@ impl Session {
         if !channel.out.push(now, bytes, options) {
             return Err(MessageError::Blocked);
         }
-        let class = stream.send.class;
-        if !self.talking.contains(&id) {
-            // A stream that was silent has no claim to the time before.
-            let least = self.least_served(id, class);
-            if let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) {
-                channel.out.served = channel.out.served.max(least);
-            }
-            self.talking.insert(id);
-        }
+        self.talking.insert(id);
+        self.level_messages(id);
         self.news += 1;
         Ok(())
     }
@@ -252,6 +245,7 @@ impl Session {
         if channel.out.wakes_writer() {
             self.events.push_back(Event::MessageWritable(id));
         }
+        self.level_messages(id);
         self.settle(now);
         self.reap(id);
         Ok(())

@@ -72,18 +72,12 @@ impl Session {
 
     /// Notes that a stream has something to send or to be acknowledged.
     pub(super) fn mark_busy(&mut self, id: StreamId) {
-        let Some(class) = self.streams.get(&id).map(|stream| stream.send.class) else {
+        if !self.streams.contains_key(&id) {
             return;
-        };
-        self.news += 1;
-        if !self.busy.contains(id) {
-            // A stream that was silent has no claim to the time before.
-            let least = self.least_served(id, class);
-            if let Some(stream) = self.streams.get_mut(&id) {
-                stream.send.served = stream.send.served.max(least);
-            }
         }
-        let Some(stream) = self.streams.get_mut(&id) else {
+        self.news += 1;
+        self.level_bytes(id);
+        let Some(stream) = self.streams.get(&id) else {
             return;
         };
         // What will not fit the first window asks for a larger one before it
@@ -94,13 +88,39 @@ impl Session {
         }
     }
 
-    /// What the least served of the class that wait has been served, in bytes or in messages; or
-    /// whoever of it was served last.
+    /// A stream that comes to wait for its turn has no claim to the time before, whether it had
+    /// nothing to say then or its peer did not let it.
+    fn level_bytes(&mut self, id: StreamId) {
+        let stream = self.streams.get(&id).filter(|stream| self.busy.joins(id, &stream.send));
+        let Some(class) = stream.map(|stream| stream.send.class) else { return };
+        let least = self.least_served(id, class);
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.send.served = stream.send.served.max(least);
+        }
+    }
+
+    /// The same of its messages.
+    pub(super) fn level_messages(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let class = stream.send.class;
+        if !stream.messages.as_mut().is_some_and(|channel| channel.out.joins()) {
+            return;
+        }
+        let least = self.least_served(id, class);
+        if let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) {
+            channel.out.served = channel.out.served.max(least);
+        }
+    }
+
+    /// What the least served of the class that wait for their turn has been served, in bytes or in
+    /// messages; without one what whoever of it was served last had been. What its receiver's limit
+    /// holds back, or what only waits for acknowledgements, says nothing about how far the others are.
     pub(super) fn least_served(&self, id: StreamId, class: Class) -> u64 {
         let speaking = self.talking.iter().filter(|other| **other != id);
         let speaking = speaking.filter_map(|other| self.streams.get(other));
         let speaking = speaking.filter(|stream| stream.send.class == class);
         let messages = speaking.filter_map(|stream| stream.messages.as_ref());
+        let messages = messages.filter(|channel| channel.out.takes_turns());
         let messages = messages.map(|channel| channel.out.served).min();
         let waiting = [self.busy.least_served(id, class), messages];
         waiting.into_iter().flatten().min().unwrap_or_else(|| self.clock.of(class))
@@ -108,8 +128,11 @@ impl Session {
 
     /// Takes in what has changed about a stream's place among the busy ones.
     pub(super) fn refresh_turn(&mut self, id: StreamId) {
-        if self.busy.contains(id)
-            && let Some(stream) = self.streams.get(&id)
+        if !self.busy.contains(id) {
+            return;
+        }
+        self.level_bytes(id);
+        if let Some(stream) = self.streams.get(&id)
             && self.busy.put(id, &stream.send)
         {
             self.near_limit.insert(id);

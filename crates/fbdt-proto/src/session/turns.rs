@@ -201,10 +201,16 @@ impl Turns {
         self.all.range(first..).next().map(|turn| turn.class)
     }
 
-    /// What the least served stream like this one has been served.
+    /// Whether the stream may send new bytes now and could not when it was last put here.
+    pub(super) fn joins(&self, id: StreamId, send: &SendStream) -> bool {
+        let ready = self.entries.get(&id).is_some_and(|entry| entry.ready);
+        !ready && Entry::of(id, send).ready
+    }
+
+    /// What the least served stream like this one that may send new bytes has been served.
     pub(super) fn least_served(&self, id: StreamId, class: Class) -> Option<u64> {
         let places = Turn::places(id != StreamId::CONTROL, class);
-        self.all.range(places).find(|turn| turn.id != id).map(|turn| turn.served)
+        self.ready.range(places).find(|turn| turn.id != id).map(|turn| turn.served)
     }
 
     /// The first stream of the class that has lost bytes; or this session's own, if it has.

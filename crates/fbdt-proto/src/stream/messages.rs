@@ -116,6 +116,8 @@ pub struct SendMessages {
     pub served: u64,
     /// Messages on their way that are to be sent twice whatever that costs, and were not yet.
     asking: BTreeSet<u64>,
+    /// It takes turns with the class's other streams: its first message may go.
+    in_turn: bool,
     /// How often the peer is asked for a larger window.
     pub wants: Wants,
     /// What became of them.
@@ -155,6 +157,7 @@ impl SendMessages {
         let expires = lifetime.map(|lifetime| now + lifetime);
         self.expiry = [self.expiry, expires].into_iter().flatten().min();
         self.waiting[rank(importance)].push_back(Waiting { bytes, delivery, queued: now, expires });
+        self.rest();
         true
     }
 
@@ -184,6 +187,7 @@ impl SendMessages {
         let waiting = self.waiting.iter().flatten().filter_map(|message| message.expires);
         let sent = self.sent.values().filter_map(|sent| sent.expires);
         self.expiry = waiting.chain(sent).min().map(|at| at.max(now + EXPIRY_PAUSE));
+        self.rest();
         self.counts.dropped > before
     }
 
@@ -226,6 +230,29 @@ impl SendMessages {
         let first = self.waiting.iter().find_map(VecDeque::front)?;
         let end = self.next + cost(&first.bytes);
         (end > self.bound()).then_some(end)
+    }
+
+    /// Whether the first message may go, as far as the peer's limit goes.
+    fn may_go(&self) -> bool {
+        self.backlog() > 0 && self.short_of().is_none()
+    }
+
+    /// What cannot go has no turn until it joins again.
+    fn rest(&mut self) {
+        self.in_turn &= self.may_go();
+    }
+
+    /// Whether its first message may go now, after a time without one that could: true once.
+    pub fn joins(&mut self) -> bool {
+        let before = self.in_turn;
+        self.in_turn = self.may_go();
+        self.in_turn && !before
+    }
+
+    /// Whether it takes turns with the class's other streams (F12).
+    #[must_use]
+    pub const fn takes_turns(&self) -> bool {
+        self.in_turn
     }
 
     /// Offset up to which messages are sent: a peer that takes any number and acknowledges none is
@@ -294,6 +321,7 @@ impl SendMessages {
         self.waiting_bytes[rank] -= size;
         let range = self.next..self.next + size;
         self.next = range.end;
+        self.rest();
         self.counts.sent += 1;
         let Waiting { bytes, delivery, expires, .. } = message;
         let bytes = Some(bytes);
@@ -524,6 +552,7 @@ impl SendMessages {
         self.lost = RangeSet::new();
         self.cumulative = self.next;
         self.over = true;
+        self.in_turn = false;
     }
 
     /// Whether the peer, or this end, wants no more messages here.
