@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use fbdt_proto::wire::ControlMessage;
 use fbdt_proto::{
-    CloseReason, Config, Frame, Instant, Limits, PathId, Role, Session, SessionError, StreamId,
-    SubflowId,
+    Class, CloseReason, Config, Frame, Instant, Limits, PathId, Role, Session, SessionError,
+    StreamId, SubflowId,
 };
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
@@ -68,4 +68,38 @@ fn control_messages_that_nobody_acknowledges_end_the_session() {
         "{reason}"
     );
     assert!((1 << 19..=1 << 20).contains(&answered), "{answered} bytes waited");
+}
+
+/// Each end decides for what it sends; an Open may come after this end has decided.
+#[test]
+fn f11_an_open_says_the_first_class_and_no_other() {
+    let (mut session, subflow) = server(7);
+    let mut offset = 0;
+    let mut open = |session: &mut Session, index, class| {
+        let mut payload = Vec::new();
+        ControlMessage::Open { stream: stream(index), class }.encode(&mut payload);
+        let size = payload.len() as u64;
+        let frame =
+            Frame::Data { stream: StreamId::CONTROL, offset, fin: false, payload: payload.into() };
+        offset += size;
+        session.handle_frame(NOW, subflow, frame).unwrap();
+    };
+    for index in 0..3 {
+        let payload = Bytes::from_static(b"x");
+        let byte = Frame::Data { stream: stream(index), offset: 0, fin: false, payload };
+        session.handle_frame(NOW, subflow, byte).unwrap();
+    }
+    let class = |session: &Session, index| {
+        session.stats().streams.into_iter().find(|s| s.id == stream(index)).unwrap().class
+    };
+    open(&mut session, 0, Class::Background);
+    assert_eq!(class(&session, 0), Class::Background, "nobody has chosen another");
+    session.set_class(stream(1), Class::Streaming);
+    session.set_class(stream(2), Class::default());
+    open(&mut session, 3, Class::Background);
+    for index in 0..4 {
+        open(&mut session, index, Class::Conversational);
+    }
+    let classes = [0, 1, 2, 3].map(|index| class(&session, index));
+    assert_eq!(classes, [Class::Background, Class::Streaming, Class::default(), Class::Background]);
 }

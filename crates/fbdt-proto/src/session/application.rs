@@ -38,6 +38,7 @@ impl Session {
         // Among its new peers it has had as much as the one that had least.
         let least = self.least_served(id, class);
         if let Some(stream) = self.streams.get_mut(&id) {
+            stream.has_class = true;
             if stream.send.class != class {
                 stream.send.class = class;
                 stream.send.served = least;

@@ -61,13 +61,12 @@ impl Session {
                 if stream.opener() != Some(self.role.peer()) {
                     return Err(SessionError::StreamNumber(stream));
                 }
+                // It says the first class: it may come late, when this end has chosen another.
                 if self.admit_stream(stream)?
-                    && let Some(stream) = self.streams.get_mut(&stream)
+                    && self.streams.get(&stream).is_some_and(|stream| !stream.has_class)
                 {
-                    stream.send.class = class;
+                    self.set_class(stream, class);
                 }
-                self.news += 1;
-                self.refresh_turn(stream);
             }
             ControlMessage::Reset { stream, code, end } => self.peer_reset(stream, code, end)?,
             ControlMessage::Stop { stream, code } => self.peer_stop(stream, code)?,

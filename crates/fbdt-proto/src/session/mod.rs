@@ -45,6 +45,8 @@ struct Stream {
     receive: ReceiveStream,
     /// Its messages, once there were any (F16).
     messages: Option<Box<Channel>>,
+    /// The class of what is sent was chosen here, or said by the peer's Open (F11).
+    has_class: bool,
     /// The application dropped its handle.
     released: bool,
     /// A reader waits.

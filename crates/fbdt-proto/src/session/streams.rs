@@ -22,6 +22,7 @@ impl Session {
             send: SendStream::new(id, class, self.peer_limits.stream_window, capacity),
             receive: ReceiveStream::new(id, window),
             messages: None,
+            has_class: id.opener() == Some(self.role),
             released: false,
             reader_blocked: true,
             want: None,
