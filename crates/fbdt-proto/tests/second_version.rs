@@ -160,3 +160,40 @@ fn f16_a_message_on_the_control_stream_or_a_message_space_ends_the_session() {
         assert!(session.is_closed());
     }
 }
+
+#[test]
+fn f16_a_request_for_room_makes_no_messages_that_nobody_reads() {
+    let stream = StreamId(1);
+    let want = |stream: StreamId, window| Frame::Want {
+        stream: StreamId(stream.0 | StreamId::MESSAGES),
+        window,
+    };
+    let (mut session, subflow) = talking(Role::Server);
+    let payload = Bytes::from_static(b"x");
+    let byte = Frame::Data { stream, offset: 0, fin: false, payload };
+    session.handle_frame(NOW, subflow, byte).unwrap();
+    session.release_stream(NOW, stream);
+    session.handle_frame(NOW, subflow, want(stream, 1 << 20)).unwrap();
+    let message = |offset| Frame::Message { stream, offset, payload: vec![0; 10_000].into() };
+    session.handle_frame(NOW, subflow, message(0)).unwrap();
+    assert_eq!(session.receive_memory(), 0, "its handle was dropped");
+    // The control stream has no messages, and takes nothing of what their windows may grow by.
+    let limit = |session: &mut Session, subflow| {
+        session.handle_frame(NOW, subflow, want(stream, u64::MAX)).unwrap();
+        let later = NOW + Duration::from_millis(10);
+        let limits = sent(session, subflow, later).into_iter().filter_map(|frame| match frame {
+            Frame::Ack(ack) if ack.stream.is_message_space() => Some(ack.limit),
+            _ => None,
+        });
+        limits.max().unwrap()
+    };
+    let granted = [false, true].map(|before| {
+        let (mut session, subflow) = talking(Role::Server);
+        session.handle_frame(NOW, subflow, message(0)).unwrap();
+        if before {
+            session.handle_frame(NOW, subflow, want(StreamId::CONTROL, u64::MAX)).unwrap();
+        }
+        limit(&mut session, subflow)
+    });
+    assert_eq!(granted[0], granted[1]);
+}

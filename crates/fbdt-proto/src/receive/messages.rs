@@ -16,7 +16,7 @@ use crate::wire::{AckFrame, MAX_ACK_RANGES};
 
 /// Separate ranges that a stream may have. What is read above a hole moves the limit on, so holes alone
 /// may fill the largest window, and a hole is as long as a message at least.
-const MAX_RANGES: usize = 512 << 10;
+pub const MAX_RANGES: usize = 512 << 10;
 
 /// What became of a stream's messages at this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

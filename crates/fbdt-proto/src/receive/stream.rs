@@ -11,7 +11,7 @@ use crate::units::StreamId;
 use crate::wire::{AckFrame, MAX_ACK_RANGES};
 
 /// Separate pieces that a stream may hold out of order.
-const MAX_PIECES: usize = 16 << 10;
+pub const MAX_PIECES: usize = 16 << 10;
 
 /// Bytes coming in on one stream.
 #[derive(Debug)]

@@ -44,6 +44,18 @@ impl Channel {
 }
 
 impl Stream {
+    /// Its messages; nobody reads those of a stream whose handle was dropped.
+    fn channel(&mut self, id: StreamId) -> &mut Channel {
+        let released = self.released;
+        self.messages.get_or_insert_with(|| {
+            let mut channel = Channel::new(id);
+            if released {
+                channel.input.discard();
+            }
+            channel
+        })
+    }
+
     /// What of `range` of the stream's bytes, or of its message space, is not acknowledged.
     pub(super) fn owed(&self, space: StreamId, range: Range<u64>) -> Option<Range<u64>> {
         if space.is_message_space() {
@@ -165,13 +177,7 @@ impl Session {
             return Ok(None);
         }
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
-        if stream.messages.is_none() {
-            let mut channel = Channel::new(id);
-            if stream.released {
-                channel.input.discard();
-            }
-            stream.messages = Some(channel);
-        }
+        stream.channel(id);
         Ok(Some(stream))
     }
 
@@ -256,8 +262,10 @@ impl Session {
         let pool = self.config.limits.session_window / POOL;
         let free = pool.saturating_sub(self.credit.grown_messages);
         let longest = u64::from(self.config.limits.max_frame) + MESSAGE_OVERHEAD;
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        let channel = stream.messages.get_or_insert_with(|| Channel::new(id));
+        // The control stream has no messages.
+        let stream = self.streams.get_mut(&id).filter(|_| id != StreamId::CONTROL);
+        let Some(stream) = stream else { return };
+        let channel = stream.channel(id);
         // At most half of what is not others': who comes later finds some. But every message that
         // this end has said that it takes must fit.
         let own = channel.input.grown();

@@ -13,6 +13,7 @@ use crate::message::{
     MessageOptions,
 };
 use crate::ranges::RangeSet;
+use crate::receive::MAX_RANGES;
 use crate::time::Instant;
 use crate::units::StreamId;
 use crate::wire::AckFrame;
@@ -502,6 +503,10 @@ impl SendMessages {
         self.limit = self.limit.max(ack.limit);
         self.settle(self.cumulative..ack.cumulative);
         for range in &ack.ranges {
+            // No honest receiver has more of them; it says them again, or passes them.
+            if self.acked.count() >= MAX_RANGES {
+                break;
+            }
             self.settle(range.start.max(self.cumulative)..range.end);
         }
         if let Some(first) = self.acked.first().filter(|first| first.start <= self.cumulative) {

@@ -302,3 +302,19 @@ fn f16_what_a_late_path_would_bring_too_late_waits_for_another() {
     assert_eq!(m.take_lost(late), None);
     assert_eq!(m.take_lost(|_| true), Some(0..68));
 }
+
+#[test]
+fn f16_a_peer_makes_this_end_remember_no_more_ranges_than_a_receiver_has() {
+    let mut m = SendMessages::new();
+    m.size(MOST_WAITING);
+    m.acknowledge(&AckFrame { limit: 4 << 20, ..ack(0, vec![]) }).unwrap();
+    for _ in 0..20 {
+        assert!(m.push(at(0), Bytes::from(vec![1; 65_536]), MessageOptions::default()));
+        assert!(m.take().is_some());
+    }
+    let every_second = (0..640_000).map(|at| 2 * at + 1..2 * at + 2).collect();
+    m.acknowledge(&ack(0, every_second)).unwrap();
+    assert_eq!(m.acked.count(), MAX_RANGES);
+    m.acknowledge(&ack(20 * 65_600, vec![])).unwrap();
+    assert!(m.is_quiet() && m.acked.count() == 0);
+}

@@ -10,6 +10,7 @@ use super::SendBuffer;
 use super::reader::ReaderWait;
 use crate::error::{SessionError, StreamError};
 use crate::ranges::RangeSet;
+use crate::receive::MAX_PIECES;
 use crate::time::Instant;
 use crate::units::{Class, StreamId, SubflowId};
 use crate::window::Windows;
@@ -270,6 +271,10 @@ impl SendStream {
         }
         let before = (self.cumulative, self.acked.total());
         for range in &ack.ranges {
+            // No honest receiver has more of them; it says them again, or passes them.
+            if self.acked.count() >= MAX_PIECES {
+                break;
+            }
             self.acked.insert(range.start.max(self.cumulative)..range.end.max(self.cumulative));
         }
         self.advance(cumulative);
@@ -465,5 +470,23 @@ mod tests {
         copied.insert(60..100);
         s.close_windows(&copied);
         assert_eq!(s.windows.open().len(), 1);
+    }
+
+    #[test]
+    fn f8_a_peer_makes_this_end_remember_no_more_ranges_than_a_receiver_has() {
+        let mut s = SendStream::new(StreamId(1), Class::Background, 1 << 20, 1 << 20);
+        s.write(&[1; 100_000]).unwrap();
+        s.emit(0..100_000, &mut Outgoing::default());
+        let every_second = (0..49_000).map(|at| 2 * at + 1..2 * at + 2).collect();
+        s.acknowledge(Instant::ZERO, &ack(0, every_second)).unwrap();
+        assert_eq!(s.acked.count(), MAX_PIECES);
+        let known = 2 * MAX_PIECES as u64;
+        assert_eq!(s.unacknowledged(known..100_000), Some(known..100_000), "the rest is not known");
+        for _ in 0..2 {
+            s.acknowledge(Instant::ZERO, &ack(1000, vec![99_000..100_000])).unwrap();
+        }
+        assert_eq!(s.unacknowledged(99_000..100_000), None, "there is room again");
+        s.acknowledge(Instant::ZERO, &ack(100_000, vec![])).unwrap();
+        assert!(s.is_quiet() && s.acked.count() == 0);
     }
 }
