@@ -98,6 +98,8 @@ pub(crate) struct TcpDirection {
     sacked: u64,
     /// Known to be lost and not sent again yet.
     lost: usize,
+    /// When the first of what else is lost will be known to be.
+    next_notice: Option<Instant>,
     hystart: HyStart,
     sent: u64,
     retransmitted: u64,
@@ -129,6 +131,7 @@ impl TcpDirection {
             acked: 0,
             sacked: 0,
             lost: 0,
+            next_notice: None,
             hystart: HyStart::default(),
             sent: 0,
             retransmitted: 0,
@@ -173,6 +176,7 @@ impl TcpDirection {
         let whole = self.flight.iter().take_while(|burst| burst.arrives.is_some()).count();
         self.flight.truncate(whole);
         self.lost = 0;
+        self.next_notice = None;
         self.rto = None;
     }
 
@@ -202,7 +206,7 @@ impl TcpDirection {
         let size = self.unsent.len().min(self.growth.burst()).min(link.burst(now));
         let departure = self.depart(now);
         let mut burst = Burst {
-            bytes: self.unsent.drain(..size).collect(),
+            bytes: self.take(size),
             sent: now,
             departure,
             begins: now,
@@ -217,6 +221,15 @@ impl TcpDirection {
         self.carry(now, link, &mut burst, size);
         self.flight.push_back(burst);
         size
+    }
+
+    /// The first bytes of what is unsent.
+    fn take(&mut self, size: usize) -> Vec<u8> {
+        let (first, second) = self.unsent.as_slices();
+        let part = size.min(first.len());
+        let bytes = [&first[..part], &second[..size - part]].concat();
+        self.unsent.drain(..size);
+        bytes
     }
 
     /// Sends the first of what is lost again.
@@ -252,7 +265,11 @@ impl TcpDirection {
                 burst.begins = at - link.time_of(now, size);
                 burst.arrives = Some(at);
             }
-            Fate::Lost(bytes) => burst.noticed = Some((now + self.srtt, bytes)),
+            Fate::Lost(bytes) => {
+                let at = now + self.srtt;
+                burst.noticed = Some((at, bytes));
+                self.next_notice = Some(self.next_notice.map_or(at, |next| next.min(at)));
+            }
             Fate::Dark => {
                 if self.rto.is_none() {
                     self.rto = Some((now + self.base_rto(), 0));
@@ -310,7 +327,11 @@ impl TcpDirection {
         for burst in flight.iter_mut().filter(|b| !b.acked) {
             let Some(at) = burst.arrives.map(|at| back.parameters.crossed(at)) else { continue };
             if at > now {
-                continue;
+                if burst.again {
+                    continue;
+                }
+                // What was sent later arrives later.
+                break;
             }
             burst.acked = true;
             last = Some(burst.departure);
@@ -365,6 +386,9 @@ impl TcpDirection {
 
     /// One RTT after it was sent, what is lost is known to be, and the window halves once per round.
     fn notice_losses(&mut self, now: Instant) {
+        if self.next_notice.is_none_or(|at| at > now) {
+            return;
+        }
         let mut halve = false;
         for burst in &mut self.flight {
             let Some((_, bytes)) = burst.noticed.filter(|(at, _)| *at <= now) else { continue };
@@ -374,6 +398,7 @@ impl TcpDirection {
             self.in_flight -= bytes;
             halve |= !burst.again && burst.sent >= self.reduced_at;
         }
+        self.next_notice = self.flight.iter().filter_map(|b| b.noticed.map(|(at, _)| at)).min();
         if halve {
             let kept = self.growth.kept();
             self.cubic.lose(self.cwnd / MSS as f64, kept);
@@ -438,16 +463,24 @@ impl TcpDirection {
     /// When something happens here next.
     pub(crate) fn next_event(&self, back: &Link) -> Option<Instant> {
         let arrival = self.flight.iter().find(|b| !b.delivered).and_then(Burst::next_part);
-        let ack = self
-            .flight
-            .iter()
-            .filter(|b| !b.acked && !back.parameters.blackout)
-            .filter_map(|b| b.arrives.map(|at| back.parameters.crossed(at)))
-            .min();
-        let notice = self.flight.iter().filter_map(|b| b.noticed.map(|(at, _)| at)).min();
+        let ack = if back.parameters.blackout { None } else { self.next_ack(back) };
         let pace = self.pace.filter(|_| self.may_send());
         let rto = self.rto.map(|(at, _)| at);
-        [arrival, ack, notice, pace, rto].into_iter().flatten().min()
+        [arrival, ack, self.next_notice, pace, rto].into_iter().flatten().min()
+    }
+
+    /// When the next acknowledgement is there: of the first burst that is on its way for the first
+    /// time, or of one before it.
+    fn next_ack(&self, back: &Link) -> Option<Instant> {
+        let mut next: Option<Instant> = None;
+        for burst in self.flight.iter().filter(|b| !b.acked) {
+            let Some(at) = burst.arrives.map(|at| back.parameters.crossed(at)) else { continue };
+            next = Some(next.map_or(at, |next| next.min(at)));
+            if !burst.again {
+                break;
+            }
+        }
+        next
     }
 
     pub(crate) fn sample(&self) -> SubflowSample {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use fbdt_proto::{Class, Instant, MessageError, MessageOptions, StreamId};
 
 use super::Simulation;
-use crate::application::pattern;
+use crate::application::extend_pattern;
 use crate::violation::Violation;
 
 /// Bytes of a message's number.
@@ -37,7 +37,7 @@ pub(super) struct Talk {
 fn body(number: u64, from_client: bool, size: usize) -> Bytes {
     let mut bytes = number.to_be_bytes().to_vec();
     let stream = u32::try_from(number & 0xffff).unwrap_or(0);
-    bytes.extend((0..size as u64).map(|at| pattern(stream, from_client, at)));
+    extend_pattern(stream, from_client, 0..size as u64, &mut bytes);
     bytes.into()
 }
 
