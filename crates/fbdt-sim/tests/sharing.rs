@@ -170,3 +170,25 @@ fn f16_what_expires_unsent_leaves_no_stream_behind() {
     both.run(MS * 6000).unwrap();
     both.check_leaks().unwrap();
 }
+
+/// A message as long as its space needs all of the space's limit, of which a part was not said.
+#[test]
+fn f16_long_messages_among_short_ones_do_not_stall_where_windows_cannot_grow() {
+    let limits =
+        Limits { stream_window: 128 << 10, session_window: 256 << 10, ..Limits::default() };
+    let config = Config { limits, ..Config::default() };
+    let links = vec![LinkParameters::new(60.0, 12.0), LinkParameters::new(30.0, 30.0)];
+    let mut both = simulation(links, config, false);
+    let stream = both.open(false, Class::Interactive).unwrap();
+    let mut sent = 0;
+    for _ in 0..4000 {
+        let size = if sent % 2 == 0 { 9992 } else { 65_528 };
+        let options = MessageOptions::default();
+        sent += u32::from(both.send_message(false, stream, size, options).is_ok());
+        both.run(MS).unwrap();
+    }
+    let arrived = both.messages().len();
+    assert!(arrived > 100, "{arrived} of {sent} in 4 s");
+    let late = quantile(latencies(&both, stream), 1.0);
+    assert!(late < MS * 600, "{late:?}");
+}

@@ -500,7 +500,10 @@ impl SendMessages {
             });
         }
         let before = (self.cumulative, self.acked.total(), self.limit);
-        self.limit = self.limit.max(ack.limit);
+        if ack.limit > self.limit {
+            self.limit = ack.limit;
+            self.wants.answer();
+        }
         self.settle(self.cumulative..ack.cumulative);
         for range in &ack.ranges {
             // No honest receiver has more of them; it says them again, or passes them.

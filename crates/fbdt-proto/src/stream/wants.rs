@@ -8,33 +8,42 @@ use crate::time::Instant;
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
 /// The requests for a larger window of one stream: each that has not made it larger by a quarter
-/// doubles the pause. A peer that has no more to give is not asked a hundred times a second.
+/// doubles the pause, unless it was told that the limit has moved. A peer that has no more to
+/// give is not asked a hundred times a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wants {
     sent: Option<Instant>,
     pause: Duration,
     /// The largest window so far, in bytes.
     window: u64,
+    /// The limit has moved since the last one.
+    answered: bool,
 }
 
 impl Wants {
     /// Whether it is time to ask again, the window being `window` bytes.
     #[must_use]
     pub fn are_due(&self, now: Instant, window: u64) -> bool {
-        let pause = if self.has_grown(window) { PAUSE.0 } else { self.pause };
+        let pause = if self.not_in_vain(window) { PAUSE.0 } else { self.pause };
         self.sent.is_none_or(|at| now.saturating_since(at) >= pause)
     }
 
     /// The peer is asked.
     pub fn ask(&mut self, now: Instant, window: u64) {
-        let in_vain = self.sent.is_some() && !self.has_grown(window);
+        let in_vain = self.sent.is_some() && !self.not_in_vain(window);
         self.pause = if in_vain { (self.pause * 2).min(PAUSE.1) } else { PAUSE.0 };
+        self.answered = false;
         self.window = self.window.max(window);
         self.sent = Some(now);
     }
 
-    const fn has_grown(&self, window: u64) -> bool {
-        window > self.window + self.window / 4
+    /// The limit has moved. What waits for a place of its own needs that, and not a larger window.
+    pub const fn answer(&mut self) {
+        self.answered = true;
+    }
+
+    const fn not_in_vain(&self, window: u64) -> bool {
+        self.answered || window > self.window + self.window / 4
     }
 }
 
@@ -61,5 +70,21 @@ mod tests {
         assert!(wants.are_due(at(10_005), 1300), "it has grown since");
         wants.ask(at(10_005), 1300);
         assert!(!wants.are_due(at(10_014), 1300) && wants.are_due(at(10_015), 1300));
+    }
+
+    #[test]
+    fn f16_a_request_that_moved_the_limit_was_not_in_vain() {
+        let mut wants = Wants::default();
+        for ms in 0..3000 {
+            if wants.are_due(at(ms), 1000) {
+                wants.ask(at(ms), 1000);
+            }
+        }
+        wants.answer();
+        assert!(wants.are_due(at(3000), 1000));
+        wants.ask(at(3000), 1000);
+        assert!(!wants.are_due(at(3009), 1000) && wants.are_due(at(3010), 1000));
+        wants.ask(at(3010), 1000);
+        assert!(!wants.are_due(at(3029), 1000), "nobody has answered this one");
     }
 }
