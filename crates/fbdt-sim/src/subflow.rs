@@ -30,6 +30,8 @@ struct Burst {
     noticed: Option<(Instant, usize)>,
     /// Bytes that are known to be lost and not sent again yet.
     lost: usize,
+    /// Bytes that are neither acknowledged nor known to be lost.
+    in_flight: usize,
     /// Bytes that the peer has in order.
     given: usize,
     delivered: bool,
@@ -213,6 +215,7 @@ impl TcpDirection {
             arrives: None,
             noticed: None,
             lost: 0,
+            in_flight: 0,
             given: 0,
             delivered: false,
             acked: false,
@@ -259,6 +262,7 @@ impl TcpDirection {
     fn carry(&mut self, now: Instant, link: &mut Link, burst: &mut Burst, size: usize) {
         self.sent += size as u64;
         self.in_flight += size;
+        burst.in_flight = size;
         (burst.arrives, burst.noticed) = (None, None);
         match link.carry(now, size) {
             Fate::Arrives(at) => {
@@ -335,7 +339,7 @@ impl TcpDirection {
             }
             burst.acked = true;
             last = Some(burst.departure);
-            self.in_flight -= burst.bytes.len();
+            self.in_flight -= burst.in_flight;
             self.sacked += burst.bytes.len() as u64;
             if !burst.again {
                 self.measure(at.saturating_since(burst.sent));
@@ -395,7 +399,8 @@ impl TcpDirection {
             burst.noticed = None;
             burst.lost = bytes;
             self.lost += bytes;
-            self.in_flight -= bytes;
+            // What else of it was sent is acknowledged selectively.
+            self.in_flight -= std::mem::take(&mut burst.in_flight);
             halve |= !burst.again && burst.sent >= self.reduced_at;
         }
         self.next_notice = self.flight.iter().filter_map(|b| b.noticed.map(|(at, _)| at)).min();
@@ -453,7 +458,7 @@ impl TcpDirection {
         for burst in self.flight.iter_mut().filter(|b| b.is_dark()) {
             burst.lost = burst.bytes.len();
             self.lost += burst.lost;
-            self.in_flight -= burst.lost;
+            self.in_flight -= std::mem::take(&mut burst.in_flight);
         }
         if self.lost > 0 {
             self.rto = Some((now + self.base_rto() * 2u32.pow((count + 1).min(8)), count + 1));
@@ -492,7 +497,7 @@ impl TcpDirection {
             // From f64::MAX before the first loss to u64::MAX.
             ssthresh: self.threshold as u64,
             mss: MSS as u32,
-            in_flight: (self.in_flight + self.lost) as u64 + self.sacked,
+            in_flight: self.flight.iter().map(|burst| burst.bytes.len() as u64).sum(),
             sacked: self.sacked,
             unsent: self.unsent.len() as u64,
             acked_total: self.acked,

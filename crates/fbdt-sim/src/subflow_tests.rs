@@ -116,3 +116,16 @@ fn slow_start_ends_where_the_queue_begins() {
     assert_eq!(lost, 0, "by delay and not by loss");
     assert!((0.5..2.5).contains(&(window / product)), "{window} of {product}");
 }
+
+#[test]
+fn what_is_lost_and_lost_again_is_sent_until_it_arrives() {
+    let link = LinkParameters { loss: 0.05, ..LinkParameters::new(30.0, 4.0) };
+    let (mut before, rate) = (0, link.rate);
+    endless(link, 20_000, |us, tcp| {
+        if us % 1_000_000 == 999_750 {
+            let carried = (tcp.acked - before) as f64;
+            assert!(carried > 0.3 * rate, "{carried} of {rate} in {us}: {tcp:?}");
+            before = tcp.acked;
+        }
+    });
+}
