@@ -10,13 +10,9 @@ use super::ReceiveWindow;
 use super::assembler::RANGE_OVERHEAD;
 use crate::error::SessionError;
 use crate::message::{FIRST_MESSAGE_WINDOW, MESSAGE_OVERHEAD, MOST_MESSAGE_WINDOW};
-use crate::ranges::RangeSet;
+use crate::ranges::{MAX_MESSAGE_RANGES, RangeSet};
 use crate::units::StreamId;
 use crate::wire::{AckFrame, MAX_ACK_RANGES};
-
-/// Separate ranges that a stream may have. What is read above a hole moves the limit on, so holes alone
-/// may fill the largest window, and a hole is as long as a message at least.
-pub const MAX_RANGES: usize = 512 << 10;
 
 /// What became of a stream's messages at this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,7 +99,11 @@ impl ReceiveMessages {
     fn check_holes(&self) -> Result<(), SessionError> {
         let count = self.received.count();
         let stream = self.space.stream();
-        if count > MAX_RANGES { Err(SessionError::Fragments { stream, count }) } else { Ok(()) }
+        if count > MAX_MESSAGE_RANGES {
+            Err(SessionError::Fragments { stream, count })
+        } else {
+            Ok(())
+        }
     }
 
     fn check(&self, offset: u64, size: u64) -> Result<Range<u64>, SessionError> {

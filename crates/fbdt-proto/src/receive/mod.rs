@@ -6,6 +6,6 @@ mod stream;
 mod window;
 
 pub use assembler::{Assembler, Inserted};
-pub use messages::{MAX_RANGES, ReceiveMessages, ReceivedMessages};
-pub use stream::{MAX_PIECES, ReceiveStream};
+pub use messages::{ReceiveMessages, ReceivedMessages};
+pub use stream::ReceiveStream;
 pub use window::ReceiveWindow;

@@ -6,12 +6,10 @@ use bytes::Bytes;
 
 use super::{Assembler, Inserted, ReceiveWindow};
 use crate::error::{SessionError, StreamError};
+use crate::ranges::MAX_BYTE_RANGES;
 use crate::time::Instant;
 use crate::units::StreamId;
 use crate::wire::{AckFrame, MAX_ACK_RANGES};
-
-/// Separate pieces that a stream may hold out of order.
-pub const MAX_PIECES: usize = 16 << 10;
 
 /// Bytes coming in on one stream.
 #[derive(Debug)]
@@ -87,7 +85,7 @@ impl ReceiveStream {
             inserted.delivered = false;
         }
         let count = self.assembler.pieces();
-        if count > MAX_PIECES {
+        if count > MAX_BYTE_RANGES {
             return Err(SessionError::Fragments { stream: self.id, count });
         }
         Ok(inserted)

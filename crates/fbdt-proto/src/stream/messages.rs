@@ -12,8 +12,7 @@ use crate::message::{
     Delivery, FIRST_MESSAGE_WINDOW, Importance, MESSAGE_OVERHEAD, MOST_MESSAGE_WINDOW,
     MessageOptions,
 };
-use crate::ranges::RangeSet;
-use crate::receive::MAX_RANGES;
+use crate::ranges::{MAX_MESSAGE_RANGES, RangeSet};
 use crate::time::Instant;
 use crate::units::StreamId;
 use crate::wire::AckFrame;
@@ -507,7 +506,7 @@ impl SendMessages {
         self.settle(self.cumulative..ack.cumulative);
         for range in &ack.ranges {
             // No honest receiver has more of them; it says them again, or passes them.
-            if self.acked.count() >= MAX_RANGES {
+            if self.acked.count() >= MAX_MESSAGE_RANGES {
                 break;
             }
             self.settle(range.start.max(self.cumulative)..range.end);

@@ -314,7 +314,7 @@ fn f16_a_peer_makes_this_end_remember_no_more_ranges_than_a_receiver_has() {
     }
     let every_second = (0..640_000).map(|at| 2 * at + 1..2 * at + 2).collect();
     m.acknowledge(&ack(0, every_second)).unwrap();
-    assert_eq!(m.acked.count(), MAX_RANGES);
+    assert_eq!(m.acked.count(), MAX_MESSAGE_RANGES);
     m.acknowledge(&ack(20 * 65_600, vec![])).unwrap();
     assert!(m.is_quiet() && m.acked.count() == 0);
 }

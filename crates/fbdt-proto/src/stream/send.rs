@@ -9,8 +9,7 @@ use bytes::Bytes;
 use super::SendBuffer;
 use super::reader::ReaderWait;
 use crate::error::{SessionError, StreamError};
-use crate::ranges::RangeSet;
-use crate::receive::MAX_PIECES;
+use crate::ranges::{MAX_BYTE_RANGES, RangeSet};
 use crate::time::Instant;
 use crate::units::{Class, StreamId, SubflowId};
 use crate::window::Windows;
@@ -272,7 +271,7 @@ impl SendStream {
         let before = (self.cumulative, self.acked.total());
         for range in &ack.ranges {
             // No honest receiver has more of them; it says them again, or passes them.
-            if self.acked.count() >= MAX_PIECES {
+            if self.acked.count() >= MAX_BYTE_RANGES {
                 break;
             }
             self.acked.insert(range.start.max(self.cumulative)..range.end.max(self.cumulative));
@@ -479,8 +478,8 @@ mod tests {
         s.emit(0..100_000, &mut Outgoing::default());
         let every_second = (0..49_000).map(|at| 2 * at + 1..2 * at + 2).collect();
         s.acknowledge(Instant::ZERO, &ack(0, every_second)).unwrap();
-        assert_eq!(s.acked.count(), MAX_PIECES);
-        let known = 2 * MAX_PIECES as u64;
+        assert_eq!(s.acked.count(), MAX_BYTE_RANGES);
+        let known = 2 * MAX_BYTE_RANGES as u64;
         assert_eq!(s.unacknowledged(known..100_000), Some(known..100_000), "the rest is not known");
         for _ in 0..2 {
             s.acknowledge(Instant::ZERO, &ack(1000, vec![99_000..100_000])).unwrap();
