@@ -75,7 +75,7 @@ impl Cubic {
 }
 
 /// Whether slow start has begun to fill the queue: the smallest RTT of a round is an eighth longer
-/// than that of the path (HyStart, as Linux's cubic has it by delays).
+/// than that of the path (HyStart, as Linux's cubic has it by delays). All growths have it here.
 #[derive(Debug, Default)]
 pub(crate) struct HyStart {
     since: Instant,

@@ -1,6 +1,6 @@
 //! One direction of a link: rate, delay, queue, loss, blackout, trace.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -107,32 +107,27 @@ pub(crate) enum Fate {
     Dark,
 }
 
-/// What waits before the bottleneck of a link.
-#[derive(Debug, Default)]
-struct Bottleneck {
-    free_at: Instant,
-}
-
 /// One direction, shared by all subflows that a path ever has. Its bottleneck
 /// may be that of other links too.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) parameters: LinkParameters,
-    bottleneck: Rc<RefCell<Bottleneck>>,
+    /// When its bottleneck has sent what waits before it.
+    free_at: Rc<Cell<Instant>>,
     stalled_until: Instant,
     rng: ChaCha8Rng,
 }
 
 impl Link {
     pub(crate) fn new(parameters: LinkParameters, rng: ChaCha8Rng) -> Self {
-        Self { parameters, bottleneck: Rc::default(), stalled_until: Instant::ZERO, rng }
+        Self { parameters, free_at: Rc::default(), stalled_until: Instant::ZERO, rng }
     }
 
     /// A link with a delay of its own over this one's bottleneck.
     pub(crate) fn beside(&self, delay: Duration, rng: ChaCha8Rng) -> Self {
         let parameters = LinkParameters { delay, ..self.parameters.clone() };
-        let bottleneck = Rc::clone(&self.bottleneck);
-        Self { parameters, bottleneck, stalled_until: Instant::ZERO, rng }
+        let free_at = Rc::clone(&self.free_at);
+        Self { parameters, free_at, stalled_until: Instant::ZERO, rng }
     }
 
     pub(crate) fn apply(&mut self, now: Instant, change: &LinkChange) {
@@ -178,17 +173,17 @@ impl Link {
             return Fate::Dark;
         }
         let open = self.stalled_until.max(now);
-        let mut line = self.bottleneck.borrow_mut();
-        let start = line.free_at.max(open);
+        let start = self.free_at.get().max(open);
         if start.saturating_since(open) > p.queue {
             return Fate::Lost(size);
         }
-        line.free_at = start + Duration::from_secs_f64(size as f64 / rate);
+        let sent = start + Duration::from_secs_f64(size as f64 / rate);
+        self.free_at.set(sent);
         let segments = size.div_ceil(MSS) as i32;
         let kept = (1.0 - p.loss).powi(segments);
         if p.loss > 0.0 && self.rng.random::<f64>() >= kept {
             return Fate::Lost(MSS.min(size));
         }
-        Fate::Arrives(p.crossed(line.free_at))
+        Fate::Arrives(p.crossed(sent))
     }
 }

@@ -100,6 +100,7 @@ class Transfer:
             emulator.process.stop()
             cpu["sumrate-link"] = emulator.process.cpu_seconds
         cpu.update({name: process.cpu_seconds for name, process in ready.processes.items()})
+        late = why_late(stats)
         entry = {
             **describe(curve, self.scheme.name),
             "sha256_ok": same,
@@ -109,10 +110,10 @@ class Transfer:
             "connections": self.probe.connections(),
             "tcp_settings": settings,
             "emulator": {"worst_lateness_ms": worst_lateness_ms(stats), "stats": stats},
-            "void": (reason := why_late(stats)) is not None,
+            "void": late is not None,
         }
-        if reason:
-            entry["void_reason"] = reason
+        if late:
+            entry["void_reason"] = late
         return Outcome(entry, curve)
 
     def _sampled(self, at_s: float, size: int, expected_s: float) -> None:
