@@ -73,8 +73,8 @@ LIMITS = {
     "crates/fbdt-proto/src/session/control.rs": {
         "| unacknowledged control messages | 1 MiB |": "MAX_BACKLOG: u64 = 1 << 20;",
     },
-    "crates/fbdt-proto/src/receive/stream.rs": {
-        "| 16384 of a stream;": "MAX_PIECES: usize = 16 << 10;",
+    "crates/fbdt-proto/src/ranges.rs": {
+        "| 16384 of a stream;": "MAX_BYTE_RANGES: usize = 16 << 10;",
     },
     "crates/fbdt/src/subflow/connection.rs": {
         "| read buffer per subflow | 256 KiB |": "const BUFFER: usize = 256 * 1024;",
