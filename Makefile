@@ -91,7 +91,13 @@ test-rust: ## Run the Rust tests
 test-python: $(VENV)/installed build ## Run the lab's and the system tests (real processes in namespaces)
 	tools/prerequisites.sh test
 	cargo build --release --locked -p fbdt --example message_relay
+ifdef PYTEST
 	$(VENV)/bin/pytest $(PYTEST)
+else
+	# What runs nothing in namespaces has all cores; the rest has them for itself.
+	$(VENV)/bin/pytest -m "not system" -n auto --dist loadfile
+	$(VENV)/bin/pytest -m system
+endif
 
 SEEDS ?= 100000
 TIME ?= 30
