@@ -235,7 +235,6 @@ fn olia_moves_windows_to_the_path_that_loses_least() {
     assert!(growth(sumrate_olia_growth, &worse, 1) < 0.0, "the widest shrinks");
 }
 
-/// l_r = max(bytes between the last two losses, bytes since the last one).
 /// A loss leaves the window at the threshold. What shrinks from there must not be slow start.
 #[test]
 fn a_window_that_olia_shrinks_stays_below_its_old_threshold() {
@@ -264,6 +263,7 @@ fn olia_growth_of(group: &Group) -> i64 {
     unsafe { sumrate_olia_growth(group, 0, 0) }
 }
 
+/// l_r = max(bytes between the last two losses, bytes since the last one).
 #[test]
 fn olias_run_is_the_longer_of_the_last_two() {
     let (mut run, mut lost_at) = (0, 0);

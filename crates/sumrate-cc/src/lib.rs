@@ -8,7 +8,7 @@
 //!
 //! Once loaded, an algorithm stays until it is unloaded or the machine restarts, as a module would,
 //! and every process may choose it: each subflow grows at most half again as fast as Reno and gives
-//! up at least half of its window at a loss.
+//! up half of its window or more at a loss, as far as two segments are left.
 //!
 //! ```no_run
 //! use std::os::fd::AsFd;

@@ -75,6 +75,10 @@ impl Scheduler for Blest {
         self.rtts.remove(&path);
     }
 
+    fn unblocks(&self) -> bool {
+        true
+    }
+
     fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
         // Whether or not that leads to a copy.
         self.was_blocked |= picked(request.paths, request.path);

@@ -43,6 +43,10 @@ impl Scheduler for Ecf {
         Direction::InOrder
     }
 
+    fn unblocks(&self) -> bool {
+        true
+    }
+
     fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
         self.blockers.handle(request)
     }

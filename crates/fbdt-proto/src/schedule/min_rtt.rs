@@ -37,6 +37,10 @@ impl Scheduler for MinRtt {
         Direction::InOrder
     }
 
+    fn unblocks(&self) -> bool {
+        true
+    }
+
     fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
         self.blockers.handle(request)
     }

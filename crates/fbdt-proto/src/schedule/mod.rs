@@ -131,7 +131,12 @@ pub trait Scheduler: Debug + Send {
     /// A path became suspect or dead, or stands by again: the front must not wait for it.
     fn path_failed(&mut self, _path: PathId) {}
 
-    /// A missing byte keeps a stream from being sent.
+    /// Whether it handles a missing byte that keeps a stream from being sent.
+    fn unblocks(&self) -> bool {
+        false
+    }
+
+    /// A missing byte keeps a stream from being sent; asked of who [`unblocks`](Self::unblocks).
     fn unblock(&mut self, _request: &BlockedRequest<'_>) -> Unblocking {
         Unblocking::default()
     }

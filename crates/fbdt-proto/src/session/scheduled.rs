@@ -50,7 +50,7 @@ impl Session {
         views: &[PathView],
         out: &mut Outgoing,
     ) -> bool {
-        if !self.scheduler.defers() {
+        if !self.scheduler.unblocks() {
             return false;
         }
         let blocked = |id: &StreamId| {
