@@ -114,6 +114,7 @@ fn contest(plan: &Plan, index: usize, seed: u64) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::GROUPS;
     use std::time::Duration;
 
     #[test]
@@ -179,5 +180,7 @@ mod tests {
         assert_eq!(described["required"].as_array().unwrap().len(), known.len());
         let names = described["properties"]["scheduler"]["enum"].as_array().unwrap();
         assert!(SchedulerKind::ALL.iter().all(|kind| names.contains(&kind.name().into())));
+        let groups = described["properties"]["group"]["enum"].as_array().unwrap();
+        assert!(GROUPS.iter().all(|group| groups.contains(&(*group).into())), "{groups:?}");
     }
 }
