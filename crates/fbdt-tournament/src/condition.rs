@@ -135,8 +135,8 @@ impl Condition {
             parameters,
             links,
             changes: Vec::new(),
-            // Slow start and its first queue are over.
-            warmup: Duration::from_millis(1000) + rtt * 8,
+            // Slow start is over, and what it lost is repaired.
+            warmup: Duration::from_millis(1000) + rtt * 16,
             time: Duration::from_millis(2500) + rtt * 6,
             seeds: 1,
         }

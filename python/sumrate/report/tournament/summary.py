@@ -40,7 +40,7 @@ def summary(conditions: Sequence[Condition]) -> str:
         lines += [
             "",
             f"\\* {SEARCHING} looks for its ratio first: half a second for a reference, then "
-            "probes of 0.2 s, one after the other. At short RTTs the warm-up, 1 s and 8 of the "
+            "probes of 0.2 s, one after the other. At short RTTs the warm-up, 1 s and 16 of the "
             "largest RTTs, ends before that does: its row is of the search too, not only of the "
             "ratio that it finds.",
         ]
