@@ -15,8 +15,8 @@ DEFAULT = "just-in-time"
 TIE = 0.02
 """Goodput within this share of the best is a tie."""
 LINKS_MBPS = 60.0
-"""Both links together, where no trace gives their rates. Goodput above it counts as this much: what a
-path's TCP held behind bytes that it had to send again, when counting began, comes out later."""
+"""Both links together, where no trace gives their rates. Goodput above it counts as this much: what
+a path's TCP held behind bytes that it had to send again, when counting began, comes out later."""
 MEASURED = (
     "goodput_mbps",
     "goodput_p5_mbps",
