@@ -88,13 +88,13 @@ test: test-rust test-python ## Run every test
 test-rust: ## Run the Rust tests
 	cargo test --locked --workspace --no-fail-fast
 
+# What runs nothing in namespaces has all cores; the rest has them for itself.
 test-python: $(VENV)/installed build ## Run the lab's and the system tests (real processes in namespaces)
 	tools/prerequisites.sh test
 	cargo build --release --locked -p fbdt --example message_relay
 ifdef PYTEST
 	$(VENV)/bin/pytest $(PYTEST)
 else
-	# What runs nothing in namespaces has all cores; the rest has them for itself.
 	$(VENV)/bin/pytest -m "not system" -n auto --dist loadfile
 	$(VENV)/bin/pytest -m system
 endif
