@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 
 use crate::harness::{Client, PATIENCE, Server, json, run, stderr};
 use crate::schemas::conforms;
@@ -265,12 +266,18 @@ fn endless() -> SocketAddr {
     address
 }
 
-/// Takes `bytes` of a file, pauses, and again; whether the server takes it for a stream.
+/// Takes `bytes` of a file, pauses, and again; whether the server takes it for a stream. The reader's
+/// socket holds little: one that grows lets what is read in small pieces come in large ones, as
+/// large as the machine's limits of buffers allow.
 fn played(bytes: usize, pause: Duration, times: usize) -> bool {
     let source = endless();
     let server = Server::start(&["--allow", "127.0.0.0/8"]);
     let client = client(&server, &["--stream-buffer", "1048576"]);
-    let mut player = TcpStream::connect(client.socks()).unwrap();
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(1 << 18).unwrap();
+    let proxy: SocketAddr = client.socks().parse().unwrap();
+    socket.connect(&proxy.into()).unwrap();
+    let mut player = TcpStream::from(socket);
     player.set_read_timeout(Some(PATIENCE)).unwrap();
     let port = source.port().to_be_bytes();
     player.write_all(&[&[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1][..], &port].concat()).unwrap();
