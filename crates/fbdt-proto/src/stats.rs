@@ -218,6 +218,8 @@ pub struct StreamStats {
     pub id: StreamId,
     /// Its traffic class.
     pub class: Class,
+    /// That class is guessed from how the application behaves (F11).
+    pub class_guessed: bool,
     /// Bytes written by the application.
     pub written: u64,
     /// Bytes of those that the peer acknowledged in order.

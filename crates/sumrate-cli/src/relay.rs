@@ -121,6 +121,7 @@ struct Watch {
 
 impl Watch {
     fn new(guess: Guess, class: ClassHandle) -> Self {
+        class.guess(guess.class());
         Self { guess, class, reader_wait: Duration::ZERO, unread: Duration::ZERO }
     }
 
@@ -128,7 +129,7 @@ impl Watch {
     fn read(&mut self, idle: Duration, bytes: usize) {
         let waited = Waited { idle, unread: self.unread };
         if let Some(found) = self.guess.sent(Instant::now(), waited, bytes as u64) {
-            self.class.set(found);
+            self.class.guess(found);
         }
         self.reader_wait = self.class.reader_wait();
     }

@@ -39,6 +39,7 @@ impl Session {
         let least = self.least_served(id, class);
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.has_class = true;
+            stream.class_guessed = false;
             if stream.send.class != class {
                 stream.send.class = class;
                 stream.send.served = least;
@@ -48,6 +49,15 @@ impl Session {
             }
             self.news += 1;
             self.refresh_turn(id);
+        }
+    }
+
+    /// The same with a class that is guessed from how the application behaves, as
+    /// [`crate::StreamStats`] then says.
+    pub fn guess_class(&mut self, id: StreamId, class: Class) {
+        self.set_class(id, class);
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.class_guessed = true;
         }
     }
 

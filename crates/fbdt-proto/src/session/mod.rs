@@ -47,6 +47,8 @@ struct Stream {
     messages: Option<Box<Channel>>,
     /// The class of what is sent was chosen here, or said by the peer's Open (F11).
     has_class: bool,
+    /// That class follows how the application behaves (F11).
+    class_guessed: bool,
     /// The application dropped its handle.
     released: bool,
     /// A reader waits.

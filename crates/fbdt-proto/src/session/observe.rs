@@ -136,6 +136,7 @@ fn stream_stats(id: StreamId, stream: &Stream) -> StreamStats {
     StreamStats {
         id,
         class: stream.send.class,
+        class_guessed: stream.class_guessed,
         written: stream.send.written(),
         acknowledged: stream.send.cumulative().min(stream.send.written()),
         received: assembler.cumulative(),

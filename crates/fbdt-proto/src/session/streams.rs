@@ -23,6 +23,7 @@ impl Session {
             receive: ReceiveStream::new(id, window),
             messages: None,
             has_class: id.opener() == Some(self.role),
+            class_guessed: false,
             released: false,
             reader_blocked: true,
             want: None,

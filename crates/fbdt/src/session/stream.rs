@@ -59,6 +59,11 @@ impl ClassHandle {
         self.shared.update(|inner, _| inner.protocol.set_class(self.id, class));
     }
 
+    /// The same with a class that is guessed from how the application behaves.
+    pub fn guess(&self, class: Class) {
+        self.shared.update(|inner, _| inner.protocol.guess_class(self.id, class));
+    }
+
     /// For how long so far the other end held all that it lets this end send of the stream: it had
     /// no reader. Zero once no more will be written.
     pub fn reader_wait(&self) -> Duration {

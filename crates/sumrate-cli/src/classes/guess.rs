@@ -75,6 +75,11 @@ impl Default for Guess {
 }
 
 impl Guess {
+    /// The class as guessed so far.
+    pub const fn class(&self) -> Class {
+        self.class
+    }
+
     /// The application sent `bytes` after it had waited. Returns the class if it has changed.
     pub fn sent(&mut self, now: Instant, waited: Waited, bytes: u64) -> Option<Class> {
         let before = self.class;
@@ -144,12 +149,17 @@ pub struct DatagramGuess {
 }
 
 impl DatagramGuess {
+    /// The class as guessed so far.
+    pub fn class(&self) -> Class {
+        self.class.unwrap_or(Class::Conversational)
+    }
+
     /// A datagram of `bytes` was sent. Returns the class if it has changed.
     pub fn sent(&mut self, now: Instant, bytes: u64) -> Option<Class> {
         self.bytes += bytes;
         let since = *self.since.get_or_insert(now);
         let lasted = now - since;
-        let before = self.class.unwrap_or(Class::Conversational);
+        let before = self.class();
         let rate = |allowed: u64| self.bytes as f64 > allowed as f64 * JUDGED.as_secs_f64();
         // Too many bytes are seen at once, too few when the time is over.
         let class = match () {

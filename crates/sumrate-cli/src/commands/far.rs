@@ -144,6 +144,7 @@ mod tests {
         StreamReport {
             id,
             class: "interactive".to_owned(),
+            class_guessed: false,
             far_class: None,
             written_bytes: 0,
             acknowledged_bytes: 0,

@@ -70,11 +70,13 @@ impl<R: Resolver> Association<R> {
         class: ClassHandle,
         flow: Flow,
     ) -> io::Result<Self> {
+        let guess = DatagramGuess::default();
+        class.guess(guess.class());
         Ok(Self {
             dialer,
             messages,
             class,
-            guess: Some(DatagramGuess::default()),
+            guess: Some(guess),
             v4: UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?,
             v6: UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).await.ok(),
             checked: HashMap::new(),
@@ -207,7 +209,7 @@ impl<R: Resolver> Association<R> {
         if let Some(guess) = &mut self.guess
             && let Some(class) = guess.sent(Instant::now(), size as u64)
         {
-            self.class.set(class);
+            self.class.guess(class);
         }
         let options = MessageOptions { lifetime: Some(LIFETIME), ..MessageOptions::default() };
         match self.messages.try_send(Bytes::from(message), options) {

@@ -81,6 +81,9 @@ impl<S: TunnelStream> Association<S> {
             Answer::Ready(_) => {
                 let flow = tunnel.flows().map(|flows| flows.begin());
                 let guess = DatagramGuess::default();
+                if let Some(setter) = stream.class_setter() {
+                    setter.guess(guess.class());
+                }
                 Ok(Self { stream, messages, guess, is_known: false, flow })
             }
             Answer::Refused { code, message } => Err(failed(code, message)),
@@ -106,9 +109,12 @@ impl<S: TunnelStream> Carrier for Association<S> {
         }
         let named = rules.class_of(&destination.host, destination.port);
         let guessed = self.guess.sent(Instant::now(), message.len() as u64);
-        let news = if self.is_known { None } else { named.or(guessed) };
-        if let (Some(class), Some(setter)) = (news, self.stream.class_setter()) {
-            setter.set(class);
+        if let (false, Some(setter)) = (self.is_known, self.stream.class_setter()) {
+            match (named, guessed) {
+                (Some(class), _) => setter.set(class),
+                (None, Some(class)) => setter.guess(class),
+                (None, None) => {}
+            }
         }
         // What a rule names holds for what comes back, too: the exit is told.
         if let (Some(class), false) = (named, self.is_known) {

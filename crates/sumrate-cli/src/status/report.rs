@@ -328,6 +328,9 @@ pub struct StreamReport {
     pub id: u32,
     /// Its traffic class here: that of what this end sends.
     pub class: String,
+    /// That class is guessed from how the application behaves: no rule names one.
+    #[serde(default)]
+    pub class_guessed: bool,
     /// That of what the other end sends, where it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub far_class: Option<String>,
@@ -538,12 +541,21 @@ impl PathReport {
     }
 }
 
+impl StreamReport {
+    /// The class, and whether it is guessed.
+    pub fn class_words(&self) -> String {
+        let guessed = if self.class_guessed { " (guessed)" } else { "" };
+        format!("{}{guessed}", self.class)
+    }
+}
+
 impl From<&StreamStats> for StreamReport {
     fn from(stats: &StreamStats) -> Self {
         let [p50, p99, max] = stats.in_order_delay.map(milliseconds);
         Self {
             id: stats.id.0,
             class: stats.class.name().to_owned(),
+            class_guessed: stats.class_guessed,
             far_class: None,
             written_bytes: stats.written,
             acknowledged_bytes: stats.acknowledged,

@@ -217,7 +217,7 @@ fn class_row(class: &ClassReport) -> Vec<String> {
 /// `is_told` says whether there is a column for what the other end says.
 fn stream_row(stream: &StreamReport, is_told: bool) -> Vec<String> {
     let delay = stream.in_order_delay_ms;
-    let mut row = vec![stream.id.to_string(), stream.class.clone()];
+    let mut row = vec![stream.id.to_string(), stream.class_words()];
     row.extend(is_told.then(|| stream.far_class.clone().unwrap_or_else(|| "-".to_owned())));
     row.extend([
         bytes(stream.written_bytes),

@@ -315,7 +315,7 @@ fn draw_windows(frame: &mut Frame<'_>, area: Rect, report: &StatusReport) {
 
 /// A stream in more and in fewer words.
 fn stream_words(stream: &StreamReport) -> [String; 4] {
-    let (id, class, delay) = (stream.id, &stream.class, stream.in_order_delay_ms);
+    let (id, class, delay) = (stream.id, stream.class_words(), stream.in_order_delay_ms);
     let (written, received) = (bytes(stream.written_bytes), bytes(stream.received_bytes));
     let carried = format!("written {written}, received {received}");
     let delay = format!("in-order delay p50 {:.1} p99 {:.1} ms", delay.p50, delay.p99);

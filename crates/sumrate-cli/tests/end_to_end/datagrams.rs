@@ -251,6 +251,14 @@ fn a_rule_for_datagrams_holds_in_both_directions() {
         let found = classes(&server, 8 * 1000);
         let back = found.iter().find(|(class, _)| class == expected);
         assert!(back.is_some(), "{expected}: {found:?}");
+        let here = client.status_socket();
+        let far = server.daemon.first["status_socket"].as_str().unwrap();
+        let is_guessed = [here.to_str().unwrap(), far].map(|socket| {
+            let status = json(&run(server.runtime(), &["status", "--json", "--socket", socket]));
+            let streams = status["sessions"][0]["streams"].as_array().unwrap().clone();
+            streams.iter().any(|of| of["class"] == expected && of["class_guessed"] == true)
+        });
+        assert_eq!(is_guessed, [expected == "conversational"; 2], "{expected}");
     }
 }
 
