@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::units::PathId;
+use crate::units::{PathId, bytes_in, time_for};
 
 /// An immutable picture of one path; all that schedulers may look at.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,12 +48,23 @@ pub struct PathView {
     pub pinned: bool,
 }
 
+impl PathView {
+    /// Time until a frame handed over now is there, to its last byte. Only to its first while the rate
+    /// is still being found out: what little is known of it makes a frame seem to take far too long.
+    fn frame_arrival(&self) -> Duration {
+        if self.ramping || self.rate <= 0.0 {
+            return self.arrival;
+        }
+        self.arrival + time_for(self.frame, self.rate)
+    }
+}
+
 /// Difference of arrival delays at which a wrong guess does little harm.
 const GUESSABLE: Duration = Duration::from_millis(20);
 
 /// New bytes of path `path` arrive this many bytes behind those that the
 /// faster paths deliver meanwhile (F3b): the sum over the others of
-/// rate x (arrival of `path` - arrival of the other). Without bound while a
+/// rate x (arrival of a frame of `path` - that of one of the other's). Without bound while a
 /// much faster path does not know its rate yet: any place would be a guess,
 /// and a wrong one holds up delivery for the difference.
 #[must_use]
@@ -70,8 +81,26 @@ pub fn lead(paths: &[PathView], path: usize) -> u64 {
         .enumerate()
         .filter(|(index, other)| *index != path && other.usable)
         .map(|(_, other)| {
-            let ahead = own.arrival.saturating_sub(other.arrival);
-            crate::units::bytes_in(other.rate, ahead)
+            let ahead = own.frame_arrival().saturating_sub(other.frame_arrival());
+            bytes_in(other.rate, ahead)
         })
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::tests::view;
+
+    #[test]
+    fn f3b_a_slow_path_is_later_by_what_its_frame_takes() {
+        let mut slow = view(1, 1e6, 0.0);
+        slow.frame = 4000;
+        let mut paths = [view(0, 1e7, 0.0), slow];
+        assert_eq!(lead(&paths, 1), 30_000, "3 ms longer than a frame of the fast one");
+        assert_eq!(lead(&paths, 0), 0);
+        paths[1].ramping = true;
+        assert_eq!(lead(&paths, 1), 0, "that may be far too long");
+        assert_eq!(lead(&paths, 0), 1000, "while a frame of the fast one takes its millisecond");
+    }
 }

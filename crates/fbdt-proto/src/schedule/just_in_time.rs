@@ -105,6 +105,8 @@ mod tests {
     #[test]
     fn f3b_a_late_path_starts_where_the_others_will_be() {
         let mut late = view(1, 1e6, 0.0);
+        // A frame of either takes a millisecond.
+        late.frame = 1000;
         late.arrival = Duration::from_millis(52);
         let paths = [view(0, 1e7, 0.0), late];
         let mut windows = Windows::default();

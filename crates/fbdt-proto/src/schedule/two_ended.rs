@@ -171,8 +171,12 @@ mod tests {
 
     impl Fixture {
         fn new(rates: &[f64], written: u64) -> Self {
-            let paths =
-                rates.iter().enumerate().map(|(i, r)| view(i as u8, *r, i as f64)).collect();
+            // A frame of any takes 10 ms.
+            let path = |(i, rate): (usize, &f64)| PathView {
+                frame: (rate / 100.0) as u64,
+                ..view(i as u8, *rate, i as f64)
+            };
+            let paths = rates.iter().enumerate().map(path).collect();
             let mut windows = Windows::default();
             windows.written(0..written);
             let size = WindowSize { bytes: 1000, depth: 2 };
