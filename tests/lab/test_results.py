@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sumrate.lab.demo import summary
+from sumrate.lab.demo import status, summary
 from sumrate.lab.lateness import why_late
 from sumrate.report.demo_page import demo_page
 from tests.samples import demo_result
@@ -60,6 +60,9 @@ def test_void_runs_are_shown() -> None:
     assert "Void: Kernel MPTCP: the emulator sent a packet 31 ms late" in demo_page(result)
     assert "VOID: Kernel MPTCP: the emulator sent a packet 31 ms late" in summary(result)
     assert "VOID" not in summary(demo_result())
+    assert (status(result), status(demo_result())) == (4, 0)
+    result["schemes"]["wifi"]["error"] = "curl ended with 56"
+    assert status(result) == 1
     assert "Void:" not in demo_page(demo_result())
 
 
