@@ -86,21 +86,3 @@ pub fn lead(paths: &[PathView], path: usize) -> u64 {
         })
         .sum()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::window::tests::view;
-
-    #[test]
-    fn f3b_a_slow_path_is_later_by_what_its_frame_takes() {
-        let mut slow = view(1, 1e6, 0.0);
-        slow.frame = 4000;
-        let mut paths = [view(0, 1e7, 0.0), slow];
-        assert_eq!(lead(&paths, 1), 30_000, "3 ms longer than a frame of the fast one");
-        assert_eq!(lead(&paths, 0), 0);
-        paths[1].ramping = true;
-        assert_eq!(lead(&paths, 1), 0, "that may be far too long");
-        assert_eq!(lead(&paths, 0), 1000, "while a frame of the fast one takes its millisecond");
-    }
-}
