@@ -237,7 +237,7 @@ function windowLine(window, offset) {
 function streamRow(stream) {
   const delay = stream.in_order_delay_ms;
   const guessed = stream.class_guessed ? " (guessed)" : "";
-  return tableRow(cell("stream", stream.id, "number"), cell("class", `${stream.class}${guessed}`),
+  return tableRow(cell("stream", stream.id, "number"), cell("class", `${stream.class}${guessed}`, "whole"),
     cell("written", bytes(stream.written_bytes), "number"),
     cell("received", bytes(stream.received_bytes), "number"),
     cell("in-order delay p50 / p99", `${delay.p50.toFixed(1)} / ${delay.p99.toFixed(1)} ms`, "number whole"),
