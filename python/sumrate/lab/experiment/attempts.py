@@ -32,6 +32,8 @@ class Attempts:
     incomplete: list[str] = field(default_factory=list)
     """Those that lacked a subflow; they are luck, and take no other's retries."""
     disturbed: list[float] = field(default_factory=list)
+    waited_s: float = 0.0
+    """Before all of them, for the machine to keep time."""
 
     @property
     def retries(self) -> int:
@@ -70,5 +72,5 @@ class Attempts:
         """For the manifest: only what there was."""
         failed = self.incomplete + self.failed
         found: dict[str, Any] = {"void_before_ms": self.late, "failed_before": failed}
-        found |= {"disturbed_before": self.disturbed}
-        return {name: values for name, values in found.items() if values}
+        found |= {"disturbed_before": self.disturbed, "waited_s": round(self.waited_s, 1)}
+        return {name: value for name, value in found.items() if value}

@@ -59,6 +59,7 @@ from sumrate.lab.experiment.topology import (
 )
 from sumrate.lab.experiment.video import add_pause_bounds
 from sumrate.lab.experiment.workloads import WORKLOADS, quiet_settings
+from sumrate.lab.host_pauses import wait_until_punctual
 from sumrate.lab.lateness import is_late, worst_lateness_ms
 from sumrate.lab.machine_load import foreign_share, user_time
 from sumrate.lab.process import ProcessFailedError
@@ -329,14 +330,21 @@ def on_time(
     and a peer beside which the emulator is always late no `late_retries`.
     """
     attempts = Attempts(failed_retries, late_retries)
-    best = latest = measure(plan.experiment, point, scheme, work)
+    name = plan.experiment.name
+    waiting = f"{name}, waiting: this machine is stopped by its host again and again"
+
+    def attempt() -> Run:
+        attempts.waited_s += wait_until_punctual(lambda: progress.show(waiting))
+        return measure(plan.experiment, point, scheme, work)
+
+    best = latest = attempt()
     while why := attempts.again(latest):
         progress.show(
-            f"{plan.experiment.name}, {scheme.title}, {point.repetition + 1}, again "
+            f"{name}, {scheme.title}, {point.repetition + 1}, again "
             f"({attempts.number}), {point.condition.title}: {why}",
             plan.run_seconds(point),
         )
-        latest = measure(plan.experiment, point, scheme, work)
+        latest = attempt()
         best = min(latest, best, key=badness)
     best.detail |= attempts.shown()
     return best
