@@ -35,8 +35,15 @@ def test_wake_ups_within_a_pause_are_late() -> None:
 
 def test_a_machine_that_keeps_time_is_not_waited_for() -> None:
     told: list[str] = []
-    assert wait_until_punctual(lambda: told.append("waits"), look=lambda: 0.0) == 0.0
+    assert wait_until_punctual(60.0, lambda: told.append("waits"), look=lambda: 0.0) == 0.0
     assert not told
+
+
+def test_without_patience_it_is_not_looked_at() -> None:
+    def look() -> float:
+        raise AssertionError("it was looked at")
+
+    assert wait_until_punctual(0.0, lambda: None, look=look) == 0.0
 
 
 def test_it_is_waited_for_until_it_keeps_time_and_said_once() -> None:
@@ -48,7 +55,7 @@ def test_it_is_waited_for_until_it_keeps_time_and_said_once() -> None:
         return next(shares)
 
     told: list[str] = []
-    waited = wait_until_punctual(lambda: told.append("waits"), look=look, clock=clock)
+    waited = wait_until_punctual(60.0, lambda: told.append("waits"), look=look, clock=clock)
     assert waited == pytest.approx(3.0)
     assert told == ["waits"]
 
@@ -60,5 +67,5 @@ def test_patience_ends() -> None:
         clock.sleep(1.5)
         return 1.0
 
-    waited = wait_until_punctual(lambda: None, patience_s=6.0, look=look, clock=clock)
+    waited = wait_until_punctual(6.0, lambda: None, look=look, clock=clock)
     assert waited == pytest.approx(6.0)

@@ -37,6 +37,7 @@ from sumrate.lab.experiment.run import Plan, run_all
 from sumrate.lab.experiment.simulated import EXTRA, simulate
 from sumrate.lab.experiment.store import write
 from sumrate.lab.experiment.topology import links_of, on_wires
+from sumrate.lab.host_pauses import PATIENCE_S
 from sumrate.lab.machine_load import MOST, busy_before
 from sumrate.lab.namespaces import INTERRUPTED, IsolationUnavailableError, run_isolated
 from sumrate.lab.priority import granted, raise_own
@@ -164,7 +165,8 @@ def _plan(experiment: Experiment, args: argparse.Namespace) -> Plan:
             raise ExperimentError(
                 f"{experiment.name} has no {kind} `{name}`; it has {', '.join(known)}"
             )
-    plan = quick(experiment) if args.quick else Plan(experiment, experiment.repetitions)
+    whole = Plan(experiment, experiment.repetitions, patience_s=PATIENCE_S)
+    plan = quick(experiment) if args.quick else whole
     return replaced(
         plan,
         repetitions=args.repetitions or plan.repetitions,

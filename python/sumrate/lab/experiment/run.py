@@ -105,6 +105,8 @@ class Plan:
     repetitions: int
     only_conditions: tuple[str, ...] = ()
     only_schemes: tuple[str, ...] = ()
+    patience_s: float = 0.0
+    """How long each run waits, at most, for a machine that does not keep time."""
 
     def points(self) -> Iterator[Point]:
         """All points; repetitions outermost, so that a drift of the machine meets all alike."""
@@ -331,10 +333,10 @@ def on_time(
     """
     attempts = Attempts(failed_retries, late_retries)
     name = plan.experiment.name
-    waiting = f"{name}, waiting: this machine is stopped by its host again and again"
+    waiting = f"{name}, waiting until programs of this machine are on time"
 
     def attempt() -> Run:
-        attempts.waited_s += wait_until_punctual(lambda: progress.show(waiting))
+        attempts.waited_s += wait_until_punctual(plan.patience_s, lambda: progress.show(waiting))
         return measure(plan.experiment, point, scheme, work)
 
     best = latest = attempt()
