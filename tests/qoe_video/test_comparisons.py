@@ -31,7 +31,7 @@ def played(scheme: str, mbps: float, pause: float, *, void: bool = False) -> Run
 @pytest.fixture(autouse=True)
 def _without_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     """GOPs of equal size at the condition's rate: no encoder is needed."""
-    made = (None, Video((round(1750e6 / 8),) * 60, 1.0), 2_187_500_000)
+    made = (None, Video((round(875e6 / 8),) * 60, 1.0), 1_093_750_000)
     monkeypatch.setattr(video, "video_of", lambda *_: made)
 
 
@@ -40,12 +40,12 @@ def values(run: Run) -> dict[str, float]:
 
 
 def test_pauses_are_set_beside_the_sum_of_the_links() -> None:
-    runs = [played("wifi", 500, 0.7), played("wigig", 900, 0.49), played("sumrate", 1390, 0.21)]
+    runs = [played("wifi", 250, 0.7), played("wigig", 450, 0.49), played("sumrate", 695, 0.21)]
     add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
     found = values(runs[2])
     assert found["pause_bound"] == pytest.approx(0.2)
     assert found["pause_excess"] == pytest.approx(0.01)
-    # Fed with 1400 Mbit/s from the first byte on; a run is short, and its first GOP is no pause.
+    # Fed with 700 Mbit/s from the first byte on; a run is short, and its first GOP is no pause.
     assert found["ideal_pause_share"] == pytest.approx(0.2, abs=0.05)
     assert found["pause_over_ideal"] == pytest.approx(0.21 - found["ideal_pause_share"])
     assert found["psnr_over_wifi_db"] == pytest.approx(37.8 * 0.49)
@@ -53,27 +53,27 @@ def test_pauses_are_set_beside_the_sum_of_the_links() -> None:
 
 
 def test_pauses_are_judged_by_the_gops_that_were_shown() -> None:
-    runs = [played("wifi", 500, 0.7), played("wigig", 900, 0.49), played("sumrate", 1390, 0.12)]
-    runs[2].add("shown_mbps", 1600.0, "Mbit/s")
+    runs = [played("wifi", 250, 0.7), played("wigig", 450, 0.49), played("sumrate", 695, 0.12)]
+    runs[2].add("shown_mbps", 800.0, "Mbit/s")
     add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
-    assert values(runs[2])["pause_bound"] == pytest.approx(1 - 1400 / 1600)
+    assert values(runs[2])["pause_bound"] == pytest.approx(1 - 700 / 800)
     assert values(runs[2])["pause_excess"] == pytest.approx(0.12 - 0.125)
-    assert values(runs[0])["pause_bound"] == pytest.approx(1 - 500 / 1750), "it showed others"
+    assert values(runs[0])["pause_bound"] == pytest.approx(1 - 250 / 875), "it showed others"
 
 
 def test_a_stock_of_before_lowers_the_bound_of_the_run_that_has_it() -> None:
-    runs = [played("wifi", 500, 0.7), played("wigig", 900, 0.49), played("sumrate", 1390, 0.12)]
+    runs = [played("wifi", 250, 0.7), played("wigig", 450, 0.49), played("sumrate", 695, 0.12)]
     runs[2].add("stock_s", 2.0, "s")
     add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
     counted_s = SECONDS - CONDITION.counted_from_s
     # 0.8 of a GOP is there whenever one has been shown: only the rest spares pauses.
     assert values(runs[2])["pause_bound"] == pytest.approx(0.2 - (2.0 - 0.8) / counted_s)
     assert values(runs[2])["pause_excess"] == pytest.approx(0.12 - 0.2 + 1.2 / counted_s)
-    assert values(runs[0])["pause_bound"] == pytest.approx(1 - 500 / 1750), "it had none"
+    assert values(runs[0])["pause_bound"] == pytest.approx(1 - 250 / 875), "it had none"
 
 
 def test_links_that_carry_the_video_allow_no_pause() -> None:
-    runs = [played("wifi", 600, 0.6), played("wigig", 1300, 0.2), played("sumrate", 1750, 0.02)]
+    runs = [played("wifi", 300, 0.6), played("wigig", 650, 0.2), played("sumrate", 875, 0.02)]
     add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
     assert values(runs[2])["pause_bound"] == 0.0
     assert values(runs[2])["pause_over_ideal"] == pytest.approx(0.02)
@@ -82,7 +82,7 @@ def test_links_that_carry_the_video_allow_no_pause() -> None:
 
 def test_no_sum_of_links_can_play_what_both_lack_for_longer_than_the_buffer_lasts() -> None:
     """Their mean is as fast as the video; for 14 s they carry a twentieth of it."""
-    runs = [played("wifi", 600, 0.6), played("wigig", 1300, 0.2), played("sumrate", 1750, 0.3)]
+    runs = [played("wifi", 300, 0.6), played("wigig", 650, 0.2), played("sumrate", 875, 0.3)]
     for run in runs[:2]:
         run.series = [
             (at, 0.05 * mbps if 17.0 < at < 31.0 else 3.0 * mbps) for at, mbps in run.series
@@ -97,9 +97,9 @@ def test_no_sum_of_links_can_play_what_both_lack_for_longer_than_the_buffer_last
 
 def test_a_void_link_compares_nothing() -> None:
     runs = [
-        played("wifi", 600, 0.6, void=True),
-        played("wigig", 1300, 0.2),
-        played("sumrate", 1750, 0.02),
+        played("wifi", 300, 0.6, void=True),
+        played("wigig", 650, 0.2),
+        played("sumrate", 875, 0.02),
     ]
     add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
     assert "pause_bound" not in values(runs[2])
@@ -156,23 +156,23 @@ def test_a_scaled_trace_has_scaled_rates(tmp_path: Path) -> None:
     wifi, wigig = traced_links(EXPERIMENT, CONDITION, 1, tmp_path)
     assert wifi.down.trace is not None
     assert wigig.down.trace is not None
-    assert 540 < read(wifi.down.trace).mean_rate_mbps < 640
+    assert 270 < read(wifi.down.trace).mean_rate_mbps < 320
     shown = [s for s in links_shown(EXPERIMENT) if s["condition"] == CONDITION.name]
     assert [s["trace"] for s in shown] == [
-        "wifi-los, rates times 1.23",
-        "wigig-mobility, rates times 1.18",
+        "wifi-los, rates times 0.615",
+        "wigig-mobility, rates times 0.59",
     ]
 
 
 @pytest.mark.parametrize(
     ("experiment", "old", "new", "said"),
     [
-        ("video", "video_mbps = 1750.0", "video_mbps = 0.0", "needs a video_mbps"),
+        ("video", "video_mbps = 875.0", "video_mbps = 0.0", "needs a video_mbps"),
         ("video", "counted_from_s = 16.5", "counted_from_s = 30.0", "at least four GOPs"),
         ("video", "buffer_s = 10.0", "buffer_s = 1.0", "at least four GOPs"),
         ("video", 'clips = ["bigbuckbunny.mp4", "bikes.mp4"]', "clips = []", "needs `clips`"),
         ("video", 'method = "video"', 'method = "stream"', "go together"),
-        ("video", "trace_scale = 1.23", "trace_scale = 0.0", "trace_scale of `wifi`"),
+        ("video", "trace_scale = 0.615", "trace_scale = 0.0", "trace_scale of `wifi`"),
         ("tiles", 'tiles_over = "los-fix"', 'tiles_over = "los"', "is no condition"),
         ("tiles", "best_mbps = 4000.0", "best_mbps = 0.0", "best_mbps"),
         ("tiles", 'tiles = "ordered"', 'tiles = "best"', "tiles"),
