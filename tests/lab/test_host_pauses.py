@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sumrate.lab.host_pauses import late_wake_ups, wait_until_punctual
+from sumrate.lab.host_pauses import Patience, late_wake_ups
 
 
 class Clock:
@@ -35,7 +35,7 @@ def test_wake_ups_within_a_pause_are_late() -> None:
 
 def test_a_machine_that_keeps_time_is_not_waited_for() -> None:
     told: list[str] = []
-    assert wait_until_punctual(60.0, lambda: told.append("waits"), look=lambda: 0.0) == 0.0
+    assert Patience(60.0, 600.0).wait(lambda: told.append("waits"), look=lambda: 0.0) == 0.0
     assert not told
 
 
@@ -43,7 +43,7 @@ def test_without_patience_it_is_not_looked_at() -> None:
     def look() -> float:
         raise AssertionError("it was looked at")
 
-    assert wait_until_punctual(0.0, lambda: None, look=look) == 0.0
+    assert Patience(0.0, 600.0).wait(lambda: None, look=look) == 0.0
 
 
 def test_it_is_waited_for_until_it_keeps_time_and_said_once() -> None:
@@ -55,7 +55,7 @@ def test_it_is_waited_for_until_it_keeps_time_and_said_once() -> None:
         return next(shares)
 
     told: list[str] = []
-    waited = wait_until_punctual(60.0, lambda: told.append("waits"), look=look, clock=clock)
+    waited = Patience(60.0, 600.0).wait(lambda: told.append("waits"), look=look, clock=clock)
     assert waited == pytest.approx(3.0)
     assert told == ["waits"]
 
@@ -67,5 +67,17 @@ def test_patience_ends() -> None:
         clock.sleep(1.5)
         return 1.0
 
-    waited = wait_until_punctual(6.0, lambda: None, look=look, clock=clock)
+    waited = Patience(6.0, 600.0).wait(lambda: None, look=look, clock=clock)
     assert waited == pytest.approx(6.0)
+
+
+def test_all_runs_together_wait_for_so_long() -> None:
+    clock = Clock({})
+
+    def look() -> float:
+        clock.sleep(1.5)
+        return 1.0
+
+    patience = Patience(6.0, 9.0)
+    waits = [patience.wait(lambda: None, look=look, clock=clock) for _ in range(4)]
+    assert waits == pytest.approx([6.0, 3.0, 0.0, 0.0])

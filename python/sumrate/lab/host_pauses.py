@@ -6,6 +6,7 @@ begins in such a spell is void. Spells of it come and go within minutes.
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sumrate.lab.lateness import LATE_SHARE, ON_TIME_MS
 
@@ -35,24 +36,33 @@ def late_wake_ups(
     return late / wake_ups
 
 
-def wait_until_punctual(
-    patience_s: float,
-    told: Callable[[], object],
-    look: Callable[[], float] = late_wake_ups,
-    clock: Callable[[], float] = time.monotonic,
-) -> float:
-    """Waits until the machine keeps time, and says for how many seconds it did not.
+@dataclass
+class Patience:
+    """For how long runs wait for a machine that does not keep time."""
 
-    Args:
-        patience_s: after so many seconds it returns in any case; at 0 it does not look at all.
-        told: is called once if there is anything to wait for.
-        look: measures for a moment and gives the share of late wake-ups.
-        clock: seconds since some moment.
+    each_s: float
+    """One of them, at most; at 0 the machine is not looked at."""
+    left_s: float
+    """All that follow together, at most: on a machine that never keeps time an experiment ends, too."""
 
-    """
-    begin, waited = clock(), 0.0
-    while waited < patience_s and look() > PUNCTUAL_SHARE:
-        if not waited:
-            told()
-        waited = clock() - begin
-    return waited
+    def wait(
+        self,
+        told: Callable[[], object],
+        look: Callable[[], float] = late_wake_ups,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> float:
+        """Waits until the machine keeps time, and says for how many seconds it did not.
+
+        Args:
+            told: is called once if there is anything to wait for.
+            look: measures for a moment and gives the share of late wake-ups.
+            clock: seconds since some moment.
+
+        """
+        begin, waited = clock(), 0.0
+        while waited < min(self.each_s, self.left_s) and look() > PUNCTUAL_SHARE:
+            if not waited:
+                told()
+            waited = clock() - begin
+        self.left_s -= waited
+        return waited

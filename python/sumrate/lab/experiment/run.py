@@ -59,7 +59,7 @@ from sumrate.lab.experiment.topology import (
 )
 from sumrate.lab.experiment.video import add_pause_bounds
 from sumrate.lab.experiment.workloads import WORKLOADS, quiet_settings
-from sumrate.lab.host_pauses import wait_until_punctual
+from sumrate.lab.host_pauses import Patience
 from sumrate.lab.lateness import is_late, worst_lateness_ms
 from sumrate.lab.machine_load import foreign_share, user_time
 from sumrate.lab.process import ProcessFailedError
@@ -106,7 +106,7 @@ class Plan:
     only_conditions: tuple[str, ...] = ()
     only_schemes: tuple[str, ...] = ()
     patience_s: float = 0.0
-    """How long each run waits, at most, for a machine that does not keep time."""
+    """How long each run waits, at most, for a machine that does not keep time; all wait half their length."""
 
     def points(self) -> Iterator[Point]:
         """All points; repetitions outermost, so that a drift of the machine meets all alike."""
@@ -211,6 +211,7 @@ def run_all(
     known: dict[Alike, Run] = {}
     broken: set[tuple[str, str]] = set()
     late: set[tuple[str, str]] = set()
+    patience = Patience(plan.patience_s, plan.seconds() / 2)
     for point in plan.points():
         if keep is not None and made and made[-1][0].repetition < point.repetition:
             # What runs are compared with is added to them: the next time it is not to be there.
@@ -237,6 +238,7 @@ def run_all(
                     scheme,
                     work,
                     progress,
+                    patience=patience,
                     failed_retries=0 if place in broken else MAX_RETRIES,
                     late_retries=0 if place in late else MAX_RETRIES,
                 )
@@ -322,6 +324,7 @@ def on_time(
     work: Path,
     progress: Progress,
     *,
+    patience: Patience | None = None,
     failed_retries: int = MAX_RETRIES,
     late_retries: int = MAX_RETRIES,
 ) -> Run:
@@ -336,7 +339,8 @@ def on_time(
     waiting = f"{name}, waiting until programs of this machine are on time"
 
     def attempt() -> Run:
-        attempts.waited_s += wait_until_punctual(plan.patience_s, lambda: progress.show(waiting))
+        if patience is not None:
+            attempts.waited_s += patience.wait(lambda: progress.show(waiting))
         return measure(plan.experiment, point, scheme, work)
 
     best = latest = attempt()
