@@ -19,7 +19,9 @@ NUMBER_IN = 0.5
 MOST_ROWS = 45
 """Of one figure, so that it fits a page."""
 FAR = 12.0
-"""Values of more than so many times the median of all are cut: the others would be slivers."""
+"""Values of more than so many times the median of those above 0 are cut: the others would be slivers."""
+FEW = 0.25
+"""Of those above 0: more of them are no exceptions, and the axis holds them all."""
 
 
 def bar_columns(
@@ -139,10 +141,12 @@ def whiskered(
     return any(spans), not all(spans)
 
 
-def _limit(highs: Sequence[float]) -> float:
-    """Where the axis ends: at the largest value, or before those that are far beyond the others."""
-    middle = median(highs)
-    return max(high for high in highs if middle <= 0 or high <= FAR * middle)
+def axis_limit(highs: Sequence[float]) -> float:
+    """Where the axis ends: at the largest value, or before a few that are far beyond the others."""
+    above = [high for high in highs if high > 0] or [0.0]
+    near = [high for high in highs if high <= FAR * median(above)]
+    few = len(highs) - len(near) <= FEW * len(above)
+    return max(near if few else highs)
 
 
 def _scale(
@@ -154,7 +158,7 @@ def _scale(
         for (metric, setting, _), spread in summary.spreads.items()
         if metric == column.metric and setting in settings
     ]
-    highest = _limit([spread.high * column.factor for spread in shown] or [1.0])
+    highest = axis_limit([spread.high * column.factor for spread in shown] or [1.0])
     lowest = min((spread.low * column.factor for spread in shown), default=0.0)
     if lowest < 0:
         highest = max(highest, 0.0)
