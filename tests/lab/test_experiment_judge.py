@@ -324,6 +324,8 @@ def test_a_value_has_its_unit(metric: str, unit: str, statistic: Statistic, meas
 
 def test_a_range_has_its_unit_and_a_note_at_its_end() -> None:
     assert said((1.0, 1.0)) == "1"
+    assert said((0.5, 1e6)) == "0.5 to ∞", "over nothing"
+    assert said((1e6, 1e6), "byte") == "1,000,000 byte"
     assert said((1.0, 20000.0), "ms", "3 of 5 repetitions") == "1 to 20,000 ms (3 of 5 repetitions)"
     assert [few([5, 5], 5), few([9, 6], 5), few([], 5)] == ["", "", ""]
     assert [few([3], 5), few([3, 3], 5), few([3, 9], 5)] == [

@@ -293,7 +293,9 @@ def figure(value: float) -> str:
 
 def said(values: tuple[float, float], unit: str = "", note: str = "") -> str:
     """The least and the largest value, or the one that both are, the unit, and a note."""
-    low, high = map(figure, values)
+    over_nothing = not unit and values[1] == MOST
+    low, high = figure(values[0]), "∞" if over_nothing else figure(values[1])
+    low = high if values[0] == values[1] else low
     whole = f"{low if low == high else f'{low} to {high}'} {unit}".rstrip()
     return f"{whole} ({note})" if note else whole
 
