@@ -286,7 +286,9 @@ def _unsampled(summary: Summary, settings: Sequence[Setting]) -> str:
 def _bars_said(some: bool, others: bool) -> str:
     """What bars and whiskers are, where some have whiskers, and where others have none."""
     spans = "Bars and numbers are medians, whiskers span the least and the largest value."
-    whole = "A bar without a whisker is one value of all repetitions together, or all have the same."
+    whole = (
+        "A bar without a whisker is one value of all repetitions together, or all have the same."
+    )
     beyond = "» marks what goes beyond the axis."
     return " ".join([*([spans] if some else []), *([whole] if others else []), beyond])
 
