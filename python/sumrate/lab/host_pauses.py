@@ -43,7 +43,7 @@ class Patience:
     each_s: float
     """One of them, at most; at 0 the machine is not looked at."""
     left_s: float
-    """All that follow together, at most: on a machine that never keeps time an experiment ends, too."""
+    """All that follow together, at most: an experiment ends on a machine that never keeps time."""
 
     def wait(
         self,

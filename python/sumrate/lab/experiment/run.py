@@ -106,7 +106,7 @@ class Plan:
     only_conditions: tuple[str, ...] = ()
     only_schemes: tuple[str, ...] = ()
     patience_s: float = 0.0
-    """How long each run waits, at most, for a machine that does not keep time; all wait half their length."""
+    """How long each run waits for a machine that does not keep time; all wait half their length."""
 
     def points(self) -> Iterator[Point]:
         """All points; repetitions outermost, so that a drift of the machine meets all alike."""

@@ -19,7 +19,7 @@ NUMBER_IN = 0.5
 MOST_ROWS = 45
 """Of one figure, so that it fits a page."""
 FAR = 12.0
-"""Values of more than so many times the median of those above 0 are cut: the others would be slivers."""
+"""Times the median of those above 0: larger values are cut, else the others would be slivers."""
 FEW = 0.25
 """Of those above 0: more of them are no exceptions, and the axis holds them all."""
 
