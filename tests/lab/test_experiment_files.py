@@ -425,6 +425,11 @@ def test_verdicts_can_be_of_some_claims_only(
     monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "--json", "lap"])
     assert cli.main() == 0
     assert [entry["id"] for entry in json.loads(capsys.readouterr().out)] == ["LAP"]
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "--json", "video"])
+    assert cli.main() == 0
+    of_video = {entry["id"] for entry in json.loads(capsys.readouterr().out)}
+    assert {"Q8", "T-4.7a-1750-fbdt"} <= of_video
+    assert not of_video & {"Q1", "P1"}
     monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "Z-9"])
     assert cli.main() == 2
     assert "no claim or goal begins with `Z-9`" in capsys.readouterr().err

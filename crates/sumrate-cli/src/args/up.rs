@@ -46,7 +46,7 @@ pub struct UpArgs {
     /// Address of the SOCKS5 proxy, or off
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1080")]
     pub socks: ProxyAddress,
-    /// Address of the HTTP CONNECT proxy
+    /// Address of the HTTP CONNECT proxy, or off
     #[arg(long, value_name = "ADDR:PORT", default_value = "off")]
     pub http: ProxyAddress,
     /// Password of both proxies: USER:PASSWORD or @FILE that holds it

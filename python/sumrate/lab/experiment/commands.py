@@ -130,7 +130,7 @@ def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "where it does not hold, the command that measures it, and where its results are.",
         epilog="example: sumrate-lab verdicts T-4.5 P1",
     )
-    sub.add_argument("ids", nargs="*", metavar="ID", help="only those that begin with it")
+    sub.add_argument("ids", nargs="*", metavar="ID", help="only those that begin with it, or of the experiment of that name")
     sub.add_argument("--json", action="store_true")
     sub.add_argument("--results", type=Path, default=KEPT, help="results (docs/results/lab)")
     sub.add_argument(
@@ -461,20 +461,28 @@ def _judged(experiment: Experiment, folder: Path) -> list[Verdict]:
     return judge(experiment, runs)
 
 
+def _named(found: Sequence[Entry], start: str) -> list[Entry]:
+    """Those whose id begins so; if none does, those with a check of the experiment of that name."""
+    begin = [e for e in found if e.id.casefold().startswith(start.casefold())]
+    return begin or [e for e in found if any(c.experiment == start for c in e.checks)]
+
+
 def _chosen(found: Sequence[Entry], args: argparse.Namespace) -> list[Entry]:
     """Those that were asked for, all if none was.
 
     Raises:
-        RefusedError: an id begins none of them.
+        RefusedError: something names none of them.
 
     """
-    ids = tuple(start.casefold() for start in args.ids)
+    chosen = [*found] if not args.ids else []
     for start in args.ids:
-        if not any(e.id.casefold().startswith(start.casefold()) for e in found):
+        named = _named(found, start)
+        if not named:
             raise RefusedError(
-                f"no claim or goal begins with `{start}`; `sumrate-lab verdicts` shows them all"
+                f"no claim or goal begins with `{start}`, and no experiment with verdicts has that "
+                "name; `sumrate-lab verdicts` shows them all"
             )
-    chosen = [e for e in found if e.id.casefold().startswith(ids)] if ids else [*found]
+        chosen += [e for e in named if e not in chosen]
     return [e for e in chosen if not args.goals or e.document == "goal"]
 
 

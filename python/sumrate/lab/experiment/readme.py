@@ -314,12 +314,12 @@ def _missed_item(row: Demand) -> str:
 
 
 def _missed_items(rows: Sequence[Demand]) -> str:
-    """Many demands of one limit in one line."""
+    """Many demands of one limit in one line, with the value that is furthest from it."""
     lows, highs = zip(*(row.measured[JUDGED] for row in rows), strict=True)
+    one = said((max(highs),) * 2 if rows[0].limit.startswith("at most") else (min(lows),) * 2)
     return (
-        f"{rows[0].id}, {len(rows)} demands: wanted {rows[0].limit}, measured "
-        f"{said((min(lows), max(highs)))} (`sumrate-lab run {rows[0].experiment}`; "
-        f"`sumrate-lab verdicts {rows[0].id}` has each)."
+        f"{rows[0].id}, {len(rows)} demands: wanted {rows[0].limit}, measured {one} in the worst "
+        f"(`sumrate-lab run {rows[0].experiment}`; `sumrate-lab verdicts {rows[0].id}` has each)."
     )
 
 

@@ -322,6 +322,11 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
                 "copies included, in bins of 12 %, the last of 4 %; of downloads above 10 MB.",
             )
         unsampled = _unsampled(summary, settings)
+        if any(metric == "pause_share" for metric, _, _ in summary.spreads):
+            unsampled += (
+                " A player whose buffer is full reads as fast as it plays: where no radio is too "
+                "slow for the video, the curves are the player's."
+            )
         for drawn in cdf_figures(summary, settings, looks):
             yield numbered.figure(
                 drawn,
