@@ -130,7 +130,12 @@ def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "where it does not hold, the command that measures it, and where its results are.",
         epilog="example: sumrate-lab verdicts T-4.5 P1",
     )
-    sub.add_argument("ids", nargs="*", metavar="ID", help="only those that begin with it, or of the experiment of that name")
+    sub.add_argument(
+        "ids",
+        nargs="*",
+        metavar="ID",
+        help="only those that begin with it, or of the experiment of that name",
+    )
     sub.add_argument("--json", action="store_true")
     sub.add_argument("--results", type=Path, default=KEPT, help="results (docs/results/lab)")
     sub.add_argument(
