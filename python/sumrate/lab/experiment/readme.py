@@ -23,7 +23,7 @@ from sumrate.lab.experiment.judge import (
     JUDGED,
     NOT_RUN,
     REPORTED,
-    said,
+    figure,
 )
 
 WORDS = {
@@ -314,11 +314,13 @@ def _missed_item(row: Demand) -> str:
 
 
 def _missed_items(rows: Sequence[Demand]) -> str:
-    """Many demands of one limit in one line, with the value that is furthest from it."""
+    """Many demands of one limit in one line: up or down to which value they are missed."""
     lows, highs = zip(*(row.measured[JUDGED] for row in rows), strict=True)
-    one = said((max(highs),) * 2 if rows[0].limit.startswith("at most") else (min(lows),) * 2)
+    limit = rows[0].limit
+    ends = [f"down to {figure(min(lows))}"] if "at least" in limit else []
+    ends += [f"up to {figure(max(highs))}"] if "at most" in limit else []
     return (
-        f"{rows[0].id}, {len(rows)} demands: wanted {rows[0].limit}, measured {one} in the worst "
+        f"{rows[0].id}, {len(rows)} demands: wanted {limit}, measured {' and '.join(ends)} "
         f"(`sumrate-lab run {rows[0].experiment}`; `sumrate-lab verdicts {rows[0].id}` has each)."
     )
 

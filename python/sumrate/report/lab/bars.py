@@ -21,7 +21,7 @@ MOST_ROWS = 45
 FAR = 12.0
 """Times the median of those above 0: larger values are cut, else the others would be slivers."""
 FEW = 0.25
-"""Of those above 0: more of them are no exceptions, and the axis holds them all."""
+"""Of those above 0: more than one and than this share of them are no exceptions, so none is cut."""
 
 
 def bar_columns(
@@ -145,7 +145,7 @@ def axis_limit(highs: Sequence[float]) -> float:
     """Where the axis ends: at the largest value, or before a few that are far beyond the others."""
     above = [high for high in highs if high > 0] or [0.0]
     near = [high for high in highs if high <= FAR * median(above)]
-    few = len(highs) - len(near) <= FEW * len(above)
+    few = len(highs) - len(near) <= max(1.0, FEW * len(above))
     return max(near if few else highs)
 
 

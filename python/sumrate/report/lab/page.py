@@ -321,18 +321,18 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
                 f"{where}: the share of each download's bytes that came by {link}, headers and "
                 "copies included, in bins of 12 %, the last of 4 %; of downloads above 10 MB.",
             )
-        unsampled = _unsampled(summary, settings)
+        remarks = _unsampled(summary, settings)
         if any(metric == "pause_share" for metric, _, _ in summary.spreads):
-            unsampled += (
-                " A player whose buffer is full reads as fast as it plays: where no radio is too "
-                "slow for the video, the curves are the player's."
+            remarks += (
+                " A player whose buffer is full reads no faster than it plays: the curve of what "
+                "is faster than the video is the player's."
             )
         for drawn in cdf_figures(summary, settings, looks):
             yield numbered.figure(
                 drawn,
                 f"{where}: distribution of the goodput in 100 ms samples of all repetitions, "
                 "without the first and the last half second. Further right is better; it ends "
-                "where no scheme has more than one sample in 20 beyond it." + unsampled,
+                "where no scheme has more than one sample in 20 beyond it." + remarks,
             )
         for drawn in time_figures(summary, settings, looks):
             yield numbered.figure(
@@ -340,5 +340,5 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
                 f"{where}: goodput against time in 100 ms samples, of the repetition in which "
                 "Sumrate has its median goodput, the same for all (of those without it their own)."
                 + (SUBFLOWS if summary.run.subflows else "")
-                + unsampled,
+                + remarks,
             )
