@@ -64,6 +64,12 @@ def test_a_part_of_a_run_shows_no_figures_of_what_it_left_out() -> None:
         "    it adds up: 1 (at least 0.98)",
         "    it is wanted: not measured (at least 1)",
     ]
+    lines = summary(load("five-conditions"), [verdict], Path("out"), whole=False)
+    assert lines[1:-1] == [
+        "  P1: not measured everywhere",
+        "    it adds up: 1 (at least 0.98)",
+        "    statements of which nothing was measured: 1",
+    ]
 
 
 def test_of_a_part_of_an_experiment_only_what_was_measured_is_shown() -> None:

@@ -307,13 +307,27 @@ def summary(
         in_part = verdict.verdict == NOT_RUN and verdict.measured
         shown = "not measured everywhere" if in_part else SHOWN[verdict.verdict]
         lines.append(f"  {verdict.id}: {shown}")
-        for statement in dict.fromkeys(f.statement for f in verdict.findings):
-            about = [f for f in verdict.findings if f.statement == statement]
-            if any(f.expected or f.measured is not None for f in about):  # a figure, and there
-                lines += _statement(about)
+        lines += _statements(verdict.findings, whole=whole)
     if left_out:
         lines.append(f"  {left_out} more goals and claims need other conditions or schemes")
     return [*lines, f"results: {results}"]
+
+
+def _statements(findings: Sequence[Finding], *, whole: bool) -> list[str]:
+    """The statements of a goal or claim; of a part, how many it says nothing of."""
+    lines = []
+    left_out = 0
+    for statement in dict.fromkeys(f.statement for f in findings):
+        about = [f for f in findings if f.statement == statement]
+        if not any(f.expected or f.measured is not None for f in about):
+            continue  # a figure that is not there
+        if not whole and not any(f.measured is not None for f in about):
+            left_out += 1
+            continue
+        lines += _statement(about)
+    if left_out:
+        lines.append(f"    statements of which nothing was measured: {left_out}")
+    return lines
 
 
 def _statement(found: Sequence[Finding]) -> list[str]:
