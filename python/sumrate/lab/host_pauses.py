@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sumrate.lab.lateness import LATE_SHARE, ON_TIME_MS
 
-LOOK_S = 1.5
+LOOK_S = 0.5
 """How long is looked at once."""
 STEP_S = 0.0005
 PUNCTUAL_SHARE = LATE_SHARE / 5
