@@ -12,10 +12,11 @@ import pytest
 
 from sumrate.lab.experiment.catalogue import entries, together
 from sumrate.lab.experiment.commands import KEPT
+from sumrate.lab.experiment.demands import Demand
 from sumrate.lab.experiment.goals import document, measured_by, rows, span, table
 from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.load import load
-from sumrate.lab.experiment.readme import blocks, out_of_step, write
+from sumrate.lab.experiment.readme import _became, blocks, out_of_step, write
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.programs import (
     REPOSITORY,
@@ -142,6 +143,16 @@ def test_documents_follow_the_results(results: Path, tmp_path: Path) -> None:
     readme = (root / "README.md").read_text()
     (root / "README.md").write_text(readme.replace("| 0.9 |", "| 0.99 |", 1))
     assert out_of_step(root, results) == ["README.md"]
+
+
+def test_a_cause_that_the_last_one_is_too_is_not_said_again() -> None:
+    def demand(verdict: str, cause: str = "") -> Demand:
+        return Demand("goal", "S62", "it does", "at least 1", "rfc6356", "", verdict, cause=cause)
+
+    late, lost = demand("fails", "late"), demand("fails", "lost")
+    of = [late, demand("holds"), late, lost]
+    assert [*_became(of)] == ["missed: late", "reached", "missed: as above", "missed: lost"]
+    assert [*_became([*of, demand("fails"), late])][-2:] == ["missed", "missed: late"]
 
 
 def test_results_name_no_place_of_this_machine() -> None:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from sumrate.intervals import half_width
 from sumrate.report.lab.canvas import WIDTH_IN, drawing, save
-from sumrate.report.lab.palette import INK, PAPER, RULE, styles
+from sumrate.report.lab.palette import INK, RULE, styles
 from sumrate.report.lab.read import Run, RunError, read_run
 
 SHARED = re.compile(r"shared-(\d+)-(\d+)")
@@ -107,13 +107,8 @@ def _panel(
     axis: Axes, others: int, panel: Mapping[str, Mapping[int, Band]], looks: Mapping[str, object]
 ) -> None:
     fair = 1 / (1 + others)
-    axis.axhline(fair, color=INK, linewidth=0.8)
-    at = (0.45, fair)
-    axis.annotate(
-        "one TCP", at, xytext=(0, 3), xycoords=("axes fraction", "data"),
-        textcoords="offset points", ha="center", va="bottom",
-        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
-    )  # fmt: skip
+    # Named in the legend: a label on the line would hide a band.
+    axis.axhline(fair, color=INK, linewidth=0.8, label="one TCP")
     places = {name: place for place, name in enumerate(looks)}
     for name, bands in panel.items():
         look = styles(looks)[name]

@@ -326,3 +326,20 @@ def test_a_summary_says_of_which_matrix_it_is(small: Path) -> None:
     whole = json.loads(small.read_text(encoding="utf-8"))
     small.write_text(json.dumps({**whole, "matrix": "0123456789abcdef"}), encoding="utf-8")
     assert "matrix is 0123456789abcdef." in origin([small], "abc")
+
+
+def test_the_longest_waits_and_the_copies_are_told_by_group(tmp_path: Path) -> None:
+    short: dict[str, str | float] = {"group": "short", "condition": 2}
+    rows = [
+        row("just-in-time", 60, 5, 2),
+        row("minrtt", 59, 20, 40),
+        row("just-in-time", 58, 700, 3, loss=0.02, condition=1, redundant_share=0.03),
+        row("minrtt", 59, 8, 90, loss=0.02, condition=1),
+        row("just-in-time", 9, 1, 1, transfer_bytes=10000, redundant_share=0.5, **short),
+        row("minrtt", 5, 1, 1, transfer_bytes=10000, **short),
+    ]
+    text = summary(read([table(tmp_path / "table.json", rows)]))
+    assert "| just-in-time | 700, 3 | 1, 1 |" in text
+    assert "| minrtt | 20, 90 | 1, 1 |" in text
+    assert "| loss | 1.5% | 0.0% | 3.0% |" in text
+    assert "| short, 10 KB | 50.0% | 50.0% | 50.0% |" in text

@@ -12,6 +12,7 @@ from sumrate.lab.endpoints.base import (
 from sumrate.lab.endpoints.handover import Handover
 from sumrate.lab.endpoints.messages import SumrateMessages
 from sumrate.lab.endpoints.mptcp import KernelMptcp, KernelMptcpBackup
+from sumrate.lab.endpoints.paced import Paced
 from sumrate.lab.endpoints.parallel import Parallel
 from sumrate.lab.endpoints.scaled import Scaled
 from sumrate.lab.endpoints.single_path import SinglePath
@@ -28,6 +29,7 @@ __all__ = [
     "KernelMptcp",
     "KernelMptcpBackup",
     "Measurement",
+    "Paced",
     "Parallel",
     "Reach",
     "Scaled",

@@ -160,11 +160,13 @@ def iperf_client(
     answer: Path,
     prefix: tuple[str, ...] = (),
     connections: int = 1,
+    options: tuple[str, ...] = (),
 ) -> Process:
     """Starts the iperf3 on the client that receives from `address`; JSON goes to `answer`."""
     argv = [
         *(*prefix, "iperf3", "--client", address, "--port", str(port), "--reverse"),
         *("--congestion", site.congestion_control, "--time", f"{seconds:g}", "--json"),
+        *options,
     ]
     if warmup_s:
         argv += ["--omit", f"{warmup_s:g}"]
@@ -195,6 +197,7 @@ def iperf(
     warmup_s: float,
     prefix: tuple[str, ...] = (),
     connections: int = 1,
+    options: tuple[str, ...] = (),
 ) -> Measurement:
     """Runs iperf3 from the server to the client; several connections are of one process.
 
@@ -214,6 +217,7 @@ def iperf(
             answer=answer,
             prefix=prefix,
             connections=connections,
+            options=options,
         ) as client:
             client.wait(seconds + warmup_s + 60)
     end = iperf_result(client, answer)

@@ -13,6 +13,7 @@ Kind = Literal[
     "alone",
     "together",
     "parallel",
+    "paced",
     "mptcp",
     "mptcp-backup",
     "handover",

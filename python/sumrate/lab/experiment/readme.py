@@ -35,6 +35,8 @@ WORDS = {
     UNMEASURED: "not measured here",
 }
 PLURAL = {**WORDS, HOLDS: "hold", FAILS: "do not hold", DEPENDS: "hold in part"}
+AS_ABOVE = "as above"
+"""In place of a cause: that of the last row that has one."""
 CHECKED = {HOLDS: "holds", FAILS: "does not hold", DEPENDS: "in part", REPORTED: ""}
 """What became of one check that was measured."""
 NOTHING = "-"
@@ -155,10 +157,10 @@ def _goal_table(found: Sequence[Demand]) -> list[str]:
     titles = [TITLES[scheme] for scheme in (JUDGED, *BESIDE)]
     heads = ["performance goal", "experiment", "wanted", *titles, ""]
     lines = [_line(heads), f"|{'---|' * len(heads)}"]
-    for row in found:
+    for row, became in zip(found, _became(found), strict=True):
         cells = [_cell(row, scheme) for scheme in (JUDGED, *BESIDE)]
         first = [f"{row.id}: {row.statement}", row.experiment, row.limit or NOTHING]
-        lines.append(_line([*first, *cells, _became(row)]))
+        lines.append(_line([*first, *cells, became]))
     return lines
 
 
@@ -166,9 +168,13 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(map(_plain, cells))} |"
 
 
-def _became(row: Demand) -> str:
-    """What became of a goal, and why it is missed."""
-    return ": ".join(part for part in (MARKS[row.verdict], row.cause) if part)
+def _became(found: Sequence[Demand]) -> Iterator[str]:
+    """What became of each goal, and why it is missed; not again if the last cause is the same."""
+    last = ""
+    for row in found:
+        cause = AS_ABOVE if row.cause and row.cause == last else row.cause
+        last = row.cause or last
+        yield ": ".join(part for part in (MARKS[row.verdict], cause) if part)
 
 
 def _cell(row: Demand, scheme: str) -> str:
@@ -181,10 +187,10 @@ def _cell(row: Demand, scheme: str) -> str:
 
 def _other_goal_lines(found: Sequence[Demand]) -> list[str]:
     heads = ["other goal", "experiment", "wanted", "measured", ""]
+    others = [row for row in found if not is_performance(row.id)]
     rows = [
-        [f"{row.id}: {row.statement}", row.experiment, row.limit, _cell(row, JUDGED), _became(row)]
-        for row in found
-        if not is_performance(row.id)
+        [f"{row.id}: {row.statement}", row.experiment, row.limit, _cell(row, JUDGED), became]
+        for row, became in zip(others, _became(others), strict=True)
     ]
     return [_line(heads), f"|{'---|' * len(heads)}", *map(_line, rows)]
 

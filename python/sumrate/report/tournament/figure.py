@@ -163,7 +163,7 @@ def _legend(drawn: Figure, total: float) -> None:
     axis.set_axis_off()
     axis.set(xlim=(0, WIDTH_IN - LEFT_IN - RIGHT_IN), ylim=(0, 1))
     axis.annotate(
-        f"Goodput of {DEFAULT} against the best other scheduler's; letters: who that is",
+        f"Goodput of {DEFAULT} against the best other scheduler's; letters: who carries more",
         (0, 1.35),
         weight="bold",
         size=8.5,

@@ -50,7 +50,8 @@ def summary(conditions: Sequence[Condition]) -> str:
     for name in schedulers:
         parts = [standing([c for c in conditions if c.group == g], name).ties for g in groups]
         lines.append(f"| {_marked(name)} | " + " | ".join(f"{part:.0%}" for part in parts) + " |")
-    lines += [*_at_rest(conditions), *_losses(conditions), *_waits(conditions)]
+    lines += [*_longest(conditions), *_at_rest(conditions), *_copies(conditions)]
+    lines += [*_losses(conditions), *_waits(conditions)]
     return "\n".join(lines) + "\n"
 
 
@@ -96,6 +97,53 @@ def _at_rest(conditions: Sequence[Condition]) -> list[str]:
         found = [[c.same(name, other) for c in conditions if c.group == g] for g in groups]
         cells = " | ".join(f"{sum(same)} of {len(same)}" for same in found)
         lines.append(f"| {name} | {other} | {cells} |")
+    return [*lines, ""]
+
+
+def _longest(conditions: Sequence[Condition]) -> list[str]:
+    """How long each scheduler stalls, and delays, at most in any condition of a group."""
+    groups = [g for g in GROUPS if any(c.group == g for c in conditions)]
+    lines = [
+        "",
+        "The longest stall and the longest in-order delay of any condition, in ms:",
+        "",
+        "| scheduler | " + " | ".join(groups) + " |",
+        "|---" * (len(groups) + 1) + "|",
+    ]
+    for name in conditions[0].goodput_mbps:
+        cells = []
+        for group in groups:
+            own = [c for c in conditions if c.group == group]
+            stall, delay = (max(v[name] for v in w) for w in _waited(own))
+            cells.append(f"{stall:.0f}, {delay:.0f}")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _waited(conditions: Sequence[Condition]) -> tuple[list[dict[str, float]], ...]:
+    """Stalls, and in-order delays."""
+    return [c.stall_ms for c in conditions], [c.in_order_ms for c in conditions]
+
+
+def _copies(conditions: Sequence[Condition]) -> list[str]:
+    """What part of what the default sends is copies, by group and by the size of transfers."""
+    if DEFAULT not in conditions[0].goodput_mbps:
+        return []
+    lines = [
+        f"Of what {DEFAULT} sends, copies:",
+        "",
+        "| conditions | median | least | most |",
+        "|---|---|---|---|",
+    ]
+    parts: dict[str, list[float]] = {}
+    for condition in conditions:
+        size = condition.parameters.get("transfer_bytes") or 0
+        name = f"short, {size // 1000} KB" if size else condition.group
+        parts.setdefault(name, []).append(condition.copies[DEFAULT])
+    lines += [
+        f"| {name} | {median(found):.1%} | {min(found):.1%} | {max(found):.1%} |"
+        for name, found in parts.items()
+    ]
     return [*lines, ""]
 
 

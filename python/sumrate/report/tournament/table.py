@@ -57,6 +57,9 @@ class Condition:
     """Goodput in Mbit/s in each draw (seed), in the same order for all: what a draw's links lose
     and how late they are is the same for every scheduler."""
 
+    copies: Mapping[str, float] = field(default_factory=dict)
+    """Of what each sends, the share that is copies."""
+
     measured: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     """All that was measured in each draw, as it stands in the table."""
 
@@ -203,6 +206,7 @@ def _condition(rows: list[dict[str, Any]]) -> Condition:
         goodput_mbps={name: median(values) for name, values in draws.items()},
         stall_ms=medians("stall_ms"),
         in_order_ms=medians("in_order_p99_ms"),
+        copies=medians("redundant_share"),
         parameters=rows[0],
         draws=draws,
         measured={
