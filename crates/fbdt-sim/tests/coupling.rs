@@ -271,6 +271,7 @@ fn f17_so_do_three_paths_with_rtts_of_their_own_and_reno() {
         let error = (squares / (count - 1.0) / count).sqrt();
         println!("{rtts:?} {growth:?}: {share:.2} of a TCP's share, +-{error:.2}");
         assert!(share <= 1.1 + error, "{rtts:?} {growth:?}: {share} +-{error} of one TCP's share");
+        assert!(share >= 0.7, "{rtts:?} {growth:?}: {share} of one TCP's share");
     }
 }
 

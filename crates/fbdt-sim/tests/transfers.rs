@@ -129,6 +129,22 @@ fn f6_what_is_not_overdue_yet_stays_within_the_budget_when_a_window_is_full() {
 }
 
 #[test]
+fn f6_a_link_with_a_queue_has_no_time_for_copies_while_a_window_is_full() {
+    let config = Config::default().with_stream_buffer(439 << 10);
+    // Twice of what has to be on the way: it stands in the links' queues.
+    let links = vec![LinkParameters::new(45.0, 10.0), LinkParameters::new(15.0, 30.0)];
+    let mut simulation = configured(&config, links);
+    let stream = simulation.open(false, Class::Background).unwrap();
+    simulation.write(false, stream, 256 * MIB);
+    simulation.run(Duration::from_secs(4)).unwrap();
+    let server = &simulation.stats()[1];
+    let full = server.paths.iter().map(|p| p.waited[WhyIdle::FlowControl as usize]);
+    assert!(full.max().unwrap() > Duration::from_millis(50), "the window was not full");
+    let copied = server.redundant_bytes as f64 / server.new_bytes as f64;
+    assert!(copied < 0.025, "{copied} of the bytes were sent twice");
+}
+
+#[test]
 fn f9b_a_path_that_goes_dark_costs_nothing_but_its_share() {
     both_schedulers(|config| {
         let mut simulation = configured(&config, vec![wifi(), wigig()]);

@@ -23,22 +23,16 @@ pub enum CouplingState {
 
 impl CouplingState {
     /// Loads what `--cc` names, if it is one of ours. To be called while there are privileges: what
-    /// it gives needs none.
-    ///
-    /// # Errors
-    /// The kernel refuses though it is allowed.
-    pub fn of(wish: &str) -> Result<Self, CouplingError> {
-        let Ok(algorithm) = wish.parse::<Algorithm>() else { return Ok(Self::None) };
+    /// it gives needs none. What cannot be loaded, for whatever reason, is stood in for.
+    pub fn of(wish: &str) -> Self {
+        let Ok(algorithm) = wish.parse::<Algorithm>() else { return Self::None };
         // `reno` is the kernel's own.
         if wish == Algorithm::Reno.name() {
-            return Ok(Self::None);
+            return Self::None;
         }
         match load(algorithm) {
-            Ok(coupler) => Ok(Self::Kernel(Arc::new(coupler))),
-            Err(error) if error.is_privilege() || matches!(error, CouplingError::NotBuilt(_)) => {
-                Ok(Self::without_kernel(algorithm, wish, &error))
-            }
-            Err(error) => Err(error),
+            Ok(coupler) => Self::Kernel(Arc::new(coupler)),
+            Err(error) => Self::without_kernel(algorithm, wish, &error),
         }
     }
 
@@ -81,7 +75,7 @@ mod tests {
     #[test]
     fn what_is_not_ours_is_left_to_the_kernel() {
         for name in ["cubic", "reno", "auto", "nonsense"] {
-            let state = CouplingState::of(name).unwrap();
+            let state = CouplingState::of(name);
             assert!(matches!(state, CouplingState::None) && state.transport().is_none());
         }
     }
@@ -89,11 +83,14 @@ mod tests {
     #[test]
     fn what_cannot_be_loaded_is_stood_in_for_by_what_couples_as_much() {
         for algorithm in Algorithm::ALL {
-            let error = CouplingError::NotBuilt(algorithm);
-            let state = CouplingState::without_kernel(algorithm, algorithm.kernel_name(), &error);
-            let scaled = matches!(state, CouplingState::Scaled);
-            assert_eq!(scaled, Algorithm::COUPLED.contains(&algorithm), "{algorithm:?}: {state:?}");
-            assert!(scaled || matches!(state, CouplingState::OwnReno));
+            let old_kernel = CouplingError::Refused { algorithm, detail: "no BTF".to_owned() };
+            for error in [CouplingError::NotBuilt(algorithm), old_kernel] {
+                let wish = algorithm.kernel_name();
+                let state = CouplingState::without_kernel(algorithm, wish, &error);
+                let scaled = matches!(state, CouplingState::Scaled);
+                assert_eq!(scaled, Algorithm::COUPLED.contains(&algorithm), "{error}: {state:?}");
+                assert!(scaled || matches!(state, CouplingState::OwnReno));
+            }
         }
     }
 }

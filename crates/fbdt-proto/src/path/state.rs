@@ -361,7 +361,7 @@ impl PathState {
 
     /// Halves what the path may hold, as MPTCP halves the congestion window
     /// of a subflow that blocks delivery. It grows back by half of what is
-    /// acknowledged, as fast as cubic returns to its curve.
+    /// acknowledged.
     pub fn punish(&mut self) {
         let Some(subflow) = &self.subflow else { return };
         let least = u64::from(subflow.sample.mss.max(1));

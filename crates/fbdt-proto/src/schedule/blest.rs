@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
-use super::min_rtt::{Blockers, fastest, picked, room_before};
+use super::min_rtt::{Blockers, fastest, fastest_and_slower, picked, room_before};
 use super::{BlockedRequest, PlacementRequest, Scheduler, Unblocking};
 use crate::path::PathView;
 use crate::time::Instant;
@@ -56,11 +56,8 @@ impl Scheduler for Blest {
         if fast != request.path {
             let (own, fast) = (request.own()?, request.paths.get(fast)?);
             self.update_lambda(request.now, own);
-            let until_acknowledged = self.linger(own);
-            let wanted = self.bytes_sent(fast, until_acknowledged);
             let window = request.limit.saturating_sub(request.acked);
-            let taken = own.held + (piece.end - piece.start);
-            if wanted > window.saturating_sub(taken) {
+            if self.should_wait(fast, own, window, piece.end - piece.start) {
                 return None;
             }
         }
@@ -80,8 +77,11 @@ impl Scheduler for Blest {
     }
 
     fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
+        if !picked(request.paths, request.path) || self.would_wait(request) {
+            return Unblocking::default();
+        }
         // Whether or not that leads to a copy.
-        self.was_blocked |= picked(request.paths, request.path);
+        self.was_blocked = true;
         self.blockers.handle(request)
     }
 }
@@ -97,6 +97,21 @@ impl Blest {
 
     fn rtt_range(&self, path: &PathView) -> (Duration, Duration) {
         self.rtts.get(&path.id).copied().unwrap_or((path.srtt, path.srtt))
+    }
+
+    /// Whether `slow` is left waiting instead of being given `piece` bytes within the send window.
+    fn should_wait(&self, fast: &PathView, slow: &PathView, window: u64, piece: u64) -> bool {
+        let wanted = self.bytes_sent(fast, self.linger(slow));
+        wanted > window.saturating_sub(slow.held + piece)
+    }
+
+    /// The module asks its own rule before it looks at the full window: a slow path that is left
+    /// waiting meets none.
+    fn would_wait(&mut self, request: &BlockedRequest<'_>) -> bool {
+        self.note_rtts(request.paths);
+        let Some((fast, own)) = fastest_and_slower(request) else { return false };
+        self.update_lambda(request.now, own);
+        self.should_wait(fast, own, request.window, own.mss)
     }
 
     /// At most once per smallest RTT of the slow path.
@@ -213,8 +228,14 @@ mod tests {
 
     /// The fast path meets a window that a byte of the slow one keeps full.
     fn blocked(f: &mut Fixture<Blest>, carried: bool) -> Unblocking {
-        let (now, paths) = (f.now, &f.paths);
-        let request = BlockedRequest { now, paths, path: 0, owner: 1, carried };
+        meets_full_window(f, 0, carried)
+    }
+
+    /// A path meets a window that a byte of the other one keeps full.
+    fn meets_full_window(f: &mut Fixture<Blest>, path: usize, carried: bool) -> Unblocking {
+        let (now, paths, window) = (f.now, &f.paths, f.limit);
+        let owner = 1 - path;
+        let request = BlockedRequest { now, paths, path, owner, carried, window, unsent: 0 };
         f.scheduler.unblock(&request)
     }
 
@@ -249,9 +270,22 @@ mod tests {
         assert!(!blocked(&mut f, true).resend, "the fast path sent it before");
         assert_eq!(lambda_at(&mut f, 120), 1270);
         f.paths[0].room = 20_000;
-        let (now, paths) = (f.now, &f.paths);
-        let request = BlockedRequest { now, paths, path: 1, owner: 0, carried: false };
-        f.scheduler.unblock(&request);
+        meets_full_window(&mut f, 1, false);
         assert_eq!(lambda_at(&mut f, 170), 1260, "the slow path was not the pick");
+    }
+
+    #[test]
+    fn a_slow_path_that_is_left_waiting_meets_no_full_window() {
+        let meets = |limit| {
+            let mut f = fixture();
+            // Four segments: what the fast path holds may be stuck, and would be sent again.
+            f.paths[0].window = 4000;
+            f.limit = limit;
+            let answer = meets_full_window(&mut f, 1, false);
+            (answer.resend, f.scheduler.was_blocked)
+        };
+        // From a threshold of ten on: 5 rounds of 11 + (5 - 1)/2 segments, times 1.2 are 78 000.
+        assert_eq!(meets(78_999), (false, false));
+        assert_eq!(meets(79_000), (true, true));
     }
 }

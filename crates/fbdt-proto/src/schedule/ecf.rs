@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use super::min_rtt::{Blockers, fastest, room_before};
+use super::min_rtt::{Blockers, fastest, fastest_and_slower, picked, room_before};
 use super::{BlockedRequest, PlacementRequest, Scheduler, Unblocking};
 use crate::path::PathView;
 use crate::units::{Direction, PathId};
@@ -48,11 +48,21 @@ impl Scheduler for Ecf {
     }
 
     fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
+        if !picked(request.paths, request.path) || self.would_wait(request) {
+            return Unblocking::default();
+        }
         self.blockers.handle(request)
     }
 }
 
 impl Ecf {
+    /// The module asks its own rule before it looks at the full window: a slow path that is left
+    /// waiting sends nothing again.
+    fn would_wait(&mut self, request: &BlockedRequest<'_>) -> bool {
+        fastest_and_slower(request)
+            .is_some_and(|(fast, slow)| self.should_wait(fast, slow, request.unsent))
+    }
+
     #[allow(clippy::cast_precision_loss)]
     fn should_wait(&mut self, fast: &PathView, slow: &PathView, left: u64) -> bool {
         let seconds = |time: core::time::Duration| time.as_secs_f64();
@@ -124,5 +134,21 @@ mod tests {
         // With a margin of 2 ms: 20 < 23, but 21 < 22: use it.
         f.paths[0].rttvar = Duration::from_millis(2);
         assert_eq!(f.ask(1), Some(0..1000));
+    }
+
+    #[test]
+    fn a_slow_path_that_is_left_waiting_sends_nothing_again() {
+        let resends = |unsent| {
+            let mut f = fixture(0);
+            // Four segments: what the fast path holds may be stuck.
+            f.paths[0].window = 4000;
+            let (now, paths) = (f.now, &f.paths);
+            let (path, owner, carried, window) = (1, 0, false, 0);
+            let request = BlockedRequest { now, paths, path, owner, carried, window, unsent };
+            f.scheduler.unblock(&request).resend
+        };
+        // (k + 4 kB) / 4 kB x 10 ms < 100 ms up to k = 36 kB.
+        assert!(!resends(35_999));
+        assert!(resends(36_000));
     }
 }

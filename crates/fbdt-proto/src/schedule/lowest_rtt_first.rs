@@ -43,7 +43,8 @@ mod tests {
         assert_eq!(f.send(1), Some(10_000..20_000));
         assert_eq!(f.send(0), Some(20_000..30_000), "its window is full");
         let (now, paths) = (Instant::ZERO, &f.paths);
-        let request = BlockedRequest { now, paths, path: 1, owner: 0, carried: false };
+        let (path, owner, carried, window, unsent) = (1, 0, false, 0, 0);
+        let request = BlockedRequest { now, paths, path, owner, carried, window, unsent };
         assert_eq!(LowestRttFirst.unblock(&request), Unblocking::default());
     }
 }

@@ -76,6 +76,16 @@ pub(super) fn room_before(paths: &[PathView], asking: usize) -> u64 {
     paths.iter().enumerate().filter(before).map(|(_, path)| path.room).sum()
 }
 
+/// The fastest path and the one that meets a full window, if that is another: who may leave it
+/// waiting asks that first.
+#[must_use]
+pub(super) fn fastest_and_slower<'a>(
+    request: &BlockedRequest<'a>,
+) -> Option<(&'a PathView, &'a PathView)> {
+    let fast = fastest(request.paths).filter(|fast| *fast != request.path)?;
+    Some((request.paths.get(fast)?, request.paths.get(request.path)?))
+}
+
 /// Opportunistic retransmission and penalisation, as minRTT, BLEST and ECF
 /// do it.
 #[derive(Debug, Default)]
@@ -152,7 +162,9 @@ mod tests {
         let mut scheduler = MinRtt::default();
         let mut unblock = |ms: u64, path, owner| {
             let now = Instant::ZERO + Duration::from_millis(ms);
-            scheduler.unblock(&BlockedRequest { now, paths: &paths, path, owner, carried: false })
+            let (paths, carried, window, unsent) = (&paths, false, 0, 0);
+            let request = BlockedRequest { now, paths, path, owner, carried, window, unsent };
+            scheduler.unblock(&request)
         };
         let both = Unblocking { resend: true, punish: true };
         assert_eq!(unblock(0, 1, 0), both);
@@ -165,8 +177,9 @@ mod tests {
     fn a_blocker_less_than_four_times_slower_is_only_punished() {
         let mut paths = vec![path(0, 40, 50_000), path(1, 10, 20_000)];
         let ask = |paths: &[PathView], carried| {
-            let now = Instant::ZERO;
-            MinRtt::default().unblock(&BlockedRequest { now, paths, path: 1, owner: 0, carried })
+            let (now, path, owner, window, unsent) = (Instant::ZERO, 1, 0, 0, 0);
+            let request = BlockedRequest { now, paths, path, owner, carried, window, unsent };
+            MinRtt::default().unblock(&request)
         };
         let unblock = |paths: &[PathView]| ask(paths, false);
         assert_eq!(unblock(&paths), Unblocking { resend: false, punish: true });

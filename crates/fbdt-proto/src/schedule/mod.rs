@@ -104,6 +104,10 @@ pub struct BlockedRequest<'a> {
     pub owner: usize,
     /// Whether the asking path has sent that byte too and waits for the answer.
     pub carried: bool,
+    /// Bytes from the first that is not acknowledged to the peer's limits.
+    pub window: u64,
+    /// Bytes that are written and unsent.
+    pub unsent: u64,
 }
 
 /// What a scheduler does about it.
@@ -335,9 +339,7 @@ pub(crate) mod tests {
         }
 
         /// Whatever the paths look like: each byte is handed out once, and
-        /// the path that all rules prefer, the one with the lowest RTT, gets
-        /// what is left while it is usable and has room, unless the rule
-        /// assigned it to another path.
+        /// where all that can are asked one of them takes some.
         #[test]
         fn somebody_always_makes_progress(
             kind in prop::sample::select(&SchedulerKind::ALL[..]),

@@ -61,7 +61,9 @@ impl Session {
             let Some((owner, range)) = self.missing(id) else { continue };
             let views = &*self.views_for(views, id);
             let carried = self.carries(path, id, range.start);
-            let request = BlockedRequest { now, paths: views, path, owner, carried };
+            let (window, unsent) = self.what_blocks(id);
+            let request =
+                BlockedRequest { now, paths: views, path, owner, carried, window, unsent };
             let answer = self.scheduler.unblock(&request);
             if answer.punish {
                 self.paths[owner].punish();
@@ -86,6 +88,17 @@ impl Session {
             Some(first) => first.start >= send.bound(credit),
             None => send.writer_blocked && send.state() == SendState::Open,
         }
+    }
+
+    /// Bytes from a stream's first that is not acknowledged to the peer's limits, and bytes that are
+    /// written and unsent.
+    fn what_blocks(&self, id: StreamId) -> (u64, u64) {
+        let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
+        self.streams.get(&id).map_or((0, 0), |stream| {
+            let send = &stream.send;
+            let window = send.allowance(credit).saturating_sub(send.cumulative());
+            (window, send.windows.unsent().total())
+        })
     }
 
     /// The lowest bytes of the stream that are missing, and who has them.

@@ -70,7 +70,7 @@ pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
         Command::Cp(args) => &mut args.protocol,
         _ => return Ok(()),
     };
-    couple(protocol)?;
+    couple(protocol);
     let needs = match command {
         Command::Serve(args) => Needs {
             user: args.user.as_deref(),
@@ -103,9 +103,9 @@ pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
 }
 
 /// Loads a coupled congestion control while there may be the privilege for it.
-fn couple(args: &mut ProtocolArgs) -> Result<(), CommandError> {
+fn couple(args: &mut ProtocolArgs) {
     if let Some(CongestionArg(wish)) = &args.congestion_control {
-        args.coupling = CouplingState::of(wish)?;
+        args.coupling = CouplingState::of(wish);
         match &args.coupling {
             CouplingState::None => {}
             CouplingState::Kernel(coupler) => {
@@ -119,7 +119,6 @@ fn couple(args: &mut ProtocolArgs) -> Result<(), CommandError> {
             }
         }
     }
-    Ok(())
 }
 
 fn congestion_controls(args: &ProtocolArgs) -> Vec<&str> {

@@ -36,7 +36,7 @@ fn bench(server: &Server, more: &[&str]) -> (Value, String) {
 
 /// One test, because the kernel's list of congestion controls is one for all.
 #[test]
-fn lia_is_the_kernels_with_the_privilege_and_refused_with_a_code_without() {
+fn balia_is_the_kernels_with_the_privilege_and_refused_with_a_code_without() {
     let server = Server::start(&[]);
     let (_, before) = cc(&server, &["list"]);
     let was_loaded = algorithm(&before, "balia")["loaded"] == true;
