@@ -114,15 +114,11 @@ def _longest(conditions: Sequence[Condition]) -> list[str]:
         cells = []
         for group in groups:
             own = [c for c in conditions if c.group == group]
-            stall, delay = (max(v[name] for v in w) for w in _waited(own))
+            stall = max(c.stall_ms[name] for c in own)
+            delay = max(c.in_order_ms[name] for c in own)
             cells.append(f"{stall:.0f}, {delay:.0f}")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
-
-
-def _waited(conditions: Sequence[Condition]) -> tuple[list[dict[str, float]], ...]:
-    """Stalls, and in-order delays."""
-    return [c.stall_ms for c in conditions], [c.in_order_ms for c in conditions]
 
 
 def _copies(conditions: Sequence[Condition]) -> list[str]:
