@@ -28,6 +28,10 @@ enum RulesArg {
     Published,
     /// The product's early copies and commit limit for all of them
     Product,
+    /// The product's without early copies
+    Uncopied,
+    /// The product's without the commit limit
+    Unlimited,
     /// Neither of these for any of them, FBDT's own included
     Bare,
 }
@@ -148,6 +152,8 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         rules: match arguments.rules {
             RulesArg::Published => Rules::Published,
             RulesArg::Product => Rules::Product,
+            RulesArg::Uncopied => Rules::Uncopied,
+            RulesArg::Unlimited => Rules::Unlimited,
             RulesArg::Bare => Rules::Bare,
         },
         threads: arguments.threads.unwrap_or_else(available),

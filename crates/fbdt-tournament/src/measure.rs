@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fbdt_proto::{Class, Config, SchedulerKind, SessionStats};
+use fbdt_proto::{Class, CommitRule, Config, Redundancy, SchedulerKind, SessionStats};
 use fbdt_sim::{Scenario, Simulation, Violation};
 use serde::Serialize;
 
@@ -48,6 +48,10 @@ pub enum Rules {
     Published,
     /// The product's: early copies and the commit limit by rate.
     Product,
+    /// The product's without its early copies.
+    Uncopied,
+    /// The product's without its commit limit.
+    Unlimited,
     /// Neither of these two, for FBDT's own schedulers as for the published ones.
     Bare,
 }
@@ -55,13 +59,14 @@ pub enum Rules {
 /// The configuration of both ends.
 #[must_use]
 pub fn config(kind: SchedulerKind, rules: Rules, buffer: u64) -> Config {
+    let product = Config { scheduler: kind, ..Config::default() };
+    let (redundancy, commit) = (Redundancy::Suspect, CommitRule::Window);
     let config = match rules {
         Rules::Published => Config::default().with_scheduler(kind),
-        Rules::Product => Config { scheduler: kind, ..Config::default() },
-        Rules::Bare => Config {
-            scheduler: kind,
-            ..Config::default().with_scheduler(SchedulerKind::LowestRttFirst)
-        },
+        Rules::Product => product,
+        Rules::Uncopied => Config { redundancy, ..product },
+        Rules::Unlimited => Config { commit, ..product },
+        Rules::Bare => Config { redundancy, commit, ..product },
     };
     if buffer > 0 { config.with_stream_buffer(buffer) } else { config }
 }
@@ -214,7 +219,6 @@ mod tests {
 
     #[test]
     fn rules_are_of_copies_and_commit_limits_only() {
-        use fbdt_proto::Redundancy;
         let kinds = [SchedulerKind::JustInTime, SchedulerKind::TwoEnded, SchedulerKind::Blest];
         for kind in kinds {
             let [own, product, bare] =
@@ -223,10 +227,20 @@ mod tests {
             assert_eq!(bare.redundancy, Redundancy::Suspect, "{kind:?}");
             let like = Config { commit: own.commit, redundancy: own.redundancy, ..product.clone() };
             assert_eq!(like, own);
-            let like = Config { commit: bare.commit, redundancy: bare.redundancy, ..product };
+            let like =
+                Config { commit: bare.commit, redundancy: bare.redundancy, ..product.clone() };
             assert_eq!(like, bare);
             let published = kind == SchedulerKind::Blest;
             assert_eq!(own == bare, published, "{kind:?}");
+            let lrf = Config::default().with_scheduler(SchedulerKind::LowestRttFirst);
+            assert_eq!(Config { scheduler: kind, ..lrf }, bare, "what the published ones have");
+            let [uncopied, unlimited] =
+                [Rules::Uncopied, Rules::Unlimited].map(|rules| config(kind, rules, 0));
+            let like = Config { redundancy: product.redundancy, ..uncopied };
+            assert_eq!(like, product);
+            assert_ne!(like, bare);
+            let like = Config { commit: product.commit, ..unlimited };
+            assert_eq!(like, product);
         }
     }
 
