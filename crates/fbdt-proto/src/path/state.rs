@@ -507,6 +507,7 @@ impl PathState {
             srtt: sample.srtt,
             rttvar: sample.rttvar,
             base_rtt: self.base_rtt,
+            hold: self.aggregation.hold(),
             window,
             ssthresh: sample.ssthresh,
             held,

@@ -26,6 +26,8 @@ pub struct PathView {
     pub rttvar: Duration,
     /// Smallest RTT.
     pub base_rtt: Duration,
+    /// How much longer than that acknowledgements keep being held back.
+    pub hold: Duration,
     /// TCP's congestion window, or what a punishment left of it, in bytes.
     pub window: u64,
     /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
@@ -49,6 +51,14 @@ pub struct PathView {
 }
 
 impl PathView {
+    /// Whether the path's link has no more to do than what is under way on it: a copy would wait for
+    /// nothing else there, and nothing else for it. Not known while the rate is still being found out.
+    /// What waits for an acknowledgement that is held back (F7) has left the link.
+    #[must_use]
+    pub(crate) fn is_drained(&self) -> bool {
+        self.ramping || self.held <= bytes_in(self.rate, self.base_rtt + self.hold)
+    }
+
     /// Time until a frame handed over now is there, to its last byte. Only to its first while the rate
     /// is still being found out: what little is known of it makes a frame seem to take far too long.
     fn frame_arrival(&self) -> Duration {
@@ -85,4 +95,22 @@ pub fn lead(paths: &[PathView], path: usize) -> u64 {
             bytes_in(other.rate, ahead)
         })
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::tests::view;
+
+    #[test]
+    fn f6_a_link_is_drained_when_the_path_holds_what_is_under_way() {
+        // 100 MB/s and 4 ms: 400 kB.
+        let path = |held| PathView { held, ..view(0, 1e8, 0.0) };
+        assert!(path(400_000).is_drained());
+        assert!(!path(400_001).is_drained());
+        assert!(PathView { ramping: true, ..path(400_001) }.is_drained(), "the rate is a guess");
+        let hold = Duration::from_millis(16);
+        assert!(PathView { hold, ..path(2_000_000) }.is_drained(), "its answers are held back");
+        assert!(!PathView { hold, ..path(2_000_001) }.is_drained());
+    }
 }

@@ -13,14 +13,18 @@ const LATE_CAP: Duration = Duration::from_millis(20);
 /// A copy must win by more than timing noise.
 const NOISE: Duration = Duration::from_millis(1);
 
-/// When the owner's chunk will arrive, as seen now: as expected or, if it is
-/// overdue, at least as long again.
+/// When the owner's chunk will arrive, as seen now: as expected; if it is
+/// overdue, when TCP's repair of a loss is there, an RTT later than expected;
+/// and if it is later than that, as long again.
 #[must_use]
 fn remaining(now: Instant, chunk: &Chunk, owner: &PathView) -> Duration {
+    let repaired = chunk.expected + owner.srtt;
     if now < chunk.expected {
         chunk.expected.saturating_since(now)
+    } else if now < repaired {
+        repaired.saturating_since(now)
     } else {
-        now.saturating_since(chunk.expected).max(owner.srtt)
+        now.saturating_since(chunk.expected)
     }
 }
 
@@ -84,6 +88,25 @@ mod tests {
         assert!(copy_wins(&config, now, &chunk(5), &owner, &helper));
         let off = Config { redundancy: Redundancy::Off, ..config };
         assert!(!copy_wins(&off, now, &chunk(500), &owner, &helper));
+    }
+
+    #[test]
+    fn f6_what_is_overdue_is_expected_when_tcp_has_repaired_it() {
+        let owner = PathView { srtt: Duration::from_millis(100), ..view(0, 1e8, 0.0) };
+        let remaining = |ms: u64| {
+            remaining(Instant::from_nanos(ms * 1_000_000), &chunk(50), &owner).as_millis()
+        };
+        assert_eq!(remaining(20), 30, "it is not overdue");
+        assert_eq!(remaining(70), 80, "the repair is there at 150");
+        assert_eq!(remaining(140), 10);
+        assert_eq!(remaining(160), 110, "nor did the repair arrive: as long again");
+        // Shortly before the repair a copy that takes as long is none.
+        let helper = PathView { arrival: Duration::from_millis(15), ..view(1, 1e8, 0.0) };
+        let config = Config::default();
+        let wins = |ms: u64| {
+            copy_wins(&config, Instant::from_nanos(ms * 1_000_000), &chunk(50), &owner, &helper)
+        };
+        assert!(wins(70) && !wins(140) && wins(160));
     }
 
     #[test]

@@ -376,7 +376,7 @@ impl Session {
         helper: &PathView,
     ) -> bool {
         is_overdue(now, chunk, owner)
-            && is_drained(helper)
+            && helper.is_drained()
             && candidate.urgency.2 <= bytes_in(helper.rate, OVERDUE_BATCH)
             && copy_wins(&self.config, now, chunk, owner, helper)
             && self.is_blocked(candidate.space)
@@ -414,8 +414,8 @@ impl Session {
                 let tail = stream.send.state() == SendState::Finished
                     && !self.busy.any_unsent(state.policy.never);
                 let copied = self.totals.copied[CopyReason::Idle as usize];
-                let spare =
-                    is_drained(helper) && self.in_budget(copied.saturating_sub(self.totals.exempt));
+                let spare = helper.is_drained()
+                    && self.in_budget(copied.saturating_sub(self.totals.exempt));
                 let last = tail || spare;
                 crossing || (last && copy_wins(&self.config, now, chunk, owner, helper))
             }
@@ -426,12 +426,6 @@ impl Session {
     pub(super) fn carries(&self, path: usize, id: StreamId, byte: u64) -> bool {
         self.paths[path].in_flight.iter().any(|own| own.stream == id && own.range.contains(&byte))
     }
-}
-
-/// Whether the path's link has no more to do than what is under way on it: a copy would wait for
-/// nothing else there, and nothing else for it. Not known while the rate is still being found out.
-fn is_drained(helper: &PathView) -> bool {
-    helper.ramping || helper.held <= bytes_in(helper.rate, helper.base_rtt)
 }
 
 /// Whether a copy of a short flow is not much later than its original (F10); a radio that may be

@@ -12,7 +12,7 @@ use crate::ranges::RangeSet;
 use crate::schedule::{JustInTime, PlacementRequest, Scheduler};
 use crate::stats::WhyIdle;
 use crate::time::Instant;
-use crate::units::{Class, StreamId, SubflowId};
+use crate::units::{Class, StreamId, SubflowId, time_for};
 use crate::window::WindowSize;
 use crate::wire::{Frame, Outgoing, encode_data_header};
 
@@ -509,12 +509,15 @@ impl Session {
         if let Some(subflow) = &mut state.subflow {
             subflow.answers.ask(now);
         }
+        // To its last byte; what little is known of a rate that is still being found out would make
+        // that far too long.
+        let there = if view.ramping { Duration::ZERO } else { time_for(data, view.rate) };
         state.in_flight.push(Chunk {
             stream: space,
             copied: range.start,
             range,
             sent: now,
-            expected: now + view.arrival + ARRIVAL_SLACK,
+            expected: now + view.arrival + there + ARRIVAL_SLACK,
             cold: state.is_cold(now),
         });
         if copy.is_none() && ordinary {

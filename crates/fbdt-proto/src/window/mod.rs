@@ -137,6 +137,7 @@ pub(crate) mod tests {
             srtt: Duration::from_millis(4),
             rttvar: Duration::ZERO,
             base_rtt: Duration::from_millis(4),
+            hold: Duration::ZERO,
             window: 100_000,
             ssthresh: 100_000,
             held: 0,
