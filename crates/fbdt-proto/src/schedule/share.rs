@@ -6,8 +6,12 @@ use crate::units::bytes_in;
 /// Frames that a path may always hold: one under way, one behind it.
 const LEAST_FRAMES: u64 = 2;
 
+/// Of what is left beyond rate x RTT of all paths, the part that is for queues. The rest is for what
+/// waits behind a loss: were all of it queued, paths would lose more, and one loss would stop them all.
+const FOR_QUEUES: f64 = 0.5;
+
 /// Bytes that `path` may hold of a window of `window` bytes: its rate x RTT,
-/// and of what is left beyond that of all paths a queue as long, in time, as
+/// and of half of what is left beyond that of all paths a queue as long, in time, as
 /// every other path's.
 ///
 /// Without bound while a rate is still being found out, and where the window
@@ -20,7 +24,7 @@ pub(super) fn share(paths: &[PathView], path: usize, window: u64, frame: u64) ->
     match paths.get(path).filter(|_| known && all <= window) {
         Some(own) => {
             let rates: f64 = usable().map(|p| p.rate).sum();
-            let queue = (window - all) as f64 * (own.rate / rates);
+            let queue = (window - all) as f64 * FOR_QUEUES * (own.rate / rates);
             (product(own) + queue as u64).max(LEAST_FRAMES * frame)
         }
         None => u64::MAX,
@@ -38,9 +42,9 @@ mod tests {
         let mut late = view(1, 1e6, 0.0);
         late.base_rtt = Duration::from_millis(8);
         let paths = [view(0, 3e6, 0.0), late];
-        // 20 kB are rate x RTT of both; 24 kB are left: 6 ms of each rate.
-        assert_eq!(share(&paths, 0, 44_000, 1000), 12_000 + 18_000);
-        assert_eq!(share(&paths, 1, 44_000, 1000), 8_000 + 6_000);
+        // 20 kB are rate x RTT of both; of the 24 kB that are left 12 are for queues: 3 ms of each rate.
+        assert_eq!(share(&paths, 0, 44_000, 1000), 12_000 + 9_000);
+        assert_eq!(share(&paths, 1, 44_000, 1000), 8_000 + 3_000);
         assert_eq!(share(&paths, 1, 20_000, 5000), 10_000, "two frames in any case");
     }
 
@@ -56,6 +60,6 @@ mod tests {
         new.ramping = true;
         assert_eq!(share(&[view(0, 3e6, 0.0), new], 0, 40_000, 1000), u64::MAX);
         new.usable = false;
-        assert_eq!(share(&[view(0, 3e6, 0.0), new], 0, 40_000, 1000), 40_000);
+        assert_eq!(share(&[view(0, 3e6, 0.0), new], 0, 40_000, 1000), 12_000 + 14_000);
     }
 }
