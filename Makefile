@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build deb static docs reference demo first-use bench bench-core tournament tournament-rules peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults attacks load fuzz tables
+.PHONY: help build deb static docs reference demo first-use bench bench-core tournament tournament-rules tournament-causes peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults attacks load fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -66,6 +66,21 @@ tournament-rules: out/tournament/published.json ## What early copies and the com
 	  $(addprefix --scheduler ,minrtt blest ecf daps otias lrf round-robin) --output out/tournament/product.json
 	$(VENV)/bin/python -m sumrate.report.tournament.rules $(addprefix out/tournament/,published.json product.json bare.json) \
 	  --output out/tournament/rules.md \
+	  --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"
+
+DEFAULT_AGAIN = target/release/fbdt-tournament --traces out/tournament/traces --scheduler just-in-time
+
+tournament-causes: out/tournament/published.json ## Why the default is behind where it is (about 20 minutes)
+	cargo build --release --locked -p fbdt-tournament
+	for rules in uncopied unlimited bare; do \
+	  $(DEFAULT_AGAIN) --rules $$rules --output out/tournament/default-$$rules.json || exit; done
+	set -e; again="--seeds 40 $$($(VENV)/bin/python -m sumrate.report.tournament.causes out/tournament/published.json --again)"; \
+	  target/release/fbdt-tournament --traces out/tournament/traces $$again --output out/tournament/again.json; \
+	  for rules in uncopied unlimited bare; do \
+	    $(DEFAULT_AGAIN) $$again --rules $$rules --output out/tournament/again-$$rules.json; done
+	$(VENV)/bin/python -m sumrate.report.tournament.causes out/tournament/published.json \
+	  $(foreach rules,uncopied unlimited bare,out/tournament/default-$(rules).json out/tournament/again-$(rules).json) \
+	  out/tournament/again.json --output out/tournament/causes.md \
 	  --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"
 
 out/tournament/published.json:

@@ -16,6 +16,7 @@ const EXAMPLE: &str = "\
 Examples:
   fbdt-tournament --output tournament.json
   fbdt-tournament --group loss --scheduler minrtt --scheduler just-in-time --output loss.json
+  fbdt-tournament --group short --condition 0 --seeds 40 --output equal-links.json
   fbdt-tournament --group trace --traces traces/ --output traces.json
 
 Everything is simulated: the same command gives the same table. python -m sumrate.report.tournament
@@ -61,9 +62,12 @@ struct Arguments {
     /// Only every N-th condition of each group
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
     every: u16,
+    /// Only the condition with this number in the table of the same groups (can be repeated)
+    #[arg(long, value_name = "NUMBER")]
+    condition: Vec<usize>,
     /// Threads [default: all processors]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     /// Write the table as JSON here; - is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -76,6 +80,8 @@ enum Failure {
     Traces(#[from] TraceError),
     #[error("--group trace needs --traces DIR; python -m sumrate.traces writes traces")]
     NoTraces,
+    #[error("--condition {number}: the conditions have the numbers 0 to {last}")]
+    NoCondition { number: usize, last: usize },
     #[error("--trace-scale {0} is out of range; give a number above 0 and up to 1")]
     Scale(f64),
     #[error("{path}: {error}")]
@@ -95,6 +101,17 @@ fn main() -> ExitCode {
 
 fn table(arguments: &Arguments) -> Result<(), Failure> {
     let plan = plan(arguments)?;
+    if arguments.traces.is_none() && arguments.group.is_empty() {
+        eprintln!("without the group trace, which needs --traces DIR");
+    }
+    let failed = |error| Failure::Output { path: arguments.output.clone(), error };
+    // Before the long run: whether there is where to write.
+    let file = arguments.output.as_os_str() != "-";
+    let mut output: Box<dyn Write> = if file {
+        Box::new(std::fs::File::create(&arguments.output).map_err(failed)?)
+    } else {
+        Box::new(io::stdout())
+    };
     let cells = plan.conditions.iter().map(|c| c.seeds).sum::<u64>() * plan.schedulers.len() as u64;
     eprintln!("{} conditions, {cells} cells", plan.conditions.len());
     let rows = play(&plan, |done, all| {
@@ -102,13 +119,8 @@ fn table(arguments: &Arguments) -> Result<(), Failure> {
             eprintln!("{done} of {all} conditions done (once for each seed)");
         }
     });
-    let failed = |error| Failure::Output { path: arguments.output.clone(), error };
     let text = encode(&rows).map_err(failed)?;
-    if arguments.output.as_os_str() == "-" {
-        io::stdout().lock().write_all(text.as_bytes()).map_err(failed)
-    } else {
-        std::fs::write(&arguments.output, text).map_err(failed)
-    }
+    output.write_all(text.as_bytes()).map_err(failed)
 }
 
 /// One JSON object with a row a line.
@@ -141,6 +153,13 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
             conditions(group, &traces).into_iter().step_by(usize::from(arguments.every))
         })
         .collect();
+    if let Some(&number) = arguments.condition.iter().find(|number| **number >= conditions.len()) {
+        return Err(Failure::NoCondition { number, last: conditions.len().saturating_sub(1) });
+    }
+    if !arguments.condition.is_empty() {
+        let mut number = 0..;
+        conditions.retain(|_| number.next().is_some_and(|n| arguments.condition.contains(&n)));
+    }
     if let Some(seeds) = arguments.seeds {
         conditions.iter_mut().for_each(|condition| condition.seeds = seeds);
     }
@@ -156,6 +175,6 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
             RulesArg::Unlimited => Rules::Unlimited,
             RulesArg::Bare => Rules::Bare,
         },
-        threads: arguments.threads.unwrap_or_else(available),
+        threads: arguments.threads.map_or_else(available, usize::from),
     })
 }

@@ -14,7 +14,7 @@ pub enum CouplingError {
     NotBuilt(Algorithm),
     /// A privilege is missing.
     #[error(
-        "{algorithm} has to be loaded into the kernel, which needs CAP_BPF and CAP_PERFMON: run `sumrate cc load {algorithm}` as root, or grant both to this process"
+        "{algorithm} has to be loaded into the kernel, which needs CAP_BPF and CAP_PERFMON: run this as root, which daemons give up again (`--user`), or grant both to it"
     )]
     NotPermitted {
         /// What should be loaded.
@@ -22,7 +22,7 @@ pub enum CouplingError {
     },
     /// It is loaded, but this process cannot reach its maps.
     #[error(
-        "{algorithm} was loaded by another process, and telling it which sockets belong together needs CAP_SYS_ADMIN"
+        "{algorithm} was loaded by another process: to tell it which sockets belong together, or to unload it, needs CAP_SYS_ADMIN; run this as root, which daemons give up again (`--user`)"
     )]
     Unreachable {
         /// What is loaded.

@@ -1,12 +1,13 @@
 """What other rules change is told scheduler by scheduler, against the same one's own rules."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from sumrate.report.tournament.rules import changes, main, summary
+from sumrate.report.tournament.rules import WORDS, changes, main, summary
 from sumrate.report.tournament.table import TableError
-from tests.report.tournament.test_standings import row, table
+from tests.report.tournament.test_standings import SCHEMA, row, table
 
 
 @pytest.fixture
@@ -41,6 +42,12 @@ def test_goodput_and_waits_are_against_the_same_schedulers_own(own: Path, produc
     text = summary([change])
     assert "With early copies (F6) and the commit limit by rate (F7) (`--rules product`)" in text
     assert "| minrtt | 0.960 | 0.900 | 0 of 2 | 1 of 2 | 25 → 5 | 45 → 9 |" in text
+
+
+def test_every_set_of_rules_has_words(repository: Path) -> None:
+    schema = json.loads((repository / SCHEMA).read_text(encoding="utf-8"))
+    rules = schema["properties"]["rows"]["items"]["properties"]["rules"]["enum"]
+    assert {"published", *WORDS} == set(rules)
 
 
 def test_tables_that_cannot_be_compared_are_refused(

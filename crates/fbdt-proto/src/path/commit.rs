@@ -6,8 +6,11 @@ use super::{RateEstimate, SubflowSample};
 use crate::config::{CommitRule, Config};
 use crate::units::bytes_in;
 
-/// Bytes that any path may hold, so that a slow start can start.
-const FLOOR: u64 = 32 << 10;
+/// Bytes that a path may hold of which nothing is known, so that a slow start can start.
+const INITIAL: u64 = 32 << 10;
+/// Bytes that any path may hold: one frame under way, one behind it, one that is being acknowledged. More
+/// would be a queue of its own on a narrow path, behind which copies and the front wait.
+const FLOOR: u64 = 3 * MIN_FRAME;
 /// RTT beyond which bytes past the TCP window would only grow stale.
 const LONG: Duration = Duration::from_millis(50);
 /// Smallest frame payload, in bytes.
@@ -31,7 +34,7 @@ pub(super) struct Commit {
 impl Commit {
     /// The limits of a path before anything is known of it.
     pub(super) const fn initial() -> Self {
-        Self { limit: FLOOR, frame: 16 << 10, batch: 0 }
+        Self { limit: INITIAL, frame: 16 << 10, batch: 0 }
     }
 
     /// F7: while the RTT shows no queue the TCP window alone limits, plus
@@ -99,6 +102,13 @@ mod tests {
         assert_eq!(queued.limit, 1_400_000, "100 MB/s x (3 x 4 ms + 2 ms)");
         let small_window = commit(rate, 20, 4, 50_000);
         assert_eq!(small_window.limit, 250_000, "never beyond what TCP could send");
+    }
+
+    #[test]
+    fn f7_a_narrow_path_holds_three_frames_at_least_and_no_queue_beyond_that() {
+        // 5 Mbit/s and 4 ms: 8750 bytes in 14 ms.
+        assert_eq!(commit(625_000, 20, 4, 100_000).limit, 12 << 10);
+        assert_eq!(Commit::initial().limit, 32 << 10, "nothing is known");
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn groups(algorithm: Algorithm) -> Result<Vec<GroupReport>, CouplingError> {
 fn line(algorithm: &AlgorithmReport) -> String {
     let AlgorithmReport { name, kernel_name, loaded, groups } = algorithm;
     match (loaded, groups) {
-        (false, _) => format!("{name}  not loaded"),
+        (false, _) => format!("{name}  not loaded; it would be {kernel_name}"),
         (true, None) => format!("{name}  loaded as {kernel_name}"),
         (true, Some(groups)) => {
             let subflows: usize = groups.iter().map(|group| group.subflows).sum();

@@ -34,6 +34,8 @@ pub(super) fn configure(
     config.congestion_control = setup::congestion_control(protocol.congestion_control.as_ref())?;
     config.coupling = protocol.coupling.transport();
     config.proto = setup::protocol(protocol)?;
+    let named = Some(config.paths.len()).filter(|_| !paths.is_empty());
+    setup::idle_flags::warn(&config.proto, &config.congestion_control, named);
     config.insecure_plaintext = protocol.insecure_plaintext;
     Ok(config)
 }

@@ -22,6 +22,8 @@ from sumrate.report.tournament.table import (
 
 WORDS = {
     "bare": "Without early copies (F6) and the commit limit by rate (F7)",
+    "uncopied": "Without early copies (F6), with the commit limit by rate (F7)",
+    "unlimited": "Without the commit limit by rate (F7), with early copies (F6)",
     "product": "With early copies (F6) and the commit limit by rate (F7)",
 }
 """What `fbdt-tournament --rules` gave a scheduler in place of its own rules."""

@@ -144,12 +144,12 @@ def _table(path: Path) -> dict[str, Any]:
         raise TableError(f"{path}: {error}") from error
     if not isinstance(table, dict) or table.get("schema") != SCHEMA:
         raise TableError(f"{path} has no schema {SCHEMA}; fbdt-tournament --output writes it")
+    if not table.get("rows"):
+        raise TableError(f"{path} has no rows")
     broken = [row for row in table["rows"] if row["violation"]]
     if broken:
         row = broken[0]
         raise TableError(f"{path}: {row['scheduler']} broke an invariant: {row['violation']}")
-    if not table["rows"]:
-        raise TableError(f"{path} has no rows")
     if "transfer_bytes" not in table["rows"][0]:
         raise TableError(f"{path} was made before transfers were in it: run make tournament")
     found: dict[str, Any] = table

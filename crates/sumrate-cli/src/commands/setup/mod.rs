@@ -2,6 +2,7 @@
 //! starts, with what to do.
 
 mod error;
+pub(super) mod idle_flags;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -274,7 +275,7 @@ fn default_congestion_control() -> CongestionControl {
         return cubic;
     }
     let name = socket::default_congestion_control();
-    tracing::warn!("this process may not use cubic here and uses {name}; --cc chooses");
+    tracing::warn!("this process may not use cubic here and uses {name}; `--cc NAME` chooses another one");
     name.parse().unwrap_or(cubic)
 }
 
