@@ -96,21 +96,3 @@ pub fn lead(paths: &[PathView], path: usize) -> u64 {
         })
         .sum()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::window::tests::view;
-
-    #[test]
-    fn f6_a_link_is_drained_when_the_path_holds_what_is_under_way() {
-        // 100 MB/s and 4 ms: 400 kB.
-        let path = |held| PathView { held, ..view(0, 1e8, 0.0) };
-        assert!(path(400_000).is_drained());
-        assert!(!path(400_001).is_drained());
-        assert!(PathView { ramping: true, ..path(400_001) }.is_drained(), "the rate is a guess");
-        let hold = Duration::from_millis(16);
-        assert!(PathView { hold, ..path(2_000_000) }.is_drained(), "its answers are held back");
-        assert!(!PathView { hold, ..path(2_000_001) }.is_drained());
-    }
-}

@@ -275,7 +275,9 @@ fn default_congestion_control() -> CongestionControl {
         return cubic;
     }
     let name = socket::default_congestion_control();
-    tracing::warn!("this process may not use cubic here and uses {name}; `--cc NAME` chooses another one");
+    tracing::warn!(
+        "this process may not use cubic here and uses {name}; `--cc NAME` chooses another one"
+    );
     name.parse().unwrap_or(cubic)
 }
 
