@@ -26,7 +26,7 @@ pub use reliability::Reliability;
 pub use scaling::window_factor;
 pub use share::Share;
 pub use state::{CopyReason, PathCounters, PathState, Subflow};
-pub use view::{PathView, lead};
+pub use view::{PathView, lead, lead_with_silent};
 
 use core::time::Duration;
 

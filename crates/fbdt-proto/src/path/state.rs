@@ -111,6 +111,8 @@ pub struct PathState {
     pub reliability: Reliability,
     /// Whether it can be relied on.
     pub health: Health,
+    /// Since when it is suspect, if it is.
+    pub suspect_since: Option<Instant>,
     /// How the user wants it to be used (F15).
     pub policy: PathPolicy,
     /// What it has been given beside other paths with a weight (F15).
@@ -217,6 +219,7 @@ impl PathState {
             rate: RateEstimate::default(),
             reliability: Reliability::default(),
             health: Health::Dead,
+            suspect_since: None,
             policy: PathPolicy::default(),
             share: Share::default(),
             limit: None,
@@ -500,6 +503,7 @@ impl PathState {
         PathView {
             id: self.id,
             usable: self.is_usable(),
+            suspect_for: self.suspect_since.map(|since| now.saturating_since(since)),
             rate: self.usable_rate(self.rate.link(self.base_rtt)),
             delivered_rate: self.usable_rate(self.rate.delivered(self.base_rtt)),
             arrival: self.arrival(),

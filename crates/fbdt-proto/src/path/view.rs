@@ -12,6 +12,8 @@ pub struct PathView {
     /// Whether it can be given new bytes: it has a subflow and is not
     /// suspect.
     pub usable: bool,
+    /// For how long it has been suspect, if it is.
+    pub suspect_for: Option<Duration>,
     /// Rate of the link, bytes per second.
     pub rate: f64,
     /// Rate that it has delivered lately, bytes per second.
@@ -59,6 +61,12 @@ impl PathView {
         self.ramping || self.held <= bytes_in(self.rate, self.base_rtt + self.hold)
     }
 
+    /// Whether another path whose bytes take `arrival` leaves it its bytes at the front. One that has
+    /// just fallen silent mostly repairs a loss, and is back before a far later path could stand in for it.
+    fn is_counted_on(&self, arrival: Duration) -> bool {
+        self.usable || self.suspect_for.is_some_and(|time| time < arrival / REPAIR_PART)
+    }
+
     /// Time until a frame handed over now is there, to its last byte. Only to its first while the rate
     /// is still being found out: what little is known of it makes a frame seem to take far too long.
     fn frame_arrival(&self) -> Duration {
@@ -69,6 +77,8 @@ impl PathView {
     }
 }
 
+/// Another path leaves a silent one its bytes for this part of the time that its own take.
+const REPAIR_PART: u32 = 4;
 /// Difference of arrival delays at which a wrong guess does little harm.
 const GUESSABLE: Duration = Duration::from_millis(20);
 
@@ -79,6 +89,16 @@ const GUESSABLE: Duration = Duration::from_millis(20);
 /// and a wrong one holds up delivery for the difference.
 #[must_use]
 pub fn lead(paths: &[PathView], path: usize) -> u64 {
+    ahead_of(paths, path, |other, _| other.usable)
+}
+
+/// The same where paths that have just fallen silent bring what is theirs, too.
+#[must_use]
+pub fn lead_with_silent(paths: &[PathView], path: usize) -> u64 {
+    ahead_of(paths, path, PathView::is_counted_on)
+}
+
+fn ahead_of(paths: &[PathView], path: usize, brings: impl Fn(&PathView, Duration) -> bool) -> u64 {
     let Some(own) = paths.get(path) else { return 0 };
     let unknown = |other: &PathView| {
         other.usable && other.ramping && own.arrival > other.arrival * 4 + GUESSABLE
@@ -89,7 +109,7 @@ pub fn lead(paths: &[PathView], path: usize) -> u64 {
     paths
         .iter()
         .enumerate()
-        .filter(|(index, other)| *index != path && other.usable)
+        .filter(|(index, other)| *index != path && brings(other, own.arrival))
         .map(|(_, other)| {
             let ahead = own.frame_arrival().saturating_sub(other.frame_arrival());
             bytes_in(other.rate, ahead)

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::share::share;
 use super::{PlacementRequest, Scheduler};
-use crate::path::lead;
+use crate::path::{lead, lead_with_silent};
 use crate::units::{Direction, PathId};
 
 /// Least that a late path takes at the bound.
@@ -37,6 +37,10 @@ impl Scheduler for JustInTime {
         }
         // The front of a stream that takes turns with others moves slower.
         let lead = lead(request.paths, request.path) / request.sharing.max(1);
+        // Bytes that do not reach beyond what a silent path would bring wait for nobody.
+        let silent = lead_with_silent(request.paths, request.path) / request.sharing.max(1);
+        let beyond = |at: u64| at.saturating_add(request.frame) <= request.bound;
+        let lead = unsent.skip(front, silent).filter(|at| beyond(*at)).map_or(lead, |_| silent);
         if lead == 0 || (request.sharing > 1 && lead < request.frame) {
             let piece = unsent.first_within(front..request.bound)?;
             return Some(piece.start..piece.end.min(piece.start + request.frame));
@@ -128,6 +132,29 @@ mod tests {
         paths[1].ramping = true;
         assert_eq!(lead(&paths, 1), 0, "that may be far too long");
         assert_eq!(lead(&paths, 0), 1000, "while a frame of the fast one takes its millisecond");
+    }
+
+    #[test]
+    fn f3b_a_path_that_has_just_fallen_silent_is_left_its_bytes() {
+        let mut late = view(1, 1e7, 0.0);
+        late.frame = 1000;
+        late.arrival = Duration::from_millis(202);
+        let silent = |ms: Option<u64>| {
+            let suspect_for = ms.map(Duration::from_millis);
+            [PathView { usable: false, suspect_for, ..view(0, 1e6, 0.0) }, late]
+        };
+        let ahead = |ms| lead_with_silent(&silent(ms), 1);
+        // The silent path's frame takes 10 ms, that of the late one 0.1.
+        assert_eq!(ahead(Some(50)), 190_100, "1 MB/s x 190.1 ms: it mostly repairs a loss");
+        assert_eq!(ahead(Some(51)), 0, "a quarter of what a byte takes that stands in for it");
+        assert_eq!(ahead(None), 0, "it is dead, or waits for a better one");
+        let mut windows = Windows::default();
+        windows.written(0..2_000_000);
+        let beyond = ask(&mut windows, &silent(Some(50)), 1, 2_000_000).unwrap();
+        assert!((180_100..=190_100).contains(&beyond.start), "{beyond:?}");
+        let mut windows = Windows::default();
+        windows.written(0..100_000);
+        assert_eq!(ask(&mut windows, &silent(Some(50)), 1, 100_000), Some(0..10_000), "its end");
     }
 
     #[test]

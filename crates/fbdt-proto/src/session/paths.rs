@@ -235,6 +235,7 @@ impl Session {
     fn set_health(&mut self, index: usize, health: Health) {
         let path = &mut self.paths[index];
         path.health = health;
+        path.suspect_since = path.suspect_since.filter(|_| health == Health::Suspect);
         self.news += 1;
         self.events.push_back(Event::PathHealth { path: path.id, health });
         self.assign_standby();
@@ -260,6 +261,7 @@ impl Session {
     fn suspect(&mut self, now: Instant, index: usize) {
         let path = &mut self.paths[index];
         path.counters.suspected += 1;
+        path.suspect_since = Some(now);
         path.reliability.failed(now);
         path.redial_asked = path.redial_asked.filter(|at| now.saturating_since(*at) < REDIAL_PAUSE);
         self.scheduler.path_failed(path.id);

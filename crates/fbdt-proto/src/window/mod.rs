@@ -130,6 +130,7 @@ pub(crate) mod tests {
         PathView {
             id: PathId(id),
             usable: true,
+            suspect_for: None,
             rate,
             delivered_rate: rate,
             arrival: Duration::from_millis(2),
