@@ -61,10 +61,12 @@ impl PathView {
         self.ramping || self.held <= bytes_in(self.rate, self.base_rtt + self.hold)
     }
 
-    /// Whether another path whose bytes take `arrival` leaves it its bytes at the front. One that has
-    /// just fallen silent mostly repairs a loss, and is back before a far later path could stand in for it.
-    fn is_counted_on(&self, arrival: Duration) -> bool {
-        self.usable || self.suspect_for.is_some_and(|time| time < arrival / REPAIR_PART)
+    /// Whether `later` leaves it its bytes at the front. A narrow path that has just fallen silent mostly
+    /// repairs a loss, and is back before a far later path could stand in for it; what a fast one leaves
+    /// undone is too much to wait for.
+    fn is_counted_on(&self, later: &Self) -> bool {
+        let is_back_soon = |time: Duration| time < later.arrival / REPAIR_PART;
+        self.usable || (self.rate < later.rate && self.suspect_for.is_some_and(is_back_soon))
     }
 
     /// Time until a frame handed over now is there, to its last byte. Only to its first while the rate
@@ -92,13 +94,13 @@ pub fn lead(paths: &[PathView], path: usize) -> u64 {
     ahead_of(paths, path, |other, _| other.usable)
 }
 
-/// The same where paths that have just fallen silent bring what is theirs, too.
+/// The same where narrower paths that have just fallen silent bring what is theirs, too.
 #[must_use]
 pub fn lead_with_silent(paths: &[PathView], path: usize) -> u64 {
     ahead_of(paths, path, PathView::is_counted_on)
 }
 
-fn ahead_of(paths: &[PathView], path: usize, brings: impl Fn(&PathView, Duration) -> bool) -> u64 {
+fn ahead_of(paths: &[PathView], path: usize, brings: impl Fn(&PathView, &PathView) -> bool) -> u64 {
     let Some(own) = paths.get(path) else { return 0 };
     let unknown = |other: &PathView| {
         other.usable && other.ramping && own.arrival > other.arrival * 4 + GUESSABLE
@@ -109,7 +111,7 @@ fn ahead_of(paths: &[PathView], path: usize, brings: impl Fn(&PathView, Duration
     paths
         .iter()
         .enumerate()
-        .filter(|(index, other)| *index != path && brings(other, own.arrival))
+        .filter(|(index, other)| *index != path && brings(other, own))
         .map(|(_, other)| {
             let ahead = own.frame_arrival().saturating_sub(other.frame_arrival());
             bytes_in(other.rate, ahead)

@@ -148,6 +148,9 @@ mod tests {
         assert_eq!(ahead(Some(50)), 190_100, "1 MB/s x 190.1 ms: it mostly repairs a loss");
         assert_eq!(ahead(Some(51)), 0, "a quarter of what a byte takes that stands in for it");
         assert_eq!(ahead(None), 0, "it is dead, or waits for a better one");
+        let [mut fast, late] = silent(Some(1));
+        fast.rate = late.rate;
+        assert_eq!(lead_with_silent(&[fast, late], 1), 0, "not for so much");
         let mut windows = Windows::default();
         windows.written(0..2_000_000);
         let beyond = ask(&mut windows, &silent(Some(50)), 1, 2_000_000).unwrap();
