@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sumrate.intervals import half_width
-from sumrate.report.lab.canvas import WIDTH_IN, drawing, save
+from sumrate.report.lab.canvas import FORMATS, WIDTH_IN, drawing, save
 from sumrate.report.lab.palette import INK, RULE, styles
 from sumrate.report.lab.read import Run, RunError, read_run
 
@@ -161,6 +161,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--figure", type=Path, help="write the figure here (svg, png or pdf)")
     parser.add_argument("--summary", type=Path, help="write the table here (Markdown)")
     given = parser.parse_args(arguments)
+    if given.figure and given.figure.suffix not in FORMATS:
+        parser.error(f"--figure {given.figure}: a name that ends in {', '.join(FORMATS)}")
     try:
         found = shares(read_run(given.results), given.scheme)
     except RunError as error:

@@ -46,7 +46,7 @@ def test_goodput_and_waits_are_against_the_same_schedulers_own(own: Path, produc
 
 def test_every_set_of_rules_has_words(repository: Path) -> None:
     schema = json.loads((repository / SCHEMA).read_text(encoding="utf-8"))
-    rules = schema["properties"]["rows"]["items"]["properties"]["rules"]["enum"]
+    rules = schema["$defs"]["row"]["properties"]["rules"]["enum"]
     assert {"published", *WORDS} == set(rules)
 
 

@@ -144,8 +144,16 @@ def inline(figure: Figure, prefix: str, label: str, shared: Shared) -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
 
 
-def save(drawn: Figure, path: Path) -> None:
-    """Writes the figure; an SVG has neither a date nor names that differ from run to run."""
+FORMATS = (".svg", ".png", ".pdf")
+"""What a figure can be written as."""
+
+
+def save(drawn: Figure, path: Path, *, tight: bool = False) -> None:
+    """Writes the figure; an SVG has neither a date nor names that differ from run to run.
+
+    `tight` fits the picture to what is drawn, also what stands on its edge.
+    """
     metadata = {"Date": None} if path.suffix == ".svg" else None
+    box = "tight" if tight else None
     with mpl.rc_context({"svg.hashsalt": "sumrate"}):
-        drawn.savefig(path, dpi=200, metadata=metadata)
+        drawn.savefig(path, dpi=200, metadata=metadata, bbox_inches=box)
