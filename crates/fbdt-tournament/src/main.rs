@@ -65,6 +65,9 @@ struct Arguments {
     /// Only the condition with this number in the table of the same groups (can be repeated)
     #[arg(long, value_name = "NUMBER")]
     condition: Vec<usize>,
+    /// The time that counts is this many times as long: what is left of a run's beginning then
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100))]
+    longer: u32,
     /// Threads [default: all processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -163,6 +166,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     if let Some(seeds) = arguments.seeds {
         conditions.iter_mut().for_each(|condition| condition.seeds = seeds);
     }
+    conditions.iter_mut().for_each(|condition| condition.time *= arguments.longer);
     let schedulers = SchedulerKind::ALL.into_iter();
     let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Ok(Plan {
