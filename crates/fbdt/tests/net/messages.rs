@@ -71,11 +71,11 @@ async fn what_cannot_be_sent_says_why() {
     let options = MessageOptions::default();
     let long = Bytes::from(vec![0; messages.longest() + 1]);
     assert!(matches!(messages.try_send(long, options), Err(MessageError::TooLong { .. })));
-    // Nobody reads: what waits is bounded.
+    // Nobody reads: what waits is bounded, also by what sockets hold while the machine is busy.
     let mut taken = 0;
     while messages.try_send(Bytes::from(vec![0; 50_000]), options).is_ok() {
         taken += 1;
-        assert!(taken < 100, "without end");
+        assert!(taken < 1000, "without end");
     }
     let waiting = tokio::spawn({
         let messages = messages.clone();
