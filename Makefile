@@ -74,13 +74,15 @@ tournament-causes: out/tournament/published.json ## Why the default is behind wh
 	cargo build --release --locked -p fbdt-tournament
 	for rules in uncopied unlimited bare; do \
 	  $(DEFAULT_AGAIN) --rules $$rules --output out/tournament/default-$$rules.json || exit; done
-	set -e; again="--seeds 40 $$($(VENV)/bin/python -m sumrate.report.tournament.causes out/tournament/published.json --again)"; \
-	  target/release/fbdt-tournament --traces out/tournament/traces $$again --output out/tournament/again.json; \
+	rm -f out/tournament/again*.json
+	set -e; lost="$$($(VENV)/bin/python -m sumrate.report.tournament.causes out/tournament/published.json --again)"; \
+	  [ -n "$$lost" ] || exit 0; \
+	  target/release/fbdt-tournament --traces out/tournament/traces --seeds 40 $$lost --output out/tournament/again.json; \
 	  for rules in uncopied unlimited bare; do \
-	    $(DEFAULT_AGAIN) $$again --rules $$rules --output out/tournament/again-$$rules.json; done
+	    $(DEFAULT_AGAIN) --seeds 40 $$lost --rules $$rules --output out/tournament/again-$$rules.json; done
 	$(VENV)/bin/python -m sumrate.report.tournament.causes out/tournament/published.json \
-	  $(foreach rules,uncopied unlimited bare,out/tournament/default-$(rules).json out/tournament/again-$(rules).json) \
-	  out/tournament/again.json --output out/tournament/causes.md \
+	  out/tournament/default-*.json $$(ls out/tournament/again*.json 2>/dev/null) \
+	  --output out/tournament/causes.md \
 	  --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"
 
 out/tournament/published.json:

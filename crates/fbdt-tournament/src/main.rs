@@ -65,7 +65,8 @@ struct Arguments {
     /// Only the condition with this number in the table of the same groups (can be repeated)
     #[arg(long, value_name = "NUMBER")]
     condition: Vec<usize>,
-    /// The time that counts is this many times as long: what is left of a run's beginning then
+    /// The time that counts is this many times as long, except of short transfers: what is left of a
+    /// run's beginning then
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100))]
     longer: u32,
     /// Threads [default: all processors]
@@ -108,12 +109,16 @@ fn table(arguments: &Arguments) -> Result<(), Failure> {
         eprintln!("without the group trace, which needs --traces DIR");
     }
     let failed = |error| Failure::Output { path: arguments.output.clone(), error };
-    // Before the long run: whether there is where to write.
-    let file = arguments.output.as_os_str() != "-";
-    let mut output: Box<dyn Write> = if file {
-        Box::new(std::fs::File::create(&arguments.output).map_err(failed)?)
-    } else {
-        Box::new(io::stdout())
+    // Before the long run: whether there is where to write. A table that is there already stays until
+    // this one is whole.
+    let partial = (arguments.output.as_os_str() != "-").then(|| {
+        let mut name = arguments.output.clone().into_os_string();
+        name.push(".part");
+        PathBuf::from(name)
+    });
+    let mut output: Box<dyn Write> = match &partial {
+        Some(path) => Box::new(std::fs::File::create(path).map_err(failed)?),
+        None => Box::new(io::stdout()),
     };
     let cells = plan.conditions.iter().map(|c| c.seeds).sum::<u64>() * plan.schedulers.len() as u64;
     eprintln!("{} conditions, {cells} cells", plan.conditions.len());
@@ -123,7 +128,8 @@ fn table(arguments: &Arguments) -> Result<(), Failure> {
         }
     });
     let text = encode(&rows).map_err(failed)?;
-    output.write_all(text.as_bytes()).map_err(failed)
+    output.write_all(text.as_bytes()).map_err(failed)?;
+    partial.map_or(Ok(()), |path| std::fs::rename(path, &arguments.output)).map_err(failed)
 }
 
 /// One JSON object with a row a line.

@@ -141,9 +141,7 @@ def _waits(first: Sequence[Condition], all_tables: Tables, what: str) -> Iterato
         for rules in LEFT_OUT:
             values[rules] = _milliseconds(_of(all_tables, rules, condition), what)[DEFAULT]
         helps = [
-            name
-            for rules, name in LEFT_OUT.items()
-            if place(values[rules], [values[rules], *others.values()]) <= 2
+            name for rules, name in LEFT_OUT.items() if place(values[rules], others.values()) <= 2
         ]
         best = min(others, key=others.__getitem__)
         yield Behind(
