@@ -18,6 +18,8 @@ pub(super) const HAVE_MAX: usize = 1 << 20;
 struct Offered {
     found: Found,
     have: Vec<ChunkHash>,
+    /// Whether it was asked for: that may be said once, also while it moves.
+    wanted: bool,
 }
 
 /// What the other end said since, of files other than the one that moves.
@@ -101,7 +103,7 @@ impl Sender<'_> {
             modified: found.modified,
             path: found.path.clone(),
         }))?;
-        self.offered.insert(id, Offered { found, have: Vec::new() });
+        self.offered.insert(id, Offered { found, have: Vec::new(), wanted: false });
         Ok(())
     }
 
@@ -109,12 +111,9 @@ impl Sender<'_> {
     fn take(&mut self, message: Message) -> Result<(), TransferError> {
         match message {
             Message::Have { id, first, hashes } => self.have(id, first, &hashes),
-            Message::Want { id } => match self.offered.get(&id) {
-                Some(entry)
-                    if entry.found.kind == EntryKind::File
-                        && !self.wanted.contains(&id)
-                        && !self.sent.contains_key(&id) =>
-                {
+            Message::Want { id } => match self.offered.get_mut(&id) {
+                Some(entry) if entry.found.kind == EntryKind::File && !entry.wanted => {
+                    entry.wanted = true;
                     self.wanted.push_back(id);
                     Ok(())
                 }

@@ -402,6 +402,31 @@ async fn a_receiver_that_says_what_nobody_asked_is_refused() {
 }
 
 #[tokio::test]
+async fn a_file_that_moves_is_not_asked_for_again() {
+    let place = Place::new();
+    place.write("f", &pattern(40 * CHUNK));
+    let (here, mut there) = tokio::io::duplex(64 << 10);
+    let sources = vec![place.source("f")];
+    let task = tokio::spawn(async move {
+        send_over(here, sources, &Limits::default(), Arc::<Progress>::default()).await
+    });
+    for _ in 0..2 {
+        read_message(&mut there).await.unwrap();
+    }
+    there.write_all(&Message::Want { id: 0 }.encode()).await.unwrap();
+    assert!(matches!(read_message(&mut there).await, Ok(Some(Message::Data { id: 0, .. }))));
+    there.write_all(&Message::Want { id: 0 }.encode()).await.unwrap();
+    // It stops before it has sent the file once.
+    let mut pieces = 1;
+    while let Ok(Some(message)) = read_message(&mut there).await {
+        assert!(matches!(message, Message::Data { .. }), "{message:?}");
+        pieces += 1;
+    }
+    assert!(pieces < 40, "{pieces}");
+    assert!(task.await.unwrap().is_err());
+}
+
+#[tokio::test]
 async fn a_file_that_changes_under_way_is_not_taken_for_whole() {
     let place = Place::new();
     place.write("f", &pattern(40 * CHUNK));
