@@ -25,10 +25,13 @@ fn main() {
         return;
     }
     let out = std::env::var("OUT_DIR").unwrap_or_default();
+    let build = number_of_sources();
+    println!("cargo:rustc-env=SUMRATE_CC_BUILD={build}");
     for name in PROGRAMS {
         let object = Path::new(&out).join(format!("{name}.bpf.o"));
         let status = Command::new(&clang)
             .args(["-O2", "-g", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c"])
+            .arg(format!("-DBUILD={build}"))
             .arg(format!("bpf/{name}.bpf.c"))
             .arg("-o")
             .arg(&object)
@@ -39,4 +42,19 @@ fn main() {
         );
     }
     println!("cargo:rustc-cfg=programs");
+}
+
+/// Six hexadecimal digits of everything that the programs are made of (FNV-1a).
+fn number_of_sources() -> String {
+    let mut files: Vec<_> = std::fs::read_dir("bpf")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    let bytes = files.iter().flat_map(|file| std::fs::read(file).unwrap_or_default());
+    let hash = bytes
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{:06x}", hash >> 8)
 }

@@ -21,7 +21,9 @@ FAKE = """#!/bin/sh
 echo "$*" >> {log}
 case "$2" in
 list) echo '{listed}' ;;
-load) [ "$3" != sumrate_olia ] || {{ echo "sumrate: it needs CAP_BPF" >&2; exit 3; }} ;;
+load)
+    [ "$3" != sumrate_olia ] || {{ echo "sumrate: it needs CAP_BPF" >&2; exit 3; }}
+    [ "$3$OTHER_BUILD" != sumrate_balia1 ] || {{ echo "sumrate: another build" >&2; exit 1; }} ;;
 esac
 """
 
@@ -47,10 +49,18 @@ def test_what_was_loaded_is_taken_out_and_what_was_there_stays(log: Path) -> Non
         assert missing == {"sumrate_olia": "it needs CAP_BPF"}
         said = log.read_text()
         assert "cc load sumrate_lia --json" in said
-        assert "load sumrate_balia" not in said
         assert "unload" not in said
     unloads = [line for line in log.read_text().splitlines() if "unload" in line]
     assert unloads == ["cc unload sumrate_lia --json"]
+
+
+def test_what_another_build_loaded_is_not_measured_and_stays(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER_BUILD", "1")
+    with loaded(["sumrate_balia"]) as missing:
+        assert missing == {"sumrate_balia": "another build"}
+    assert "unload" not in log.read_text()
 
 
 def test_it_is_taken_out_after_a_failure_too(log: Path) -> None:

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use fbdt_proto::SchedulerKind;
-use fbdt_tournament::kept::fingerprint;
+use fbdt_tournament::kept::{behaviour, fingerprint};
 use fbdt_tournament::matrix::{GROUPS, conditions};
 use fbdt_tournament::measure::Rules;
 use fbdt_tournament::table::{Plan, Row, play};
@@ -138,8 +138,9 @@ fn encode(rows: &[Row]) -> io::Result<String> {
     let command: Vec<String> = std::env::args().skip(1).collect();
     let command = serde_json::to_string(&command)?;
     Ok(format!(
-        "{{\"schema\":\"tournament.v1\",\"arguments\":{command},\"matrix\":\"{}\",\"rows\":[\n{}\n]}}\n",
+        "{{\"schema\":\"tournament.v1\",\"arguments\":{command},\"matrix\":\"{}\",\"behaviour\":\"{}\",\"rows\":[\n{}\n]}}\n",
         fingerprint(),
+        behaviour(),
         rows.join(",\n")
     ))
 }

@@ -28,15 +28,15 @@ enum {
 	ACKED_BITS = 16,
 };
 
-/* A path that no acknowledgement has come over for this long, plus 4 RTTs, does not count: an idle
- * or silent one would hold the others back. Microseconds. */
+/* A path whose window could not grow for this long, plus 4 RTTs, does not count (no acknowledgement
+ * came, or it was recovering all the time): a silent one would hold the others back. Microseconds. */
 #define SILENCE 1000000ULL
 
 /* What siblings see of a subflow. Its own CPU writes it field by field while others read: a reader
  * may meet a window of this ACK with the RTT of the last, which is as good as either. */
 struct path {
 	__u64 owner;		/* 0: nobody */
-	__u64 heard;		/* when the last ACK came, microseconds */
+	__u64 heard;		/* when its window could grow last, microseconds */
 	__u64 run;		/* OLIA's: see run_on_ack() */
 	__u32 window;		/* segments */
 	__u32 rtt;		/* microseconds, 0: not known yet */

@@ -22,6 +22,14 @@ pub fn load(algorithm: Algorithm) -> Result<Coupler, CouplingError> {
 ///
 /// # Errors
 /// [`CouplingError::NotBuilt`], always.
+pub fn find(algorithm: Algorithm) -> Result<Coupler, CouplingError> {
+    Err(CouplingError::NotBuilt(algorithm))
+}
+
+/// Says that it cannot.
+///
+/// # Errors
+/// [`CouplingError::NotBuilt`], always.
 pub fn unload(algorithm: Algorithm) -> Result<(), CouplingError> {
     Err(CouplingError::NotBuilt(algorithm))
 }

@@ -28,6 +28,14 @@ pub enum CouplingError {
         /// What is loaded.
         algorithm: Algorithm,
     },
+    /// What is loaded is not what this program would load.
+    #[error(
+        "{algorithm} was loaded by another build of this program: take it out with `sumrate cc unload {algorithm}`, which connections that use it survive, and start this again"
+    )]
+    OtherBuild {
+        /// What is loaded.
+        algorithm: Algorithm,
+    },
     /// It is not loaded.
     #[error("{algorithm} is not loaded")]
     NotLoaded {

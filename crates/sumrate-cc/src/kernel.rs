@@ -15,6 +15,9 @@ const BY_MPTCP: u64 = 2;
 /// `struct path` of `bpf/coupled.h`; it begins with the owner.
 const PATH_BYTES: usize = 32;
 
+/// A number of the programs' sources, which the names of their maps end with (`bpf/algorithm.h`).
+const BUILD: &str = env!("SUMRATE_CC_BUILD");
+
 /// An eBPF object as a file is: libelf reads it in place.
 #[repr(align(8))]
 struct Aligned<T: ?Sized>(T);
@@ -59,12 +62,17 @@ pub fn load(algorithm: Algorithm) -> Result<Coupler, CouplingError> {
     };
     let opened = ObjectBuilder::default().open_memory(object(algorithm)).map_err(failed)?;
     let mut object = opened.load().map_err(failed)?;
-    let sockets = handle(&object, &format!("{algorithm}_sockets")).map_err(failed)?;
-    let groups = handle(&object, &format!("{algorithm}_groups")).map_err(failed)?;
+    let sockets = handle(&object, &sockets_of(algorithm)).map_err(failed)?;
+    let groups = handle(&object, &groups_of(algorithm)).map_err(failed)?;
     for mut map in object.maps_mut() {
         if map.map_type() == MapType::StructOps {
-            // The registration holds the map, and through it the programs and their maps.
-            map.attach_struct_ops().map_err(failed)?.disconnect();
+            match map.attach_struct_ops() {
+                // The registration holds the map, and through it the programs and their maps.
+                Ok(mut link) => link.disconnect(),
+                // Another process was faster.
+                Err(_) if loaded().contains(&algorithm) => return find(algorithm),
+                Err(error) => return Err(failed(error)),
+            }
         }
     }
     Ok(Coupler { algorithm, sockets, groups })
@@ -97,15 +105,40 @@ fn handle(object: &libbpf_rs::Object, name: &str) -> Result<MapHandle, libbpf_rs
     MapHandle::try_from(&found.ok_or_else(absent)?)
 }
 
-/// What another process loaded. Maps keep their names; the newest is the one that is registered.
-fn find(algorithm: Algorithm) -> Result<Coupler, CouplingError> {
+/// Finds an algorithm that is loaded, by whatever process.
+///
+/// # Errors
+/// [`CouplingError`]: it is not loaded, another build's is, or a privilege is missing.
+pub fn find(algorithm: Algorithm) -> Result<Coupler, CouplingError> {
+    if !loaded().contains(&algorithm) {
+        return Err(CouplingError::NotLoaded { algorithm });
+    }
     let unreachable = || CouplingError::Unreachable { algorithm };
-    let newest = |name: String| {
-        let id = maps(&name).last().map(|map| map.id).ok_or_else(unreachable)?;
+    // Maps keep their names, and what connections still use stays: the newest is the one that is registered.
+    let registered: Vec<u32> = registrations(algorithm).map(|map| map.id).collect();
+    let newest = *registered.last().ok_or_else(unreachable)?;
+    let open = |name: &str| {
+        // It came before its registration and behind all others.
+        let id = maps(name).map(|map| map.id).filter(|id| *id < newest).last();
+        let id = id.filter(|id| registered.iter().all(|other| other < id || *other == newest));
+        let id = id.ok_or(CouplingError::OtherBuild { algorithm })?;
         MapHandle::from_map_id(id).map_err(|_| unreachable())
     };
-    let sockets = newest(format!("{algorithm}_sockets"))?;
-    Ok(Coupler { algorithm, sockets, groups: newest(format!("{algorithm}_groups"))? })
+    let sockets = open(&sockets_of(algorithm))?;
+    Ok(Coupler { algorithm, sockets, groups: open(&groups_of(algorithm))? })
+}
+
+fn sockets_of(algorithm: Algorithm) -> String {
+    format!("{algorithm}_s_{BUILD}")
+}
+
+fn groups_of(algorithm: Algorithm) -> String {
+    format!("{algorithm}_g_{BUILD}")
+}
+
+/// The maps that register an algorithm or did, oldest first; none without CAP_SYS_ADMIN.
+fn registrations(algorithm: Algorithm) -> impl Iterator<Item = MapInfo> {
+    maps(algorithm.kernel_name()).filter(|map| map.ty == MapType::StructOps)
 }
 
 /// All maps of a name, oldest first; none without CAP_SYS_ADMIN.
@@ -121,8 +154,7 @@ pub fn unload(algorithm: Algorithm) -> Result<(), CouplingError> {
     if !loaded().contains(&algorithm) {
         return Err(CouplingError::NotLoaded { algorithm });
     }
-    let registered = maps(algorithm.kernel_name()).filter(|map| map.ty == MapType::StructOps);
-    let newest = registered.last().ok_or(CouplingError::Unreachable { algorithm })?;
+    let newest = registrations(algorithm).last().ok_or(CouplingError::Unreachable { algorithm })?;
     let failed = |error: libbpf_rs::Error| CouplingError::System {
         action: "unload",
         algorithm,

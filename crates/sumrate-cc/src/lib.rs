@@ -35,7 +35,7 @@ mod subflow;
 
 pub use algorithm::{Algorithm, UnknownAlgorithmError, loaded};
 pub use error::CouplingError;
-pub use kernel::{Coupler, load, unload};
+pub use kernel::{Coupler, find, load, unload};
 
 /// Subflows that are coupled as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -43,12 +43,13 @@ def loaded(names: Sequence[str]) -> Iterator[dict[str, str]]:
     with _marker() as marker:
         try:
             for name in wanted:
-                if name in available():
-                    continue
-                _note(marker, [*own, name])
+                there = name in available()
+                if not there:
+                    _note(marker, [*own, name])
+                # What is there may be another build's, which is refused.
                 if reason := load(name):
                     missing[name] = reason
-                else:
+                elif not there:
                     own.append(name)
             _note(marker, own)
             yield missing

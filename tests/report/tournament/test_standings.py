@@ -318,14 +318,28 @@ def test_files_are_written(small: Path, tmp_path: Path) -> None:
     title, _, made, _, told, _, head, *_ = words.read_text(encoding="utf-8").splitlines()
     assert title.startswith("# ") and told.startswith("Rates 1:10")
     assert made.startswith("Made at commit abc: 2 conditions, 6 cells, 1 draw of each;")
-    assert made.endswith("matrix is unknown.")
+    assert made.endswith("matrix is unknown, that of what the schedulers do unknown.")
     assert head.startswith("| scheduler |")
 
 
-def test_a_summary_says_of_which_matrix_it_is(small: Path) -> None:
+def test_a_summary_says_of_which_matrix_and_schedulers_it_is(small: Path) -> None:
     whole = json.loads(small.read_text(encoding="utf-8"))
-    small.write_text(json.dumps({**whole, "matrix": "0123456789abcdef"}), encoding="utf-8")
-    assert "matrix is 0123456789abcdef." in origin([small], "abc")
+    numbers = {"matrix": "0123456789abcdef", "behaviour": "fedcba9876543210"}
+    small.write_text(json.dumps({**whole, **numbers}), encoding="utf-8")
+    said = origin([small], "abc")
+    assert "matrix is 0123456789abcdef, that of what the schedulers do fedcba9876543210." in said
+
+
+def test_draws_are_counted_by_condition(tmp_path: Path) -> None:
+    rows = [
+        row("just-in-time", 60, 5, 2, seed=seed, loss=loss, condition=number, group=group)
+        for number, (group, loss, draws) in enumerate(
+            [("rate-rtt", 0.0, 3), ("short", 0.0, 3), ("short", 0.01, 5), ("loss", 0.02, 5)]
+        )
+        for seed in range(draws)
+    ]
+    made = origin([table(tmp_path / "table.json", rows)], "abc")
+    assert "3 draws of each, 5 in loss, 3 or 5 in short;" in made
 
 
 def test_the_longest_waits_and_the_copies_are_told_by_group(tmp_path: Path) -> None:

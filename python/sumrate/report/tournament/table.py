@@ -115,18 +115,33 @@ def origin(paths: Iterable[Path], commit: str) -> str:
     tables = [_table(path) for path in paths]
     rows = [row for table in tables for row in table["rows"]]
     conditions = len({(row["group"], _words(row)) for row in rows})
-    numbers = ", ".join(dict.fromkeys(table.get("matrix", "unknown") for table in tables))
+
+    def numbers(name: str) -> str:
+        return ", ".join(dict.fromkeys(table.get(name, "unknown") for table in tables))
+
     return (
         f"Made at commit {commit}: {conditions} conditions, {len(rows)} cells, {_draws(rows)}; "
-        f"the number of the matrix is {numbers}."
+        f"the number of the matrix is {numbers('matrix')}, that of what the schedulers do "
+        f"{numbers('behaviour')}."
     )
 
 
 def _draws(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many draws a condition has, where groups differ with those that have more."""
-    counts = {g: len({row["seed"] for row in rows if row["group"] == g}) for g in GROUPS}
-    least = min(count for count in counts.values() if count)
-    more = [f"{count} in {group}" for group, count in counts.items() if count > least]
+    seeds: dict[str, dict[str, set[int]]] = {}
+    for row in rows:
+        seeds.setdefault(row["group"], {}).setdefault(_words(row), set()).add(row["seed"])
+    counts = {
+        group: sorted({len(drawn) for drawn in seeds[group].values()})
+        for group in GROUPS
+        if group in seeds
+    }
+    least = min(few[0] for few in counts.values())
+    more = [
+        f"{' or '.join(str(count) for count in few)} in {group}"
+        for group, few in counts.items()
+        if few != [least]
+    ]
     return ", ".join([f"{least} draw{'s' if least > 1 else ''} of each", *more])
 
 
