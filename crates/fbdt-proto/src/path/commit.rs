@@ -15,8 +15,8 @@ const FLOOR: u64 = 3 * MIN_FRAME;
 const LONG: Duration = Duration::from_millis(50);
 /// Smallest frame payload, in bytes.
 const MIN_FRAME: u64 = 4 << 10;
-/// Frames that leave together are this long a part of a second, and at most so many bytes: a frame of
-/// 64 KiB ends in a short segment, which costs the kernel at either end as much as a long one.
+/// Frames leave together that take the link this long, and at most so many bytes: a frame of 64 KiB
+/// ends in a short segment, which costs the kernel at either end as much as a long one.
 const BATCH: Duration = Duration::from_micros(200);
 const MAX_BATCH: u64 = 256 << 10;
 
@@ -51,10 +51,10 @@ impl Commit {
         let link = rate.link(base);
         let slack = config.commit_slack;
         let by_rate = bytes_in(link, base.mul_f64(config.commit_gain) + slack + hold).max(FLOOR);
-        // Of a long path no more than a frame: a window of a few segments would never be full.
         let max_frame = u64::from(config.limits.max_frame);
         let frame = bytes_in(link, config.frame_time).clamp(MIN_FRAME, max_frame);
         let ahead = if base > LONG {
+            // Of a small window no more than a quarter: with a whole frame beyond it, it would never be full.
             frame.min(sample.cwnd / 4)
         } else {
             bytes_in(link, slack).max(2 * MIN_FRAME)

@@ -311,7 +311,11 @@ impl PathState {
             self.last_reliability = now;
         }
         let window = self.window();
-        let windowed = SubflowSample { cwnd: window, ..*sample };
+        // A punished path is not in slow start, however low its window is: room for as much again
+        // would undo the punishment.
+        let ssthresh =
+            if self.punished.is_some() { sample.ssthresh.min(window) } else { sample.ssthresh };
+        let windowed = SubflowSample { cwnd: window, ssthresh, ..*sample };
         self.commit = Commit::of(config, &self.rate, &windowed, hold);
         if self.scale < 1.0 {
             // TCP would send at once what is committed beyond a scaled window.
@@ -455,6 +459,20 @@ impl PathState {
         self.policy.rate_cap.map_or(rate, |cap| rate.min(cap.bytes_per_second()))
     }
 
+    /// The window and the slow-start threshold in bytes; no more than the cap lets out in an RTT: a rule
+    /// that counts on the window would wait for a path that may not send it.
+    fn usable_window(&self, sample: &SubflowSample) -> (u64, u64) {
+        let window = self.window();
+        let capped = self.policy.rate_cap.map_or(u64::MAX, |cap| {
+            bytes_in(cap.bytes_per_second(), sample.srtt).max(self.frame())
+        });
+        if capped < window {
+            (capped, sample.ssthresh.min(capped))
+        } else {
+            (window, sample.ssthresh)
+        }
+    }
+
     /// Bytes that are given to the socket at once, if there are so many (F7).
     #[must_use]
     pub const fn batch(&self) -> u64 {
@@ -499,7 +517,7 @@ impl PathState {
             |s| s.sample,
         );
         let held = self.held();
-        let window = self.window();
+        let (window, ssthresh) = self.usable_window(&sample);
         PathView {
             id: self.id,
             usable: self.is_usable(),
@@ -513,10 +531,10 @@ impl PathState {
             base_rtt: self.base_rtt,
             hold: self.aggregation.hold(),
             window,
-            ssthresh: sample.ssthresh,
+            ssthresh,
             held,
             room: window.saturating_sub(held),
-            ready: self.has_room(),
+            ready: self.has_room() && !self.is_capped(now),
             frame: self.frame(),
             mss: u64::from(sample.mss).max(1),
             acknowledged: sample.acked_total,
@@ -564,5 +582,38 @@ mod tests {
         sample.acked_total = 200_000;
         path.update(Instant::from_nanos(2_000_000), &sample, &config);
         assert_eq!(path.window(), 100_000);
+    }
+
+    #[test]
+    fn no_room_of_slow_start_undoes_a_punishment() {
+        let config = Config { commit: crate::CommitRule::Window, ..Config::default() };
+        let mut path = PathState::new(PathId(0), "a");
+        path.attach(Instant::ZERO, SubflowId(0), config.suspect_floor);
+        let sample = SubflowSample {
+            srtt: Duration::from_millis(20),
+            min_rtt: Duration::from_millis(20),
+            cwnd: 100_000,
+            ssthresh: 80_000,
+            mss: 1000,
+            delivery_rate: 5_000_000,
+            ..SubflowSample::default()
+        };
+        path.update(Instant::ZERO, &sample, &config);
+        assert_eq!(path.commit_limit(), 110_000, "slow start is over");
+        path.punish();
+        path.update(Instant::from_nanos(1_000_000), &sample, &config);
+        assert_eq!((path.window(), path.commit_limit()), (50_000, 60_000), "half, and the slack");
+    }
+
+    #[test]
+    fn a_path_whose_cap_holds_it_back_is_not_ready() {
+        let mut path = PathState::new(PathId(0), "a");
+        path.attach(Instant::ZERO, SubflowId(0), Duration::from_millis(50));
+        let rate_cap = crate::RateCap::from_kilobits(1000);
+        path.set_policy(Instant::ZERO, PathPolicy { rate_cap, ..PathPolicy::default() });
+        let later = Instant::from_nanos(1_000_000_000);
+        assert!(path.view(later, false).ready);
+        path.spend(later, 1 << 20);
+        assert!(path.has_room() && !path.view(later, false).ready);
     }
 }

@@ -38,7 +38,7 @@ pub struct PathView {
     pub held: u64,
     /// Bytes that the congestion window still takes.
     pub room: u64,
-    /// Whether the commit limit takes another frame (F7).
+    /// Whether it takes another frame now: its commit limit (F7) and its rate cap (F15) let it.
     pub ready: bool,
     /// Payload of one frame, in bytes.
     pub frame: u64,

@@ -76,10 +76,9 @@ impl Scheduler for JustInTime {
 mod tests {
     use super::*;
     use crate::path::PathView;
-    use crate::time::Instant;
-    use crate::units::StreamId;
+    use crate::schedule::tests::request;
+    use crate::window::Windows;
     use crate::window::tests::view;
-    use crate::window::{WindowSize, Windows};
     use core::time::Duration;
 
     fn ask(
@@ -88,20 +87,8 @@ mod tests {
         path: usize,
         bound: u64,
     ) -> Option<Range<u64>> {
-        let size = WindowSize { bytes: 1 << 20, depth: 4 };
-        let range = JustInTime.place(PlacementRequest {
-            now: Instant::ZERO,
-            paths,
-            path,
-            stream: StreamId(1),
-            windows,
-            bound,
-            limit: bound,
-            acked: 0,
-            frame: 10_000,
-            size,
-            sharing: 1,
-        })?;
+        let asked = request(paths, path, windows);
+        let range = JustInTime.place(PlacementRequest { bound, limit: bound, ..asked })?;
         windows.take(range.clone());
         Some(range)
     }
@@ -194,21 +181,9 @@ mod tests {
         let place = |sharing| {
             let mut windows = Windows::default();
             windows.written(0..10_000_000);
-            let size = WindowSize { bytes: 1 << 20, depth: 4 };
-            let request = PlacementRequest {
-                now: Instant::ZERO,
-                paths: &paths,
-                path: 1,
-                stream: StreamId(1),
-                windows: &mut windows,
-                bound: 10_000_000,
-                limit: 10_000_000,
-                acked: 0,
-                frame: 10_000,
-                size,
-                sharing,
-            };
-            JustInTime.place(request).map(|range| range.start)
+            let (bound, asked) = (10_000_000, request(&paths, 1, &mut windows));
+            let asked = PlacementRequest { bound, limit: bound, sharing, ..asked };
+            JustInTime.place(asked).map(|range| range.start)
         };
         let alone = place(1).unwrap();
         assert!(alone > 100_000, "{alone}");

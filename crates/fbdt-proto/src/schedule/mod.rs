@@ -212,6 +212,27 @@ pub(crate) mod tests {
         rates.iter().enumerate().map(|(i, r)| view(i as u8, *r, i as f64)).collect()
     }
 
+    /// What a path asks for of a stream that has room for everything: 10 kB at a time.
+    pub(crate) fn request<'a>(
+        paths: &'a [PathView],
+        path: usize,
+        windows: &'a mut Windows,
+    ) -> PlacementRequest<'a> {
+        PlacementRequest {
+            now: Instant::ZERO,
+            paths,
+            path,
+            stream: StreamId(1),
+            windows,
+            bound: 1 << 40,
+            limit: 1 << 40,
+            acked: 0,
+            frame: 10_000,
+            size: WindowSize { bytes: 1 << 20, depth: 4 },
+            sharing: 1,
+        }
+    }
+
     /// One stream and a scheduler, for worked cases.
     pub(crate) struct Fixture<S> {
         pub(crate) scheduler: S,
@@ -243,16 +264,12 @@ pub(crate) mod tests {
         pub(crate) fn ask(&mut self, path: usize) -> Option<Range<u64>> {
             let range = self.scheduler.place(PlacementRequest {
                 now: self.now,
-                paths: &self.paths,
-                path,
                 stream: self.stream,
-                windows: &mut self.windows,
                 bound: self.limit.min(1 << 40),
                 limit: self.limit,
                 acked: self.acked,
                 frame: self.frame,
-                size: WindowSize { bytes: 1 << 20, depth: 4 },
-                sharing: 1,
+                ..request(&self.paths, path, &mut self.windows)
             })?;
             self.windows.take(range.clone());
             Some(range)
@@ -316,11 +333,10 @@ pub(crate) mod tests {
             while !windows.unsent().is_empty() {
                 let path = order.next().unwrap();
                 let unsent = windows.unsent().clone();
-                let request = PlacementRequest {
-                    now: Instant::ZERO, paths: &paths, path, stream: StreamId(1), windows: &mut windows,
-                    bound: total, limit: total, acked, frame: 65536, size, sharing: 1,
-                };
-                match scheduler.place(request) {
+                let asked = request(&paths, path, &mut windows);
+                let asked =
+                    PlacementRequest { bound: total, limit: total, acked, frame: 65536, size, ..asked };
+                match scheduler.place(asked) {
                     Some(range) => {
                         idle = 0;
                         prop_assert!(range.start < range.end && range.end - range.start <= 65536);

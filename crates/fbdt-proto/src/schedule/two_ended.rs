@@ -156,8 +156,7 @@ fn late_path(request: &mut PlacementRequest<'_>, lead: u64) -> Option<Range<u64>
 mod tests {
     use super::*;
     use crate::path::PathView;
-    use crate::time::Instant;
-    use crate::units::StreamId;
+    use crate::schedule::tests::request;
     use crate::window::tests::view;
     use crate::window::{WindowSize, Windows};
     use core::time::Duration;
@@ -185,17 +184,9 @@ mod tests {
 
         fn ask(&mut self, path: usize) -> Option<Range<u64>> {
             let range = self.scheduler.place(PlacementRequest {
-                now: Instant::ZERO,
-                paths: &self.paths,
-                path,
-                stream: StreamId(1),
-                windows: &mut self.windows,
-                bound: 1 << 30,
-                limit: 1 << 30,
-                acked: 0,
                 frame: 100,
                 size: self.size,
-                sharing: 1,
+                ..request(&self.paths, path, &mut self.windows)
             })?;
             self.windows.take(range.clone());
             Some(range)

@@ -172,7 +172,7 @@ impl Session {
         let Some(subflow) = state.subflow.as_ref().filter(|_| self.may_carry(soonest, id)) else {
             return Duration::MAX;
         };
-        let full = if view.ready { Duration::ZERO } else { time_for(view.held, view.rate) };
+        let full = if state.has_room() { Duration::ZERO } else { time_for(view.held, view.rate) };
         let silence = subflow.progress.silence(now);
         let stalled = if silence > view.srtt { silence } else { Duration::ZERO };
         let capped = state.opens_at().map_or(Duration::ZERO, |at| at.saturating_since(now));

@@ -30,13 +30,17 @@ impl Session {
         }
         let frame = self.paths[path].frame();
         let ordinary = |id: &StreamId| *id != StreamId::CONTROL && !self.is_kept_off(path, *id);
-        let next = self.busy.ids().filter(ordinary).find_map(|id| {
+        let next = self.busy.in_turn().filter(ordinary).find_map(|id| {
             let send = &self.streams.get(&id)?.send;
             let at = send.carried.get(&subflow).copied().unwrap_or(0);
             let gap = send.unacknowledged(at..send.sent_end())?;
-            Some((id, gap.start..gap.end.min(gap.start + frame)))
+            Some((id, send.class, gap.start..gap.end.min(gap.start + frame)))
         });
-        let Some((id, range)) = next else { return false };
+        let Some((id, class, range)) = next else { return false };
+        // A path that is behind with a large transfer is free for a call all the same (F11).
+        if self.transmit_better(now, path, views, class, out) {
+            return true;
+        }
         self.emit(now, path, &views[path], id, range, Some(CopyReason::Scheduled), out);
         true
     }
@@ -56,9 +60,9 @@ impl Session {
         let blocked = |id: &StreamId| {
             *id != StreamId::CONTROL && self.is_blocked(*id) && !self.is_kept_off(path, *id)
         };
-        let blocked: Vec<StreamId> = self.busy.ids().filter(blocked).collect();
+        let blocked: Vec<StreamId> = self.busy.in_turn().filter(blocked).collect();
         for id in blocked {
-            let Some((owner, range)) = self.missing(id) else { continue };
+            let Some((owner, range)) = self.missing(id, path) else { continue };
             let views = &*self.views_for(views, id);
             let carried = self.carries(path, id, range.start);
             let (window, unsent) = self.what_blocks(id);
@@ -101,14 +105,18 @@ impl Session {
         })
     }
 
-    /// The lowest bytes of the stream that are missing, and who has them.
-    fn missing(&self, id: StreamId) -> Option<(usize, Range<u64>)> {
+    /// The lowest bytes of the stream that are missing, and who has them: another path than `asking` if
+    /// one does, for a copy of its own says nothing of who blocks.
+    fn missing(&self, id: StreamId, asking: usize) -> Option<(usize, Range<u64>)> {
         let send = &self.streams.get(&id)?.send;
         let gap = send.unacknowledged(send.cumulative()..send.sent_end())?;
-        self.paths.iter().enumerate().find_map(|(owner, state)| {
+        let held_by = |owner: usize| {
             let holds = |range: &Range<u64>| range.contains(&gap.start);
-            let chunk = state.in_flight.iter().find(|c| c.stream == id && holds(&c.range))?;
+            let in_flight = &self.paths.get(owner)?.in_flight;
+            let chunk = in_flight.iter().find(|c| c.stream == id && holds(&c.range))?;
             Some((owner, gap.start..gap.end.min(chunk.range.end)))
-        })
+        };
+        let others = (0..self.paths.len()).filter(|owner| *owner != asking);
+        others.chain([asking]).find_map(held_by)
     }
 }

@@ -181,7 +181,7 @@ impl Session {
             || (!frugal && self.transmit_copy(now, path, &views, Occasion::Prompt, out))
             || (!frugal && self.transmit_repeated(now, path, &views, out))
             || self.transmit_new(now, path, &views, out)
-            || self.transmit_blocking(now, path, &views, out);
+            || (!frugal && self.transmit_blocking(now, path, &views, out));
         if done {
             self.paths[path].idle_since = None;
             return;

@@ -147,6 +147,11 @@ impl Turns {
         self.entries.keys().copied()
     }
 
+    /// All of them, in turn.
+    pub(super) fn in_turn(&self) -> impl Iterator<Item = StreamId> + '_ {
+        self.all.iter().map(|turn| turn.id)
+    }
+
     /// Adds the stream, or takes in what has changed about it. Says whether
     /// its own limit keeps it from sending now and did not before.
     pub(super) fn put(&mut self, id: StreamId, send: &SendStream) -> bool {
