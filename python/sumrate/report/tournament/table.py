@@ -171,7 +171,7 @@ def _table(path: Path) -> dict[str, Any]:
     return found
 
 
-def _words(row: dict[str, Any]) -> str:
+def _words(row: Mapping[str, Any]) -> str:
     """What makes a condition what it is."""
     if row["trace"]:
         return f"traces {row['trace']}"
