@@ -23,7 +23,7 @@ pub(super) fn configure(
     missing: Missing,
 ) -> Result<ClientConfig, CommandError> {
     let link = setup::link(link, protocol.insecure_plaintext)?;
-    setup::check_forward(protocol, paths)?;
+    setup::check_path_names(protocol, paths)?;
     let paths = setup::with_backups(paths, backups)?;
     let mut config = ClientConfig::new(link);
     config.paths = setup::client_paths(&paths, &config.link, missing)?;
@@ -31,7 +31,7 @@ pub(super) fn configure(
         let interfaces = backups.iter().map(|name| (name.clone(), Priority::BACKUP));
         config.backup_interfaces = interfaces.collect();
     }
-    config.congestion_control = setup::congestion_control(protocol.congestion_control.as_ref())?;
+    config.congestion_control = setup::congestion_control(protocol)?;
     config.coupling = protocol.coupling.transport();
     config.proto = setup::protocol(protocol)?;
     let named = Some(config.paths.len()).filter(|_| !paths.is_empty());

@@ -158,7 +158,7 @@ fn reload(live: &Mutex<ServeArgs>, exit: &Exit) -> Result<Reloaded, Unchanged> {
 fn configure(args: &ServeArgs) -> Result<ServerConfig, CommandError> {
     let mut proto = setup::protocol(&args.protocol)?;
     proto.limits.max_streams = STREAMS_MAX;
-    let congestion_control = setup::congestion_control(args.protocol.congestion_control.as_ref())?;
+    let congestion_control = setup::congestion_control(&args.protocol)?;
     setup::idle_flags::warn(&proto, &congestion_control, None);
     let state = ServerState::open(setup::state_directory(args.state.as_deref())?)?;
     let mut config = ServerConfig::new(state, args.listen.clone());

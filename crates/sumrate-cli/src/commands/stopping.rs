@@ -51,6 +51,7 @@ impl fmt::Display for Drained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Finished(after) => write!(f, "every stream was finished after {after:.1?}"),
+            Self::TooLong(Duration::ZERO) => f.write_str("streams are cut off at once (--drain 0)"),
             Self::TooLong(limit) => write!(
                 f,
                 "streams are cut off: they were not finished within {limit:.1?} (--drain gives them more)"

@@ -20,6 +20,7 @@ from sumrate.report.tournament.table import (
     TIE,
     Condition,
     TableError,
+    is_whole,
     origin,
     ranked,
     read,
@@ -234,6 +235,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         first = read([given.published])
         if given.again:
+            if not is_whole(given.published):
+                message = "is of a part of the matrix, in which conditions have other numbers"
+                raise TableError(f"{given.published} {message}; make it without narrowing flags")
             print(again(first))
             return 0
         paths = [given.published, *given.other]

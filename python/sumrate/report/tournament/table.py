@@ -145,6 +145,12 @@ def _draws(rows: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join([f"{least} draw{'s' if least > 1 else ''} of each", *more])
 
 
+def is_whole(path: Path) -> bool:
+    """Whether the numbers of its conditions are the matrix's; raises TableError where it is none."""
+    narrowing = {"--every", "--group", "--condition"}
+    return not any(word.split("=")[0] in narrowing for word in _table(path).get("arguments", []))
+
+
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """The rows of a table; raises TableError where it is none."""
     rows: list[dict[str, Any]] = _table(path)["rows"]

@@ -101,6 +101,14 @@ pub enum SetupError {
         /// Those that exist.
         known: String,
     },
+    /// A path that should share a bottleneck is none of the paths.
+    #[error("--shared-bottleneck {name}: no --path has this name; the names are: {known}")]
+    UnknownShared {
+        /// The name.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
     /// A backup path is none of the paths.
     #[error("--backup {backup}: no --path has this name; the names are: {known}")]
     UnknownBackup {

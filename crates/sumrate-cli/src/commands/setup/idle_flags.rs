@@ -1,7 +1,7 @@
 //! Flags that change nothing beside others: said once, at the start.
 
 use fbdt::CongestionControl;
-use fbdt_proto::{Config, CouplingMode, SchedulerKind, WindowMode};
+use fbdt_proto::{Config, CouplingMode, SchedulerKind, SharedBottleneck, WindowMode};
 
 /// Says which of the given flags change nothing; `paths` is how many there will be, if that is known.
 pub(in crate::commands) fn warn(config: &Config, cc: &CongestionControl, paths: Option<usize>) {
@@ -34,6 +34,13 @@ fn idle(config: &Config, cc: &CongestionControl, paths: Option<usize>) -> Vec<St
             "--coupling fair changes nothing: it leaves paths with --cc {cc} as they are; it is for \
              cubic and reno"
         ));
+    }
+    if config.shared_bottleneck != SharedBottleneck::None && *cc == CongestionControl::Bbr {
+        found.push(
+            "--shared-bottleneck changes nothing: bbr fills its link with what is left of a window; \
+             it is for cubic and reno"
+                .to_owned(),
+        );
     }
     found
 }
@@ -86,5 +93,11 @@ mod tests {
         assert!(windows.contains("--window-mode thesis") && windows.contains("two-ended"));
         assert!(paths.contains("two paths only"));
         assert!(coupling.contains("--cc sumrate_lia") && coupling.contains("cubic and reno"));
+        let shared = Config { shared_bottleneck: SharedBottleneck::All, ..Config::default() };
+        assert!(said(&shared, "cubic", 2).is_empty());
+        let [bottleneck] = said(&shared, "bbr", 2).try_into().expect("one sentence");
+        assert!(
+            bottleneck.contains("--shared-bottleneck") && bottleneck.contains("cubic and reno")
+        );
     }
 }

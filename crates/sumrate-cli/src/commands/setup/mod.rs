@@ -241,23 +241,25 @@ fn shared_bottleneck(args: &ProtocolArgs) -> Result<SharedBottleneck, SetupError
     }
 }
 
-/// Refuses a forward path that cannot exist.
-pub(super) fn check_forward(args: &ProtocolArgs, paths: &[PathArg]) -> Result<(), SetupError> {
-    match &args.forward {
-        Some(forward) if !paths.is_empty() && !paths.iter().any(|path| path.name == *forward) => {
-            Err(SetupError::UnknownForward { forward: forward.clone(), known: names(paths) })
-        }
-        _ => Ok(()),
+/// Refuses names of paths that cannot exist.
+pub(super) fn check_path_names(args: &ProtocolArgs, paths: &[PathArg]) -> Result<(), SetupError> {
+    let unknown = |name: &&String| !paths.is_empty() && !paths.iter().any(|p| p.name == **name);
+    if let Some(name) = args.forward.iter().find(unknown) {
+        return Err(SetupError::UnknownForward { forward: name.clone(), known: names(paths) });
     }
+    if let Some(name) = args.shared_bottleneck.iter().find(unknown) {
+        return Err(SetupError::UnknownShared { name: name.clone(), known: names(paths) });
+    }
+    Ok(())
 }
 
 /// The congestion control, after asking the kernel for it. Without a wish it is cubic, or the kernel's
-/// own choice where this process may not have cubic.
-pub(super) fn congestion_control(
-    wish: Option<&CongestionArg>,
-) -> Result<CongestionControl, SetupError> {
-    let Some(CongestionArg(name)) = wish else {
-        return Ok(default_congestion_control());
+/// own choice where this process may not have cubic; where windows are scaled it is reno then, which
+/// everybody may have: what is left of a window of bbr would not slow it down.
+pub(super) fn congestion_control(args: &ProtocolArgs) -> Result<CongestionControl, SetupError> {
+    let Some(CongestionArg(name)) = &args.congestion_control else {
+        let scaled = matches!(args.coupling, CouplingState::Scaled);
+        return Ok(default_congestion_control(scaled));
     };
     let unknown = || SetupError::CongestionControl {
         name: name.clone(),
@@ -269,12 +271,12 @@ pub(super) fn congestion_control(
     Ok(wanted)
 }
 
-fn default_congestion_control() -> CongestionControl {
+fn default_congestion_control(scaled: bool) -> CongestionControl {
     let cubic = CongestionControl::default();
     if socket::check_congestion_control(cubic.algorithm()).is_ok() {
         return cubic;
     }
-    let name = socket::default_congestion_control();
+    let name = if scaled { "reno".to_owned() } else { socket::default_congestion_control() };
     tracing::warn!(
         "this process may not use cubic here and uses {name}; `--cc NAME` chooses another one"
     );
