@@ -146,7 +146,7 @@ def _draws(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether the numbers of its conditions are the matrix's; raises TableError where it is none."""
+    """Whether its conditions have the matrix's numbers; raises TableError where it is no table."""
     narrowing = {"--every", "--group", "--condition"}
     return not any(word.split("=")[0] in narrowing for word in _table(path).get("arguments", []))
 
