@@ -64,16 +64,20 @@ pub fn load(algorithm: Algorithm) -> Result<Coupler, CouplingError> {
     let mut object = opened.load().map_err(failed)?;
     let sockets = handle(&object, &sockets_of(algorithm)).map_err(failed)?;
     let groups = handle(&object, &groups_of(algorithm)).map_err(failed)?;
+    let mut refusal = None;
     for mut map in object.maps_mut() {
         if map.map_type() == MapType::StructOps {
             match map.attach_struct_ops() {
                 // The registration holds the map, and through it the programs and their maps.
                 Ok(mut link) => link.disconnect(),
-                // Another process was faster.
-                Err(_) if loaded().contains(&algorithm) => return find(algorithm),
-                Err(error) => return Err(failed(error)),
+                Err(error) => refusal = Some(failed(error)),
             }
         }
+    }
+    if let Some(refusal) = refusal {
+        // Another process may have been faster. Ours go first, or they would be found instead of its maps.
+        drop((object, sockets, groups));
+        return if loaded().contains(&algorithm) { find(algorithm) } else { Err(refusal) };
     }
     Ok(Coupler { algorithm, sockets, groups })
 }

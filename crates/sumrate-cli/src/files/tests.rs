@@ -311,6 +311,20 @@ fn receiver(to: &Path) -> (DuplexStream, tokio::task::JoinHandle<Outcome>) {
     (here, task)
 }
 
+/// A sender of the file `f` that has offered it, and the pipe to it.
+async fn sender(place: &Place) -> (DuplexStream, tokio::task::JoinHandle<Outcome>) {
+    let (here, mut there) = tokio::io::duplex(64 << 10);
+    let sources = vec![place.source("f")];
+    let task = tokio::spawn(async move {
+        send_over(here, sources, &Limits::default(), Arc::<Progress>::default()).await
+    });
+    // The offer comes second.
+    for _ in 0..2 {
+        read_message(&mut there).await.unwrap();
+    }
+    (there, task)
+}
+
 fn offer(id: u32, name: &str, size: u64) -> Message {
     let kind = EntryKind::File;
     Message::Offer(Offer { id, kind, mode: 0o600, size, modified: (1, 0), path: path(name) })
@@ -383,15 +397,7 @@ async fn a_receiver_that_says_what_nobody_asked_is_refused() {
         vec![Message::Done],
         vec![Message::Total { files: 0, bytes: 0 }],
     ] {
-        let (here, mut there) = tokio::io::duplex(64 << 10);
-        let sources = vec![place.source("f")];
-        let task = tokio::spawn(async move {
-            send_over(here, sources, &Limits::default(), Arc::<Progress>::default()).await
-        });
-        // The offer comes second.
-        for _ in 0..2 {
-            read_message(&mut there).await.unwrap();
-        }
+        let (mut there, task) = sender(&place).await;
         for message in &said {
             let _ = there.write_all(&message.encode()).await;
         }
@@ -405,14 +411,7 @@ async fn a_receiver_that_says_what_nobody_asked_is_refused() {
 async fn a_file_that_moves_is_not_asked_for_again() {
     let place = Place::new();
     place.write("f", &pattern(40 * CHUNK));
-    let (here, mut there) = tokio::io::duplex(64 << 10);
-    let sources = vec![place.source("f")];
-    let task = tokio::spawn(async move {
-        send_over(here, sources, &Limits::default(), Arc::<Progress>::default()).await
-    });
-    for _ in 0..2 {
-        read_message(&mut there).await.unwrap();
-    }
+    let (mut there, task) = sender(&place).await;
     there.write_all(&Message::Want { id: 0 }.encode()).await.unwrap();
     assert!(matches!(read_message(&mut there).await, Ok(Some(Message::Data { id: 0, .. }))));
     there.write_all(&Message::Want { id: 0 }.encode()).await.unwrap();
