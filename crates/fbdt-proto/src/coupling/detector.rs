@@ -236,10 +236,13 @@ impl Detector {
     /// Tries the pair that is due, if any: of the two, the path that has
     /// more in flight, because its part of a queue is seen best.
     fn begin(&mut self, now: Instant, members: &[Member]) {
-        let due = self.pairs.iter().filter(|pair| pair.is_due(now));
-        let Some(pair) = due.min_by_key(|pair| pair.next_trial) else { return };
         let of = |path: PathId| members.iter().find(|m| m.path == path && m.is_queued(now));
-        let (Some(a), Some(b)) = (of(pair.paths[0]), of(pair.paths[1])) else { return };
+        // A pair of which one idles cannot be tried, and keeps nobody else waiting.
+        let due = self.pairs.iter().filter(|pair| pair.is_due(now)).filter_map(|pair| {
+            let (a, b) = (of(pair.paths[0])?, of(pair.paths[1])?);
+            Some((pair.next_trial, a, b))
+        });
+        let Some((_, a, b)) = due.min_by_key(|(next_trial, ..)| *next_trial) else { return };
         let tried = if a.usual_flight() >= b.usual_flight() { a } else { b };
         let others: Vec<&Member> =
             members.iter().filter(|m| m.path != tried.path && m.is_queued(now)).collect();
@@ -255,7 +258,9 @@ impl Detector {
 
 #[cfg(test)]
 mod tests {
+    use super::super::member::Observation;
     use super::*;
+    use crate::path::SubflowSample;
 
     fn at(s: u64) -> Instant {
         Instant::from_nanos((s + 100) * 1_000_000_000)
@@ -334,5 +339,38 @@ mod tests {
         }
         pair.look(at(1), Some(0.9));
         assert!(!pair.is_due(at(60)) && pair.is_due(at(61)));
+    }
+
+    /// A path whose bytes wait in a queue of 5 ms, or that carries none.
+    fn member(path: u8, now: Instant, carries: bool) -> Member {
+        let mut member = Member::new(PathId(path));
+        let ms = Duration::from_millis;
+        let sample = SubflowSample { srtt: ms(25), min_rtt: ms(20), ..SubflowSample::default() };
+        let in_flight = if carries { 50_000 } else { 0 };
+        let seen = Observation {
+            path: member.path,
+            sample,
+            in_flight,
+            limit: 100_000,
+            window_based: true,
+        };
+        member.update(now, &seen);
+        member
+    }
+
+    #[test]
+    fn f17_a_path_that_idles_keeps_no_other_pair_from_a_trial() {
+        let suspected = |first, second, since| {
+            let mut pair = Pair::new(at(since), [PathId(first), PathId(second)]);
+            pair.look(at(10), Some(0.9));
+            pair
+        };
+        // The pair of the idle path has waited longest.
+        let pairs = [suspected(0, 1, 1), suspected(1, 2, 2)];
+        let mut detector = Detector { pairs: pairs.into(), ..Detector::default() };
+        let members = [false, true, true];
+        let members = [0, 1, 2].map(|path| member(path, at(10), members[usize::from(path)]));
+        detector.begin(at(10), &members);
+        assert!(detector.trial.is_some_and(|trial| trial.path != PathId(0)));
     }
 }

@@ -275,6 +275,16 @@ mod tests {
     }
 
     #[test]
+    fn lambda_is_at_most_1_3() {
+        let mut f = fixture();
+        let risen = [40, 80, 120, 160].map(|ms| {
+            blocked(&mut f, false);
+            lambda_at(&mut f, ms)
+        });
+        assert_eq!(risen, [1240, 1280, 1300, 1300]);
+    }
+
+    #[test]
     fn a_slow_path_that_is_left_waiting_meets_no_full_window() {
         let meets = |limit| {
             let mut f = fixture();
