@@ -124,7 +124,8 @@ fn table(arguments: &Arguments) -> Result<(), Failure> {
     eprintln!("{} conditions, {cells} cells", plan.conditions.len());
     let rows = play(&plan, |done, all| {
         if done % 20 == 0 || done == all {
-            eprintln!("{done} of {all} conditions done (once for each seed)");
+            let done = done * plan.schedulers.len();
+            eprintln!("{done} of {cells} cells done");
         }
     });
     let text = encode(&rows).map_err(failed)?;

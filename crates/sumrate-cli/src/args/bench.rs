@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use fbdt::Delivery;
 
 use super::protocol::byte_count;
-use super::{PathArg, ProtocolArgs, seconds};
+use super::{PathArg, PolicyArg, ProtocolArgs, seconds};
 use crate::bench::{MESSAGE_LEAST, MESSAGE_MOST, STREAMS_MAX};
 use crate::private_text::PrivateText;
 
@@ -35,6 +35,10 @@ pub struct BenchArgs {
     /// others works
     #[arg(long, value_name = "NAME")]
     pub backup: Vec<String>,
+    /// How a path, or without --path an interface, is used, as in wwan0=backup,metered or wifi=weight=3;
+    /// also rate=20M. `sumrate path set --help` says what they mean
+    #[arg(long, value_name = "NAME=SETTING,...")]
+    pub policy: Vec<PolicyArg>,
     /// Send for this many seconds, after the warm-up [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "bytes")]
     pub time: Option<Duration>,

@@ -7,11 +7,13 @@ use fbdt::{ClientConfig, Health, Session};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::setup::Missing;
+use super::wishes::{grant, warn_of_absent};
 use super::{CommandError, SetupError, dial, setup};
 use crate::args::BenchArgs;
 use crate::bench::{BenchReport, MessageBenchReport, MessagePlan, Plan, measure, measure_messages};
 use crate::interrupt::Interrupts;
 use crate::output;
+use crate::policy::Keeper;
 use crate::service::{BenchDirection, BenchLimit, BenchRequest};
 use crate::session::SessionTunnel;
 
@@ -28,6 +30,7 @@ pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
     let paths = (&args.path[..], &args.backup[..]);
     let config = dial::configure(args.link.expose(), paths, &args.protocol, Missing::Refused)?;
+    wish(&args, &config)?;
     if args.messages {
         return messages(&args, config, interrupts).await;
     }
@@ -56,6 +59,16 @@ pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     } else {
         print(&report)?;
     }
+    Ok(())
+}
+
+/// Enters what --policy wishes. Nothing is kept of a measurement, so there is no month's quota.
+fn wish(args: &BenchArgs, config: &ClientConfig) -> Result<(), CommandError> {
+    if let Some(policy) = args.policy.iter().find(|policy| policy.change.quota_bytes.is_some()) {
+        return Err(SetupError::BenchQuota(policy.name.clone()).into());
+    }
+    grant(&args.policy, config, &Keeper::new(config.policies.clone(), None))?;
+    warn_of_absent(&args.backup, &args.policy, config);
     Ok(())
 }
 

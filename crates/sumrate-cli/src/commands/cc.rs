@@ -31,6 +31,9 @@ pub struct AlgorithmReport {
     /// Connections whose subflows it runs on now, and couples, but for `reno`; absent where this process may not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<GroupReport>>,
+    /// Whether another build of this program has loaded it, so that this one does not use it.
+    #[serde(default)]
+    pub other_build: bool,
 }
 
 /// Subflows that are coupled as one.
@@ -83,11 +86,16 @@ fn or(given: &[Algorithm], default: &[Algorithm]) -> Vec<Algorithm> {
 
 fn report() -> CcReport {
     let there = loaded();
-    let algorithms = Algorithm::ALL.into_iter().map(|algorithm| AlgorithmReport {
-        name: algorithm.name().to_owned(),
-        kernel_name: algorithm.kernel_name().to_owned(),
-        loaded: there.contains(&algorithm),
-        groups: there.contains(&algorithm).then(|| groups(algorithm).ok()).flatten(),
+    let algorithms = Algorithm::ALL.into_iter().map(|algorithm| {
+        let loaded = there.contains(&algorithm);
+        let groups = loaded.then(|| groups(algorithm));
+        AlgorithmReport {
+            name: algorithm.name().to_owned(),
+            kernel_name: algorithm.kernel_name().to_owned(),
+            loaded,
+            other_build: matches!(groups, Some(Err(CouplingError::OtherBuild { .. }))),
+            groups: groups.and_then(Result::ok),
+        }
     });
     CcReport { schema: CC_SCHEMA.to_owned(), algorithms: algorithms.collect() }
 }
@@ -109,9 +117,13 @@ fn groups(algorithm: Algorithm) -> Result<Vec<GroupReport>, CouplingError> {
 }
 
 fn line(algorithm: &AlgorithmReport) -> String {
-    let AlgorithmReport { name, kernel_name, loaded, groups } = algorithm;
+    let AlgorithmReport { name, kernel_name, loaded, groups, other_build } = algorithm;
     match (loaded, groups) {
         (false, _) => format!("{name}  not loaded; it would be {kernel_name}"),
+        (true, None) if *other_build => format!(
+            "{name}  loaded as {kernel_name} by another build of this program, which this one does \
+             not use; `sumrate cc unload {name}` takes it out"
+        ),
         (true, None) => format!("{name}  loaded as {kernel_name}"),
         (true, Some(groups)) => {
             let subflows: usize = groups.iter().map(|group| group.subflows).sum();

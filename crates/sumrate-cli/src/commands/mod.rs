@@ -31,6 +31,7 @@ mod status;
 mod stopping;
 mod top;
 mod up;
+mod wishes;
 
 pub use bench::bench;
 pub use cc::{AlgorithmReport, CC_SCHEMA, CcReport, GroupReport, cc};

@@ -1,13 +1,10 @@
 //! `sumrate up`.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fbdt::{
-    ClientConfig, CongestionControl, ConnectError, Health, PathPolicy, Priority, Session, connect,
-};
+use fbdt::{ClientConfig, CongestionControl, ConnectError, Health, Session, connect};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -20,14 +17,15 @@ use super::reloading::{Reloaded, Reloads, Unchanged, split};
 use super::serve::optional;
 use super::setup::Missing;
 use super::stopping::{Stopping, drain};
+use super::wishes::{grant, reprioritised, warn_of_absent};
 use super::{CommandError, SetupError, capture, dial, setup};
-use crate::args::{Command, PolicyArg, ProxyAddress, UpArgs};
+use crate::args::{Command, ProxyAddress, UpArgs};
 use crate::classes::ClassRules;
 use crate::control::{ControlRequest, ControlSocket};
 use crate::flows::Flows;
 use crate::interrupt::{Hangups, Interrupt, Interrupts};
 use crate::output;
-use crate::policy::{Keeper, Month, PathWish, PolicyError};
+use crate::policy::{Keeper, Month};
 use crate::proxy::{Proxy, ProxyKind};
 use crate::session::{SessionTunnel, report};
 use crate::sessions::Sessions;
@@ -168,8 +166,10 @@ impl Client {
     ) -> Result<(Self, Doors), CommandError> {
         let started = Instant::now();
         let mut config = configure(&args, args.capture.guardian.is_some())?;
-        let keeper = Arc::new(keeper(&args, &config)?);
-        warn_of_absent(&args, &config);
+        let directory = setup::state_directory(args.state.as_deref()).ok();
+        let keeper = Arc::new(Keeper::new(config.policies.clone(), directory));
+        grant(&args.policy, &config, &keeper)?;
+        warn_of_absent(&args.backup, &args.policy, &config);
         setup::clear_file("--ready-file", args.ready_file.as_deref())?;
         let stop = CancellationToken::new();
         let doors = Doors::bind(&args, &config.congestion_control, &stop)?;
@@ -453,58 +453,6 @@ async fn settle(session: &Session) {
     let _ = tokio::time::timeout(SETTLE, all_up).await;
 }
 
-/// How paths are used: as `--policy` says, beside what `--path` and `--backup` say.
-fn keeper(args: &UpArgs, config: &ClientConfig) -> Result<Keeper, CommandError> {
-    let directory = setup::state_directory(args.state.as_deref()).ok();
-    let keeper = Keeper::new(config.policies.clone(), directory);
-    for PolicyArg { name, change } in &args.policy {
-        let Some(priority) = own_priority(config, name) else {
-            let known: Vec<_> = config.paths.iter().map(|path| path.name.clone()).collect();
-            let (name, known) = (name.clone(), known.join(", "));
-            return Err(PolicyError::UnknownPath { name, known }.into());
-        };
-        let usual = PathWish { policy: PathPolicy::of_priority(priority), quota: None };
-        keeper.begin(name, usual, change)?;
-    }
-    Ok(keeper)
-}
-
-/// Says which interfaces `--backup` and `--policy` name that are not there.
-fn warn_of_absent(args: &UpArgs, config: &ClientConfig) {
-    if config.paths.is_empty() {
-        let named = args.backup.iter().chain(args.policy.iter().map(|policy| &policy.name));
-        for name in setup::absent_interfaces(named) {
-            tracing::warn!(
-                "there is no interface {name}; what is said of it holds once it is there \
-                 (`ip -brief link` shows the names)"
-            );
-        }
-    }
-}
-
-/// The priority that `--path` and `--backup` give a path, or without `--path` an interface.
-fn own_priority(config: &ClientConfig, name: &str) -> Option<Priority> {
-    let path = config.paths.iter().find(|path| path.name == name).map(|path| path.priority);
-    let interface = || {
-        let mut backups = config.backup_interfaces.iter();
-        backups.find(|(known, _)| known == name).map(|(_, priority)| *priority)
-    };
-    let usual = || config.paths.is_empty().then_some(Priority::PRIMARY);
-    path.or_else(interface).or_else(usual)
-}
-
-/// Paths, or without them interfaces, that have another priority of their own than before.
-fn reprioritised(before: &ClientConfig, now: &ClientConfig) -> Vec<(String, Priority)> {
-    let backups = before.backup_interfaces.iter().chain(&now.backup_interfaces);
-    let names: BTreeSet<&String> =
-        backups.map(|(name, _)| name).chain(now.paths.iter().map(|path| &path.name)).collect();
-    let changed = |name: &String| {
-        let priority = own_priority(now, name)?;
-        (own_priority(before, name) != Some(priority)).then(|| (name.clone(), priority))
-    };
-    names.into_iter().filter_map(changed).collect()
-}
-
 /// `takes`: whether connections are taken, so that no proxy is needed.
 fn configure(args: &UpArgs, takes: bool) -> Result<ClientConfig, CommandError> {
     let paths = (&args.path[..], &args.backup[..]);
@@ -556,40 +504,4 @@ async fn answer(status: Option<&StatusSocket>, far: &FarEnd, snapshot: &Snapshot
         snapshot()
     };
     socket.serve(report).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use fbdt::PathSpec;
-
-    fn config(paths: &[(&str, Priority)], backups: &[&str]) -> ClientConfig {
-        let secret = "EscYkP6FyA2W7DklTfVzJaXP4TJQ1UBe5fDeQcy12R8GdSq_RILACQ";
-        let link = format!("sumrate://192.0.2.1:7443?v=1&insecure=1#c={secret}");
-        let mut config = ClientConfig::new(link.parse().unwrap());
-        let spec = |(name, priority): &(&str, Priority)| PathSpec {
-            name: (*name).to_owned(),
-            priority: *priority,
-            ..PathSpec::default()
-        };
-        config.paths = paths.iter().map(spec).collect();
-        let backup = |name: &&str| ((*name).to_owned(), Priority::BACKUP);
-        config.backup_interfaces = backups.iter().map(backup).collect();
-        config
-    }
-
-    #[test]
-    fn a_reload_knows_which_paths_have_another_priority() {
-        let (primary, backup) = (Priority::PRIMARY, Priority::BACKUP);
-        let paths = config(&[("wifi", primary), ("lte", primary)], &[]);
-        let other = config(&[("wifi", primary), ("lte", backup), ("sat", primary)], &[]);
-        assert!(reprioritised(&paths, &paths).is_empty());
-        let changed = [("lte".to_owned(), backup), ("sat".to_owned(), primary)];
-        assert_eq!(reprioritised(&paths, &other), changed);
-        // Without --path, of interfaces.
-        let (one, none) = (config(&[], &["wwan0"]), config(&[], &[]));
-        assert_eq!(reprioritised(&none, &one), [("wwan0".to_owned(), backup)]);
-        assert_eq!(reprioritised(&one, &none), [("wwan0".to_owned(), primary)]);
-        assert_eq!(own_priority(&paths, "sat"), None);
-    }
 }

@@ -69,6 +69,26 @@ fn every_scheduler_delivers_every_byte_in_both_directions() {
 }
 
 #[test]
+fn paths_are_used_as_policies_say() {
+    let server = Server::start(&[]);
+    let report = bench(&server, &["--bytes", "8M", "--policy", "b=backup"]);
+    assert_eq!(report["bytes"], 8 << 20);
+    let of_backup = report["paths"][1]["bytes"].as_u64().unwrap();
+    assert!(of_backup < 100_000, "a backup carries next to nothing: {report}");
+    for (policy, why) in [
+        ("b=backup,quota=1G", "takes no quota"),
+        ("c=backup", "the paths are: a, b"),
+        ("b=fast", "is no setting"),
+    ] {
+        let link = server.link();
+        let arguments = ["bench", &link, "--bytes", "1M", "--policy", policy];
+        let output = run(server.runtime(), &[&arguments[..], &PATHS].concat());
+        assert_eq!(output.status.code(), Some(2), "{policy}: {}", stderr(&output));
+        assert!(stderr(&output).contains(why), "{policy}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn a_time_in_both_directions_with_intervals_and_warmup() {
     let server = Server::start(&[]);
     for direction in [&[][..], &["--reverse"]] {

@@ -51,6 +51,10 @@ fn balia_is_the_kernels_with_the_privilege_and_refused_with_a_code_without() {
     assert_eq!(report["congestion_control"], "sumrate_balia");
     assert_eq!(report["shared_bottleneck"], false);
     assert!(!said.contains("not coupled"), "{said}");
+    // What is for where it cannot be loaded is no reason to refuse.
+    let (report, said) = bench(&server, &["--cc", "balia", "--shared-bottleneck", "a,b"]);
+    assert_eq!(report["shared_bottleneck"], false);
+    assert!(said.contains("balia is loaded, and couples all paths"), "{said}");
     // A daemon that gave its privileges up still says which of its sockets belong together.
     let coupled = Server::start(&["--cc", "balia"]);
     let status = std::fs::read_to_string(format!("/proc/{}/status", coupled.daemon.id())).unwrap();

@@ -133,11 +133,11 @@ pub enum SetupError {
         "--shared-bottleneck {0} names one path; name those that share one, separated by commas"
     )]
     SharedAlone(String),
-    /// The kernel couples already.
+    /// A measurement keeps no account of what a path has used.
     #[error(
-        "--shared-bottleneck is for where --cc {0} cannot be loaded; it is loaded: leave one out"
+        "--policy {0}: bench keeps no account of a month, so it takes no quota; rate= limits a path"
     )]
-    CoupledTwice(&'static str),
+    BenchQuota(String),
     /// A window's size for a mode that has no such window.
     #[error("{flag} is for --window-mode {mode}; {advice}")]
     WindowFlag {

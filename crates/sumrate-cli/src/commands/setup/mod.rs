@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use fbdt::{CongestionControl, Link, LocalBinding, PathSpec, ServerAddress};
 use fbdt_proto::{Config, Redundancy, SharedBottleneck, WindowMode};
+use sumrate_cc::Algorithm;
 use tokio::net::TcpListener;
 
 use crate::args::{
@@ -234,8 +235,13 @@ fn shared_bottleneck(args: &ProtocolArgs) -> Result<SharedBottleneck, SetupError
         ([], CouplingState::Scaled) => Ok(SharedBottleneck::All),
         ([], _) => Ok(SharedBottleneck::None),
         ([only], _) => Err(SetupError::SharedAlone(only.clone())),
-        (_, CouplingState::Kernel(coupler)) => {
-            Err(SetupError::CoupledTwice(coupler.algorithm().name()))
+        // The same command line has to do with and without the privilege to load --cc.
+        (_, CouplingState::Kernel(coupler)) if coupler.algorithm() != Algorithm::Reno => {
+            tracing::warn!(
+                "--shared-bottleneck changes nothing: {} is loaded, and couples all paths",
+                coupler.algorithm()
+            );
+            Ok(SharedBottleneck::None)
         }
         (names, _) => Ok(SharedBottleneck::Paths(names.to_vec())),
     }
