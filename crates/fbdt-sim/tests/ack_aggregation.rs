@@ -60,6 +60,19 @@ fn f7_gathered_acknowledgements_do_not_starve_a_path() {
     }
 }
 
+/// Less than what counts as held back (10 ms), more than the RTT: what a radio with a near server is.
+#[test]
+fn f7_neither_do_those_that_are_gathered_for_some_milliseconds_over_a_short_rtt() {
+    let plain = Config { commit: CommitRule::Window, ..Config::default() };
+    for (rtt, held, mbps) in [(1.0, 4, 20.0), (1.0, 9, 200.0), (2.0, 9, 20.0), (4.0, 12, 20.0)] {
+        let radio = (LinkParameters::new(mbps, rtt), (ms(held), ms(held + 1)));
+        let (alone, _) = download(&plain, std::slice::from_ref(&radio));
+        let (goodput, _) = download(&Config::default(), std::slice::from_ref(&radio));
+        println!("{rtt} ms, gathered for {held}: {goodput:.1} of {alone:.1} Mbit/s");
+        assert!(goodput >= 0.9 * alone, "{rtt} ms, {held}: {goodput} of {alone} Mbit/s");
+    }
+}
+
 #[test]
 fn f7_f9_paths_whose_acknowledgements_are_gathered_add_up() {
     let plain = Config { commit: CommitRule::Window, ..Config::default() };

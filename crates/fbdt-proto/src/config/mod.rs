@@ -131,7 +131,7 @@ pub struct Config {
     pub linger: Duration,
     /// No acknowledgement for this long (at least) makes a path suspect (F9).
     pub suspect_floor: Duration,
-    /// Multiple of rate x min RTT that a path may hold (F7).
+    /// Multiple of rate x min RTT that a path may hold (F7), where that is a queue of 10 ms or more.
     pub commit_gain: f64,
     /// Time's worth of bytes that a path may hold beyond that (F7).
     pub commit_slack: Duration,
@@ -166,7 +166,7 @@ impl Default for Config {
             max_stream_window: 128 << 20,
             linger: Duration::from_secs(60),
             suspect_floor: Duration::from_millis(50),
-            commit_gain: 3.0,
+            commit_gain: 2.0,
             commit_slack: Duration::from_millis(2),
             frame_time: Duration::from_millis(1),
             ack_interval: Duration::from_millis(1),

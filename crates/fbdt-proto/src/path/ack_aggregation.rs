@@ -7,7 +7,7 @@ use super::SubflowSample;
 use crate::time::Instant;
 
 /// Shorter waits are those of a link's own bursts and of the time between samples.
-const LEAST: Duration = Duration::from_millis(10);
+pub(super) const LEAST: Duration = Duration::from_millis(10);
 /// A path that acknowledges nothing for longer is not slow in acknowledging.
 const MOST: Duration = Duration::from_millis(500);
 /// Waits that ended longer ago do not count any more.

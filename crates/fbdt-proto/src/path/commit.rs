@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use super::{RateEstimate, SubflowSample};
-use crate::config::{CommitRule, Config};
+use super::{RateEstimate, SubflowSample, ack_aggregation};
+use crate::config::{CommitRule, Config, CouplingMode};
 use crate::units::bytes_in;
 
 /// Bytes that a path may hold of which nothing is known, so that a slow start can start.
@@ -11,6 +11,9 @@ const INITIAL: u64 = 32 << 10;
 /// Bytes that any path may hold: one frame under way, one behind it, one that is being acknowledged. More
 /// would be a queue of its own on a narrow path, behind which copies and the front wait.
 const FLOOR: u64 = 3 * MIN_FRAME;
+/// Longest wait for acknowledgements that is not known for one (`hold`): a path that is held to less
+/// than that would be starved by it, as radios gather acknowledgements for some milliseconds.
+const LEAST_QUEUE: Duration = ack_aggregation::LEAST;
 /// RTT beyond which bytes past the TCP window would only grow stale.
 const LONG: Duration = Duration::from_millis(50);
 /// Smallest frame payload, in bytes.
@@ -39,8 +42,8 @@ impl Commit {
 
     /// F7: while the RTT shows no queue the TCP window alone limits, plus
     /// about `commit_slack` unsent, in slow start as much again as the window, on long paths a frame;
-    /// else rate x (gain x min RTT + slack + how long acknowledgements are held
-    /// back, `hold`). Baselines know the first of these rules only.
+    /// else rate x (min RTT + a queue + slack + how long acknowledgements are held back, `hold`). The
+    /// queue is as long as gain makes it, and at least as long as what `hold` does not count. Baselines know the first of these rules only.
     pub(super) fn of(
         config: &Config,
         rate: &RateEstimate,
@@ -50,7 +53,10 @@ impl Commit {
         let base = sample.base_rtt();
         let link = rate.link(base);
         let slack = config.commit_slack;
-        let by_rate = bytes_in(link, base.mul_f64(config.commit_gain) + slack + hold).max(FLOOR);
+        // What a trial of a path (F17) takes away has to be seen in the queue.
+        let seen = if config.coupling == CouplingMode::Fair { 1.0 } else { 0.0 };
+        let queued = base.mul_f64(config.commit_gain - 1.0 + seen).max(LEAST_QUEUE);
+        let by_rate = bytes_in(link, base + queued + slack + hold).max(FLOOR);
         let max_frame = u64::from(config.limits.max_frame);
         let frame = bytes_in(link, config.frame_time).clamp(MIN_FRAME, max_frame);
         let ahead = if base > LONG {
@@ -81,6 +87,10 @@ mod tests {
     use crate::time::Instant;
 
     fn commit(rate: u64, srtt_ms: u64, base_ms: u64, cwnd: u64) -> Commit {
+        of(&Config::default(), rate, srtt_ms, base_ms, cwnd)
+    }
+
+    fn of(config: &Config, rate: u64, srtt_ms: u64, base_ms: u64, cwnd: u64) -> Commit {
         let sample = SubflowSample {
             srtt: Duration::from_millis(srtt_ms),
             min_rtt: Duration::from_millis(base_ms),
@@ -90,7 +100,7 @@ mod tests {
         };
         let mut estimate = RateEstimate::default();
         estimate.update(Instant::ZERO, &sample, Duration::ZERO);
-        Commit::of(&Config::default(), &estimate, &sample, Duration::ZERO)
+        Commit::of(config, &estimate, &sample, Duration::ZERO)
     }
 
     #[test]
@@ -99,14 +109,18 @@ mod tests {
         let free = commit(rate, 4, 4, 10_000_000);
         assert_eq!(free.limit, 10_000_000 + 200_000);
         let queued = commit(rate, 20, 4, 10_000_000);
-        assert_eq!(queued.limit, 1_400_000, "100 MB/s x (3 x 4 ms + 2 ms)");
+        assert_eq!(queued.limit, 1_600_000, "100 MB/s x (4 ms + 10 ms + 2 ms)");
+        let long = commit(rate, 90, 40, 10_000_000);
+        assert_eq!(long.limit, 8_200_000, "100 MB/s x (2 x 40 ms + 2 ms)");
+        let fair = Config { coupling: CouplingMode::Fair, ..Config::default() };
+        assert_eq!(of(&fair, rate, 90, 40, 20_000_000).limit, 12_200_000, "and one RTT more");
         let small_window = commit(rate, 20, 4, 50_000);
         assert_eq!(small_window.limit, 250_000, "never beyond what TCP could send");
     }
 
     #[test]
     fn f7_a_narrow_path_holds_three_frames_at_least_and_no_queue_beyond_that() {
-        // 5 Mbit/s and 4 ms: 8750 bytes in 14 ms.
+        // 5 Mbit/s and 4 ms: 10 000 bytes in 16 ms.
         assert_eq!(commit(625_000, 20, 4, 100_000).limit, 12 << 10);
         assert_eq!(Commit::initial().limit, 32 << 10, "nothing is known");
     }
