@@ -301,8 +301,7 @@ fn f17_links_that_nothing_tells_apart_are_not_taken_for_one() {
 #[test]
 fn f17_the_meeting_point_moves_to_the_path_that_shares_nothing() {
     let share_of_last = |mode, seed| {
-        // Behind a queue of two round trips F7 holds uncoupled paths back as well.
-        let shared = Shared { rtts: vec![20.0, 20.0], ..Shared::two(50.0, 20.0, 2, seed) };
+        let shared = Shared { rtts: vec![20.0, 20.0], ..Shared::two(50.0, 40.0, 2, seed) };
         let mut simulation = shared.simulation(mode);
         simulation.add_path(link(30.0, 20.0, 20.0), 9);
         shared.add_tcps(&mut simulation, 2);
@@ -339,6 +338,21 @@ fn f17_a_path_that_moves_to_a_link_of_its_own_is_let_go() {
     simulation.run(Duration::from_secs(20)).unwrap();
     let goodput = (simulation.delivered()[0] - before) as f64 * 8e-6 / 20.0;
     assert!(goodput > 60.0, "{goodput} Mbit/s of 50 and a half of 50");
+}
+
+/// What one uncoupled path has beside a TCP that fills a deep queue, of what a TCP in its place has: F7 leaves a
+/// path less of such a queue than TCP takes.
+#[test]
+fn f7_a_path_keeps_a_part_of_a_deep_queue_that_another_fills() {
+    for (rtt, queue_ms, least) in [(20.0, 40.0, 0.7), (20.0, 100.0, 0.4), (40.0, 160.0, 0.3)] {
+        let runs = (0..2).map(|seed| {
+            let shared = Shared { rtts: vec![rtt], ..Shared::two(50.0, queue_ms, 1, seed) };
+            shared.share(CouplingMode::Off)
+        });
+        let share = mean(runs);
+        println!("RTT {rtt} ms, queue {queue_ms} ms: {share:.2} of a TCP's share");
+        assert!(share >= least, "RTT {rtt} ms, queue {queue_ms} ms: {share} of a TCP's share");
+    }
 }
 
 /// Shares and sums over more rates, queues and seeds, for people: `cargo test -p fbdt-sim

@@ -27,7 +27,7 @@ that is not named here takes no suffix; `Ki`, `MB` and the like are refused ever
 | `--window`, `--thesis-window`, `--stream-buffer`, `bench --bytes`, `credential add --quota` | bytes | `K`, `M`, `G`, `T` or small letters: powers of 1024 | no |
 | `cp --limit`, `credential add --rate` | bytes a second | the same | no |
 | `path set --quota`, `up --policy NAME=quota=10G` | bytes | `k` or `K`, `M`, `G`, `T`: powers of 1000 | `1.5G` |
-| `path set --rate`, `up --policy NAME=rate=20M` | bits a second | `k` or `K`, `M`, `G`: powers of 1000 | `1.5M` |
+| `path set --rate`, `up --policy NAME=rate=20M`, `bench --policy` likewise | bits a second | `k` or `K`, `M`, `G`: powers of 1000 | `1.5M` |
 ";
 
 /// Text as a cell of a table or a paragraph: no line ends, nothing that is taken for markup.

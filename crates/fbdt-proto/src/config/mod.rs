@@ -131,7 +131,7 @@ pub struct Config {
     pub linger: Duration,
     /// No acknowledgement for this long (at least) makes a path suspect (F9).
     pub suspect_floor: Duration,
-    /// Multiple of rate x min RTT that a path may hold (F7), where that is a queue of 10 ms or more.
+    /// Multiple of rate x min RTT that a path may hold (F7); more where min RTT is less than 40 ms.
     pub commit_gain: f64,
     /// Time's worth of bytes that a path may hold beyond that (F7).
     pub commit_slack: Duration,

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::{RateEstimate, SubflowSample, ack_aggregation};
-use crate::config::{CommitRule, Config, CouplingMode};
+use crate::config::{CommitRule, Config};
 use crate::units::bytes_in;
 
 /// Bytes that a path may hold of which nothing is known, so that a slow start can start.
@@ -14,6 +14,9 @@ const FLOOR: u64 = 3 * MIN_FRAME;
 /// Longest wait for acknowledgements that is not known for one (`hold`): a path that is held to less
 /// than that would be starved by it, as radios gather acknowledgements for some milliseconds.
 const LEAST_QUEUE: Duration = ack_aggregation::LEAST;
+/// A queue of twice the smallest RTT is left up to this: over short RTTs others' queues are several of
+/// them, and who leaves less would give way to whoever fills these.
+const OTHERS_QUEUE: Duration = Duration::from_millis(40);
 /// RTT beyond which bytes past the TCP window would only grow stale.
 const LONG: Duration = Duration::from_millis(50);
 /// Smallest frame payload, in bytes.
@@ -53,9 +56,8 @@ impl Commit {
         let base = sample.base_rtt();
         let link = rate.link(base);
         let slack = config.commit_slack;
-        // What a trial of a path (F17) takes away has to be seen in the queue.
-        let seen = if config.coupling == CouplingMode::Fair { 1.0 } else { 0.0 };
-        let queued = base.mul_f64(config.commit_gain - 1.0 + seen).max(LEAST_QUEUE);
+        let queued = base.mul_f64(config.commit_gain - 1.0);
+        let queued = queued.max((base * 2).min(OTHERS_QUEUE)).max(LEAST_QUEUE);
         let by_rate = bytes_in(link, base + queued + slack + hold).max(FLOOR);
         let max_frame = u64::from(config.limits.max_frame);
         let frame = bytes_in(link, config.frame_time).clamp(MIN_FRAME, max_frame);
@@ -87,10 +89,6 @@ mod tests {
     use crate::time::Instant;
 
     fn commit(rate: u64, srtt_ms: u64, base_ms: u64, cwnd: u64) -> Commit {
-        of(&Config::default(), rate, srtt_ms, base_ms, cwnd)
-    }
-
-    fn of(config: &Config, rate: u64, srtt_ms: u64, base_ms: u64, cwnd: u64) -> Commit {
         let sample = SubflowSample {
             srtt: Duration::from_millis(srtt_ms),
             min_rtt: Duration::from_millis(base_ms),
@@ -100,7 +98,7 @@ mod tests {
         };
         let mut estimate = RateEstimate::default();
         estimate.update(Instant::ZERO, &sample, Duration::ZERO);
-        Commit::of(config, &estimate, &sample, Duration::ZERO)
+        Commit::of(&Config::default(), &estimate, &sample, Duration::ZERO)
     }
 
     #[test]
@@ -110,10 +108,10 @@ mod tests {
         assert_eq!(free.limit, 10_000_000 + 200_000);
         let queued = commit(rate, 20, 4, 10_000_000);
         assert_eq!(queued.limit, 1_600_000, "100 MB/s x (4 ms + 10 ms + 2 ms)");
+        let middle = commit(rate, 50, 15, 10_000_000);
+        assert_eq!(middle.limit, 4_700_000, "100 MB/s x (15 ms + 30 ms + 2 ms)");
         let long = commit(rate, 90, 40, 10_000_000);
         assert_eq!(long.limit, 8_200_000, "100 MB/s x (2 x 40 ms + 2 ms)");
-        let fair = Config { coupling: CouplingMode::Fair, ..Config::default() };
-        assert_eq!(of(&fair, rate, 90, 40, 20_000_000).limit, 12_200_000, "and one RTT more");
         let small_window = commit(rate, 20, 4, 50_000);
         assert_eq!(small_window.limit, 250_000, "never beyond what TCP could send");
     }

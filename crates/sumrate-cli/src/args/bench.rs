@@ -36,7 +36,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME")]
     pub backup: Vec<String>,
     /// How a path, or without --path an interface, is used, as in wwan0=backup,metered or wifi=weight=3;
-    /// also rate=20M. `sumrate path set --help` says what they mean
+    /// also rate=20M and never=background, but no quota. `sumrate path set --help` says what they mean
     #[arg(long, value_name = "NAME=SETTING,...")]
     pub policy: Vec<PolicyArg>,
     /// Send for this many seconds, after the warm-up [default: 10]

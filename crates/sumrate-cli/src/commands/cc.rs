@@ -31,9 +31,10 @@ pub struct AlgorithmReport {
     /// Connections whose subflows it runs on now, and couples, but for `reno`; absent where this process may not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<GroupReport>>,
-    /// Whether another build of this program has loaded it, so that this one does not use it.
-    #[serde(default)]
-    pub other_build: bool,
+    /// Whether another build of this program has loaded it, so that this one does not use it; absent where it is not
+    /// loaded or this process may not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_build: Option<bool>,
 }
 
 /// Subflows that are coupled as one.
@@ -93,7 +94,11 @@ fn report() -> CcReport {
             name: algorithm.name().to_owned(),
             kernel_name: algorithm.kernel_name().to_owned(),
             loaded,
-            other_build: matches!(groups, Some(Err(CouplingError::OtherBuild { .. }))),
+            other_build: match &groups {
+                Some(Ok(_)) => Some(false),
+                Some(Err(CouplingError::OtherBuild { .. })) => Some(true),
+                _ => None,
+            },
             groups: groups.and_then(Result::ok),
         }
     });
@@ -120,7 +125,7 @@ fn line(algorithm: &AlgorithmReport) -> String {
     let AlgorithmReport { name, kernel_name, loaded, groups, other_build } = algorithm;
     match (loaded, groups) {
         (false, _) => format!("{name}  not loaded; it would be {kernel_name}"),
-        (true, None) if *other_build => format!(
+        (true, None) if *other_build == Some(true) => format!(
             "{name}  loaded as {kernel_name} by another build of this program, which this one does \
              not use; `sumrate cc unload {name}` takes it out"
         ),
@@ -133,5 +138,23 @@ fn line(algorithm: &AlgorithmReport) -> String {
                 groups.len()
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_build_has_loaded_is_called_so() {
+        let report = |other_build| AlgorithmReport {
+            name: "lia".to_owned(),
+            kernel_name: "sumrate_lia".to_owned(),
+            loaded: true,
+            groups: None,
+            other_build,
+        };
+        assert!(line(&report(Some(true))).contains("another build of this program"));
+        assert_eq!(line(&report(None)), "lia  loaded as sumrate_lia");
     }
 }
