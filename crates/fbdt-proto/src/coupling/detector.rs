@@ -368,8 +368,7 @@ mod tests {
         // The pair of the idle path has waited longest.
         let pairs = [suspected(0, 1, 1), suspected(1, 2, 2)];
         let mut detector = Detector { pairs: pairs.into(), ..Detector::default() };
-        let members = [false, true, true];
-        let members = [0, 1, 2].map(|path| member(path, at(10), members[usize::from(path)]));
+        let members = [0, 1, 2].map(|path| member(path, at(10), path != 0));
         detector.begin(at(10), &members);
         assert!(detector.trial.is_some_and(|trial| trial.path != PathId(0)));
     }

@@ -46,7 +46,8 @@ impl Commit {
     /// F7: while the RTT shows no queue the TCP window alone limits, plus
     /// about `commit_slack` unsent, in slow start as much again as the window, on long paths a frame;
     /// else rate x (min RTT + a queue + slack + how long acknowledgements are held back, `hold`). The
-    /// queue is as long as gain makes it, and at least as long as what `hold` does not count. Baselines know the first of these rules only.
+    /// queue is as long as the gain makes it; twice the min RTT where that is less than what others' queues
+    /// are; and at least as long as what `hold` does not count. Baselines know the first of these rules only.
     pub(super) fn of(
         config: &Config,
         rate: &RateEstimate,
