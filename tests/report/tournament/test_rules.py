@@ -58,6 +58,14 @@ def test_tables_that_cannot_be_compared_are_refused(
     both = table(tmp_path / "both.json", [row("ecf", 1, 1, 1), row("ecf", 1, 1, 1, rules="bare")])
     with pytest.raises(TableError, match="one set of rules"):
         changes(own, both)
+    drawn = [row("minrtt", 51, 4, 8, rules="product", seed=seed) for seed in (1, 2)]
+    with pytest.raises(TableError, match="not as many draws"):
+        changes(own, table(tmp_path / "more.json", drawn))
+    older = json.loads(product.read_text(encoding="utf-8"))
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps({**older, "behaviour": "0123456789abcdef"}), encoding="utf-8")
+    assert main([str(own), str(old)]) == 2
+    assert "is of other schedulers" in capsys.readouterr().err
     far = table(tmp_path / "far.json", [row("minrtt", 1, 1, 1, loss=0.5, rules="bare")])
     with pytest.raises(TableError, match="no condition of"):
         changes(own, far)

@@ -109,7 +109,8 @@ def test_where_all_are_near_the_sum_the_comparison_says_that_it_tells_nothing() 
     assert [pair.same_sign for pair in pairs(found)] == [False, True]
     assert "In 1 of 2 pairs both have the same one ahead." in text
     assert "these conditions do not test who carries more in the simulation" in text
-    assert "| a | 2.0% | 1.5% | 2.3% | 0.8% | 1 of 2 |" in text
+    assert "| a | 2.0% | 1.5% | -2.0% | 2.3% | 0.8% | 1 of 2 |" in text
+    assert "Of just-in-time alone it is 2.0%, and the largest -2% (a)." in text
 
 
 def test_where_some_are_far_from_the_sum_the_simulation_can_be_nearer() -> None:
@@ -127,7 +128,7 @@ def test_without_the_default_there_are_no_pairs() -> None:
     found = [Cell("a", "ecf", 0.5, 0.51)]
     assert pairs(found) == []
     assert "over each other scheduler" not in summary(found)
-    assert "|  |  |  |" in summary(found)
+    assert "|  |  |  |  |" in summary(found) and "alone it is" not in summary(found)
 
 
 def test_the_command_sets_them_beside_the_table(
@@ -135,7 +136,10 @@ def test_the_command_sets_them_beside_the_table(
 ) -> None:
     rows = [simulated("sumrate", 0.97), simulated("mptcp", 0.93)]
     assert main([str(table(tmp_path / "t.json", rows)), "--sockets", str(folder)]) == 0
-    assert "On real sockets, 2 cells" in capsys.readouterr().out
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    name, day, commit = manifest["experiment"], manifest["started"][:10], manifest["commit"]
+    said = capsys.readouterr().out
+    assert f"On real sockets (`{name}` of {day} at commit {commit}), 2 cells" in said
 
 
 def test_a_result_without_anything_in_common_is_refused(

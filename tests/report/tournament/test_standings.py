@@ -330,6 +330,33 @@ def test_a_summary_says_of_which_matrix_and_schedulers_it_is(small: Path) -> Non
     assert "matrix is 0123456789abcdef, that of what the schedulers do fedcba9876543210." in said
 
 
+def test_tables_of_other_code_are_not_put_together(small: Path, tmp_path: Path) -> None:
+    whole = json.loads(small.read_text(encoding="utf-8"))
+    others = {"matrix": "conditions", "behaviour": "schedulers", "tcp": "congestion control"}
+    for name, what in others.items():
+        words, older = f"other {what}", tmp_path / "older.json"
+        older.write_text(json.dumps({**whole, name: "0123456789abcdef"}), encoding="utf-8")
+        with pytest.raises(TableError, match=f"older.json is of {words} .0123456789abcdef."):
+            origin([small, older], "abc")
+        assert main([str(small), str(older)]) == 2
+
+
+def test_a_table_is_narrowed_to_the_conditions_of_another(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = json.loads(small.read_text(encoding="utf-8"))
+    first = whole["rows"][0]
+    rows = [one for one in whole["rows"] if one["condition"] == first["condition"]]
+    part = tmp_path / "cubic.json"
+    part.write_text(json.dumps({**whole, "tcp": "cubic", "rows": rows}), encoding="utf-8")
+    assert main([str(small), "--like", str(part)]) == 0
+    assert "Here are the 1 conditions that cubic.json has too." in capsys.readouterr().out
+    assert origin([part], "abc").endswith(" Every path's TCP is cubic.")
+    other = table(tmp_path / "other.json", [row("minrtt", 1, 1, 1, loss=0.33)])
+    assert main([str(small), "--like", str(other)]) == 2
+    assert "has none of these conditions" in capsys.readouterr().err
+
+
 def test_draws_are_counted_by_condition(tmp_path: Path) -> None:
     rows = [
         row("just-in-time", 60, 5, 2, seed=seed, loss=loss, condition=number, group=group)

@@ -11,10 +11,17 @@ from pathlib import Path
 
 from sumrate.report.lab.canvas import save
 from sumrate.report.tournament.figure import figure
-from sumrate.report.tournament.sockets import SampleError, cells
+from sumrate.report.tournament.sockets import SampleError, cells, recorded
 from sumrate.report.tournament.sockets import summary as sample_summary
 from sumrate.report.tournament.summary import summary
-from sumrate.report.tournament.table import TableError, origin, read, rows_of, standing
+from sumrate.report.tournament.table import (
+    TableError,
+    conditions_of,
+    origin,
+    read,
+    rows_of,
+    standing,
+)
 
 HEAD = """# The tournament: standings
 
@@ -47,12 +54,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--commit", default="unknown", help="of the source, for the summary [default: unknown]"
     )
+    parser.add_argument(
+        "--like", type=Path, metavar="TABLE", help="only the conditions that this table has too"
+    )
     parser.add_argument("--json", action="store_true", help="print the standings as JSON")
     given = parser.parse_args(arguments)
     try:
         conditions = read(given.tables)
+        if given.like:
+            conditions = conditions_of(conditions, given.like)
         sample = _sample(given.tables, given.sockets) if given.sockets else ""
-        made = HEAD.format(origin(given.tables, given.commit))
+        source = origin(given.tables, given.commit)
+        if given.like:
+            source += f" Here are the {len(conditions)} conditions that {given.like.name} has too."
+        made = HEAD.format(source)
     except (TableError, SampleError) as error:
         print(f"tournament: {error}", file=sys.stderr)
         return 2
@@ -70,7 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _sample(tables: Iterable[Path], folders: Iterable[Path]) -> str:
     rows = [row for path in tables for row in rows_of(path)]
-    return "\n" + sample_summary([cell for folder in folders for cell in cells(rows, folder)])
+    folders = list(folders)
+    found = [cell for folder in folders for cell in cells(rows, folder)]
+    return "\n" + sample_summary(found, [recorded(folder) for folder in folders])
 
 
 if __name__ == "__main__":

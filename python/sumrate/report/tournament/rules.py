@@ -15,6 +15,7 @@ from sumrate.report.tournament.table import (
     TIE,
     Condition,
     TableError,
+    of_one_source,
     origin,
     read,
     rows_of,
@@ -63,7 +64,7 @@ def changes(own: Path, other: Path) -> list[Change]:
     """Every scheduler that both tables have, in the order of the other one.
 
     Raises TableError where one is no table, where `other` has several rules or is of the same as
-    `own`, or where no condition is in both.
+    `own`, where no condition is in both, or where one has more draws of it.
     """
     rules = {row["rules"] for row in rows_of(other)}
     if len(rules) != 1 or rules & {row["rules"] for row in rows_of(own)}:
@@ -73,13 +74,15 @@ def changes(own: Path, other: Path) -> list[Change]:
     if not both:
         raise TableError(f"{other} has no condition of {own}")
     names = [name for name in both[0][1].draws if name in both[0][0].draws]
+    if any(len(a.draws[name]) != len(b.draws[name]) for a, b in both for name in names):
+        raise TableError(f"{other}: not as many draws as in {own}; make it without --seeds")
     return [_change(name, rules.copy().pop(), both) for name in names]
 
 
 def _change(name: str, rules: str, both: Sequence[tuple[Condition, Condition]]) -> Change:
     ratios: dict[str, list[float]] = {group: [] for group in GROUPS}
     for own, other in both:
-        pairs = zip(other.draws[name], own.draws[name], strict=False)
+        pairs = zip(other.draws[name], own.draws[name], strict=True)
         ratios[own.group].append(median(new / max(old, 1e-9) for new, old in pairs))
 
     def middle(field: str) -> tuple[float, float]:
@@ -144,6 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     try:
+        of_one_source([given.own, *given.other])
         found = [change for other in given.other for change in changes(given.own, other)]
         made = HEAD.format(origin(given.other, given.commit))
     except TableError as error:

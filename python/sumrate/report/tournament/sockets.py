@@ -1,7 +1,8 @@
 """Cells of the tournament that were run on real sockets too, beside what the simulation says.
 
-A condition of the laboratory and a row of the table belong together by rates, RTTs, loss and outage
-of their links, which both have on record.
+A condition of the laboratory and a row of the table belong together by the ratios of their links'
+rates and RTTs, their loss and outage, and by the buffer, which both have on record; the rates' sum
+and the smaller RTT, which rows do not have, the experiment's file has to choose as the matrix does.
 """
 
 import math
@@ -109,6 +110,21 @@ def cells(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Cell]:
     if not found:
         raise SampleError(f"{folder}: none of its conditions and schedulers is in the table")
     return found
+
+
+def recorded(folder: Path) -> str:
+    """Which result a folder has, in words: its name, its commit and the day.
+
+    Raises:
+        SampleError: there is no usable result in `folder`.
+
+    """
+    try:
+        run = read_run(folder)
+    except RunError as error:
+        raise SampleError(str(error)) from error
+    commit, day = (run.manifest.get(name) or "unknown" for name in ("commit", "started"))
+    return f"`{run.experiment}` of {day[:10]} at commit {commit}"
 
 
 def matching(rows: Sequence[Mapping[str, Any]], condition: Condition) -> list[Mapping[str, Any]]:
@@ -244,19 +260,24 @@ def _against(own: float, plain: float) -> str:
     return "the simulation is no better than that."
 
 
+def _listed(of: Sequence[str]) -> str:
+    return f" ({', '.join(of)})" if of else ""
+
+
 def _by_condition(found: Sequence[Cell]) -> list[str]:
     """A row for each condition: the errors of both, of cells and of pairs."""
     compared = pairs(found)
     lines = [
         "",
-        "| condition | error of the simulation | of 1.000 | pairs' error of the simulation "
-        "| of 1.000 | same one ahead |",
-        "|---|---|---|---|---|---|",
+        f"| condition | error of the simulation | of 1.000 | its error of {DEFAULT} "
+        "| pairs' error of the simulation | of 1.000 | same one ahead |",
+        "|---|---|---|---|---|---|---|",
     ]
     for title in dict.fromkeys(cell.condition for cell in found):
         own = [cell for cell in found if cell.condition == title]
         two = [pair for pair in compared if pair.condition == title]
         shown = [f"{median_error(own):.1%}", f"{plain_median_error(own):.1%}"]
+        shown.append("".join(f"{cell.error:+.1%}" for cell in own if cell.scheduler == DEFAULT))
         if two:
             shown += [f"{median_error(two):.1%}", f"{plain_median_error(two):.1%}"]
             shown += [f"{sum(pair.same_sign for pair in two)} of {len(two)}"]
@@ -266,16 +287,30 @@ def _by_condition(found: Sequence[Cell]) -> list[str]:
     return lines
 
 
-def summary(found: Sequence[Cell]) -> str:
-    """Markdown: the median error, and every cell with both values."""
+def _own(found: Sequence[Cell]) -> str:
+    """How far the default's cells are off, in words."""
+    own = [cell for cell in found if cell.scheduler == DEFAULT]
+    if not own:
+        return ""
+    worst = max(own, key=lambda cell: abs(cell.error))
+    return (
+        f" Of {DEFAULT} alone it is {median_error(own):.1%}, and the largest {worst.error:+.0%} "
+        f"({worst.condition})."
+    )
+
+
+def summary(found: Sequence[Cell], of: Sequence[str] = ()) -> str:
+    """Markdown: the median error, and every cell with both values; `of` says of which results."""
     schedulers = list(dict.fromkeys(cell.scheduler for cell in found))
     titles = list(dict.fromkeys(cell.condition for cell in found))
     at = {(cell.condition, cell.scheduler): cell for cell in found}
     worst = max(found, key=lambda cell: abs(cell.error))
     lines = [
-        f"On real sockets, {len(found)} cells (goodput over the sum of the links alone, simulated "
-        f"/ measured). The median error of the simulation is {median_error(found):.1%}; "
-        f"the largest {abs(worst.error):.0%} ({worst.scheduler}, {worst.condition})."
+        f"On real sockets{_listed(of)}, {len(found)} cells (goodput over the sum of the links "
+        f"alone, simulated / measured). The median error of the simulation is "
+        f"{median_error(found):.1%}; the largest {abs(worst.error):.0%} ({worst.scheduler}, "
+        f"{worst.condition})."
+        + _own(found)
         + _difference([cell.stall_ms for cell in found], "the longest stall")
         + _difference([cell.in_order_ms for cell in found], "the in-order delay's 99th percentile")
         + " Here rates 10:1 are what is 1:10 above."

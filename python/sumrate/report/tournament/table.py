@@ -26,10 +26,13 @@ MEASURED = (
     "reorder_peak_bytes",
     "redundant_share",
 )
+SOURCES = {
+    "matrix": ("conditions", "unknown"),
+    "behaviour": ("schedulers", "unknown"),
+    "tcp": ("congestion control", "brisk"),
+}
+"""What a table says that it is of, what that is, and what is meant where it does not say it."""
 GROUPS = ("rate-rtt", "loss", "buffer", "outage", "short", "trace")
-
-Key = tuple[str, int]
-"""Group and number of a condition within it."""
 
 
 class TableError(Exception):
@@ -110,20 +113,47 @@ def read(paths: Iterable[Path]) -> list[Condition]:
 def origin(paths: Iterable[Path], commit: str) -> str:
     """What the tables are of, a sentence: a summary that is kept can be told from a later one's.
 
-    Raises TableError as `read` does.
+    Raises TableError as `read` and `of_one_source` do.
     """
+    paths = list(paths)
+    of_one_source(paths)
     tables = [_table(path) for path in paths]
     rows = [row for table in tables for row in table["rows"]]
     conditions = len({(row["group"], _words(row)) for row in rows})
 
-    def numbers(name: str) -> str:
-        return ", ".join(dict.fromkeys(table.get(name, "unknown") for table in tables))
-
+    matrix, behaviour, tcp = (tables[0].get(name, usual) for name, (_, usual) in SOURCES.items())
     return (
         f"Made at commit {commit}: {conditions} conditions, {len(rows)} cells, {_draws(rows)}; "
-        f"the number of the matrix is {numbers('matrix')}, that of what the schedulers do "
-        f"{numbers('behaviour')}."
+        f"the number of the matrix is {matrix}, that of what the schedulers do "
+        f"{behaviour}." + (f" Every path's TCP is {tcp}." if tcp != SOURCES["tcp"][1] else "")
     )
+
+
+def conditions_of(conditions: Sequence[Condition], like: Path) -> list[Condition]:
+    """Those that another table has too, of whatever TCP.
+
+    Raises TableError where `like` is no table or has none of these.
+    """
+    there = {(row["group"], _words(row)) for row in rows_of(like)}
+    found = [condition for condition in conditions if (condition.group, condition.words) in there]
+    if not found:
+        raise TableError(f"{like} has none of these conditions")
+    return found
+
+
+def of_one_source(paths: Sequence[Path]) -> None:
+    """Refuses tables of several matrices, schedulers or TCPs, whose cells do not belong together.
+
+    Raises TableError naming the first that differs from the first of all.
+    """
+    for name, (words, usual) in SOURCES.items():
+        first, *others = (_table(path).get(name, usual) for path in paths)
+        for path, number in zip(paths[1:], others, strict=True):
+            if number != first:
+                raise TableError(
+                    f"{path} is of other {words} ({number}) than {paths[0]} ({first}): make both "
+                    "with the same fbdt-tournament, `make tournament` the first"
+                )
 
 
 def _draws(rows: Sequence[Mapping[str, Any]]) -> str:
