@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build deb static docs reference demo first-use bench bench-core tournament tournament-rules tournament-causes peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults attacks load fuzz tables
+.PHONY: help build deb static docs reference demo first-use bench bench-core tournament tournament-rules tournament-causes tournament-cubic peers browser player test test-rust test-python lint format clean prerequisites soak soak-real faults attacks load fuzz tables
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -67,6 +67,14 @@ tournament-rules: out/tournament/published.json ## What early copies and the com
 	$(VENV)/bin/python -m sumrate.report.tournament.rules $(addprefix out/tournament/,published.json product.json bare.json) \
 	  --output out/tournament/rules.md \
 	  --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"
+
+tournament-cubic: out/tournament/published.json ## Whether standings hold over CUBIC: every third condition, beside the usual ones (about 10 minutes)
+	cargo build --release --locked -p fbdt-tournament
+	target/release/fbdt-tournament --traces out/tournament/traces --every 3 --tcp cubic --output out/tournament/cubic.json
+	for table in published cubic; do \
+	  $(VENV)/bin/python -m sumrate.report.tournament out/tournament/$$table.json --like out/tournament/cubic.json \
+	    --summary out/tournament/$$table-third.md \
+	    --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)" || exit; done
 
 DEFAULT_AGAIN = target/release/fbdt-tournament --traces out/tournament/traces --scheduler just-in-time
 

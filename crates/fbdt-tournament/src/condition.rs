@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fbdt_sim::{LinkChange, LinkParameters};
+use fbdt_sim::{LinkChange, LinkParameters, TcpGrowth};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
@@ -100,6 +100,8 @@ pub struct Condition {
     pub warmup: Duration,
     /// Time that counts.
     pub time: Duration,
+    /// How every path's TCP grows.
+    pub tcp: TcpGrowth,
     /// How often it is run, each time with another seed: losses and [`Self::drawn`] differ.
     pub seeds: u64,
 }
@@ -138,6 +140,7 @@ impl Condition {
             // Slow start is over, and what it lost is repaired.
             warmup: Duration::from_millis(1000) + rtt * 16,
             time: Duration::from_millis(2500) + rtt * 6,
+            tcp: TcpGrowth::default(),
             seeds: 1,
         }
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use fbdt_proto::SchedulerKind;
+use fbdt_sim::TcpGrowth;
 use fbdt_tournament::kept::{behaviour, fingerprint};
 use fbdt_tournament::matrix::{GROUPS, conditions};
 use fbdt_tournament::measure::Rules;
@@ -17,6 +18,7 @@ Examples:
   fbdt-tournament --output tournament.json
   fbdt-tournament --group loss --scheduler minrtt --scheduler just-in-time --output loss.json
   fbdt-tournament --group short --condition 0 --seeds 40 --output equal-links.json
+  fbdt-tournament --every 3 --tcp cubic --output cubic.json
   fbdt-tournament --group trace --traces traces/ --output traces.json
 
 Everything is simulated: the same command gives the same table. python -m sumrate.report.tournament
@@ -37,6 +39,27 @@ enum RulesArg {
     Bare,
 }
 
+/// How the congestion window of each path grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TcpArg {
+    /// 8 segments in an RTT, 0.7 at a loss: fills any link soon
+    Brisk,
+    /// A segment in an RTT, half at a loss (RFC 5681)
+    Reno,
+    /// RFC 9438
+    Cubic,
+}
+
+impl TcpArg {
+    const fn growth(self) -> TcpGrowth {
+        match self {
+            Self::Brisk => TcpGrowth::Brisk,
+            Self::Reno => TcpGrowth::Reno,
+            Self::Cubic => TcpGrowth::Cubic,
+        }
+    }
+}
+
 /// Every scheduler over a matrix of conditions, in virtual time.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXAMPLE)]
@@ -50,6 +73,9 @@ struct Arguments {
     /// Rules of redundancy and commit limit
     #[arg(long, value_enum, default_value = "published")]
     rules: RulesArg,
+    /// Congestion control of every path
+    #[arg(long, value_enum, default_value = "brisk")]
+    tcp: TcpArg,
     /// Directory with pairs of traces, NAME.wigig.trace and NAME.wifi.trace, for the group trace
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
@@ -128,18 +154,19 @@ fn table(arguments: &Arguments) -> Result<(), Failure> {
             eprintln!("{done} of {cells} cells done");
         }
     });
-    let text = encode(&rows).map_err(failed)?;
+    let text = encode(&rows, arguments.tcp).map_err(failed)?;
     output.write_all(text.as_bytes()).map_err(failed)?;
     partial.map_or(Ok(()), |path| std::fs::rename(path, &arguments.output)).map_err(failed)
 }
 
 /// One JSON object with a row a line.
-fn encode(rows: &[Row]) -> io::Result<String> {
+fn encode(rows: &[Row], tcp: TcpArg) -> io::Result<String> {
     let rows: Vec<String> = rows.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let command: Vec<String> = std::env::args().skip(1).collect();
     let command = serde_json::to_string(&command)?;
     Ok(format!(
-        "{{\"schema\":\"tournament.v1\",\"arguments\":{command},\"matrix\":\"{}\",\"behaviour\":\"{}\",\"rows\":[\n{}\n]}}\n",
+        "{{\"schema\":\"tournament.v1\",\"arguments\":{command},\"tcp\":\"{}\",\"matrix\":\"{}\",\"behaviour\":\"{}\",\"rows\":[\n{}\n]}}\n",
+        tcp.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default(),
         fingerprint(),
         behaviour(),
         rows.join(",\n")
@@ -174,7 +201,10 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     if let Some(seeds) = arguments.seeds {
         conditions.iter_mut().for_each(|condition| condition.seeds = seeds);
     }
-    conditions.iter_mut().for_each(|condition| condition.time *= arguments.longer);
+    for condition in &mut conditions {
+        condition.time *= arguments.longer;
+        condition.tcp = arguments.tcp.growth();
+    }
     let schedulers = SchedulerKind::ALL.into_iter();
     let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Ok(Plan {
@@ -189,4 +219,70 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         },
         threads: arguments.threads.map_or_else(available, usize::from),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(words: &[&str]) -> Result<Plan, Failure> {
+        plan(&Arguments::parse_from([&["fbdt-tournament"][..], words].concat()))
+    }
+
+    fn described(plan: &Plan) -> Vec<String> {
+        plan.conditions.iter().map(|condition| format!("{:?}", condition.parameters)).collect()
+    }
+
+    #[test]
+    fn a_condition_has_the_number_that_the_table_of_the_same_flags_gives_it() {
+        for flags in [&["--group", "loss"][..], &["--every", "3"]] {
+            let all = described(&planned(flags).unwrap());
+            let some = planned(&[flags, &["--condition", "20", "--condition", "4"]].concat());
+            assert_eq!(described(&some.unwrap()), [all[4].clone(), all[20].clone()], "{flags:?}");
+        }
+        let beyond = planned(&["--group", "short", "--condition", "36"]);
+        assert!(matches!(beyond, Err(Failure::NoCondition { number: 36, last: 35 })));
+    }
+
+    #[test]
+    fn every_nth_is_of_each_group() {
+        let groups = |plan: &Plan| {
+            GROUPS
+                .map(|group| plan.conditions.iter().filter(|c| c.parameters.group == group).count())
+        };
+        let (all, third) = (planned(&[]).unwrap(), planned(&["--every", "3"]).unwrap());
+        assert_eq!(groups(&all).map(|n| n.div_ceil(3)), groups(&third));
+    }
+
+    #[test]
+    fn what_is_asked_of_a_condition_is_done_to_all() {
+        let plain = planned(&["--group", "outage"]).unwrap();
+        let asked = [
+            "--group",
+            "outage",
+            "--seeds",
+            "7",
+            "--longer",
+            "4",
+            "--tcp",
+            "cubic",
+            "--scheduler",
+            "ecf",
+        ];
+        let asked = planned(&asked).unwrap();
+        assert_eq!(asked.schedulers, [SchedulerKind::Ecf]);
+        assert_eq!(plain.schedulers, SchedulerKind::ALL);
+        for (plain, asked) in plain.conditions.iter().zip(&asked.conditions) {
+            assert_eq!((asked.seeds, asked.time), (7, plain.time * 4));
+            assert_eq!((plain.tcp, asked.tcp), (TcpGrowth::Brisk, TcpGrowth::Cubic));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_planned_is_refused() {
+        assert!(matches!(planned(&["--group", "trace"]), Err(Failure::NoTraces)));
+        assert!(matches!(planned(&["--trace-scale", "0"]), Err(Failure::Scale(_))));
+        let missing = planned(&["--traces", "no/such/folder"]);
+        assert!(matches!(missing, Err(Failure::Traces(TraceError::File { .. }))));
+    }
 }

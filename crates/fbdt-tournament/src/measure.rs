@@ -78,6 +78,7 @@ pub fn scenario(condition: &Condition, kind: SchedulerKind, rules: Rules, seed: 
     let config = config(kind, rules, condition.parameters.buffer_bytes);
     Scenario {
         config: (config.clone(), config),
+        tcp: condition.tcp,
         paced: true,
         log: false,
         ..Scenario::new(seed, condition.links.clone())

@@ -70,3 +70,34 @@ fn steps(path: &Path, scale: f64) -> Result<Vec<(Duration, f64)>, TraceError> {
     };
     Ok(trace.steps().iter().map(step).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(folder: &Path, name: &str, mbps: u32) {
+        let text = format!("sumrate-trace 1\n1500 {mbps}\n");
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+
+    #[test]
+    fn pairs_come_by_name_with_scaled_rates_and_half_a_pair_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        assert!(matches!(pairs(at, 1.0), Err(TraceError::NoPair(_))));
+        for (name, mbps) in [("b", 20), ("a", 80)] {
+            write(at, &format!("{name}.wigig.trace"), 4 * mbps);
+            write(at, &format!("{name}.wifi.trace"), mbps);
+        }
+        let steps = |rate: f64| vec![(Duration::from_millis(1500), rate)];
+        let pair = |name: &str, fast, slow| TracePair {
+            name: name.to_owned(),
+            fast: steps(fast),
+            slow: steps(slow),
+        };
+        let expected = [pair("a", 20e6, 5e6), pair("b", 5e6, 1.25e6)];
+        assert_eq!(pairs(at, 0.5).unwrap(), expected);
+        write(at, "c.wigig.trace", 8);
+        assert!(matches!(pairs(at, 1.0), Err(TraceError::Format { .. })));
+    }
+}

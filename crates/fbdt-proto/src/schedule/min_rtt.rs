@@ -1,5 +1,5 @@
-//! The default scheduler of MPTCP (RFC 6182's implementation up to 0.95):
-//! lowest RTT first, opportunistic retransmission and penalisation.
+//! MPTCP's default scheduler as in the public kernel (0.9x): lowest RTT first,
+//! opportunistic retransmission and penalisation.
 
 use alloc::collections::BTreeMap;
 use core::ops::Range;

@@ -35,7 +35,7 @@ pub(super) fn configure(
     config.coupling = protocol.coupling.transport();
     config.proto = setup::protocol(protocol)?;
     let named = Some(config.paths.len()).filter(|_| !paths.is_empty());
-    setup::idle_flags::warn(&config.proto, &config.congestion_control, named);
+    setup::idle_flags::warn(protocol, &config.proto, &config.congestion_control, named);
     config.insecure_plaintext = protocol.insecure_plaintext;
     Ok(config)
 }

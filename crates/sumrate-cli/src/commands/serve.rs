@@ -159,7 +159,7 @@ fn configure(args: &ServeArgs) -> Result<ServerConfig, CommandError> {
     let mut proto = setup::protocol(&args.protocol)?;
     proto.limits.max_streams = STREAMS_MAX;
     let congestion_control = setup::congestion_control(&args.protocol)?;
-    setup::idle_flags::warn(&proto, &congestion_control, None);
+    setup::idle_flags::warn(&args.protocol, &proto, &congestion_control, None);
     let state = ServerState::open(setup::state_directory(args.state.as_deref())?)?;
     let mut config = ServerConfig::new(state, args.listen.clone());
     config.advertise.clone_from(&args.advertise);

@@ -139,6 +139,10 @@ fn paths_that_share_a_bottleneck_can_be_named_without_lia() {
     let server = Server::start(&[]);
     let (report, _) = bench(&server, &["--shared-bottleneck", "a,b"]);
     assert_eq!(report["shared_bottleneck"], true);
+    // The control couples nothing by itself, in the kernel or not.
+    let (report, said) = bench(&server, &["--cc", "sumrate_reno", "--shared-bottleneck", "a,b"]);
+    assert_eq!(report["shared_bottleneck"], true, "{said}");
+    assert!(!said.contains("changes nothing"), "{said}");
     let alone = ["--shared-bottleneck", "a"];
     let output = run(server.runtime(), &[&["bench", &server.link()], &PATHS[..], &alone].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

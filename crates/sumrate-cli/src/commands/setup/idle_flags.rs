@@ -1,13 +1,33 @@
-//! Flags that change nothing beside others: said once, at the start.
+//! Flags that change nothing beside others: said at the start and at each reload.
 
 use fbdt::CongestionControl;
 use fbdt_proto::{Config, CouplingMode, SchedulerKind, SharedBottleneck, WindowMode};
 
-/// Says which of the given flags change nothing; `paths` is how many there will be, if that is known.
-pub(in crate::commands) fn warn(config: &Config, cc: &CongestionControl, paths: Option<usize>) {
-    for sentence in idle(config, cc, paths) {
+use crate::args::ProtocolArgs;
+use crate::coupling::CouplingState;
+
+/// Says which of the given flags change nothing; `config` is what `args` were made to, `paths` how many
+/// there will be, if that is known.
+pub(in crate::commands) fn warn(
+    args: &ProtocolArgs,
+    config: &Config,
+    cc: &CongestionControl,
+    paths: Option<usize>,
+) {
+    for sentence in idle(config, cc, paths).into_iter().chain(coupled_already(args, config)) {
         tracing::warn!("{sentence}");
     }
+}
+
+/// A flag for paths that a loaded congestion control couples, which was left out of `config`.
+fn coupled_already(args: &ProtocolArgs, config: &Config) -> Option<String> {
+    let CouplingState::Kernel(coupler) = &args.coupling else { return None };
+    let left_out =
+        !args.shared_bottleneck.is_empty() && config.shared_bottleneck == SharedBottleneck::None;
+    left_out.then(|| {
+        let algorithm = coupler.algorithm();
+        format!("--shared-bottleneck changes nothing: {algorithm} is loaded, and couples all paths")
+    })
 }
 
 fn idle(config: &Config, cc: &CongestionControl, paths: Option<usize>) -> Vec<String> {

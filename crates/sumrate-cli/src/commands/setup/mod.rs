@@ -237,10 +237,6 @@ fn shared_bottleneck(args: &ProtocolArgs) -> Result<SharedBottleneck, SetupError
         ([only], _) => Err(SetupError::SharedAlone(only.clone())),
         // The same command line has to do with and without the privilege to load --cc.
         (_, CouplingState::Kernel(coupler)) if coupler.algorithm() != Algorithm::Reno => {
-            tracing::warn!(
-                "--shared-bottleneck changes nothing: {} is loaded, and couples all paths",
-                coupler.algorithm()
-            );
             Ok(SharedBottleneck::None)
         }
         (names, _) => Ok(SharedBottleneck::Paths(names.to_vec())),
