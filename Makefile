@@ -71,10 +71,10 @@ tournament-rules: out/tournament/published.json ## What early copies and the com
 tournament-cubic: out/tournament/published.json ## Whether standings hold over CUBIC: every third condition, beside the usual ones (about 10 minutes)
 	cargo build --release --locked -p fbdt-tournament
 	target/release/fbdt-tournament --traces out/tournament/traces --every 3 --tcp cubic --output out/tournament/cubic.json
-	for table in published cubic; do \
-	  $(VENV)/bin/python -m sumrate.report.tournament out/tournament/$$table.json --like out/tournament/cubic.json \
-	    --summary out/tournament/$$table-third.md \
-	    --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)" || exit; done
+	set -e; commit="$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)"; \
+	  summary="$(VENV)/bin/python -m sumrate.report.tournament --commit $$commit"; \
+	  $$summary out/tournament/published.json --like out/tournament/cubic.json --summary out/tournament/published-third.md; \
+	  $$summary out/tournament/cubic.json --summary out/tournament/cubic.md
 
 DEFAULT_AGAIN = target/release/fbdt-tournament --traces out/tournament/traces --scheduler just-in-time
 

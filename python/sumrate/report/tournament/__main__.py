@@ -15,15 +15,17 @@ from sumrate.report.tournament.sockets import SampleError, cells, recorded
 from sumrate.report.tournament.sockets import summary as sample_summary
 from sumrate.report.tournament.summary import summary
 from sumrate.report.tournament.table import (
+    USUAL_TCP,
     TableError,
     conditions_of,
+    congestion_control,
     origin,
     read,
     rows_of,
     standing,
 )
 
-HEAD = """# The tournament: standings
+HEAD = """# The tournament: standings{}
 
 {}
 
@@ -67,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         source = origin(given.tables, given.commit)
         if given.like:
             source += f" Here are the {len(conditions)} conditions that {given.like.name} has too."
-        made = HEAD.format(source)
+        tcp = congestion_control(given.tables[0])
+        made = HEAD.format("" if tcp == USUAL_TCP else f" over {tcp.upper()}", source)
     except (TableError, SampleError) as error:
         print(f"tournament: {error}", file=sys.stderr)
         return 2

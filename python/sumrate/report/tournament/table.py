@@ -26,10 +26,12 @@ MEASURED = (
     "reorder_peak_bytes",
     "redundant_share",
 )
+USUAL_TCP = "brisk"
+"""The model that fills any link soon."""
 SOURCES = {
     "matrix": ("conditions", "unknown"),
     "behaviour": ("schedulers", "unknown"),
-    "tcp": ("congestion control", "brisk"),
+    "tcp": ("congestion control", USUAL_TCP),
 }
 """What a table says that it is of, what that is, and what is meant where it does not say it."""
 GROUPS = ("rate-rtt", "loss", "buffer", "outage", "short", "trace")
@@ -125,7 +127,7 @@ def origin(paths: Iterable[Path], commit: str) -> str:
     return (
         f"Made at commit {commit}: {conditions} conditions, {len(rows)} cells, {_draws(rows)}; "
         f"the number of the matrix is {matrix}, that of what the schedulers do "
-        f"{behaviour}." + (f" Every path's TCP is {tcp}." if tcp != SOURCES["tcp"][1] else "")
+        f"{behaviour}." + (f" Every path's TCP is {tcp}." if tcp != USUAL_TCP else "")
     )
 
 
@@ -154,6 +156,12 @@ def of_one_source(paths: Sequence[Path]) -> None:
                     f"{path} is of other {words} ({number}) than {paths[0]} ({first}): make both "
                     "with the same fbdt-tournament, `make tournament` the first"
                 )
+
+
+def congestion_control(path: Path) -> str:
+    """What every path's TCP of a table is; raises TableError where it is none."""
+    tcp: str = _table(path).get("tcp", USUAL_TCP)
+    return tcp
 
 
 def _draws(rows: Sequence[Mapping[str, Any]]) -> str:
