@@ -360,6 +360,21 @@ def test_a_table_is_narrowed_to_the_conditions_of_another(
     assert "has none of these conditions" in capsys.readouterr().err
 
 
+def test_ties_are_said_without_the_smallest_buffer_too(tmp_path: Path) -> None:
+    rows = [row("just-in-time", 60, 5, 2), row("minrtt", 60, 5, 2)]
+    for number, (size, own) in enumerate([(65536, 40), (65536, 60), (131072, 60), (262144, 30)]):
+        like: dict[str, str | float] = {"group": "buffer", "buffer_bytes": size}
+        like |= {"condition": number, "rate_ratio": number + 1}
+        rows += [row("just-in-time", own, 5, 2, **like), row("minrtt", 60, 5, 2, **like)]
+    said = summary(read([table(tmp_path / "t.json", rows)]))
+    assert (
+        "Without the 2 conditions with the smallest buffer, 64 KiB, just-in-time ties in 67% of "
+        "all and in 50% of those with buffers." in said
+    )
+    rows = [r for r in rows if r["buffer_bytes"] <= 65536]
+    assert "smallest buffer" not in summary(read([table(tmp_path / "u.json", rows)]))
+
+
 def test_draws_are_counted_by_condition(tmp_path: Path) -> None:
     rows = [
         row("just-in-time", 60, 5, 2, seed=seed, loss=loss, condition=number, group=group)

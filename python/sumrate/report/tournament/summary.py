@@ -50,9 +50,28 @@ def summary(conditions: Sequence[Condition]) -> str:
     for name in schedulers:
         parts = [standing([c for c in conditions if c.group == g], name).ties for g in groups]
         lines.append(f"| {_marked(name)} | " + " | ".join(f"{part:.0%}" for part in parts) + " |")
+    lines += _without_smallest(conditions)
     lines += [*_longest(conditions), *_at_rest(conditions), *_copies(conditions)]
     lines += [*_losses(conditions), *_waits(conditions)]
     return "\n".join(lines) + "\n"
+
+
+def _without_smallest(conditions: Sequence[Condition]) -> list[str]:
+    """The default's ties without the smallest buffer, hardly more than one path takes."""
+    sizes = [c.parameters["buffer_bytes"] for c in conditions]
+    if not any(sizes):
+        return []
+    least = min(filter(None, sizes))
+    others = [c for c in conditions if c.parameters["buffer_bytes"] != least]
+    buffers = [c for c in others if c.parameters["buffer_bytes"]]
+    if not buffers:
+        return []
+    return [
+        "",
+        f"Without the {len(conditions) - len(others)} conditions with the smallest buffer, "
+        f"{least >> 10} KiB, {DEFAULT} ties in {standing(others, DEFAULT).ties:.0%} of all and in "
+        f"{standing(buffers, DEFAULT).ties:.0%} of those with buffers.",
+    ]
 
 
 def _marked(scheduler: str) -> str:
