@@ -6,7 +6,7 @@ Run: python -m sumrate.report.tournament TABLE.json ... --figure FILE.svg --summ
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from sumrate.report.lab.canvas import save
@@ -86,9 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _sample(tables: Iterable[Path], folders: Iterable[Path]) -> str:
+def _sample(tables: Sequence[Path], folders: Sequence[Path]) -> str:
     rows = [row for path in tables for row in rows_of(path)]
-    folders = list(folders)
     found = [cell for folder in folders for cell in cells(rows, folder)]
     return "\n" + sample_summary(found, [recorded(folder) for folder in folders])
 

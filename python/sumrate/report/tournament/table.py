@@ -112,12 +112,11 @@ def read(paths: Iterable[Path]) -> list[Condition]:
     return sorted(conditions, key=lambda c: (GROUPS.index(c.group), c.order))
 
 
-def origin(paths: Iterable[Path], commit: str) -> str:
+def origin(paths: Sequence[Path], commit: str) -> str:
     """What the tables are of, a sentence: a summary that is kept can be told from a later one's.
 
     Raises TableError as `read` and `of_one_source` do.
     """
-    paths = list(paths)
     of_one_source(paths)
     tables = [_table(path) for path in paths]
     rows = [row for table in tables for row in table["rows"]]
@@ -154,7 +153,7 @@ def of_one_source(paths: Sequence[Path]) -> None:
             if number != first:
                 raise TableError(
                     f"{path} is of other {words} ({number}) than {paths[0]} ({first}): make both "
-                    "with the same fbdt-tournament, `make tournament` the first"
+                    "with the same fbdt-tournament and --tcp, `make tournament` the first"
                 )
 
 
