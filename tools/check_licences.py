@@ -1,41 +1,32 @@
-"""Checks what this repository depends on: licences, sources, and what must not come in.
+"""Checks the licences of Python packages.
 
-1. Every crate in Cargo.lock has a licence that ALLOWED satisfies, comes from crates.io or from this
-   workspace, and is none of BANNED.
-2. So has every installed Python package that `sumrate[lab,ghz,cluster,qoe]` needs, as its metadata
-   say.
+Each one that is installed and that `sumrate[lab,ghz,cluster,qoe]` needs, as its metadata say, has a
+licence that deny.toml allows for crates, or one of two more (ALLOWED). Known vulnerabilities are
+another matter: their lists have to be fetched (SECURITY.md).
 
-Known vulnerabilities are another matter: their lists have to be fetched (docs/security.md).
-
-Run: .venv/bin/python tools/check_licences.py [REPOSITORY]
+Run: .venv/bin/python tools/check_licences.py
 """
 
-import json
-import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
 
 from license_expression import ExpressionError, get_spdx_licensing
 from packaging.requirements import Requirement
 
+DENY = Path(__file__).parent.parent / "deny.toml"
+"""Holds the licences that crates may have. Packages may have the same."""
+
 ALLOWED = {
-    "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause",
-    "CC0-1.0", "ISC", "MIT", "MIT-0", "MIT-CMU", "PSF-2.0", "Unicode-3.0", "Unlicense", "Zlib",
-}  # fmt: skip
-"""Permissive ones: what is built may be passed on under this repository's own licences."""
-
-BANNED = {
-    "openssl-sys": "TLS is rustls's",
-    "native-tls": "TLS is rustls's",
-    "ring": "cryptography is aws-lc-rs's",
+    *tomllib.loads(DENY.read_text(encoding="utf-8"))["licenses"]["allow"],
+    "MIT-CMU",
+    "PSF-2.0",
 }
-"""Crates that must not come in, and why."""
+"""Permissive ones: those of crates, and two that only Python packages have."""
 
-SOURCE = "registry+https://github.com/rust-lang/crates.io-index"
 EXTRAS = ("lab", "ghz", "cluster", "qoe")
 
 CLASSIFIED = {
@@ -65,19 +56,6 @@ def is_allowed(expression: str) -> bool:
         for symbol in licensing.license_symbols(parsed, unique=True, decompose=False)
     }
     return bool(parsed.subs(held).simplify() == licensing.TRUE)
-
-
-def crate_findings(metadata: dict[str, Any], built: set[str]) -> Iterator[str]:
-    """What is wrong with crates of `cargo metadata`, which not all are `built`."""
-    for package in metadata["packages"]:
-        name = f"crate {package['name']} {package['version']}"
-        licence = package["license"] or ""
-        if not is_allowed(licence):
-            yield f"{name}: licence `{licence}` is not allowed"
-        if package["source"] not in (None, SOURCE):
-            yield f"{name}: comes from {package['source']}, only crates.io is allowed"
-        if package["name"] in BANNED and package["name"] in built:
-            yield f"{name}: must not come in: {BANNED[package['name']]}"
 
 
 def licence_of(package: Distribution) -> str:
@@ -116,27 +94,14 @@ def package_findings(packages: dict[str, Distribution]) -> Iterator[str]:
             yield f"package {name} {package.version}: licence `{licence}` is not allowed"
 
 
-def cargo(root: Path, *arguments: str) -> str:
-    """What cargo prints, with the versions of Cargo.lock."""
-    command = ["cargo", *arguments, "--locked"]
-    return subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
 def main() -> int:
     """Prints the findings; the exit status is 1 if there are any."""
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]
-    metadata = json.loads(cargo(root, "metadata", "--format-version", "1"))
-    tree = cargo(
-        root, "tree", "--workspace", "--target", "all", "--edges", "all", "--prefix", "none"
-    )
-    built = {line.split(" ")[0] for line in tree.splitlines()}
     packages: dict[str, Distribution] = {}
     needed("sumrate", EXTRAS, packages)
-    found = [*crate_findings(metadata, built), *package_findings(packages)]
+    found = list(package_findings(packages))
     for line in found:
         print(line)
-    crates = len(metadata["packages"])
-    what = f"{crates} crates, {len(packages)} Python packages"
+    what = f"{len(packages)} Python packages"
     print(f"licences: {len(found)} findings in {what}" if found else f"licences: {what}: allowed")
     return 1 if found else 0
 

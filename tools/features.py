@@ -1,33 +1,27 @@
-"""The table of features, of Sumrate and others: docs/features.toml -> README.md, docs/features.md.
+"""The table of features, of Sumrate and others, from docs/features.toml.
 
-Each `yes` of Sumrate names the tests that show it, FILE::FUNCTION; what has none is refused. The
-pages link to the lines where these are now, so they are written again when a test moves.
-
-Run: .venv/bin/python tools/features.py [--check] [REPOSITORY]
+Each `yes` of Sumrate names the tests that show it, FILE::FUNCTION; a `yes` without a test is an
+error. The whole table is a page of the documentation site, written when the site is built. The
+README has the features with a `readme` title (tests/docs/test_features.py compares them).
 """
 
-import argparse
 import os
 import re
-import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 DATA = "docs/features.toml"
-PAGE = "docs/features.md"
-README = "README.md"
-BEGIN, END = "<!-- features: begin -->", "<!-- features: end -->"
+README_PRODUCTS = ("sumrate", "mptcp", "openmptcprouter", "speedify")
+"""The columns of the README's table."""
 OURS = "sumrate"
 STATES = {"yes": "yes", "no": "no", "unknown": "?"}
-HEAD = """# Features, beside others
+HEAD = """# Features, compared with others
 
-<!-- Written by `make reference` from docs/features.toml; a test keeps it in step. -->
-
-What Sumrate has and has not, and what is known of others. Each of our `yes` links to the tests
-that show it. `?`: neither the source below says it, nor was it seen here. What others do better or
-worse is measured, not listed: [goals and claims](verdicts.md).
+Each of our `yes` links to the tests that show it. `?` means unknown: the sources below do not
+mention it and we have not tested it. How fast each of them is was measured:
+[results](results.md).
 """
 
 
@@ -52,7 +46,7 @@ def findings(table: Table, root: Path) -> list[str]:
     for feature in table.features:
         title = feature.get("title", "a feature without title")
         for key, value in feature.items():
-            if key not in products | {"title", "note", "tests"}:
+            if key not in products | {"title", "note", "tests", "readme"}:
                 found.append(f"{title}: there is no product {key}")
             elif key in products and value not in STATES:
                 found.append(f"{title}: {key} is {value}, not one of {', '.join(STATES)}")
@@ -109,56 +103,19 @@ def lines(table: Table, folder: str, root: Path) -> list[str]:
 
 
 def page(table: Table, root: Path) -> str:
-    """docs/features.md."""
+    """The page of the documentation site."""
     sources = [f"- {p['title']}: {p['sources']}." for p in table.products if "sources" in p]
     parts = [HEAD, *lines(table, "docs", root), "", "## Sources", "", *sources]
     return "\n".join(parts) + "\n"
 
 
-def readme(text: str, table: Table, root: Path) -> str:
-    """The README with its table written again.
-
-    Raises:
-        ValueError: it has no place for it.
-
-    """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{README} has no {BEGIN} ... {END}")
-    return "\n".join([before + begin, *lines(table, ".", root), end + after])
-
-
-def out_of_step(root: Path) -> dict[str, str]:
-    """Pages that are not what the data say, and what they should be."""
-    table = load(root)
-    wanted = {
-        PAGE: page(table, root),
-        README: readme((root / README).read_text(encoding="utf-8"), table, root),
-    }
-    return {
-        name: text
-        for name, text in wanted.items()
-        if not (root / name).is_file() or (root / name).read_text(encoding="utf-8") != text
-    }
-
-
-def main() -> int:
-    """Writes both pages, or with --check says which are out of step; the exit status is 1 then."""
-    parser = argparse.ArgumentParser(description="The table of features.")
-    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parents[1])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    args = parser.parse_args()
-    if wrong := findings(load(args.root), args.root):
-        print("\n".join(wrong), file=sys.stderr)
-        return 1
-    stale = out_of_step(args.root)
-    for name, text in stale.items():
-        print(f"{name} " + ("is out of step" if args.check else "written"))
-        if not args.check:
-            (args.root / name).write_text(text, encoding="utf-8")
-    return 1 if args.check and stale else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def readme_lines(table: Table) -> list[str]:
+    """The README's short table in Markdown."""
+    titles = {product["id"]: product["title"] for product in table.products}
+    head = ["", *(titles[product] for product in README_PRODUCTS)]
+    rows = [
+        [row["readme"], *(STATES[row.get(p, "unknown")] for p in README_PRODUCTS)]
+        for row in table.features
+        if "readme" in row
+    ]
+    return ["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]

@@ -157,6 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=every, help="run these targets only")
     parser.add_argument("--output", type=Path, default=ROOT / "out/fuzz", help="where finds go")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report to this file")
+    parser.add_argument("--build-only", action="store_true", help="build the targets, run none")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="targets at a time")
     arguments = parser.parse_args(argv)
     if arguments.time < 1:
@@ -168,6 +169,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except subprocess.CalledProcessError as error:
         print(f"the targets do not build: exit status {error.returncode}", file=sys.stderr)
         return 2
+    if arguments.build_only:
+        return 0
     with ThreadPoolExecutor(arguments.jobs) as pool:
         runs = list(pool.map(lambda t: fuzz(t, arguments.time, arguments.output), chosen))
     report = {"schema": "sumrate.fuzz.v1", "seconds": arguments.time, "targets": runs}

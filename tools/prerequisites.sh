@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing for the named purposes: build, static, demo, bench, bench-core, qoe, browser, player,
-# test, fuzz, peers, venv.
+# Installs what is missing for the named purposes: build, static, dist, demo, bench, bench-core, qoe, browser, player,
+# everyday, test, fuzz, peers, venv.
 # As root it installs Debian packages and says which; otherwise it says the command to run. It asks nothing.
 set -euo pipefail
 
@@ -10,7 +10,8 @@ declare -A package_of=(
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
   [wget]=wget [nc]=netcat-openbsd [ssh]=openssh-client [sshd]=openssh-server [node]=nodejs
   [javac]=default-jdk-headless [nginx]=nginx-light [npm]=npm [prometheus]=prometheus
-  [go]=golang-go [valgrind]=valgrind [musl-gcc]=musl-tools [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
+  [go]=golang-go [valgrind]=valgrind [dpkg-deb]=dpkg [xz]=xz-utils
+  [qemu-aarch64-static]=qemu-user-static [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
 )
 # Those of `optional` are wanted and not needed: without them the results say what is missing.
 declare -A needs=(
@@ -18,8 +19,10 @@ declare -A needs=(
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
   [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac go prometheus"
+  [everyday]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft setpriv openssl git"
   [bench-core]="cc valgrind"
-  [static]="cc musl-gcc"
+  [static]="cc make clang pkg-config"
+  [dist]="cc make clang pkg-config dpkg-deb xz qemu-aarch64-static"
   [fuzz]="cc c++"
   [qoe]="ip ss nsenter sysctl curl mptcpize nginx openssl git ssh sshd nc"
   [browser]="chromium node npm nginx openssl"
@@ -27,7 +30,7 @@ declare -A needs=(
   [peers]="cc c++ cmake openssl"
   [venv]=""
 )
-optional=" mptcpize faketime clang wget nc ssh sshd node javac go prometheus "
+optional=" qemu-aarch64-static mptcpize faketime clang wget nc ssh sshd node javac go prometheus "
 PATH="$PATH:/usr/sbin:/sbin"
 
 missing=()
@@ -49,11 +52,11 @@ for purpose in "$@"; do
       fi
     done
   fi
-  if [[ $purpose == venv ]] && ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+  if [[ $purpose == @(venv|static|dist) ]] && ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
     missing+=(python3-venv)
     lacking+=("python3 -m venv")
   fi
-  if [[ $purpose == @(build|static|fuzz|peers) ]] && ! command -v cargo >/dev/null; then
+  if [[ $purpose == @(build|static|dist|fuzz|peers) ]] && ! command -v cargo >/dev/null; then
     echo "cargo is missing: install Rust (https://rustup.rs), the version is in rust-toolchain.toml" >&2
     exit 1
   fi

@@ -1,18 +1,15 @@
-"""Pages of docs/reference that are written from the code.
+"""Reference pages of the documentation site, written from the code when it is built.
 
 `experiment.md`: the keys of an experiment file, from python/sumrate/lab/experiment/model.py.
 `lab.md`: the commands of `sumrate-lab`, from their declaration.
 `json.md`: the fields of every JSON schema.
-(`cli.md`, the commands of `sumrate`, is written by crates/sumrate-cli/tests/reference.rs.)
-
-Run: .venv/bin/python tools/reference.py [--check] [REPOSITORY]
+(`cli.md`, the commands of `sumrate`, is printed by crates/sumrate-cli/examples/reference.rs.)
 """
 
 import argparse
 import ast
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +20,6 @@ MODEL = "python/sumrate/lab/experiment/model.py"
 WORKLOADS = "python/sumrate/qoe/settings.py"
 BASES = ("Setting", "Workload", "HasWorkloads")
 SCHEMAS = ("docs/schemas", "python/sumrate/lab/schemas")
-WRITTEN = "<!-- Written by `make reference`; a test keeps it in step. -->"
 TOP = "Experiment"
 
 
@@ -74,7 +70,7 @@ def value_of(node: ast.expr) -> str:
 
 
 def generic(node: ast.Subscript) -> str:
-    """The same for lists, tables and choices."""
+    """Words for a list, a table or a choice."""
     kind, inner = ast.unparse(node.value), elements(node)
     if kind == "Literal":
         return ", ".join(code(ast.unparse(value)) for value in inner)
@@ -110,10 +106,9 @@ def experiment_page(root: Path) -> str:
     }
     parts = [
         "# Keys of an experiment file",
-        WRITTEN,
         "`experiments/NAME.toml` is one `Experiment`; the other tables are what its keys hold. "
         "Keys that are not here are refused, with their line. [The laboratory](../laboratory.md) "
-        f"says how experiments are run. Written from [the model](../../{MODEL}).",
+        f"describes how experiments run. Written from [the model](../../{MODEL}).",
     ]
     for name in (TOP, *(n for n in tables if n != TOP)):
         rows = [key_row(field, said) for field, said in keys(tables[name])]
@@ -178,7 +173,7 @@ def command_parts(parser: argparse.ArgumentParser, path: str) -> Iterator[str]:
 def lab_page(_root: Path) -> str:
     """Commands of `sumrate-lab`."""
     words = "Experiments, faults, traces and the 60 GHz model: [the laboratory](../laboratory.md)."
-    parts = ["# Command line: `sumrate-lab`", WRITTEN, words]
+    parts = ["# Command line: `sumrate-lab`", words]
     return "\n\n".join([*parts, *command_parts(command_line(), "sumrate-lab")]) + "\n"
 
 
@@ -241,7 +236,7 @@ def json_page(root: Path) -> str:
     )
     paths = [path for folder in SCHEMAS for path in sorted((root / folder).glob("*.json"))]
     parts = [part for path in paths for part in schema_parts(path, root)]
-    return "\n\n".join(["# JSON of the commands, field by field", WRITTEN, words, *parts]) + "\n"
+    return "\n\n".join(["# JSON of the commands, field by field", words, *parts]) + "\n"
 
 
 PAGES: dict[str, Callable[[Path], str]] = {
@@ -249,33 +244,4 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "lab.md": lab_page,
     "json.md": json_page,
 }
-
-
-def out_of_step(root: Path) -> list[str]:
-    """Pages that are not what the code says."""
-    folder = root / "docs" / "reference"
-    return [
-        name
-        for name, page in PAGES.items()
-        if not (folder / name).is_file()
-        or (folder / name).read_text(encoding="utf-8") != page(root)
-    ]
-
-
-def main() -> int:
-    """Writes the pages, or with --check says which are out of step; the exit status is 1 then."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parents[1])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    args = parser.parse_args()
-    stale = out_of_step(args.root)
-    for name in stale:
-        print(f"docs/reference/{name} " + ("is out of step" if args.check else "written"))
-        if not args.check:
-            page = args.root / "docs" / "reference" / name
-            page.write_text(PAGES[name](args.root), encoding="utf-8")
-    return 1 if args.check and stale else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+"""Name in docs/reference, and the function that writes it from a repository."""

@@ -1,13 +1,18 @@
 """Hooks of the documentation site (mkdocs.yml).
 
-The pages are the same files that are read in the repository, where they link to sources and tests
-too. On the site each such source is a page of its own, so that every link works without a network.
-`SUMRATE_RUSTDOC` names the folder that `cargo doc` wrote; it becomes `rust/` of the site.
+Reference pages that the navigation names are written from the code here; no such page is committed.
+`SUMRATE_REFERENCE` names a folder with `cli.md`, which a Rust program prints (`make docs`).
+
+Pages may link to sources and tests of the repository. On the site each such source is a page, so
+every link works without a network. `SUMRATE_RUSTDOC` names the folder that `cargo doc` wrote; it
+becomes `rust/` of the site.
 """
 
 import os
 import re
 import shutil
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -15,10 +20,21 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+import features  # noqa: E402 (mkdocs loads this file without its folder in the path)
+import reference  # noqa: E402
+
 LINK = re.compile(r"(?<=\]\()(?P<target>\.\./[^)\s#]+)(?:#[^)\s]*)?(?=\))")
 LANGUAGES = {".py": "python", ".rs": "rust", ".sh": "sh", ".toml": "toml", ".json": "json"}
 RUSTDOC = "SUMRATE_RUSTDOC"
-RUST_PAGE = "reference/rust.md"
+RUST_PAGE = "library.md"
+CLI_FOLDER = "SUMRATE_REFERENCE"
+CLI_PAGE = "reference/cli.md"
+WITHOUT_CLI = """# Command line: `sumrate`
+
+This site was built without the page of the commands, because that needs Cargo: run `make docs`.
+`sumrate COMMAND --help` has the same text.
+"""
 
 
 def source_of(target: str, page: str, docs: Path) -> Path | None:
@@ -53,9 +69,38 @@ def as_page(source: Path) -> str:
     return f'{head}# {source}\n\n{fence}{{.{language} linenums="1"}}\n{text}\n{fence}\n'
 
 
+def cli_page(_root: Path) -> str:
+    """Commands of `sumrate`, as a Rust program printed them."""
+    folder = os.environ.get(CLI_FOLDER)
+    return (Path(folder) / "cli.md").read_text(encoding="utf-8") if folder else WITHOUT_CLI
+
+
+def features_page(root: Path) -> str:
+    """The table of features."""
+    return features.page(features.load(root), root)
+
+
+GENERATED: dict[str, Callable[[Path], str]] = {
+    **{f"reference/{name}": page for name, page in reference.PAGES.items()},
+    CLI_PAGE: cli_page,
+    "features.md": features_page,
+}
+"""Pages that are written when the site is built."""
+
+
+def named(entries: object) -> set[str]:
+    """Pages that a navigation names."""
+    if isinstance(entries, str):
+        return {entries}
+    inner = entries.values() if isinstance(entries, dict) else entries
+    return set().union(*map(named, inner)) if isinstance(inner, Iterable) else set()
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds a page for every source that a page links to."""
+    """Adds the generated pages, and a page for every source that a page links to."""
     docs = Path(config.docs_dir).resolve()
+    for uri in sorted(named(config.nav) & GENERATED.keys()):
+        files.append(File.generated(config, uri, content=GENERATED[uri](ROOT)))
     sources = set()
     for file in files.documentation_pages():
         for link in LINK.finditer(file.content_string):

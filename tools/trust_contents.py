@@ -1,4 +1,4 @@
-"""What each table of `trust_tables.py` holds, as Markdown, from its report."""
+"""The tables of `trust_report.py` as Markdown, each from its report."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class TableError(Exception):
-    """A document or report that cannot be used; the message says which and why."""
+    """A report that shows a failure or cannot be used; the message says which and why."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -159,8 +159,6 @@ def real_soak(report: dict[str, Any]) -> str:
 
 def attacks(report: dict[str, Any], fuzz: dict[str, Any] | None) -> str:
     """Bad inputs that were tried, and sessions that were harmed."""
-    if fuzz is None:
-        raise TableError("the table of attacks counts what was fuzzed, too: give --fuzz")
     rows = [
         [
             name,
@@ -176,9 +174,12 @@ def attacks(report: dict[str, Any], fuzz: dict[str, Any] | None) -> str:
     ]
     head = ["attack", "what it sends", "connections", "ended by the server", "answered"]
     head += ["transfers beside it", "MB", "sessions harmed"]
-    tried = sum(run["executions"] for run in fuzz["targets"])
+    tried = ""
+    if fuzz:
+        count = sum(run["executions"] for run in fuzz["targets"])
+        tried = f"{count:,} inputs of {len(fuzz['targets'])} fuzz targets and "
     return (
-        f"{tried:,} inputs of {len(fuzz['targets'])} fuzz targets and {report['connections']:,} "
+        f"{tried}{report['connections']:,} "
         f"hostile connections: {report['sessions_harmed']} sessions harmed, "
         f"{report['bytes_lost']} bytes lost.\n\n{table(head, rows)}"
     )

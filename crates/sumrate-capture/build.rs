@@ -16,6 +16,9 @@ const OURS: [&str; 6] = [
     "CARGO_BUILD_TARGET",
 ];
 
+/// Environment variable: the program that links the preload library.
+const LINKER: &str = "SUMRATE_PRELOAD_LINKER";
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=../sumrate-preload/src");
@@ -35,10 +38,17 @@ fn main() {
     let target = variable("TARGET").replace("-musl", "-gnu");
     if target != variable("HOST") {
         cargo.args(["--target", &target]);
-        built.push(target);
+        built.push(&target);
     }
     for name in OURS {
         cargo.env_remove(name);
+    }
+    // The library has to load beside older glibc than the build machine's: tools/static.sh names a
+    // linker for that.
+    println!("cargo:rerun-if-env-changed={LINKER}");
+    if let Ok(linker) = std::env::var(LINKER) {
+        let name = target.replace('-', "_").to_uppercase();
+        cargo.env(format!("CARGO_TARGET_{name}_LINKER"), linker);
     }
     let status = cargo.status();
     assert!(

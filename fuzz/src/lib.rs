@@ -14,13 +14,13 @@ use fbdt_proto::{
 };
 use fbdt_sim::soak::{Plan, run_plan};
 pub use sumrate_capture::fuzzing::packet;
-pub use sumrate_cli::fuzzing::{config, datagram, dns, files, http, service, socks5};
+pub use sumrate_cli::fuzzing::{config, datagram, dns, files, http, report, service, socks5};
 
 /// One fuzz target.
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 19] = [
     ("frame_decoder", frame_decoder),
     ("control_message", control_message),
     ("handshake", handshake),
@@ -29,8 +29,10 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("socks5", socks5),
     ("http", http),
     ("service", service),
+    ("report", report),
     ("datagram", datagram),
     ("files", files),
+    ("copy_receiver", copy_receiver),
     ("config", config),
     ("state", state),
     ("dns", dns),
@@ -182,6 +184,12 @@ pub fn join_link(data: &[u8]) {
     let shown = format!("{link} {link:?}");
     let secret = written.rsplit_once('&').map_or("", |(_, secret)| secret);
     assert!(!shown.contains(secret), "a shown link hides its secret");
+}
+
+/// Messages of a hostile server to a client that copies from it.
+pub fn copy_receiver(data: &[u8]) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    sumrate_cli::fuzzing::copy_receiver(data, directory.path());
 }
 
 /// A file of a state directory; the first byte says which.

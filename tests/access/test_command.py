@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,17 @@ import jsonschema
 import numpy as np
 import pytest
 
+from sumrate.access.budget import make_pool
+from sumrate.access.curves import CURVES
 from sumrate.access.equations import exact_failure_probability
 from sumrate.access.figures import FIGURES, Effort, cells
 from sumrate.access.figures.table import QUICK
+from sumrate.access.scenes import SCENES, scene_named, with_patterns
 from sumrate.access.tasks import evaluate
+from sumrate.access.words import INPUTS, MEANINGS
 from sumrate.lab import cli
 from sumrate.lab.programs import REPOSITORY
+from sumrate.phy.codebook import codebook_36, write_patterns
 from sumrate.report.lab.palette import STYLES
 
 TINY = Effort(8, 64)
@@ -88,6 +94,15 @@ def test_whole_cells(
         ("sweep --curve best", "curve must be one of"),
         ("sweep --realisations 1", "realisations must be 2 to"),
         ("sweep --workers 0", "workers must be at least 1, not 0"),
+        ("sweep --curve jpoc --slots 4", "--slots needs a curve of 802.11ad"),
+        ("sweep --curve dot11ad --slots 0", "must be"),
+        ("run", "give --protocol with one protocol, or --compare with several"),
+        ("run --protocol jpoc --compare jpoc", "give --protocol with one protocol, or --compare"),
+        ("run --compare jpoc mini-slots", "mini-slots has no cell"),
+        ("run --compare jpoc dot11ad --rounds 9", "--rounds must go with --protocol mini-slots"),
+        ("run --protocol jpoc --patterns /nowhere.csv", "cannot read patterns from /nowhere.csv"),
+        ("run --protocol mini-slots --patterns x.csv", "--patterns must go with --protocol jpoc"),
+        ("figure", "figure needs a name, or all; see --list"),
     ],
 )
 def test_bad_input_is_refused_before_anything_starts(
@@ -101,7 +116,7 @@ def test_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sumrate.access.command.simulate", interrupted)
+    monkeypatch.setattr("sumrate.access.actions.simulate", interrupted)
     words = ["run", "--protocol", "jpoc", "--scene", "los-aligned"]
     assert command(monkeypatch, *words) == 130
 
@@ -180,3 +195,109 @@ def test_published_figures_name_every_claim_on_initial_access() -> None:
 
 def test_quick_is_less_than_the_default() -> None:
     assert QUICK.realisations * 10 == Effort().realisations
+
+
+CELL = ["--scene", "los-aligned", "--clients", "4", "--realisations", "4", "--intervals", "20"]
+
+
+def test_the_table_has_units_and_meanings(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, "run", "--protocol", "jpoc", *CELL, "--json") == 0
+    document = answer(capsys)
+    assert document.keys() - set(INPUTS) - {"schema"} <= MEANINGS.keys()
+    assert command(monkeypatch, "run", "--protocol", "jpoc", *CELL) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("scene los-aligned, clients 4, blockage 0.2")
+    (first,) = (line for line in lines if line.startswith("first success"))
+    value, unit, meaning = re.split("  +", first.removeprefix("first success").strip())
+    assert float(value) == pytest.approx(document["first_success"], rel=1e-3)
+    assert (unit, meaning) == ("beacon intervals", MEANINGS["first_success"].text)
+
+
+def test_protocols_are_compared_in_one_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "--compare", "jpoc", "dot11ad", "--slots", "4", *CELL]
+    assert command(monkeypatch, *words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split() == ["jpoc", "dot11ad", "unit", "meaning"]
+    (sizes,) = (line.split()[2:4] for line in lines if line.startswith("mini slots"))
+    assert float(sizes[0]) >= 36
+    assert float(sizes[1]) == 144
+    assert command(monkeypatch, *words, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [run["protocol"] for run in found] == ["jpoc", "dot11ad"]
+
+
+def test_a_sweep_over_slots_names_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "sweep --curve jpoc dot11ad --slots 4 8 --scene los-aligned --blockage 0 --clients 4"
+    assert (
+        command(monkeypatch, *words.split(), "--workers", "1", "--realisations", "2", "--json") == 0
+    )
+    rows = [row for row in answer(capsys)["tables"]["sweep"] if row["metric"] == "mini_slots"]
+    assert {row["curve"]: row["mean"] for row in rows if row["curve"] != "jpoc"} == {
+        "dot11ad, 4 slots": 144.0,
+        "dot11ad, 8 slots": 288.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("action", "named"), [("figure", FIGURES), ("sweep", {**CURVES, **SCENES})]
+)
+def test_what_there_is_is_listed_with_a_line_each(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    action: str,
+    named: dict[str, Any],
+) -> None:
+    assert command(monkeypatch, action, "--list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, entry in named.items():
+        assert any(line.split() == [name, *entry.title.split()] for line in lines), name
+
+
+def test_figures_say_which_of_how_many_and_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["figure", "signalling", "3.2a", "--quick", "--workers", "1", "--output", str(tmp_path)]
+    assert command(monkeypatch, *words) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"figure 1 of 2: signalling, .* about .* left", said)
+    assert re.search(r"figure 2 of 2: 3.2a, .* about .* left", said)
+
+
+def test_patterns_of_a_file_give_the_clients_their_beams(tmp_path: Path) -> None:
+    path = tmp_path / "again.csv"
+    across = [float(degree) for degree in range(-180, 181, 5)]
+    write_patterns(codebook_36(), across, [float(d) for d in range(-90, 91, 10)], path)
+    scene = scene_named("los-aligned")
+    usual = make_pool(scene, 64, 1)
+    read = make_pool(with_patterns(scene, path), 64, 1)
+    assert read.beams.tolist() == usual.beams.tolist()
+    off = np.abs(read.own_snr_db()[0].max(axis=1) - usual.own_snr_db()[0].max(axis=1))
+    assert np.median(off) < 0.5
+    assert read.array_gain_db == pytest.approx(usual.array_gain_db, abs=1.5)
+
+
+@pytest.mark.parametrize("action", ["access run --protocol dot11ad", "trace make walk --seconds 2"])
+def test_the_sample_of_patterns_runs_and_a_wrong_line_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    action: str,
+) -> None:
+    sample = REPOSITORY / "docs" / "samples" / "beams.csv"
+    small = CELL if action.startswith("access") else []
+    words = ["sumrate-lab", *action.split(), *small, "--patterns"]
+    monkeypatch.setattr(sys, "argv", [*words, str(sample)])
+    assert cli.main() == 0
+    broken = tmp_path / "broken.csv"
+    lines = sample.read_text(encoding="utf-8").splitlines()
+    broken.write_text("\n".join([*lines[:4], "0,0,0", *lines[4:]]), encoding="utf-8")
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "argv", [*words, str(broken)])
+    assert cli.main() == 2
+    assert f"error: {broken}: line 5: expected beam,azimuth_deg" in capsys.readouterr().err

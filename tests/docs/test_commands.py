@@ -80,7 +80,7 @@ def test_the_commands_of_a_page_work(page: str, tmp_path_factory: pytest.TempPat
         pytest.skip("this machine is too busy: every run was void because the emulator was late")
 
 
-NO_RUN_COUNTS = "no run counts; nothing was found"
+NO_RUN_COUNTS = "no run counts"
 """What the laboratory says when the emulator was late in all runs."""
 BUSY = "busy"
 

@@ -19,8 +19,12 @@ def test_every_yes_has_its_test(repository: Path) -> None:
     assert len(states) > 20
 
 
-def test_both_pages_are_in_step(repository: Path) -> None:
-    assert features.out_of_step(repository) == {}
+def test_the_readme_has_the_short_table(repository: Path) -> None:
+    table = features.load(repository)
+    wanted = features.readme_lines(table)
+    assert len(wanted) == 10, "eight features below the head"
+    text = (repository / "README.md").read_text(encoding="utf-8")
+    assert "\n".join(wanted) in text, "the README should have:\n" + "\n".join(wanted)
 
 
 @pytest.mark.parametrize(
@@ -48,5 +52,6 @@ def test_what_lands_is_switched_on_in_one_place(repository: Path) -> None:
     table = features.load(repository)
     known = {"title": "flies", "sumrate": "yes", "tests": [KNOWN, KNOWN]}
     row = features.lines(replace(table, features=[known]), "docs", repository)[2]
-    place = "../tests/conftest.py#L11"
+    line = features.line_of(repository / "tests/conftest.py", "repository")
+    place = f"../tests/conftest.py#L{line}"
     assert row == f"| flies | [yes]({place}) [2]({place}) | ? | ? | ? | ? | ? |"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import site_hooks
+
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 """Elements that make a browser load something, and the attribute that says what."""
 NOT_LOADED = {"canonical", "next", "prev"}
@@ -63,6 +65,7 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_is_built(repository: Path, site: Path) -> None:
     pages = {p.relative_to(repository / "docs") for p in (repository / "docs").rglob("*.md")}
+    pages |= {Path(uri) for uri in site_hooks.GENERATED}
     assert len(pages) > 20
     built = {p.relative_to(site).with_suffix(".md") for p in site.rglob("*.html")}
     as_index = {p.with_name("README.md") for p in built if p.name == "index.md"}
@@ -111,7 +114,8 @@ def test_a_broken_link_fails_the_build(
     text = (repository / "mkdocs.yml").read_text(encoding="utf-8")
     (tmp_path / "mkdocs.yml").write_text(text.partition("\nnav:")[0])
     (tmp_path / "tools").mkdir()
-    shutil.copy(repository / "tools/site_hooks.py", tmp_path / "tools")
+    for tool in (repository / "tools").glob("*.py"):
+        shutil.copy(tool, tmp_path / "tools")
     shutil.copytree(repository / "docs/assets", tmp_path / "docs/assets")
     (tmp_path / "docs/index.md").write_text(f"# A page\n\n{planted}\n")
     (tmp_path / "docs/other.md").write_text("# Another\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab import built
-from sumrate.lab.experiment.commands import objections
+from sumrate.lab.experiment.keeping import objections
 from tests.lab.test_keep import put, whole
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from sumrate.lab import cli
 from sumrate.lab.cli import BROKEN_PIPE
-from sumrate.lab.experiment import commands
+from sumrate.lab.experiment import verdicts
+from sumrate.lab.experiment.kept import KEPT
 from sumrate.lab.namespaces import INTERRUPTED
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import USAGE
@@ -37,7 +38,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which a line of an experiment file is wrong."""
     root = tmp_path_factory.mktemp("checkout")
     without = shutil.ignore_patterns("__pycache__")
-    for part in ("python", "experiments", "docs/results/lab/blackout"):
+    for part in ("python", "experiments", "results"):
         shutil.copytree(REPOSITORY / part, root / part, ignore=without)
     path = root / "experiments" / "blackout.toml"
     text = path.read_text(encoding="utf-8")
@@ -66,8 +67,6 @@ def lab(checkout: Path, command: str) -> subprocess.CompletedProcess[str]:
         "bench",
         "bench --table",
         "keep blackout",
-        "judge",
-        "judge --check blackout",
         "verdicts",
         "verdicts --json",
     ],
@@ -86,12 +85,12 @@ def test_a_table_of_nothing_says_where_there_is_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = []
-    for results in (tmp_path, commands.KEPT):
+    for results in (tmp_path, KEPT):
         argv = ["sumrate-lab", "bench", "--table", "--only", "P9", "--output", str(results)]
         monkeypatch.setattr(sys, "argv", argv)
         assert cli.main() == 0
         said.append(capsys.readouterr().err)
-    assert "`sumrate-lab verdicts --goals` has what is kept" in said[0]
+    assert "`sumrate-lab verdicts --goals` shows what is kept" in said[0]
     assert said[1] == ""
 
 
@@ -109,7 +108,7 @@ def test_a_stop_by_hand_is_no_failure_to_read(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "listing", stopped)
+    monkeypatch.setattr(verdicts, "listing", stopped)
     monkeypatch.setattr(sys, "argv", ["sumrate-lab", "verdicts", "P1"])
     assert cli.main() == INTERRUPTED
     assert capsys.readouterr().err == "\nstopped\n"

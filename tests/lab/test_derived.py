@@ -104,6 +104,7 @@ def test_a_peer_that_is_ahead_is_named(tmp_path: Path) -> None:
         (tmp_path / experiment).mkdir()
         found = [{"goal": goal, "findings": [finding]} for goal, finding in verdicts]
         (tmp_path / experiment / "verdicts.json").write_text(json.dumps(found), encoding="utf-8")
+        (tmp_path / experiment / "manifest.json").write_text("{}", encoding="utf-8")
 
     def check(experiment: str, part: str) -> dict[str, Any]:
         statement = next(c.statement for c in load(experiment).checks if part in c.statement)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -11,13 +10,17 @@ import pytest
 from sumrate.lab import cli
 from sumrate.lab.experiment import commands
 from sumrate.lab.experiment.catalogue import UNMEASURED, Entry, claims, entries
-from sumrate.lab.experiment.commands import KEPT, durations, objections, uncounted
+from sumrate.lab.experiment.commands import durations
 from sumrate.lab.experiment.goals import measured_by, rows
 from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS
+from sumrate.lab.experiment.keeping import uncounted
+from sumrate.lab.experiment.kept import KEPT, kept_names, path_of, read_provenance
+from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names, scheme_names
 from sumrate.lab.experiment.model import Experiment
-from sumrate.lab.experiment.readme import out_of_step
+from sumrate.lab.experiment.sources import verdicts_of
 from sumrate.lab.programs import REPOSITORY
+from tests.lab.test_keep import put, whole
 
 GOOD = """schema = 1
 name = "trial"
@@ -162,12 +165,7 @@ def test_claims_that_were_fitted_are_counted_apart() -> None:
     holding = [e for e in entries(KEPT) if e.verdict == HOLDS and e.document != "goal"]
     fitted = [entry for entry in holding if entry.fitted]
     assert 1 < len(fitted) < len(holding)
-    apart = f"{len(holding)} hold (of which {len(fitted)} only show that the model is calibrated)"
-    for document in ("README.md", "docs/verdicts.md"):
-        assert apart in (REPOSITORY / document).read_text(encoding="utf-8"), document
-    page = (REPOSITORY / "docs/verdicts.md").read_text(encoding="utf-8")
-    for entry in fitted:
-        assert f"| **{entry.id}**: {entry.claim} | holds (fitted). {entry.fitted} |" in page
+    assert f"{len(fitted)} of those that hold were fitted" in listing(entries(KEPT))
 
 
 def test_every_claim_is_checked_or_says_why_not(tmp_path: Path) -> None:
@@ -194,33 +192,30 @@ def test_every_claim_and_goal_has_a_verdict_line(tmp_path: Path) -> None:
     )
 
 
-def test_the_documents_say_what_the_kept_results_say() -> None:
-    assert not out_of_step(REPOSITORY, KEPT), "run: sumrate-lab verdicts --readme"
+def test_a_kept_table_is_of_an_experiment_and_says_where_it_is_from() -> None:
+    there = kept_names(KEPT)
+    assert set(there) <= set(names())
+    for name in there:
+        origin = read_provenance(path_of(KEPT, name))
+        assert origin["experiment"] == name
+        assert re.fullmatch("[0-9a-f]{40}", origin["commit"]), name
+        assert origin["finished"] > origin["started"], name
+        assert origin["command"].startswith("sumrate-lab run "), name
+        assert all(origin[key] for key in ("kernel", "machine", "seeds", "repetitions")), name
 
 
-def test_a_kept_result_belongs_to_an_experiment() -> None:
-    for folder in KEPT.glob("*/"):
-        assert folder.name in names()
-        assert not objections(folder), folder
-
-
-def judged(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "judge", *words])
-    return cli.main()
-
-
-def test_kept_verdicts_are_what_values_and_checks_say(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert judged(monkeypatch, "--check") == 0, capsys.readouterr().out + "sumrate-lab judge"
+def test_the_kept_tables_are_small() -> None:
+    sizes = [path.stat().st_size for path in KEPT.iterdir()]
+    assert {path.suffix for path in KEPT.iterdir()} == {".parquet"}
+    assert sum(sizes) <= 3_000_000
 
 
 def test_whatever_a_kept_result_is_asked_for_was_measured() -> None:
     """Where names of values follow from pages and files, a wrong one in a check is seen here."""
     findings = [
-        (folder.parent.name, finding["statement"], finding["measured"])
-        for folder in sorted(KEPT.glob("*/verdicts.json"))
-        for verdict in json.loads(folder.read_text(encoding="utf-8"))
+        (name, finding["statement"], finding["measured"])
+        for name in kept_names(KEPT)
+        for verdict in verdicts_of(KEPT, name)
         for finding in verdict["findings"]
     ]
     assert findings
@@ -259,7 +254,7 @@ def test_the_list_says_how_long_everything_and_the_goals_take(
     assert cli.main() == 0
     said = capsys.readouterr().out
     whole, quick = (sum(m) for m in zip(*(durations(load(n)) for n in measured_by()), strict=True))
-    assert f"what `bench` runs        about {whole:.0f} min, --quick {quick:.0f} min" in said
+    assert f"`sumrate-lab bench`      about {whole:.0f} min, --quick {quick:.0f} min" in said
     files = load("files")
     assert durations(files)[1] < durations(files)[0] / files.repetitions, "of its quick conditions"
 
@@ -285,23 +280,6 @@ def test_a_number_of_repetitions_is_at_least_one(
         cli.main()
     assert refused.value.code == 2
     assert "1 or more" in capsys.readouterr().err
-
-
-def test_a_verdict_changed_by_hand_is_found_and_written_anew(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    name = "access-participation"
-    shutil.copytree(KEPT / name, tmp_path / name)
-    path = tmp_path / name / "verdicts.json"
-    before = path.read_text(encoding="utf-8")
-    path.write_text(before.replace('"holds"', '"fails"', 1), encoding="utf-8")
-    where = ["--results", str(tmp_path)]
-    assert judged(monkeypatch, "--check", *where) == 1
-    assert "access-participation: is off" in capsys.readouterr().out
-    assert judged(monkeypatch, name, *where) == 0
-    assert path.read_text(encoding="utf-8") == before
-    assert judged(monkeypatch, "moon", *where) == 2
-    assert "no results of moon" in capsys.readouterr().err
 
 
 def test_a_point_of_which_most_runs_are_void_is_not_kept(tmp_path: Path) -> None:
@@ -335,12 +313,13 @@ def test_results_that_are_nowhere_are_refused(
 def test_a_name_stands_for_the_last_run_beside_what_is_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    shutil.copytree(KEPT / "windows", tmp_path / "windows")
+    put(tmp_path, whole())
     monkeypatch.setattr("sumrate.lab.experiment.commands.OUTPUT", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "compare", "windows"])
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "compare", "lap"])
     assert cli.main() == 0
     said = capsys.readouterr().out
-    assert f"B: windows in {KEPT / 'windows'}" in said
+    assert f"A: lap in {tmp_path / 'lap'}" in said
+    assert f"B: lap in {KEPT / 'lap.parquet'}" in said
 
 
 PEERS = ("mptcp", "aggligator", "tquic")
@@ -372,15 +351,10 @@ def test_the_documents_say_how_long_the_goals_take() -> None:
     """Within a tenth of what the plans say."""
     whole, quick = (sum(m) for m in zip(*(durations(load(n)) for n in measured_by()), strict=True))
     said = re.compile(r"about (\d+) minutes; `?(?:make bench )?BENCH=--quick`? about (\d+)")
-    for document in ("README.md", "Makefile"):
+    for document in ("Makefile",):
         text = (REPOSITORY / document).read_text(encoding="utf-8")
         (found,) = said.findall(text)
         assert [int(n) for n in found] == pytest.approx([whole, quick], rel=0.1), document
-
-
-def test_every_experiment_is_in_the_document() -> None:
-    text = (REPOSITORY / "docs/laboratory.md").read_text(encoding="utf-8")
-    assert not [name for name in names() if f"`{name}`" not in text]
 
 
 def test_there_are_experiments() -> None:

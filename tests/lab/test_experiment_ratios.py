@@ -451,7 +451,7 @@ def test_a_scheme_of_our_own_that_was_never_there_is_no_success(
         if run.scheme == scheme:
             run.detail["missing"] = "npm packages are not installed"
     assert _complaints(load("lap"), found) == status
-    assert f"missing {scheme}: npm packages are not installed" in capsys.readouterr().err
+    assert f"missing: {scheme}: npm packages are not installed" in capsys.readouterr().err
 
 
 def test_an_answer_that_is_none_fails_the_run_only(

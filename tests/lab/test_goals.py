@@ -1,8 +1,6 @@
 """The table of performance goals, and the documents that repeat it."""
 
 import json
-import re
-from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -10,13 +8,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sumrate.lab.experiment.catalogue import entries, together
-from sumrate.lab.experiment.commands import KEPT
-from sumrate.lab.experiment.demands import Demand
+from sumrate.lab.experiment.catalogue import together
 from sumrate.lab.experiment.goals import document, measured_by, rows, span, table
 from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.load import load
-from sumrate.lab.experiment.readme import _became, blocks, out_of_step, write
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.programs import (
     REPOSITORY,
@@ -126,35 +121,6 @@ def test_experiments_about_one_claim_give_one_verdict(
     assert together(verdicts, of=of) == one
 
 
-def test_documents_follow_the_results(results: Path, tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    (root / "docs").mkdir(parents=True)
-    for block in blocks(results):
-        text = f"before\n<!-- {block.name}: begin -->old\n<!-- {block.name}: end -->\nafter\n"
-        with (root / block.file).open("a") as file:
-            file.write(text)
-    limits = "docs/shortfalls.md"
-    assert out_of_step(root, results) == ["README.md", "docs/verdicts.md", limits, limits]
-    write(root, results)
-    assert not out_of_step(root, results)
-    said = (root / limits).read_text()
-    assert "missed: 2, of those" in said
-    assert "measured unshaped: 3 (`sumrate-lab run unshaped`)" in said
-    readme = (root / "README.md").read_text()
-    (root / "README.md").write_text(readme.replace("| 0.9 |", "| 0.99 |", 1))
-    assert out_of_step(root, results) == ["README.md"]
-
-
-def test_a_cause_that_the_last_one_is_too_is_not_said_again() -> None:
-    def demand(verdict: str, cause: str = "") -> Demand:
-        return Demand("goal", "S62", "it does", "at least 1", "rfc6356", "", verdict, cause=cause)
-
-    late, lost = demand("fails", "late"), demand("fails", "lost")
-    of = [late, demand("holds"), late, lost]
-    assert [*_became(of)] == ["missed: late", "reached", "missed: as above", "missed: lost"]
-    assert [*_became([*of, demand("fails"), late])][-2:] == ["missed", "missed: late"]
-
-
 def test_results_name_no_place_of_this_machine() -> None:
     kept = without_machine_paths(
         {
@@ -184,10 +150,6 @@ def test_void_runs_are_said_wherever_the_value_is(tmp_path: Path) -> None:
     text = table([plain, tls])
     assert "rests on 3 of 5 repetitions (measured); 4 of 5 repetitions (kernel MPTCP)\n" in text
     assert "rests on 4 of 5 repetitions (kernel MPTCP)\n" in text
-    readme, verdicts, limits, _ = ("\n".join(block.lines) for block in blocks(results))
-    assert "| 0.9 (3 of 5 repetitions) |" in readme
-    assert "| 0.7 (4 of 5 repetitions) |" in verdicts
-    assert "measured unshaped: 3 (3 of 5 repetitions) (`sumrate-lab run unshaped`)" in limits
     whole = json.loads(json.dumps(document([plain], results)))
     jsonschema.validate(whole, json.loads((REPOSITORY / SCHEMA).read_text(encoding="utf-8")))
     (goal,) = whole["goals"]
@@ -196,61 +158,3 @@ def test_void_runs_are_said_wherever_the_value_is(tmp_path: Path) -> None:
         [3, 3],
         5,
     )
-
-
-def test_a_claim_has_a_row_for_each_check_and_a_reason_for_what_is_not_measured() -> None:
-    (_, page, *_) = blocks(KEPT)
-    start = page.lines.index("| published claim | verdict | experiment | checked | measured | |")
-    found = [[cell.strip() for cell in line.split(" | ")] for line in page.lines[start + 2 :]]
-    assert {len(cells) for cells in found} == {6}
-    expected = []
-    for entry in entries(KEPT):
-        if entry.document == "goal":
-            continue
-        told = [(check.experiment, check.statement, check.found()) for check in entry.checks]
-        told += [("-", "-", "-")] if entry.unmeasured else []
-        first = f"| **{entry.id}**: {entry.claim}"
-        expected += [(first if n == 0 else "|", *row) for n, row in enumerate(told)]
-    assert [(cells[0], *cells[2:5]) for cells in found] == expected
-    reason = next(cells for cells in found if cells[0].startswith("| **T-trials**"))
-    assert (reason[1], reason[5][:12]) == ("not measured here", "It describes")
-    rate = next(cells for cells in found if cells[0].startswith("| **T-4.1b-normal-wifi**"))
-    assert rate[4].endswith(" Mbit/s")
-
-
-def test_what_is_missed_stands_once_and_a_cause_that_several_share_once_above_them() -> None:
-    lines = next(block.lines for block in blocks(KEPT) if block.name == "missed goals")
-    missed = [row for row in rows(KEPT) if row.missed_in]
-    above, found = "", Counter[tuple[str, str]]()
-    for line in lines:
-        above = line[2:] if line.startswith("- ") else above
-        item = line.strip().removeprefix("- ")
-        for row in missed:
-            if item.startswith(f"{row.id}, {row.statement}: wanted"):
-                found[row.id, row.statement] += 1
-                assert row.cause == above if line.startswith("  - ") else item.endswith(row.cause)
-        if many := re.match(r"(\w+), (\d+) demands: wanted", item):
-            of = [row for row in missed if (row.id, row.cause) == (many[1], above)]
-            assert len(of) == int(many[2])
-            found.update((row.id, row.statement) for row in of)
-    assert found == {(row.id, row.statement): 1 for row in missed}
-    places = [lines.index(title) for title in ("Of performance:", "Others:")]
-    assert sum(line.startswith("  - P") for line in lines[places[0] : places[1]]) > 1
-    assert not any(re.match(r" *- P\d", line) for line in lines[places[1] :])
-
-
-def test_the_demand_that_is_furthest_off_stands_in_the_readme() -> None:
-    (readme, *_) = blocks(KEPT)
-    for goal in GOALS:
-        own = [row for row in rows(KEPT) if row.id == goal and row.missed_in]
-        line = next((line for line in readme.lines if line.startswith(f"| {goal}: ")), "")
-        worst = line.rsplit(" | ", 1)[-1].removesuffix(" |")
-        assert (
-            worst == "-"
-            if not own
-            else any(
-                worst == f"{row.statement}: {row.furthest}"
-                and row.factor == max(r.factor for r in own)
-                for row in own
-            )
-        )

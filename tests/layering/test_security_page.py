@@ -40,6 +40,7 @@ LIMITS = {
         "64 of a session, 128 of a credential, 512 in all": "DIALS: usize = 128;",
         "256 of a session, 512 of a credential, 2048 in all": "ASSOCIATIONS: usize = 512;",
         "16 of a credential and 64 of a server run": "COPIES: usize = 16;",
+        "40 of a credential": "REPORTS: NonZeroU32 = NonZeroU32::new(40).unwrap();",
     },
     "crates/sumrate-cli/src/commands/serve.rs": {
         "of a credential, 512 in all": "DIALS_MAX: usize = 512;",
@@ -60,13 +61,27 @@ LIMITS = {
         "asks for 192 at a time": "ASSOCIATIONS_MAX: usize = 192;",
         "at most 4 MiB wait for them": "WAITING_BYTES_MAX: usize = 4 << 20;",
     },
+    "crates/sumrate-cli/src/web/connections.rs": {
+        "| 64; 16 of one source": "MOST: usize = 64;",
+        "; 16 of one source": "MOST_PER_SOURCE: usize = 16;",
+    },
+    "crates/sumrate-cli/src/commands/reports.rs": {
+        "10 a second of a session": "LEAST_AGE: Duration = Duration::from_millis(100);",
+    },
+    "crates/sumrate-preload/src/names.rs": {
+        "65,536, each": "CAPACITY: usize = 1 << 16;",
+    },
+    "crates/sumrate-cli/src/proxy/passwords.rs": {
+        "64 wrong ones of one source": "AT_ONCE: u32 = 64;",
+        "then one in 2 s": "PAUSE: Duration = Duration::from_secs(2);",
+    },
     "crates/sumrate-cli/src/files/host.rs": {
         "At most 8 copies of a session,": "SESSION_TRANSFERS_MAX: usize = 8;",
         "of a credential and 64 of a server": "const TRANSFERS_MAX: usize = 64;",
     },
     "crates/fbdt-proto/src/config/mod.rs": {
-        "session window (256 MiB); a stream starts with 256 KiB": "stream_window: 256 << 10,\n"
-        "            session_window: 256 << 20,",
+        "session window (256 MiB); of `serve` a quarter of `--memory` if that is less; a stream "
+        "starts with 256 KiB": "stream_window: 256 << 10,\n            session_window: 256 << 20,",
         "1024 of the library": "max_streams: 1024,",
         "to 128 MiB only while": "max_stream_window: 128 << 20,",
     },

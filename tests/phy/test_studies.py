@@ -118,7 +118,7 @@ def test_the_command_draws_and_prints(
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((tmp_path / "findings.json").read_text())
     assert len(printed["findings"]["module"]) == 16
-    for name in ("module-sweeps", "module-interference", "wlan-distance"):
+    for name in ("link-mcs", "link-interference", "link-distance"):
         assert "<svg" in (tmp_path / f"{name}.svg").read_text()
     monkeypatch.setattr(sys, "argv", [*words[:3], "--seed", "-1"])
     assert cli.main() == 2

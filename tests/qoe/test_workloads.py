@@ -126,8 +126,6 @@ def test_what_is_said_of_the_keys_is_true_of_as_many_as_are_typed() -> None:
     assert said
     for statement in said:
         assert f"of {keys} keys the {rank(95, keys) + 1}th" in statement
-    described = (FOLDER.parent / "docs/laboratory.md").read_text(encoding="utf-8")
-    assert f"(of {keys} the {rank(95, keys) + 1}th" in described
     assert [rank(95, count) for count in (1, 20, 60, 100)] == [0, 18, 56, 94]
 
 

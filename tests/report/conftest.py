@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sumrate.report.lab import write_report
-from tests.report.made_up import write_claims, write_run
+from tests.report.made_up import text_of, write_claims, write_run
 
 
 @pytest.fixture(scope="session")
@@ -25,4 +25,4 @@ def page(folder: Path, claims: Path) -> str:
     """The whole report."""
     output = folder.parent / "report.html"
     write_report([folder], claims, output)
-    return output.read_text(encoding="utf-8")
+    return text_of(output)

@@ -215,3 +215,9 @@ def write_claims(path: Path) -> Path:
     """Writes a small catalogue of claims."""
     path.write_text(CLAIMS, encoding="utf-8")
     return path
+
+
+def text_of(report: Path) -> str:
+    """The page of all experiments and, behind it, the page of each."""
+    pages = sorted(report.with_name(f"{report.stem}-pages").iterdir())
+    return "".join(page.read_text(encoding="utf-8") for page in (report, *pages))

@@ -6,7 +6,8 @@ import pytest
 
 from sumrate.report.coupling import Band, figure, main, shares, summary
 from sumrate.report.lab.canvas import save
-from sumrate.report.lab.read import Measured, Run, RunError, RunKey, Setting, read_run
+from sumrate.report.lab.read import Measured, Run, RunError, RunKey, Setting
+from tests.report.pictures import problems, title, words
 
 
 def run(values: dict[tuple[str, str, str], list[float]]) -> Run:
@@ -62,7 +63,13 @@ def test_the_table_has_every_cell_and_says_where_nothing_was_measured() -> None:
 
 def test_the_figure_has_a_panel_for_each_number_of_tcps() -> None:
     drawn = figure(shares(run(SOME)))
-    assert [axis.get_title() for axis in drawn.axes] == ["1 TCP beside", "3 TCPs beside"]
+    titles = [axis.get_title(loc="left") for axis in drawn.axes]
+    assert titles == ["against 1 plain TCP", "against 3 plain TCPs"]
+    assert title(drawn) == (
+        "Against one plain TCP, 4 coupled subflows take 0.50 of the link; fair is 0.50"
+    )
+    assert {"LIA", "uncoupled"} <= set(words(drawn))
+    assert not problems(drawn)
 
 
 def test_a_folder_without_results_is_refused(
@@ -73,22 +80,19 @@ def test_a_folder_without_results_is_refused(
 
 
 SHOWN = [("rfc6356", "mptcp", "coupling"), ("rfc6356-subflows", "sumrate", "coupling-subflows")]
-"""Results in the document: experiment, whose subflows, the picture's name."""
+"""Pictures of the documents: experiment, whose subflows, the picture's name."""
 
 
 @pytest.mark.parametrize(("name", "scheme", "picture"), SHOWN)
-def test_the_document_has_table_and_picture_of_the_kept_result(
+def test_the_picture_of_the_documents_is_of_the_kept_result(
     repository: Path, tmp_path: Path, name: str, scheme: str, picture: str
 ) -> None:
-    folder = repository / "docs" / "results" / "lab" / name
-    table = summary(shares(read_run(folder), scheme))
-    document = (repository / "docs/congestion-control.md").read_text(encoding="utf-8")
-    again = f"python -m sumrate.report.coupling docs/results/lab/{name} --scheme {scheme}"
-    assert table in document, again
-    drawn = tmp_path / f"{picture}.svg"
-    assert main([str(folder), "--scheme", scheme, "--figure", str(drawn)]) == 0
-    kept = (repository / f"docs/results/{picture}.svg").read_text(encoding="utf-8")
-    assert drawn.read_text(encoding="utf-8") == kept, f"{again} --figure docs/results/{picture}.svg"
+    drawn, kept = tmp_path / f"{picture}.svg", repository / "results" / f"{name}.parquet"
+    assert main([str(kept), "--scheme", scheme, "--figure", str(drawn)]) == 0
+    place = f"docs/img/{picture}.svg"
+    again = f"python -m sumrate.report.coupling results/{name}.parquet --scheme {scheme}"
+    shown = (repository / place).read_text(encoding="utf-8")
+    assert drawn.read_text(encoding="utf-8") == shown, f"{again} --figure {place}"
 
 
 def test_the_picture_of_another_result_differs(tmp_path: Path) -> None:

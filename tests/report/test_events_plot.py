@@ -9,9 +9,10 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from sumrate.report.events import plot
+from sumrate.report.events import plot, sentence
 from sumrate.report.lab.canvas import drawing
 from sumrate.traces.events import MEASURES, EventLog, PathEvents
+from tests.report.pictures import problems, title
 
 HEADER = {"role": "client", "version": "0"}
 
@@ -98,3 +99,16 @@ def test_the_legend_is_within_the_picture_and_leaves_room(paths: int, letters: i
     assert extent.y0 >= 0
     assert all(panel.bbox.height > 0.2 * 5.4 * figure.dpi for panel in figure.axes)
     assert all(panel.bbox.y0 > extent.y1 for panel in figure.axes)
+
+
+def test_the_title_says_which_path_carried_how_much() -> None:
+    one, other = path("0" * 32, "wifi"), path("0" * 32, "lte")
+    for events, rate in ((one, 60.0), (other, 20.0)):
+        events.time_s = [float(second) for second in range(11)]
+        events.values = {measure: [0.0] * 11 for measure in MEASURES}
+        events.values["received_mbps"] = [rate] * 11
+    with drawing():
+        figure = plot(logged(one, other))
+    assert title(figure) == "100 MB received: wifi 75%, lte 25%"
+    assert not problems(figure)
+    assert sentence(logged()) == "Nothing was carried"

@@ -105,7 +105,7 @@ def test_a_scheme_without_a_run_that_counts_is_named(tmp_path: Path, claims: Pat
         entry["void"] = (entry["scheme"], entry["condition"]) == ("mptcp", "normal")
     path.write_text(json.dumps(manifest), encoding="utf-8")
     write_report([folder], claims, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = made_up.text_of(tmp_path / "page.html")
     assert (
         "No run counts, so nothing was found, of</p><ul><li>Kernel MPTCP, Normal</li></ul>" in page
     )
@@ -162,7 +162,7 @@ def test_what_has_no_result_here_keeps_a_claim_from_holding(
         "P1": ["made-up"],
     }
     write_report([folder], claims, tmp_path / "page.html", asked=asked)
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = made_up.text_of(tmp_path / "page.html")
     headline = page[page.index("<p class='headline'>") :].partition("</p>")[0]
     assert "Claims that were checked: <b>1</b> hold in part, <b>2</b> not run." in headline
     assert (
@@ -201,7 +201,7 @@ def test_a_goal_has_its_peers_beside_it(tmp_path: Path, claims: Path) -> None:
                   "findings": [first, second]})  # fmt: skip
     path.write_text(json.dumps(found), encoding="utf-8")
     write_report([folder], claims, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = made_up.text_of(tmp_path / "page.html")
     (row,) = [r for r in Tables(page[: page.index("<section")]).rows if r[0].startswith("P2 ")]
     assert row[2] == "1 to 2|Kernel MPTCP: 0.25 to 0.5|TQUIC: 3 (in 1 of 2)"
     assert "<code>sumrate-lab run &lt;x&gt;</code>" in page
@@ -229,7 +229,7 @@ def test_links_alone_stand_before_the_schemes(tmp_path: Path) -> None:
 
 def test_a_caption_names_only_what_is_drawn(page: str) -> None:
     captions = re.findall(r"<figcaption>.*?</figcaption>", page)
-    bars = [caption for caption in captions if "Bars and numbers are medians" in caption]
+    bars = [caption for caption in captions if "Bars, dots and numbers are medians" in caption]
     assert any("goodput and sum ratio" in caption for caption in bars)
     assert not any("share of what the links carry" in caption for caption in bars), (
         "no run has an ideal_ratio"
@@ -244,7 +244,7 @@ def test_performance_goals_stand_apart_from_others(tmp_path: Path, claims: Path)
                   "statement": "a rule of a system", "cause": ""})  # fmt: skip
     path.write_text(json.dumps(found), encoding="utf-8")
     write_report([folder], claims, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = made_up.text_of(tmp_path / "page.html")
     performance, other = page.index("<h2>Performance goals</h2>"), page.index("<h2>Other goals")
     assert performance < page.index("<b>P10</b>") < other < page.index("<b>S23</b>")
 
@@ -348,9 +348,9 @@ def test_names_are_escaped_and_nothing_is_loaded(page: str) -> None:
 
 
 def test_the_same_results_give_the_same_page(folder: Path, claims: Path, page: str) -> None:
-    output = folder.parent / "again.html"
+    output = folder.parent / "again" / "report.html"
     write_report([folder], claims, output)
-    assert output.read_text(encoding="utf-8") == page
+    assert made_up.text_of(output) == page
 
 
 def test_the_demo_needs_no_package_of_the_report() -> None:
@@ -374,9 +374,9 @@ def test_what_a_simulation_drew_is_shown(folder: Path, claims: Path, tmp_path: P
     path.write_text(json.dumps(manifest | {"method": "simulation"}), encoding="utf-8")
     (own / "3.7a.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>", encoding="utf-8")
     write_report([own], claims, tmp_path / "page.html")
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    text = made_up.text_of(tmp_path / "page.html")
     assert text.count('<img src="data:image/svg+xml;base64,') == 1
-    assert "3.7a.</figcaption>" in text
+    assert "3.7a" not in text, "no internal name"
     assert "whiskers" not in text, "bars are for what was measured"
 
 
@@ -413,3 +413,36 @@ def test_a_claim_shows_each_of_its_checks_with_unit_and_repetitions() -> None:
         ("a", "2 to 3 ms (3 to 5 of 5 repetitions)"),
         ("b", "20 ms (4 of 5 repetitions)"),
     ]
+
+
+def test_the_list_leads_to_a_page_for_each_experiment_and_back(
+    folder: Path, claims: Path, tmp_path: Path
+) -> None:
+    other = shutil.copytree(folder, tmp_path / "other")
+    manifest = json.loads((other / "manifest.json").read_text(encoding="utf-8"))
+    text = json.dumps(manifest | {"experiment": "other", "title": "Another"})
+    (other / "manifest.json").write_text(text, encoding="utf-8")
+    output = tmp_path / "all.html"
+    write_report([folder, other], claims, output)
+    index = output.read_text(encoding="utf-8")
+    assert "<svg" not in index, "plots are on the pages"
+    assert "has the best median in" in index
+    for page in set(re.findall(r'href="([^"#]+)"', index)):
+        assert (tmp_path / page).is_file()
+        within = (tmp_path / page).read_text(encoding="utf-8")
+        for link in re.findall(r"<nav>(.*?)</nav>", within):
+            found = re.findall(r'href="([^"]+)"', link)
+            assert "../all.html" in found
+            assert all((tmp_path / page).parent.joinpath(where).is_file() for where in found)
+    assert len(list((tmp_path / "all-pages").iterdir())) == 2
+
+
+def test_every_colour_of_a_plot_has_one_for_dark_systems(page: str) -> None:
+    used = set(re.findall(r"var\((--c[0-9a-f]{6})\)", page))
+    found = re.search(r":root { (--c.*?)}\n@media screen .*? { :root { (.*?)} }", page)
+    assert found is not None
+    assert used
+    for rules in found.groups():
+        assert used <= set(re.findall(r"--c[0-9a-f]{6}(?=:)", rules))
+    plots = "".join(re.findall(r"<figure>.*?</figure>", page, re.DOTALL))
+    assert not re.search(r"(fill|stroke): #(?!000000)", plots)

@@ -20,7 +20,7 @@ from sumrate.report.lab.palette import STYLES, styles
 from sumrate.report.lab.read import RunKey, Setting
 from sumrate.report.lab.summary import summarise
 from sumrate.report.lab.words import number, quantity
-from tests.report.made_up import VOID, write_run
+from tests.report.made_up import VOID, text_of, write_run
 
 NORMAL = Setting("normal", "cubic", "default")
 
@@ -66,7 +66,7 @@ def test_subflows_are_kept_apart_from_their_sum_and_drawn(
         0.75 * sum(rate for _, rate in run.series[key])
     )
     write_report([own], claims, tmp_path / "report.html")
-    assert "Thin lines are the subflows" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Thin lines are the subflows" in text_of(tmp_path / "report.html")
 
 
 def test_a_scheme_that_is_missing_in_part_is_said_and_a_loss_is_left_of_zero(
@@ -84,7 +84,7 @@ def test_a_scheme_that_is_missing_in_part_is_said_and_a_loss_is_left_of_zero(
     ]
     pq.write_table(pa.Table.from_pylist(rows + benefit), own / "metrics.parquet")
     write_report([own], claims, tmp_path / "report.html")
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    text = text_of(tmp_path / "report.html")
     assert "Missing in part: <b>Kernel MPTCP</b>, because: the congestion control lia" in text
     assert "aggregation benefit" in text
     assert "No scheme is missing" not in text
@@ -114,7 +114,7 @@ def test_failed_runs_are_listed_and_not_counted(own: Path, claims: Path) -> None
     (failed,) = run.failed
     assert failed not in {value.key for value in run.metrics}
     write_report([own], claims, own / "report.html")
-    page = (own / "report.html").read_text(encoding="utf-8")
+    page = text_of(own / "report.html")
     assert "WiFi alone, Normal, repetition 0: the sink saw &lt;nothing&gt;" in page
 
 
@@ -164,7 +164,7 @@ def test_a_run_without_values_still_has_a_page(own: Path, claims: Path) -> None:
         table = pq.read_table(own / f"{name}.parquet")
         pq.write_table(pa.Table.from_batches([], table.schema), own / f"{name}.parquet")
     write_report([own], claims, own / "report.html")
-    assert "Nothing was measured" in (own / "report.html").read_text(encoding="utf-8")
+    assert "Nothing was measured" in text_of(own / "report.html")
 
 
 def test_two_runs_side_by_side(folder: Path, tmp_path: Path) -> None:
@@ -231,3 +231,18 @@ def test_many_blackouts_are_said_shortly() -> None:
 )  # fmt: skip
 def test_numbers_have_the_digits_that_mean_something(value: float, unit: str, shown: str) -> None:
     assert number(value, unit) == shown
+
+
+def test_the_leading_sentence_counts_medians_by_what_is_better(folder: Path) -> None:
+    summary = summarise(read_run(folder))
+    (shown,) = (c for c in summary.columns if c.metric == "goodput_mbps")
+    assert shown.better == 1
+    said = summary.leads(["goodput_mbps"], summary.settings)
+    rivals = [n.name for n in summary.schemes if not n.name.startswith("sumrate-")]
+    ahead = sum(
+        max(rivals, key=lambda n: getattr(summary.spread("goodput_mbps", s, n), "median", 0.0))
+        == "sumrate"
+        for s in summary.settings
+    )
+    assert f"in {ahead} of {len(summary.settings)} cases" in said
+    assert summary.leads(["cpu_s_per_gb"], summary.settings) == ""

@@ -1,48 +1,53 @@
-"""A condition of a kept result is drawn against time, and what is none is refused."""
+"""A condition of a result is drawn against time, and what is none is refused."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from sumrate.report.lab.palette import AT_NIGHT, INK, PAPER
+from sumrate.report.lab.read import read_run
+from sumrate.report.lab.summary import summarise
 from sumrate.report.series import main, series
-
-KEPT = Path("docs/results/lab/switchover")
-
-
-def test_every_scheme_of_the_condition_has_a_strip(repository: Path) -> None:
-    drawn = series(repository / KEPT, "away")
-    names = {text.get_text() for axes in drawn.axes for text in axes.texts}
-    assert {"Sumrate", "Kernel MPTCP, full mesh", "TCP, link-level handover at once (FST)"} <= names
-    assert len(drawn.axes) == 7
-    highest = max(axes.dataLim.y1 for axes in drawn.axes)
-    assert 1000 < highest < 1600, "Mbit/s of 802.11ad and 802.11n"
+from tests.report.pictures import problems, title, words
 
 
-def test_the_kept_figure_is_of_the_kept_result(repository: Path, tmp_path: Path) -> None:
-    figure = tmp_path / "again.svg"
-    arguments = [str(repository / KEPT), "--condition", "away", "--figure", str(figure)]
-    assert main(arguments) == 0
-    kept = (repository / "docs/results/switchover.svg").read_text(encoding="utf-8")
-    assert figure.read_text(encoding="utf-8") == kept
+def test_every_scheme_has_a_strip_and_the_title_is_computed(folder: Path) -> None:
+    drawn = series(folder, "blackout")
+    summary = summarise(read_run(folder))
+    setting = next(s for s in summary.settings if s.condition == "blackout")
+    sampled = [n.title for n in summary.schemes if summary.median_run(setting, n.name)]
+    assert set(sampled) <= set(words(drawn))
+    assert len(drawn.axes) == len(sampled)
+    own = summary.spread("longest_stall_ms", setting, "sumrate")
+    assert own is not None
+    assert f"stalls for {own.median:.0f} ms" in title(drawn)
+    assert not problems(drawn)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([str(KEPT), "--condition", "nowhere"], "has no condition nowhere; it has away, normal"),
-        (["docs", "--condition", "away"], "docs"),
-    ],
-)
+def test_an_svg_follows_a_dark_system(folder: Path, tmp_path: Path) -> None:
+    figure = tmp_path / "strips.svg"
+    assert main([str(folder), "--condition", "blackout", "--figure", str(figure)]) == 0
+    text = figure.read_text(encoding="utf-8")
+    night = re.search(r"<style>@media \(prefers-color-scheme: dark\)(.*?)</style>", text)
+    assert night is not None
+    used = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text)) & set(AT_NIGHT)
+    assert {INK, PAPER} <= used
+    assert all(colour in night[1] for colour in used)
+    assert figure.stat().st_size < 60_000
+
+
 def test_what_is_no_series_is_refused(
-    arguments: list[str],
-    words: str,
-    repository: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = str(repository / arguments[0])
-    assert main([folder, *arguments[1:], "--figure", str(tmp_path / "x.svg")]) == 2
-    assert words in capsys.readouterr().err
+    for given, condition, said in (
+        (folder, "nowhere", "has no condition nowhere; it has"),
+        (tmp_path, "blackout", str(tmp_path)),
+        (tmp_path / "switchover.parquet", "away", "`sumrate-lab run switchover` leaves them in"),
+    ):
+        words = [str(given), "--condition", condition, "--figure", str(tmp_path / "x.svg")]
+        assert main(words) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_a_figure_that_cannot_be_written_is_refused_first(

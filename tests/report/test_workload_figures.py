@@ -18,6 +18,7 @@ from sumrate.report.lab.workloads import (
     page_loads,
     split_figures,
 )
+from tests.report import made_up
 
 ORIGIN = {"commit": "0" * 40, "kernel": "test", "machine": {}, "argv": [], "started": "now"}
 
@@ -96,7 +97,7 @@ def test_the_report_has_these_figures(tmp_path: Path) -> None:
     folder = files_result(tmp_path)
     output = tmp_path / "report.html"
     write_report([folder], FOLDER / "claims.toml", output)
-    text = output.read_text(encoding="utf-8")
+    text = made_up.text_of(output)
     assert len(re.findall("<figure>", text)) == 2
     assert "to its last byte" in text
     assert "came by WiGig" in text

@@ -30,6 +30,55 @@ s.sendall(b"x")
 print(s.recv(1))
 """
 """A program that connects where nobody listens, and says what comes of it."""
+WITNESS_PORT = "8099"
+GATEWAY6 = "fd10::2"
+WITNESS = """
+import select, socket, sys
+from pathlib import Path
+ready, seen, *places = sys.argv[1:]
+listeners, talkers = [], []
+for host, port in zip(places[::2], places[1::2]):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for kind, sockets in ((socket.SOCK_STREAM, listeners), (socket.SOCK_DGRAM, talkers)):
+        s = socket.socket(family, kind)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind((host, int(port)))
+        if kind == socket.SOCK_STREAM:
+            s.listen(64)
+        sockets.append(s)
+Path(seen).touch()
+Path(ready).touch()
+while True:
+    for s in select.select(listeners + talkers, [], [])[0]:
+        if s in listeners:
+            c, source = s.accept()
+        else:
+            _, source = s.recvfrom(65535)
+        with open(seen, "a") as file:
+            file.write(source[0] + " to " + s.getsockname()[0] + chr(10))
+        if s in listeners:
+            c.sendall(source[0].encode())
+            c.close()
+        else:
+            s.sendto(source[0].encode(), source)
+"""
+"""A server that tells whoever asks, over TCP or UDP, from which address that is, and notes it."""
+ASK_WITNESS = """
+import socket, sys
+kind, host, port, *device = sys.argv[1:]
+family = socket.AF_INET6 if ":" in host else socket.AF_INET
+s = socket.socket(family, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+if device:
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device[0].encode())
+s.settimeout(5)
+try:
+    s.connect((host, int(port)))
+    if kind == "udp":
+        s.send(b"?")
+    print(s.recv(100).decode() or "nobody: closed")
+except OSError as error:
+    print("nobody:", error)
+"""
 
 
 def prepare(folder: Path) -> None:
@@ -137,6 +186,49 @@ def captured(
         ):
             daemon.wait_until(lambda: settled(built.client), "the client's addresses are in use")
             yield built, daemon
+
+
+@contextlib.contextmanager
+def open_world(built: Bench, *more: tuple[str, str]) -> Iterator[Path]:
+    """Gives the client a direct way to everything, with a witness there; yields what that notes.
+
+    Args:
+        built: the two hosts.
+        more: further addresses and ports of the witness, on the server.
+
+    """
+    client, server, wifi = built.client, built.server, built.links[0]
+    server.run(["ip", "address", "add", f"{GATEWAY6}/64", "dev", wifi.interface, "nodad"])
+    client.run(["ip", "route", "replace", "default", "via", wifi.server_ip])
+    if has_ipv6(client):
+        way = ["default", "via", GATEWAY6, "dev", wifi.interface]
+        client.run(["ip", "-6", "route", "replace", *way])
+    ready, seen = built.folder / "witnessing", built.folder / "seen"
+    own = [(host, WITNESS_PORT) for host in (PUBLIC_IP, PUBLIC_IP6, wifi.server_ip, GATEWAY6)]
+    places = [word for place in (*own, *more) for word in place]
+    argv = [sys.executable, "-c", WITNESS, str(ready), str(seen), *places]
+    with Process(argv, log=built.folder / "witness.log", host=server) as witness:
+        witness.wait_until(ready.exists, "the witness listens")
+        yield seen
+
+
+def has_ipv6(client: Host) -> bool:
+    """Whether the client has an IPv6 address of its own."""
+    return "fd10::1" in client.run(["ip", "-6", "address", "show"])
+
+
+def seen_as(
+    host: Host,
+    target: str,
+    kind: str = "tcp",
+    *,
+    port: str = WITNESS_PORT,
+    device: str = "",
+    prefix: tuple[str, ...] = (),
+) -> str:
+    """The address as which a witness sees a program on the host; `nobody: REASON` if none."""
+    words = [kind, target, port, *([device] if device else [])]
+    return python(host, ASK_WITNESS, *words, prefix=prefix).strip()
 
 
 def fetch(built: Bench, *options: str, url: str = f"http://{SERVICE_IP}:8080/token.html") -> str:

@@ -24,13 +24,16 @@ def binary() -> Path:
     return folder / "sumrate"
 
 
-def package(folder: Path, version: str | None = None) -> Path:
-    """Makes the package, with another version if one is given."""
+def package(folder: Path) -> Path:
+    """Makes the package in an empty folder."""
     command = ["tools/deb.sh", "--binary", str(binary()), "--output", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (made,) = folder.glob("sumrate_*.deb")
-    if version is None:
-        return made
+    return made
+
+
+def with_version(made: Path, version: str, folder: Path) -> Path:
+    """Makes a package of another version out of a package."""
     tree = folder / "tree"
     subprocess.run(["dpkg-deb", "-R", str(made), str(tree)], check=True)
     control = tree / "DEBIAN/control"

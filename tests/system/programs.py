@@ -278,17 +278,15 @@ class Row:
 
 def no_socks(said: str) -> dict[str, No]:
     """A program that cannot be given a SOCKS proxy, and what it says when it is."""
-    return {"SOCKS5": No("it speaks no SOCKS", said)}
+    return {"SOCKS5": No("no SOCKS support", said)}
 
 
 def no_proxy(said: str) -> dict[str, No]:
     """A program that heeds no proxy: it asks by itself for the name that only the far end knows."""
-    return {**no_socks(said), "HTTP CONNECT": No("it speaks to no proxy by itself", said)}
+    return {**no_socks(said), "HTTP CONNECT": No("no proxy support", said)}
 
 
-OUT_OF_REACH = No(
-    "it makes its system calls itself; `run` refuses it", "the preload library cannot reach it"
-)
+OUT_OF_REACH = No("static; `run` refuses it", "the preload library cannot reach it")
 PROGRAMS = (
     Row("curl", _curl, ("curl",)),
     Row("wget", _wget, ("wget",), no_socks("Unsupported scheme")),

@@ -84,7 +84,9 @@ def test_it_carries_both_families_and_leaves_nothing_behind(mode: str) -> None:
             first.stop()
             clean = network_state(built.client)
             for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-                with up(built, mode, *ONLY_TO, name=f"up-{ending.name}") as daemon:
+                killed = ending == signal.SIGKILL
+                options = (*ONLY_TO, *(("--when-down", "direct") if killed else ()))
+                with up(built, mode, *options, name=f"up-{ending.name}") as daemon:
                     assert network_state(built.client) != clean
                     assert MARK in fetch(built), daemon.tail()
                     assert MARK in fetch(built, url=f"http://[{SERVICE_IP6}]:8080/token.html")
@@ -146,7 +148,9 @@ def test_what_killed_processes_left_is_removed_by_the_next(mode: str) -> None:
 def kill_guardian(daemon: Process) -> None:
     """Kills it alone, and waits until the daemon has said so."""
     os.kill(guardian_of(daemon), signal.SIGKILL)
-    daemon.wait_until(lambda: "removes the rules, was killed" in daemon.tail(), "the report")
+    daemon.wait_until(
+        lambda: "removes the firewall rules was killed" in daemon.tail(), "the report"
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -446,7 +450,8 @@ exec REAL "$@"
 """An nft that makes no table, and does everything else."""
 
 
-def test_a_daemon_that_cannot_make_rules_ends() -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_a_daemon_that_cannot_make_rules_ends(mode: str) -> None:
     def scenario(scratch: Path) -> None:
         with captured(scratch) as (built, first):
             first.stop()
@@ -459,7 +464,7 @@ def test_a_daemon_that_cannot_make_rules_ends() -> None:
             broken.chmod(0o755)
             run(["mount", "--bind", str(broken), os.path.realpath(installed)])
             with pytest.raises(ProcessFailedError, match=r"the rules cannot be made: .*not today"):
-                up(built, "--redirect", name="bad")
+                up(built, mode, name="bad")
             wait_for_state(built.client, clean)
 
     isolated(scenario)

@@ -1,11 +1,13 @@
 """`sumrate run`: one program that knows nothing of Sumrate."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from sumrate.lab.faults.bench import Bench
+from sumrate.lab.process import Process
 from sumrate.lab.programs import program
 from sumrate.lab.scene import SERVICE_IP
 from tests.system.capture_scene import PUBLIC_IP, PUBLIC_IP6, REFUSED, SERVICE_IP6, captured, python
@@ -108,6 +110,145 @@ def test_run_with_a_password_and_with_names_of_this_machine() -> None:
             assert "gaierror" in python(built.client, reach, prefix=local)
 
     isolated(scenario)
+
+
+DATAGRAMS = """
+import ctypes, errno, socket, sys
+name, address = sys.argv[1:]
+stand_in = socket.getaddrinfo(name, 8080, socket.AF_INET)[0][4]
+def say(label, act):
+    try:
+        act()
+        print(label, "sent")
+    except OSError as error:
+        print(label, errno.errorcode[error.errno])
+def udp():
+    return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+say("connect", lambda: udp().connect(stand_in))
+say("sendto", lambda: udp().sendto(b"x", stand_in))
+say("sendmsg", lambda: udp().sendmsg([b"x"], [], 0, stand_in))
+ping = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+say("raw", lambda: ping.sendto(b"x" * 8, stand_in))
+request = b"GET /token.html HTTP/1.0\\r\\n\\r\\n"
+for host in (stand_in[0], address):
+    tcp = socket.socket()
+    say("fast open", lambda: tcp.sendto(request, socket.MSG_FASTOPEN, (host, 8080)))
+    tcp.connect((host, 8080))
+    tcp.sendall(request)
+    print(tcp.recv(5))
+class Gaicb(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p)] + [(f"w{i}", ctypes.c_void_p) for i in range(7)]
+libc = ctypes.CDLL(None)
+one = Gaicb(name.encode())
+requests = (ctypes.POINTER(Gaicb) * 1)(ctypes.pointer(one))
+print("getaddrinfo_a", libc.getaddrinfo_a(0, requests, 1, None))
+class Hostent(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("aliases", ctypes.c_void_p), ("kind", ctypes.c_int),
+                ("length", ctypes.c_int), ("list", ctypes.POINTER(ctypes.POINTER(ctypes.c_ubyte)))]
+libc.gethostbyname2.restype = ctypes.POINTER(Hostent)
+found = libc.gethostbyname2(name.encode(), socket.AF_INET)
+print("gethostbyname2", found.contents.list[0][0] if found else None)
+"""
+
+
+def test_run_sends_nothing_past_the_proxy() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, daemon):
+            prefix = run_prefix(scratch)
+            said = python(built.client, DATAGRAMS, NAME, SERVICE_IP, prefix=prefix)
+            assert said.splitlines() == [
+                "connect ENETUNREACH",
+                "sendto ENETUNREACH",
+                "sendmsg ENETUNREACH",
+                "raw ENETUNREACH",
+                *["fast open ENOTSUP", "b'HTTP/'"] * 2,  # the other name of EOPNOTSUPP
+                "getaddrinfo_a -11",
+                "gethostbyname2 198",
+            ], (said, daemon.tail())
+
+    isolated(scenario)
+
+
+FULL = """
+import os, socket
+words = dict(word.split("=", 1) for word in os.environ["SUMRATE_PRELOAD"].split() if "=" in word)
+with open(words["names"], "r+b") as names:
+    names.write(b"\\1" * os.path.getsize(words["names"]))
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("127.0.0.1", 53))
+server.setblocking(False)
+for name in ("secret-clinic.example.org", "machine"):
+    try:
+        print(socket.getaddrinfo(name, 80))
+    except socket.gaierror as error:
+        said = {socket.EAI_FAIL: "fails", socket.EAI_AGAIN: "unanswered"}[error.errno]
+    heard = b""
+    try:
+        while True:
+            heard += server.recv(512)
+    except BlockingIOError:
+        pass
+    print(name, said, name.split(".")[0].encode() in heard)
+"""
+"""Fills the table of names, and looks up one name of the far end and one of this network."""
+
+
+def test_run_asks_nobody_for_names_beyond_the_most() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, daemon):
+            own = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
+            (scratch / "resolv.conf").write_text(own, encoding="utf-8")
+            said = python(built.client, FULL, prefix=run_prefix(scratch))
+            assert "secret-clinic.example.org fails False" in said, (said, daemon.tail())
+            assert "machine unanswered True" in said, said
+            assert "asked for 65536 names" in said, said
+
+    isolated(scenario)
+
+
+NEAR_IP = "203.0.113.99"
+REACH = """
+import socket, sys
+print("ready", flush=True)
+sys.stdin.readline()
+for timeout in (None, 20):
+    s = socket.socket()
+    s.settimeout(timeout)
+    try:
+        s.connect((sys.argv[1], 8080))
+        s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+        print("reached", s.recv(5))
+    except OSError as error:
+        print(type(error).__name__)
+"""
+"""Waits for a line, and connects to an address."""
+
+
+def test_run_reaches_nothing_without_its_daemon() -> None:
+    def scenario(scratch: Path) -> None:
+        with captured(scratch) as (built, daemon):
+            built.client.run(["ip", "address", "add", f"{NEAR_IP}/32", "dev", "lo"])
+            serving = ["-m", "http.server", "--bind", NEAR_IP, "8080"]
+            log = scratch / "near.log"
+            with Process([sys.executable, *serving], log=log, host=built.client) as near:
+                reach = [sys.executable, "-c", REACH, NEAR_IP]
+                near.wait_until(lambda: _reach(built, reach) != "", "it is reached directly")
+                argv = built.client.command([*run_prefix(scratch), *reach])
+                pipe = subprocess.PIPE
+                with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as command:
+                    assert command.stdout is not None
+                    assert command.stdout.readline() == "ready\n"
+                    daemon.kill()
+                    said, _ = command.communicate("go\n")
+                assert said.splitlines() == ["ConnectionRefusedError"] * 2, said
+
+    isolated(scenario)
+
+
+def _reach(built: Bench, argv: list[str]) -> str:
+    command = built.client.command(argv)
+    done = subprocess.run(command, input="go\n", capture_output=True, text=True, check=False)
+    return done.stdout if done.stdout.count("reached") == 2 else ""
 
 
 def sumrate_run(built: Bench, *words: str) -> subprocess.CompletedProcess[str]:

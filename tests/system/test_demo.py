@@ -30,8 +30,7 @@ def lab(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_demo_downloads_the_same_file_by_every_scheme(repository: Path, tmp_path: Path) -> None:
     done = lab(repository, "demo", "--size", "96M", "--output", str(tmp_path), "--json")
     result: dict[str, Any] = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    void = any(entry.get("void") for entry in result["schemes"].values())
-    assert done.returncode == (4 if void else 0), done.stderr
+    assert done.returncode == 0, done.stderr
     assert result == json.loads(done.stdout)
     validate(repository, "lab-demo.v1.json", result)
     finished = {name for name, entry in result["schemes"].items() if "goodput_mbps" in entry}
@@ -43,5 +42,4 @@ def test_demo_downloads_the_same_file_by_every_scheme(repository: Path, tmp_path
         assert algorithms <= {"cubic"}, name
     dom = dump_dom(tmp_path / "report.html", tmp_path / "profile")
     for name in finished:
-        assert f'id="plot-{name}"' in dom
         assert f'data-scheme="{name}"' in dom

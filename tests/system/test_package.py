@@ -9,11 +9,12 @@ There is no systemd as process 1 in it: the units' command lines are run as thei
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.system.debian import COPY_OF_ROOT, REFUSED, package
+from tests.system.debian import COPY_OF_ROOT, REFUSED, package, with_version
 
 SCRIPT = (
     COPY_OF_ROOT
@@ -21,20 +22,22 @@ SCRIPT = (
 mount -t proc proc "$1/root/proc"
 mount --bind /dev "$1/root/dev"
 mount -t tmpfs none "$1/root/run"
-cp "$2" "$3" "$1/root/"
+place=$1 script=$2
+shift 2
+cp "$@" "$place/root/"
 ip link set lo up
-chroot "$1/root" /bin/sh -e -c "$4"
+chroot "$place/root" /bin/sh -e -c "$script"
 """
 )
 
 
-def inside(folder: Path, first: Path, later: Path, script: str) -> str:
-    """Runs a script as root on a copy of this machine; its output."""
+def inside(folder: Path, packages: Sequence[Path], script: str) -> str:
+    """Runs a script as root on a copy of this machine that has the packages in /; its output."""
     place = folder / "place"
     place.mkdir()
     arguments = ["unshare", "--mount", "--net", "sh", "-c", SCRIPT, "sh"]
     done = subprocess.run(
-        [*arguments, str(place), str(first), str(later), script],
+        [*arguments, str(place), script, *map(str, packages)],
         check=False,
         capture_output=True,
         text=True,
@@ -54,13 +57,17 @@ needs_root = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(name="made", scope="module")
+def package_of_this_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package of the programs under test."""
+    return package(tmp_path_factory.mktemp("package"))
+
+
 @needs_root
-def test_the_package_installs_works_and_goes(tmp_path: Path) -> None:
+def test_the_package_installs_works_and_goes(made: Path, tmp_path: Path) -> None:
     """From nothing to installed, used, upgraded, removed and purged."""
-    (tmp_path / "one").mkdir()
-    (tmp_path / "two").mkdir()
-    first = package(tmp_path / "one")
-    later = package(tmp_path / "two", "9.9.9")
+    first = made
+    later = with_version(made, "9.9.9", tmp_path)
     script = rf"""
 export HOME=/root XDG_RUNTIME_DIR=/run
 dpkg -i /{first.name} 2>&1
@@ -97,12 +104,12 @@ echo removed
 dpkg -P sumrate 2>&1
 [ ! -e /etc/sumrate ] && [ ! -e /var/lib/sumrate ] && [ ! -e /var/lib/sumrate-up ] && echo purged
 """
-    said = inside(tmp_path, first, later, script)
+    said = inside(tmp_path, (first, later), script)
     for expected in (
         "user: sumrate:x:",
-        "config.toml is right",
+        "config.toml is valid",
         "-F _sumrate sumrate",
-        "changed nothing",
+        "applied nothing",
         "up ended with 0",
         "serve ended with 0",
         "kept the configuration",
@@ -117,17 +124,15 @@ dpkg -P sumrate 2>&1
 
 
 @needs_root
-def test_the_package_holds_what_it_should_and_is_the_same_twice(tmp_path: Path) -> None:
+def test_the_package_holds_what_it_should_and_is_the_same_twice(made: Path, tmp_path: Path) -> None:
     """Contents, owners, modes, and the same bytes from the same input."""
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-    made = [package(tmp_path / name) for name in ("one", "two")]
-    assert made[0].read_bytes() == made[1].read_bytes()
+    assert made.read_bytes() == package(tmp_path).read_bytes()
     listed = subprocess.run(
-        ["dpkg-deb", "-c", str(made[0])], check=True, capture_output=True, text=True
+        ["dpkg-deb", "-c", str(made)], check=True, capture_output=True, text=True
     ).stdout
     for path in (
         "./usr/bin/sumrate",
+        "./usr/bin/sumrate-link",
         "./usr/lib/systemd/system/sumrate-serve.service",
         "./usr/lib/sysusers.d/sumrate.conf",
         "./usr/share/man/man1/sumrate-credential-add.1.gz",
@@ -140,7 +145,7 @@ def test_the_package_holds_what_it_should_and_is_the_same_twice(tmp_path: Path) 
         assert line.split()[1] == "root/root", line
         assert "w" not in (line[5], line[8]), line
     info = subprocess.run(
-        ["dpkg-deb", "-I", str(made[0])], check=True, capture_output=True, text=True
+        ["dpkg-deb", "-I", str(made)], check=True, capture_output=True, text=True
     ).stdout
     assert "/usr/local" not in info
     assert "libc6" in info or "passwd" in info

@@ -1,4 +1,4 @@
-"""Every program of the README's table through every way: works, or not for the reason it says."""
+"""Every program of docs/capture.md through every way: it works, or fails for the reason given."""
 
 import atexit
 import functools
@@ -70,7 +70,7 @@ def try_all(way: Way, place: Place) -> dict[str, str]:
 
 
 def every_program() -> bool:
-    """Whether a program that is not here is a failure: the README says that each was tried."""
+    """Whether a missing program is a failure: docs/capture.md says that each was tried."""
     return bool(os.environ.get(EVERY_PROGRAM))
 
 
@@ -134,11 +134,11 @@ def test_without_sumrate_nothing_is_reached() -> None:
     isolated(scenario)
 
 
-def test_the_readme_has_the_table() -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+def test_the_page_has_the_table() -> None:
+    text = (REPOSITORY / "docs/capture.md").read_text(encoding="utf-8")
     found = re.search(r"<!-- programs: begin -->\n(.*?)<!-- programs: end -->", text, re.DOTALL)
     assert found, "the markers are gone"
-    assert table() in found[1], f"the README's table is stale; it should be:\n{table()}"
+    assert table() in found[1], f"the table of docs/capture.md is stale; it should be:\n{table()}"
 
 
 def test_a_wrong_cell_is_found() -> None:

@@ -247,10 +247,12 @@ def test_files_go_to_the_unit_and_both_units_are_found(tmp_path: Path) -> None:
         """)
         assert built.run("cat /srv/sumrate/new/sub/file") == "content\n"
 
-        both = built.attempt("sumrate status")
-        assert both.returncode == WRONG_USAGE, both.stderr
+        both = built.run("sumrate status")
+        assert "Client (process " in both and "Server (process " in both, both
+        ambiguous = built.attempt("sumrate status --json")
+        assert ambiguous.returncode == WRONG_USAGE, ambiguous.stderr
         for socket in ("/run/sumrate/serve.sock", "/run/sumrate-up/up.sock"):
-            assert socket in both.stderr, both.stderr
+            assert f"--socket {socket}" in ambiguous.stderr, ambiguous.stderr
             assert built.run(f"sumrate status --socket {socket}")
         built.run("systemctl stop sumrate-up")
         as_sumrate = "setpriv --reuid sumrate --regid sumrate --init-groups"

@@ -11,7 +11,6 @@ from sumrate.lab import cli
 
 TABLES = {
     "contention": ["contention"],
-    "refinement": ["contention", "--refinement"],
     "scenes": ["calibrate"],
 }
 

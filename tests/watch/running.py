@@ -5,7 +5,7 @@ import http.server
 import json
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,13 @@ class _Bytes(http.server.BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def running(scratch: Path, *, serve: list[str], up: list[str]) -> Iterator[Running]:
-    """Runs `sumrate serve` and `sumrate up` with further flags, and a web server behind them."""
+def running(
+    scratch: Path, *, serve: list[str], up: list[str] | Callable[[str], list[str]]
+) -> Iterator[Running]:
+    """Runs `sumrate serve` and `sumrate up` with further flags, and a web server behind them.
+
+    Flags of `up` may depend on the address at which the server listens.
+    """
     sumrate = str(binary_folder() / "sumrate")
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -82,5 +87,6 @@ def running(scratch: Path, *, serve: list[str], up: list[str]) -> Iterator[Runni
         listening = start(
             *("serve", "--json", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8", *serve)
         )
-        ready = start("up", listening["link"], "--json", "--socks", "127.0.0.1:0", *up)
+        flags = up(listening["listen"][0]) if callable(up) else up
+        ready = start("up", listening["link"], "--json", "--socks", "127.0.0.1:0", *flags)
         yield Running(listening, ready, f"127.0.0.1:{web.server_address[1]}", pids)

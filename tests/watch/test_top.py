@@ -19,13 +19,13 @@ import pytest
 
 from sumrate.lab.programs import binary_folder
 from tests.watch.running import PATIENCE_S, needs_sumrate, running
-from tests.watch.screen import COLUMNS, ROWS, Screen
+from tests.watch.screen import COLUMNS, ROWS, Cell, Screen
 
 PATHS = [
     *("--path", "wifi=127.0.0.1", "--policy", "wifi=rate=40M"),
     *("--path", "lte=127.0.0.2", "--policy", "lte=rate=15M"),
 ]
-WINDOWS, WHY = " windows, closing", "┌ why ─"
+EVENTS, INTERNALS, WHY = "┌ events ─", "┌ internals; windows", "┌ why ─"
 
 
 @dataclass
@@ -109,6 +109,9 @@ def test_a_screen_is_what_was_written() -> None:
         screen.feed(written)
     assert (screen.line(1), screen.line(2), screen.line(3)) == ("", "  abc", "█")
     assert screen.modes == {"1049": True, "25": False}
+    screen.feed(b"\x1b[4;1H\x1b[38;5;32;48;5;214mx\x1b[0m\x1b[2;31my")
+    assert screen.cell(4, 1) == Cell("x", front=256 + 32, back=256 + 214, bold=True)
+    assert screen.cell(4, 2) == Cell("y", front=31, dim=True)
     screen.feed(b"\x1b[2J\x1b[?1049l")
     assert screen.text().strip() == ""
     assert not screen.modes["1049"]
@@ -129,21 +132,22 @@ def test_it_draws_its_keys_work_and_q_gives_the_terminal_back(tmp_path: Path) ->
 
 def drive(shown: Top) -> None:
     """Presses every key that the last line names."""
-    text = shown.until(lambda text: "wifi in, at most" in text, "the first path")
+    text = shown.until(lambda text: "down over wifi and lte" in text, "the download")
     assert shown.has_the_terminal()
-    assert text.startswith("sumrate client"), text
-    for word in ("SOCKS5 127.0.0.1:", "active", "q quit", WINDOWS):
+    for word in ("SOCKS5 127.0.0.1:", "receiving", "q quit", EVENTS, "wifi is connected"):
         assert word in text, text
-    shown.until(lambda text: "stream " in text and "received" in text, "the download")
+    shown.until(lambda text: "█" in text and "┌ down, Mbit/s" in text, "the chart")
+    shown.press(b"i")
+    shown.until(lambda text: INTERNALS in text and "in flight" in text, "the internals")
     shown.press(b"e")
-    shown.until(lambda text: WHY in text and "wifi carries" in text, "why")
+    shown.until(lambda text: WHY in text and "wifi receives" in text, "why")
     shown.press(b"\x1b[B")
-    text = shown.until(lambda text: "lte carries" in text and "lte in" in text, "the other path")
-    assert WINDOWS not in text
+    text = shown.until(lambda text: "lte receives" in text, "the other path")
+    assert INTERNALS not in text and EVENTS not in text
     shown.press(b"k")
-    shown.until(lambda text: "wifi carries" in text, "the path above")
+    shown.until(lambda text: "wifi receives" in text, "the path above")
     shown.press(b"e")
-    shown.until(lambda text: WINDOWS in text and WHY not in text, "the windows")
+    shown.until(lambda text: EVENTS in text and WHY not in text, "the events")
     shown.press(b"p")
     shown.until(lambda text: "PAUSED" in text, "that it pauses")
     still = shown.look(0.5)

@@ -42,6 +42,7 @@ pub mod error;
 pub mod event;
 pub mod histogram;
 pub mod message;
+pub mod plain_text;
 pub mod ranges;
 pub mod stats;
 pub mod time;

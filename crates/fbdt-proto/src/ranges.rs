@@ -10,6 +10,9 @@ pub const MAX_BYTE_RANGES: usize = 16 << 10;
 /// the limit on, so holes alone may fill the largest window, and a hole is as long as a message at least.
 pub const MAX_MESSAGE_RANGES: usize = 512 << 10;
 
+/// Memory that a separate range costs: its share of a map node.
+pub const RANGE_OVERHEAD: u64 = 32;
+
 /// A set of half-open ranges of `u64` offsets, kept disjoint and merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {

@@ -90,19 +90,19 @@ impl WhyIdle {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Sending => "sending",
-            Self::NoSubflow => "no subflow",
-            Self::Suspect => "suspect: silent for too long, only probes go out",
-            Self::Standby => "stands by: a path of a better priority is active",
-            Self::Unmeasured => "just connected: TCP has not measured it yet",
-            Self::CommitLimit => "holds as much as it may",
-            Self::RateCap => "has sent as fast as its rate cap allows",
-            Self::Weight => "has carried its share by weight",
-            Self::KeptOff => "what waits is of classes that are kept off it",
+            Self::NoSubflow => "not connected",
+            Self::Suspect => "no answer, probing",
+            Self::Standby => "standby: a path of a better priority is active",
+            Self::Unmeasured => "just connected",
+            Self::CommitLimit => "link is full",
+            Self::RateCap => "at its rate limit",
+            Self::Weight => "its share by weight is reached",
+            Self::KeptOff => "pending data is of classes that it never carries",
             Self::NothingToSend => "nothing to send",
-            Self::FlowControl => "the receiver's limit is reached",
-            Self::TooLate => "its bytes would come later than the others' can do it",
-            Self::WindowsFull => "all windows are open and handed over",
-            Self::LeftToAnother => "the scheduler leaves the bytes to another path",
+            Self::FlowControl => "the receiving program reads too slowly",
+            Self::TooLate => "too slow for the present data",
+            Self::WindowsFull => "all pending data is in flight",
+            Self::LeftToAnother => "the scheduler gives the data to another path",
         }
     }
 }

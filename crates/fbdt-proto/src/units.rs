@@ -32,6 +32,12 @@ impl StreamId {
         self.0 & Self::MESSAGES != 0
     }
 
+    /// The name under which the stream's message space is acknowledged (F16).
+    #[must_use]
+    pub const fn message_space(self) -> Self {
+        Self(self.0 | Self::MESSAGES)
+    }
+
     /// The stream that a message space belongs to; a stream itself otherwise.
     #[must_use]
     pub const fn stream(self) -> Self {

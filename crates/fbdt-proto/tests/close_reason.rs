@@ -9,6 +9,7 @@ fn a_reason_of_the_peer_is_plain_text() {
     for (said, shown) in [
         ("\u{1b}]0;owned\u{7}\u{1b}[2J\r\nclosed", " ]0;owned  [2J  closed"),
         ("\u{9b}31m\u{85}", " 31m "),
+        ("\u{202e}eman\u{200b}\u{2066}", "\u{fffd}eman\u{fffd}\u{fffd}"),
         ("Zürich is gone", "Zürich is gone"),
     ] {
         for role in [Role::Client, Role::Server] {

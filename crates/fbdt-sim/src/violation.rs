@@ -60,6 +60,14 @@ pub enum Violation {
         /// Bytes allowed.
         allowed: u64,
     },
+    /// The running account of memory is not what the streams hold.
+    #[error("{noted} bytes of memory noted, {counted} counted")]
+    Account {
+        /// Bytes by the running account.
+        noted: u64,
+        /// Bytes counted over all streams.
+        counted: u64,
+    },
     /// Copies of overdue bytes cost more than their budget.
     #[error("{copied} overdue bytes copied, {allowed} allowed")]
     Budget {

@@ -72,7 +72,7 @@ pub fn config(kind: SchedulerKind, rules: Rules, buffer: u64) -> Config {
 }
 
 /// Where a cell starts. Sockets are paced, as the product's are where the RTT is 1 ms or more
-/// (docs/decisions/0005): in every condition, and for every scheduler alike.
+/// (docs/decisions.md, 5): in every condition, and for every scheduler alike.
 #[must_use]
 pub fn scenario(condition: &Condition, kind: SchedulerKind, rules: Rules, seed: u64) -> Scenario {
     let config = config(kind, rules, condition.parameters.buffer_bytes);

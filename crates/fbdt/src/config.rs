@@ -44,8 +44,8 @@ pub struct ClientConfig {
     pub link: Link,
     /// The paths. Empty: every usable interface, followed as interfaces come and go.
     pub paths: Vec<PathSpec>,
-    /// Interfaces that are left alone when `paths` is empty (a tunnel's own, for example).
-    pub excluded_interfaces: Vec<String>,
+    /// Interfaces with one of these addresses are no paths when `paths` is empty: those of tunnels.
+    pub excluded_addresses: Vec<IpAddr>,
     /// Is told which interfaces have no route to the server when `paths` is empty.
     pub unrouted_interfaces: UnroutedInterfaces,
     /// Where the link's servers were when their names could last be looked up.
@@ -75,7 +75,7 @@ impl ClientConfig {
         Self {
             link,
             paths: Vec::new(),
-            excluded_interfaces: Vec::new(),
+            excluded_addresses: Vec::new(),
             unrouted_interfaces: UnroutedInterfaces::default(),
             known_servers: KnownServers::default(),
             backup_interfaces: Vec::new(),
@@ -97,16 +97,21 @@ pub struct AcceptLimits {
     pub handshake_timeout: Duration,
     /// Connections that may be authenticating at once; more are reset.
     pub max_pending: usize,
-    /// The same for one source address (an IPv6 /64 counts as one).
+    /// Connections of one source that may authenticate at a time (an IPv6 /64 is one source).
     pub max_pending_per_source: usize,
     /// Bytes that a connection may send before it is authenticated.
     pub max_handshake_bytes: usize,
     /// Sessions at once.
     pub max_sessions: usize,
-    /// The same for one credential, so that one link does not keep all others out.
+    /// Sessions of one credential: one link does not keep all others out.
     pub max_sessions_per_credential: usize,
     /// Paths of one session.
     pub max_paths: usize,
+    /// Memory that all sessions may hold together, in bytes: for receiving, for sending, and for
+    /// what they are made of.
+    pub max_memory: u64,
+    /// Memory for the sessions of one credential; above it the largest of them is closed.
+    pub max_memory_per_credential: u64,
 }
 
 impl Default for AcceptLimits {
@@ -119,6 +124,8 @@ impl Default for AcceptLimits {
             max_sessions: 1024,
             max_sessions_per_credential: 256,
             max_paths: 16,
+            max_memory: 4 << 30,
+            max_memory_per_credential: 2 << 30,
         }
     }
 }

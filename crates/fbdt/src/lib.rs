@@ -7,7 +7,7 @@
 //!
 //! In the order in which a connection meets them: [`identity`] says who is who, `interfaces` and
 //! `dial` or `listen` make connections, `socket` tunes and measures them, `tls` protects them,
-//! `auth` proves that they belong to a session, `subflow` runs each of them, and `session` is what
+//! `auth` proves that they belong to a session, `memory` counts what sessions hold, `subflow` runs each of them, and `session` is what
 //! the application holds.
 //!
 //! ```no_run
@@ -39,6 +39,7 @@ mod tls;
 mod unrouted;
 
 mod auth;
+mod memory;
 
 mod subflow;
 
@@ -47,6 +48,7 @@ mod session;
 mod clock;
 mod config;
 mod policies;
+mod source;
 
 pub use config::{AcceptLimits, ClientConfig, PathSpec, ServerConfig};
 pub use dial::{CLOSE_FORGOTTEN, ConnectError, PathFailure, connect};
@@ -55,12 +57,14 @@ pub use identity::{
     ServerAddress, ServerState, StateError,
 };
 pub use known_servers::KnownServers;
-pub use listen::{AcceptError, BindError, CLOSE_REVOKED, Listener};
+pub use listen::{AcceptError, BindError, CLOSE_MEMORY, CLOSE_REVOKED, Listener};
+pub use memory::MemoryReservation;
 pub use policies::PathPolicies;
 pub use session::{ClassHandle, Messages, PathError, PathInfo, Session, Stream};
 pub use socket::{
     CongestionControl, Coupling, LocalBinding, ParseCongestionControlError, SocketError,
 };
+pub use source::source_of;
 pub use tls::TlsConfigError;
 pub use unrouted::UnroutedInterfaces;
 

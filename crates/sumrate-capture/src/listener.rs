@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::families::listen_on_both;
+use crate::guardian::CaptureError;
 use crate::rules::Method;
 
 /// Connections that the kernel completes before they are accepted.
@@ -21,11 +23,19 @@ pub struct CaptureListener {
 }
 
 impl CaptureListener {
+    /// Listens on free ports of 127.0.0.1 and, unless this machine has no IPv6, ::1.
+    ///
+    /// # Errors
+    /// [`CaptureError`]: no listener for a family that is in use.
+    pub fn bind_both(method: &Method) -> Result<[Option<Self>; 2], CaptureError> {
+        listen_on_both("listen for taken connections", |ipv6| Self::bind(method, ipv6))
+    }
+
     /// Listens on a free port of 127.0.0.1, or ::1 with `ipv6`.
     ///
     /// # Errors
     /// What the system says: no IPv6 here, or for TPROXY no CAP_NET_ADMIN.
-    pub fn bind(method: &Method, ipv6: bool) -> io::Result<Self> {
+    fn bind(method: &Method, ipv6: bool) -> io::Result<Self> {
         let address = match ipv6 {
             false => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             true => SocketAddr::from((Ipv6Addr::LOCALHOST, 0)),
@@ -36,6 +46,10 @@ impl CaptureListener {
             socket.set_only_v6(true)?;
         }
         let redirected = *method == Method::Redirect;
+        if !redirected {
+            // A transparent socket gets any address: an ordinary one finds out whether it is there.
+            std::net::UdpSocket::bind(address)?;
+        }
         match (redirected, ipv6) {
             (true, _) => {}
             (false, false) => socket.set_ip_transparent_v4(true)?,

@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::geteuid;
-use sumrate_preload::names::FILE_LENGTH;
+use sumrate_preload::config::LIBRARY as LIBRARY_NAME;
+
+use crate::names_file;
 
 /// The library, built beside this one.
 static LIBRARY: &[u8] = include_bytes!(env!("SUMRATE_PRELOAD_LIBRARY"));
-
-/// What files for names are called, with a process id behind it.
-const NAMES: &str = "names-";
 
 /// The library could not be put anywhere.
 #[derive(Debug, thiserror::Error)]
@@ -33,59 +32,67 @@ pub struct Installed {
     pub names: PathBuf,
 }
 
-/// Writes the library into the first of the directories that will do, unless it is there, and gives
-/// where it is, with a file for names that is this process's, and the
-/// command's that it becomes. Files for names of commands that have ended are removed. A directory is made for its owner alone if it does not exist.
+/// Writes the library into the first suitable directory, unless it is there, and makes a file for the
+/// names of the command that this process becomes. That file lies in `memory` if the directory is on a
+/// disk. Missing directories are made for their owner alone. Files of ended commands are removed.
 ///
 /// # Errors
 /// [`PreloadError`] with what is wrong with each of them.
-pub fn install(directories: &[PathBuf]) -> Result<Installed, PreloadError> {
+pub fn install(directories: &[PathBuf], memory: &Path) -> Result<Installed, PreloadError> {
     let mut failures = Vec::new();
     for directory in directories {
         match install_in(directory) {
-            Ok(path) => return Ok(path),
+            Ok(library) => {
+                let places = [directory.clone(), memory.to_owned()];
+                let is_needed = !names_file::is_in_memory(directory);
+                if is_needed && memory.parent().is_some_and(Path::is_dir) {
+                    let _ = private(memory); // one place is enough
+                }
+                names_file::clear(&[directories, &places].concat());
+                return match names_file::make(&places) {
+                    Ok(names) => Ok(Installed { library, names }),
+                    Err(error) => Err(PreloadError(vec![(directory.clone(), error.to_string())])),
+                };
+            }
             Err(reason) => failures.push((directory.clone(), reason)),
         }
     }
     Err(PreloadError(failures))
 }
 
-fn install_in(directory: &Path) -> Result<Installed, String> {
+/// Makes a directory for its owner alone, or checks an existing one. LD_PRELOAD must be able to name it.
+fn private(directory: &Path) -> Result<(), String> {
     if directory.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
         return Err("LD_PRELOAD cannot name a path with a space, `:` or `$`".to_owned());
     }
+    if directory.to_str().is_none() {
+        return Err("its path is not UTF-8".to_owned());
+    }
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| error.to_string())?;
+    is_own(directory)
+}
+
+/// Checks that a directory is this user's, and that nobody else may change it.
+pub(crate) fn is_own(directory: &Path) -> Result<(), String> {
     let found = fs::symlink_metadata(directory).map_err(|error| error.to_string())?;
     let others_may_write = found.permissions().mode() & 0o022 != 0;
-    if !found.is_dir() || found.uid() != geteuid().as_raw() || others_may_write {
-        return Err("it is not a directory of yours alone".to_owned());
+    match !found.is_dir() || found.uid() != geteuid().as_raw() || others_may_write {
+        true => Err("it is not a directory of yours alone".to_owned()),
+        false => Ok(()),
     }
+}
+
+fn install_in(directory: &Path) -> Result<PathBuf, String> {
+    private(directory)?;
     if statvfs(directory).is_ok_and(|found| found.flags().contains(FsFlags::ST_NOEXEC)) {
         return Err("its file system is mounted noexec".to_owned());
     }
     // A program that runs keeps the file of its own version.
-    let path = directory.join(format!("libsumrate_preload-{:016x}.so", checksum(LIBRARY)));
+    let path = directory.join(format!("{LIBRARY_NAME}-{:016x}.so", checksum(LIBRARY)));
     if !fs::read(&path).is_ok_and(|found| found == LIBRARY) {
         write(&path).map_err(|error| error.to_string())?;
     }
-    let names = make_names(directory).map_err(|error| error.to_string())?;
-    Ok(Installed { library: path, names })
-}
-
-/// The file is called by the process that needs it, which the command becomes.
-fn make_names(directory: &Path) -> io::Result<PathBuf> {
-    for entry in fs::read_dir(directory)?.flatten() {
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(NAMES)?.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-    let path = directory.join(format!("{NAMES}{}", std::process::id()));
-    let _ = fs::remove_file(&path);
-    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-    file.set_len(FILE_LENGTH as u64)?;
     Ok(path)
 }
 
@@ -118,15 +125,16 @@ mod tests {
         fs::set_permissions(&directory, PermissionsExt::from_mode(0o700)).unwrap();
         let left = directory.join("names-4294967295");
         fs::write(&left, "").unwrap();
-        let Installed { library: path, names } = install(std::slice::from_ref(&directory)).unwrap();
+        let nowhere = Path::new("/nonexistent/sumrate");
+        let Installed { library: path, names } =
+            install(std::slice::from_ref(&directory), nowhere).unwrap();
         assert!(!left.exists(), "of a command that has ended");
-        let made = fs::metadata(&names).unwrap();
-        assert_eq!((made.permissions().mode() & 0o777, made.len()), (0o600, FILE_LENGTH as u64));
+        assert!(names.starts_with(&directory));
         let before = fs::metadata(&path).unwrap();
         assert_eq!(before.permissions().mode() & 0o777, 0o500);
         assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(fs::read(&path).unwrap().starts_with(b"\x7fELF"));
-        assert_eq!(install(&[directory]).unwrap(), Installed { library: path.clone(), names });
+        assert_eq!(install(&[directory], nowhere).unwrap().library, path);
         assert_eq!(fs::metadata(&path).unwrap().ino(), before.ino());
     }
 
@@ -137,10 +145,12 @@ mod tests {
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
         let odd = folder.path().join("a b");
-        let error = install(&[open.clone(), odd.clone()]).unwrap_err();
+        let nowhere = Path::new("/nonexistent/sumrate");
+        let error = install(&[open.clone(), odd.clone()], nowhere).unwrap_err();
         assert!(error.to_string().contains("yours alone"), "{error}");
         assert_eq!(error.0.len(), 2);
         let good = folder.path().join("good");
-        assert!(install(&[open, odd, good.clone()]).unwrap().library.starts_with(good));
+        let directories = [open, odd, good.clone()];
+        assert!(install(&directories, nowhere).unwrap().library.starts_with(good));
     }
 }

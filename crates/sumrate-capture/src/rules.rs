@@ -1,14 +1,17 @@
 //! nftables and routes of one guardian, as commands: how they are made, removed, and found when their
 //! guardian is gone.
 //!
-//! Everything carries the guardian's process id: the nftables table in its name, the routing table in
-//! its number, the rules in their preference.
+//! Everything carries the guardian's process id: the nftables table in its name, with the time at which
+//! the process started, the routing table in its number, the rules in their preference.
 
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::IpNet;
 
+use crate::earlier::Ends;
+use crate::owner::Owner;
+use crate::refusal;
 use crate::selection::Selection;
 
 /// Mark of the daemon's own sockets: they are never taken.
@@ -29,8 +32,15 @@ const TABLE_BASE: u32 = 0x5300_0000;
 /// Preference of the first rule; the kernel's own begin at 32766.
 const PREFERENCE_BASE: u32 = 16_000;
 const PREFERENCES: u32 = 4_000;
+/// A segment that does not begin a connection (RFC 9293 §3.5).
+const GOES_ON: &str = "tcp flags & (syn | ack) != syn";
+/// A segment that begins one.
+pub(crate) const BEGINS: &str = "tcp flags & (syn | ack) == syn";
 /// So many preferences are one guardian's.
 const OF_EACH: u32 = 4;
+/// Metric of routes that count when the device, and its routes with it, is gone. The highest one is the
+/// kernel's own in IPv6, which `ip route flush` leaves alone.
+const LAST_METRIC: u32 = u32::MAX - 1;
 
 /// How connections are taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +65,18 @@ pub struct Plan {
     pub selection: Selection,
     /// Questions to name servers are taken too.
     pub dns: bool,
+    /// What programs meet when the daemon ends without an orderly stop.
+    pub when_down: WhenDown,
+}
+
+/// What programs meet whose connections were taken, when the daemon crashed, failed or was killed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhenDown {
+    /// Their connections are refused until somebody lifts that.
+    #[default]
+    Refuse,
+    /// They reach the net directly.
+    Direct,
 }
 
 /// Ports of the daemon on 127.0.0.1 and ::1; 0 where there is none.
@@ -62,8 +84,10 @@ pub struct Plan {
 pub struct Ports {
     /// TCP, for IPv4 and IPv6.
     pub tcp: [u16; 2],
-    /// UDP for name servers, for IPv4 and IPv6.
+    /// Questions to name servers over UDP, for IPv4 and IPv6.
     pub dns: [u16; 2],
+    /// Questions to name servers over TCP, for IPv4 and IPv6.
+    pub dns_tcp: [u16; 2],
 }
 
 /// A command: its words, and what it reads.
@@ -86,24 +110,28 @@ impl Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Family {
+pub(crate) enum Family {
     V4,
     V6,
 }
 
 impl Family {
-    const BOTH: [Self; 2] = [Self::V4, Self::V6];
+    pub(crate) const BOTH: [Self; 2] = [Self::V4, Self::V6];
 
     fn of(net: &IpNet) -> Self {
         if matches!(net, IpNet::V4(_)) { Self::V4 } else { Self::V6 }
     }
 
-    fn index(self) -> usize {
+    fn of_address(address: &SocketAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    pub(crate) fn index(self) -> usize {
         usize::from(self == Self::V6)
     }
 
     /// In nftables' language: the family, the header, the daemon's address.
-    fn words(self) -> (&'static str, &'static str, &'static str) {
+    pub(crate) fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::V4 => ("ipv4", "ip", "127.0.0.1"),
             Self::V6 => ("ipv6", "ip6", "[::1]"),
@@ -111,16 +139,12 @@ impl Family {
     }
 }
 
-fn table_name(pid: u32) -> String {
-    format!("sumrate_{pid}")
-}
-
 fn routing_table(pid: u32) -> u32 {
     TABLE_BASE | (pid & 0xff_ffff)
 }
 
 /// The guardian whose routing table this is, if it is one's.
-fn owner(table: &str) -> Option<u32> {
+fn routing_owner(table: &str) -> Option<u32> {
     let number: u32 = table.parse().ok()?;
     (number & 0xff00_0000 == TABLE_BASE).then_some(number & 0xff_ffff)
 }
@@ -145,9 +169,18 @@ pub(crate) fn free_preference(pid: u32, listed: &Listed) -> u32 {
     (0..PREFERENCES).map(first).find(is_free).unwrap_or(first(0))
 }
 
-/// The commands that take connections from now on. Rules get this preference and those behind it.
-pub(crate) fn installation(plan: &Plan, ports: Ports, pid: u32, preference: u32) -> Vec<Step> {
-    let mut steps = Vec::new();
+/// What was found on this machine that rules have to fit.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found {
+    /// Rules get this preference and those behind it.
+    pub(crate) preference: u32,
+    /// Connections that stay as they are.
+    pub(crate) earlier: Vec<Ends>,
+}
+
+/// The commands that take connections from now on.
+pub(crate) fn installation(plan: &Plan, ports: Ports, owner: Owner, found: &Found) -> Vec<Step> {
+    let (mut steps, pid, preference) = (Vec::new(), owner.pid, found.preference);
     if let Method::Tun(device) = &plan.method {
         for family in Family::BOTH.into_iter().filter(|family| ports.tcp[family.index()] != 0) {
             steps.extend(tun_rules(plan, family, pid, preference));
@@ -163,22 +196,39 @@ pub(crate) fn installation(plan: &Plan, ports: Ports, pid: u32, preference: u32)
         }
     }
     // Last, so that nothing is led to where no route goes yet.
-    steps.push(Step::nft(ruleset(plan, ports, pid)));
+    steps.push(replacement(owner, &ruleset(plan, ports, owner, &found.earlier)));
     steps
 }
 
-/// The commands that undo all of it. Of the rules that are listed those go that lead to the guardian's own
+/// The command that puts a table in the place of the owner's, in one step.
+fn replacement(owner: Owner, text: &str) -> Step {
+    let name = owner.table();
+    Step::nft(format!("table inet {name}\ndelete table inet {name}\n{text}"))
+}
+
+/// The command that refuses, in one step, what was taken until now.
+pub(crate) fn refusal(plan: &Plan, owner: Owner) -> Step {
+    let chains = refusal::instead(plan);
+    replacement(owner, &format!("table inet {} {{\n{chains}}}\n", owner.table()))
+}
+
+/// The command that removes the nftables table.
+pub(crate) fn removal_of_table(owner: Owner) -> Step {
+    Step::nft(format!("delete table inet {}\n", owner.table()))
+}
+
+/// The commands that remove routes and rules. Of those that are listed those go that lead to the guardian's own
 /// table, and those that lead to the main table from among the same preferences: unless another guardian
 /// that began at the same moment has these, too; then they go with the last one.
-pub(crate) fn removal(pid: u32, listed: &Listed) -> Vec<Step> {
-    let mut steps = vec![Step::nft(format!("delete table inet {}\n", table_name(pid)))];
+pub(crate) fn removal_of_routes(pid: u32, listed: &Listed) -> Vec<Step> {
+    let mut steps = Vec::new();
     let own = routing_table(pid).to_string();
     for (family, text) in Family::BOTH.into_iter().zip(listed) {
         let rules: Vec<(u32, &str)> = text.lines().filter_map(rule).collect();
         let is_alone = |preference: u32| {
             let place = preference / OF_EACH;
             let there = rules.iter().filter(|(other, _)| other / OF_EACH == place);
-            let mut owners = there.filter_map(|(_, table)| owner(table)).peekable();
+            let mut owners = there.filter_map(|(_, table)| routing_owner(table)).peekable();
             owners.peek().is_some() && owners.all(|one| routing_table(one) == routing_table(pid))
         };
         for (preference, table) in &rules {
@@ -191,19 +241,16 @@ pub(crate) fn removal(pid: u32, listed: &Listed) -> Vec<Step> {
     steps
 }
 
-/// Guardians that made the tables that `nft list tables` names.
-pub(crate) fn owners_of_tables(listed: &str) -> Vec<u32> {
-    let names = listed.lines().filter_map(|line| line.trim().strip_prefix("table inet sumrate_"));
-    names.filter_map(|pid| pid.parse().ok()).collect()
-}
-
 /// Guardians that made the rules that `ip rule` names.
 pub(crate) fn owners_of_rules(listed: &str) -> Vec<u32> {
-    listed.lines().filter_map(rule).filter_map(|(_, table)| owner(table)).collect()
+    listed.lines().filter_map(rule).filter_map(|(_, table)| routing_owner(table)).collect()
 }
 
-fn ruleset(plan: &Plan, ports: Ports, pid: u32) -> String {
-    let mut text = format!("table inet {} {{\n", table_name(pid));
+fn ruleset(plan: &Plan, ports: Ports, owner: Owner, earlier: &[Ends]) -> String {
+    let mut text = format!("table inet {} {{\n", owner.table());
+    if plan.method != Method::Redirect {
+        text += &earlier_sets(earlier);
+    }
     if plan.dns {
         text += &dns_chain(plan, ports);
     }
@@ -219,10 +266,10 @@ fn ruleset(plan: &Plan, ports: Ports, pid: u32) -> String {
         Method::Tproxy { gateway } => text += &tproxy_chains(plan, ports, gateway),
         Method::Tun(_) => text += &tun_chains(plan),
     }
-    text + "}\n"
+    text + &refusal::beside(plan, ports.tcp) + "}\n"
 }
 
-fn chain(name: &str, head: &str, rules: &[String]) -> String {
+pub(crate) fn chain(name: &str, head: &str, rules: &[String]) -> String {
     let mut text = format!("  chain {name} {{\n");
     for line in std::iter::once(head)
         .filter(|head| !head.is_empty())
@@ -246,7 +293,7 @@ fn exemptions(plan: &Plan) -> Vec<String> {
     rules
 }
 
-fn destinations(selection: &Selection) -> Vec<String> {
+pub(crate) fn destinations(selection: &Selection) -> Vec<String> {
     let mut rules =
         vec!["fib daddr type { local, broadcast, multicast, anycast } return".to_owned()];
     rules.extend(networks(&selection.exempt(), &selection.only_to));
@@ -254,7 +301,7 @@ fn destinations(selection: &Selection) -> Vec<String> {
 }
 
 /// What passes because it goes to one of the networks `direct`, or to none of `only_to`, if there are any.
-fn networks(direct: &[IpNet], only_to: &[IpNet]) -> Vec<String> {
+pub(crate) fn networks(direct: &[IpNet], only_to: &[IpNet]) -> Vec<String> {
     let mut rules = Vec::new();
     for family in Family::BOTH {
         let (name, header, _) = family.words();
@@ -279,7 +326,7 @@ fn networks(direct: &[IpNet], only_to: &[IpNet]) -> Vec<String> {
 }
 
 /// Conditions of which any selects a program; one that is always true if all are selected.
-fn selectors(selection: &Selection) -> Vec<String> {
+pub(crate) fn selectors(selection: &Selection) -> Vec<String> {
     let mut conditions = Vec::new();
     if !selection.users.is_empty() {
         let users: Vec<String> = selection.users.iter().map(u32::to_string).collect();
@@ -306,27 +353,68 @@ fn dns_chain(plan: &Plan, ports: Ports) -> String {
         let udp = by_family(ports.dns, |(family, _, _), port| {
             format!("{condition}meta nfproto {family} udp dport 53 redirect to :{port}")
         });
-        let tcp = by_family(ports.tcp, |(family, _, _), port| {
+        let tcp = by_family(ports.dns_tcp, |(family, _, _), port| {
             format!("{condition}meta nfproto {family} tcp dport 53 redirect to :{port}")
         });
-        // A TPROXY listener does not see what was redirected, so its TCP goes on as any other.
         rules.extend(udp);
-        if plan.method == Method::Redirect {
-            rules.extend(tcp);
-        }
+        rules.extend(tcp);
     }
     chain("dns", "type nat hook output priority -101; policy accept;", &rules)
 }
 
+/// Sets of connections that were there before, by family.
+fn earlier_sets(earlier: &[Ends]) -> String {
+    let mut text = String::new();
+    for family in Family::BOTH {
+        let (name, ..) = family.words();
+        let of_family = earlier.iter().filter(|(_, other)| Family::of_address(other) == family);
+        let elements: Vec<String> = of_family
+            .map(|(own, other)| {
+                format!("{} . {} . {} . {}", own.ip(), own.port(), other.ip(), other.port())
+            })
+            .collect();
+        let kind = format!("type {name}_addr . inet_service . {name}_addr . inet_service;");
+        let _ = writeln!(text, "  set earlier_{name} {{\n    {kind}");
+        if !elements.is_empty() {
+            let _ = writeln!(text, "    elements = {{ {} }}", elements.join(", "));
+        }
+        text += "  }\n";
+    }
+    text
+}
+
 /// What answers somebody who connected to this machine, and connections that were there before: they
-/// are none of ours.
+/// are none of ours. A segment of any other connection that conntrack has forgotten is not among them.
 fn not_begun_here(verdict: &str) -> Vec<String> {
-    let first = "ct state new tcp flags & (fin | syn | rst | ack) != syn";
+    let mut rules = known(verdict);
+    for family in Family::BOTH {
+        let (name, header, _) = family.words();
+        let ends = format!("{header} saddr . tcp sport . {header} daddr . tcp dport");
+        let mark = format!("ct mark set {MARK_OWN:#x} {verdict}");
+        // A later connection between the same ends begins, and is none of them from then on.
+        rules.insert(0, format!("{BEGINS} {ends} @earlier_{name} ct mark set {MARK_TAKEN:#x}"));
+        let not_later = format!("ct mark != {MARK_TAKEN:#x}");
+        rules.push(format!("{GOES_ON} {not_later} {ends} @earlier_{name} {mark}"));
+    }
+    rules
+}
+
+/// Connections that others began, and those that were marked because they were there before. A segment
+/// that begins a connection is neither, and a datagram proves nothing: whoever sent one first, in
+/// another's name, would open a direct way to that other.
+pub(crate) fn known(verdict: &str) -> Vec<String> {
     vec![
-        format!("ct direction reply {verdict}"),
-        format!("ct mark {MARK_OWN:#x} {verdict}"),
-        format!("meta l4proto tcp {first} ct mark set {MARK_OWN:#x} {verdict}"),
+        format!("{GOES_ON} ct direction reply {verdict}"),
+        format!("{GOES_ON} ct mark {MARK_OWN:#x} {verdict}"),
+        format!("meta l4proto {{ icmp, ipv6-icmp }} ct direction reply {verdict}"),
     ]
+}
+
+/// Connections of other machines that were there before are known by their first segment alone.
+fn begun_before(verdict: &str) -> Vec<String> {
+    let mut rules = known(verdict);
+    rules.push(format!("{GOES_ON} ct state new ct mark set {MARK_OWN:#x} {verdict}"));
+    rules
 }
 
 /// Marks decide which route is taken, where routes alone cannot.
@@ -340,7 +428,21 @@ fn tun_chains(plan: &Plan) -> String {
         let taken = selectors(&cgroups).into_iter();
         output.extend(taken.map(|condition| format!("{condition}meta mark set {MARK_TAKEN:#x}")));
     }
-    chain("output", "type route hook output priority -150; policy accept;", &output)
+    let mut text = chain("output", "type route hook output priority -150; policy accept;", &output);
+    if let Method::Tun(device) = &plan.method {
+        text += &foreign_chain(device);
+    }
+    text
+}
+
+/// Nobody but the device reaches its addresses: what a network sends to them begins nothing here.
+fn foreign_chain(device: &str) -> String {
+    let from = format!("iifname != {{ \"lo\", \"{device}\" }}");
+    let rules = [
+        format!("{from} ip daddr {{ {}, {} }} drop", TUN_OWN.0, TUN_PEER.0),
+        format!("{from} ip6 daddr {{ {}, {} }} drop", TUN_OWN.1, TUN_PEER.1),
+    ];
+    chain("foreign", "type filter hook prerouting priority -300; policy accept;", &rules)
 }
 
 /// Who uses the routing table of the device. As long as that is empty the rules change nothing; the one
@@ -356,12 +458,9 @@ fn tun_rules(plan: &Plan, family: Family, pid: u32, preference: u32) -> Vec<Step
         // What this machine's programs begin; what it forwards for others goes its way.
         who.push("iif lo".to_owned());
     }
-    let taken = who.iter().map(|who| format!("{} {who} lookup {table}", preference + 2));
+    let taken = who.iter().map(|who| format!("{} {who} lookup {table}", preference + 1));
     let own = format!("{preference} fwmark {MARK_OWN:#x} lookup main");
-    // What is nearer than the default route stays as it is.
-    let near = format!("{} lookup main suppress_prefixlength 0", preference + 1);
-    let near = selection.only_to.is_empty().then_some(near);
-    let rules = taken.chain([own]).chain(near);
+    let rules = taken.chain([own]);
     rules.map(|rule| Step::ip(family, &format!("rule add pref {rule}"))).collect()
 }
 
@@ -384,31 +483,42 @@ fn tun_routes(plan: &Plan, device: &str, family: Family, pid: u32) -> Vec<Step> 
     let within = IpNet::aggregate(&selection.only_to);
     // The more specific route would win, and an exception is to.
     let is_taken = |net: &&IpNet| !exempt.iter().any(|other| other.contains(*net));
-    for net in within.iter().filter(|net| Family::of(net) == family).filter(is_taken) {
-        add(format!("route add {net} dev {device} table {table}"));
-    }
+    let named = within.iter().filter(|net| Family::of(net) == family).filter(is_taken);
+    let mut taken: Vec<String> = named.map(IpNet::to_string).collect();
     if within.is_empty() {
-        add(format!("route add default dev {device} table {table}"));
+        taken.push("default".to_owned());
+    }
+    for net in taken {
+        // Of that scope, so that it is nobody's way to a gateway that is on a link.
+        add(format!("route add {net} dev {device} scope global table {table}"));
+        add(format!("route add unreachable {net} metric {LAST_METRIC} table {table}"));
     }
     steps
 }
 
 fn tproxy_chains(plan: &Plan, ports: Ports, gateway: bool) -> String {
-    let output = [not_begun_here("return"), exemptions(plan), selected(plan)].concat();
+    let mut output = [not_begun_here("return"), exemptions(plan)].concat();
+    if plan.dns {
+        // Those that are taken are redirected.
+        output.push("tcp dport 53 return".to_owned());
+    }
+    output.extend(selected(plan));
     let head = "type route hook output priority -150; policy accept;";
     let mut text = chain("output", head, &output);
     text += &chain("take", "", &[format!("meta mark set {MARK_TAKEN:#x}")]);
-    let arrive = by_family(ports.tcp, |(family, header, address), port| {
+    let mut arrive = by_family(ports.tcp, |(family, header, address), port| {
         let to = format!("tproxy {header} to {address}:{port}");
         format!("meta nfproto {family} meta l4proto tcp {to} meta mark set {MARK_TAKEN:#x} accept")
     });
+    // Nobody listens any more: nothing goes on to another machine, or to a program of this one.
+    arrive.extend(by_family(ports.tcp, |(family, ..), _| format!("meta nfproto {family} drop")));
     let mut prerouting = vec![
         "meta l4proto != tcp return".to_owned(),
         format!("iifname \"lo\" meta mark {MARK_TAKEN:#x} goto arrive"),
     ];
     if gateway {
         prerouting.push("iifname \"lo\" return".to_owned());
-        prerouting.extend(not_begun_here("return"));
+        prerouting.extend(begun_before("return"));
         prerouting.extend(destinations(&plan.selection));
         prerouting.push("goto arrive".to_owned());
     }

@@ -34,6 +34,11 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether programs of every user and cgroup are selected.
+    pub fn is_of_all(&self) -> bool {
+        self.users.is_empty() && self.cgroups.is_empty()
+    }
+
     /// Networks that are reached directly, each in none of the others.
     pub fn exempt(&self) -> Vec<IpNet> {
         let private: &[&str] = if self.only_to.is_empty() { &PRIVATE } else { &[] };

@@ -64,7 +64,7 @@ fn the_kernel_runs_them_and_subflows_find_each_other() {
 }
 
 fn refused(error: &CouplingError) {
-    println!("{error}");
+    test_skip::skipped(&error.to_string());
     match error {
         CouplingError::NotBuilt(_) => assert!(error.to_string().contains("clang")),
         error => {
@@ -101,8 +101,7 @@ fn couples_sockets_that_a_process_names(coupler: &Coupler, again: &Coupler) {
 
 fn couples_a_kernel_mptcp_connection(coupler: &Coupler) {
     let Ok(listener) = listening(Protocol::MPTCP, LOOPBACK, 0) else {
-        println!("this kernel has no MPTCP: nothing to show");
-        return;
+        return test_skip::skipped("this kernel has no MPTCP");
     };
     let (sender, receiver) = connected(coupler.algorithm(), &listener).unwrap();
     let ends = transfer(sender, receiver);
@@ -115,8 +114,9 @@ fn couples_a_kernel_mptcp_connection(coupler: &Coupler) {
 /// Runs the test again in a namespace: what is named takes its part there.
 fn inside(part: &str) {
     if let Err(reason) = ran("unshare -n true") {
-        println!("no right to make a network namespace, {part} is not shown: {reason}");
-        return;
+        return test_skip::skipped(&format!(
+            "no right to make a network namespace, {part} is not shown: {reason}"
+        ));
     }
     let status = again_in_a_namespace(part).status().unwrap();
     assert!(status.success(), "{part}: the test failed in its namespace");
@@ -150,12 +150,10 @@ fn couples_both_subflows(name: &str) {
     let algorithm = all.find(|algorithm| algorithm.kernel_name() == name).unwrap();
     let coupler = load(algorithm).unwrap();
     if let Err(reason) = two_endpoints() {
-        println!("two subflows are not shown: {reason}");
-        return;
+        return test_skip::skipped(&format!("two subflows are not shown: {reason}"));
     }
     let Ok(listener) = listening(Protocol::MPTCP, ADDRESSES[0], 0) else {
-        println!("this kernel has no MPTCP: two subflows are not shown");
-        return;
+        return test_skip::skipped("this kernel has no MPTCP: two subflows are not shown");
     };
     let (mut sender, mut receiver) = connected(algorithm, &listener).unwrap();
     let begun = Instant::now();

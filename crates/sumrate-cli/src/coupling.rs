@@ -39,13 +39,12 @@ impl CouplingState {
     /// What stands for `algorithm` where it cannot be loaded.
     fn without_kernel(algorithm: Algorithm, wish: &str, error: &CouplingError) -> Self {
         if algorithm == Algorithm::Reno {
-            tracing::warn!("--cc {wish}: {error}. Instead, the kernel's own reno, as uncoupled");
+            tracing::warn!("--cc {wish}: {error}; the kernel's own reno is used instead");
             return Self::OwnReno;
         }
         tracing::warn!(
-            "--cc {wish}: {error}. Instead, of each TCP window so much is used that the paths of a \
-             shared bottleneck take what the fastest would; that is all paths, unless \
-             --shared-bottleneck names them"
+            "--cc {wish}: {error}; instead, all paths (or those of --shared-bottleneck) together send \
+             no faster than the fastest alone would"
         );
         Self::Scaled
     }

@@ -6,16 +6,22 @@ use std::path::Path;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use fbdt_proto::Priority;
+use fbdt_proto::plain_text::is_hidden;
 use fbdt_proto::stats::WhyIdle;
 
 use crate::config::ConfigFile;
 use crate::exit::AllowRule;
+use crate::explain::explain;
 use crate::files::read_message;
 use crate::proxy::message_of;
 use crate::service::{Answer, Datagram, read_answer, read_report, read_request};
-use crate::status::FarReport;
+use crate::status::{
+    FarReport, PathReport, STREAMS_REPORTED, SessionReport, StatusReport, write_table,
+};
 
 pub use crate::capture::fuzzing::dns;
+pub use crate::files::fuzzing::copy_receiver;
 pub use crate::policy::fuzzing::path_usage;
 pub use crate::proxy::fuzzing::{http, socks5};
 
@@ -66,22 +72,50 @@ pub fn service(data: &[u8]) {
     if let Ok(Answer::Ready(message) | Answer::Refused { message, .. }) =
         now(read_answer(&mut rest))
     {
-        assert!(!message.contains(char::is_control), "{message:?}");
-        report(rest);
+        assert!(!message.contains(is_hidden), "{message:?}");
+        framed_report(rest);
     }
-    report(data);
+    framed_report(data);
 }
 
-/// What a server says of its paths is shown in this end's words.
-fn report(mut data: &[u8]) {
-    let Ok(report) = now(read_report::<_, FarReport>(&mut data)) else { return };
-    for path in report.plain().paths.values() {
+fn framed_report(mut data: &[u8]) {
+    if let Ok(report) = now(read_report::<_, FarReport>(&mut data)) {
+        check_report(report);
+    }
+}
+
+/// What a server reports of its paths: it is bounded, and reaches a terminal in this end's words.
+pub fn report(data: &[u8]) {
+    if let Ok(report) = serde_json::from_slice::<FarReport>(data) {
+        check_report(report);
+    }
+}
+
+fn check_report(report: FarReport) {
+    let report = report.plain();
+    assert!(report.paths.len() <= 16 && report.classes.len() <= STREAMS_REPORTED);
+    for path in report.paths.values() {
         let known = |why: &str| why == "unknown" || WhyIdle::ALL.iter().any(|k| k.name() == why);
         assert!(known(&path.why) && path.waited_s.keys().all(|why| known(why)), "{path:?}");
         assert!((0.0..=1.0).contains(&path.retransmitted_share), "{path:?}");
         assert!(path.rate_mbps.is_none_or(|rate| rate >= 0.0), "{path:?}");
         assert!(path.waited_s.values().all(|time| *time >= 0.0), "{path:?}");
     }
+    let plain = |text: &str| !text.contains(|c: char| c.is_control() && c != '\n');
+    assert!(report.paths.keys().all(|name| plain(name)), "{:?}", report.paths);
+    let mut status = StatusReport::default();
+    let shown = report.paths.iter().map(|(name, far)| PathReport {
+        far: Some(far.clone()),
+        ..PathReport::idle(name, Priority::default())
+    });
+    status.sessions.push(SessionReport { paths: shown.collect(), ..SessionReport::default() });
+    let mut table = Vec::new();
+    assert!(
+        write_table(&mut table, &status, true)
+            .is_ok_and(|()| plain(&String::from_utf8_lossy(&table)))
+    );
+    let words = explain(&status, &status);
+    assert!(serde_json::to_string(&words).is_ok_and(|words| plain(&words)));
 }
 
 /// A rule of `--allow`, or of a credential's file: it means the same when it is written again.

@@ -1,12 +1,13 @@
-//! The `sumrate` command: every radio you have, added up; while one is blocked, the others carry on.
+//! The `sumrate` command: several internet links at the same time; when one drops, the others carry on.
 //!
 //! In the order in which data meets them: `args` is what the user wrote, `commands` what is done with
 //! it; a connection comes in through `proxy`, travels on a stream of a `tunnel` (behind which
 //! `session` puts the transport; `sessions` are all that a client has) after a word of the `service`
 //! protocol, and leaves through `exit`; `relay` copies its bytes on both ends, `classes` says how
 //! urgent they are; `capture` brings in connections that were meant for no proxy. `files` copies files
-//! over such a stream, `bench` measures, `flows` counts datagrams, `status` tells, `metrics` and `web`
-//! tell it to Prometheus and browsers, `config` fills in what the command line leaves out, `doctor` looks
+//! over such a stream, `bench` measures, `flows` counts datagrams, `refusals` counts refused
+//! destinations, `history` keeps five minutes, `status` reports, `metrics` and `web` report to
+//! Prometheus and browsers, `config` fills in what the command line leaves out, `doctor` looks
 //! at the machine.
 
 pub mod args;
@@ -24,9 +25,11 @@ pub mod files;
 pub mod flows;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+pub mod history;
 pub mod metrics;
 pub mod policy;
 pub mod proxy;
+pub mod refusals;
 pub mod relay;
 pub mod service;
 pub mod session;
@@ -40,22 +43,22 @@ pub mod coupling;
 pub mod descriptors;
 pub mod interfaces;
 pub mod interrupt;
+mod logging;
 pub mod output;
+pub mod private_directory;
 pub mod private_text;
 pub mod privileges;
 pub mod socket;
+pub mod spare_memory;
 pub mod systemd;
+pub mod units;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
+use clap::FromArgMatches;
 
-use args::{Cli, Command, LogFormat};
+use args::{Cli, Command, HelpWords};
 use commands::CommandError;
 use config::ConfigSource;
 
@@ -63,21 +66,20 @@ use config::ConfigSource;
 ///
 /// `before_sleep` is called by each thread that has nothing to do, before it waits.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, before_sleep: fn()) -> ExitCode {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = match parse(arguments) {
+    let words = args::help_words(arguments.into_iter().collect());
+    let cli = match parse(words) {
         Ok(cli) => cli,
         Err(code) => return code,
     };
     let mut command = cli.command;
     if let Command::Link(command) = command {
         if cli.json {
-            let advice = "sumrate: give --json after the `link` command that it is for";
-            let _ = writeln!(std::io::stderr(), "{advice}");
+            output::print_error("sumrate: give --json after the `link` command that it is for");
             return ExitCode::from(2);
         }
         return sumrate_link::run(command);
     }
-    start_logging(cli.verbose, cli.log_format);
+    logging::start(cli.verbose, cli.log_format);
     let json = json_flag(&mut command).is_some_and(|flag| {
         *flag |= cli.json;
         *flag
@@ -92,24 +94,27 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, before_sleep: fn()) ->
 }
 
 /// The whole command line, or the exit code after saying what is wrong with it.
-fn parse(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
+fn parse(HelpWords { arguments, is_all }: HelpWords) -> Result<Cli, ExitCode> {
     let merged = config::merge(arguments.clone(), config::default_path).map_err(|error| {
         let error = CommandError::from(error);
         report_error(&error, arguments.iter().any(|argument| argument == "--json"));
         ExitCode::from(error.exit_code())
     })?;
-    let parsed = Cli::command().try_get_matches_from(&merged.arguments);
+    let parsed = args::declaration(is_all).try_get_matches_from(&merged.arguments);
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (mut cli, matches) = parsed.map_err(|error| {
         let error = args::without_passwords(error);
         // Help and version go to stdout and are no failure.
         let plain = error.render().to_string();
-        let _ = match output::without_secrets(&plain) {
-            harmless if harmless == plain => error.print(),
-            redacted => write!(std::io::stderr(), "{redacted}"),
-        };
+        match output::plain_lines(&output::without_secrets(&plain)) {
+            harmless if harmless == plain => drop(error.print()),
+            redacted => output::print_error(redacted.trim_end()),
+        }
+        if let Some(advice) = args::advice(&error) {
+            output::print_error(advice);
+        }
         for origin in merged.origins(&plain) {
-            let _ = writeln!(std::io::stderr(), "{origin}");
+            output::print_error(&origin);
         }
         ExitCode::from(if error.use_stderr() { 2 } else { 0 })
     })?;
@@ -185,42 +190,8 @@ fn report_error(error: &CommandError, json: bool) {
         return;
     }
     let report = error.report();
-    let _ = writeln!(std::io::stderr(), "sumrate: {}", report.message);
+    output::print_error(&format!("sumrate: {}", report.message));
     if json {
         let _ = output::json(&report);
     }
-}
-
-/// Logs as `format` says: SUMRATE_LOG decides what, else the number of `-v`. The journal is written to
-/// where systemd says that stderr leads there anyway, because it then keeps fields and levels.
-fn start_logging(verbose: u8, format: LogFormat) {
-    let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
-    let filter = EnvFilter::try_from_env("SUMRATE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    let is_service = std::env::var_os("JOURNAL_STREAM").is_some();
-    let wants_journal = match format {
-        LogFormat::Journald => true,
-        LogFormat::Auto => is_service && !std::io::stderr().is_terminal(),
-        LogFormat::Text | LogFormat::Json => false,
-    };
-    if wants_journal {
-        match tracing_journald::layer() {
-            Ok(journal) => {
-                let _ = tracing_subscriber::registry().with(filter).with(journal).try_init();
-                return;
-            }
-            Err(error) if format == LogFormat::Journald => {
-                let advice = format!("sumrate: no journal ({error}): the log goes to stderr");
-                let _ = writeln!(std::io::stderr(), "{advice}");
-            }
-            Err(_) => {}
-        }
-    }
-    let text = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    let _ = match format {
-        LogFormat::Json => text.json().flatten_event(true).try_init(),
-        _ => text.try_init(),
-    };
 }

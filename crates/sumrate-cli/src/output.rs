@@ -1,9 +1,11 @@
-//! Standard output. A reader that goes away (`| head`) is no failure.
+//! Standard output and standard error: text of others has no effect on the terminal that shows it.
+//! A reader that goes away (`| head`) is no failure.
 
 use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use fbdt_proto::plain_text::{is_hidden, plain};
 use serde::Serialize;
 
 /// Prints a line of text.
@@ -11,7 +13,7 @@ use serde::Serialize;
 /// # Errors
 /// What the system says, except that the reader has gone.
 pub fn line(text: &str) -> io::Result<()> {
-    is_read(format!("{text}\n").as_bytes()).map(drop)
+    is_read(&format!("{text}\n")).map(drop)
 }
 
 /// Prints text for a reader of which more is to come, and says whether it is still there: who prints
@@ -19,7 +21,15 @@ pub fn line(text: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// What the system says, except that the reader has gone.
-pub fn is_read(text: &[u8]) -> io::Result<bool> {
+pub fn is_read(text: &str) -> io::Result<bool> {
+    print_bytes(plain_lines(text).as_bytes())
+}
+
+/// Prints bytes unchanged: only those that this program made itself.
+///
+/// # Errors
+/// As [`is_read`].
+pub fn print_bytes(text: &[u8]) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -32,9 +42,11 @@ pub fn is_read(text: &[u8]) -> io::Result<bool> {
 /// # Errors
 /// As [`is_read`].
 pub fn is_json_read<T: Serialize>(value: &T) -> io::Result<bool> {
-    let mut text = serde_json::to_vec(value)?;
-    text.push(b'\n');
-    is_read(&text)
+    print_json(&serde_json::to_string(value)?)
+}
+
+fn print_json(json: &str) -> io::Result<bool> {
+    print_bytes(format!("{}\n", escaped_json(json)).as_bytes())
 }
 
 /// Prints a value as one line of JSON.
@@ -42,7 +54,7 @@ pub fn is_json_read<T: Serialize>(value: &T) -> io::Result<bool> {
 /// # Errors
 /// As [`line`].
 pub fn json<T: Serialize>(value: &T) -> io::Result<()> {
-    line(&serde_json::to_string(value)?)
+    print_json(&serde_json::to_string(value)?).map(drop)
 }
 
 /// Prints a value as indented JSON.
@@ -50,7 +62,34 @@ pub fn json<T: Serialize>(value: &T) -> io::Result<()> {
 /// # Errors
 /// As [`line`].
 pub fn pretty_json<T: Serialize>(value: &T) -> io::Result<()> {
-    line(&serde_json::to_string_pretty(value)?)
+    print_json(&serde_json::to_string_pretty(value)?).map(drop)
+}
+
+/// Prints a line on standard error.
+pub fn print_error(text: &str) {
+    // Nobody is left to be told.
+    let _ = writeln!(io::stderr(), "{}", plain_lines(text));
+}
+
+/// Several lines of text, each of them plain.
+pub fn plain_lines(text: &str) -> String {
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
+}
+
+/// JSON of the same value without a hidden character: strings have escapes in their place.
+pub fn escaped_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        // Outside strings, JSON has line breaks only; inside them, it has none.
+        if c == '\n' || !is_hidden(c) {
+            escaped.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            escaped.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    escaped
 }
 
 /// A number with what is counted, in one of its two forms.
@@ -85,6 +124,14 @@ pub fn without_secrets(text: &str) -> String {
 /// # Errors
 /// What the system says.
 pub fn write_private(path: &Path, content: &str) -> io::Result<()> {
+    replace_private(path, content).map(drop)
+}
+
+/// Replaces `path` by a private file and returns it open for writing.
+///
+/// # Errors
+/// What the system says.
+pub fn replace_private(path: &Path, content: &str) -> io::Result<File> {
     let (temporary, mut file) = create_beside(path)?;
     let mut write = || {
         file.write_all(content.as_bytes())?;
@@ -92,9 +139,13 @@ pub fn write_private(path: &Path, content: &str) -> io::Result<()> {
         file.sync_all()?;
         std::fs::rename(&temporary, path)
     };
-    write().inspect_err(|_| {
-        let _ = std::fs::remove_file(&temporary);
-    })
+    match write() {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            let _ = std::fs::remove_file(&temporary);
+            Err(error)
+        }
+    }
 }
 
 /// Makes a new file for its owner alone in the directory of `path`, under a name that nobody can
@@ -160,6 +211,21 @@ mod tests {
     }
 
     #[test]
+    fn printed_text_has_no_hidden_characters() {
+        let hostile =
+            "\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}gpj.exe\u{200b}\u{e0041}\r\nnext\u{2028}";
+        assert_eq!(
+            plain_lines(hostile),
+            " ]0;owned  31m\u{fffd}gpj.exe\u{fffd}\u{fffd} \nnext\u{fffd}"
+        );
+        let json = serde_json::to_string_pretty(&[hostile]).unwrap();
+        let escaped = escaped_json(&json);
+        assert!(!escaped.contains(|c| c != '\n' && is_hidden(c)), "{escaped:?}");
+        assert!(escaped.contains("\\u202e") && escaped.contains("\\udb40\\udc41"), "{escaped}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&escaped).unwrap(), [hostile]);
+    }
+
+    #[test]
     fn private_files_are_private_and_whole() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("link");
@@ -205,7 +271,7 @@ mod tests {
         assert_eq!(found(), Some(Exposure::Mode(0o640)));
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         if !nix::unistd::geteuid().is_root() {
-            return; // nobody else can give files away
+            return test_skip::skipped("only root can give files away");
         }
         std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
         assert_eq!(found(), Some(Exposure::Owner(65534)));

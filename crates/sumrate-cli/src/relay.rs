@@ -4,11 +4,10 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use fbdt::ClassHandle;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::classes::{Guess, Waited};
+use crate::classes::{Guess, Watch};
 use crate::exit::Allowance;
 use crate::socket;
 use crate::tunnel::{ABORT_RELAY_FAILED, TunnelStream};
@@ -106,38 +105,6 @@ async fn deliver(stream: &mut impl TunnelStream) {
         if left < owed {
             (owed, since) = (left, Instant::now());
         }
-    }
-}
-
-/// Guesses the class of what is copied into a stream.
-struct Watch {
-    guess: Guess,
-    class: ClassHandle,
-    /// For how long the reader at the other end had let the stream wait before the write.
-    reader_wait: Duration,
-    /// For how long it did so in it.
-    unread: Duration,
-}
-
-impl Watch {
-    fn new(guess: Guess, class: ClassHandle) -> Self {
-        class.guess(guess.class());
-        Self { guess, class, reader_wait: Duration::ZERO, unread: Duration::ZERO }
-    }
-
-    /// The application had nothing for `idle`, and now `bytes`.
-    fn read(&mut self, idle: Duration, bytes: usize) {
-        let waited = Waited { idle, unread: self.unread };
-        if let Some(found) = self.guess.sent(Instant::now(), waited, bytes as u64) {
-            self.class.guess(found);
-        }
-        self.reader_wait = self.class.reader_wait();
-    }
-
-    /// The stream took them. A write that takes long waited for a silent radio, or because nobody
-    /// reads at the other end.
-    fn wrote(&mut self) {
-        self.unread = self.class.reader_wait().saturating_sub(self.reader_wait);
     }
 }
 

@@ -9,6 +9,7 @@ use fbdt::{Class, ClassHandle, Messages, Session, Stream};
 use tokio::sync::watch;
 
 use crate::flows::Flows;
+use crate::refusals::Refusals;
 use crate::status::{PathErrorReport, Seen, SessionReport};
 use crate::tunnel::{Delivery, Tunnel, TunnelError, TunnelStream, Use};
 
@@ -51,6 +52,7 @@ impl TunnelStream for Stream {
 pub struct SessionTunnel {
     sessions: watch::Receiver<Option<Session>>,
     flows: Option<Arc<Flows>>,
+    refusals: Option<Arc<Refusals>>,
     refusal: Option<Refusal>,
 }
 
@@ -60,7 +62,7 @@ type Refusal = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 impl SessionTunnel {
     /// A tunnel over whatever session the channel holds.
     pub fn new(sessions: watch::Receiver<Option<Session>>) -> Self {
-        Self { sessions, flows: None, refusal: None }
+        Self { sessions, flows: None, refusals: None, refusal: None }
     }
 
     /// A tunnel over one session for good.
@@ -72,6 +74,12 @@ impl SessionTunnel {
     #[must_use]
     pub fn counting(self, flows: Arc<Flows>) -> Self {
         Self { flows: Some(flows), ..self }
+    }
+
+    /// The same, whose refused destinations are noted.
+    #[must_use]
+    pub fn noting(self, refusals: Arc<Refusals>) -> Self {
+        Self { refusals: Some(refusals), ..self }
     }
 
     /// The same, which opens no stream while there is a reason.
@@ -115,6 +123,10 @@ impl Tunnel for SessionTunnel {
 
     fn flows(&self) -> Option<Arc<Flows>> {
         self.flows.clone()
+    }
+
+    fn refusals(&self) -> Option<&Refusals> {
+        self.refusals.as_deref()
     }
 }
 

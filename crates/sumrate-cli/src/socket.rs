@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use nix::libc;
@@ -84,12 +84,12 @@ fn set_options(socket: &SockRef<'_>, congestion_control: &str) -> io::Result<()>
 }
 
 /// Makes the socket's close a reset, so that the peer sees a failure and no end of data.
-pub fn reset_on_close(stream: &TcpStream) {
+pub fn reset_on_close(stream: &impl AsFd) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
 /// Undoes [`reset_on_close`]: what was written still reaches the peer.
-pub fn deliver_on_close(stream: &TcpStream) {
+pub fn deliver_on_close(stream: &impl AsFd) {
     let _ = SockRef::from(stream).set_linger(None);
 }
 

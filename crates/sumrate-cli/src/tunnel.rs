@@ -9,6 +9,7 @@ use fbdt::{Class, ClassHandle, Messages};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::flows::Flows;
+use crate::refusals::Refusals;
 use crate::status::SessionReport;
 
 /// Code with which a stream is reset because its other side failed.
@@ -88,7 +89,7 @@ pub enum Use {
 #[derive(Debug, thiserror::Error)]
 pub enum TunnelError {
     /// There is no session at the moment.
-    #[error("no path to the server is up; `sumrate status` shows why")]
+    #[error("not connected to the server; `sumrate status` shows why")]
     NoSession,
     /// No path may be used.
     #[error("{0}")]
@@ -119,12 +120,17 @@ pub trait Tunnel: Clone + Send + Sync + 'static {
     fn flows(&self) -> Option<Arc<Flows>> {
         None
     }
+
+    /// Where refused destinations are noted, if anybody wants to know.
+    fn refusals(&self) -> Option<&Refusals> {
+        None
+    }
 }
 
 /// Where a measurement gets the state of its session from.
 pub type ReportSource = Arc<dyn Fn() -> Option<SessionReport> + Send + Sync>;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod in_memory {
     //! A tunnel of in-memory pipes; whoever holds the other end plays the server.
 

@@ -24,8 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn carries_real_traffic_in_a_user_namespace() {
     let allowed = Command::new("unshare").args(["-Urnm", "true"]).output();
     if !allowed.is_ok_and(|output| output.status.success()) {
-        println!("skipped: user namespaces are not allowed here (`unshare -Urnm true` fails)");
-        return;
+        return test_skip::skipped(
+            "user namespaces are not allowed here (`unshare -Urnm true` fails)",
+        );
     }
     let status = Command::new("unshare")
         .arg("-Urnm")
@@ -41,8 +42,7 @@ fn carries_real_traffic_in_a_user_namespace() {
 #[ignore = "is run by carries_real_traffic_in_a_user_namespace, inside one"]
 fn inside_the_namespace() {
     if std::env::var_os(INSIDE).is_none() {
-        println!("skipped: not inside the namespace");
-        return;
+        return test_skip::skipped("not inside the namespace");
     }
     for words in [
         "mount -t tmpfs none /run",
@@ -68,7 +68,7 @@ fn inside_the_namespace() {
         delay_and_blackout_and_hold(&emulator);
         emulator.stop();
     } else {
-        println!("skipped: /dev/net/tun cannot be opened here");
+        test_skip::skipped("/dev/net/tun cannot be opened here");
     }
 }
 

@@ -33,12 +33,16 @@ impl RawAddress {
             AF_INET6 => size_of::<sockaddr_in6>(),
             _ => return None,
         };
-        if length < wanted {
+        // Without the scope, an IPv6 address is as long as RFC 2133 had it; the kernel takes that, too.
+        let least =
+            if family == AF_INET6 { offset_of!(sockaddr_in6, sin6_scope_id) } else { wanted };
+        if length < least {
             return None;
         }
         let mut bytes = [0; LONGEST];
-        // SAFETY: `wanted` bytes are readable as checked, and fit into `bytes`.
-        unsafe { std::ptr::copy_nonoverlapping(address.cast(), bytes.as_mut_ptr(), wanted) };
+        let given = length.min(wanted);
+        // SAFETY: so many bytes are readable as checked, and fit into `bytes`.
+        unsafe { std::ptr::copy_nonoverlapping(address.cast(), bytes.as_mut_ptr(), given) };
         Some(Self { bytes, length: wanted })
     }
 
@@ -114,8 +118,12 @@ mod tests {
             // SAFETY: the bytes live on this stack.
             let read = unsafe { RawAddress::read(pointer, raw.length as socklen_t) };
             assert_eq!(read, Some(raw));
+            let least = if address.is_ipv6() { 24 } else { 16 };
             // SAFETY: as above.
-            assert_eq!(unsafe { RawAddress::read(pointer, raw.length as socklen_t - 1) }, None);
+            unsafe {
+                assert_eq!(RawAddress::read(pointer, least), Some(raw));
+                assert_eq!(RawAddress::read(pointer, least - 1), None);
+            }
         }
         let unix = [1_u8, 0, b'/', 0];
         // SAFETY: the bytes live on this stack.

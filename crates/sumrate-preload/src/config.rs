@@ -1,10 +1,13 @@
 //! What `sumrate run` tells the library, in one environment variable that children inherit.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 
 /// The environment variable.
 pub const VARIABLE: &str = "SUMRATE_PRELOAD";
+
+/// How the name of the library's file begins.
+pub const LIBRARY: &str = "libsumrate_preload";
 
 /// A network that programs reach directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +54,8 @@ pub struct Config {
     pub direct: Vec<Net>,
     /// Names are resolved by the server, not here.
     pub names_at_exit: bool,
-    /// The file with the names that processes have in common ([`FILE_LENGTH`](crate::names::FILE_LENGTH)).
+    /// The file with the names that processes have in common
+    /// ([`FILE_LENGTH`](crate::names::FILE_LENGTH)). Without it no name is resolved at the exit.
     pub names: Option<String>,
     /// Programs that the library cannot reach are not started.
     pub strict: bool,
@@ -100,6 +104,19 @@ impl Config {
             }
         }
         Some(config)
+    }
+
+    /// The configuration of a process whose variable is missing or damaged. It has no proxy (port 0), so
+    /// the process reaches this machine and its links alone.
+    pub fn closed() -> Self {
+        Self {
+            proxy: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+            auth: None,
+            direct: Vec::new(),
+            names_at_exit: true,
+            names: None,
+            strict: false,
+        }
     }
 
     /// Whether an address is reached directly.
@@ -174,6 +191,14 @@ mod tests {
         for bad in [&bad[..], &["1 127.0.0.1:1 odd", "1 127.0.0.1:1 direct=1.2.3.4"]].concat() {
             assert_eq!(Config::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn without_a_configuration_only_this_machine_is_reached() {
+        let closed = Config::closed();
+        assert_eq!((closed.proxy.port(), closed.names_at_exit, &closed.names), (0, true, &None));
+        assert!(closed.is_direct("127.0.0.1".parse().unwrap()));
+        assert!(!closed.is_direct("192.168.1.1".parse().unwrap()));
     }
 
     #[test]

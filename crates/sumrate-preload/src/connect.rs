@@ -39,18 +39,26 @@ pub(crate) unsafe fn connect(
     // SAFETY: the caller's promise.
     let raw = unsafe { RawAddress::read(address, length) }?;
     let wanted = raw.socket_address();
-    let number = names::number_of(wanted.ip());
-    if (number.is_none() && config.is_direct(wanted.ip())) || !is_fresh_tcp(socket) {
+    let number = stand_in(config, wanted.ip());
+    if number.is_none() && config.is_direct(wanted.ip()) {
         return None;
     }
-    let target = match number.map(|number| names().get(number)) {
+    let fail = |error| {
+        set_errno(error);
+        Some(-1)
+    };
+    match kind(socket) {
+        Kind::FreshTcp => {}
+        // No host has this address. Browsers fall back to TCP at once.
+        Kind::Datagrams if number.is_some() => return fail(libc::ENETUNREACH),
+        Kind::OtherStream => return fail(libc::EPROTONOSUPPORT),
+        Kind::Datagrams | Kind::Connected | Kind::Unknown => return None,
+    }
+    let target = match number.map(|number| names().and_then(|names| names.get(number))) {
         None => Target::Address(wanted.ip(), wanted.port()),
         Some(Some(name)) => Target::Name(name, wanted.port()),
-        Some(None) => {
-            // Another process's number: nobody has this address.
-            set_errno(libc::EHOSTUNREACH);
-            return Some(-1);
-        }
+        // A number of another command: no host has this address.
+        Some(None) => return fail(libc::EHOSTUNREACH),
     };
     let blocking = is_blocking(socket);
     let outcome = if blocking { ask(config, socket, target) } else { tell(config, socket, target) };
@@ -71,6 +79,11 @@ pub(crate) unsafe fn connect(
             -1
         }
     })
+}
+
+/// The number of a name that this address stands for.
+pub(crate) fn stand_in(config: &Config, address: IpAddr) -> Option<u32> {
+    names::number_of(address).filter(|_| config.names_at_exit)
 }
 
 /// Stands in for `getpeername`: whom the program asked for, while the socket is connected.
@@ -126,6 +139,11 @@ fn auth(config: &Config) -> Option<(&[u8], &[u8])> {
 
 /// Connects the socket to the proxy, over IPv4 also where it is an IPv6 socket.
 fn reach_proxy(config: &Config, socket: c_int) -> Result<(), Errno> {
+    if config.proxy.port() == 0 {
+        return Err(libc::ENETUNREACH); // `Config::closed`
+    }
+    // This option would postpone the connection to the first `send`.
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 0);
     let proxy =
         if option::<c_int>(socket, libc::SOL_SOCKET, libc::SO_DOMAIN) == Some(libc::AF_INET6) {
             set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0);
@@ -188,22 +206,37 @@ fn errno_of(reply: u8) -> Errno {
     }
 }
 
-/// TCP, or MPTCP, and neither connected nor on the way.
-fn is_fresh_tcp(socket: c_int) -> bool {
-    let protocol = option::<c_int>(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL);
-    let kind = option::<c_int>(socket, libc::SOL_SOCKET, libc::SO_TYPE);
-    if kind != Some(libc::SOCK_STREAM) {
-        return false;
+/// Kinds of sockets that are treated differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// TCP, or MPTCP, and neither connected nor on the way.
+    FreshTcp,
+    /// TCP that is connected, on the way or listening.
+    Connected,
+    /// A stream of another protocol: SCTP, or SMC, which is TCP on the wire.
+    OtherStream,
+    /// UDP, ICMP, raw packets and the like.
+    Datagrams,
+    /// No socket.
+    Unknown,
+}
+
+pub(crate) fn kind(socket: c_int) -> Kind {
+    match option::<c_int>(socket, libc::SOL_SOCKET, libc::SO_TYPE) {
+        Some(libc::SOCK_STREAM) => {}
+        Some(_) => return Kind::Datagrams,
+        None => return Kind::Unknown,
     }
-    match protocol {
-        // The state is the first byte of TCP_INFO.
-        Some(libc::IPPROTO_TCP) => {
-            option::<u8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO) == Some(TCP_CLOSE)
-        }
+    let is_connected = match option::<c_int>(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL) {
+        // The state is the first byte of TCP_INFO. If it cannot be read, the socket counts as fresh: the
+        // kernel refuses a second connection.
+        Some(libc::IPPROTO_TCP) => option::<u8>(socket, libc::IPPROTO_TCP, libc::TCP_INFO)
+            .is_some_and(|state| state != TCP_CLOSE),
         // It has no such state; but what is ours is connected when `connect` returns.
-        Some(IPPROTO_MPTCP) => !is_connected(socket),
-        _ => false,
-    }
+        Some(IPPROTO_MPTCP) => is_connected(socket),
+        _ => return Kind::OtherStream,
+    };
+    if is_connected { Kind::Connected } else { Kind::FreshTcp }
 }
 
 fn is_connected(socket: c_int) -> bool {

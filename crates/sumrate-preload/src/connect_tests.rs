@@ -12,12 +12,16 @@ fn proxy() -> (Config, TcpListener) {
 }
 
 fn socket(family: c_int, flags: c_int) -> std::os::fd::OwnedFd {
+    socket_of(family, libc::SOCK_STREAM | flags, 0).unwrap()
+}
+
+/// A socket, where the kernel has the protocol.
+fn socket_of(family: c_int, kind: c_int, protocol: c_int) -> Option<std::os::fd::OwnedFd> {
     use std::os::fd::FromRawFd;
     // SAFETY: a new descriptor that nobody else owns.
     unsafe {
-        let socket = libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | flags, 0);
-        assert!(socket >= 0);
-        std::os::fd::OwnedFd::from_raw_fd(socket)
+        let socket = libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol);
+        (socket >= 0).then(|| std::os::fd::OwnedFd::from_raw_fd(socket))
     }
 }
 
@@ -95,7 +99,7 @@ fn a_socket_that_must_not_block_sends_all_at_once() {
     let said = b"\x05\x01\xd5\x01\x01u\x01p\x05\x01\x00\x03\x0bfar.example\x01\xbbGET";
     let server = serve(listener, said, b"hello");
     let socket = socket(libc::AF_INET6, libc::SOCK_NONBLOCK);
-    let number = names().number(b"far.example").unwrap();
+    let number = names::share_for_tests().number(b"far.example").unwrap();
     let to = SocketAddr::new(names::stand_in_v6(number).into(), 443);
     assert_eq!(dial(&config, &socket, &to.to_string()), Some((-1, libc::EINPROGRESS)));
     assert_eq!(peer(&socket), to);
@@ -119,9 +123,96 @@ fn what_is_none_of_ours_is_left_alone() {
     }
     let udp = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     assert_eq!(dial(&config, &udp, "192.0.2.1:53"), None);
-    let unknown = names::stand_in_v4(4000);
-    let unknown = SocketAddr::new(unknown.into(), 80).to_string();
-    assert_eq!(dial(&config, &tcp, &unknown), Some((-1, libc::EHOSTUNREACH)));
     drop(listener);
     assert_eq!(dial(&config, &tcp, "192.0.2.1:80"), Some((-1, libc::ECONNREFUSED)));
+}
+
+/// A stand-in of a number that no name has.
+fn unknown() -> String {
+    let table = names::share_for_tests();
+    let free = (0..).find(|number| table.get(*number).is_none()).unwrap();
+    SocketAddr::new(names::stand_in_v4(free).into(), 80).to_string()
+}
+
+#[test]
+fn a_stand_in_is_never_reached_directly() {
+    let (mut config, _listener) = proxy();
+    let unknown = unknown();
+    let tcp = socket(libc::AF_INET, 0);
+    assert_eq!(dial(&config, &tcp, &unknown), Some((-1, libc::EHOSTUNREACH)));
+    for (kind, protocol) in [(libc::SOCK_DGRAM, 0), (libc::SOCK_RAW, 1), (libc::SOCK_DGRAM, 1)] {
+        let Some(socket) = socket_of(libc::AF_INET, kind, protocol) else { continue };
+        let said = dial(&config, &socket, &unknown);
+        assert_eq!(said, Some((-1, libc::ENETUNREACH)), "{kind} {protocol}");
+    }
+    // A network that is to be reached directly changes nothing.
+    config.direct.push(crate::config::Net { address: "198.18.0.0".parse().unwrap(), bits: 15 });
+    assert_eq!(dial(&config, &tcp, &unknown), Some((-1, libc::EHOSTUNREACH)));
+    config.names_at_exit = false;
+    assert_eq!(dial(&config, &tcp, &unknown), None, "nothing stands for a name then");
+}
+
+#[test]
+fn without_a_proxy_nothing_is_reached() {
+    let (config, listener) = proxy();
+    drop(listener);
+    let number = names::share_for_tests().number(b"gone.example").unwrap();
+    let name = SocketAddr::new(names::stand_in_v4(number).into(), 80).to_string();
+    for flags in [0, libc::SOCK_NONBLOCK] {
+        for to in ["192.0.2.1:80", &name] {
+            let tcp = socket(libc::AF_INET, flags);
+            assert_eq!(dial(&config, &tcp, to), Some((-1, libc::ECONNREFUSED)), "{to}");
+            assert_eq!(kind(tcp.as_raw_fd()), Kind::FreshTcp, "{to}: it is connected to nobody");
+            let said = dial(&Config::closed(), &tcp, to);
+            assert_eq!(said, Some((-1, libc::ENETUNREACH)), "{to}");
+        }
+    }
+}
+
+#[test]
+fn a_proxy_that_refuses_is_not_passed_by() {
+    for answer in [&b"\x05\xff"[..], b"\x05\x00\x05\x02\x00\x01\0\0\0\0\0\0"] {
+        let (config, listener) = proxy();
+        let server = serve(listener, b"\x05\x01\x00", answer);
+        let tcp = socket(libc::AF_INET, 0);
+        assert_eq!(dial(&config, &tcp, "192.0.2.1:80"), Some((-1, libc::EACCES)));
+        assert_eq!(kind(tcp.as_raw_fd()), Kind::FreshTcp);
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn fast_open_on_connect_reaches_the_proxy() {
+    for flags in [0, libc::SOCK_NONBLOCK] {
+        let (config, listener) = proxy();
+        let asked = if flags == 0 { b"\x05\x01\x00" } else { b"\x05\x01\xd5" };
+        let server = serve(listener, asked, REPLY);
+        let tcp = socket(libc::AF_INET, flags);
+        set_option(tcp.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1);
+        let expected = if flags == 0 { 0 } else { -1 };
+        assert_eq!(dial(&config, &tcp, "192.0.2.1:80").unwrap().0, expected);
+        assert_eq!(kind(tcp.as_raw_fd()), Kind::Connected);
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn a_stream_of_another_protocol_is_refused() {
+    const SCTP: c_int = 132;
+    let (config, _listener) = proxy();
+    let Some(sctp) = socket_of(libc::AF_INET, libc::SOCK_STREAM, SCTP) else { return };
+    assert_eq!(dial(&config, &sctp, "192.0.2.1:80"), Some((-1, libc::EPROTONOSUPPORT)));
+    assert_eq!(dial(&config, &sctp, "127.0.0.1:80"), None);
+}
+
+#[test]
+fn an_ipv6_address_without_scope_is_taken() {
+    let (config, listener) = proxy();
+    let server = serve(listener, b"\x05\x01\x00", REPLY);
+    let tcp = socket(libc::AF_INET6, 0);
+    let raw = RawAddress::from("[2001:db8::1]:80".parse::<SocketAddr>().unwrap());
+    // SAFETY: the address lies on this stack.
+    let outcome = unsafe { connect(&config, tcp.as_raw_fd(), raw.bytes.as_ptr().cast(), 24) };
+    assert_eq!(outcome, Some(0));
+    server.join().unwrap();
 }

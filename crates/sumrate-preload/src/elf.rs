@@ -4,6 +4,9 @@
 /// How much of a file [`inspect`] wants to see; less will do where the file is shorter.
 pub const HEAD: usize = 16 << 10;
 
+/// Why the library cannot reach a program whose file has another owner's rights, or capabilities.
+pub const OTHER_RIGHTS: &str = "runs with rights of its own, for which the loader takes no library";
+
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind<'a> {

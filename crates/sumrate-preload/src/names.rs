@@ -3,17 +3,20 @@
 //!
 //! The numbers lie in 198.18.0.0/15 and 2001:2::/48, which are kept free for benchmarks (RFC 2544,
 //! RFC 5180). All processes of one `sumrate run` have them in common, by a file that each maps: a browser
-//! resolves in one process and connects in another. Without the file they are a process's own.
+//! resolves in one process and connects in another. A number keeps its name for as long as the file is
+//! there, so that no old connection ever goes to another host. Without the file, and when it is full,
+//! names have no number: then they are resolved nowhere.
 
 use std::cell::UnsafeCell;
 use std::ffi::CString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::preface::NAME_MAX;
 
-/// Names that a process can have numbers for.
-const CAPACITY: usize = 4096;
+/// Names that the processes of a command can have numbers for.
+pub const CAPACITY: usize = 1 << 16;
 const FIRST_V4: u32 = 0xc612_0001;
 const PREFIX_V6: u128 = 0x2001_0002_0000_0000_0000_0000_0000_0001;
 
@@ -25,24 +28,29 @@ const WRITTEN: u32 = 2;
 /// Length of the file, in bytes.
 pub const FILE_LENGTH: usize = size_of::<Names>();
 
-static OWN: Names = Names::new();
 static SHARED: AtomicPtr<Names> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The table of this process: the common one if there is one.
-pub(crate) fn names() -> &'static Names {
+/// The table of this process, if it has one.
+pub(crate) fn names() -> Option<&'static Names> {
     let shared = SHARED.load(Ordering::Acquire);
     // SAFETY: null, or a mapping that is never undone, as long as a table, whose atomics and bytes may
     // have any value.
     #[allow(unsafe_code)]
     unsafe {
-        shared.as_ref().unwrap_or(&OWN)
+        shared.as_ref()
     }
 }
 
-/// Has this process use the common table in a file of [`FILE_LENGTH`] bytes, all zero at first, that
-/// belongs to its user alone. Where that cannot be, it keeps its own.
+/// Has this process use the table in a file of [`FILE_LENGTH`] bytes, all zero at first, that belongs
+/// to its user alone. Where that cannot be, it has none.
 pub(crate) fn share(path: &str) {
-    let Ok(path) = CString::new(path) else { return };
+    if let Some(table) = map(path) {
+        SHARED.store(table.as_ptr(), Ordering::Release);
+    }
+}
+
+fn map(path: &str) -> Option<NonNull<Names>> {
+    let path = CString::new(path).ok()?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: system calls on a descriptor of our own. A file of this length is mapped whole, and its
     // owner alone could make it shorter.
@@ -50,21 +58,22 @@ pub(crate) fn share(path: &str) {
     unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW);
         if file < 0 {
-            return;
+            return None;
         }
         let mut found: libc::stat = std::mem::zeroed();
         let right = libc::fstat(file, &raw mut found) == 0
             && found.st_uid == libc::geteuid()
+            && found.st_mode & libc::S_IFMT == libc::S_IFREG
             && found.st_mode & 0o077 == 0
             && usize::try_from(found.st_size) == Ok(FILE_LENGTH);
-        if right {
-            let length = FILE_LENGTH;
-            let place = libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, file, 0);
-            if place != libc::MAP_FAILED {
-                SHARED.store(place.cast(), Ordering::Release);
+        let place = match right {
+            true => {
+                libc::mmap(std::ptr::null_mut(), FILE_LENGTH, access, libc::MAP_SHARED, file, 0)
             }
-        }
+            false => libc::MAP_FAILED,
+        };
         libc::close(file);
+        if place == libc::MAP_FAILED { None } else { NonNull::new(place.cast()) }
     }
 }
 
@@ -93,11 +102,14 @@ impl Names {
         }
     }
 
-    /// The number of a name; `None` if it is too long or the table is full.
+    /// The number of a name of at most [`NAME_MAX`] bytes; `None` if the table is full.
     pub(crate) fn number(&self, name: &[u8]) -> Option<u32> {
         let written =
             WRITTEN + u32::try_from(name.len()).ok().filter(|_| name.len() <= NAME_MAX)?;
-        for (index, slot) in (0_u32..).zip(&self.slots) {
+        let count = CAPACITY as u32;
+        let first = hash(name) % count;
+        for index in (first..count).chain(0..first) {
+            let slot = self.slots.get(index as usize)?;
             if self.get(index) == Some(name) {
                 return Some(index);
             }
@@ -126,6 +138,19 @@ impl Names {
         let name = unsafe { &*slot.name.get() };
         name.get(..length as usize)
     }
+}
+
+/// FNV-1a: where the search for a name begins.
+fn hash(name: &[u8]) -> u32 {
+    name.iter().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Has the tests of this process use one table.
+#[cfg(test)]
+pub(crate) fn share_for_tests() -> &'static Names {
+    static TABLE: Names = Names::new();
+    SHARED.store((&raw const TABLE).cast_mut(), Ordering::Release);
+    &TABLE
 }
 
 /// The address that stands for a number.
@@ -159,14 +184,15 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(NAMES.number(b"a.example"), Some(first));
         assert_eq!(NAMES.get(second), Some(b"b.example".as_slice()));
-        assert_eq!(NAMES.get(2), None);
+        let free = (0..).find(|number| ![first, second].contains(number)).unwrap();
+        assert_eq!(NAMES.get(free), None);
         assert_eq!(NAMES.number(&[b'x'; 256]), None);
-        for number in [first, second, 4095] {
+        for number in [first, second, 0, CAPACITY as u32 - 1] {
             assert_eq!(number_of(stand_in_v4(number).into()), Some(number));
             assert_eq!(number_of(stand_in_v6(number).into()), Some(number));
             assert_eq!(number_of(stand_in_v4(number).to_ipv6_mapped().into()), Some(number));
         }
-        for stranger in ["198.18.0.0", "198.18.16.1", "192.0.2.1", "2001:2::", "::1"] {
+        for stranger in ["198.18.0.0", "198.19.0.1", "192.0.2.1", "2001:2::", "::1"] {
             assert_eq!(number_of(stranger.parse().unwrap()), None, "{stranger}");
         }
     }
@@ -184,15 +210,16 @@ mod tests {
         };
         for (length, mode) in [(10, 0o600), (FILE_LENGTH as u64, 0o644)] {
             make(length, mode);
-            share(text);
-            assert!(SHARED.load(Ordering::Acquire).is_null(), "{length} {mode:o}");
+            assert_eq!(map(text), None, "{length} {mode:o}");
         }
         make(FILE_LENGTH as u64, 0o600);
-        share(text);
-        let (first, number) = (names(), names().number(b"common.example").unwrap());
-        share(text);
-        assert!(!std::ptr::eq(first, names()), "it is mapped twice");
-        assert_eq!(names().get(number), Some(b"common.example".as_slice()));
+        let (one, other) = (map(text).unwrap(), map(text).unwrap());
+        assert_ne!(one, other, "it is mapped twice");
+        // SAFETY: both mappings stay.
+        #[allow(unsafe_code)]
+        let (one, other) = unsafe { (one.as_ref(), other.as_ref()) };
+        let number = one.number(b"common.example").unwrap();
+        assert_eq!(other.get(number), Some(b"common.example".as_slice()));
         std::fs::remove_file(&path).unwrap();
     }
 
@@ -214,10 +241,24 @@ mod tests {
     #[test]
     fn a_full_table_says_so() {
         static NAMES: Names = Names::new();
-        for index in 0..CAPACITY {
-            assert!(NAMES.number(index.to_string().as_bytes()).is_some());
-        }
+        let numbers: Vec<_> =
+            (0..CAPACITY).map(|index| NAMES.number(index.to_string().as_bytes())).collect();
         assert_eq!(NAMES.number(b"one more"), None);
-        assert_eq!(NAMES.number(b"7"), Some(7));
+        for (index, number) in numbers.iter().enumerate().step_by(997) {
+            let name = index.to_string();
+            assert_eq!(NAMES.get(number.unwrap()), Some(name.as_bytes()));
+            assert_eq!(NAMES.number(name.as_bytes()), *number, "no number is given anew");
+        }
+    }
+
+    #[test]
+    fn a_table_of_rubbish_has_no_names() {
+        static NAMES: Names = Names::new();
+        for (slot, state) in NAMES.slots.iter().zip([WRITING, 0x0101_0101, u32::MAX].iter().cycle())
+        {
+            slot.state.store(*state, Ordering::Relaxed);
+        }
+        assert_eq!(NAMES.number(b"a.example"), None);
+        assert!((0..CAPACITY as u32 + 1).all(|number| NAMES.get(number).is_none()));
     }
 }

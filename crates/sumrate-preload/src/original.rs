@@ -6,9 +6,11 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{
-    RTLD_NEXT, addrinfo, c_char, c_int, c_void, hostent, pid_t, posix_spawn_file_actions_t,
-    posix_spawnattr_t, sockaddr, socklen_t,
+    RTLD_NEXT, addrinfo, c_char, c_int, c_uint, c_void, hostent, mmsghdr, msghdr, pid_t,
+    posix_spawn_file_actions_t, posix_spawnattr_t, sockaddr, socklen_t, ssize_t,
 };
+
+use crate::resolve::Request;
 
 pub(crate) type Connect = unsafe extern "C" fn(c_int, *const sockaddr, socklen_t) -> c_int;
 pub(crate) type GetPeerName = unsafe extern "C" fn(c_int, *mut sockaddr, *mut socklen_t) -> c_int;
@@ -27,6 +29,22 @@ pub(crate) type GetHostByNameR = unsafe extern "C" fn(
     *mut *mut hostent,
     *mut c_int,
 ) -> c_int;
+pub(crate) type GetHostByName2 = unsafe extern "C" fn(*const c_char, c_int) -> *mut hostent;
+pub(crate) type GetHostByName2R = unsafe extern "C" fn(
+    *const c_char,
+    c_int,
+    *mut hostent,
+    *mut c_char,
+    usize,
+    *mut *mut hostent,
+    *mut c_int,
+) -> c_int;
+pub(crate) type GetAddrInfoA =
+    unsafe extern "C" fn(c_int, *const *const Request, c_int, *mut c_void) -> c_int;
+pub(crate) type SendTo =
+    unsafe extern "C" fn(c_int, *const c_void, usize, c_int, *const sockaddr, socklen_t) -> ssize_t;
+pub(crate) type SendMsg = unsafe extern "C" fn(c_int, *const msghdr, c_int) -> ssize_t;
+pub(crate) type SendMmsg = unsafe extern "C" fn(c_int, *mut mmsghdr, c_uint, c_int) -> c_int;
 /// Arguments or environment of a program.
 pub(crate) type Strings = *const *const c_char;
 pub(crate) type Exec = unsafe extern "C" fn(*const c_char, Strings) -> c_int;
@@ -72,6 +90,12 @@ pub(crate) static GETPEERNAME: Original<GetPeerName> = Original::new(c"getpeerna
 pub(crate) static GETADDRINFO: Original<GetAddrInfo> = Original::new(c"getaddrinfo");
 pub(crate) static GETHOSTBYNAME: Original<GetHostByName> = Original::new(c"gethostbyname");
 pub(crate) static GETHOSTBYNAME_R: Original<GetHostByNameR> = Original::new(c"gethostbyname_r");
+pub(crate) static GETHOSTBYNAME2: Original<GetHostByName2> = Original::new(c"gethostbyname2");
+pub(crate) static GETHOSTBYNAME2_R: Original<GetHostByName2R> = Original::new(c"gethostbyname2_r");
+pub(crate) static GETADDRINFO_A: Original<GetAddrInfoA> = Original::new(c"getaddrinfo_a");
+pub(crate) static SENDTO: Original<SendTo> = Original::new(c"sendto");
+pub(crate) static SENDMSG: Original<SendMsg> = Original::new(c"sendmsg");
+pub(crate) static SENDMMSG: Original<SendMmsg> = Original::new(c"sendmmsg");
 pub(crate) static EXECV: Original<Exec> = Original::new(c"execv");
 pub(crate) static EXECVP: Original<Exec> = Original::new(c"execvp");
 pub(crate) static EXECVE: Original<ExecEnv> = Original::new(c"execve");
@@ -84,6 +108,18 @@ pub(crate) fn look_up_all() {
     let _ = (CONNECT.get(), GETPEERNAME.get(), GETADDRINFO.get(), GETHOSTBYNAME.get());
     let _ = (GETHOSTBYNAME_R.get(), EXECV.get(), EXECVP.get(), EXECVE.get(), EXECVPE.get());
     let _ = (POSIX_SPAWN.get(), POSIX_SPAWNP.get());
+    let _ = (GETHOSTBYNAME2.get(), GETHOSTBYNAME2_R.get(), GETADDRINFO_A.get());
+    let _ = (SENDTO.get(), SENDMSG.get(), SENDMMSG.get());
+}
+
+unsafe extern "C" {
+    fn __h_errno_location() -> *mut c_int;
+}
+
+/// Sets the error of `gethostbyname` and its kin.
+pub(crate) fn set_h_errno(error: c_int) {
+    // SAFETY: the calling thread's own h_errno.
+    unsafe { *__h_errno_location() = error };
 }
 
 /// Sets the error of a call that has failed.

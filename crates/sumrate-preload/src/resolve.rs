@@ -1,15 +1,19 @@
 //! `getaddrinfo` and its elders, for names that the far end resolves: the C library is asked for the
-//! numeric address that stands for the name, so that everything else is as it makes it.
+//! numeric address that stands for the name, so that everything else is as it makes it. A name that can
+//! have no such address is not resolved at all: this machine's network never sees it.
 #![allow(unsafe_code)] // C strings and lists of the program and the C library
 
 use std::ffi::CStr;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::AtomicBool;
 
 use libc::{AF_INET, AF_INET6, AF_UNSPEC, addrinfo, c_char, c_int};
 
 use crate::config::Config;
-use crate::names::{self, names};
+use crate::names::{self, Names, names};
+use crate::notice::{self, Shown};
 use crate::original::GetAddrInfo;
+use crate::preface::NAME_MAX;
 
 /// A numeric address as a C string.
 pub(crate) struct Numeric {
@@ -30,47 +34,114 @@ impl Numeric {
     }
 }
 
-/// What the program is to be given in place of an address of this name; `None` if the name is to be
-/// resolved here.
+/// The way in which a name is resolved.
+pub(crate) enum Answer {
+    /// The C library resolves it here.
+    Here,
+    /// The program is given this address in its place.
+    StandIn(Numeric),
+    /// It is resolved nowhere: an error of `getaddrinfo`.
+    Nowhere(c_int),
+}
+
+impl Answer {
+    /// The name or number to ask the C library for.
+    pub(crate) fn ask_for(&self, name: *const c_char) -> Result<*const c_char, c_int> {
+        match self {
+            Self::Here => Ok(name),
+            Self::StandIn(numeric) => Ok(numeric.as_ptr()),
+            Self::Nowhere(error) => Err(*error),
+        }
+    }
+}
+
+/// Decides how a name is resolved.
 ///
 /// # Safety
 /// `name` is null or a C string.
-pub(crate) unsafe fn stand_in(
-    config: &Config,
-    name: *const c_char,
-    family: c_int,
-) -> Option<Numeric> {
+pub(crate) unsafe fn look(config: &Config, name: *const c_char, family: c_int) -> Answer {
     if name.is_null() || !config.names_at_exit {
-        return None;
+        return Answer::Here;
     }
     // SAFETY: the caller's promise.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     if !is_far(name) {
-        return None;
+        return Answer::Here;
     }
-    let number = names().number(name.strip_suffix(b".").unwrap_or(name))?;
-    Some(Numeric::new(match family {
-        AF_UNSPEC | AF_INET => names::stand_in_v4(number).into(),
-        AF_INET6 => names::stand_in_v6(number).into(),
-        _ => return None,
-    }))
+    number(names(), without_dot(name)).map_or_else(Answer::Nowhere, |number| match family {
+        AF_UNSPEC | AF_INET => Answer::StandIn(Numeric::new(names::stand_in_v4(number).into())),
+        AF_INET6 => Answer::StandIn(Numeric::new(names::stand_in_v6(number).into())),
+        _ => Answer::Nowhere(libc::EAI_FAMILY),
+    })
 }
 
-/// Whether the far end knows better than this machine: a name with a dot that is no number, not in
-/// `.local` or `.localhost`, and not in the table of hosts.
+/// The number of a far name, or the error that the program gets. Such a name is never resolved here.
+fn number(table: Option<&Names>, name: &[u8]) -> Result<u32, c_int> {
+    static NO_TABLE: AtomicBool = AtomicBool::new(false);
+    static FULL: AtomicBool = AtomicBool::new(false);
+    if name.len() > NAME_MAX {
+        return Err(libc::EAI_NONAME); // no name is as long (RFC 1035 section 2.3.4)
+    }
+    let shown = Shown::new(name);
+    let Some(table) = table else {
+        let reason =
+            b" is not resolved: the file with the names of this command is gone or damaged; \
+                       start the command again";
+        notice::write_once(&NO_TABLE, &[shown.bytes(), reason]);
+        return Err(libc::EAI_FAIL);
+    };
+    table.number(name).ok_or_else(|| {
+        let reason =
+            b" and other new names are not resolved: the command has asked for 65536 names, \
+                       which is the most; start it again";
+        notice::write_once(&FULL, &[shown.bytes(), reason]);
+        libc::EAI_FAIL
+    })
+}
+
+/// The name without the dot at its end. A single label keeps it, or the far end would search for the
+/// label in its own domains.
+fn without_dot(name: &[u8]) -> &[u8] {
+    name.strip_suffix(b".").filter(|host| host.contains(&b'.')).unwrap_or(name)
+}
+
+/// Checks for a name of the far end: it has a dot, is no address, not in `.local` or `.localhost`, and
+/// not in the table of hosts.
 fn is_far(name: &[u8]) -> bool {
-    let Ok(text) = str::from_utf8(name) else { return false };
-    let host = text.strip_suffix('.').unwrap_or(text);
-    let local = ["local", "localhost"];
-    let top = host.rsplit('.').next().unwrap_or_default();
-    let numeric = text.contains(':')
-        || text.parse::<Ipv6Addr>().is_ok()
-        || top.bytes().all(|byte| byte.is_ascii_digit())
-        || top.starts_with("0x");
-    host.contains('.')
-        && !numeric
-        && !local.iter().any(|own| top.eq_ignore_ascii_case(own))
-        && !is_in_hosts(host.as_bytes())
+    let host = name.strip_suffix(b".").unwrap_or(name);
+    let top = host.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    let is_local = [&b"local"[..], b"localhost"].iter().any(|own| top.eq_ignore_ascii_case(own));
+    name.contains(&b'.') && !is_address(name) && !is_local && !is_in_hosts(host)
+}
+
+/// Checks for an address: IPv6, perhaps with a zone, or IPv4 of one to four numbers (inet_aton(3)).
+fn is_address(name: &[u8]) -> bool {
+    let before_zone = name.split(|byte| *byte == b'%').next().unwrap_or_default();
+    let is_v6 = str::from_utf8(before_zone).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
+    is_v6 || is_v4(name)
+}
+
+fn is_v4(name: &[u8]) -> bool {
+    let count = name.split(|byte| *byte == b'.').count();
+    count <= 4
+        && name.split(|byte| *byte == b'.').enumerate().all(|(index, part)| {
+            let bytes = if index + 1 == count { 5 - count } else { 1 };
+            number_of(part).is_some_and(|number| number < 1_u64 << (8 * bytes))
+        })
+}
+
+/// A number in decimal, octal or hexadecimal notation, as in C.
+fn number_of(part: &[u8]) -> Option<u64> {
+    let text = str::from_utf8(part).ok().filter(|text| !text.starts_with('+'))?;
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    match (hexadecimal, text.strip_prefix('0')) {
+        (Some(digits), _) if digits.starts_with('+') => None,
+        (Some(digits), _) => u64::from_str_radix(digits, 16).ok(),
+        (None, Some(digits)) if !digits.is_empty() => {
+            u64::from_str_radix(digits, 8).ok().filter(|_| !digits.starts_with('+'))
+        }
+        (None, _) => text.parse().ok(),
+    }
 }
 
 /// Whether `/etc/hosts` has the name. Read piece by piece: nothing is allocated.
@@ -134,6 +205,27 @@ impl HostsTable<'_> {
     }
 }
 
+/// Looks for a name of the far end in a list for `getaddrinfo_a(3)`.
+///
+/// # Safety
+/// As for `getaddrinfo_a(3)`.
+pub(crate) unsafe fn has_far(config: &Config, list: *const *const Request, count: c_int) -> bool {
+    let count = if list.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
+    (0..count).any(|index| {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let request = *list.add(index);
+            !request.is_null() && !matches!(look(config, (*request).name, AF_UNSPEC), Answer::Here)
+        }
+    })
+}
+
+/// The beginning of `struct gaicb` (netdb.h).
+#[repr(C)]
+pub(crate) struct Request {
+    name: *const c_char,
+}
+
 /// `getaddrinfo` for a stand-in. What depends on this machine's own addresses is left out of the hints,
 /// and the canonical name is the one that was asked for.
 ///
@@ -141,7 +233,7 @@ impl HostsTable<'_> {
 /// As for `getaddrinfo(3)`.
 pub(crate) unsafe fn getaddrinfo(
     original: GetAddrInfo,
-    (name, numeric): (*const c_char, &Numeric),
+    (name, numeric): (*const c_char, *const c_char),
     service: *const c_char,
     hints: *const addrinfo,
     result: *mut *mut addrinfo,
@@ -151,7 +243,7 @@ pub(crate) unsafe fn getaddrinfo(
         unsafe { if hints.is_null() { std::mem::zeroed() } else { hints.read() } };
     own.ai_flags &= !libc::AI_ADDRCONFIG;
     // SAFETY: the caller's promise.
-    let outcome = unsafe { original(numeric.as_ptr(), service, &raw const own, result) };
+    let outcome = unsafe { original(numeric, service, &raw const own, result) };
     if outcome == 0 && own.ai_flags & libc::AI_CANONNAME != 0 {
         // SAFETY: the list is the C library's; it frees the name with `free`.
         unsafe {
@@ -178,30 +270,78 @@ mod tests {
         Config { proxy, auth, direct: Vec::new(), names_at_exit, names: None, strict: false }
     }
 
-    fn shown(name: &str, family: c_int) -> Option<String> {
+    /// The stand-in of a name, or the error; `None` if it is resolved here.
+    fn shown(name: impl Into<Vec<u8>>, family: c_int) -> Option<Result<String, c_int>> {
+        names::share_for_tests();
         let name = CString::new(name).unwrap();
         // SAFETY: a C string.
-        let numeric = unsafe { stand_in(&config(true), name.as_ptr(), family) }?;
-        // SAFETY: ends with a zero byte.
-        Some(unsafe { CStr::from_ptr(numeric.as_ptr()) }.to_str().unwrap().to_owned())
+        match unsafe { look(&config(true), name.as_ptr(), family) } {
+            Answer::Here => None,
+            Answer::Nowhere(error) => Some(Err(error)),
+            Answer::StandIn(numeric) => {
+                // SAFETY: ends with a zero byte.
+                let text = unsafe { CStr::from_ptr(numeric.as_ptr()) };
+                Some(Ok(text.to_str().unwrap().to_owned()))
+            }
+        }
     }
 
     #[test]
     fn far_names_get_numbers_and_near_ones_none() {
-        let first = shown("one.example.org", AF_UNSPEC).unwrap();
-        assert!(first.starts_with("198.18."), "{first}");
-        assert_eq!(shown("one.example.org.", AF_INET), Some(first));
-        assert!(shown("one.example.org", AF_INET6).unwrap().starts_with("2001:2::"));
+        let first = shown("one.example.org", AF_UNSPEC).unwrap().unwrap();
+        assert!(first.starts_with("198.1"), "{first}");
+        assert_eq!(shown("one.example.org.", AF_INET), Some(Ok(first)));
+        let six = shown("one.example.org", AF_INET6).unwrap().unwrap();
+        assert!(six.starts_with("2001:2::"), "{six}");
         let near = ["localhost", "x.localhost", "printer.local", "machine", "1.2.3.4", "::1"];
-        for near in [&near[..], &["127.1", "0x7f.1", "fe80::1%lo", ""]].concat() {
+        let numbers = ["127.1", "0x7f.1", "0177.0.0.1", "1.2.65535", "fe80::1%lo", "1", ""];
+        for near in [&near[..], &numbers].concat() {
             assert_eq!(shown(near, AF_UNSPEC), None, "{near}");
         }
-        assert_eq!(shown("one.example.org", libc::AF_UNIX), None);
         // SAFETY: null and a C string.
         unsafe {
-            assert!(stand_in(&config(true), std::ptr::null(), AF_UNSPEC).is_none());
-            assert!(stand_in(&config(false), c"a.example".as_ptr(), AF_UNSPEC).is_none());
+            assert!(matches!(look(&config(true), std::ptr::null(), AF_UNSPEC), Answer::Here));
+            assert!(matches!(look(&config(false), c"a.example".as_ptr(), AF_UNSPEC), Answer::Here));
         }
+    }
+
+    #[test]
+    fn names_that_only_look_local_are_far() {
+        let odd: [&[u8]; 14] = [
+            b"secret.123",
+            b"secret.0x7f",
+            b"1.2.3.4.5",
+            b"1.2.3.256",
+            b"999.1.1.1",
+            b"1.2.3.08",
+            b"a:b.example",
+            b"a..b",
+            b"b\xfccher.example",
+            "b\u{fc}cher.example".as_bytes(),
+            b"xn--bcher-kva.example",
+            b"ai.",
+            b"1.2.3.4.",
+            b"+1.2.3.4",
+        ];
+        for name in odd {
+            let found = shown(name, AF_UNSPEC);
+            assert!(matches!(found, Some(Ok(_))), "{}", String::from_utf8_lossy(name));
+        }
+        assert_eq!((without_dot(b"ai."), without_dot(b"a.b.")), (&b"ai."[..], &b"a.b"[..]));
+    }
+
+    #[test]
+    fn a_name_without_a_number_is_resolved_nowhere() {
+        static FULL: Names = Names::new();
+        for index in 0..names::CAPACITY {
+            FULL.number(index.to_string().as_bytes()).unwrap();
+        }
+        assert_eq!(number(Some(&FULL), b"secret.example"), Err(libc::EAI_FAIL));
+        assert!(number(Some(&FULL), b"7").is_ok(), "the old ones stay");
+        assert_eq!(number(None, b"secret.example"), Err(libc::EAI_FAIL));
+        let long = "x.".repeat(128);
+        assert_eq!(shown(long + "x", AF_UNSPEC), Some(Err(libc::EAI_NONAME)));
+        assert_eq!(shown("one.example.org", libc::AF_UNIX), Some(Err(libc::EAI_FAMILY)));
     }
 
     #[test]
@@ -226,12 +366,15 @@ mod tests {
         let name = c"two.example.org";
         // SAFETY: C strings, hints and the result lie on this stack; the list is freed once.
         unsafe {
-            let numeric = stand_in(&config(true), name.as_ptr(), AF_UNSPEC).unwrap();
+            names::share_for_tests();
+            let Answer::StandIn(numeric) = look(&config(true), name.as_ptr(), AF_UNSPEC) else {
+                panic!("it is far");
+            };
             let mut hints: addrinfo = std::mem::zeroed();
             hints.ai_flags = libc::AI_CANONNAME | libc::AI_ADDRCONFIG;
             hints.ai_socktype = libc::SOCK_STREAM;
             let (mut list, service) = (std::ptr::null_mut(), c"443".as_ptr());
-            let names = (name.as_ptr(), &numeric);
+            let names = (name.as_ptr(), numeric.as_ptr());
             assert_eq!(
                 getaddrinfo(libc::getaddrinfo, names, service, &raw const hints, &raw mut list),
                 0

@@ -7,7 +7,8 @@ import numpy as np
 
 from sumrate.access.errors import AccessError, whole
 from sumrate.access.pool import Pool
-from sumrate.access.scenes import DEVICES, Scene
+from sumrate.access.scenes import Scene, array_gain_db
+from sumrate.access.scenes import device as device_named
 from sumrate.phy.channel.conference_room import (
     ACCESS_POINT_M,
     TABLE_M,
@@ -17,7 +18,7 @@ from sumrate.phy.channel.conference_room import (
 from sumrate.phy.channel.free_space import free_space
 from sumrate.phy.channel.indoor import IndoorOffice
 from sumrate.phy.channel.rays import ABSENT_DB, Rays
-from sumrate.phy.codebook import Codebook, codebook_36, quasi_omni
+from sumrate.phy.codebook import Codebook, MeasuredPattern, codebook_36, quasi_omni
 from sumrate.phy.decibels import decibels, linear
 from sumrate.phy.directions import Orientation, angles_of, wrap
 from sumrate.phy.parameters import Floats
@@ -114,7 +115,7 @@ def budgets(
     yaw = angles_of(own)[0] + turned
     person_db = human_attenuation_db((count,), rng)
     device = np.arange(count) % len(scene.devices)
-    books = [DEVICES[name]() for name in scene.devices]
+    books = [device_named(name) for name in scene.devices]
     noise = noise_dbm()
     snr = np.full((scene.aps, 2, count, max(book.beams for book in books)), ABSENT_DB)
     sweep = np.empty((2, count))
@@ -137,7 +138,7 @@ def budgets(
             sweep = scene.power_dbm + decibels(np.max(best, axis=0))
     return Pool(
         snr, sweep, np.array([book.beams for book in books])[device], np.full(count, cell),
-        np.array([book.array.array_gain_db for book in books])[device],
+        np.array([array_gain_db(book) for book in books])[device],
         np.full(count, scene.power_dbm), codebook_36().array.array_gain_db + scene.power_dbm, noise,
         np.linalg.norm(own, axis=1), turned,
     )  # fmt: skip
@@ -209,14 +210,15 @@ def _local(rays: Rays, yaw: float, pitch: float) -> tuple[Floats, Floats]:
 
 
 _TABLES: dict[bytes, Floats] = {}
-"""Sampled gains by the weights of their codebook."""
+"""Sampled gains by the weights of their codebook, or by its measured gains."""
 
 
-def _gain(book: Codebook, azimuth: Floats, elevation: Floats) -> Floats:
+def _gain(book: Codebook | MeasuredPattern, azimuth: Floats, elevation: Floats) -> Floats:
     """Linear gain towards rays, (clients, rays, beams); from a table where there are many rays."""
     if azimuth.shape[-1] <= SAMPLED_FROM:
         return np.moveaxis(linear(book.gain_dbi(azimuth, elevation)), 0, -1)
-    key = book.weights.tobytes()
+    values = book.weights if isinstance(book, Codebook) else book.gains_dbi
+    key = values.tobytes()
     if key not in _TABLES:
         across = np.arange(-np.pi, np.pi + STEP / 2, STEP)
         upward = np.arange(-np.pi / 2, np.pi / 2 + STEP / 2, STEP)

@@ -1,14 +1,23 @@
 """Scenes: where APs and clients stand, how clients are turned, what channel lies between them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from sumrate.access.errors import AccessError, whole, within
 from sumrate.phy.arrays import PlanarArray
-from sumrate.phy.codebook import Codebook, codebook_36, codebook_64, sector_grid
+from sumrate.phy.codebook import (
+    Codebook,
+    MeasuredPattern,
+    codebook_36,
+    codebook_64,
+    read_patterns,
+    sector_grid,
+)
 
 Channel = Literal["free-space", "office", "conference-room"]
 
@@ -27,6 +36,37 @@ DEVICES: dict[str, Callable[[], Codebook]] = {
     "36-beams-6x6": lambda: sector_grid(PlanarArray(), 6, 6),
 }
 """Device models: codebooks on an array of 8 x 4 elements, by the order in which they are swept."""
+FROM_FILE = "patterns:"
+"""Before the path of a file of patterns, in place of a device model's name."""
+
+
+@lru_cache(maxsize=16)
+def device(name: str) -> Codebook | MeasuredPattern:
+    """The beams of a device model, or those of a file.
+
+    Raises:
+        AccessError: there is no such model, or no such file.
+        PatternError: the file cannot be used.
+
+    """
+    if name in DEVICES:
+        return DEVICES[name]()
+    path = name.removeprefix(FROM_FILE)
+    if path == name:
+        raise AccessError(f"device must be one of {', '.join(DEVICES)}, not {name}")
+    try:
+        return read_patterns(Path(path))
+    except OSError as error:
+        raise AccessError(f"cannot read patterns from {path}: {error.strerror}") from None
+
+
+def array_gain_db(book: Codebook | MeasuredPattern) -> float:
+    """G_T - G_R, dB: what the best beam has more at its peak than one element, which listens."""
+    if isinstance(book, Codebook):
+        return float(book.array.array_gain_db)
+    ahead = np.zeros(1)
+    element = float(PlanarArray().element.gain_dbi(ahead, ahead)[0])
+    return float(book.gains_dbi.max()) - element
 
 
 @dataclass(frozen=True)
@@ -58,9 +98,8 @@ class Scene:
         within("turned", self.turned, 0.0, float(np.pi), "radians")
         within("power", self.power_dbm, -30.0, 40.0, "dBm")
         whole("APs", self.aps, 1, 8)
-        for device in self.devices:
-            if device not in DEVICES:
-                raise AccessError(f"device must be one of {', '.join(DEVICES)}, not {device}")
+        for name in self.devices:
+            device(name)
         if self.channel == "conference-room" and self.aps > 1:
             raise AccessError("the conference room has 1 AP, not several")
 
@@ -97,3 +136,14 @@ def scene_named(name: str) -> Scene:
     if name not in SCENES:
         raise AccessError(f"scene must be one of {', '.join(SCENES)}, not {name}")
     return SCENES[name]
+
+
+def with_patterns(scene: Scene, path: Path) -> Scene:
+    """The scene with clients whose beams are those of a file.
+
+    Raises:
+        AccessError: there is no such file.
+        PatternError: the file cannot be used.
+
+    """
+    return replace(scene, devices=(f"{FROM_FILE}{path.resolve()}",))

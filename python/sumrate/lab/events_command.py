@@ -17,12 +17,12 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Declares `events`."""
     sub = commands.add_parser(
         "events",
-        help="show or draw an event log of a running Sumrate",
+        help="summarise or plot an event log",
         epilog="example: sumrate up @link.txt --event-log run.log; "
         "sumrate-lab events run.log --plot run.svg",
     )
-    sub.add_argument("file", type=Path, help="the file of --event-log")
-    sub.add_argument("--plot", type=Path, help="draw it into an SVG, PNG or PDF file")
+    sub.add_argument("file", type=Path, help="file that --event-log wrote")
+    sub.add_argument("--plot", type=Path, help="plot to this SVG, PNG or PDF file")
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=run)
 

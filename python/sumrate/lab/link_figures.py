@@ -151,7 +151,7 @@ FIGURES = {
         ),
         Figure(
             "link-interference", "Throughput beside a link on the next and on the same channel",
-            "lines", "MCS", "share of that without", _interference_tasks, ("share",),
+            "lines", "MCS", "share of the throughput alone", _interference_tasks, ("share",),
             _CLAIMS["link-interference"],
         ),
         Figure(

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,16 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Declares `phy`."""
     sub = commands.add_parser(
         "phy",
-        help="published 60 GHz link measurements on the model, with verdicts and figures",
+        help="compare the 60 GHz model with published measurements",
         epilog="example: sumrate-lab phy module wlan --output out/phy",
     )
-    sub.add_argument("studies", nargs="+", choices=STUDIES, metavar="STUDY", help="module or wlan")
-    sub.add_argument("--seed", type=int, default=1, help="the first (1)")
-    sub.add_argument("--seeds", type=int, default=10, help="how many; most of them decide (10)")
+    sub.add_argument(
+        "studies", nargs="+", choices=STUDIES, metavar="STUDY", help="study: module or wlan"
+    )
+    sub.add_argument("--seed", type=int, default=1, help="first seed (1)")
+    sub.add_argument(
+        "--seeds", type=int, default=10, help="number of seeds; the majority decides (10)"
+    )
     sub.add_argument("--output", type=Path, help="folder for figures and findings.json")
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=run)
@@ -75,22 +80,27 @@ def _over_seeds(
 
 
 def _module(seed: int, folder: Path | None) -> list[Finding]:
-    done = module_claims.study(seed)
-    if folder:
-        from sumrate.report.phy import studies  # noqa: PLC0415 (loads matplotlib)
-
-        studies.draw_sweeps(done, folder / "module-sweeps.svg")
-        studies.draw_interference(done, folder / "module-interference.svg")
-    return module_claims.findings(done)
+    _draw(("link-mcs", "link-interference"), seed, folder)
+    return module_claims.findings(module_claims.study(seed))
 
 
 def _wlan(seed: int, folder: Path | None) -> list[Finding]:
-    found = wlan.measure(seed)
-    if folder:
-        from sumrate.report.phy import studies  # noqa: PLC0415 (loads matplotlib)
+    _draw(("link-distance",), seed, folder)
+    return wlan_claims.findings(wlan.measure(seed))
 
-        studies.draw_distance(found, folder / "wlan-distance.svg")
-    return wlan_claims.findings(found)
+
+def _draw(names: tuple[str, ...], seed: int, folder: Path | None) -> None:
+    """The figures of a study, where a folder is wanted."""
+    if folder is None:
+        return
+    from sumrate.access.figures import Effort  # noqa: PLC0415 (compiles kernels)
+    from sumrate.access.tasks import evaluate  # noqa: PLC0415
+    from sumrate.lab.link_figures import FIGURES  # noqa: PLC0415
+    from sumrate.report.access import draw  # noqa: PLC0415 (loads matplotlib)
+
+    for name in names:
+        rows = FIGURES[name].table(Effort(), seed, partial(evaluate, workers=1))
+        draw(FIGURES[name], rows, folder)
 
 
 def _text(found: dict[str, list[Finding]]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sumrate.phy.codebook import PatternError, read_patterns
 from sumrate.phy.parameters import ParameterError
 from sumrate.traces.access_delay import BEACON_INTERVAL_S, PROTOCOLS, AccessDelay
 from sumrate.traces.course import make
@@ -37,27 +38,44 @@ def add_make(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         help="make a link trace from a scene",
         epilog="example: sumrate-lab trace make thesis-mobility --seed 1 --output x.parquet",
     )
-    sub.add_argument("scenario", nargs="?", choices=SCENES, metavar="SCENARIO", help="see --list")
-    sub.add_argument("--list", action="store_true", help="the scenarios, and nothing else")
-    sub.add_argument("--seconds", type=float, default=60.0, help="length (60)")
-    sub.add_argument("--seed", type=int, default=1, help="of everything random (1)")
     sub.add_argument(
-        "--access", choices=PROTOCOLS, default="dot11ad", help="how beams are won (dot11ad)"
+        "scenario", nargs="?", choices=SCENES, metavar="SCENARIO", help="scenario; see --list"
     )
-    sub.add_argument("--clients", type=int, help="that contend, this one among them (scenario's)")
+    sub.add_argument("--list", action="store_true", help="only list the scenarios")
+    sub.add_argument(
+        "--seconds", type=float, default=60.0, help="length of the trace in seconds (60)"
+    )
+    sub.add_argument("--seed", type=int, default=1, help="random seed (1)")
+    sub.add_argument(
+        "--access",
+        choices=PROTOCOLS,
+        default="dot11ad",
+        help="protocol that trains the beams (dot11ad)",
+    )
+    sub.add_argument(
+        "--patterns",
+        type=Path,
+        metavar="FILE",
+        help="beams of both ends as CSV with the columns beam,azimuth_deg,elevation_deg,gain_dbi",
+    )
+    sub.add_argument(
+        "--clients",
+        type=int,
+        help="clients that contend, this one included (default: the scenario's)",
+    )
     sub.add_argument(
         "--simulated-access",
         action="store_true",
-        help="waits from simulated A-BFTs with SINR and capture, not from the closed forms",
+        help="take waiting times from simulated A-BFTs with SINR and capture",
     )
     sub.add_argument(
         "--refinement",
         action="store_true",
-        help="beams are trained in the data time too, within a beacon interval of a drop",
+        help="also train beams in the data time, within a beacon interval of a drop",
     )
     sub.add_argument("--output", type=Path, help="Parquet file with all columns")
-    sub.add_argument("--rate-output", type=Path, help="the rate in the emulator's format")
-    sub.add_argument("--mahimahi-output", type=Path, help="the rate in mahimahi's format")
+    sub.add_argument("--rate-output", type=Path, help="file with the rate in the emulator's format")
+    sub.add_argument("--mahimahi-output", type=Path, help="file with the rate in mahimahi's format")
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=refusing(make_trace))
 
@@ -66,11 +84,11 @@ def add_show(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     """Declares `show`."""
     sub = commands.add_parser(
         "show",
-        help="what is in a link trace",
+        help="summarise or plot a link trace",
         epilog="example: sumrate-lab trace show x.parquet --plot x.svg",
     )
-    sub.add_argument("file", type=Path)
-    sub.add_argument("--plot", type=Path, help="draw it into an SVG or PNG file")
+    sub.add_argument("file", type=Path, help="Parquet file of `trace make`")
+    sub.add_argument("--plot", type=Path, help="plot to this SVG or PNG file")
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=refusing(show_trace))
 
@@ -81,7 +99,7 @@ def refusing(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse
     def run(args: argparse.Namespace) -> int:
         try:
             return command(args)
-        except (ParameterError, LinkTraceError, OSError) as error:
+        except (ParameterError, PatternError, LinkTraceError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             return USAGE
         except KeyboardInterrupt:
@@ -100,11 +118,7 @@ def make_trace(args: argparse.Namespace) -> int:
         return 0
     if args.scenario is None:
         raise ParameterError("scenario", "missing", ", ".join(SCENES))
-    chosen = scene(args.scenario)
-    if args.clients is not None:
-        chosen = replace(chosen, contention=replace(chosen.contention, clients=args.clients))
-    if args.refinement:
-        chosen = refined(chosen)
+    chosen = _chosen(args)
     access = args.access
     if args.simulated_access:
         access = simulated(args.access, chosen.contention.clients, args.seed)
@@ -118,6 +132,19 @@ def make_trace(args: argparse.Namespace) -> int:
     if args.mahimahi_output:
         write_mahimahi(trace.rate_trace(), args.mahimahi_output)
     return _print(trace, args.json)
+
+
+def _chosen(args: argparse.Namespace) -> Scene:
+    """The scenario with what the options change of it."""
+    chosen = scene(args.scenario)
+    if args.clients is not None:
+        chosen = replace(chosen, contention=replace(chosen.contention, clients=args.clients))
+    if args.patterns is not None:
+        beams = read_patterns(args.patterns)
+        chosen = replace(chosen, radio=replace(chosen.radio, beams=beams))
+    if args.refinement:
+        chosen = refined(chosen)
+    return chosen
 
 
 def refined(chosen: Scene) -> Scene:

@@ -56,14 +56,14 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     trace_tables.add_commands(kinds)
     played = kinds.add_parser(
         "play",
-        help="one TCP stream over an emulated link that follows a trace",
+        help="measure one TCP stream over an emulated link that follows a trace",
         epilog="example: sumrate-lab trace play x.parquet --seconds 20",
     )
     played.add_argument("file", type=Path, help="Parquet file of `trace make`")
-    played.add_argument("--seconds", type=float, help="how much of it (all, at most 60)")
-    played.add_argument("--rtt-ms", type=float, default=2.0, help="of the link at rest (2)")
-    played.add_argument("--congestion-control", default="cubic", help="(cubic)")
-    played.add_argument("--seed", type=int, default=1, help="of the emulator's losses (1)")
+    played.add_argument("--seconds", type=float, help="seconds to play (all, at most 60)")
+    played.add_argument("--rtt-ms", type=float, default=2.0, help="RTT of the idle link (2)")
+    played.add_argument("--congestion-control", default="cubic", help="of the TCP stream (cubic)")
+    played.add_argument("--seed", type=int, default=1, help="seed of the emulator's losses (1)")
     played.add_argument("--json", action="store_true", help="print JSON")
     played.set_defaults(run=play)
 
@@ -159,6 +159,10 @@ def _report(found: dict[str, Any], *, as_json: bool) -> int:
             print(f"{second:6}{got:10.1f}{could:10.1f}")
         print(f"{'mean':>6}{found['goodput_mbps']:10.1f}{found['allowed_mbps']:10.1f}")
     if found["emulator_late"]:
-        print("error: the emulator was late, this run is void: repeat it", file=sys.stderr)
+        print(
+            "error: this machine is too busy to emulate these rates, so the result is not valid: "
+            "try again when it is idle",
+            file=sys.stderr,
+        )
         return 1
     return 0

@@ -50,26 +50,26 @@ def add_commands(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     """Declares `contention` and `calibrate`."""
     sub = kinds.add_parser(
         "contention",
-        help="what access protocols and other clients leave of a scene",
+        help="compare the goodput of a scene over access protocols and numbers of clients",
         epilog="example: sumrate-lab trace contention thesis-mobility --clients 4 16",
     )
     sub.add_argument("scenario", nargs="?", default="thesis-mobility", metavar="SCENARIO")
     sub.add_argument("--clients", type=int, nargs="+", default=[1, 4, 8, 16], metavar="N")
     sub.add_argument("--access", nargs="+", choices=PROTOCOLS, default=list(TITLES))
-    sub.add_argument("--seconds", type=float, default=120.0, help="of each trace (120)")
-    sub.add_argument("--seeds", type=int, default=3, help="traces of each (3)")
-    sub.add_argument("--seed", type=int, default=1, help="the first (1)")
-    sub.add_argument("--refinement", action="store_true", help="as of `trace make`")
-    sub.add_argument("--simulated-access", action="store_true", help="as of `trace make`")
+    sub.add_argument("--seconds", type=float, default=120.0, help="length of each trace (120)")
+    sub.add_argument("--seeds", type=int, default=3, help="traces of each point (3)")
+    sub.add_argument("--seed", type=int, default=1, help="first seed (1)")
+    sub.add_argument("--refinement", action="store_true", help="as in `trace make`")
+    sub.add_argument("--simulated-access", action="store_true", help="as in `trace make`")
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=refusing(contention))
     sub = kinds.add_parser(
         "calibrate",
-        help="the scenes of the thesis beside what was measured there",
+        help="compare the thesis's scenes with its measurements",
         epilog="example: sumrate-lab trace calibrate --seed 1001",
     )
-    sub.add_argument("--seed", type=int, default=1, help="the first (1)")
-    sub.add_argument("--refinement", action="store_true", help="as of `trace make`")
+    sub.add_argument("--seed", type=int, default=1, help="first seed (1)")
+    sub.add_argument("--refinement", action="store_true", help="as in `trace make`")
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=refusing(calibrate))
 

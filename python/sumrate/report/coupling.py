@@ -16,14 +16,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sumrate.intervals import half_width
-from sumrate.report.lab.canvas import FORMATS, WIDTH_IN, drawing, save
-from sumrate.report.lab.palette import INK, RULE, styles
+from sumrate.report.lab.canvas import (
+    FORMATS,
+    WIDTH_IN,
+    Label,
+    drawing,
+    finding,
+    label_ends,
+    save,
+)
+from sumrate.report.lab.palette import INK, RULE, SHADE, STYLES
 from sumrate.report.lab.read import Run, RunError, read_run
 
 SHARED = re.compile(r"shared-(\d+)-(\d+)")
 """Condition: subflows, TCPs beside."""
 METRIC = "bottleneck_share"
 CONTROL = "sumrate_reno"
+LOOKS = {"sumrate_lia": STYLES[0], "sumrate_olia": STYLES[1], "sumrate_balia": STYLES[4],
+         CONTROL: STYLES[2]}  # fmt: skip
+TOP = 0.8
+"""Of the axis, where no mean is above it."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +68,7 @@ def shares(run: Run, scheme: str = "mptcp") -> Shares:
     """The scheme's share of the shared bottleneck.
 
     Args:
-        run: what `sumrate-lab run rfc6356` left.
+        run: what `sumrate-lab run rfc6356` left, or what is kept of it.
         scheme: whose subflows.
 
     Raises:
@@ -90,51 +102,92 @@ def ordered(found: Shares) -> list[str]:
 
 
 def figure(found: Shares) -> Figure:
-    """One panel for each number of TCPs beside: share against subflows, bands 95 %."""
-    looks = styles(ordered(found))
+    """A panel for each number of TCPs beside: share against subflows, above the fair share shaded.
+
+    Whiskers are the 95 % confidence intervals.
+    """
+    columns = min(2, len(found))
+    rows = -(-len(found) // columns)
     with drawing():
-        drawn = Figure(figsize=(WIDTH_IN, 2.9), layout="constrained")
-        panels = drawn.subplots(1, len(found), sharey=True, squeeze=False)[0]
-        for axis, (others, panel) in zip(panels, sorted(found.items()), strict=True):
-            _panel(axis, others, panel, looks)
-        panels[0].set_ylabel("share of the bottleneck")
-        handles, names = panels[0].get_legend_handles_labels()
-        drawn.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+        drawn = Figure(figsize=(WIDTH_IN, 0.4 + 2.0 * rows), layout="constrained")
+        finding(
+            drawn,
+            sentence(found),
+            "Shaded: more than the share of one plain TCP. Whiskers: 95 % confidence interval.",
+        )
+        panels = drawn.subplots(rows, columns, sharey=True, squeeze=False)
+        for axis in panels.ravel()[len(found) :]:
+            axis.set_axis_off()
+        used = list(zip(panels.ravel(), sorted(found.items()), strict=False))
+        highest = max(
+            band.mean for one in found.values() for b in one.values() for band in b.values()
+        )
+        top = max(TOP, highest + 0.05)
+        for axis, (others, panel) in used:
+            _panel(axis, others, panel, top)
+        for axis in panels[:, 0]:
+            axis.set_ylabel("share of the bottleneck")
+        for axis in panels[-1]:
+            axis.set_xlabel("subflows")
+        drawn.draw_without_rendering()
+        for axis, (_, panel) in used:
+            label_ends(axis, _ends(panel))
     return drawn
 
 
-def _panel(
-    axis: Axes, others: int, panel: Mapping[str, Mapping[int, Band]], looks: Mapping[str, object]
-) -> None:
+def sentence(found: Shares) -> str:
+    """What the most subflows take against one TCP, or the fewest, coupled and uncoupled."""
+    others = min(found)
+    panel = found[others]
+    most = max(n for bands in panel.values() for n in bands)
+    coupled = [b[most].mean for name, b in panel.items() if name != CONTROL and most in b]
+    free = panel.get(CONTROL, {}).get(most)
+    against = f"Against {others} plain TCPs" if others > 1 else "Against one plain TCP"
+    parts = []
+    if coupled:
+        low, high = f"{min(coupled):.2f}", f"{max(coupled):.2f}"
+        span = low if low == high else f"{low} to {high}"
+        parts.append(f"{most} coupled subflows take {span} of the link")
+    if free:
+        parts.append(f"{'' if coupled else f'{most} '}uncoupled ones {free.mean:.2f}")
+    return f"{against}, {', '.join(parts)}; fair is {1 / (1 + others):.2f}"
+
+
+def _panel(axis: Axes, others: int, panel: Mapping[str, Mapping[int, Band]], top: float) -> None:
     fair = 1 / (1 + others)
-    # Named in the legend: a label on the line would hide a band.
-    axis.axhline(fair, color=INK, linewidth=0.8, label="one TCP")
-    places = {name: place for place, name in enumerate(looks)}
-    for name, bands in panel.items():
-        look = styles(looks)[name]
-        # Beside each other, so that none hides another.
-        beside = [n + 0.1 * (places[name] - (len(looks) - 1) / 2) for n in bands]
-        means = [band.mean for band in bands.values()]
-        reach = [
-            [band.mean - band.low for band in bands.values()],
-            [band.high - band.mean for band in bands.values()],
-        ]
-        axis.errorbar(
-            beside, means, reach, label=short(name), color=look.line, marker=look.marker,
-            linestyle=look.dash, markersize=4, capsize=2.5,
+    axis.axhspan(fair, top, color=SHADE, lw=0)
+    axis.axhline(fair, color=INK, linewidth=0.8)
+    places = ordered({others: panel})
+    for name in places:
+        bands, look = panel[name], LOOKS.get(name, STYLES[3])
+        # Beside each other, so that no whisker hides another.
+        beside = [n + 0.04 * (places.index(name) - (len(places) - 1) / 2) for n in bands]
+        for at, band in zip(beside, bands.values(), strict=True):
+            axis.plot([at, at], [max(band.low, 0), min(band.high, top)], color=look.line, lw=0.8)
+        axis.plot(
+            beside, [band.mean for band in bands.values()], color=look.line,
+            marker=look.marker, linestyle=look.dash, markersize=4.5,
         )  # fmt: skip
-    axis.set_title(f"{others} TCP{'s' if others > 1 else ''} beside")
-    axis.set_xlabel("subflows")
+    axis.set_title(f"against {others} plain TCP{'s' if others > 1 else ''}", loc="left")
     axis.set_xticks(sorted({n for bands in panel.values() for n in bands}))
-    axis.set_ylim(0, 1)
+    axis.set_ylim(0, top)
     axis.grid(axis="y", color=RULE)
+
+
+def _ends(panel: Mapping[str, Mapping[int, Band]]) -> list[Label]:
+    """The names of the lines at their last points."""
+    return [
+        Label(max(bands) + 0.1, bands[max(bands)].mean, short(name),
+              LOOKS.get(name, STYLES[3]).text)
+        for name, bands in panel.items()
+    ]  # fmt: skip
 
 
 def summary(found: Shares) -> str:
     """The same as a table in Markdown."""
     names = ordered(found)
     lines = [
-        "| TCPs beside | subflows | one TCP's share | " + " | ".join(map(short, names)) + " |",
+        "| competing TCPs | subflows | one TCP's share | " + " | ".join(map(short, names)) + " |",
         "|---|---|---|" + "---|" * len(names),
     ]
     for others, panel in sorted(found.items()):
@@ -156,7 +209,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="How much of a shared bottleneck coupled subflows take from plain TCPs.",
         epilog="Example: python -m sumrate.report.coupling out/lab/rfc6356 --figure shares.svg",
     )
-    parser.add_argument("results", type=Path, help="folder that `sumrate-lab run rfc6356` left")
+    parser.add_argument(
+        "results", type=Path, help="out/lab/rfc6356 of a run, or the kept results/rfc6356.parquet"
+    )
     parser.add_argument("--scheme", default="mptcp", help="whose subflows [default: mptcp]")
     parser.add_argument("--figure", type=Path, help="write the figure here (svg, png or pdf)")
     parser.add_argument("--summary", type=Path, help="write the table here (Markdown)")

@@ -1,119 +1,76 @@
-"""The demo's report: goodput against time for every scheme, the table, the commands."""
+"""The demo's report: what was seen, the picture, the table, the conditions and the commands."""
 
 from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from sumrate.report.style import COLOURS, page, table
-from sumrate.report.svg import Axes, Line, line_chart
+from sumrate.report.demo_words import busy, disturbed, problems, rates, rows, scale_words, seen
+from sumrate.report.style import page, table
+from sumrate.report.svg import NARROW, STYLE, TITLES, picture, size_words
 
-TITLES = {
-    "wifi": "WiFi alone",
-    "wigig": "WiGig alone",
-    "mptcp": "Kernel MPTCP",
-    "sumrate": "Sumrate",
-}
 Entry = Mapping[str, Any]
-
-
-def _finished(document: Entry) -> dict[str, Entry]:
-    return {name: entry for name, entry in document["schemes"].items() if "series" in entry}
-
-
-def _axes(document: Entry, *, height: int) -> Axes:
-    entries = _finished(document).values()
-    blockage = document["blockage"]
-    highest = max((point[1] for e in entries for point in e["series"]), default=1.0)
-    return Axes(
-        x_max=max((e["duration_s"] for e in entries), default=1.0),
-        y_max=highest * 1.06 or 1.0,
-        x_label="seconds since the first byte",
-        y_label="goodput, Mbit/s",
-        shade=(blockage["start_s"], blockage["end_s"]),
-        shade_label="WiGig blocked",
-        height=height,
-    )
-
-
-def _line(name: str, entry: Entry) -> Line:
-    points = [(point[0], point[1]) for point in entry["series"]]
-    own = name == "sumrate"
-    return Line(name, TITLES[name], COLOURS[name], points, 2.5 if own else 1.5)
-
-
-def demo_chart(document: Entry) -> str:
-    """The chart of all schemes together, as SVG."""
-    lines = [_line(name, entry) for name, entry in _finished(document).items()]
-    return line_chart(
-        "plot-all", "Goodput against time, all schemes", lines, _axes(document, height=400)
-    )
-
-
-def _charts(document: Entry) -> str:
-    lines = [_line(name, entry) for name, entry in _finished(document).items()]
-    together = demo_chart(document)
-    parts = [f"<figure>{together}</figure>", "<h2>Each scheme by itself</h2>"]
-    for line in lines:
-        title = f"Goodput against time, {line.label}"
-        chart = line_chart(f"plot-{line.key}", title, [line], _axes(document, height=210))
-        parts.append(f"<figure>{chart}</figure>")
-    return "\n".join(parts)
-
-
-def _whole(value: float | None) -> str:
-    return "not reached" if value is None else f"{value:.0f}"
+CSS = f"""
+h1 {{ font-size: 1.5rem; }}
+figure {{ margin: 1.25rem 0; overflow: hidden; }}
+svg {{ min-width: 0; max-width: 50rem; }}
+.narrow {{ display: none; }}
+.note {{ color: var(--soft); }}
+details {{ margin: 1rem 0; }}
+.void details {{ margin: .25rem 0; }}
+.void summary {{ font-weight: 400; color: var(--soft); }}
+summary {{ cursor: pointer; font-weight: 600; }}
+@media (max-width: 40rem) {{
+  body {{ padding: 1rem .75rem 2rem; }}
+  .wide {{ display: none; }}
+  .narrow {{ display: block; }}
+  thead {{ display: none; }}
+  table, tbody, tr {{ display: block; }}
+  tr {{ padding: .5rem 0; border-bottom: 1px solid var(--rule); }}
+  td {{ display: flex; justify-content: space-between; border: 0; padding: .125rem 0; gap: 1rem; }}
+  td:nth-child(1) {{ font-weight: 600; }}
+  td::before {{ color: var(--soft); text-align: left; }}
+  td:nth-child(2)::before {{ content: "overall, Mbit/s"; }}
+  td:nth-child(3)::before {{ content: "not blocked, Mbit/s"; }}
+  td:nth-child(4)::before {{ content: "while blocked, Mbit/s"; }}
+  td:nth-child(5)::before {{ content: "longest pause, ms"; }}
+  td:nth-child(6)::before {{ content: "file"; }}
+  dl {{ display: block; }} dd {{ margin: 0 0 .5rem; }}
+}}
+{STYLE}
+"""
 
 
 def _table(document: Entry) -> str:
     head = [
         "",
-        "goodput, Mbit/s",
-        "outside the blockage",
-        "while blocked",
-        "longest stall, ms",
+        "overall, Mbit/s",
+        "not blocked, Mbit/s",
+        "while blocked, Mbit/s",
+        "longest pause, ms",
         "file",
     ]
-    rows = []
-    for name, entry in document["schemes"].items():
-        kind = "own" if name == "sumrate" else ""
-        problem = entry.get("missing") or entry.get("error")
-        if problem:
-            state = "not available: " if "missing" in entry else "failed: "
-            rows.append((kind, [TITLES[name], state + problem, "", "", "", ""]))
-            continue
-        file = "checksum right" if entry["sha256_ok"] else "DIFFERS"
-        cells = [
-            TITLES[name] + (" (void)" if entry["void"] else ""),
-            _whole(entry["goodput_mbps"]),
-            _whole(entry["goodput_outside_blockage_mbps"]),
-            _whole(entry["goodput_during_blockage_mbps"]),
-            _whole(entry["longest_stall_ms"]),
-            file,
-        ]
-        rows.append((kind, cells))
-    return table(head, rows)
-
-
-def _headline(document: Entry) -> str:
-    ratio = document["sum_ratio"]
-    if ratio is None:
-        return "<p class='headline'>A scheme is missing, so there is no sum ratio.</p>"
-    own = document["schemes"]["sumrate"]
-    return (
-        f"<p class='headline'>Outside the blockage Sumrate carried <b>{ratio:.1%}</b> of the sum "
-        f"of the two links; its longest stall was <b>{own['longest_stall_ms']:.0f} ms</b>.</p>"
-    )
-
-
-def _void(document: Entry) -> str:
-    late = [
-        f"{TITLES[name]}: {entry['void_reason']}"
-        for name, entry in document["schemes"].items()
-        if entry.get("void")
+    lines = [
+        ("own" if name == "sumrate" else "", [TITLES[name], *cells])
+        for name, cells in rows(document)
     ]
-    if not late:
+    lacking = "".join(
+        f"<p>{TITLES[name]}: {escape(why)}</p>" for name, why in problems(document).items()
+    )
+    return table(head, lines) + lacking
+
+
+def _busy(document: Entry) -> str:
+    words = busy(document)
+    if not words:
         return ""
-    return f"<p class='void'>Void: {escape('; '.join(late))}. Run it again on an idle machine.</p>"
+    late = "".join(
+        f"<li>{TITLES[name]}: {escape(why)}</li>" for name, why in disturbed(document).items()
+    )
+    return (
+        f"<div class='void'>{escape(words)} Close other programs and run <code>make demo</code> "
+        f"again for exact numbers.<details><summary>What disturbed each download</summary>"
+        f"<ul>{late}</ul></details></div>"
+    )
 
 
 def _commands(document: Entry) -> str:
@@ -134,7 +91,8 @@ def _conditions(document: Entry) -> str:
     )
     facts = {
         "links": links,
-        "file": f"{document['file']['bytes'] / 2**20:.0f} MiB, seed {document['seed']}",
+        "scale": scale_words(float(document.get("scale", 1.0))),
+        "file": f"{size_words(document)}, seed {document['seed']}",
         "congestion control": document["congestion_control"] + ", in every scheme, on both ends",
         "kernel": document["kernel"],
         "commit": document["commit"],
@@ -144,26 +102,33 @@ def _conditions(document: Entry) -> str:
     return "<dl>" + "".join(f"<dt>{k}</dt><dd>{escape(v)}</dd>" for k, v in facts.items()) + "</dl>"
 
 
+def _ratio(document: Entry) -> str:
+    ratio, bare = document["sum_ratio"], document["sum_ratio_without_margin"]
+    if ratio is None or bare is None:
+        return ""
+    return f"<p>The ratio is {ratio:.3f}; without any margin it is {bare:.3f}.</p>"
+
+
 def demo_page(document: Entry) -> str:
     """The whole page for a result of the demo (schema sumrate.lab.demo.v1)."""
     blockage = document["blockage"]
-    ratio = document["sum_ratio_without_margin"]
-    bare = "" if ratio is None else f"<p>Without any margin the ratio is {ratio:.3f}.</p>"
-    body = f"""<h1>One file over two radios</h1>
-{_headline(document)}
-{_void(document)}
-<p>A plain curl downloads the same file over each scheme. WiGig carries nothing between seconds
-{blockage["start_s"]:g} and {blockage["end_s"]:g} of each transfer.</p>
-{_charts(document)}
+    body = f"""<h1>{escape(seen(document))}</h1>
+{_busy(document)}
+<p>curl downloaded the same file of {size_words(document)} over emulated links,
+{escape(rates(document))}. WiGig carried nothing between seconds {blockage["start_s"]:g} and
+{blockage["end_s"]:g} of each download.</p>
+<figure class="wide">{picture(document)}</figure>
+<figure class="narrow">{picture(document, NARROW, "plot-narrow")}</figure>
 <h2>Numbers</h2>
 {_table(document)}
-<p>A stall is an interval in which curl wrote nothing to its file, sampled every 5 ms.</p>
-<h2>How the ratio is counted</h2>
+<p class="note">A pause is an interval in which curl wrote nothing to its file, sampled every
+5 ms.</p>
+<details><summary>How the share of the sum is counted</summary>
 <p>{escape(document["sum_ratio_definition"])}</p>
-{bare}
-<h2>Conditions</h2>
-{_conditions(document)}
-<h2>Commands</h2>
+{_ratio(document)}</details>
+<details><summary>Conditions</summary>
+{_conditions(document)}</details>
+<details><summary>Commands</summary>
 <p>Each ran on the emulated client or server host.</p>
-{_commands(document)}"""
-    return page("Sumrate: one file over two radios", body)
+{_commands(document)}</details>"""
+    return page("Sumrate: one file over two radios", body, CSS)

@@ -13,11 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.textpath import TextPath
 
-from sumrate.report.lab.canvas import TEXT_PT, WIDTH_IN, drawing
+from sumrate.report.lab.canvas import FORMATS, TEXT_PT, WIDTH_IN, drawing, finding, save
 from sumrate.report.lab.palette import INK, Style, styles
 from sumrate.traces.events import EventLog, PathEvents
 
-KINDS = (".svg", ".png", ".pdf")
 HATCHES = {"suspect": "////", "dead": "xxxx"}
 PANELS = (
     ("sent_mbps", "sent, Mbit/s"),
@@ -28,6 +27,8 @@ HEIGHT_IN = 5.4
 """Without the legend."""
 GAP_S = 1.0
 """A line is broken where nothing was logged for longer than this: nothing moved then."""
+MOST_NAMED = 4
+"""Paths in the sentence."""
 SESSION_LETTERS = 8
 """So much of a session's id tells it from the others."""
 KEY_IN = 0.85
@@ -43,11 +44,11 @@ def draw(log: EventLog, path: Path) -> None:
         ValueError: another ending than .svg, .png and .pdf.
 
     """
-    if path.suffix not in KINDS:
-        message = f"{path.name}: give the picture a name that ends in {', '.join(KINDS)}"
+    if path.suffix not in FORMATS:
+        message = f"{path.name}: give the picture a name that ends in {', '.join(FORMATS)}"
         raise ValueError(message)
     with drawing():
-        plot(log).savefig(path, dpi=150)
+        save(plot(log), path)
 
 
 def plot(log: EventLog) -> Figure:
@@ -69,13 +70,38 @@ def plot(log: EventLog) -> Figure:
         panel.grid(visible=True)
     axes[-1].set_xlabel("time since the process started, s")
     axes[-1].set_xlim(0, max(log.end_s, 1e-3))
-    role, version = log.header.get("role"), log.header.get("version")
-    title = f"sumrate {role} {version}"
+    note = f"sumrate {log.header.get('role')} {log.header.get('version')}."
     if healths:
-        title += "; hatched in a path's colour: when it was not well"
-    figure.suptitle(title, fontsize=9, color=INK)
+        note += " Hatched in a path's colour: when it was not well."
     _legend(figure, [*axes[0].lines, *_keys(healths)])
+    finding(figure, sentence(log), note)
     return figure
+
+
+def sentence(log: EventLog) -> str:
+    """How much came or went in the busier direction, and by which paths."""
+    carried = {
+        measure: [_megabytes(events, measure) for events in log.paths.values()]
+        for measure in ("sent_mbps", "received_mbps")
+    }
+    busier = max(carried, key=lambda measure: sum(carried[measure]))
+    total = sum(carried[busier])
+    if total <= 0:
+        return "Nothing was carried"
+    ranked = sorted(zip(carried[busier], _labels(log), strict=True), reverse=True)
+    shares = [f"{name} {part / total:.0%}" for part, name in ranked[:MOST_NAMED] if part > 0]
+    more = len([part for part, _ in ranked if part > 0]) - len(shares)
+    rest = f" and {more} more" if more else ""
+    size = f"{total / 1000:.1f} GB" if total >= 1000 else f"{total:.3g} MB"
+    return f"{size} {busier.removesuffix('_mbps')}: {', '.join(shares)}{rest}"
+
+
+def _megabytes(events: PathEvents, measure: str) -> float:
+    """What a path carried, from its rates; a gap in the log is time in which nothing moved."""
+    steps = [min(after - before, GAP_S) for before, after in pairwise(events.time_s)]
+    return sum(
+        rate * step / 8 for rate, step in zip(events.values[measure][1:], steps, strict=True)
+    )
 
 
 def _legend(figure: Figure, handles: list[Artist]) -> None:
@@ -83,7 +109,7 @@ def _legend(figure: Figure, handles: list[Artist]) -> None:
     if not handles:
         return
     columns = max(1, int(WIDTH_IN / (KEY_IN + max(_width_in(handle) for handle in handles))))
-    figure.set_figheight(HEIGHT_IN + ROW_IN * ceil(len(handles) / columns))
+    figure.set_figheight(figure.get_figheight() + ROW_IN * ceil(len(handles) / columns))
     figure.legend(
         handles=handles,
         loc="outside lower center",

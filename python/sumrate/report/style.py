@@ -1,6 +1,5 @@
 """Colours, type and the frame of every report page: light and dark, legible, self-contained."""
 
-import re
 from html import escape
 
 COLOURS = {
@@ -41,22 +40,6 @@ pre { background: var(--shade); padding: .75rem; overflow-x: auto; font-size: .8
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.5rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 """
-
-
-LIGHT = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", CSS.split("@media", maxsplit=1)[0]))
-
-
-def light_colours(svg: str) -> str:
-    """A chart that stands alone: light colours instead of the page's variables, and its style."""
-    for name, colour in LIGHT.items():
-        svg = svg.replace(f"var(--{name})", colour)
-    style = (
-        f"<style>text {{ font: 13px system-ui, sans-serif; fill: {LIGHT['soft']}; }} "
-        "text.name { font-weight: 600; paint-order: stroke; stroke-width: 4px; "
-        f"stroke: {LIGHT['paper']}; }}</style>"
-        f'<rect width="100%" height="100%" fill="{LIGHT["paper"]}"/>'
-    )
-    return svg.replace("</title>", "</title>" + style, 1)
 
 
 def page(title: str, body: str, css: str = "") -> str:

@@ -9,10 +9,10 @@ import pytest
 
 from sumrate.ranking import place
 from sumrate.report.tournament.__main__ import main
-from sumrate.report.tournament.figure import advantage, code, figure
-from sumrate.report.tournament.maps import LINES, grid
+from sumrate.report.tournament.figure import figure, rows
 from sumrate.report.tournament.summary import summary
-from sumrate.report.tournament.table import TIE, TableError, origin, read, standing
+from sumrate.report.tournament.table import TableError, origin, read, standing
+from tests.report.pictures import problems, title, words
 
 SCHEMA = Path("docs/schemas/tournament.v1.json")
 
@@ -113,10 +113,8 @@ def test_draws_are_compared_one_by_one(tmp_path: Path) -> None:
     (apart,) = read([made([30, 45, 54], [40, 50, 60])])
     assert apart.relative("just-in-time") == 0.9
     assert not apart.undecided("just-in-time", "ecf")
-    assert [text.get_text() for text in figure([apart]).axes[1].texts] == ["EC"]
     (open_one,) = read([made([40, 45, 58], [50, 50, 54])])
     assert open_one.undecided("just-in-time", "ecf")
-    assert [text.get_text() for text in figure([open_one]).axes[1].texts] == ["(EC)"]
     (single,) = read([made([45], [50])])
     assert not single.undecided("just-in-time", "ecf"), "one draw tells nothing of chance"
 
@@ -218,79 +216,23 @@ def test_draws_are_told_by_group(tmp_path: Path) -> None:
     assert "2 conditions, 3 cells, 1 draw of each, 2 in loss; the number" in made
 
 
-def test_the_figure_has_a_map_for_each_group_and_the_standings(small: Path) -> None:
-    lost, won, table = figure(read([small])).axes[1:]
-    assert [axis.get_title(loc="left") for axis in (lost, won)] == [
-        "Loss on the fast path",
-        "Slow path dark",
-    ]
-    for axis, across, word in ((lost, "loss, %", "1"), (won, "dark for, s", "1")):
-        assert axis.get_xlabel() == across
-        assert [label.get_text() for label in axis.get_xticklabels()] == [word]
-        assert [label.get_text() for label in axis.get_yticklabels()] == ["1:3"]
-    # A tie bears no letters; where another is ahead by a fifth, it is named.
-    assert [text.get_text() for text in lost.texts] == []
-    assert [text.get_text() for text in won.texts] == ["MR"]
-    words = [label.get_text() for label in table.get_yticklabels()]
-    assert words == ["just-in-time  JT", "minrtt  MR", "redundant  RE"]
-    shown = {text.get_text() for text in table.texts}
-    assert {"50%", "100%", "0%"} <= shown
+def test_the_figure_has_a_row_for_each_scheduler_and_says_what_it_shows(small: Path) -> None:
+    conditions = read([small])
+    drawn = figure(conditions)
+    ranked = rows(conditions)
+    shown = [label.get_text() for label in drawn.axes[0].get_yticklabels()]
+    assert shown == [row.scheduler for row in ranked]
+    own = next(row for row in ranked if row.scheduler == "just-in-time")
+    assert (own.ties, dict(own.by_group)) == (0.5, {"loss": 1.0, "outage": 0.0})
+    assert title(drawn).startswith("just-in-time carries as much as the best in 50% of 2")
+    assert {"50%", "100%", "0%", "outages"} <= set(words(drawn))
+    assert not problems(drawn)
 
 
-def test_without_the_default_the_figure_has_the_standings_only(tmp_path: Path) -> None:
-    rows = [row("minrtt", 60, 1, 1), row("ecf", 50, 1, 1)]
-    (table_of,) = figure(read([table(tmp_path / "t.json", rows)])).axes
-    assert [label.get_text() for label in table_of.get_yticklabels()] == ["minrtt  MR", "ecf  EC"]
-
-
-def test_a_tie_is_no_loss_and_no_win(tmp_path: Path) -> None:
-    for other, expected in ((59.0, 0), (60.9, 0), (58.0, 1), (62.0, -1)):
-        rows = [row("just-in-time", 60, 1, 1, trace="a-1"), row("ecf", other, 1, 1, trace="a-1")]
-        (condition,) = read([table(tmp_path / "t.json", rows)])
-        value = advantage(condition)
-        assert (value > TIE) - (value < -TIE) == expected, other
-
-
-def test_every_condition_has_a_cell_of_its_own_on_one_map(tmp_path: Path) -> None:
-    like: list[dict[str, str | float]] = [
-        {"group": "rate-rtt", "rtt_ratio": ratio, "late": late, "lossy": "none", "loss": 0.0}
-        for ratio, late in ((1.0, "none"), (2.0, "slow"), (2.0, "fast"), (25.0, "fast"))
-    ]
-    like += [{"lossy": side, "loss": loss} for side in ("fast", "both") for loss in (0.001, 0.05)]
-    like += [
-        {"group": "buffer", "lossy": "none", "buffer_bytes": size, "buffer_factor": factor}
-        for size, factor in ((65536, 0.87), (75000, 1.0), (150000, 2.0))
-    ]
-    like += [
-        {"group": "outage", "lossy": "none", "dark": "fast", "outage_s": 0.3, "flapping": often}
-        for often in (False, True)
-    ]
-    like += [
-        {"group": "short", "lossy": lossy, "loss": loss, "transfer_bytes": size}
-        for lossy, loss in (("none", 0.0), ("both", 0.01))
-        for size in (10_000, 1_000_000)
-    ]
-    like += [{"group": "trace", "lossy": "none", "trace": f"los-{n}"} for n in (1, 2, 10)]
-    rows = [row(name, 60, 1, 1, **p) for p in like for name in ("just-in-time", "ecf")]
-    conditions = read([table(tmp_path / "t.json", rows)])
-    grids = [grid(drawn, conditions) for line in LINES for drawn in line]
-    placed = [condition.words for found in grids for condition in found.cells.values()]
-    assert sorted(placed) == sorted(condition.words for condition in conditions)
-    columns = {found.drawn.group: found.columns for found in grids}
-    assert columns == {
-        "rate-rtt": ["25", "2", "1", "2"],
-        "loss": ["0.1", "5"],
-        "buffer": ["64K", "1", "2"],
-        "outage": ["0.3", "0.3 of 2"],
-        "short": ["10", "1000"],
-        "trace": ["1", "2", "10"],
-    }
-
-
-def test_schedulers_have_letters_of_their_own(repository: Path) -> None:
-    schema = json.loads((repository / SCHEMA).read_text(encoding="utf-8"))
-    names = schema["$defs"]["row"]["properties"]["scheduler"]["enum"]
-    assert len({code(name) for name in names}) == len(names)
+def test_without_the_default_the_figure_is_of_the_best(tmp_path: Path) -> None:
+    made = [row("minrtt", 60, 1, 1), row("ecf", 50, 1, 1)]
+    drawn = figure(read([table(tmp_path / "t.json", made)]))
+    assert title(drawn).startswith("minrtt carries as much as the best in 100% of 1 condition,")
 
 
 def test_what_is_no_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,21 +79,19 @@ impl SchedulerKind {
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
-            Self::JustInTime => "Every path at the offset that is needed when its bytes arrive",
+            Self::JustInTime => "Each path sends the bytes that will be needed when they arrive",
             Self::TwoEnded => {
-                "The forward path from the window's front, the others downward from the top of \
-                 their segments"
+                "The forward path from the window's front, the others from its end backwards"
             }
             Self::MinRtt => {
-                "The lowest RTT with room first; blocking bytes are sent again and their path \
-                 punished"
+                "The lowest RTT with room first; bytes that block the window are resent"
             }
-            Self::Blest => "As minrtt, but a path waits that would block a faster one",
-            Self::Ecf => "As minrtt, but a path waits if a faster one is done earlier",
-            Self::Daps => "Windows assigned ahead in the order of their arrival",
-            Self::Otias => "Segments queued where they are expected to arrive first",
+            Self::Blest => "As minrtt, but a path waits if it would block a faster one",
+            Self::Ecf => "As minrtt, but a path waits if a faster one finishes earlier",
+            Self::Daps => "Windows assigned ahead in the order of arrival",
+            Self::Otias => "Each segment on the path where it is expected to arrive first",
             Self::LowestRttFirst => "The lowest RTT with room first, and nothing else",
-            Self::MuSher => "A ratio of two paths, searched by the rate that it gives",
+            Self::MuSher => "A ratio of two paths, adapted to the measured rate",
             Self::RoundRobin => "Every path with room in turn",
             Self::Redundant => "All bytes on all paths",
         }

@@ -3,9 +3,9 @@
 //!
 //! Sockets keep the kernel's congestion control; the lever is how many bytes
 //! a path may hold (F7). Where two paths' queueing delays move together
-//! ([`series`]), one of them is made to hold less for a while ([`trial`]): if
-//! the other's queue shrinks too, they share it ([`detector`]). Paths that do
-//! get one congestion window together ([`window`]), which grows as one TCP's
+//! (`series`), one of them is made to hold less for a while (`trial`): if
+//! the other's queue shrinks too, they share it (`detector`). Paths that do
+//! get one congestion window together (`window`), which grows as one TCP's
 //! and is cut by each one's losses. A kernel window that is not filled does
 //! not grow, and is cut by the same losses, so that it never falls below what
 //! it is filled with.

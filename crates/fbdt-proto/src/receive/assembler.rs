@@ -7,14 +7,11 @@ use core::ops::Range;
 use bytes::Bytes;
 
 use crate::histogram::DelayHistogram;
-use crate::ranges::RangeSet;
+use crate::ranges::{RANGE_OVERHEAD, RangeSet};
 use crate::time::Instant;
 
 /// Memory that a piece costs beside its bytes: map node, handle, allocation.
 const PIECE_OVERHEAD: u64 = 128;
-
-/// Memory that a separate range costs: its share of a map node.
-pub(super) const RANGE_OVERHEAD: u64 = 32;
 
 /// Pieces below this size share memory while they wait to be read.
 const SMALL: usize = 1024;

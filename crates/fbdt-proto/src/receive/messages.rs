@@ -7,10 +7,9 @@ use core::ops::Range;
 use bytes::Bytes;
 
 use super::ReceiveWindow;
-use super::assembler::RANGE_OVERHEAD;
 use crate::error::SessionError;
 use crate::message::{FIRST_MESSAGE_WINDOW, MESSAGE_OVERHEAD, MOST_MESSAGE_WINDOW};
-use crate::ranges::{MAX_MESSAGE_RANGES, RangeSet};
+use crate::ranges::{MAX_MESSAGE_RANGES, RANGE_OVERHEAD, RangeSet};
 use crate::units::StreamId;
 use crate::wire::{AckFrame, MAX_ACK_RANGES};
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::Session;
 use crate::error::{OpenError, StreamError};
-use crate::stream::{SendState, SendStream, message_space};
+use crate::stream::{SendState, SendStream};
 use crate::time::Instant;
 use crate::units::{Class, StreamId};
 use crate::wire::ControlMessage;
@@ -24,7 +24,7 @@ impl Session {
             .ok_or(OpenError::Limit(limit))?;
         self.counts.local += 1;
         let stream = self.new_stream(id, class);
-        self.streams.insert(id, stream);
+        self.add_stream(id, stream);
         self.send_control(ControlMessage::Open { stream: id, class });
         Ok(id)
     }
@@ -129,7 +129,9 @@ impl Session {
             end => return end,
         };
         let size = bytes.len() as u64;
-        if stream.receive.window().consume(size) {
+        let moved = stream.receive.window().consume(size);
+        stream.recount(&mut self.memory);
+        if moved {
             self.announce(id);
         }
         self.consume_credit(size);
@@ -160,6 +162,7 @@ impl Session {
         if stream.send.reset(SendState::Reset) {
             self.send_control(ControlMessage::Reset { stream: id, code, end });
         }
+        self.recount(id);
         self.reap(id);
     }
 
@@ -183,8 +186,9 @@ impl Session {
         };
         stream.released = true;
         let moved = stream.messages.as_mut().is_some_and(|channel| channel.input.discard());
+        self.recount(id);
         if moved {
-            self.announce(message_space(id));
+            self.announce(id.message_space());
         }
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -211,6 +215,7 @@ impl Session {
         let taken = stream.receive.window().consumed();
         let rest = highest.saturating_sub(taken);
         let moved = stream.receive.window().consume(rest);
+        stream.recount(&mut self.memory);
         self.credit.holes = self.credit.holes.saturating_sub(before) + now;
         if moved {
             self.announce(id);

@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use super::Session;
-use super::streams::LEAST_CAPACITY;
 use crate::path::PathView;
 use crate::stream::{MOST_WAITING, SendState};
 use crate::time::Instant;
@@ -54,14 +53,15 @@ impl Session {
 
     fn size_buffer(&mut self, now: Instant, id: StreamId, wanted: u64, ahead: &[u64]) {
         let max = self.config.max_stream_window.min(self.send_share());
+        let least = self.least_capacity();
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
         let send = &mut stream.send;
-        send.capacity = wanted.min(max).max(LEAST_CAPACITY);
+        send.capacity = wanted.min(max).max(least);
         // The streams that take turns share what the paths will soon take.
         let ahead = ahead[send.class as usize];
-        send.ahead = (ahead / self.busy.sharing(send.class).max(1)).max(LEAST_CAPACITY);
+        send.ahead = (ahead / self.busy.sharing(send.class).max(1)).max(least);
         if send.wakes_writer() {
             self.events.push_back(crate::Event::Writable(id));
         }

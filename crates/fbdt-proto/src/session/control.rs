@@ -41,6 +41,7 @@ impl Session {
             }
             self.control_input.extend_from_slice(&bytes);
         }
+        self.recount(StreamId::CONTROL);
         let input = core::mem::take(&mut self.control_input);
         let mut at = 0;
         while let Some((message, size)) = ControlMessage::decode(&input[at..])? {
@@ -109,6 +110,7 @@ impl Session {
         stream.receive.peer_reset(code, end)?;
         let holes = stream.count_holes();
         let grown = stream.receive.highest() - before;
+        stream.recount(&mut self.memory);
         self.charge_holes(holes)?;
         self.count_received(grown)?;
         self.discard_input_if_reset(id);
@@ -154,6 +156,7 @@ impl Session {
             self.events.push_back(Event::StreamStopped { stream: id, code });
             self.events.push_back(Event::Writable(id));
         }
+        self.recount(id);
         self.reap(id);
         Ok(())
     }

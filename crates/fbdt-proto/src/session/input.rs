@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::{Session, Stream};
 use crate::error::{CloseReason, SessionError};
 use crate::event::Event;
+use crate::plain_text::plain;
 use crate::ranges::RangeSet;
 use crate::receive::Inserted;
 use crate::time::Instant;
@@ -94,7 +95,7 @@ impl Session {
             }
             Frame::Close { code, reason } => {
                 // People read it: nothing in it may move the cursor of their terminal.
-                let reason = reason.replace(char::is_control, " ");
+                let reason = plain(&reason);
                 self.end(CloseReason::Peer { code, reason });
                 Ok(())
             }
@@ -144,6 +145,7 @@ impl Session {
             stream.reader_blocked = false;
         }
         let class = stream.send.class;
+        stream.recount(&mut self.memory);
         self.count_inserted(id, class, inserted, held);
         self.count_duplicate(path, inserted.duplicate);
         self.charge_holes(holes)?;
@@ -218,6 +220,7 @@ impl Session {
         if !stream.send.acknowledge(now, ack)? {
             return Ok(());
         }
+        stream.recount(&mut self.memory);
         self.news += 1;
         stream.send.close_windows(&RangeSet::new());
         if stream.send.wakes_writer() {
@@ -250,7 +253,7 @@ impl Session {
     /// to one request, so that who comes later finds some.
     fn handle_want(&mut self, id: StreamId, window: u64) {
         let pool = self.config.limits.session_window / 2;
-        let free = pool.saturating_sub(self.credit.grown);
+        let free = pool.saturating_sub(self.credit.grown).min(self.room);
         if id.is_message_space() && self.with_messages {
             return self.handle_message_want(id.stream(), window);
         }

@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::message::{Importance, MESSAGE_OVERHEAD};
 use crate::path::{CopyReason, PathView, lead};
 use crate::stats::WhyIdle;
-use crate::stream::{First, Unit, message_space};
+use crate::stream::{First, Unit};
 use crate::time::Instant;
 use crate::units::{Class, StreamId, time_for};
 use crate::wire::{Frame, Outgoing, encode_message_header};
@@ -40,11 +40,11 @@ impl Session {
         let Some((_, first)) = streams.first() else { return false };
         let late = self.standing(now, path, views, *first);
         for &(_, id) in streams {
+            self.expire_messages_of(now, id);
             let stream = self.streams.get_mut(&id);
             let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
                 continue;
             };
-            channel.out.expire(now);
             let in_time = |at: Instant| late.behind.is_none() || at > late.arrival;
             if let Some(range) = channel.out.take_lost(in_time) {
                 self.emit_message(now, path, &views[path], id, range, Some(CopyReason::Lost), out);
@@ -87,14 +87,14 @@ impl Session {
                 _ => self.standing(now, path, views, id),
             };
             known = Some((class, standing));
-            let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
-                return false;
-            };
-            if channel.out.expire(now) {
+            if self.expire_messages_of(now, id) {
                 // What waits behind it has its own turn.
                 turns.extend(self.turn_of(path, until, id).map(Reverse));
                 continue;
             }
+            let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
+                return false;
+            };
             let Some(First { queued, expires, .. }) = channel.out.first() else { continue };
             // The front is the soonest path's, whether it has room now or not; others take the back.
             let Standing { behind, lead, arrival } = standing;
@@ -212,7 +212,7 @@ impl Session {
         }
         // Another path may carry a copy at once.
         self.news += 1;
-        let space = message_space(id);
+        let space = id.message_space();
         self.account(now, path, view, Departure { space, range, data: size, copy });
     }
 }

@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::message::{FIRST_MESSAGE_WINDOW, MESSAGE_OVERHEAD, MessageOptions};
 use crate::receive::ReceiveMessages;
 use crate::stats::MessageStats;
-use crate::stream::{SendMessages, message_space};
+use crate::stream::SendMessages;
 use crate::time::Instant;
 use crate::units::{Class, StreamId};
 use crate::wire::{AckFrame, Frame, Outgoing};
@@ -28,7 +28,7 @@ pub(super) struct Channel {
 
 impl Channel {
     fn new(id: StreamId) -> Box<Self> {
-        let input = ReceiveMessages::new(message_space(id));
+        let input = ReceiveMessages::new(id.message_space());
         Box::new(Self { out: SendMessages::new(), input })
     }
 
@@ -118,9 +118,11 @@ impl Session {
             return Err(StreamError::Finished(id).into());
         }
         if !channel.out.push(now, bytes, options) {
+            self.recount(id);
             return Err(MessageError::Blocked);
         }
         self.talking.insert(id);
+        self.recount(id);
         self.level_messages(id);
         self.news += 1;
         Ok(())
@@ -139,8 +141,9 @@ impl Session {
         }
         let channel = stream.messages.get_or_insert_with(|| Channel::new(id));
         if let Some((bytes, moved)) = channel.input.read() {
+            self.recount(id);
             if moved {
-                self.announce(message_space(id));
+                self.announce(id.message_space());
             }
             return Ok(bytes);
         }
@@ -164,7 +167,7 @@ impl Session {
         if id == StreamId::CONTROL {
             return Err(SessionError::Control("a message on the control stream"));
         }
-        let space = message_space(id);
+        let space = id.message_space();
         match path.and_then(|p| self.paths[p].subflow.as_mut()) {
             Some(subflow) => subflow.arrived(space, size, false),
             None => self.announce(space),
@@ -195,6 +198,7 @@ impl Session {
         let (new, moved) = channel.input.insert(offset, bytes)?;
         let wake = new && core::mem::take(&mut channel.input.reader_blocked);
         let holes = stream.count_holes();
+        self.recount(id);
         if new {
             self.totals.received += size;
             self.totals.classes[class].received += size;
@@ -204,7 +208,7 @@ impl Session {
         }
         self.charge_holes(holes)?;
         if moved {
-            self.announce(message_space(id));
+            self.announce(id.message_space());
         }
         if wake {
             self.events.push_back(Event::MessageReadable(id));
@@ -222,8 +226,9 @@ impl Session {
         let Some(channel) = &mut stream.messages else { return Ok(()) };
         let moved = channel.input.skip(range)?;
         let holes = stream.count_holes();
+        self.recount(id);
         if moved {
-            self.announce(message_space(id));
+            self.announce(id.message_space());
         }
         self.charge_holes(holes)
     }
@@ -251,6 +256,7 @@ impl Session {
         if channel.out.wakes_writer() {
             self.events.push_back(Event::MessageWritable(id));
         }
+        self.recount(id);
         self.level_messages(id);
         self.settle(now);
         self.reap(id);
@@ -260,7 +266,7 @@ impl Session {
     /// Grants a larger window, out of what all message spaces may grow by together.
     pub(super) fn handle_message_want(&mut self, id: StreamId, window: u64) {
         let pool = self.config.limits.session_window / POOL;
-        let free = pool.saturating_sub(self.credit.grown_messages);
+        let free = pool.saturating_sub(self.credit.grown_messages).min(self.room);
         let longest = u64::from(self.config.limits.max_frame) + MESSAGE_OVERHEAD;
         // The control stream has no messages.
         let stream = self.streams.get_mut(&id).filter(|_| id != StreamId::CONTROL);
@@ -273,7 +279,7 @@ impl Session {
         let (grown, moved) = channel.input.want(window, half.saturating_sub(own));
         self.credit.grown_messages += grown;
         if moved {
-            self.announce(message_space(id));
+            self.announce(id.message_space());
         }
     }
 
@@ -301,10 +307,8 @@ impl Session {
     pub(super) fn expire_messages(&mut self, now: Instant) {
         let mut quiet = alloc::vec::Vec::new();
         for id in &self.talking {
-            let stream = self.streams.get_mut(id);
-            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
-                continue;
-            };
+            let Some(stream) = self.streams.get_mut(id) else { continue };
+            let Some(channel) = stream.messages.as_mut() else { continue };
             channel.out.expire(now);
             if channel.out.wakes_writer() {
                 self.events.push_back(Event::MessageWritable(*id));
@@ -312,11 +316,22 @@ impl Session {
             if channel.out.is_quiet() {
                 quiet.push(*id);
             }
+            stream.recount(&mut self.memory);
         }
         for id in quiet {
             self.talking.remove(&id);
             self.reap(id);
         }
+    }
+
+    /// Drops messages of one stream that are worth nothing any more; says whether there were any.
+    pub(super) fn expire_messages_of(&mut self, now: Instant, id: StreamId) -> bool {
+        let channel = self.streams.get_mut(&id).and_then(|stream| stream.messages.as_mut());
+        let dropped = channel.is_some_and(|channel| channel.out.expire(now));
+        if dropped {
+            self.recount(id);
+        }
+        dropped
     }
 
     /// So many bytes of messages of each class may wait, of the streams together that have some, and
@@ -351,7 +366,7 @@ impl Session {
             }
             channel.out.wants.ask(now, window);
             let wanted = 2 * next.saturating_sub(settled);
-            Frame::Want { stream: message_space(*id), window: wanted }.encode(out.encoder());
+            Frame::Want { stream: id.message_space(), window: wanted }.encode(out.encoder());
         }
     }
 }

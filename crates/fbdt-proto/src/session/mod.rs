@@ -8,6 +8,7 @@ mod buffers;
 mod control;
 mod copies;
 mod input;
+mod memory;
 mod message_turns;
 mod messages;
 mod observe;
@@ -60,6 +61,8 @@ struct Stream {
     asked: u64,
     /// What its holes cost when they were last counted.
     holes: u64,
+    /// Memory that it took when it was last counted, in bytes.
+    memory: u64,
 }
 
 /// How many streams each end may open and has opened.
@@ -94,7 +97,7 @@ struct SessionCredit {
     receive_limit: u64,
     /// Sum of what streams' windows have grown by.
     grown: u64,
-    /// The same of the windows of their messages.
+    /// Bytes by which the windows of their messages have grown.
     grown_messages: u64,
     /// Sum of what streams' holes cost.
     holes: u64,
@@ -169,6 +172,10 @@ pub struct Session {
     /// Which paths share a bottleneck, if anybody asks (F17).
     coupling: Option<Coupling>,
     control_input: Vec<u8>,
+    /// Memory that all streams take together, in bytes.
+    memory: u64,
+    /// Bytes by which that may grow, as the driver said last.
+    room: u64,
     events: VecDeque<Event>,
     close: Option<CloseReason>,
     next_subflow: u32,
@@ -231,6 +238,8 @@ impl Session {
             scheduler,
             coupling: coupling(&config),
             control_input: Vec::new(),
+            memory: 0,
+            room: u64::MAX,
             events: VecDeque::new(),
             close: None,
             next_subflow: 0,
@@ -242,7 +251,7 @@ impl Session {
             config,
         };
         let control = session.new_stream(StreamId::CONTROL, Class::Conversational);
-        session.streams.insert(StreamId::CONTROL, control);
+        session.add_stream(StreamId::CONTROL, control);
         Ok(session)
     }
 
@@ -329,6 +338,7 @@ impl Session {
                 }
             }
         }
+        self.recount_all();
         self.busy.clear();
         self.talking.clear();
         self.wants.clear();

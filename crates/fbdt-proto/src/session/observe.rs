@@ -1,5 +1,6 @@
 //! What people and metrics see.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Session, Stream};
@@ -14,7 +15,7 @@ impl Session {
     pub fn stats(&self) -> SessionStats {
         let streams = self.streams.iter().filter(|(id, _)| **id != StreamId::CONTROL);
         SessionStats {
-            paths: self.paths.iter().zip(&self.why_idle).map(|(p, w)| self.path(p, w)).collect(),
+            paths: self.path_stats(),
             streams: streams.map(|(id, s)| stream_stats(*id, s)).collect(),
             classes: self.class_stats(),
             messages: self.message_stats(),
@@ -29,6 +30,19 @@ impl Session {
             scheduler: self.scheduler.name(),
             coupling: self.config.coupling.name(),
         }
+    }
+
+    /// Counters of the paths. The cost does not grow with the streams.
+    #[must_use]
+    pub fn path_stats(&self) -> Vec<PathStats> {
+        self.paths.iter().zip(&self.why_idle).map(|(p, w)| self.path(p, w)).collect()
+    }
+
+    /// The classes of the newest open streams, at most `most` of them (F11).
+    #[must_use]
+    pub fn newest_classes(&self, most: usize) -> Vec<(StreamId, Class)> {
+        let streams = self.streams.iter().rev().filter(|(id, _)| **id != StreamId::CONTROL);
+        streams.take(most).map(|(id, stream)| (*id, stream.send.class)).collect()
     }
 
     /// What each class has carried and cost (F11).

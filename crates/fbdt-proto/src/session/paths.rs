@@ -15,7 +15,6 @@ use crate::path::{
 use crate::ranges::RangeSet;
 use crate::schedule::in_service;
 use crate::stats::{IdleTimes, WhyIdle};
-use crate::stream::message_space;
 use crate::time::Instant;
 use crate::units::{PathId, Role, StreamId, SubflowId};
 use crate::wire::ControlMessage;
@@ -331,7 +330,7 @@ impl Session {
     /// Says all acknowledgements and limits again on every subflow.
     fn announce_all(&mut self) {
         let spaces = self.streams.iter().filter(|(_, stream)| stream.messages.is_some());
-        let spaces = spaces.map(|(id, _)| message_space(*id));
+        let spaces = spaces.map(|(id, _)| id.message_space());
         let ids: alloc::vec::Vec<StreamId> = self.streams.keys().copied().chain(spaces).collect();
         for path in &mut self.paths {
             if let Some(subflow) = &mut path.subflow {

@@ -10,14 +10,18 @@ use crate::wire::ControlMessage;
 
 /// Bytes that a new stream's writer may leave here, if there is room.
 const FIRST_CAPACITY: u64 = 1 << 20;
-/// Bytes that any stream's writer may leave here.
-pub(super) const LEAST_CAPACITY: u64 = 256 << 10;
+/// Least send buffer of a stream.
+const LEAST_CAPACITY: u64 = 256 << 10;
+/// Send buffer of a stream while memory is short.
+const SHORT_CAPACITY: u64 = 16 << 10;
+/// Part of the session's window that a peer gets anew where the driver has no memory left.
+const SHORT_WINDOW: u64 = 16;
 
 impl Session {
     pub(super) fn new_stream(&self, id: StreamId, class: Class) -> Stream {
         let limits = &self.config.limits;
         let window = ReceiveWindow::new(limits.stream_window, self.config.max_stream_window);
-        let capacity = FIRST_CAPACITY.min(self.send_share()).max(LEAST_CAPACITY);
+        let capacity = FIRST_CAPACITY.min(self.send_share()).max(self.least_capacity());
         Stream {
             send: SendStream::new(id, class, self.peer_limits.stream_window, capacity),
             receive: ReceiveStream::new(id, window),
@@ -30,6 +34,7 @@ impl Session {
             wants: Wants::default(),
             asked: 0,
             holes: 0,
+            memory: 0,
         }
     }
 
@@ -37,7 +42,15 @@ impl Session {
     /// no more than this end would hold for reading, beyond the least that
     /// each may.
     pub(super) fn send_share(&self) -> u64 {
+        if self.lacks_memory() {
+            return SHORT_CAPACITY;
+        }
         self.config.limits.session_window / (self.busy.len() as u64).max(1)
+    }
+
+    /// Bytes that the writers of each busy stream may leave here in any case.
+    pub(super) const fn least_capacity(&self) -> u64 {
+        if self.lacks_memory() { SHORT_CAPACITY } else { LEAST_CAPACITY }
     }
 
     /// Makes sure that the stream of an arriving frame exists. `Ok(false)`:
@@ -67,7 +80,7 @@ impl Session {
         self.counts.peer_seen.insert(index..index + 1);
         self.counts.peer += 1;
         let stream = self.new_stream(id, Class::default());
-        self.streams.insert(id, stream);
+        self.add_stream(id, stream);
         self.events.push_back(Event::StreamOpened(id));
         Ok(true)
     }
@@ -78,6 +91,7 @@ impl Session {
             return;
         }
         self.news += 1;
+        self.recount(id);
         self.level_bytes(id);
         let Some(stream) = self.streams.get(&id) else {
             return;
@@ -101,7 +115,7 @@ impl Session {
         }
     }
 
-    /// The same of its messages.
+    /// Gives a stream whose messages begin to wait no claim to the time before.
     pub(super) fn level_messages(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let class = stream.send.class;
@@ -161,6 +175,7 @@ impl Session {
             let grown = stream.receive.window().size().saturating_sub(first);
             self.credit.grown = self.credit.grown.saturating_sub(grown);
             self.credit.holes = self.credit.holes.saturating_sub(stream.holes);
+            self.memory = self.memory.saturating_sub(stream.memory);
             if let Some(channel) = stream.messages.take() {
                 self.forget_channel(id, &channel);
             }
@@ -186,6 +201,7 @@ impl Session {
     pub(super) fn consume_credit(&mut self, bytes: u64) {
         self.credit.consumed += bytes;
         let window = self.config.limits.session_window;
+        let window = if self.lacks_memory() { window / SHORT_WINDOW } else { window };
         let limit = self.credit.consumed + window;
         if limit >= self.credit.receive_limit + window / 8 {
             self.credit.receive_limit = limit;

@@ -12,9 +12,8 @@ use crate::message::{
     Delivery, FIRST_MESSAGE_WINDOW, Importance, MESSAGE_OVERHEAD, MOST_MESSAGE_WINDOW,
     MessageOptions,
 };
-use crate::ranges::{MAX_MESSAGE_RANGES, RangeSet};
+use crate::ranges::{MAX_MESSAGE_RANGES, RANGE_OVERHEAD, RangeSet};
 use crate::time::Instant;
-use crate::units::StreamId;
 use crate::wire::AckFrame;
 
 /// Bytes of messages, with their overhead, that may always wait on one stream.
@@ -266,6 +265,14 @@ impl SendMessages {
     #[must_use]
     pub fn backlog(&self) -> u64 {
         self.waiting_bytes.iter().sum()
+    }
+
+    /// Memory that they take until the peer has them, with their overhead.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        let sent = self.next.saturating_sub(self.settled());
+        let ranges = RANGE_OVERHEAD * self.acked.count() as u64;
+        if self.over { ranges } else { self.backlog() + sent + ranges }
     }
 
     /// Of these, those that a message of that importance waits for: of the same and of greater.
@@ -573,24 +580,6 @@ impl SendMessages {
     pub const fn limit(&self) -> u64 {
         self.limit
     }
-}
-
-impl SentMessages {
-    /// The sum of two counts.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            sent: self.sent + other.sent,
-            acknowledged: self.acknowledged + other.acknowledged,
-            dropped: self.dropped + other.dropped,
-        }
-    }
-}
-
-/// The name under which a stream's message space is acknowledged (F16).
-#[must_use]
-pub const fn message_space(stream: StreamId) -> StreamId {
-    StreamId(stream.0 | StreamId::MESSAGES)
 }
 
 #[cfg(test)]

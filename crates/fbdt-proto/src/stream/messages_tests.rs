@@ -1,4 +1,5 @@
 use super::*;
+use crate::units::StreamId;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;

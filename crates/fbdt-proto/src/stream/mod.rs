@@ -7,6 +7,6 @@ mod send;
 mod wants;
 
 pub use buffer::SendBuffer;
-pub use messages::{First, MOST_WAITING, SendMessages, SentMessages, Unit, message_space};
+pub use messages::{First, MOST_WAITING, SendMessages, SentMessages, Unit};
 pub use send::{SendState, SendStream};
 pub use wants::Wants;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::SendBuffer;
 use super::reader::ReaderWait;
 use crate::error::{SessionError, StreamError};
-use crate::ranges::{MAX_BYTE_RANGES, RangeSet};
+use crate::ranges::{MAX_BYTE_RANGES, RANGE_OVERHEAD, RangeSet};
 use crate::time::Instant;
 use crate::units::{Class, StreamId, SubflowId};
 use crate::window::Windows;
@@ -109,6 +109,13 @@ impl SendStream {
     #[must_use]
     pub const fn backlog(&self) -> u64 {
         self.buffer.end().saturating_sub(self.cumulative)
+    }
+
+    /// Memory that is kept until the peer has the bytes: they, and the ranges that it has of them.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        let ranges = RANGE_OVERHEAD * self.acked.count() as u64;
+        if self.is_over() { ranges } else { self.backlog() + ranges }
     }
 
     /// Offset up to which the peer allows data.

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use super::cursor::Cursor;
 use super::{MESSAGE_VERSION, VERSION, WireError};
 use crate::config::Limits;
+use crate::plain_text::is_hidden;
 use crate::units::PathId;
 
 /// Longest handshake message, in bytes, header included.
@@ -270,7 +271,7 @@ fn limits(cursor: &mut Cursor<'_>) -> Result<Limits, WireError> {
 fn text(cursor: &mut Cursor<'_>, max: usize, field: &'static str) -> Result<String, WireError> {
     let bytes = cursor.rest();
     let text = core::str::from_utf8(bytes).map_err(|_| cursor.field_error(field))?;
-    if bytes.len() > max || text.chars().any(char::is_control) {
+    if bytes.len() > max || text.chars().any(is_hidden) {
         return Err(cursor.field_error(field));
     }
     Ok(text.to_string())
@@ -339,13 +340,15 @@ mod tests {
             Err(WireError::Field { kind: HELLO, field: "max_frame" })
         );
         hello.limits = Limits::default();
-        hello.path_name = "a\nb".into();
-        bytes.clear();
-        HandshakeMessage::Hello(hello).encode(&mut bytes);
-        assert_eq!(
-            HandshakeMessage::decode(&bytes),
-            Err(WireError::Field { kind: HELLO, field: "path name" })
-        );
+        for name in ["a\nb", "a\u{9b}b", "a\u{202e}b", "a\u{200b}b", "a\u{2028}b", "a\u{e0041}b"] {
+            hello.path_name = name.into();
+            bytes.clear();
+            HandshakeMessage::Hello(hello.clone()).encode(&mut bytes);
+            assert_eq!(
+                HandshakeMessage::decode(&bytes),
+                Err(WireError::Field { kind: HELLO, field: "path name" })
+            );
+        }
     }
 
     #[test]

@@ -24,6 +24,10 @@ impl Simulation {
             if held > allowed {
                 return Err(Violation::Memory { held, allowed });
             }
+            let (noted, counted) = (self.ends[end].memory(), self.ends[end].counted_memory());
+            if noted != counted {
+                return Err(Violation::Account { noted, counted });
+            }
             let (new, copied) = self.ends[end].overdue_copies();
             let allowed =
                 (new as f64 * config.overdue_budget) as u64 + config.overdue_allowance + FRAME;

@@ -184,7 +184,7 @@ async fn run(dialler: Arc<Dialler>, plan: Arc<PathPlan>, kick: Arc<Notify>) {
     let mut backoff = Backoff::new();
     loop {
         if matches!(outcome, Outcome::Refused) {
-            shared.close(CLOSE_FORGOTTEN, "the server no longer knows the session");
+            shared.close(CLOSE_FORGOTTEN, "the server has forgotten this session (restarted?)");
             return;
         }
         let (up, fresh) = (Instant::now(), matches!(outcome, Outcome::Up));

@@ -22,7 +22,7 @@ pub(super) struct PathPlan {
 pub(super) enum Plan {
     Fixed(Vec<PathSpec>),
     Interfaces {
-        excluded: Vec<String>,
+        excluded: Vec<IpAddr>,
         backups: Vec<(String, Priority)>,
         /// An interface that comes back gets its number back.
         numbers: BTreeMap<String, u8>,
@@ -36,7 +36,7 @@ impl Plan {
     pub(super) fn new(config: &ClientConfig) -> Self {
         if config.paths.is_empty() {
             Self::Interfaces {
-                excluded: config.excluded_interfaces.clone(),
+                excluded: config.excluded_addresses.clone(),
                 backups: config.backup_interfaces.clone(),
                 numbers: BTreeMap::new(),
                 taken: BTreeSet::new(),
@@ -56,7 +56,9 @@ impl Plan {
             Self::Fixed(specs) => fixed(specs, &interfaces::up()?),
             Self::Interfaces { excluded, backups, numbers, taken, unrouted } => {
                 let mut usable = interfaces::usable()?;
-                usable.retain(|interface| !excluded.contains(&interface.name));
+                usable.retain(|interface| {
+                    !interface.addresses.iter().any(|address| excluded.contains(address))
+                });
                 let (routed, others) = interfaces::by_route(usable, servers);
                 let (usable, without) = keep_taken(routed, others, taken);
                 report(&unrouted.replace(without));

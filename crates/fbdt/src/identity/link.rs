@@ -100,6 +100,9 @@ pub enum LinkError {
     /// It does not start with `sumrate://`.
     #[error("a join link starts with `sumrate://`; copy the whole line that the server printed")]
     Scheme,
+    /// It ends after the server addresses.
+    #[error("the link is cut off after the address: copy all of it, and put it in quotes")]
+    CutOff,
     /// It is longer than any link.
     #[error(
         "the text is {0} bytes long, a join link has at most 4096; copy the server's line only"
@@ -223,6 +226,9 @@ impl FromStr for Link {
         };
         let (servers, query) = address.split_once('?').unwrap_or((address, ""));
         let servers = parse_servers(servers)?;
+        if query.is_empty() && fragment.is_none() {
+            return Err(LinkError::CutOff);
+        }
         let insecure = parse_query(query)?;
         let fragment = fragment.filter(|f| !f.is_empty()).ok_or(LinkError::Fragment)?;
         let (fingerprint, (credential, secret)) = parse_fragment(fragment, insecure)?;

@@ -5,6 +5,7 @@ mod credential;
 pub(crate) mod fuzzing;
 mod link;
 mod private_file;
+mod process_lock;
 mod secret;
 mod server_key;
 mod state;
@@ -15,6 +16,7 @@ pub use credential::{
 };
 pub use link::{Link, LinkError, ServerAddress};
 pub use private_file::PrivateFileError;
+pub use process_lock::{ProcessLock, ProcessLockError};
 pub use secret::{RandomError, Secret};
 pub use server_key::{KeyFingerprint, ServerKey, ServerKeyError};
 pub use state::{ServerState, StateError};

@@ -58,7 +58,7 @@ impl PrivateFileError {
     }
 }
 
-fn io_error<'a>(
+pub(super) fn io_error<'a>(
     action: &'static str,
     path: &'a Path,
 ) -> impl FnOnce(io::Error) -> PrivateFileError + 'a {
@@ -148,7 +148,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), PrivateFileError> {
     fs::remove_file(path).map_err(io_error("remove", path))
 }
 
-fn refuse_shared(
+pub(super) fn refuse_shared(
     path: &Path,
     found: &Metadata,
     wanted: &'static str,
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn refuses_what_belongs_to_somebody_else() {
         if !nix::unistd::geteuid().is_root() {
-            return; // nobody else can give files away
+            return test_skip::skipped("only root can give files away");
         }
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("secret");
@@ -229,7 +229,7 @@ mod tests {
         let error = ensure_directory(&link).unwrap_err();
         assert!(matches!(error, PrivateFileError::Exposed { mode: 0o755, .. }), "{error}");
         if !nix::unistd::geteuid().is_root() {
-            return; // nobody else can give links away
+            return test_skip::skipped("only root can give links away");
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();

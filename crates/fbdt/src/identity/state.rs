@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use fbdt_proto::plain_text::is_hidden;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,7 @@ use super::credential::{
     Credential, CredentialFile, CredentialId, CredentialInfo, CredentialLimits,
 };
 use super::private_file::{self, PrivateFileError};
+use super::process_lock::{ProcessLock, ProcessLockError};
 use super::secret::RandomError;
 use super::server_key::{KeyFingerprint, ServerKey, ServerKeyError};
 
@@ -21,6 +23,8 @@ const LONGEST_NAME: usize = 64;
 /// The files of the server's key.
 const KEY: &str = "server.key";
 const CERTIFICATE: &str = "server.crt";
+/// The file that a running server has locked; it holds the number of its process.
+const CLAIM: &str = "server.lock";
 
 /// A server's identity and the clients it knows, kept in one directory.
 ///
@@ -90,8 +94,20 @@ pub enum StateError {
     /// No credential has this id.
     #[error("there is no credential {0}; list them to see the ids")]
     Unknown(CredentialId),
+    /// Another server has the directory.
+    #[error(
+        "{directory} is in use by {holder}, a running `sumrate serve`: stop it, or give another --state"
+    )]
+    InUse {
+        /// The directory.
+        directory: PathBuf,
+        /// Which process.
+        holder: String,
+    },
     /// The name cannot be used.
-    #[error("`{0}` cannot name a credential; use 1 to 64 bytes without control characters")]
+    #[error(
+        "`{0}` cannot name a credential; use 1 to 64 bytes without control and invisible characters"
+    )]
     Name(String),
     /// No randomness.
     #[error(transparent)]
@@ -110,6 +126,20 @@ impl ServerState {
         private_file::ensure_directory(&directory.join("credentials"))?;
         let key = load_or_make_key(&directory)?;
         Ok(Self { directory, key })
+    }
+
+    /// Takes the directory for the one server that runs on it, as long as the answer lives. Others may
+    /// still make and revoke credentials.
+    ///
+    /// # Errors
+    /// [`StateError::InUse`] if another process has it.
+    pub fn claim(&self) -> Result<ProcessLock, StateError> {
+        ProcessLock::acquire(&self.directory.join(CLAIM)).map_err(|error| match error {
+            ProcessLockError::Held { holder, .. } => {
+                StateError::InUse { directory: self.directory.clone(), holder }
+            }
+            ProcessLockError::File(error) => error.into(),
+        })
     }
 
     /// What clients pin.
@@ -135,7 +165,7 @@ impl ServerState {
         name: &str,
         limits: CredentialLimits,
     ) -> Result<Credential, StateError> {
-        if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+        if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(is_hidden) {
             return Err(StateError::Name(name.to_owned()));
         }
         let created =
@@ -344,6 +374,19 @@ mod tests {
         let (dir, state) = state();
         let again = ServerState::open(dir.path().join("state")).unwrap();
         assert_eq!(state.fingerprint(), again.fingerprint());
+    }
+
+    #[test]
+    fn one_server_at_a_time_has_a_directory() {
+        let (dir, state) = state();
+        let claim = state.claim().unwrap();
+        let other = ServerState::open(dir.path().join("state")).unwrap();
+        let error = other.claim().unwrap_err().to_string();
+        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+        let made = other.new_credential("beside", CredentialLimits::default()).unwrap();
+        other.revoke(made.id).unwrap();
+        drop(claim);
+        other.claim().unwrap();
     }
 
     #[test]

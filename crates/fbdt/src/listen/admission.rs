@@ -2,12 +2,14 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::source::source_of;
 
 /// Handshakes of one source with wrong proofs that are taken at once, and how often one more is.
 const WRONG_AT_ONCE: u32 = 256;
@@ -148,14 +150,6 @@ impl Drop for Place {
         if places.is_empty() {
             counts.by_source.remove(&self.source);
         }
-    }
-}
-
-/// Whoever has one IPv6 address usually has its /64.
-fn source_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => v4.into(),
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::auth::{self, Exporter, ProofKey};
 use crate::clock::Clock;
 use crate::config::ServerConfig;
 use crate::identity::{CredentialId, CredentialInfo, Secret, StateError};
+use crate::memory::Ledger;
 use crate::session::{Session, Shared};
 use crate::socket::{CongestionControl, SessionSockets};
 use crate::subflow::{
@@ -27,6 +28,7 @@ pub(super) struct Greeter {
     pub(super) config: ServerConfig,
     pub(super) tls: Option<Arc<rustls::ServerConfig>>,
     pub(super) registry: Arc<Registry>,
+    pub(super) ledger: Arc<Ledger>,
     pub(super) sessions: UnboundedSender<Session>,
 }
 
@@ -45,6 +47,10 @@ const BUSY: Refusal =
 const CREDENTIAL_BUSY: Refusal = Refusal {
     code: RefuseCode::Busy,
     reason: "the limit of sessions of one credential is reached; close one, or use another credential",
+};
+const NO_MEMORY: Refusal = Refusal {
+    code: RefuseCode::Busy,
+    reason: "the sessions of the server, or of this credential, hold all memory that they may; try again later",
 };
 const FAULT: Refusal = Refusal {
     code: RefuseCode::Busy,
@@ -134,7 +140,8 @@ impl Greeter {
         let credential = self.config.state.credential(id).map_err(|error| match error {
             StateError::Unknown(_) => {
                 tracing::info!(%error, "a client is refused");
-                // As much work as for a known one: the time does not tell who is known.
+                // The proof is computed as for a known one. What the file of a known one costs to read
+                // and parse comes on top: ids are 64 random bits, which no stranger guesses.
                 let nobody = ProofKey::of_credential(&Secret::from_bytes([0; Secret::LENGTH]));
                 let expected = nobody.hello(exporter, hello.path, &hello.limits);
                 let _ = auth::check(&expected, &hello.proof);
@@ -147,6 +154,7 @@ impl Greeter {
         let key = ProofKey::of_credential(&credential.secret);
         let expected = key.hello(exporter, hello.path, &hello.limits);
         auth::check(&expected, &hello.proof).map_err(|_| STRANGER)?;
+        let lease = self.ledger.lease(id).ok_or(NO_MEMORY)?;
         let id = auth::new_session_id().map_err(|error| fault(&error))?;
         let clock = Clock::start();
         let proto = &self.config.proto;
@@ -161,7 +169,7 @@ impl Greeter {
         let automatic = self.config.congestion_control == CongestionControl::Auto;
         let coupling = self.config.coupling.as_ref();
         let sockets = SessionSockets::new(automatic, coupling, &id, Role::Server);
-        let shared = Shared::new(clock, protocol, proto.limits.max_frame, sockets);
+        let shared = Shared::new(clock, protocol, proto.limits.max_frame, sockets).leased(lease);
         let name = PathLabel::decode(&hello.path_name).name;
         shared.update(|inner, _| inner.paths.register(hello.path, &name));
         let member = Member {

@@ -18,16 +18,23 @@ use tokio::time::timeout;
 
 use self::admission::Admission;
 use self::greet::Greeter;
-use self::registry::Registry;
+use self::registry::{Member, Registry};
 use crate::config::ServerConfig;
 use crate::identity::{Credential, Link, ServerAddress, ServerState};
 use crate::interfaces;
-use crate::session::Session;
+use crate::memory::{Excess, Ledger};
+use crate::session::{Inner, Session};
 use crate::socket::{self, SocketError, SocketOptions, reset_on_close};
 use crate::tls::{self, TlsConfigError};
 
 /// Close code of sessions whose credential was revoked.
 pub const CLOSE_REVOKED: u32 = 0x20;
+
+/// Close code of sessions that hold more memory than the server has for them.
+pub const CLOSE_MEMORY: u32 = 0x22;
+
+/// Longest wait for a closed session's memory, before another session is closed.
+const RELEASE_TIME: Duration = Duration::from_secs(2);
 
 /// How often revocations are looked for.
 const REVOCATION_INTERVAL: Duration = Duration::from_millis(500);
@@ -42,7 +49,7 @@ pub enum BindError {
     #[error("there is no address to listen on; give at least one, for example [::]:4433")]
     NoAddress,
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {reason}", reason = reason(.source))]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -55,6 +62,14 @@ pub enum BindError {
     /// TLS cannot be configured.
     #[error(transparent)]
     Tls(#[from] TlsConfigError),
+}
+
+/// Why a socket cannot listen, without the address, which is said already.
+fn reason(error: &SocketError) -> String {
+    match error {
+        SocketError::Address { source, .. } => source.to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// No session can be accepted any more.
@@ -115,6 +130,7 @@ impl Listener {
                 limits.max_sessions,
                 limits.max_sessions_per_credential,
             )),
+            ledger: Ledger::new(limits.max_memory, limits.max_memory_per_credential),
             tls,
             sessions: sender,
             config,
@@ -179,6 +195,7 @@ fn start(
     let admission = Admission::new(limits.max_pending, limits.max_pending_per_source);
     let mut tasks = JoinSet::new();
     tasks.spawn(watch_revocations(greeter.clone()));
+    tasks.spawn(watch_memory(greeter.clone()));
     for listener in listeners {
         tasks.spawn(accept_loop(listener, greeter.clone(), admission.clone(), options.clone()));
     }
@@ -251,29 +268,135 @@ async fn watch_revocations(greeter: Arc<Greeter>) {
     }
 }
 
+/// Closes the largest session of a credential that holds too much memory, and waits for its end:
+/// one session at a time, until no limit is exceeded.
+async fn watch_memory(greeter: Arc<Greeter>) {
+    loop {
+        greeter.ledger.exceeded().await;
+        while let Some(excess) = greeter.ledger.offender() {
+            match close_largest(&greeter.registry, excess) {
+                Some(released) => drop(timeout(RELEASE_TIME, released).await),
+                // Its sessions are closed already, and hold memory still.
+                None => tokio::time::sleep(RELEASE_TIME).await,
+            }
+        }
+    }
+}
+
+/// Closes the session that holds most of the credential's memory. The future ends when all of it is
+/// free.
+fn close_largest(
+    registry: &Registry,
+    Excess { credential, held, limit }: Excess,
+) -> Option<impl Future<Output = ()> + use<>> {
+    let open = |member: &Member| member.shared.inspect(|inner| inner.closed().is_none());
+    let members = registry.members();
+    let own = members.iter().filter(|member| member.credential == credential && open(member));
+    let member = own.max_by_key(|member| member.shared.inspect(Inner::memory))?;
+    let released = member.shared.inspect(Inner::released)?;
+    tracing::warn!(%credential, held, limit, "clients hold too much memory: the largest session of the credential that holds most is closed");
+    member.shared.close(CLOSE_MEMORY, "its sessions hold too much of the server's memory");
+    Some(released)
+}
+
 #[cfg(test)]
 mod tests {
     use fbdt_proto::wire::handshake::Join;
-    use fbdt_proto::{CloseReason, Config, Limits, PathId, Role, Session as Protocol};
+    use fbdt_proto::{Class, CloseReason, Config, Limits, PathId, Role, Session as Protocol};
 
-    use super::registry::{Full, Member};
+    use super::registry::Full;
     use super::*;
     use crate::auth::ProofKey;
     use crate::clock::Clock;
     use crate::identity::CredentialLimits;
+    use crate::memory::{Lease, MemoryReservation};
     use crate::session::Shared;
     use crate::socket::SessionSockets;
 
-    fn member(credential: &Credential) -> Member {
+    fn shared() -> Shared {
         let clock = Clock::start();
         let limits = Limits::default();
         let protocol = Protocol::new(clock.now(), Role::Server, Config::default(), limits).unwrap();
-        let sockets = SessionSockets::default();
+        Shared::new(clock, protocol, limits.max_frame, SessionSockets::default())
+    }
+
+    fn member(credential: &Credential) -> Member {
+        of_session(credential, shared())
+    }
+
+    fn leased(credential: &Credential, lease: Lease) -> Member {
+        of_session(credential, shared().leased(lease))
+    }
+
+    fn of_session(credential: &Credential, shared: Shared) -> Member {
         Member {
-            shared: Arc::new(Shared::new(clock, protocol, limits.max_frame, sockets)),
+            shared: Arc::new(shared),
             key: ProofKey::of_credential(&credential.secret),
             credential: credential.id,
         }
+    }
+
+    /// Two sessions of a credential above its limit of memory: one has 20 MiB of reservations, the
+    /// other one has 1 MiB to send.
+    struct Crowded {
+        greeter: Arc<Greeter>,
+        reserving: Member,
+        sending: Member,
+        reservation: MemoryReservation,
+        _rest: Lease,
+    }
+
+    impl Crowded {
+        fn new(state: &ServerState) -> Self {
+            let credential = state.new_credential("a", CredentialLimits::default()).unwrap();
+            let greeter = greeter(state);
+            let lease = || greeter.ledger.lease(credential.id).unwrap();
+            let [reserving, sending] = [lease(), lease()].map(|lease| leased(&credential, lease));
+            for (id, member) in (0..).zip([&reserving, &sending]) {
+                greeter.registry.insert([id; 16], member.clone()).unwrap();
+            }
+            sending.shared.update(|inner, now| {
+                let stream = inner.protocol.open_stream(now, Class::Background).unwrap();
+                assert_eq!(inner.protocol.write(now, stream, &[0; 1 << 20]), Ok(1 << 20));
+            });
+            let reservation = reserving.shared.inspect(|inner| inner.reserve(20 << 20)).unwrap();
+            let mut rest = lease();
+            rest.note(12 << 20);
+            Self { greeter, reserving, sending, reservation, _rest: rest }
+        }
+    }
+
+    fn is_open(member: &Member) -> bool {
+        member.shared.inspect(|inner| inner.closed().is_none())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reservations_count_for_the_largest_session() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = ServerState::open(directory.path().join("state")).unwrap();
+        let Crowded { greeter, reserving, sending, reservation, _rest } = Crowded::new(&state);
+        let _watching = tokio::spawn(watch_memory(greeter));
+        let reason = reserving.shared.closed().await;
+        assert!(matches!(reason, CloseReason::Local { code: CLOSE_MEMORY, .. }), "{reason}");
+        assert!(is_open(&sending));
+        // The relays of its connections end a moment later.
+        tokio::time::sleep(RELEASE_TIME / 2).await;
+        assert!(is_open(&sending));
+        drop(reservation);
+        tokio::time::sleep(RELEASE_TIME * 2).await;
+        assert!(is_open(&sending), "its memory was enough");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_session_closes_where_memory_stays_held() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = ServerState::open(directory.path().join("state")).unwrap();
+        let crowded = Crowded::new(&state);
+        let _watching = tokio::spawn(watch_memory(crowded.greeter));
+        crowded.reserving.shared.closed().await;
+        let second = crowded.sending.shared.closed();
+        assert!(timeout(RELEASE_TIME * 2, second).await.is_ok());
+        drop(crowded.reservation);
     }
 
     /// A server with room for four sessions, two of a credential, of two paths each.
@@ -281,8 +404,9 @@ mod tests {
         let mut config = ServerConfig::new(state.clone(), Vec::new());
         config.limits.max_paths = 2;
         let registry = Arc::new(Registry::new(4, 2));
+        let ledger = Ledger::new(64 << 20, 32 << 20);
         let (sessions, _) = unbounded_channel();
-        Arc::new(Greeter { config, tls: None, registry, sessions })
+        Arc::new(Greeter { config, tls: None, registry, ledger, sessions })
     }
 
     #[tokio::test]

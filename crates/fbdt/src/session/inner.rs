@@ -15,10 +15,14 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
 use super::paths::{Addresses, PathError, PathTable};
+use crate::memory::{Lease, MemoryReservation};
 use crate::socket::{TcpInfo, pace, reset_on_close, set_congestion_control};
 
 /// TCP_INFO is asked for at most once in this time.
 const SAMPLE_INTERVAL: Duration = Duration::from_micros(200);
+
+/// Memory of a subflow: its read buffer, and the state of TLS.
+const SUBFLOW_MEMORY: u64 = 320 << 10;
 
 /// What a subflow's task and the lock's holders share.
 pub(crate) struct SubflowIo {
@@ -87,6 +91,8 @@ pub(crate) struct Inner {
     armed: Option<Instant>,
     closed: Option<CloseReason>,
     automatic_congestion_control: bool,
+    /// Counts its memory; only servers have one.
+    lease: Option<Lease>,
 }
 
 impl Inner {
@@ -101,6 +107,37 @@ impl Inner {
             armed: None,
             closed: None,
             automatic_congestion_control,
+            lease: None,
+        }
+    }
+
+    pub(super) fn set_lease(&mut self, lease: Lease) {
+        self.lease = Some(lease);
+    }
+
+    /// Memory that it held when it was last counted, with its reservations, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.lease.as_ref().map_or(0, Lease::held)
+    }
+
+    /// Waits until the session's counted memory is free; `None` where its memory is not counted.
+    pub(crate) fn released(&self) -> Option<impl Future<Output = ()> + use<>> {
+        self.lease.as_ref().map(Lease::released)
+    }
+
+    /// Memory for what the application does for the session, if there is some.
+    pub(crate) fn reserve(&self, bytes: u64) -> Option<MemoryReservation> {
+        match &self.lease {
+            Some(lease) => lease.reserve(bytes),
+            None => Some(MemoryReservation::uncounted()),
+        }
+    }
+
+    /// Counts what the session holds, and tells the protocol by how much it may grow.
+    fn count_memory(&mut self) {
+        if let Some(lease) = &mut self.lease {
+            let subflows = SUBFLOW_MEMORY * self.subflows.len() as u64;
+            self.protocol.set_room(lease.note(self.protocol.memory() + subflows));
         }
     }
 
@@ -250,6 +287,7 @@ impl Inner {
         while let Some(event) = self.protocol.poll_event() {
             self.handle_event(event, &mut wakes);
         }
+        self.count_memory();
         let next = self.protocol.poll_timeout();
         if next.is_some_and(|next| self.armed.is_none_or(|armed| next < armed)) {
             self.armed = next;

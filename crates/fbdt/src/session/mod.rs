@@ -9,16 +9,19 @@ mod stream;
 use std::fmt;
 use std::sync::Arc;
 
-use fbdt_proto::{Class, CloseReason, OpenError, PathPolicy, Role, SessionStats};
+use fbdt_proto::{
+    Class, CloseReason, OpenError, PathPolicy, PathStats, Role, SessionStats, StreamId,
+};
 use tokio::time::timeout;
 
 use crate::identity::CredentialInfo;
+use crate::memory::MemoryReservation;
 
 pub use messages::Messages;
 pub use paths::{PathError, PathInfo};
 pub use stream::{ClassHandle, Stream};
 
-pub(crate) use inner::SubflowIo;
+pub(crate) use inner::{Inner, SubflowIo};
 pub(crate) use shared::{CLOSE_TIME, Shared};
 
 /// An authenticated association of a client and a server over one or more paths.
@@ -96,6 +99,13 @@ impl Session {
         self.shared.inspect(|inner| inner.protocol.stats())
     }
 
+    /// The counters of the paths alone, and the classes of the newest open streams, at most `most`:
+    /// cheap, however many streams there are.
+    pub fn path_stats(&self, most: usize) -> (Vec<PathStats>, Vec<(StreamId, Class)>) {
+        self.shared
+            .inspect(|inner| (inner.protocol.path_stats(), inner.protocol.newest_classes(most)))
+    }
+
     /// On a client: has a path be used as `policy` says, from now on. The path is dialled anew, so
     /// that the server knows it too. Says whether the session has such a path. Later sessions ask
     /// [`ClientConfig::policies`](crate::ClientConfig::policies).
@@ -106,6 +116,13 @@ impl Session {
     /// On a client: takes a path out of use altogether, or lets it back.
     pub fn withhold_path(&self, name: &str, withheld: bool) {
         self.shared.update(|inner, now| inner.withhold(now, name, withheld));
+    }
+
+    /// On a server: counts `bytes` of memory for what the application does for this session, with
+    /// what the session holds itself. `None` where no memory is left for it
+    /// ([`AcceptLimits::max_memory`](crate::AcceptLimits::max_memory)).
+    pub fn reserve_memory(&self, bytes: u64) -> Option<MemoryReservation> {
+        self.shared.reserve(bytes)
     }
 
     /// Every path that the session has or had.

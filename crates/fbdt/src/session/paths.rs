@@ -34,7 +34,7 @@ impl PathError {
 
     /// That there is nothing to dial from any more.
     pub(crate) fn interface_gone() -> Self {
-        let reason = "its interface or address is gone; it is dialled again when that is back";
+        let reason = "its interface or address is gone; it reconnects when that is back";
         Self { interface_gone: true, ..Self::now(reason) }
     }
 }

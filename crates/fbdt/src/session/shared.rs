@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 use super::inner::{Inner, Wakes};
 use super::paths::Addresses;
 use crate::clock::Clock;
+use crate::memory::{Lease, MemoryReservation};
 use crate::socket::SessionSockets;
 use crate::subflow::{Established, SubflowTask};
 
@@ -54,6 +55,17 @@ impl Shared {
         }
     }
 
+    /// Counts this session's memory in `lease`.
+    pub(crate) fn leased(self, lease: Lease) -> Self {
+        self.lock().set_lease(lease);
+        self
+    }
+
+    /// Memory for what the application does for the session, if there is some.
+    pub(super) fn reserve(&self, bytes: u64) -> Option<MemoryReservation> {
+        self.lock().reserve(bytes)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // A panic of another task leaves the protocol's state as consistent as its last call did.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -73,7 +85,7 @@ impl Shared {
         self.update_except(None, change)
     }
 
-    /// The same by the task of a subflow, which needs no waking.
+    /// Changes the session by the task of a subflow, which is not woken.
     pub(crate) fn update_except<R>(
         &self,
         caller: Option<SubflowId>,

@@ -18,6 +18,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -25,6 +26,8 @@ use tun_rs::{AsyncDevice, DeviceBuilder, SyncDevice};
 
 use self::flows::{Flow, Flows};
 use self::packet::{Packet, Transport};
+use crate::families::listen_on_both;
+use crate::guardian::CaptureError;
 pub use crate::rules::{TUN_OWN, TUN_PEER};
 
 /// Largest packet, in bytes: nothing leaves this machine as it is, so pieces may be as large as the
@@ -34,8 +37,8 @@ pub const MTU: u16 = 65_520;
 const BACKLOG: i32 = 1024;
 /// Answers over UDP that may wait to be written.
 const REPLIES_MAX: usize = 1024;
-/// Devices of this program that there may be.
-const DEVICES_MAX: u32 = 16;
+/// The device's name. There is one: two would have the same addresses.
+const NAME: &str = "sumrate0";
 
 /// A datagram of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,8 +98,14 @@ pub trait Datagrams {
 
 /// The device could not be made.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make a TUN device: {0}; /dev/net/tun has to exist and needs CAP_NET_ADMIN")]
-pub struct TunError(#[from] io::Error);
+pub enum TunError {
+    /// Another daemon has it.
+    #[error("another `sumrate up --tun` has the device {NAME}: stop that one first")]
+    Taken,
+    /// The system refused.
+    #[error("cannot make a TUN device: {0}; /dev/net/tun has to exist and needs CAP_NET_ADMIN")]
+    System(#[from] io::Error),
+}
 
 /// A device that was made while there were the rights for it. It goes when this is dropped, and its
 /// routes with it.
@@ -112,21 +121,28 @@ impl std::fmt::Debug for Device {
 }
 
 impl Device {
-    /// Makes one of a free name.
+    /// Makes the device.
     ///
     /// # Errors
     /// [`TunError`]
     pub fn open() -> Result<Self, TunError> {
-        let is_free = |name: &String| !std::path::Path::new("/sys/class/net").join(name).exists();
-        let mut names = (0..DEVICES_MAX).map(|number| format!("sumrate{number}"));
-        let name = names.find(is_free).ok_or_else(|| io::Error::from(io::ErrorKind::AddrInUse))?;
-        let device = DeviceBuilder::new().name(&name).build_sync()?;
-        Ok(Self { device, name })
+        let made = DeviceBuilder::new().name(NAME).build_sync();
+        let device = made.map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => TunError::Taken,
+            _ => TunError::System(error),
+        })?;
+        Ok(Self { device, name: NAME.to_owned() })
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether the kernel gives it no IPv6 address.
+    fn is_without_ipv6(&self) -> bool {
+        let switch = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", self.name);
+        std::fs::read_to_string(switch).is_ok_and(|value| value.trim() != "0")
     }
 }
 
@@ -142,18 +158,21 @@ impl Tun {
     /// Listens for what comes through the device. Its addresses need not be there yet.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn new(device: Device) -> io::Result<Self> {
-        let device = AsyncDevice::new(device.device)?;
-        let (v4, v6) = (listen(TUN_OWN.0.into())?, listen(TUN_OWN.1.into()));
-        if let Err(error) = &v6 {
-            tracing::info!(%error, "this machine has no IPv6 to take");
-        }
-        let listeners = [Some(v4), v6.ok()];
+    /// [`CaptureError`]: no listener for a family that is in use.
+    pub fn new(device: Device) -> Result<Self, CaptureError> {
+        const ACTION: &str = "listen behind the TUN device";
+        let failed = |error| CaptureError::System { action: ACTION, error };
+        let listeners = listen_on_both(ACTION, |ipv6| match ipv6 {
+            false => listen(TUN_OWN.0.into()),
+            true if device.is_without_ipv6() => Err(Errno::EADDRNOTAVAIL.into()),
+            true => listen(TUN_OWN.1.into()),
+        })?;
         let mut ports = [0; 2];
         for (port, listener) in ports.iter_mut().zip(&listeners) {
-            *port = listener.as_ref().map_or(Ok(0), |l| l.local_addr().map(|a| a.port()))?;
+            let bound = listener.as_ref().map_or(Ok(0), |l| l.local_addr().map(|a| a.port()));
+            *port = bound.map_err(failed)?;
         }
+        let device = AsyncDevice::new(device.device).map_err(failed)?;
         let flows = [Mutex::default(), Mutex::default()];
         Ok(Self { device: Arc::new(device), flows, listeners, ports })
     }

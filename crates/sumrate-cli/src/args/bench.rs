@@ -5,10 +5,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use fbdt::Delivery;
 
-use super::protocol::byte_count;
 use super::{PathArg, PolicyArg, ProtocolArgs, seconds};
 use crate::bench::{MESSAGE_LEAST, MESSAGE_MOST, STREAMS_MAX};
 use crate::private_text::PrivateText;
+use crate::units::bytes;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -17,33 +17,32 @@ Examples:
   sumrate bench @link.txt --bytes 1G --streams 4
   sumrate bench @link.txt --messages --message-interval 0.02 --time 60
 
-Goodput is what the receiving application got, once. With --reverse the server sends, and then the
-server's own --scheduler, --window-mode, --redundancy and --cc decide how.";
+Goodput counts each byte that the receiving application got once. With --reverse the server sends,
+with the server's own flags for research and tuning.";
 
 /// Arguments of `sumrate bench`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct BenchArgs {
-    /// The join link that `sumrate serve` printed, or @FILE that holds it (@- is stdin)
+    /// The join link that `sumrate serve` prints, in quotes, or @FILE with it (@- is stdin)
     #[arg(value_name = "LINK|@FILE")]
     pub link: PrivateText,
-    /// A path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup behind it if it stands by;
-    /// without one, every usable interface
-    #[arg(long, value_name = "NAME=LOCAL")]
+    /// Use this path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup at the end for a
+    /// backup [default: every usable interface]
+    #[arg(long, help_heading = "Paths", value_name = "NAME=LOCAL")]
     pub path: Vec<PathArg>,
-    /// A path, or without --path an interface, that stands by: it carries bytes only while none of the
-    /// others works
-    #[arg(long, value_name = "NAME")]
+    /// Backup path or interface: used only while no other works
+    #[arg(long, help_heading = "Paths", value_name = "NAME")]
     pub backup: Vec<String>,
-    /// How a path, or without --path an interface, is used, as in wwan0=backup,metered or wifi=weight=3;
-    /// also rate=20M and never=background, but no quota. `sumrate path set --help` says what they mean
-    #[arg(long, value_name = "NAME=SETTING,...")]
+    /// Per-path settings, as in wwan0=backup,metered or wifi=weight=3; also rate=20M and
+    /// never=background, but no quota (see `sumrate path set --help`)
+    #[arg(long, help_heading = "Paths", value_name = "NAME=SETTING,...")]
     pub policy: Vec<PolicyArg>,
     /// Send for this many seconds, after the warm-up [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "bytes")]
     pub time: Option<Duration>,
-    /// Send this many bytes (suffixes K, M, G, T mean powers of 1024)
-    #[arg(long, value_name = "N", value_parser = byte_count)]
+    /// Send this many bytes, as in 100M or 64Ki
+    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_hyphen_values = true)]
     pub bytes: Option<u64>,
     /// With --bytes: give up when nothing has moved for this long; 0 waits as long as the session
     /// lives

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use ipnet::IpNet;
-use sumrate_capture::guardian::Guardian;
+use sumrate_capture::guardian::{Guardian, WhenDown};
 use sumrate_capture::tun::Device;
 
 /// What is taken, and how.
@@ -12,40 +12,63 @@ use sumrate_capture::tun::Device;
 #[command(next_help_heading = "Whole machine (root)")]
 #[command(group(ArgGroup::new("capture").args(["redirect", "tproxy", "tun"])))]
 pub struct CaptureArgs {
-    /// Take the TCP connections of this machine's programs (nftables, REDIRECT)
+    /// Capture TCP connections of this machine's programs (nftables REDIRECT)
     #[arg(long)]
     pub redirect: bool,
-    /// The same by routing (nftables, TPROXY)
+    /// Capture TCP connections by routing (nftables TPROXY)
     #[arg(long)]
     pub tproxy: bool,
-    /// Take everything by a TUN device: TCP, UDP and questions to name servers
+    /// Capture TCP, UDP and DNS with a TUN device
     #[arg(long)]
     pub tun: bool,
-    /// Also take those of machines that this one is the gateway of
+    /// Also capture connections of machines behind this gateway
     #[arg(long, requires = "tproxy", conflicts_with_all = ["redirect", "tun"])]
     pub gateway: bool,
-    /// Take only what programs of this user do; a name or a number, repeat it for several
+    /// Capture only programs of this user (name or number); repeat it for several
     #[arg(long, value_name = "USER", requires = "capture")]
     pub only_user: Vec<String>,
-    /// Take only what programs in this cgroup do, a path below /sys/fs/cgroup; repeat it for several
+    /// Capture only programs in this cgroup (path below /sys/fs/cgroup); repeat it for several
     #[arg(long, value_name = "CGROUP", requires = "capture", value_parser = cgroup)]
     pub only_cgroup: Vec<String>,
-    /// Take only what goes to this network or address; repeat it for several
+    /// Capture only connections to this network or address; repeat it for several
     #[arg(long, value_name = "NET", requires = "capture", value_parser = net)]
     pub only_to: Vec<IpNet>,
-    /// Leave what goes to this network or address alone; repeat it for several. Private networks are
-    /// left alone unless --only-to names what is taken
+    /// Do not capture connections to this network or address; repeat it for several. Private networks
+    /// are not captured unless --only-to names them
     #[arg(long, value_name = "NET", requires = "capture", value_parser = net)]
     pub direct: Vec<IpNet>,
-    /// Also take questions to name servers, and ask this one, which the server has to reach
+    /// Also capture DNS questions, and send them to this name server through the server
     #[arg(long, value_name = "ADDR[:PORT]", requires = "capture", value_parser = name_server)]
     pub dns: Option<SocketAddr>,
-    /// Makes the rules, and removes them when this process is gone.
+    /// Captured programs after a crash of this process: refuse blocks their connections until `up` runs
+    /// again, direct lets them out
+    #[arg(long, value_name = "ACTION", requires = "capture", value_enum, default_value_t)]
+    pub when_down: WhenDownArg,
+    /// Makes the rules, and removes them when this process stops.
     #[arg(skip)]
     pub guardian: Option<Guardian>,
     /// The device of --tun.
     #[arg(skip)]
     pub device: Option<Device>,
+}
+
+/// What programs meet when nobody takes their connections any more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum WhenDownArg {
+    /// Block connections that would have been captured
+    #[default]
+    Refuse,
+    /// Let them out directly
+    Direct,
+}
+
+impl From<WhenDownArg> for WhenDown {
+    fn from(arg: WhenDownArg) -> Self {
+        match arg {
+            WhenDownArg::Refuse => Self::Refuse,
+            WhenDownArg::Direct => Self::Direct,
+        }
+    }
 }
 
 impl Clone for CaptureArgs {
@@ -61,6 +84,7 @@ impl Clone for CaptureArgs {
             only_to: self.only_to.clone(),
             direct: self.direct.clone(),
             dns: self.dns,
+            when_down: self.when_down,
             guardian: None,
             device: None,
         }
@@ -70,7 +94,7 @@ impl Clone for CaptureArgs {
 /// A network, or an address alone.
 pub(super) fn net(text: &str) -> Result<IpNet, String> {
     let parsed = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    parsed.map_err(|_| format!("`{text}` is no network; write 203.0.113.0/24 or an address"))
+    parsed.map_err(|_| format!("`{text}` is not a network; write 203.0.113.0/24 or an address"))
 }
 
 /// The characters that cgroups' names have in practice; nothing that could end a string of nftables.
@@ -78,15 +102,18 @@ fn cgroup(text: &str) -> Result<String, String> {
     let path = text.strip_prefix("/sys/fs/cgroup").unwrap_or(text).trim_matches('/');
     let fine = |c: char| c.is_ascii_alphanumeric() || "/._-@:".contains(c);
     if path.is_empty() || !path.chars().all(fine) || path.split('/').any(|part| part == "..") {
-        return Err(format!("`{text}` is no cgroup; write for example user.slice/user-1000.slice"));
+        return Err(format!(
+            "`{text}` is not a cgroup; write for example user.slice/user-1000.slice"
+        ));
     }
     Ok(path.to_owned())
 }
 
 fn name_server(text: &str) -> Result<SocketAddr, String> {
     let parsed = text.parse().or_else(|_| text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53)));
-    parsed
-        .map_err(|_| format!("`{text}` is no address of a name server; write for example 9.9.9.9"))
+    parsed.map_err(|_| {
+        format!("`{text}` is not the address of a name server; write for example 9.9.9.9")
+    })
 }
 
 #[cfg(test)]

@@ -25,21 +25,21 @@ pub struct CcArgs {
 /// What to do with coupled congestion controls.
 #[derive(Debug, Subcommand)]
 pub enum CcAction {
-    /// Load them into the kernel, where they stay until they are unloaded or the machine restarts
+    /// Load algorithms into the kernel, until `unload` or a restart of the machine
     #[command(after_help = "Example:\n  sumrate cc load lia olia balia --json")]
     Load {
         /// lia, olia, balia or reno (uncoupled, for comparison) [default: lia, olia and balia]
         #[arg(value_name = "ALGORITHM")]
         algorithms: Vec<Algorithm>,
     },
-    /// Take them out; connections that use them keep them to their end
+    /// Unload algorithms; open connections keep theirs
     #[command(after_help = "Example:\n  sumrate cc unload lia")]
     Unload {
-        /// Which [default: all that are loaded]
+        /// Algorithms to unload [default: all that are loaded]
         #[arg(value_name = "ALGORITHM")]
         algorithms: Vec<Algorithm>,
     },
-    /// Show which are loaded, and as root which connections they couple
+    /// List loaded algorithms and, as root, the connections that they couple
     #[command(after_help = "Example:\n  sumrate cc list --json")]
     List,
 }

@@ -9,9 +9,9 @@ Examples:
   sumrate config check                     the file that `up`, `serve` and `cp` would read
   sumrate config example > config.toml     every key with its meaning, commented out
 
-Files are looked for in $XDG_CONFIG_HOME/sumrate/config.toml (~/.config), then in
-/etc/sumrate/config.toml; --config of `up`, `serve` and `cp` names another, --config none reads none.
-Tables are called as the commands, keys as their long flags; flags on the command line win.";
+The file is $XDG_CONFIG_HOME/sumrate/config.toml (~/.config), else /etc/sumrate/config.toml.
+`up`, `serve` and `cp` read another one with --config FILE, and none with --config none. A table
+has the name of its command, a key that of its flag. Flags on the command line win.";
 
 /// Arguments of `sumrate config`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub struct ConfigArgs {
 /// What to do with the configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigAction {
-    /// Say whether a configuration file is right, and the line that is not
+    /// Check a configuration file, and print each mistake with its line
     #[command(after_help = "Example:\n  sumrate config check /etc/sumrate/config.toml")]
     Check {
         /// The file [default: the one that would be read]

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::protocol::byte_count;
 use super::{PathArg, ProtocolArgs, seconds};
 use crate::config::ConfigSource;
 use crate::private_text::PrivateText;
+use crate::units::bytes;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -17,12 +17,15 @@ Examples:
   sumrate cp home:backup/photos home:notes.txt .       back
   sumrate cp disk.img home:images/new.img --limit 5M --json
 
-HOST is @FILE with a join link, the link itself, or a name of the table [hosts] of config.toml. The
-server must offer a directory (`serve --files DIR`) and the credential allow it (`credential add
---files ro|rw`). Directories are copied whole, with permissions and times of change; links, devices,
-pipes and sockets are not. A copy that was interrupted goes on where it stopped when the same command
-is given again; what is there with the same size and time of change is not sent. Local names with a
-colon: ./a:b.";
+HOST is @FILE with a join link, the link itself, or a name of the table [hosts] of config.toml.
+The server must offer a directory (`serve --files DIR`), and the credential must allow copies
+(`credential add --files ro|rw`). Directories are copied with their content, permissions and
+modification times; symbolic links, devices, pipes and sockets are left out. To resume an
+interrupted copy, run the same command again. Files of the same size and modification time are
+not sent. Write a local name with a colon as ./a:b.
+
+The copy stops if the server sends a name that you did not ask for. For HOST: or HOST:. the
+server chooses all names: copy it into a directory of its own.";
 
 /// Arguments of `sumrate cp`.
 #[derive(Debug, Args)]
@@ -31,22 +34,21 @@ pub struct CpArgs {
     /// What to copy, and where to; one side is HOST:PATH
     #[arg(value_name = "SRC... DST", num_args = 2.., required = true)]
     pub operands: Vec<PrivateText>,
-    /// Greatest rate, in bytes per second (suffixes K, M, G, T mean powers of 1024)
-    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    /// Maximum rate in bytes per second, as in 5M
+    #[arg(long, value_name = "BYTES/S", value_parser = bytes, allow_hyphen_values = true)]
     pub limit: Option<u64>,
-    /// When the connection is lost, try for this long to go on; 0 gives up at once
+    /// How long to retry after a lost connection, in seconds; 0 gives up at once
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     pub retry: Duration,
-    /// A path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup behind it if it stands by;
-    /// without one, every usable interface
-    #[arg(long, value_name = "NAME=LOCAL")]
+    /// Use this path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup at the end for a
+    /// backup [default: every usable interface]
+    #[arg(long, help_heading = "Paths", value_name = "NAME=LOCAL")]
     pub path: Vec<PathArg>,
-    /// A path, or without --path an interface, that stands by: it carries bytes only while none of the
-    /// others works
-    #[arg(long, value_name = "NAME")]
+    /// Backup path or interface: used only while no other works
+    #[arg(long, help_heading = "Paths", value_name = "NAME")]
     pub backup: Vec<String>,
-    /// Take flags that are not given, and names of hosts, from this TOML file, or from none [default:
-    /// config.toml in $XDG_CONFIG_HOME/sumrate or /etc/sumrate]
+    /// TOML file with defaults of flags and names of hosts, or none [default: config.toml in
+    /// $XDG_CONFIG_HOME/sumrate or /etc/sumrate]
     #[arg(long, value_name = "FILE|none")]
     pub config: Option<PathBuf>,
     /// What the flags were made of.

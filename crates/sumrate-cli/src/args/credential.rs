@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use fbdt::FileAccess;
 
 use super::listen::address;
-use super::protocol::byte_count;
 use crate::exit::AllowRule;
+use crate::units::bytes;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -45,21 +45,21 @@ pub enum CredentialAction {
         /// Address that the link names; repeat it for several
         #[arg(long, value_name = "ADDR:PORT", value_parser = address, required = true)]
         advertise: Vec<SocketAddr>,
-        /// What you call it
+        /// Name of the credential, for your own use
         #[arg(long, value_name = "NAME", default_value = "client")]
         name: String,
-        /// Greatest rate over all its sessions, in bytes per second (suffixes K, M, G, T mean
-        /// powers of 1024)
-        #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+        /// Maximum rate of all its sessions, in bytes per second (K, M, G, T mean powers of 1000; Ki,
+        /// Mi, Gi, Ti of 1024)
+        #[arg(long, value_name = "BYTES/S", value_parser = bytes, allow_hyphen_values = true)]
         rate: Option<u64>,
-        /// Bytes that it may have relayed in total, both directions together (suffixes K, M, G,
-        /// T mean powers of 1024)
-        #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+        /// Maximum data in total, both directions together (K, M, G, T mean powers of 1000; Ki, Mi, Gi,
+        /// Ti of 1024)
+        #[arg(long, value_name = "BYTES", value_parser = bytes, allow_hyphen_values = true)]
         quota: Option<u64>,
-        /// The only network, address or address and port that it may reach; repeat it for several
+        /// Allow only this network, address or ADDRESS:PORT as destination; repeat it for several
         #[arg(long, value_name = "NET")]
         destination: Vec<AllowRule>,
-        /// Let it copy files from the directory of `serve --files` (ro), or also to it (rw)
+        /// Allow copies from the directory of `serve --files` (ro), or in both directions (rw)
         #[arg(long, value_name = "ro|rw")]
         files: Option<FileAccess>,
         /// The link is for a server with --insecure-plaintext

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::seconds;
+use super::{SERVICE, seconds};
 use crate::config::ConfigSource;
 
 /// Where flags come from, and how it stops.
 #[derive(Debug, Clone, Args)]
 pub struct DaemonArgs {
-    /// Take flags that are not given from this TOML file, or from none [default: config.toml in
-    /// $XDG_CONFIG_HOME/sumrate or /etc/sumrate]
-    #[arg(long, value_name = "FILE|none")]
+    /// TOML file with defaults of flags, or none [default: config.toml in $XDG_CONFIG_HOME/sumrate or
+    /// /etc/sumrate]
+    #[arg(long, help_heading = SERVICE, value_name = "FILE|none")]
     pub config: Option<PathBuf>,
     /// What the flags were made of.
     #[arg(skip)]
     pub source: ConfigSource,
-    /// After SIGTERM, how long streams may take to finish, in seconds; Ctrl-C ends them at once
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "3")]
+    /// How long open connections may take to finish after SIGTERM, in seconds; Ctrl-C ends them at once
+    #[arg(long, help_heading = SERVICE, value_name = "SECONDS", value_parser = seconds, default_value = "3")]
     pub drain: Duration,
 }

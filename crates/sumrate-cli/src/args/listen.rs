@@ -15,7 +15,17 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// An address with its port; what is not one is told `example`.
 pub(super) fn address_as_in(text: &str, example: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("`{text}` is not ADDR:PORT; write for example {example}"))
+    text.parse().map_err(|_| match impossible_port(text) {
+        Some(port) => format!("{port} is not a port (1 to 65535)"),
+        None => format!("`{text}` is not ADDR:PORT; write for example {example}"),
+    })
+}
+
+/// The number at the end of an address, if it is too large for a port.
+pub(super) fn impossible_port(text: &str) -> Option<&str> {
+    let (_, port) = text.rsplit_once(':')?;
+    let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && port.parse::<u16>().is_err()).then_some(port)
 }
 
 /// Where a proxy listens, or `off`.
@@ -195,7 +205,7 @@ mod tests {
         let error = argument.parse::<ProxyAuth>().unwrap_err();
         assert!(matches!(error, ProxyAuthError::Exposed { mode: 0o604, .. }), "{error}");
         if !nix::unistd::geteuid().is_root() {
-            return; // nobody else can give files away
+            return test_skip::skipped("only root can give files away");
         }
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
@@ -207,5 +217,7 @@ mod tests {
     fn proxy_address_may_be_off() {
         assert_eq!("off".parse(), Ok(ProxyAddress::Off));
         assert!("localhost".parse::<ProxyAddress>().is_err());
+        let error = "127.0.0.1:99999".parse::<ProxyAddress>().unwrap_err();
+        assert_eq!(error, "99999 is not a port (1 to 65535)");
     }
 }

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 /// How the log is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// To the journal where this runs as a service, else as text
+    /// The journal for a service, short lines on a terminal, else text
     #[default]
     Auto,
     /// Lines of text on stderr

@@ -8,6 +8,7 @@ mod cp;
 mod credential;
 mod daemon;
 mod doctor;
+mod help;
 mod listen;
 mod log;
 mod manual;
@@ -31,6 +32,7 @@ pub use cp::CpArgs;
 pub use credential::{CredentialAction, CredentialArgs};
 pub use daemon::DaemonArgs;
 pub use doctor::DoctorArgs;
+pub(crate) use help::{HelpWords, declaration, help_words};
 pub(crate) use listen::same_secret;
 pub use listen::{ProxyAddress, ProxyAuth, ProxyAuthError};
 pub use log::LogFormat;
@@ -43,19 +45,27 @@ pub use protocol::{
 };
 pub use reload::ReloadArgs;
 pub use run::RunArgs;
+pub(crate) use serve::LEAST_MEMORY;
 pub use serve::ServeArgs;
 pub use status::StatusArgs;
 pub use top::TopArgs;
 pub use up::UpArgs;
-pub(crate) use usage_error::without_passwords;
+pub(crate) use usage_error::{advice, without_passwords};
 
 use clap::{ArgAction, Parser, Subcommand};
 
+/// Heading of flags that `--help` leaves out and `--help-all` shows.
+pub const RESEARCH: &str = "Research and tuning";
+/// Heading of flags for services.
+const SERVICE: &str = "Service";
+
 const EXAMPLE: &str = "\
 Examples:
-  sumrate serve --listen 0.0.0.0:7443            on a host that has a public address
+  sumrate serve --listen 0.0.0.0:7443            on a server with a public address
   sumrate up 'sumrate://...'                     on your machine; then use socks5h://127.0.0.1:1080
   curl -x socks5h://127.0.0.1:1080 -O https://example.org/file
+
+`sumrate COMMAND --help` explains a command; `--help-all` also shows flags for research and tuning.
 
 Exit codes: 0 done, 1 the operation failed, 2 wrong usage or configuration,
 3 a privilege is missing, 130 stopped by Ctrl-C.";
@@ -65,15 +75,15 @@ Exit codes: 0 done, 1 the operation failed, 2 wrong usage or configuration,
 #[command(
     name = "sumrate",
     version,
-    about = "Every radio you have, added up; while one is blocked, the others carry on",
+    about = "Use several internet links at the same time; when one drops, the others carry on",
     after_help = EXAMPLE,
     max_term_width = 100
 )]
 pub struct Cli {
-    /// Say more on stderr: -v progress, -vv debugging (SUMRATE_LOG sets it finer)
+    /// More log lines on stderr: -v progress, -vv debugging (or SUMRATE_LOG=debug)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// How the log is written
+    /// Format of the log
     #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "auto")]
     pub log_format: LogFormat,
     /// The same as --json after the command
@@ -87,39 +97,39 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Be the far end: accept clients and reach the network for them
+    /// Run the server
     Serve(Box<ServeArgs>),
-    /// Add up this machine's paths to a server and offer them as a proxy
+    /// Connect all links to a server; opens a SOCKS5 proxy
     Up(Box<UpArgs>),
-    /// Run a command with its TCP connections led to a running `sumrate up`
+    /// Run a command through Sumrate
     Run(RunArgs),
-    /// Measure goodput, delay and redundancy over the paths to a server
+    /// Measure speed and delay to a server
     Bench(BenchArgs),
-    /// Copy files and directories to a server or from it
+    /// Copy files to or from a server
     Cp(CpArgs),
-    /// Show what a running `sumrate up` or `sumrate serve` is doing
+    /// Show speed and health of the running processes
     Status(StatusArgs),
-    /// Watch the paths of a running process: rates, RTT, windows
+    /// Watch speed and health live
     Top(TopArgs),
-    /// Say in words why each path carries what it carries
+    /// Explain why each path is as fast as it is
     Explain(ExplainArgs),
-    /// List the paths, or change how they are used
+    /// List the paths, or set backup, limits and quotas
     Path(PathCommandArgs),
-    /// Have a running `sumrate up` or `sumrate serve` read its configuration again
+    /// Reload the configuration of a running process
     Reload(ReloadArgs),
-    /// List, add or revoke the credentials that a server accepts
+    /// Manage the credentials of a server: list, add, revoke
     Credential(CredentialArgs),
-    /// Say what of this machine keeps paths from adding up, and the command that mends it
+    /// Check this machine for problems and show fixes
     Doctor(DoctorArgs),
-    /// Check the configuration file, or print an example of one
+    /// Check the configuration file, or print an example
     Config(ConfigArgs),
-    /// Load, unload or list coupled congestion control
+    /// Load, unload or list coupled congestion control (research)
     Cc(CcArgs),
     /// Print the manual page, or write all of them
     Man(ManArgs),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions(CompletionsArgs),
-    /// Emulate links: rate, delay, loss, blackouts
+    /// Emulate links: rate, delay, loss, blackouts (research)
     #[command(
         subcommand,
         after_help = "Example:\n  sumrate link set --control /tmp/link.sock wifi both rate_mbps=300 loss=0.05"

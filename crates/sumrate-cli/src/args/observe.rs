@@ -6,29 +6,35 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::RESEARCH;
+use super::listen::impossible_port;
+
 /// Where a daemon can be watched.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Watching")]
 pub struct ObserveArgs {
-    /// Serve metrics for Prometheus on http://ADDR:PORT/metrics; PORT alone is on 127.0.0.1
+    /// Prometheus metrics on http://ADDR:PORT/metrics; PORT alone means 127.0.0.1
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen_address)]
     pub metrics: Option<SocketAddr>,
-    /// Let the metrics be read from beyond this machine
+    /// Let other machines read the metrics
     #[arg(long, requires = "metrics")]
     pub metrics_open: bool,
-    /// Serve a page with live charts on http://ADDR:PORT; PORT alone is on 127.0.0.1, 0 takes a free
-    /// one. The printed URL is a password
+    /// Status page with live charts on http://ADDR:PORT; PORT alone means 127.0.0.1, 0 a free port; the
+    /// printed URL is a password
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen_address)]
     pub web: Option<SocketAddr>,
-    /// Let the page be opened from beyond this machine; it is not encrypted
+    /// Let other machines open the page; it is not encrypted
     #[arg(long, requires = "web")]
     pub web_open: bool,
-    /// Write what happens to this file, an event a line; `sumrate-lab events` draws it. It and the
-    /// one before, FILE.1, have at most 64 MiB each
-    #[arg(long, value_name = "FILE")]
+    /// Show only: the page changes no path. With --web-open it never does
+    #[arg(long, requires = "web")]
+    pub web_read_only: bool,
+    /// Write events to this file, one a line; `sumrate-lab events` draws it. FILE and the older FILE.1
+    /// have at most 64 MiB each
+    #[arg(long, help_heading = RESEARCH, value_name = "FILE")]
     pub event_log: Option<PathBuf>,
-    /// Time between two looks for --event-log, in seconds, at least 0.01 [default: 0.1]
-    #[arg(long, value_name = "SECONDS", value_parser = super::seconds, requires = "event_log")]
+    /// Sampling interval of --event-log, in seconds, at least 0.01 [default: 0.1]
+    #[arg(long, help_heading = RESEARCH, value_name = "SECONDS", value_parser = super::seconds, requires = "event_log")]
     pub event_interval: Option<Duration>,
 }
 
@@ -44,7 +50,12 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     }
-    text.parse().map_err(|_| "write PORT, ADDR:PORT or [IPV6]:PORT, for example 9464".to_owned())
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let port = if is_number { Some(text) } else { impossible_port(text) };
+    text.parse().map_err(|_| match port {
+        Some(port) => format!("{port} is not a port (1 to 65535)"),
+        None => "write PORT, ADDR:PORT or [IPV6]:PORT, for example 9464".to_owned(),
+    })
 }
 
 #[cfg(test)]

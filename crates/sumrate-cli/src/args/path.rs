@@ -50,7 +50,9 @@ pub enum PathArgError {
         max: usize,
     },
     /// Not a priority.
-    #[error("`{0}` is no priority; write NAME=LOCAL,backup, or backup2 to backup9 for later ones")]
+    #[error(
+        "`{0}` is not a priority; write NAME=LOCAL,backup, or backup2 to backup9 for later ones"
+    )]
     BadPriority(String),
     /// Neither address nor a possible interface name.
     #[error(

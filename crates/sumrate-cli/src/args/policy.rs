@@ -46,7 +46,7 @@ pub struct PathCommandArgs {
     /// What to do.
     #[command(subcommand)]
     pub action: PathAction,
-    /// Status socket of the process to ask [default: the only one in $XDG_RUNTIME_DIR/sumrate]
+    /// Status socket of the process to ask [default: the only client's, else the only process's]
     #[arg(long, value_name = "PATH", global = true)]
     pub socket: Option<PathBuf>,
     /// Print the answer as JSON
@@ -57,13 +57,14 @@ pub struct PathCommandArgs {
 /// What to do with paths.
 #[derive(Debug, Subcommand)]
 pub enum PathAction {
-    /// List the paths of a running process and how they are used
+    /// List the paths with their settings
     #[command(after_help = "Example:\n  sumrate path list --json")]
     List,
-    /// Change how a running `sumrate up` uses a path, until it stops; --policy keeps it
+    /// Change a path of a running `sumrate up`, until it stops; `up --policy` keeps the settings
     #[command(
         override_usage = "sumrate path set PATH [--priority NAME|0-9] [--weight N|none] [--rate RATE|none]\n\
-                          \x20      [--quota BYTES|none] [--metered[=BOOL]] [--never CLASSES|none]",
+                          \x20      [--quota BYTES|none] [--metered[=BOOL]] [--paused[=BOOL]]\n\
+                          \x20      [--never CLASSES|none]",
         after_help = "Example:\n  sumrate path set wwan0 --priority backup --quota 10G --metered"
     )]
     Set {
@@ -80,24 +81,27 @@ pub enum PathAction {
 #[derive(Debug, Clone, Default, Args)]
 #[group(required = true, multiple = true)]
 pub struct PathSettings {
-    /// primary (0) carries whenever it can; backup (1) to backup9 (9) stand by for lower ones
+    /// primary (0) is always used; backup (1) to backup9 (9) only while no lower one works
     #[arg(long, visible_alias = "tier", value_name = "NAME|0-9", value_parser = priority_level)]
     pub priority: Option<u8>,
-    /// Share of new bytes beside other paths that have a weight, 1 to 100; none: as fast as it can
-    #[arg(long, value_name = "N|none", value_parser = parse_weight)]
+    /// Share of the data compared with other paths that have a weight, 1 to 100; none: as fast as it can
+    #[arg(long, value_name = "N|none", value_parser = parse_weight, allow_hyphen_values = true)]
     pub weight: Option<u8>,
-    /// Most that each end sends on it, in bits per second (suffixes k, M, G mean powers of 1000)
-    #[arg(long, value_name = "RATE|none", value_parser = parse_rate_cap)]
+    /// Maximum rate in each direction, in bits per second, as in 20M
+    #[arg(long, value_name = "RATE|none", value_parser = parse_rate_cap, allow_hyphen_values = true)]
     pub rate: Option<u32>,
-    /// Bytes that it may carry per calendar month (UTC), both directions together (suffixes k, M, G,
-    /// T mean powers of 1000); then it is idle
-    #[arg(long, value_name = "BYTES|none", value_parser = parse_quota)]
+    /// Data per calendar month (UTC), both directions together, as in 10G (powers of 1000) or 10Gi
+    /// (powers of 1024); then the path pauses
+    #[arg(long, value_name = "BYTES|none", value_parser = parse_quota, allow_hyphen_values = true)]
     pub quota: Option<u64>,
-    /// Its bytes cost money: nothing is sent on it that only saves time
+    /// Metered: send no copies on it that only save time
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub metered: Option<bool>,
-    /// Classes that it never carries, whatever else there is, with commas between them: conversational,
-    /// interactive, streaming, background
+    /// Pause: carry nothing until --paused=false resumes it
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub paused: Option<bool>,
+    /// Traffic classes that it never carries, separated by commas: conversational, interactive,
+    /// streaming, background
     #[arg(long, value_name = "CLASSES|none", value_parser = parse_never)]
     pub never: Option<ClassNames>,
 }
@@ -115,6 +119,7 @@ impl PathSettings {
             rate_cap_kbps: self.rate,
             quota_bytes: self.quota,
             metered: self.metered,
+            paused: self.paused,
             never: self.never,
         }
     }
@@ -133,10 +138,10 @@ pub struct ExplainArgs {
     /// Only this path
     #[arg(value_name = "PATH")]
     pub path: Option<String>,
-    /// How long to watch before explaining, in seconds
+    /// How long to measure, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = super::seconds)]
     pub watch: std::time::Duration,
-    /// Status socket of the process to ask [default: the only one in $XDG_RUNTIME_DIR/sumrate]
+    /// Status socket of the process to ask [default: the only client's, else the only process's]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Print the answer as JSON

@@ -15,31 +15,30 @@ Examples:
   sumrate run -- git clone https://example.org/project.git
   sumrate run --direct 10.0.0.0/8 -- ssh me@host.example.org
 
-Works for programs that use this machine's C library (glibc). Others are refused, or, if they are
-started by the command, said on stderr: statically linked ones, Go, setuid. What the command does
-over UDP goes directly. The exit code is the command's own; 127 if there is no such command, and
-126 if it cannot be started.";
+Works for programs that use this machine's C library (glibc). Others (statically linked, Go,
+setuid) are refused, or reported on stderr if the command starts them. UDP goes out directly.
+The exit code is the command's own, 127 if it does not exist, 126 if it cannot start.";
 
 /// Arguments of `sumrate run`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct RunArgs {
-    /// SOCKS5 proxy of the `sumrate up` to use [default: that of the only one that runs here]
+    /// SOCKS5 proxy of the `sumrate up` to use [default: of the only running one]
     #[arg(long, value_name = "ADDR:PORT", value_parser = proxy_address)]
     pub socks: Option<SocketAddr>,
-    /// Password of the proxy: USER:PASSWORD or @FILE that holds it
+    /// Password of the proxy: USER:PASSWORD, or @FILE with it
     #[arg(long, value_name = "USER:PASSWORD|@FILE")]
     pub socks_auth: Option<ProxyAuth>,
     /// Status socket of the `sumrate up` to use, where several run
     #[arg(long, value_name = "PATH", conflicts_with = "socks")]
     pub socket: Option<PathBuf>,
-    /// A network or address that is reached directly, besides this machine and its links
+    /// Connect directly to this network or address, as to this machine and its links
     #[arg(long, value_name = "NET", value_parser = net)]
     pub direct: Vec<IpNet>,
     /// Resolve names on this machine, not at the server
     #[arg(long)]
     pub local_names: bool,
-    /// Do not let the command start programs that cannot be reached
+    /// Refuse to start programs that cannot be captured
     #[arg(long)]
     pub strict: bool,
     /// Print an error as JSON, too

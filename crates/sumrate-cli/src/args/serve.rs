@@ -6,8 +6,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::listen::{address, address_as_in};
-use super::{DaemonArgs, ObserveArgs, ProtocolArgs};
+use super::{DaemonArgs, ObserveArgs, ProtocolArgs, SERVICE};
 use crate::exit::AllowRule;
+use crate::units::bytes;
+
+/// Least memory for clients, in bytes.
+pub(crate) const LEAST_MEMORY: u64 = 16 << 20;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -22,34 +26,43 @@ The join link holds a secret: whoever has it can use this server. Revoke it with
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct ServeArgs {
-    /// Address and port to accept clients on
+    /// Address and port to listen on
     #[arg(long, value_name = "ADDR:PORT", value_parser = listen_address, required = true)]
     pub listen: Vec<SocketAddr>,
-    /// Address that clients are told to use, where it differs from --listen (NAT, several radios)
+    /// Address in the join link, where it differs from --listen (NAT, several uplinks)
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub advertise: Vec<SocketAddr>,
     /// Directory of the server's key and credentials [default: $XDG_STATE_HOME/sumrate]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Write the join link to this file once clients are accepted
+    /// Write the join link to this file once the server listens
     #[arg(long, value_name = "FILE")]
     pub link_file: Option<PathBuf>,
-    /// Let clients reach this network, address or address and port though it is private or local
-    #[arg(long, value_name = "NET")]
+    /// Allow access to this private network, address or ADDRESS:PORT; repeat it for several
+    #[arg(long, value_name = "NET", help_heading = "Destinations")]
     pub allow: Vec<AllowRule>,
-    /// Let clients copy files from and to this directory, if their credential allows it (`credential
-    /// add --files`)
+    /// Block this TCP and UDP port, as port 25 is, except where --allow names the destination; repeat it
+    /// for several
+    #[arg(long, help_heading = "Destinations", value_name = "PORT", value_parser = port)]
+    pub deny_port: Vec<u16>,
+    /// Allow this TCP and UDP port although it is blocked by default (25); repeat it for several
+    #[arg(long, help_heading = "Destinations", value_name = "PORT", value_parser = port)]
+    pub allow_port: Vec<u16>,
+    /// Memory for all clients, as in 512Mi (K, M, G, T mean powers of 1000; Ki, Mi, Gi, Ti of 1024); one
+    /// credential gets half of it at most [default: half of the available memory]
+    #[arg(long, help_heading = SERVICE, value_name = "BYTES", value_parser = memory_size, allow_hyphen_values = true)]
+    pub memory: Option<u64>,
+    /// Offer this directory to `sumrate cp`, for credentials made with `credential add --files`
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,
-    /// Answer `sumrate status` on this socket [default: one in $XDG_RUNTIME_DIR/sumrate]
-    #[arg(long, value_name = "PATH")]
+    /// Socket for `sumrate status` [default: one in $XDG_RUNTIME_DIR/sumrate]
+    #[arg(long, help_heading = "Watching", value_name = "PATH")]
     pub status_socket: Option<PathBuf>,
     /// Where flags come from, and how it stops.
     #[command(flatten)]
     pub daemon: DaemonArgs,
-    /// Run as this user, without root's rights; root only. The files that other flags name must be
-    /// that user's, and --state must be given
-    #[arg(long, value_name = "NAME", requires = "state")]
+    /// Run as this user instead of root; files of other flags must belong to that user
+    #[arg(long, help_heading = SERVICE, value_name = "USER", requires = "state")]
     pub user: Option<String>,
     /// Print events as JSON, one object a line
     #[arg(long)]
@@ -60,6 +73,24 @@ pub struct ServeArgs {
     /// How this end sends.
     #[command(flatten)]
     pub protocol: ProtocolArgs,
+}
+
+/// A port that a client can ask for.
+fn port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(port @ 1..) => Ok(port),
+        _ => Err(format!("`{text}` is not a port; write one of 1 to 65535, for example 25")),
+    }
+}
+
+/// Memory for clients: less than this serves nobody well.
+fn memory_size(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        size if size < LEAST_MEMORY => {
+            Err(format!("{size} bytes are too few for clients; give 16Mi or more"))
+        }
+        size => Ok(size),
+    }
 }
 
 /// Where a server listens; most mean every address of the machine.

@@ -11,19 +11,19 @@ Examples:
   sumrate top --interval 0.2
   sumrate top --json | head -1
 
-Keys: q leaves, arrows choose a path, e explains it, p pauses.";
+Keys: q quits, arrows select a link, e explains it, i shows internals, p freezes the display.";
 
 /// Arguments of `sumrate top`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct TopArgs {
-    /// Status socket of the process to ask [default: the only one in $XDG_RUNTIME_DIR/sumrate]
+    /// Status socket of the process to ask [default: the only client's, else the only process's]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Time between two looks, in seconds, at least 0.1
+    /// Refresh interval, in seconds, at least 0.1
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = super::seconds)]
     pub interval: Duration,
-    /// Print each look as JSON, one object a line, as `status --watch --json` does
+    /// Print a JSON object each interval, as `status --watch --json` does
     #[arg(long)]
     pub json: bool,
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    CaptureArgs, DaemonArgs, ObserveArgs, PathArg, PolicyArg, ProtocolArgs, ProxyAddress, ProxyAuth,
+    CaptureArgs, DaemonArgs, ObserveArgs, PathArg, PolicyArg, ProtocolArgs, ProxyAddress,
+    ProxyAuth, RESEARCH, SERVICE,
 };
 use crate::classes::ClassRule;
 use crate::private_text::PrivateText;
@@ -25,57 +26,58 @@ Other users of this machine can read a link given as an argument; @FILE hides it
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct UpArgs {
-    /// The join link that `sumrate serve` printed, or @FILE that holds it (@- is stdin)
+    /// The join link that `sumrate serve` prints, in quotes, or @FILE with it (@- is stdin)
     #[arg(value_name = "LINK|@FILE")]
     pub link: PrivateText,
-    /// A path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup behind it if it stands by;
-    /// without one, every usable interface
-    #[arg(long, value_name = "NAME=LOCAL")]
+    /// Use this path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup at the end for a
+    /// backup [default: every usable interface]
+    #[arg(long, help_heading = "Paths", value_name = "NAME=LOCAL")]
     pub path: Vec<PathArg>,
-    /// A path, or without --path an interface, that stands by: it carries bytes only while none of the
-    /// others works
-    #[arg(long, value_name = "NAME")]
+    /// Backup path or interface: used only while no other works
+    #[arg(long, help_heading = "Paths", value_name = "NAME")]
     pub backup: Vec<String>,
-    /// How a path, or without --path an interface, is used, as in wwan0=backup,metered,quota=10G; also
-    /// weight=3, rate=20M and never=background+streaming. `sumrate path set --help` says what they mean
-    #[arg(long, value_name = "NAME=SETTING,...")]
+    /// Per-path settings, as in wwan0=backup,metered,quota=10G; also weight=3, rate=20M and
+    /// never=background+streaming (see `sumrate path set --help`)
+    #[arg(long, help_heading = "Paths", value_name = "NAME=SETTING,...")]
     pub policy: Vec<PolicyArg>,
-    /// Directory that keeps what paths have used of their quotas [default: $XDG_STATE_HOME/sumrate]
-    #[arg(long, value_name = "DIR")]
-    pub state: Option<PathBuf>,
     /// Address of the SOCKS5 proxy, or off
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1080")]
+    #[arg(
+        long,
+        help_heading = "Proxy",
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:1080"
+    )]
     pub socks: ProxyAddress,
-    /// Address of the HTTP CONNECT proxy, or off
-    #[arg(long, value_name = "ADDR:PORT", default_value = "off")]
+    /// Address of the HTTP proxy, or off
+    #[arg(long, help_heading = "Proxy", value_name = "ADDR:PORT", default_value = "off")]
     pub http: ProxyAddress,
-    /// Password of both proxies: USER:PASSWORD or @FILE that holds it
-    #[arg(long, value_name = "USER:PASSWORD|@FILE")]
+    /// Password of both proxies: USER:PASSWORD, or @FILE with it
+    #[arg(long, help_heading = "Proxy", value_name = "USER:PASSWORD|@FILE")]
     pub socks_auth: Option<ProxyAuth>,
-    /// Let a proxy without password listen beyond this machine
-    #[arg(long)]
+    /// Let other machines use a proxy without a password
+    #[arg(long, help_heading = "Proxy")]
     pub socks_open: bool,
-    /// Traffic class of connections to a port or host: PORT=CLASS or HOST=CLASS (HOST being a name, with
-    /// a dot in front all names below it too, or an address; taken connections have addresses only),
-    /// CLASS being conversational, interactive, streaming or background; the
-    /// first rule that fits counts, and what no rule names is guessed from its behaviour
-    #[arg(long, value_name = "PORT|HOST=CLASS")]
+    /// Traffic class by port or host, as in 22=interactive or .example.org=background; classes are
+    /// conversational, interactive, streaming and background; the first match counts [default: guessed]
+    #[arg(long, help_heading = RESEARCH, value_name = "PORT|HOST=CLASS")]
     pub class_rule: Vec<ClassRule>,
-    /// Most connections that each proxy carries at a time
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    /// Maximum connections of each proxy
+    #[arg(long, help_heading = RESEARCH, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_connections: u32,
-    /// Answer `sumrate status` on this socket [default: one in $XDG_RUNTIME_DIR/sumrate]
-    #[arg(long, value_name = "PATH")]
+    /// Socket for `sumrate status` [default: one in $XDG_RUNTIME_DIR/sumrate]
+    #[arg(long, help_heading = "Watching", value_name = "PATH")]
     pub status_socket: Option<PathBuf>,
-    /// Write the addresses in use to this file, as JSON, once the proxies serve
-    #[arg(long, value_name = "FILE")]
+    /// Write the addresses of the proxies to this file, as JSON, once they work
+    #[arg(long, help_heading = SERVICE, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
+    /// Directory for the data used by paths with a quota [default: $XDG_STATE_HOME/sumrate]
+    #[arg(long, help_heading = SERVICE, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// Where flags come from, and how it stops.
     #[command(flatten)]
     pub daemon: DaemonArgs,
-    /// Run as this user, without root's rights; root only. The files that other flags name must be
-    /// that user's, except for the link's
-    #[arg(long, value_name = "NAME")]
+    /// Run as this user instead of root; files of other flags, except the link, must belong to that user
+    #[arg(long, help_heading = SERVICE, value_name = "USER")]
     pub user: Option<String>,
     /// Print events as JSON, one object a line
     #[arg(long)]

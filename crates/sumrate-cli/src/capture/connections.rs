@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sumrate_capture::guardian::Method;
+use sumrate_capture::guardian::{CaptureError, Method};
 use sumrate_capture::listener::CaptureListener;
 use sumrate_capture::tun::{Device, Tun};
 use tokio::net::TcpStream;
@@ -27,46 +27,84 @@ use crate::tunnel::Tunnel;
 /// Pause after the system refused to accept (no file descriptor left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where taken connections come from, over IPv4 and, where this machine has it, IPv6.
+/// Listeners for IPv4 and, where this machine has it, IPv6.
+type Listeners = [Option<CaptureListener>; 2];
+
+/// Where taken connections come from.
 pub(crate) enum Source {
     /// Rules lead them to listeners.
-    Rules(Vec<CaptureListener>),
+    Rules {
+        /// Of the rules' own method.
+        taken: Listeners,
+        /// Questions over TCP, which are redirected. With `--redirect` they come to the others.
+        questions: Listeners,
+    },
     /// They come out of a device.
-    Tun(Box<Tun>),
+    Tun {
+        /// The device.
+        tun: Box<Tun>,
+        /// Questions over TCP, which are redirected.
+        questions: Listeners,
+    },
 }
 
 impl Source {
-    /// Listens on free ports for what the rules of this method will lead there.
+    /// Listens on free ports for what the rules of this method will lead there. With `dns` that is also
+    /// questions to name servers.
     ///
     /// # Errors
-    /// What the system says.
-    pub(crate) fn rules(method: &Method) -> io::Result<Self> {
-        let mut listeners = vec![CaptureListener::bind(method, false)?];
-        match CaptureListener::bind(method, true) {
-            Ok(listener) => listeners.push(listener),
-            Err(error) => tracing::info!(%error, "this machine has no IPv6 to take"),
-        }
-        Ok(Self::Rules(listeners))
+    /// [`CaptureError`]
+    pub(crate) fn rules(method: &Method, dns: bool) -> Result<Self, CaptureError> {
+        let taken = CaptureListener::bind_both(method)?;
+        Ok(Self::Rules { taken, questions: questions(dns && *method != Method::Redirect)? })
     }
 
-    /// Takes what comes out of a device.
+    /// Takes what comes out of a device, and with `dns` questions to name servers that do not.
     ///
     /// # Errors
-    /// What the system says.
-    pub(crate) fn tun(device: Device) -> io::Result<Self> {
-        Ok(Self::Tun(Box::new(Tun::new(device)?)))
+    /// [`CaptureError`]
+    pub(crate) fn tun(device: Device, dns: bool) -> Result<Self, CaptureError> {
+        let questions = questions(dns)?;
+        Ok(Self::Tun { tun: Box::new(Tun::new(device)?), questions })
     }
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let listeners = match self {
-            Self::Tun(tun) => return tun.accept().await,
-            Self::Rules(listeners) => listeners,
+        let (Self::Rules { questions, .. } | Self::Tun { questions, .. }) = self;
+        let taken = async {
+            match self {
+                Self::Tun { tun, .. } => tun.accept().await,
+                Self::Rules { taken, .. } => accept(taken).await,
+            }
         };
         tokio::select! {
-            accepted = accept(listeners.first()) => accepted,
-            accepted = accept(listeners.get(1)) => accepted,
+            accepted = taken => accepted,
+            accepted = accept(questions) => accepted,
         }
     }
+
+    /// Ports of the listeners, 0 where there is none.
+    fn ports(&self) -> [u16; 2] {
+        match self {
+            Self::Tun { tun, .. } => tun.ports(),
+            Self::Rules { taken, .. } => ports(taken),
+        }
+    }
+
+    /// Ports for questions over TCP, 0 where there is none.
+    fn question_ports(&self) -> [u16; 2] {
+        match self {
+            Self::Rules { taken, questions: [None, None] } => ports(taken),
+            Self::Rules { questions, .. } | Self::Tun { questions, .. } => ports(questions),
+        }
+    }
+}
+
+fn questions(wanted: bool) -> Result<Listeners, CaptureError> {
+    if wanted { CaptureListener::bind_both(&Method::Redirect) } else { Ok([None, None]) }
+}
+
+fn ports(listeners: &Listeners) -> [u16; 2] {
+    listeners.each_ref().map(|listener| listener.as_ref().map_or(0, CaptureListener::port))
 }
 
 /// Taken connections.
@@ -103,13 +141,12 @@ impl Connections {
 
     /// Ports for IPv4 and IPv6, 0 where there is none.
     pub(crate) fn ports(&self) -> [u16; 2] {
-        match &self.source {
-            Source::Tun(tun) => tun.ports(),
-            Source::Rules(listeners) => {
-                let port = |index: usize| listeners.get(index).map_or(0, CaptureListener::port);
-                [port(0), port(1)]
-            }
-        }
+        self.source.ports()
+    }
+
+    /// Ports for questions to name servers over TCP, for IPv4 and IPv6.
+    pub(crate) fn question_ports(&self) -> [u16; 2] {
+        self.source.question_ports()
     }
 
     /// How many were taken so far.
@@ -136,12 +173,12 @@ impl Connections {
     ) -> io::Result<()> {
         let packets = async {
             match &self.source {
-                Source::Tun(tun) => {
+                Source::Tun { tun, .. } => {
                     let (tunnel, rules) = (tunnel.clone(), Arc::clone(rules));
                     let (stop, work) = (self.stop.clone(), self.datagrams.clone());
                     tun.run(&Outlet::new(tunnel, rules, self.name_server, stop, work)).await
                 }
-                Source::Rules(_) => std::future::pending().await,
+                Source::Rules { .. } => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -165,7 +202,7 @@ impl Connections {
             let (client, meant) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "a taken connection could not be accepted");
+                    tracing::warn!(%error, "cannot accept a captured connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -201,10 +238,16 @@ impl Connections {
     }
 }
 
-async fn accept(listener: Option<&CaptureListener>) -> io::Result<(TcpStream, SocketAddr)> {
-    match listener {
-        Some(listener) => listener.accept().await,
-        None => std::future::pending().await,
+async fn accept(listeners: &Listeners) -> io::Result<(TcpStream, SocketAddr)> {
+    let of = |index: usize| async move {
+        match &listeners[index] {
+            Some(listener) => listener.accept().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        accepted = of(0) => accepted,
+        accepted = of(1) => accepted,
     }
 }
 
@@ -215,11 +258,11 @@ async fn serve<T: Tunnel>(client: TcpStream, target: SocketAddr, tunnel: &T, rul
     let guess = class.is_none().then(Guess::default);
     match connect_as(tunnel, &host, target.port(), class).await {
         Ok(stream) => match relay(stream, client, &[], &Allowance::default(), guess).await {
-            Ok(relayed) => tracing::debug!(%target, ?relayed, "a taken connection ended"),
-            Err(error) => tracing::debug!(%target, %error, "a taken connection failed"),
+            Ok(relayed) => tracing::debug!(%target, ?relayed, "a captured connection ended"),
+            Err(error) => tracing::debug!(%target, %error, "a captured connection failed"),
         },
         Err(failure) => {
-            tracing::info!(%target, %failure, "no connection");
+            tracing::info!("no connection to {target}: {failure}");
             socket::reset_on_close(&client);
         }
     }
@@ -234,7 +277,7 @@ mod tests {
     #[tokio::test]
     async fn after_a_stop_nothing_is_waited_for_that_comes_later() {
         let stop = CancellationToken::new();
-        let source = Source::rules(&Method::Redirect).unwrap();
+        let source = Source::rules(&Method::Redirect, true).unwrap();
         let taken = Connections::new(source, 2, None, stop.clone());
         let address = ("127.0.0.1", taken.ports()[0]);
         let (tunnel, _streams) = pipe_tunnel();

@@ -169,7 +169,7 @@ async fn serve<T: Tunnel>(
             Err(error) => tracing::debug!(%source, %error, "a program's association failed"),
         },
         Err(failure) => {
-            tracing::info!(%source, %failure, "no association");
+            tracing::info!(%source, %failure, "UDP refused");
             let until = Instant::now() + REFUSED_FOR;
             while let Ok(Some(Waiting(datagram, _room))) = timeout_at(until, queued.recv()).await {
                 replies.refuse(&datagram);

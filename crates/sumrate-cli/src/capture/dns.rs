@@ -5,6 +5,8 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use sumrate_capture::families::listen_on_both;
+use sumrate_capture::guardian::CaptureError;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::sync::Semaphore;
@@ -29,7 +31,7 @@ const SERVFAIL: u8 = 2;
 
 /// The daemon's end of it: UDP on 127.0.0.1 and, where this machine has it, ::1.
 pub(crate) struct NameServer {
-    sockets: Vec<Arc<UdpSocket>>,
+    sockets: [Option<Arc<UdpSocket>>; 2],
     asked: SocketAddr,
     /// Questions that may still be asked.
     open: Arc<Semaphore>,
@@ -40,12 +42,16 @@ impl NameServer {
     /// Takes free ports; questions go to `asked`, as the exit reaches it, until `stop` is cancelled.
     ///
     /// # Errors
-    /// What the system says.
-    pub(crate) async fn bind(asked: SocketAddr, stop: CancellationToken) -> io::Result<Self> {
-        let mut sockets = vec![Arc::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?)];
-        if let Ok(socket) = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).await {
-            sockets.push(Arc::new(socket));
-        }
+    /// [`CaptureError`]: no socket for a family that is in use.
+    pub(crate) fn bind(asked: SocketAddr, stop: CancellationToken) -> Result<Self, CaptureError> {
+        let sockets = listen_on_both("listen for questions to name servers", |ipv6| {
+            let socket = match ipv6 {
+                false => std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?,
+                true => std::net::UdpSocket::bind((Ipv6Addr::LOCALHOST, 0))?,
+            };
+            socket.set_nonblocking(true)?;
+            UdpSocket::from_std(socket).map(Arc::new)
+        })?;
         Ok(Self { sockets, asked, open: Arc::new(Semaphore::new(QUESTIONS_MAX as usize)), stop })
     }
 
@@ -56,7 +62,9 @@ impl NameServer {
     pub(crate) fn ports(&self) -> io::Result<[u16; 2]> {
         let mut ports = [0; 2];
         for (port, socket) in ports.iter_mut().zip(&self.sockets) {
-            *port = socket.local_addr()?.port();
+            if let Some(socket) = socket {
+                *port = socket.local_addr()?.port();
+            }
         }
         Ok(ports)
     }
@@ -70,7 +78,7 @@ impl NameServer {
     /// Answers until the future is dropped; once it was stopped, that there is no answer.
     pub(crate) async fn run<T: Tunnel>(&self, tunnel: T) {
         let serve = |index: usize| {
-            let (socket, tunnel) = (self.sockets.get(index), tunnel.clone());
+            let (socket, tunnel) = (&self.sockets[index], tunnel.clone());
             async move {
                 match socket {
                     Some(socket) => self.serve(socket, tunnel).await,
@@ -231,7 +239,7 @@ mod tests {
     #[tokio::test]
     async fn after_a_stop_programs_are_told_that_there_is_no_answer() {
         let stop = CancellationToken::new();
-        let names = NameServer::bind("192.0.2.53:53".parse().unwrap(), stop.clone()).await.unwrap();
+        let names = NameServer::bind("192.0.2.53:53".parse().unwrap(), stop.clone()).unwrap();
         let port = names.ports().unwrap()[0];
         let (tunnel, mut streams) = pipe_tunnel();
         let asking = async {

@@ -3,6 +3,8 @@
 
 mod guess;
 mod rule;
+mod watch;
 
 pub use guess::{DatagramGuess, Guess, Waited};
 pub use rule::{ClassRule, ClassRuleError, ClassRules};
+pub(crate) use watch::{Watch, WatchedStream};

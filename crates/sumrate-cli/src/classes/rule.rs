@@ -26,24 +26,22 @@ pub struct ClassRule {
 pub enum ClassRuleError {
     /// No port or host in front of a `=`.
     #[error(
-        "`{0}` is no rule; write PORT=CLASS or HOST=CLASS, such as 22=conversational or .example.org=background"
+        "`{0}` is not a rule; write PORT=CLASS or HOST=CLASS, such as 22=conversational or .example.org=background"
     )]
     Form(String),
     /// A port that cannot be.
-    #[error("`{0}` is no port; ports are 1 to 65535, one in each rule")]
+    #[error("`{0}` is not a port; write one of 1 to 65535")]
     Port(String),
     /// A name with letters that names do not have on the wire.
-    #[error(
-        "`{0}` has letters that no name has when it is asked for; write it as browsers do, xn--..."
-    )]
+    #[error("`{0}` has letters outside ASCII; write the name as DNS has it, xn--...")]
     Letters(String),
     /// A name of digits and signs only.
     #[error(
-        "`{0}` is no port, address or name; a rule names one port, one address (no network) or one name"
+        "`{0}` is not a port, address or name; write one port, one address (no network) or one name"
     )]
     Name(String),
     /// No such class.
-    #[error("`{0}` is no class; there are conversational, interactive, streaming and background")]
+    #[error("`{0}` is not a class; write conversational, interactive, streaming or background")]
     Class(String),
 }
 

@@ -185,7 +185,7 @@ async fn wait_for_paths(session: &Session, wanted: usize) {
             return;
         }
         if begun.elapsed() > PATHS_TIMEOUT {
-            tracing::warn!(up, wanted, "measuring without the paths that are not up after 10 s");
+            tracing::warn!(up, wanted, "some paths are not up after 10 s; measuring without them");
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;

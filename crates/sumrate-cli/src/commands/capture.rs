@@ -6,24 +6,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fbdt::{ClientConfig, Link};
+use fbdt::ClientConfig;
 use ipnet::IpNet;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::User;
-use sumrate_capture::guardian::{CaptureError, Guardian, MARK_OWN, Method, Plan, Ports};
+use sumrate_capture::guardian::{CGROUPS, CaptureError, Guardian, MARK_OWN, Method, Plan, Ports};
 use sumrate_capture::selection::Selection;
 use sumrate_capture::tun::Device;
 use tokio_util::sync::CancellationToken;
 
-use super::{CommandError, SetupError};
+use super::{CommandError, SetupError, setup};
 use crate::args::{CaptureArgs, UpArgs};
-use crate::capture::{Connections, NameServer, Source};
+use crate::capture::{Connections, NameServer, ServerAddresses, Source};
 use crate::classes::ClassRules;
 use crate::status::CaptureReport;
 use crate::tunnel::Tunnel;
-
-/// Where nftables looks for cgroups, whatever else is mounted.
-const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// What is to be taken, and the flag that says so; `None` if nothing is.
 fn plan(args: &CaptureArgs) -> Result<Option<(Plan, &'static str)>, SetupError> {
@@ -39,7 +36,8 @@ fn plan(args: &CaptureArgs) -> Result<Option<(Plan, &'static str)>, SetupError> 
         only_to: args.only_to.clone(),
         direct: args.direct.clone(),
     };
-    Ok(Some((Plan { method, selection, dns: args.dns.is_some() }, flag)))
+    let (dns, when_down) = (args.dns.is_some(), args.when_down.into());
+    Ok(Some((Plan { method, selection, dns, when_down }, flag)))
 }
 
 fn user_id(name: &str) -> Result<u32, SetupError> {
@@ -84,12 +82,13 @@ pub(super) fn prepare(args: &mut CaptureArgs) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What is taken, once it is taken. Dropping it removes the rules.
+/// What is taken, once it is taken. Dropping it without [`Capture::release`] is a crash to the guardian.
 pub(super) struct Capture {
     guardian: Guardian,
     connections: Connections,
     names: Option<NameServer>,
     device: Option<String>,
+    addresses: ServerAddresses,
     flag: &'static str,
     report: CaptureReport,
 }
@@ -99,7 +98,7 @@ impl Capture {
     ///
     /// # Errors
     /// [`CommandError`]
-    pub(super) async fn bind(
+    pub(super) fn bind(
         args: &mut UpArgs,
         stop: &CancellationToken,
     ) -> Result<Option<Self>, CommandError> {
@@ -109,24 +108,17 @@ impl Capture {
         };
         let device = args.capture.device.take();
         let name = device.as_ref().map(|device| device.name().to_owned());
-        let failed = |action| move |error| CaptureError::System { action, error };
-        let names = match args.capture.dns {
-            Some(asked) => Some(
-                NameServer::bind(asked, stop.clone())
-                    .await
-                    .map_err(failed("listen for questions of names"))?,
-            ),
-            None => None,
-        };
+        let asked = args.capture.dns;
+        let names = asked.map(|asked| NameServer::bind(asked, stop.clone())).transpose()?;
         let source = match device {
-            Some(device) => Source::tun(device),
-            None => Source::rules(&plan.method),
+            Some(device) => Source::tun(device, asked.is_some())?,
+            None => Source::rules(&plan.method, asked.is_some())?,
         };
-        let source = source.map_err(failed("listen for taken connections"))?;
-        let (most, asked) = (args.max_connections, args.capture.dns);
-        let connections = Connections::new(source, most, asked, stop.clone());
+        let connections = Connections::new(source, args.max_connections, asked, stop.clone());
         let report = report(&args.capture, flag);
-        Ok(Some(Self { guardian, connections, names, device: name, flag, report }))
+        let directory = setup::state_directory(args.state.as_deref()).ok();
+        let addresses = ServerAddresses::new(directory.as_deref());
+        Ok(Some(Self { guardian, connections, names, device: name, addresses, flag, report }))
     }
 
     /// Has everything taken from now on.
@@ -135,17 +127,22 @@ impl Capture {
     /// [`CommandError`]
     pub(super) fn begin(&self) -> Result<(), CommandError> {
         let dns = self.names.as_ref().map(NameServer::ports).transpose()?.unwrap_or_default();
-        Ok(self.guardian.install(Ports { tcp: self.connections.ports(), dns })?)
+        let (tcp, dns_tcp) = (self.connections.ports(), self.connections.question_ports());
+        Ok(self.guardian.install(Ports { tcp, dns, dns_tcp })?)
     }
 
-    /// Has the client's own sockets left alone, and its own device not taken for a path.
+    /// Has nothing taken any more, and programs connect directly: an orderly stop.
+    pub(super) fn release(self) {
+        self.guardian.release();
+    }
+
+    /// Has the client's own sockets left alone.
     ///
     /// # Errors
     /// What the system says of the server's name.
     pub(super) async fn exempt(&self, config: &mut ClientConfig) -> io::Result<()> {
         config.socket_mark = Some(MARK_OWN);
-        config.excluded_interfaces.extend(self.device.clone());
-        resolve_now(&mut config.link).await
+        self.addresses.pin(&mut config.link).await
     }
 
     /// What `status` says of it, whenever it is asked.
@@ -156,12 +153,16 @@ impl Capture {
 
     /// What is said of it.
     pub(super) fn describe(&self) -> String {
-        let what = match (self.device.is_some(), self.names.is_some()) {
-            (true, _) => "TCP connections, UDP and questions to name servers",
-            (false, true) => "TCP connections and questions to name servers",
-            (false, false) => "TCP connections",
+        let (what, direct) = match (self.device.is_some(), self.names.is_some()) {
+            (true, true) => ("TCP, UDP and DNS", ""),
+            (true, false) => (
+                "TCP and UDP",
+                "; DNS questions to a private name server go out directly (--dns changes that)",
+            ),
+            (false, true) => ("TCP and DNS", "; other UDP goes out directly"),
+            (false, false) => ("TCP", "; UDP and DNS go out directly (--dns captures DNS)"),
         };
-        format!("{what} are taken ({})", self.flag)
+        format!("captures {what} of this machine ({}){direct}", self.flag)
     }
 }
 
@@ -207,11 +208,13 @@ async fn watch(guardian: &Guardian) -> Infallible {
     let process = guardian.process();
     match guardian.ended().await {
         Ok(()) => tracing::error!(
-            "the guardian (process {process}), which removes the rules, was killed: they stay in \
-             force, and this process removes them when it stops; if it is killed too, the next \
-             `sumrate up` that takes connections does"
+            "the helper (process {process}) that removes the firewall rules was killed; this process \
+             removes them when it stops; if it is killed too, they block connections until the next \
+             `sumrate up` with capture"
         ),
-        Err(error) => tracing::warn!(%error, "the guardian (process {process}) cannot be watched"),
+        Err(error) => {
+            tracing::warn!(%error, "cannot watch the helper (process {process}) that removes the firewall rules")
+        }
     }
     std::future::pending().await
 }
@@ -223,29 +226,6 @@ pub(super) async fn finished(capture: Option<&Capture>) {
     if let Some(names) = &capture.names {
         names.finished().await;
     }
-}
-
-/// Resolves the server's name for good: later the question of the daemon itself might be taken, too.
-///
-/// # Errors
-/// What the system says of the name.
-async fn resolve_now(link: &mut Link) -> io::Result<()> {
-    let mut addresses = Vec::new();
-    for server in link.servers() {
-        match server.ip() {
-            Some(_) => addresses.push(server.to_string()),
-            None => {
-                let found = tokio::net::lookup_host((server.host.as_str(), server.port)).await?;
-                addresses.extend(found.map(|address| address.to_string()));
-            }
-        }
-    }
-    let text = link.to_string_with_secret();
-    if let Some((_, rest)) = text.split_once('?') {
-        let pinned = format!("sumrate://{}?{rest}", addresses.join(","));
-        *link = pinned.parse::<Link>().map_err(io::Error::other)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -281,16 +261,5 @@ mod tests {
         );
         assert!(check_cgroups(&[]).is_ok());
         assert!(check_cgroups(&["no/such/cgroup".to_owned()]).is_err());
-    }
-
-    #[tokio::test]
-    async fn the_servers_name_is_resolved_and_the_credential_kept() {
-        let secret = "EscYkP6FyA2W7DklTfVzJaXP4TJQ1UBe5fDeQcy12R8GdSq_RILACQ";
-        let text = format!("sumrate://localhost:7443,192.0.2.1:1?v=1&insecure=1#c={secret}");
-        let mut link: Link = text.parse().unwrap();
-        resolve_now(&mut link).await.unwrap();
-        assert!(link.servers().iter().all(|server| server.ip().is_some()));
-        assert!(link.servers().iter().any(|server| server.port == 1));
-        assert!(link.to_string_with_secret().ends_with(secret));
     }
 }

@@ -42,7 +42,7 @@ pub fn config(args: &ConfigArgs) -> Result<(), CommandError> {
                 check(&file)?;
                 report.file = Some(path.display().to_string());
                 report.hosts = Some(file.hosts().map(str::to_owned).collect());
-                format!("{} is right", path.display())
+                format!("{} is valid", path.display())
             }
             None => "there is no configuration file, and none is needed".to_owned(),
         },
@@ -70,9 +70,9 @@ fn example(wanted: &[String]) -> Result<String, CommandError> {
     }
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|table| table == name);
     let mut text = String::from(
-        "# Configuration of sumrate: what the command line leaves out. `sumrate config check`\n\
-         # says what is wrong. A file that holds a join link or a password needs mode 0600;\n\
-         # @FILE keeps them elsewhere.\n",
+        "# Configuration of sumrate: values of flags that the command line does not give.\n\
+         # `sumrate config check` reports mistakes. A file with a join link or a password\n\
+         # needs mode 0600; write @FILE to keep them elsewhere.\n",
     );
     if is_wanted(HOSTS) {
         text += "\n# Names for `sumrate cp FILE NAME:`\n[hosts]\n# home = \"@/etc/sumrate/home.link\"\n";

@@ -17,8 +17,8 @@ use crate::args::CpArgs;
 use crate::config::default_path;
 use crate::exit::Allowance;
 use crate::files::{
-    Destination, EntryPath, Failure, Limits, Naming, Progress, Root, RootError, Source, Tally,
-    TransferError, receive_over, send_over,
+    Asked, AskedError, Destination, EntryPath, Failure, Limits, Naming, Progress, Root, RootError,
+    Source, Tally, TransferError, receive_over, send_over,
 };
 use crate::interrupt::Interrupts;
 use crate::output;
@@ -56,6 +56,9 @@ pub enum CpError {
         /// Why.
         reason: String,
     },
+    /// The paths cannot be requested.
+    #[error(transparent)]
+    Asked(#[from] AskedError),
     /// The local directory cannot be used.
     #[error(transparent)]
     Root(#[from] RootError),
@@ -66,11 +69,17 @@ pub enum CpError {
     #[error(transparent)]
     Service(#[from] ServiceError),
     /// The copy ended early.
-    #[error("{0}; give the same command again to go on")]
+    #[error("{0}{advice}", advice = advice(.0))]
     Transfer(#[from] TransferError),
     /// Some entries were not copied.
     #[error("not copied: {}", output::counted(*.0, "entry", "entries"))]
     Incomplete(u64),
+}
+
+/// Advice to repeat the command, where that can help.
+fn advice(error: &TransferError) -> &'static str {
+    let is_final = error.is_violation() || matches!(error, TransferError::Destination(_));
+    if is_final { "" } else { "; give the same command again to go on" }
 }
 
 impl CpError {
@@ -136,7 +145,7 @@ impl CpEvent {
 /// find what that one made there.
 enum Plan {
     Send { sources: Vec<Source>, path: String, naming: Naming },
-    Receive { paths: Vec<String>, place: Place },
+    Receive { paths: Vec<String>, asked: Asked, place: Place },
 }
 
 /// Where the things that are received go.
@@ -148,7 +157,7 @@ struct Place {
 }
 
 impl Place {
-    /// The same for every attempt.
+    /// The destination, which the first attempt decides for all.
     fn destination(&mut self) -> Result<Destination, TransferError> {
         let decided = match self.decided.take() {
             Some(decided) => decided,
@@ -247,7 +256,7 @@ async fn copied(
             return Err(failure);
         }
         let reason = output::without_secrets(&lost_words(&failure));
-        tracing::warn!("the copy is interrupted: {reason}; it goes on as soon as it can");
+        tracing::warn!("copy interrupted: {reason}; it continues when the server answers");
         if args.json {
             output::json(&CpEvent::Lost { reason }.into_line())?;
         }
@@ -284,9 +293,10 @@ async fn attempt(
                 Limits(args.limit.map(Allowance::paced).map(Arc::new).into_iter().collect());
             send_over(stream, sources.clone(), &limits, progress).await
         }
-        Plan::Receive { place, .. } => {
+        Plan::Receive { place, asked, .. } => {
             let destination = place.destination()?;
-            receive_over(stream, destination, &Limits::default(), progress).await
+            let limits = Limits::default();
+            receive_over(stream, destination, asked.clone(), &limits, progress).await
         }
     };
     Ok(tally?)
@@ -300,14 +310,14 @@ fn plan(copy: &Copy) -> Result<Plan, CpError> {
             Ok(Plan::Send { sources, path: path.clone(), naming: naming(into) })
         }
         Copy::ToClient { paths, destination, .. } => {
-            let normal = |path: &String| EntryPath::normal(path.as_bytes()).ok().flatten();
-            let whole = paths.iter().any(|path| normal(path).is_none());
+            let asked = Asked::of(paths)?;
+            let whole = asked == Asked::Directory;
             let shown = destination.as_os_str().as_bytes();
             let into = whole || paths.len() > 1 || shown.ends_with(b"/");
             let (root, name) = local_place(destination)?;
             let (root, naming) = (Arc::new(root), naming(into));
             let place = Place { root, name, naming, decided: None };
-            Ok(Plan::Receive { paths: paths.clone(), place })
+            Ok(Plan::Receive { paths: paths.clone(), asked, place })
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use fbdt_proto::plain_text::plain;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::cp::CpEvent;
@@ -36,7 +37,7 @@ pub(super) async fn show(args: &CpArgs, progress: &Progress) -> std::convert::In
             amount(bytes),
             amount(total_bytes),
             speed.words(left),
-            progress.current()
+            plain(&progress.current())
         ));
         if args.json && last.elapsed() >= LINE {
             last = Instant::now();

@@ -10,6 +10,7 @@ use super::{CommandError, SetupError, setup};
 use crate::args::{CredentialAction, CredentialArgs};
 use crate::output;
 use crate::private_text::PrivateText;
+use crate::status::bytes;
 
 /// Name and version of the JSON form.
 pub const CREDENTIAL_SCHEMA: &str = "sumrate.credential.v1";
@@ -140,10 +141,10 @@ fn line(credential: &CredentialSummary) -> String {
     let day = day.map_or_else(|| "at an unknown time".to_owned(), |at| at.date().to_string());
     let mut line = format!("{id}  created {day}  {name}");
     if let Some(rate) = rate {
-        line += &format!("  {rate} bytes/s");
+        line += &format!("  {}/s", bytes(*rate));
     }
     if let Some(quota) = quota {
-        line += &format!("  {} of {quota} bytes used", used.unwrap_or_default());
+        line += &format!("  {} of {} used", bytes(used.unwrap_or_default()), bytes(*quota));
     }
     if let Some(files) = files {
         line += &format!("  files {}", files.name());

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fbdt::{ClientConfig, Priority, Session, connect};
+use sumrate_capture::tun::TUN_OWN;
 
 use super::setup::Missing;
 use super::{CommandError, setup};
@@ -26,6 +27,8 @@ pub(super) fn configure(
     setup::check_path_names(protocol, paths)?;
     let paths = setup::with_backups(paths, backups)?;
     let mut config = ClientConfig::new(link);
+    // A TUN device leads to the server by a session's paths, whosever it is.
+    config.excluded_addresses = vec![TUN_OWN.0.into(), TUN_OWN.1.into()];
     config.paths = setup::client_paths(&paths, &config.link, missing)?;
     if paths.is_empty() {
         let interfaces = backups.iter().map(|name| (name.clone(), Priority::BACKUP));
@@ -69,8 +72,8 @@ pub(super) async fn open(
 fn slow_words(config: &ClientConfig) -> String {
     let servers: Vec<_> = config.link.servers().iter().map(ToString::to_string).collect();
     format!(
-        "no path has reached the server at {} yet; still trying, {} s in all. Does `sumrate serve` \
-         run there, and does its firewall let this TCP port in?",
+        "no answer from {} yet; trying for {} s in all. Is `sumrate serve` running there, and does its \
+         firewall allow this TCP port?",
         servers.join(", "),
         config.connect_timeout.as_secs()
     )
@@ -86,7 +89,7 @@ mod tests {
         let link = format!("{link}{}", "A".repeat(54));
         let config = ClientConfig::new(setup::link(&link, true).unwrap());
         let words = slow_words(&config);
-        assert!(words.contains("at 127.0.0.1:7443, [::1]:7444 yet"), "{words}");
+        assert!(words.contains("from 127.0.0.1:7443, [::1]:7444 yet"), "{words}");
         assert!(words.contains("15 s in all") && words.contains("firewall"), "{words}");
         assert!(!words.contains("AAAA"), "{words}");
     }

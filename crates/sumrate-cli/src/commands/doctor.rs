@@ -58,7 +58,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<(), CommandError> {
 fn configuration(read: Result<ConfigFile, ConfigError>) -> Finding {
     let checked = read.and_then(|file| check(&file).map(|()| file));
     let (level, found) = match checked {
-        Ok(file) => (Level::Ok, format!("{} is right", file.path().display())),
+        Ok(file) => (Level::Ok, format!("{} is valid", file.path().display())),
         Err(error) => (Level::Problem, error.to_string()),
     };
     let check = "configuration".to_owned();
@@ -75,7 +75,7 @@ fn print(report: &DoctorReport) -> std::io::Result<()> {
         let of = interface.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         output::line(&format!("{mark}  {check}{of}: {found}"))?;
         if let Some(command) = mend {
-            output::line(&format!("         mend: {command}"))?;
+            output::line(&format!("         fix: {command}"))?;
         }
     }
     Ok(())

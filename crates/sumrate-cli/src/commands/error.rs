@@ -115,7 +115,7 @@ pub enum CommandError {
     #[error(transparent)]
     Reload(#[from] ReloadError),
     /// Several processes could be meant.
-    #[error("{} processes run here; name one with --socket: {}", .0.len(), .0.join(", "))]
+    #[error("{} processes could be meant; choose one:\n  {}", .0.len(), .0.join("\n  "))]
     Ambiguous(Vec<String>),
     /// Output or the system failed.
     #[error("{0}")]
@@ -166,7 +166,7 @@ impl CommandError {
             }
             Self::Operand(_) | Self::Files(_) => EXIT_USAGE,
             Self::Control(ControlError::Refused(_)) => EXIT_USAGE,
-            Self::Cp(CpError::Local { .. } | CpError::Root(_)) => EXIT_USAGE,
+            Self::Cp(CpError::Local { .. } | CpError::Root(_) | CpError::Asked(_)) => EXIT_USAGE,
             Self::Config(_) | Self::UnknownTable { .. } => EXIT_USAGE,
             Self::Setup(_)
             | Self::Bind(_)
@@ -192,6 +192,7 @@ impl CommandError {
             Self::Run(
                 RunError::Program(ProgramError::OutOfReach { .. })
                 | RunError::Proxy(_)
+                | RunError::Elsewhere(_)
                 | RunError::Password(..),
             ) => EXIT_USAGE,
             Self::Connect(_)

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fbdt::{
-    ClientConfig, ConnectError, Health, PathFailure, PathInfo, PathSpec, Priority, Session, connect,
+    ClientConfig, CloseReason, ConnectError, Health, PathFailure, PathInfo, PathSpec, Priority,
+    Session, connect,
 };
 use tokio::sync::watch;
 
@@ -15,7 +16,7 @@ use super::event::{UpEvent, UpLine, path_summaries, session_id};
 use crate::output;
 use crate::policy::Keeper;
 use crate::sessions::Sessions;
-use crate::status::{OutageReport, PathErrorReport, PathReport};
+use crate::status::{OutageReport, PathErrorReport, PathReport, list};
 
 /// Pauses between attempts to open a new session.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
@@ -143,7 +144,7 @@ pub(super) async fn keep_session(
         if let Some(session) = current {
             let watched = config.borrow().clone();
             let reason = tokio::select! {
-                reason = session.closed() => reason.to_string(),
+                reason = session.closed() => why_closed(reason),
                 never = watch_paths(&session, &watched, outage, keeper) => match never {},
                 // A reload opened another; this one ends with its last stream.
                 _ = changes.changed() => continue,
@@ -167,7 +168,10 @@ pub(super) async fn keep_session(
         match found {
             Ok(session) => {
                 let lasted = outage.over().unwrap_or_default();
-                tracing::warn!("there is a session again, after {:.1} s", lasted.as_secs_f64());
+                tracing::warn!(
+                    "connected to the server again, after {:.0} s",
+                    lasted.as_secs_f64()
+                );
                 let (id, paths) = (session_id(&session), path_summaries(&session));
                 print(json, UpEvent::SessionRestored { session: id, paths }.into_line());
                 sessions.replace(Some(session));
@@ -177,14 +181,23 @@ pub(super) async fn keep_session(
     }
 }
 
-/// Says that a session is over, and what follows.
+/// Why a session ended, without the protocol's close codes.
+fn why_closed(reason: CloseReason) -> String {
+    match reason {
+        CloseReason::Local { reason, .. } => reason,
+        CloseReason::Peer { reason, .. } => format!("the server closed the session: {reason}"),
+        other => other.to_string(),
+    }
+}
+
+/// Logs that a session is over, and what follows.
 fn note_loss(session: &Session, reason: &str, outage: &Outage) {
     if outage.refusal().is_some() {
         // Why is known; it does not end with the session.
-        tracing::warn!("the session is over: {reason}");
+        tracing::warn!("disconnected from the server: {reason}");
         return;
     }
-    tracing::warn!("the session is over: {reason}; a new one is dialled now");
+    tracing::warn!("disconnected from the server: {reason}; reconnecting now");
     outage.note(reason.to_owned(), None, failures_of(&session.paths()));
 }
 
@@ -208,31 +221,46 @@ async fn watch_paths(
             // Whoever took it out of use has said so.
             let withheld = config.policies.is_withheld(&path.name);
             if up && lost.remove(&path.name) {
-                tracing::warn!("path {} is back", path.name);
+                tracing::warn!("{} is back", path.name);
             } else if !up
                 && !withheld
                 && seen.contains(&path.name)
                 && lost.insert(path.name.clone())
             {
-                tracing::warn!(
-                    "path {} lost its connection; it is dialled again at once, then every 5 s or so",
-                    path.name
-                );
+                tracing::warn!("{}", lost_words(&path));
             }
             if up {
                 seen.insert(path.name);
             }
         }
         if any_up {
+            let was_spent = outage.refusal().is_some();
             if let Some(lasted) = outage.over() {
-                tracing::warn!("the server is reached again, after {:.1} s", lasted.as_secs_f64());
+                let what = if was_spent { "data is carried" } else { "the server answers" };
+                tracing::warn!("{what} again, after {:.0} s", lasted.as_secs_f64());
             }
         } else if all_withheld {
             say_spent(outage, keeper, &names);
         } else {
-            say_lost(outage, config, &names);
+            let usable: Vec<String> =
+                names.iter().filter(|name| !is_withheld(name)).cloned().collect();
+            say_lost(outage, config, &usable);
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// That a path is lost, why, and what follows.
+fn lost_words(path: &PathInfo) -> String {
+    let name = &path.name;
+    match &path.last_error {
+        Some(error) if error.interface_gone => {
+            format!(
+                "{name} lost: its interface or address is gone; it reconnects when that is back"
+            )
+        }
+        Some(error) => format!("{name} lost: {}; retrying every 5 s", error.reason),
+        None => format!("{name} lost; retrying every 5 s"),
     }
 }
 
@@ -245,12 +273,12 @@ fn say_lost(outage: &Outage, config: &ClientConfig, paths: &[String]) {
     if !is_spent {
         // Also when the first look comes too late to see a path up: a session begins with one.
         tracing::warn!(
-            "the server is lost: no path is up; the session waits {} s for one of: {}",
-            config.proto.linger.as_secs_f64(),
-            paths.join(", ")
+            "the server is unreachable over {}; retrying, open connections survive for {} s",
+            list(paths),
+            config.proto.linger.as_secs_f64()
         );
     }
-    let words = "no path to the server is up; all are being dialled".to_owned();
+    let words = "no path reaches it".to_owned();
     outage.note(words, None, Failures::new());
 }
 
@@ -282,7 +310,7 @@ async fn reconnect(
                 // Another interface may come, too.
                 let admitted = policies.any_admitted(&paths);
                 if tokio::time::timeout(RETRY.1, admitted).await.is_ok() {
-                    let words = "a path may be used again and is being dialled".to_owned();
+                    let words = "a path may be used again; connecting".to_owned();
                     outage.note(words, None, Failures::new());
                 }
                 pause = RETRY.0;
@@ -290,9 +318,13 @@ async fn reconnect(
             }
             Err(error) => {
                 if matches!(error, ConnectError::WrongKey | ConnectError::NoCommonVersion) {
-                    tracing::warn!("no session yet: {error}; next attempt in {pause:?}");
+                    tracing::warn!(
+                        "cannot connect to the server: {error}; next attempt in {pause:?}"
+                    );
                 } else {
-                    tracing::info!("no session yet: {error}; next attempt in {pause:?}");
+                    tracing::info!(
+                        "cannot connect to the server: {error}; next attempt in {pause:?}"
+                    );
                 }
                 let failures = match &error {
                     ConnectError::NoPath { failures, .. } => failures.as_slice(),

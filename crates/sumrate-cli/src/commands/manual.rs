@@ -69,7 +69,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<(), CommandError> {
 }
 
 fn print(text: &[u8]) -> Result<(), CommandError> {
-    Ok(output::is_read(text).map(drop)?)
+    Ok(output::print_bytes(text).map(drop)?)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod path;
 mod reach;
 mod reload;
 mod reloading;
+mod reports;
 mod run;
 #[cfg(test)]
 mod secrets_tests;

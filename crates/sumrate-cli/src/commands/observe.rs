@@ -4,17 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use hyper::Request;
-use hyper::body::Incoming;
 
 use super::{CommandError, SetupError, setup};
 use crate::args::ObserveArgs;
+use crate::control::ControlRequest;
 use crate::eventlog::{Differences, EventLog};
+use crate::history::History;
 use crate::metrics;
 use crate::output;
 use crate::private_text::PrivateText;
-use crate::status::{StatusReport, StatusSocket};
-use crate::web::{self, HttpServer, Token};
+use crate::status::{StatusReport, StatusSocket, beside};
+use crate::web::{CHANGES_AT, HttpServer, Site, Token};
 
 /// Time between two looks for the event log, and the least that it can be.
 const EVENT_INTERVAL: Duration = Duration::from_millis(100);
@@ -23,11 +25,28 @@ const EVENT_INTERVAL_LEAST: Duration = Duration::from_millis(10);
 /// Says what the process is doing now; all surfaces show this one report.
 pub(super) type Snapshot = Arc<dyn Fn() -> StatusReport + Send + Sync>;
 
+/// Changes how a path is used, or says why not.
+pub(super) type Change = Arc<dyn Fn(&ControlRequest) -> Result<(), String> + Send + Sync>;
+
+/// The sources of what observers show, and what carries out their changes.
+pub(super) struct Sources {
+    /// The status.
+    pub(super) snapshot: Snapshot,
+    /// The status for people who look at the page.
+    pub(super) watched: Snapshot,
+    /// The last five minutes.
+    pub(super) history: Arc<History>,
+    /// For a client: changes paths.
+    pub(super) change: Option<Change>,
+}
+
 /// The surfaces that were asked for, listening.
 #[derive(Debug)]
 pub(super) struct Observers {
     metrics: Option<HttpServer>,
     web: Option<(HttpServer, Token)>,
+    /// Whether the page may change paths.
+    has_controls: bool,
     /// Where the page's address is, instead of on standard output.
     address_file: Option<AddressFile>,
     event_log: Option<(PathBuf, Duration)>,
@@ -47,11 +66,14 @@ impl Observers {
             .map_err(SetupError::from)?
             // Nothing in them is secret: who opens them has them scraped by any name.
             .map(|server| server.answering_any_host(args.metrics_open));
+        // The token of a page that others reach travels unencrypted: it opens no controls.
+        let has_controls = !args.web_open && !args.web_read_only;
         let web = match args.web {
             Some(address) => {
                 let server =
                     HttpServer::bind("--web", address, args.web_open).map_err(SetupError::from)?;
-                Some((server, Token::random()?))
+                let changes_at = has_controls.then_some(CHANGES_AT);
+                Some((server.taking_changes_at(changes_at), Token::random()?))
             }
             None => None,
         };
@@ -64,7 +86,7 @@ impl Observers {
             }
             _ => None,
         };
-        Ok(Self { metrics, web, address_file, event_log })
+        Ok(Self { metrics, web, has_controls, address_file, event_log })
     }
 
     /// URL of the metrics.
@@ -88,13 +110,24 @@ impl Observers {
         Ok(())
     }
 
-    /// Answers until the future is dropped; people who look at the page get what is `watched`.
-    pub(super) async fn run(&self, snapshot: &Snapshot, watched: &Snapshot) {
+    /// Answers until the future is dropped.
+    pub(super) async fn run(&self, sources: &Sources) {
         tokio::join!(
-            serve_metrics(self.metrics.as_ref(), snapshot),
-            serve_page(self.web.as_ref(), watched),
-            log_events(self.event_log.as_ref(), snapshot)
+            serve_metrics(self.metrics.as_ref(), &sources.snapshot),
+            self.serve_page(sources),
+            log_events(self.event_log.as_ref(), &sources.snapshot)
         );
+    }
+
+    async fn serve_page(&self, sources: &Sources) {
+        let Some((server, token)) = &self.web else { return std::future::pending().await };
+        let (watched, history) = (Arc::clone(&sources.watched), Arc::clone(&sources.history));
+        let site = Site::new(token.clone(), move || watched(), move || history.report());
+        let site = match sources.change.clone().filter(|_| self.has_controls) {
+            Some(change) => site.with_controls(move |request| change(request)),
+            None => site,
+        };
+        server.serve(move |request: &Request<Bytes>| site.answer(request)).await;
     }
 }
 
@@ -109,11 +142,11 @@ struct AddressFile(PathBuf);
 
 impl AddressFile {
     fn write(address: &PrivateText, socket: Option<&Path>) -> Result<Self, SetupError> {
-        let path = socket.ok_or(SetupError::NoPlaceForAddress)?.with_extension("web-url");
+        let path = beside(socket.ok_or(SetupError::NoPlaceForAddress)?, "web-url");
         output::write_private(&path, &format!("{}\n", address.expose()))
             .map_err(|error| SetupError::AddressFile { path: path.clone(), error })?;
         // A warning, because less is not logged unless it is asked for.
-        tracing::warn!("the status page's address, which is a password, is in {}", path.display());
+        tracing::warn!("address of the status page (a password): see {}", path.display());
         Ok(Self(path))
     }
 }
@@ -128,19 +161,7 @@ async fn serve_metrics(server: Option<&HttpServer>, snapshot: &Snapshot) {
     let Some(server) = server else { return std::future::pending().await };
     let snapshot = Arc::clone(snapshot);
     server
-        .serve(move |request: &Request<Incoming>| {
-            metrics::answer(request.uri().path(), || snapshot())
-        })
-        .await;
-}
-
-async fn serve_page(server: Option<&(HttpServer, Token)>, snapshot: &Snapshot) {
-    let Some((server, token)) = server else { return std::future::pending().await };
-    let (snapshot, token) = (Arc::clone(snapshot), token.clone());
-    server
-        .serve(move |request: &Request<Incoming>| {
-            web::page(&token, request.uri().path(), request.headers(), || snapshot())
-        })
+        .serve(move |request: &Request<Bytes>| metrics::answer(request.uri().path(), || snapshot()))
         .await;
 }
 
@@ -150,7 +171,7 @@ async fn log_events(log: Option<&(PathBuf, Duration)>, snapshot: &Snapshot) {
     let log = match EventLog::create(path, &snapshot(), now) {
         Ok(log) => log,
         Err(error) => {
-            tracing::warn!(%error, "there is no event log");
+            tracing::warn!(%error, "cannot write the event log");
             return std::future::pending().await;
         }
     };

@@ -7,8 +7,7 @@ use crate::args::{PathAction, PathCommandArgs};
 use crate::control::{ControlRequest, control_path, request};
 use crate::output;
 use crate::status::{
-    OutageReport, PathReport, QuotaReport, SessionReport, StatusReport, ask, bytes, label,
-    write_columns,
+    PathReport, QuotaReport, SessionReport, StatusReport, ask, bytes, label, write_columns,
 };
 
 /// Name and version of the JSON form.
@@ -35,6 +34,9 @@ pub struct PathSummaryReport {
     pub name: String,
     /// `active`, `suspect` or `dead`.
     pub health: String,
+    /// How it works, in a few words.
+    #[serde(default)]
+    pub state: String,
     /// `primary`, `backup`, or `backup2` to `backup9`.
     pub priority: String,
     /// Its share beside other paths with a weight.
@@ -74,7 +76,11 @@ pub async fn path(args: PathCommandArgs) -> Result<(), CommandError> {
 
 /// Why there are no paths.
 fn nothing(status: &StatusReport) -> String {
-    let why = status.outage.as_ref().map_or_else(|| "no session".to_owned(), OutageReport::words);
+    let why = match (&status.outage, status.role.as_str()) {
+        (Some(outage), _) => outage.words(),
+        (None, "server") => "no client is connected".to_owned(),
+        (None, _) => "not connected to the server".to_owned(),
+    };
     format!("no paths: {why}")
 }
 
@@ -84,6 +90,7 @@ fn list(status: &StatusReport) -> PathListReport {
         credential: session.and_then(|session| session.credential.clone()),
         name: path.name.clone(),
         health: path.health.clone(),
+        state: path.state.as_ref().map_or(&path.health, |state| &state.words).clone(),
         priority: path.priority.clone(),
         weight: path.weight,
         rate_cap_mbps: path.rate_cap_mbps,
@@ -103,17 +110,8 @@ fn list(status: &StatusReport) -> PathListReport {
 /// The session has a column where there are several.
 fn table(report: &PathListReport) -> std::io::Result<String> {
     let is_one = report.paths.windows(2).all(|two| two[0].session == two[1].session);
-    let mut head = vec![
-        "path",
-        "health",
-        "priority",
-        "weight",
-        "rate cap",
-        "metered",
-        "never",
-        "this month",
-        "now",
-    ];
+    let mut head =
+        vec!["path", "state", "priority", "weight", "limit", "metered", "never", "data this month"];
     if !is_one {
         head.insert(1, "session");
     }
@@ -125,17 +123,13 @@ fn table(report: &PathListReport) -> std::io::Result<String> {
         });
         let mut row = vec![
             path.name.clone(),
-            path.health.clone(),
+            path.state.clone(),
             path.priority.clone(),
             path.weight.map_or_else(none, |weight| weight.to_string()),
             path.rate_cap_mbps.map_or_else(none, |rate| format!("{rate} Mbit/s")),
             if path.metered { "yes" } else { "no" }.to_owned(),
             if path.never.is_empty() { none() } else { path.never.join(", ") },
             used.unwrap_or_else(none),
-            match &path.quota {
-                Some(quota) if path.why == "quota" => quota.reached(),
-                _ => path.why.replace('-', " "),
-            },
         ];
         if !is_one {
             row.insert(1, label(&path.session, path.credential.as_deref()));
@@ -171,13 +165,13 @@ mod tests {
         let table = table(&two).unwrap();
         let cells: Vec<Vec<&str>> =
             table.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(cells[0][..3], ["path", "session", "health"], "{table}");
+        assert_eq!(cells[0][..3], ["path", "session", "state"], "{table}");
         assert_eq!(cells[2][..3], ["usb0", "aaaaaaaa", "office"], "{table}");
         assert_eq!(cells[3][..2], ["wlan0", "bbbbbbbb"], "{table}");
     }
 
     #[test]
     fn where_there_is_no_path_it_is_said_why() {
-        assert_eq!(nothing(&status(vec![])), "no paths: no session");
+        assert_eq!(nothing(&status(vec![])), "no paths: not connected to the server");
     }
 }

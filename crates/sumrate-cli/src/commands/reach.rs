@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fbdt::{Class, FileAccess, Health, MessageError, MessageOptions, Session, Stream};
+use fbdt::{
+    Class, FileAccess, Health, MemoryReservation, MessageError, MessageOptions, Session, Stream,
+};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::reports::Reports;
 use super::stopping::Stopping;
 use crate::bench::{BenchHost, SendingReport};
 use crate::classes::Guess;
@@ -19,10 +22,10 @@ use crate::flows::Flows;
 use crate::relay::relay;
 use crate::service::{
     Answer, AssociateRequest, ConnectRequest, EchoRequest, FailureCode, Request, ServiceError,
-    read_request, write_answer, write_report,
+    read_request, write_answer,
 };
 use crate::session::report;
-use crate::status::FarReport;
+use crate::status::{FarReport, STREAMS_REPORTED};
 use crate::tunnel::ReportSource;
 
 /// Longest time for a client to say what a stream is for.
@@ -41,6 +44,11 @@ const SESSION_DIALS_MAX: usize = 64;
 /// UDP associations that one session may have at a time; each has two sockets.
 const SESSION_ASSOCIATIONS_MAX: usize = 256;
 
+/// Memory of a relayed connection and of a UDP association beside their streams: buffers, sockets, and
+/// datagrams that wait for a name.
+const CONNECTION_MEMORY: u64 = 64 << 10;
+const ASSOCIATION_MEMORY: u64 = 256 << 10;
+
 /// What all sessions share.
 pub(super) struct Exit {
     /// Reaches targets.
@@ -49,6 +57,8 @@ pub(super) struct Exit {
     pub(super) dials: Semaphore,
     /// Bounds the UDP associations of all sessions.
     pub(super) associations: Semaphore,
+    /// Bounds the connections of all sessions that are open or being made.
+    pub(super) connections: Semaphore,
     /// What each credential may use.
     pub(super) allowances: Allowances,
     /// The directory that clients may copy files from and to.
@@ -90,8 +100,10 @@ struct Share {
     /// The exit's, with this session's part of the lookups.
     dialer: Dialer,
     bench: BenchHost,
-    /// What its paths do at this end.
-    source: ReportSource,
+    /// Reports of its paths at this end, for its client.
+    reports: Reports,
+    /// Counts its memory and reports its paths.
+    session: Session,
     allowance: Arc<Allowance>,
     /// Bounds the connections that are being made for it.
     dials: Semaphore,
@@ -108,7 +120,7 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         let session = session.clone();
         Arc::new(move || Some(report(&session)))
     };
-    let bench = BenchHost::new(Arc::clone(&source), exit.sending.clone());
+    let bench = BenchHost::new(source, exit.sending.clone());
     let allowance = match session.credential().map(|credential| exit.allowances.of(credential)) {
         Some(Ok(allowance)) => allowance,
         Some(Err(error)) => {
@@ -130,7 +142,8 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         exit,
         dialer,
         bench,
-        source,
+        reports: Reports::default(),
+        session: session.clone(),
         allowance,
         dials,
         associations,
@@ -176,7 +189,7 @@ async fn serve_stream(mut stream: Stream, share: &Share) -> Result<(), ServiceEr
             };
             exit.files.serve(stream, request, *file_access, allowance, transfers).await
         }
-        Request::Report(_) => tell(stream, &share.source).await,
+        Request::Report(_) => send_report(stream, share).await,
         _ if allowance.is_limited() => {
             let reason = "measurements are not for a credential with limits".to_owned();
             refuse(&mut stream, FailureCode::NotAllowed, reason).await
@@ -213,13 +226,32 @@ fn too_many(what: &str, most: usize) -> String {
     )
 }
 
-/// Says once what the session's paths do at this end.
-async fn tell(mut stream: Stream, source: &ReportSource) -> Result<(), ServiceError> {
+/// Sends one report of the session's paths at this end.
+async fn send_report(mut stream: Stream, share: &Share) -> Result<(), ServiceError> {
     use tokio::io::AsyncWriteExt;
-    let told = source().as_ref().map(FarReport::from).unwrap_or_default();
+    let make = || {
+        let (paths, classes) = share.session.path_stats(STREAMS_REPORTED);
+        FarReport::new(paths, classes)
+    };
+    let report = share.reports.newest(share.allowance.places(), make).await?;
+    share.allowance.take(report.len()).await?;
     write_answer(&mut stream, &Answer::Ready(String::new())).await?;
-    write_report(&mut stream, &told).await?;
+    stream.write_all(&report).await?;
     Ok(stream.shutdown().await?)
+}
+
+/// Counts memory for what the server does for a session; refuses the stream where none is left.
+async fn reserve(
+    stream: &mut Stream,
+    share: &Share,
+    bytes: u64,
+) -> Result<Option<MemoryReservation>, ServiceError> {
+    let reserved = share.session.reserve_memory(bytes);
+    if reserved.is_none() {
+        let words = "the sessions of the server, or of this credential, hold all memory that they may; close some connections, or try again later";
+        refuse(stream, FailureCode::Busy, words.to_owned()).await?;
+    }
+    Ok(reserved)
 }
 
 /// Relays datagrams, each a message of the stream.
@@ -232,6 +264,9 @@ async fn associate(
     let Some(messages) = stream.messages() else {
         let words = "this session has no messages: the client speaks wire version 1".to_owned();
         return refuse(&mut stream, FailureCode::Unsupported, words).await;
+    };
+    let Some(_memory) = reserve(&mut stream, share, ASSOCIATION_MEMORY).await? else {
+        return Ok(());
     };
     let Ok(_credential) = allowance.places().associations.try_acquire() else {
         let words = too_many("UDP associations open", Places::ASSOCIATIONS);
@@ -293,6 +328,17 @@ async fn connect(
     request: &ConnectRequest,
 ) -> Result<(), ServiceError> {
     let Share { exit, dialer, allowance, dials, .. } = share;
+    let Some(_memory) = reserve(&mut stream, share, CONNECTION_MEMORY).await? else {
+        return Ok(());
+    };
+    let Ok(_connection) = allowance.places().connections.try_acquire() else {
+        let words = "the sessions of this credential have as many connections open as one credential may; close some, or use another credential";
+        return refuse(&mut stream, FailureCode::Busy, words.to_owned()).await;
+    };
+    let Ok(_connection_of_all) = exit.connections.try_acquire() else {
+        let words = "too many connections are open; try again later".to_owned();
+        return refuse(&mut stream, FailureCode::Busy, words).await;
+    };
     // Own turns come first, the session's and the credential's, so that what waits here holds up
     // nobody else.
     let turns = async {

@@ -1,16 +1,16 @@
 //! `sumrate reload`.
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::CommandError;
 use super::status::only_socket;
 use crate::args::ReloadArgs;
 use crate::output;
-use crate::status::{ReloadReport, ask};
+use crate::status::{ReloadReport, ask, ask_process};
 
 /// Name and version of the JSON form.
 pub const RELOAD_SCHEMA: &str = "sumrate.reload.v1";
@@ -23,15 +23,27 @@ const PATIENCE: Duration = Duration::from_secs(40);
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     /// An older program.
-    #[error("process {0} is of a version that cannot reload: restart it")]
+    #[error("process {0} is of an older version that cannot reload: restart it")]
     CannotReload(u32),
+    /// Another one answers than it says.
+    #[error(
+        "process {answers} serves {socket} and says that it is process {named}: nothing was signalled; where it runs in another namespace of processes, reload it there"
+    )]
+    OtherProcess {
+        /// The socket.
+        socket: PathBuf,
+        /// The number that it says.
+        named: u32,
+        /// Its number; 0 where it has none here.
+        answers: i32,
+    },
     /// It may not be signalled.
-    #[error("process {pid} cannot be told to reload: {errno}; run this as its user or as root")]
+    #[error("process {pid} cannot be told to reload: {error}; run this as its user or as root")]
     Signal {
         /// The process.
         pid: u32,
         /// What the system said.
-        errno: nix::errno::Errno,
+        error: io::Error,
     },
     /// What it read is wrong.
     #[error("nothing was changed: {0}")]
@@ -40,7 +52,7 @@ pub enum ReloadError {
     #[error("nothing was changed: {0}")]
     Refused(String),
     /// It does not say how it went.
-    #[error("process {0} has not reloaded within 40 s; its log says why")]
+    #[error("process {0} has not reloaded within 40 s; see its log")]
     Silent(u32),
 }
 
@@ -66,12 +78,13 @@ pub async fn reload(args: ReloadArgs) -> Result<(), CommandError> {
         Some(socket) => socket,
         None => only_socket().await?,
     };
-    let before = ask(&socket).await?;
-    let pid = before.pid;
+    let (before, process) = ask_process(&socket).await?;
+    let (pid, answers) = (before.pid, process.id());
+    if i32::try_from(pid) != Ok(answers) {
+        return Err(ReloadError::OtherProcess { socket, named: pid, answers }.into());
+    }
     let count = before.reload.ok_or(ReloadError::CannotReload(pid))?.count;
-    let target = i32::try_from(pid).map_err(|_| ReloadError::CannotReload(pid))?;
-    kill(Pid::from_raw(target), Signal::SIGHUP)
-        .map_err(|errno| ReloadError::Signal { pid, errno })?;
+    process.hang_up().map_err(|error| ReloadError::Signal { pid, error })?;
     let done = async {
         loop {
             match ask(&socket).await?.reload {
@@ -100,14 +113,53 @@ pub async fn reload(args: ReloadArgs) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn print(answer: &ReloadAnswer) -> std::io::Result<()> {
+fn print(answer: &ReloadAnswer) -> io::Result<()> {
     let list = |flags: &[String]| match flags {
-        [] => "nothing".to_owned(),
+        [] => "nothing: no setting has changed".to_owned(),
         flags => flags.join(", "),
     };
-    output::line(&format!("process {}: changed {}", answer.pid, list(&answer.applied)))?;
+    output::line(&format!("process {}: applied {}", answer.pid, list(&answer.applied)))?;
     if answer.needs_restart.is_empty() {
         return Ok(());
     }
-    output::line(&format!("waits for a restart: {}", list(&answer.needs_restart)))
+    output::line(&format!("needs a restart: {}", list(&answer.needs_restart)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{STATUS_SCHEMA, StatusReport, StatusSocket};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    #[tokio::test]
+    async fn a_report_that_names_another_process_signals_nobody() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("up.sock");
+        let served = StatusSocket::bind(Some(&socket), "").unwrap();
+        // It ends when its input does.
+        let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let named = other.id();
+        let report = || async {
+            StatusReport {
+                schema: STATUS_SCHEMA.to_owned(),
+                pid: named,
+                reload: Some(ReloadReport::default()),
+                ..StatusReport::default()
+            }
+        };
+        let outcome = tokio::select! {
+            outcome = reload(ReloadArgs { socket: Some(socket), json: false }) => outcome,
+            () = served.serve(report) => unreachable!(),
+        };
+        drop(other.stdin.take());
+        let ended = other.wait().unwrap();
+        assert_eq!((ended.code(), ended.signal()), (Some(0), None));
+        let error = outcome.unwrap_err();
+        let own = i32::try_from(std::process::id()).unwrap();
+        let CommandError::Reload(ReloadError::OtherProcess { answers, .. }) = error else {
+            panic!("{error}");
+        };
+        assert_eq!(answers, own);
+    }
 }

@@ -34,12 +34,12 @@ impl Reloads {
         let result = reload.await;
         match &result {
             Ok(Reloaded { applied, needs_restart }) => {
-                tracing::info!(?applied, "the configuration is read again");
+                tracing::info!(?applied, "configuration reloaded");
                 if !needs_restart.is_empty() {
-                    tracing::warn!(?needs_restart, "these changes wait for a restart");
+                    tracing::warn!(?needs_restart, "these changes need a restart");
                 }
             }
-            Err(error) => tracing::warn!("the reload changes nothing: {error}"),
+            Err(error) => tracing::warn!("reload failed, nothing changed: {error}"),
         }
         self.note(result);
         systemd::ready();

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use sumrate_capture::preload::{PreloadError, install};
+use sumrate_capture::names_file;
+use sumrate_capture::preload::{Installed, PreloadError, install};
 use sumrate_capture::program::{ProgramError, find};
 use sumrate_preload::config::{Config, Net, VARIABLE};
 
@@ -16,7 +17,9 @@ use tokio::net::TcpStream;
 
 use super::CommandError;
 use crate::args::{ProxyAuth, RunArgs};
-use crate::status::{SocketError, ask, ask_all, default_directory};
+use crate::interfaces;
+use crate::private_directory::{of_runtime, resolve};
+use crate::status::{SocketError, ask, ask_all};
 
 /// Methods of a SOCKS5 greeting.
 const NO_PASSWORD: u8 = 0;
@@ -33,13 +36,18 @@ pub enum RunError {
     )]
     NoDaemon(PathBuf),
     /// Several.
-    #[error("several `sumrate up` run here; name one with --socket: {}", .0.join(", "))]
+    #[error("several `sumrate up` are running; choose one with --socket: {}", .0.join(", "))]
     Ambiguous(Vec<String>),
     /// The proxy has an IPv6 address.
     #[error(
         "the proxy on {0} cannot be used: the preload library speaks to a proxy on an IPv4 address of this machine, such as 127.0.0.1"
     )]
     Proxy(SocketAddr),
+    /// Another machine's.
+    #[error(
+        "the proxy on {0} is not on this machine, and nothing is sent there: name the address of a `sumrate up` of this machine with --socks"
+    )]
+    Elsewhere(SocketAddr),
     /// It does not take what it is told of who asks.
     #[error(
         "the proxy on {0} {1}: name the user and password that `sumrate up --socks-auth` was given with --socks-auth USER:PASSWORD or --socks-auth @FILE"
@@ -76,10 +84,10 @@ pub fn run(args: &RunArgs) -> Result<Infallible, CommandError> {
         Some(address) => address,
         None => runtime.block_on(running_proxy(args.socket.as_deref()))?,
     };
-    let proxy = on_this_machine(proxy)?;
+    let proxy = on_this_machine(proxy, is_own)?;
     runtime.block_on(greet(proxy, args.socks_auth.as_ref()))?;
     drop(runtime);
-    let installed = install(&places()).map_err(RunError::Preload)?;
+    let installed = install_preload().map_err(RunError::Preload)?;
     let config = Config {
         proxy,
         auth: args.socks_auth.as_ref().map(|auth| {
@@ -100,6 +108,12 @@ pub fn run(args: &RunArgs) -> Result<Infallible, CommandError> {
         preload.push(":");
         preload.push(others);
     }
+    if let Err(error) = names_file::remove_after_this_process(&installed.names) {
+        tracing::warn!(
+            "cannot delete the list of names in {} (the next `sumrate run` or `up` does): {error}",
+            installed.names.display()
+        );
+    }
     let error = Command::new(&program)
         .arg0(name)
         .args(arguments)
@@ -117,7 +131,8 @@ async fn running_proxy(socket: Option<&Path>) -> Result<SocketAddr, CommandError
             Ok(answers) => answers,
             // Its proxy can be used without asking it.
             Err(SocketError::Denied(place)) => return Err(RunError::NoDaemon(place).into()),
-            Err(_) => Vec::new(),
+            Err(SocketError::Nothing(_)) => Vec::new(),
+            Err(error) => return Err(error.into()),
         },
     };
     let mut found = Vec::new();
@@ -126,7 +141,7 @@ async fn running_proxy(socket: Option<&Path>) -> Result<SocketAddr, CommandError
         found.extend(socks.map(|address: SocketAddr| (path, address)));
     }
     match found.as_slice() {
-        [] => Err(RunError::NoDaemon(socket.map_or_else(default_directory, Path::to_owned)).into()),
+        [] => Err(RunError::NoDaemon(socket.map_or_else(of_runtime, Path::to_owned)).into()),
         [(_, address)] => Ok(*address),
         several => {
             let names = several.iter().map(|(path, _)| path.display().to_string());
@@ -165,21 +180,57 @@ async fn greet(proxy: SocketAddrV4, auth: Option<&ProxyAuth>) -> Result<(), RunE
 }
 
 /// The proxy as it is reached from here.
-fn on_this_machine(proxy: SocketAddr) -> Result<SocketAddrV4, RunError> {
+fn on_this_machine(
+    proxy: SocketAddr,
+    is_own: impl Fn(Ipv4Addr) -> bool,
+) -> Result<SocketAddrV4, RunError> {
+    let at = |address| SocketAddrV4::new(address, proxy.port());
     match proxy.ip().to_canonical() {
-        IpAddr::V4(any) if any.is_unspecified() => {
-            Ok(SocketAddrV4::new(Ipv4Addr::LOCALHOST, proxy.port()))
-        }
-        IpAddr::V4(address) => Ok(SocketAddrV4::new(address, proxy.port())),
+        IpAddr::V4(any) if any.is_unspecified() => Ok(at(Ipv4Addr::LOCALHOST)),
+        IpAddr::V4(address) if is_own(address) => Ok(at(address)),
+        IpAddr::V4(_) => Err(RunError::Elsewhere(proxy)),
         IpAddr::V6(_) => Err(RunError::Proxy(proxy)),
     }
 }
 
-/// Where the library may lie, best first.
+/// Removes left-over files with the names of ended commands.
+pub(super) fn clear_names() {
+    names_file::clear(&[places(), vec![memory()]].concat());
+}
+
+/// The directory in memory for the names of commands.
+fn memory() -> PathBuf {
+    PathBuf::from(format!("/dev/shm/sumrate-{}", nix::unistd::geteuid()))
+}
+
+/// Whether the address is this machine's; none but loopback is where the system does not tell.
+fn is_own(address: Ipv4Addr) -> bool {
+    let own = || interfaces::addresses().unwrap_or_default();
+    address.is_loopback() || own().iter().any(|(_, own)| own.to_canonical() == address)
+}
+
+/// Puts the library where others can neither make nor replace it.
+fn install_preload() -> Result<Installed, PreloadError> {
+    let (mut usable, mut refused) = (Vec::new(), Vec::new());
+    for place in places() {
+        match resolve(&place) {
+            Ok(place) => usable.push(place),
+            Err(error) => refused.push((place, error.to_string())),
+        }
+    }
+    install(&usable, &memory()).map_err(|PreloadError(failures)| {
+        refused.extend(failures);
+        PreloadError(refused)
+    })
+}
+
+/// Where the library may lie, best first; root's never where others can make it first.
 fn places() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache/sumrate"));
-    let fallback = PathBuf::from(format!("/tmp/sumrate-{}", nix::unistd::geteuid()));
-    std::iter::once(default_directory()).chain(home).chain([fallback]).collect()
+    let user = nix::unistd::geteuid();
+    let fallback = (!user.is_root()).then(|| PathBuf::from(format!("/tmp/sumrate-{user}")));
+    let places = [Some(of_runtime()), home, fallback];
+    places.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -188,9 +239,23 @@ mod tests {
 
     #[test]
     fn the_proxy_is_reached_over_ipv4() {
-        let reach = |text: &str| on_this_machine(text.parse().unwrap()).map(|a| a.to_string());
+        let own = Ipv4Addr::new(192, 0, 2, 1);
+        let reach = |text: &str| {
+            let proxy = text.parse().unwrap();
+            on_this_machine(proxy, |address| address == own).map(|a| a.to_string())
+        };
         assert_eq!(reach("0.0.0.0:9").unwrap(), "127.0.0.1:9");
         assert_eq!(reach("192.0.2.1:9").unwrap(), "192.0.2.1:9");
+        assert_eq!(reach("[::ffff:192.0.2.1]:9").unwrap(), "192.0.2.1:9");
+        assert!(matches!(reach("192.0.2.2:9"), Err(RunError::Elsewhere(_))));
         assert!(matches!(reach("[::1]:9"), Err(RunError::Proxy(_))));
+    }
+
+    #[test]
+    fn a_proxy_of_another_machine_gets_nothing() {
+        assert!(is_own(Ipv4Addr::LOCALHOST) && is_own(Ipv4Addr::new(127, 9, 9, 9)));
+        for elsewhere in [[192, 0, 2, 1], [198, 51, 100, 7], [255, 255, 255, 255]] {
+            assert!(!is_own(elsewhere.into()), "{elsewhere:?}");
+        }
     }
 }

@@ -50,13 +50,12 @@ impl Drained {
 impl fmt::Display for Drained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Finished(after) => write!(f, "every stream was finished after {after:.1?}"),
-            Self::TooLong(Duration::ZERO) => f.write_str("streams are cut off at once (--drain 0)"),
-            Self::TooLong(limit) => write!(
-                f,
-                "streams are cut off: they were not finished within {limit:.1?} (--drain gives them more)"
-            ),
-            Self::Interrupted => f.write_str("streams are cut off by a second signal"),
+            Self::Finished(after) => write!(f, "all connections finished after {after:.1?}"),
+            Self::TooLong(Duration::ZERO) => f.write_str("connections cut off at once (--drain 0)"),
+            Self::TooLong(limit) => {
+                write!(f, "connections cut off after {limit:.1?} (--drain allows more time)")
+            }
+            Self::Interrupted => f.write_str("connections cut off by a second signal"),
         }
     }
 }
@@ -90,6 +89,6 @@ mod tests {
         assert!(report.most_s > 29.0 && report.most_s <= 30.0, "{report:?}");
         assert_eq!(report.streams, 0);
         let said = StoppingReport { streams: 1, most_s: 11.6 };
-        assert_eq!(said.words(), "stopping: 1 stream left, at most 12 s");
+        assert_eq!(said.words(), "stopping: 1 connection left to finish, at most 12 s");
     }
 }

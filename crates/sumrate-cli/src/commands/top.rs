@@ -3,8 +3,11 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use fbdt_proto::plain_text::plain;
+
 use super::{CommandError, SetupError, status};
 use crate::args::TopArgs;
+use crate::history::ask_history;
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::output;
 use crate::status::ask;
@@ -32,8 +35,9 @@ pub async fn top(args: TopArgs) -> Result<(), CommandError> {
                     }
                 }
                 (Err(error), None) => return Err(error.into()),
-                (Ok(report), Some(_)) => state.update(report),
-                (Err(error), Some(_)) => state.error = Some(error.to_string()),
+                // A process of an earlier version has no history.
+                (Ok(report), Some(_)) => state.update(report, ask_history(&socket).await.ok()),
+                (Err(error), Some(_)) => state.error = Some(plain(&error.to_string())),
             },
             input = input(&mut terminal) => match input {
                 Some(Input::Key(key)) if !state.press(key) => return Ok(()),

@@ -1,5 +1,6 @@
 //! `sumrate up`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::event::{UpEvent, path_summaries, session_id};
 use super::far::FarEnd;
 use super::keep::{Outage, keep_session};
-use super::observe::{Observers, Snapshot};
+use super::observe::{Change, Observers, Snapshot, Sources};
 use super::reloading::{Reloaded, Reloads, Unchanged, split};
 use super::serve::optional;
 use super::setup::Missing;
@@ -23,13 +24,18 @@ use crate::args::{Command, ProxyAddress, UpArgs};
 use crate::classes::ClassRules;
 use crate::control::{ControlRequest, ControlSocket};
 use crate::flows::Flows;
+use crate::history::{History, HistorySocket, Look, OutageLook, SessionLook};
 use crate::interrupt::{Hangups, Interrupt, Interrupts};
 use crate::output;
 use crate::policy::{Keeper, Month};
 use crate::proxy::{Proxy, ProxyKind};
+use crate::refusals::Refusals;
 use crate::session::{SessionTunnel, report};
 use crate::sessions::Sessions;
-use crate::status::{ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket};
+use crate::status::{
+    PathReport, ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket, annotate_headline, list,
+    rtt_words,
+};
 use crate::systemd;
 
 /// Flags of the session: a reload opens one with their new values, beside the old one.
@@ -57,10 +63,12 @@ const RELOAD_TIMEOUT: Duration = Duration::from_secs(30);
 pub async fn up(args: UpArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
     let mut hangups = Hangups::new()?;
+    super::run::clear_names();
     let (client, doors) = Client::bind(args, &mut interrupts).await?;
     systemd::ready();
     let outcome = client.run(doors, &mut interrupts, &mut hangups).await;
-    client.stop().await?;
+    let in_order = matches!(outcome, Ok(()) | Err(CommandError::Interrupted(_)));
+    client.stop(in_order).await?;
     outcome
 }
 
@@ -71,6 +79,7 @@ struct Doors {
     addresses: ProxyReport,
     status: Option<StatusSocket>,
     control: Option<ControlSocket>,
+    history: Option<HistorySocket>,
     observers: Observers,
 }
 
@@ -89,8 +98,10 @@ impl Doors {
         let status = optional(args.status_socket.as_deref(), bound)?;
         let control =
             status.as_ref().map(|socket| ControlSocket::bind(socket.path())).transpose()?;
+        let history =
+            status.as_ref().map(|socket| HistorySocket::bind(socket.path())).transpose()?;
         let observers = Observers::bind(&args.observe, status.as_ref())?;
-        Ok(Self { socks, http, addresses, status, control, observers })
+        Ok(Self { socks, http, addresses, status, control, history, observers })
     }
 
     /// Says where, in the ready file and on standard output.
@@ -99,6 +110,7 @@ impl Doors {
         args: &UpArgs,
         taken: Option<&capture::Capture>,
         session: Option<&Session>,
+        unrouted: &[String],
     ) -> std::io::Result<()> {
         let paths = session.map(path_summaries).unwrap_or_default();
         let line = UpEvent::Ready {
@@ -109,7 +121,7 @@ impl Doors {
             metrics: self.observers.metrics_url(),
             web: self.observers.web_url(),
             session: session.map(session_id),
-            paths: paths.clone(),
+            paths,
         }
         .into_line();
         if let Some(path) = &args.ready_file {
@@ -118,21 +130,20 @@ impl Doors {
         if args.json {
             return output::json(&line);
         }
-        let proxies = [("SOCKS5", &self.addresses.socks), ("HTTP CONNECT", &self.addresses.http)];
-        for (name, address) in proxies {
-            if let Some(address) = address {
-                output::line(&format!("{name} proxy on {address}"))?;
-            }
+        output::line(&connected(session, unrouted))?;
+        if let Some(socks) = &self.addresses.socks {
+            output::line(&format!(
+                "SOCKS5 proxy on {socks}, for example: curl -x socks5h://{socks} https://example.org/"
+            ))?;
+        }
+        if let Some(http) = &self.addresses.http {
+            output::line(&format!("HTTP proxy on {http}"))?;
         }
         if let Some(taken) = taken {
             output::line(&taken.describe())?;
         }
         self.observers.announce()?;
-        if paths.is_empty() {
-            return output::line("no path may be used yet: `sumrate status` says why");
-        }
-        let names: Vec<String> = paths.into_iter().map(|path| path.name).collect();
-        output::line(&format!("paths: {}", names.join(", ")))
+        output::line("watch: sumrate status, or sumrate top; stop: Ctrl-C")
     }
 }
 
@@ -147,8 +158,12 @@ struct Client {
     reloads: Arc<Reloads>,
     /// What UDP associations carry.
     flows: Arc<Flows>,
+    /// Destinations that the server refused.
+    refusals: Arc<Refusals>,
     /// What the server says of the paths.
     far: Arc<FarEnd>,
+    /// The last five minutes.
+    history: Arc<History>,
     taken: Option<capture::Capture>,
     /// Cancelled when nothing new is to be taken any more.
     stop: CancellationToken,
@@ -173,7 +188,7 @@ impl Client {
         setup::clear_file("--ready-file", args.ready_file.as_deref())?;
         let stop = CancellationToken::new();
         let doors = Doors::bind(&args, &config.congestion_control, &stop)?;
-        let taken = capture::Capture::bind(&mut args, &stop).await?;
+        let taken = capture::Capture::bind(&mut args, &stop)?;
         if let Some(taken) = &taken {
             taken.exempt(&mut config).await?;
         }
@@ -189,7 +204,8 @@ impl Client {
         if let Some(session) = &session {
             settle(session).await;
         }
-        doors.announce(&args, taken.as_ref(), session.as_ref())?;
+        let unrouted = config.unrouted_interfaces.names();
+        doors.announce(&args, taken.as_ref(), session.as_ref(), &unrouted)?;
         let client = Self {
             ready_file: args.ready_file.clone(),
             json: args.json,
@@ -200,7 +216,9 @@ impl Client {
             outage: Arc::default(),
             reloads: Arc::default(),
             flows: Arc::default(),
+            refusals: Arc::default(),
             far: Arc::default(),
+            history: Arc::new(History::new(started)),
             taken,
             stop,
             stopping: Arc::default(),
@@ -220,19 +238,27 @@ impl Client {
         interrupts: &mut Interrupts,
         hangups: &mut Hangups,
     ) -> Result<(), CommandError> {
-        let Doors { socks, http, addresses, status, control, observers } = doors;
+        let Doors { socks, http, addresses, status, control, history, observers } = doors;
         let snapshot = self.snapshot(addresses);
-        let watched = self.watched(&snapshot);
+        let change = self.changer();
+        let sources = Sources {
+            watched: self.watched(&snapshot),
+            snapshot: Arc::clone(&snapshot),
+            history: Arc::clone(&self.history),
+            change: Some(Arc::clone(&change)),
+        };
         let mut running = Box::pin(async {
             tokio::select! {
                 error = self.keep_session() => Err(error),
                 served = self.serve(socks, http) => served,
                 () = answer(status.as_ref(), &self.far, &snapshot) => Ok(()),
                 () = self.far.ask(&self.sessions) => Ok(()),
-                () = self.take_changes(control.as_ref()) => Ok(()),
+                () = take_changes(control.as_ref(), &change) => Ok(()),
                 () = self.reload_at(hangups) => Ok(()),
-                () = observers.run(&snapshot, &watched) => Ok(()),
+                () = observers.run(&sources) => Ok(()),
                 () = self.keeper.keep(&self.sessions) => Ok(()),
+                () = self.history.keep(|| self.look()) => Ok(()),
+                () = answer_history(history.as_ref(), &self.history) => Ok(()),
             }
         });
         tokio::select! {
@@ -261,13 +287,14 @@ impl Client {
     async fn serve(&self, socks: Option<Proxy>, http: Option<Proxy>) -> Result<(), CommandError> {
         let tunnel = SessionTunnel::new(self.sessions.subscribe());
         let outage = Arc::clone(&self.outage);
-        let tunnel = tunnel.counting(Arc::clone(&self.flows)).refusing(move || outage.refusal());
+        let tunnel = tunnel.counting(Arc::clone(&self.flows)).noting(Arc::clone(&self.refusals));
+        let tunnel = tunnel.refusing(move || outage.refusal());
         let rules = Arc::new(ClassRules::new(self.args().class_rule.clone()));
         let taken = self.taken.as_ref();
         if taken.is_some() && rules.name_hosts() {
             tracing::warn!(
-                "rules of --class-rule for names do not fit connections that are taken, which have \
-                 addresses only; name ports or addresses for those"
+                "--class-rule with a host name does not match captured connections, which have \
+                 addresses only; use ports or addresses in those rules"
             );
         }
         let finished = async {
@@ -286,15 +313,28 @@ impl Client {
         }
     }
 
-    /// Takes changes of paths, which are for all sessions.
-    async fn take_changes(&self, control: Option<&ControlSocket>) {
-        let Some(control) = control else { return std::future::pending().await };
-        let change = |request: &ControlRequest| {
-            let sessions = self.sessions.live();
-            let changed = self.keeper.change(&sessions, &request.path, &request.set);
-            changed.map(drop).map_err(|error| error.to_string())
-        };
-        control.serve(change).await;
+    /// The counters for one sample of the history.
+    fn look(&self) -> Look {
+        let withheld = |path: &str| self.keeper.withheld(path);
+        let session = |session: &Session| SessionLook::new(session, None, withheld);
+        let sessions = self.sessions.live().iter().map(session).collect();
+        let outage = self
+            .outage
+            .report()
+            .map(|outage| OutageLook { words: outage.last_error, is_spent: outage.quotas_spent });
+        Look { sessions, outage }
+    }
+
+    /// Changes paths of all sessions, whoever asks: the control socket or the status page.
+    fn changer(&self) -> Change {
+        let (sessions, keeper) = (Arc::clone(&self.sessions), Arc::clone(&self.keeper));
+        let history = Arc::clone(&self.history);
+        Arc::new(move |ControlRequest { path, set, .. }| {
+            let changed = keeper.change(&sessions.live(), path, set);
+            changed.map_err(|error| error.to_string())?;
+            history.note_change(path, set.words(path));
+            Ok(())
+        })
     }
 
     async fn reload_at(&self, hangups: &mut Hangups) {
@@ -309,6 +349,7 @@ impl Client {
         let (sessions, keeper) = (Arc::clone(&self.sessions), Arc::clone(&self.keeper));
         let (outage, reloads) = (Arc::clone(&self.outage), Arc::clone(&self.reloads));
         let (flows, stopping) = (Arc::clone(&self.flows), Arc::clone(&self.stopping));
+        let (refusals, history) = (Arc::clone(&self.refusals), Arc::clone(&self.history));
         let capture = self.taken.as_ref().map(capture::Capture::reporter);
         let (started, config, far) = (self.started, self.config.subscribe(), Arc::clone(&self.far));
         Arc::new(move || {
@@ -327,15 +368,19 @@ impl Client {
                 proxies: proxies.clone(),
                 capture: capture.as_ref().map(|capture| capture()),
                 udp: flows.report(),
+                refusals: refusals.report(),
                 stopping: stopping.report(&sessions),
                 outage: outage.report(),
                 unrouted_interfaces,
                 reload: reloads.report(),
                 idle_paths,
                 sessions,
+                ..StatusReport::default()
             };
+            history.annotate(&mut now);
             far.annotate(&mut now);
             keeper.annotate(&mut now);
+            annotate_headline(&mut now);
             now
         })
     }
@@ -349,10 +394,13 @@ impl Client {
         })
     }
 
-    /// Gives everything back, closes all sessions and says so.
-    async fn stop(self) -> Result<(), CommandError> {
-        // Programs connect directly again before the sessions are gone.
-        drop(self.taken);
+    /// Gives everything back, closes all sessions and says so. `in_order`: somebody wanted the end.
+    async fn stop(self, in_order: bool) -> Result<(), CommandError> {
+        match self.taken {
+            // Programs connect directly again before the sessions are gone.
+            Some(taken) if in_order => taken.release(),
+            taken => drop(taken),
+        }
         let last = self.sessions.take();
         self.keeper.count(&last, Month::now());
         self.keeper.save();
@@ -423,7 +471,7 @@ impl Client {
     async fn open_another(&self, config: ClientConfig) -> Result<(), Unchanged> {
         let session = tokio::time::timeout(RELOAD_TIMEOUT, connect(config.clone()))
             .await
-            .map_err(|_| Unchanged::Failed("no session came about within 30 s".to_owned()))?
+            .map_err(|_| Unchanged::Failed("no connection to the server within 30 s".to_owned()))?
             .map_err(|error| match error {
                 ConnectError::Withheld { paths } => self.keeper.all_spent(&paths),
                 other => other.to_string(),
@@ -440,12 +488,38 @@ impl Client {
     }
 }
 
+/// The server and the paths to it, with addresses and RTT.
+fn connected(session: Option<&Session>, unrouted: &[String]) -> String {
+    let Some(session) = session else {
+        return "not connected yet, as no path may be used: `sumrate status` says why".to_owned();
+    };
+    let paths = report(session).paths;
+    let address = |text: &str| text.parse::<SocketAddr>().ok();
+    let server = paths.iter().find_map(|path| path.remote.clone()).unwrap_or_default();
+    let words = |path: &PathReport| {
+        let mut facts = Vec::new();
+        facts.extend(path.local.as_deref().and_then(address).map(|local| local.ip().to_string()));
+        facts.extend((path.rtt_ms > 0.0).then(|| format!("RTT {}", rtt_words(path.rtt_ms))));
+        facts.extend((path.health == "dead").then(|| "not connected yet".to_owned()));
+        facts.extend((path.priority != "primary").then(|| path.priority.clone()));
+        format!("{} ({})", path.name, facts.join(", "))
+    };
+    let paths: Vec<String> = paths.iter().map(words).collect();
+    let unused = match unrouted {
+        [] => String::new(),
+        names => format!("; not used, as no route to the server: {}", names.join(", ")),
+    };
+    format!("connected to {server}, paths: {}{unused}", list(&paths))
+}
+
 /// How long what is announced waits for paths beside the first one.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// Waits a moment until all paths are up, so that what is announced names them.
 async fn settle(session: &Session) {
     let all_up = async {
+        // The other paths enter the session's list only after the first one has opened it.
+        tokio::time::sleep(SETTLE / 10).await;
         while session.paths().iter().any(|path| path.health == Health::Dead) {
             tokio::time::sleep(SETTLE / 50).await;
         }
@@ -494,6 +568,18 @@ async fn run_proxy(proxy: Option<Proxy>, tunnel: SessionTunnel, stop: &Cancellat
         Some(proxy) => proxy.run(tunnel).await,
         None => stop.cancelled().await,
     }
+}
+
+/// Takes changes of paths.
+async fn take_changes(control: Option<&ControlSocket>, change: &Change) {
+    let Some(control) = control else { return std::future::pending().await };
+    control.serve(|request| change(request)).await;
+}
+
+/// Answers who draws the last five minutes.
+pub(super) async fn answer_history(socket: Option<&HistorySocket>, history: &History) {
+    let Some(socket) = socket else { return std::future::pending().await };
+    socket.serve(history).await;
 }
 
 /// Answers `sumrate status`.

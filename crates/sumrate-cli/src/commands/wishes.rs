@@ -22,7 +22,7 @@ pub(super) fn grant(
             let known: Vec<_> = config.paths.iter().map(|path| path.name.clone()).collect();
             return Err(PolicyError::UnknownPath { name: name.clone(), known: known.join(", ") });
         };
-        let usual = PathWish { policy: PathPolicy::of_priority(priority), quota: None };
+        let usual = PathWish { policy: PathPolicy::of_priority(priority), ..PathWish::default() };
         keeper.begin(name, usual, change)?;
     }
     Ok(())
@@ -34,8 +34,8 @@ pub(super) fn warn_of_absent(backups: &[String], policies: &[PolicyArg], config:
         let named = backups.iter().chain(policies.iter().map(|policy| &policy.name));
         for name in setup::absent_interfaces(named) {
             tracing::warn!(
-                "there is no interface {name}; what is said of it holds once it is there \
-                 (`ip -brief link` shows the names)"
+                "no interface {name} yet; its settings apply when it appears (`ip -brief link` shows \
+                 the names)"
             );
         }
     }

@@ -162,7 +162,7 @@ fn unknown(
 fn check_hosts(file: &ConfigFile, section: &Section) -> Result<(), ConfigError> {
     for entry in &section.entries {
         let Given::One(link) = &entry.given else {
-            let message = format!("host `{}` is no text; write its join link or @FILE", entry.key);
+            let message = format!("host `{}` is not text; write its join link or @FILE", entry.key);
             return Err(ConfigError::Value { path: file.path.clone(), line: entry.line, message });
         };
         if link.contains("sumrate://") {
@@ -170,7 +170,7 @@ fn check_hosts(file: &ConfigFile, section: &Section) -> Result<(), ConfigError> 
             check_link(file, entry, link, &format!("host `{}`", entry.key))?;
         } else if !link.starts_with('@') {
             let message =
-                format!("host `{}` is no join link (sumrate://...) and no @FILE", entry.key);
+                format!("host `{}` is neither a join link (sumrate://...) nor @FILE", entry.key);
             return Err(ConfigError::Value { path: file.path.clone(), line: entry.line, message });
         }
     }
@@ -185,7 +185,7 @@ fn check_link(file: &ConfigFile, entry: &Entry, text: &str, what: &str) -> Resul
         Err(error) => Err(ConfigError::Value {
             path: file.path.clone(),
             line: entry.line,
-            message: output::without_secrets(&format!("{what} is no join link: {error}")),
+            message: output::without_secrets(&format!("{what} is not a join link: {error}")),
         }),
     }
 }
@@ -365,10 +365,10 @@ mod tests {
             ("[up]\nlink = true\n", ":2: `link` takes LINK|@FILE"),
             ("[up]\nlink = \"--json\"\n", ":2: `link` takes a value that does not begin with -"),
             ("[serve]\nlisten = [\"1.2.3.4:5\", \"x\"]\n", ":2: invalid value 'x'"),
-            ("[hosts]\na = \"b\"\n", ":2: host `a` is no join link"),
-            ("[hosts]\na = \"sumrate://x\"\n", ":2: host `a` is no join link"),
+            ("[hosts]\na = \"b\"\n", ":2: host `a` is neither a join link"),
+            ("[hosts]\na = \"sumrate://x\"\n", ":2: host `a` is not a join link"),
             ("[up]\nlink = \"sumrate://192.0.2.1:1?v=1#k=a&c=b\"\n", "key (`k=` after `#`) is not"),
-            ("[up]\nlink = \"x\"\n", ":2: `link` is no join link: a join link starts with"),
+            ("[up]\nlink = \"x\"\n", ":2: `link` is not a join link: a join link starts with"),
         ] {
             let error = merged("sumrate up", text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -34,6 +34,20 @@ impl ControlRequest {
     pub fn new(path: &str, set: PathChange) -> Self {
         Self { schema: CONTROL_SCHEMA.to_owned(), path: path.to_owned(), set }
     }
+
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// Words for whoever sent it.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        let request: Self =
+            serde_json::from_slice(text).map_err(|error| format!("not a request: {error}"))?;
+        if request.schema != CONTROL_SCHEMA {
+            let other = &request.schema;
+            return Err(format!("this process understands {CONTROL_SCHEMA}, not {other}"));
+        }
+        Ok(request)
+    }
 }
 
 impl ControlAnswer {

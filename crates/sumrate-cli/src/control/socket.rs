@@ -2,16 +2,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use super::{CONTROL_SCHEMA, ControlAnswer, ControlRequest};
-use crate::status::{SocketError, StatusSocket};
+use super::{ControlAnswer, ControlRequest};
+use crate::status::{EXCHANGE_TIMEOUT, SocketError, StatusSocket, beside, check_peer};
 
-/// Longest time for one exchange.
-const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest request and answer, in bytes.
 const MESSAGE_MAX: u64 = 64 << 10;
 
@@ -19,15 +16,16 @@ const MESSAGE_MAX: u64 = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// Nobody serves the socket.
-    #[error(
-        "nothing takes changes on {path} ({error}): only a running `sumrate up` does, as paths are the client's; say it there"
-    )]
+    #[error("nothing accepts changes on {path} ({error}): run this on the machine of `sumrate up`")]
     Silent {
         /// The socket.
         path: PathBuf,
         /// What the system said.
         error: io::Error,
     },
+    /// Somebody else serves it.
+    #[error(transparent)]
+    Stranger(#[from] SocketError),
     /// The answer is none.
     #[error("{path} gave no answer that this version understands: {error}")]
     Malformed {
@@ -43,7 +41,7 @@ pub enum ControlError {
 
 /// Where the process with this status socket takes changes.
 pub fn control_path(status: &Path) -> PathBuf {
-    status.with_extension("control")
+    beside(status, "control")
 }
 
 /// A listening control socket; its file goes when this is dropped.
@@ -88,12 +86,7 @@ async fn read(stream: &mut UnixStream) -> Result<ControlRequest, String> {
             Ok(_) => {}
         }
     }
-    let request: ControlRequest =
-        serde_json::from_slice(&line).map_err(|error| format!("not a request: {error}"))?;
-    if request.schema != CONTROL_SCHEMA {
-        return Err(format!("this process understands {CONTROL_SCHEMA}, not {}", request.schema));
-    }
-    Ok(request)
+    ControlRequest::parse(&line)
 }
 
 /// Asks the process behind a control socket for a change.
@@ -103,21 +96,25 @@ async fn read(stream: &mut UnixStream) -> Result<ControlRequest, String> {
 pub async fn request(path: &Path, request: &ControlRequest) -> Result<(), ControlError> {
     let silent = |error| ControlError::Silent { path: path.to_owned(), error };
     let exchange = async {
-        let mut stream = UnixStream::connect(path).await?;
-        let mut line = serde_json::to_vec(request)?;
-        line.push(b'\n');
-        stream.write_all(&line).await?;
+        let mut stream = UnixStream::connect(path).await.map_err(silent)?;
+        check_peer(&stream, path)?;
+        write(&mut stream, request).await.map_err(silent)?;
         let mut answer = Vec::new();
-        stream.take(MESSAGE_MAX).read_to_end(&mut answer).await?;
+        stream.take(MESSAGE_MAX).read_to_end(&mut answer).await.map_err(silent)?;
         Ok(answer)
     };
     let answer = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange)
         .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-        .map_err(silent)?;
+        .unwrap_or_else(|_| Err(silent(io::ErrorKind::TimedOut.into())))?;
     let answer: ControlAnswer = serde_json::from_slice(&answer)
         .map_err(|error| ControlError::Malformed { path: path.to_owned(), error })?;
     answer.error.map_or(Ok(()), |error| Err(ControlError::Refused(error)))
+}
+
+async fn write(stream: &mut UnixStream, request: &ControlRequest) -> io::Result<()> {
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line).await
 }
 
 #[cfg(test)]

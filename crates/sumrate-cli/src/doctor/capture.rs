@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 
-use sumrate_capture::guardian::{Guardian, is_installed};
+use sumrate_capture::guardian::{Guardian, Leftover, is_installed, leftovers};
 
 use super::{Finding, Level};
 use crate::config::ConfigFile;
@@ -53,11 +53,22 @@ pub(super) fn findings(asked: Option<Capture>) -> Vec<Finding> {
     if let Some(capture) = asked {
         findings.extend(rights(Guardian::check_rights(capture.flag()).is_ok(), capture));
     }
+    findings.extend(leftovers().into_iter().map(refusing));
     if findings.is_empty() {
         let what = asked.map_or("--redirect, --tproxy and --tun", Capture::flag);
-        findings.push(Finding::ok(CHECK, format!("what {what} needs is here")));
+        findings.push(Finding::ok(CHECK, format!("requirements of {what} met")));
     }
     findings
+}
+
+/// Rules of a daemon that is no more.
+fn refusing(left: Leftover) -> Finding {
+    let found = format!(
+        "a `sumrate up` crashed or was killed; its firewall rules (nftables table {}) still block the \
+         captured connections; the next `sumrate up` with --redirect, --tproxy or --tun replaces them",
+        left.table
+    );
+    Finding::problem(CHECK, found).mend(left.lift)
 }
 
 /// Only what was asked for can fail.
@@ -72,8 +83,7 @@ fn missing(program: &str, package: &str, asked: Option<Capture>) -> Finding {
             capture.flag()
         ),
         None => format!(
-            "{program} is not installed: `sumrate up` cannot take connections with --redirect, \
-             --tproxy or --tun"
+            "{program} is not installed: --redirect, --tproxy and --tun of `sumrate up` need it"
         ),
     };
     finding(asked.is_some(), found).mend(format!("apt-get install {package}"))
@@ -101,8 +111,8 @@ fn device(opened: io::Result<File>, asked: Option<Capture>) -> Option<Finding> {
 
 fn rights(has_them: bool, capture: Capture) -> Option<Finding> {
     let found = format!(
-        "the configuration asks for {}, which needs CAP_NET_ADMIN, and a process of this user has \
-         not got it: start `sumrate up` as root, or use `sumrate run -- COMMAND`",
+        "the configuration asks for {}, which needs CAP_NET_ADMIN, but this user lacks \
+         it: start `sumrate up` as root, or use `sumrate run -- COMMAND`",
         capture.flag()
     );
     (!has_them).then(|| finding(true, found))
@@ -146,6 +156,15 @@ mod tests {
         let denied = opened(io::ErrorKind::PermissionDenied, Some(Capture::Tun)).unwrap();
         assert_eq!((denied.level, denied.mend), (Level::Problem, None));
         assert_eq!(device(File::open("/dev/null"), Some(Capture::Tun)), None);
+    }
+
+    #[test]
+    fn rules_that_refuse_are_a_problem() {
+        let lift = "nft delete table inet sumrate_7_99".to_owned();
+        let table = "sumrate_7_99".to_owned();
+        let found = refusing(Leftover { table: table.clone(), lift: lift.clone() });
+        assert_eq!((found.level, found.mend), (Level::Problem, Some(lift)));
+        assert!(found.found.contains(&table), "{}", found.found);
     }
 
     #[test]

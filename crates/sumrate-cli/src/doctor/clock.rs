@@ -22,16 +22,16 @@ pub(super) fn findings() -> Vec<Finding> {
 fn source(current: &str, available: &str) -> Finding {
     let check = "clock-source";
     if current.is_empty() || FAST.contains(&current) {
-        let shown = if current.is_empty() { "not known" } else { current };
+        let shown = if current.is_empty() { "unknown" } else { current };
         return Finding::ok(check, shown);
     }
-    let found = format!("{current}: reading the time is slow, and every packet needs it");
+    let found = format!("{current}: slow to read, which costs speed");
     let better = FAST.iter().find(|fast| available.split(' ').any(|name| name == **fast));
     match better {
         Some(better) => Finding::warning(check, found).mend(format!(
             "echo {better} > /sys/devices/system/clocksource/clocksource0/current_clocksource"
         )),
-        None => Finding::warning(check, format!("{found}; there is none that is faster")),
+        None => Finding::warning(check, format!("{found}; no faster one is available")),
     }
 }
 
@@ -39,15 +39,12 @@ fn source(current: &str, available: &str) -> Finding {
 fn time(now: u64, unsynchronised: Option<bool>) -> Finding {
     let set = "timedatectl set-ntp true";
     match unsynchronised {
-        _ if now < EARLIEST => {
-            Finding::warning("clock", "it is set to a time in the past").mend(set)
-        }
+        _ if now < EARLIEST => Finding::warning("clock", "set to a time in the past").mend(set),
         Some(true) => {
-            Finding::warning("clock", "nothing keeps it right: times in logs may be wrong")
-                .mend(set)
+            Finding::warning("clock", "not synchronized: times in logs may be wrong").mend(set)
         }
-        Some(false) => Finding::ok("clock", "kept right"),
-        None => Finding::ok("clock", "set; whether it is kept right is not known"),
+        Some(false) => Finding::ok("clock", "synchronized"),
+        None => Finding::ok("clock", "set; unknown whether it is synchronized"),
     }
 }
 

@@ -40,33 +40,33 @@ fn version(release: &str) -> Finding {
         )
         .mend("apt-get install linux-image-amd64"),
         (Some(_), Some(_)) => Finding::ok("kernel", format!("Linux {release}")),
-        _ => Finding::warning("kernel", format!("`{release}` is no version that is understood")),
+        _ => Finding::warning("kernel", format!("unknown kernel version `{release}`")),
     }
 }
 
 fn confinement() -> Finding {
     match Root::open(Path::new("/")) {
         Err(RootError::NoOpenat2) => {
-            Finding::warning("openat2", "not here (Linux 5.6): `sumrate cp` cannot be used")
+            Finding::warning("openat2", "missing (needs Linux 5.6): `sumrate cp` cannot be used")
         }
-        _ => Finding::ok("openat2", "copies can be confined to a directory"),
+        _ => Finding::ok("openat2", "available; `sumrate cp` can be used"),
     }
 }
 
 fn congestion_control() -> Finding {
     let check = "congestion-control";
     match (check_congestion_control("cubic"), check_congestion_control("bbr")) {
-        (Ok(()), Ok(())) => Finding::ok(check, "cubic and bbr may be used"),
+        (Ok(()), Ok(())) => Finding::ok(check, "cubic and bbr are available"),
         (Ok(()), Err(CongestionRefusal::Unknown(_))) => {
             Finding::warning(check, "bbr is not loaded: --cc bbr and auto cannot be used")
                 .mend("modprobe tcp_bbr")
         }
         (Ok(()), Err(CongestionRefusal::NotPermitted(allowed))) => {
-            Finding::warning(check, "bbr is not for everybody: --cc bbr and auto need a privilege")
+            Finding::warning(check, "bbr is for root only: --cc bbr and auto need CAP_NET_ADMIN")
                 .mend(sysctl::set("ipv4.tcp_allowed_congestion_control", &format!("{allowed} bbr")))
         }
         (Err(_), _) => {
-            Finding::warning(check, "cubic may not be used: the kernel's own choice is taken")
+            Finding::warning(check, "cubic is not available: the kernel's default is used")
                 .mend("modprobe tcp_cubic")
         }
     }
@@ -81,26 +81,23 @@ fn buffers(which: &str, setting: &str) -> Option<Finding> {
     }
     let first: Vec<&str> = setting.split_whitespace().take(2).collect();
     let wanted = format!("{} {}", first.join(" "), 4 * BUFFER);
-    let found = format!("{said}: less than a fast path with some delay holds");
+    let found = format!("{said}: too little for a fast link with a long RTT");
     Some(Finding::warning(check, found).mend(sysctl::set(&format!("ipv4.tcp_{which}"), &wanted)))
 }
 
 fn probing(setting: &str) -> Finding {
     let check = "mtu-probing";
     match setting {
-        "0" => Finding::warning(
-            check,
-            "off: a path that drops large packets silently stands still until it is given up",
-        )
-        .mend(sysctl::set("ipv4.tcp_mtu_probing", "1")),
-        _ => Finding::ok(check, "TCP finds out what size of packet passes"),
+        "0" => Finding::warning(check, "off: a link with a small MTU hangs")
+            .mend(sysctl::set("ipv4.tcp_mtu_probing", "1")),
+        _ => Finding::ok(check, "on: TCP finds the largest packet size that passes"),
     }
 }
 
 fn descriptors(hard: u64) -> Finding {
     let found = format!("a process may open {hard} files");
     match hard < DESCRIPTORS {
-        true => Finding::warning("descriptors", format!("{found}: few for many connections"))
+        true => Finding::warning("descriptors", format!("{found}: too few for many connections"))
             .mend("prlimit --pid $$ --nofile=65536:65536"),
         false => Finding::ok("descriptors", found),
     }

@@ -115,10 +115,10 @@ fn count(candidates: &[Candidate]) -> Finding {
     let names: Vec<&str> =
         candidates.iter().filter(|c| usable(c)).map(|c| c.name.as_str()).collect();
     match names.len() {
-        0 => Finding::problem("interfaces", "none is up with an IPv4 address of its own"),
+        0 => Finding::problem("interfaces", "no interface is up with an IPv4 address"),
         1 => Finding::warning(
             "interfaces",
-            format!("only {} is usable: there is nothing to add up", names[0]),
+            format!("only {} is usable: a second one is needed to gain speed", names[0]),
         ),
         _ => Finding::ok("interfaces", format!("usable: {}", names.join(", "))),
     }
@@ -143,8 +143,7 @@ fn is_left_out(candidate: &Candidate, targets: &[Target]) -> bool {
 }
 
 fn internal(name: &str) -> Finding {
-    let found = "left out of the paths: it is this machine's own, and no route to a server leads \
-                 through it";
+    let found = "not used as a path: it is virtual, and no route to a server leads through it";
     Finding::ok("interface", found).of(name)
 }
 
@@ -152,15 +151,14 @@ fn internal(name: &str) -> Finding {
 fn interface(candidate: &Candidate) -> Option<Finding> {
     let Candidate { name, address, up, carrier, .. } = candidate;
     let finding = match (up, carrier, address) {
-        (false, _, Some(_)) => Finding::warning("interface", "it has an address and is down")
+        (false, _, Some(_)) => Finding::warning("interface", "has an address but is down")
             .mend(format!("ip link set {name} up")),
         (true, false, Some(_)) => {
-            Finding::warning("interface", "it has no carrier: no cable, no radio")
+            Finding::warning("interface", "no carrier: cable or radio not connected")
         }
-        (true, true, Some(own)) if own.is_link_local() => Finding::warning(
-            "interface",
-            "it has only an address that it gave itself (DHCP failed)",
-        ),
+        (true, true, Some(own)) if own.is_link_local() => {
+            Finding::warning("interface", "only a self-assigned address (DHCP failed)")
+        }
         _ => return None,
     };
     Some(finding.of(name))
@@ -177,9 +175,7 @@ fn path(candidate: &Candidate, own: Ipv4Addr, target: Target, enough: bool) -> V
     };
     // A socket that is bound to an interface without a route takes every address for a neighbour's.
     if has_route(target.address, name) == Some(false) {
-        return vec![
-            no_route(candidate, own, target, enough, "no route leads through it").of(name),
-        ];
+        return vec![no_route(candidate, own, target, enough, "no route").of(name)];
     }
     let mut findings = vec![route(&socket, own, target).of(name)];
     let strict = ["all", name].iter().filter_map(|of| sysctl::of_interface(of, "rp_filter")).max();
@@ -218,18 +214,18 @@ fn no_route(
     enough: bool,
     error: &str,
 ) -> Finding {
-    let found = format!("no way to {} by it: {error}; it is left out", what(target));
+    let found = format!("no route to {} through it ({error}); not used as a path", what(target));
     let host = if target.is_server { target.address.to_string() } else { "default".to_owned() };
     let gateway = first_of_network(own, candidate.prefix);
     // Another default route is there already: this one must not take its place.
     let command = format!("ip route add {host} via {gateway} dev {} metric 1001", candidate.name);
-    let guess = format!("{gateway} as its router is a guess");
+    let guess = format!("router {gateway} is a guess");
     let finding = match target.is_server && !enough {
         true => Finding::problem("route", format!("{found} ({guess})")),
         // Nobody knows whether it is to be a path: it may lead to machines behind this one only.
         false => Finding::warning(
             "route",
-            format!("{found}; to make it a path of a client, give it one ({guess})"),
+            format!("{found}; to use it as a path, add a route ({guess})"),
         ),
     };
     finding.mend(command)
@@ -250,7 +246,7 @@ fn route(socket: &UdpSocket, own: Ipv4Addr, target: Target) -> Finding {
         Ok(local) => Finding::warning(
             "route",
             format!(
-                "{} would be reached from {}, another interface's address",
+                "{} would be reached from {}, which is another interface's address",
                 what(target),
                 local.ip()
             ),
@@ -298,7 +294,7 @@ fn filter(
             Finding::problem(
                 check,
                 format!(
-                    "answers of {} that come by it are dropped: the route is by {device}",
+                    "drops answers of {} that arrive on it, because the route leads through {device}",
                     what(target)
                 ),
             )
@@ -306,9 +302,9 @@ fn filter(
         ),
         (1, None) => Some(Finding::warning(
             check,
-            "strict; whether it drops answers is not known without the command `ip`",
+            "strict; install `ip` (iproute2) to find out whether it drops answers",
         )),
-        _ => Some(Finding::ok(check, "lets answers in")),
+        _ => Some(Finding::ok(check, "accepts answers")),
     }
 }
 

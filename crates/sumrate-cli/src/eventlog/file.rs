@@ -1,14 +1,14 @@
 //! The file: written by a thread of its own, so that a slow disk holds nobody up, and never larger
 //! than twice [`LOG_MAX`] with the one before.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use super::event::{EVENT_LOG_SCHEMA, EventLine, Header};
+use crate::output;
 use crate::status::StatusReport;
 
 /// Bytes after which the file becomes `FILE.1` and a new one begins.
@@ -96,10 +96,8 @@ struct Writer {
 
 impl Writer {
     fn begin(&mut self) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        let mut file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(&self.path)?;
-        file.write_all(format!("{}\n", self.header).as_bytes())?;
+        let header = format!("{}\n", self.header);
+        let file = output::replace_private(&self.path, &header)?;
         self.written = self.header.len() as u64 + 1;
         self.file = Some(file);
         Ok(())
@@ -138,6 +136,7 @@ mod tests {
     use super::*;
     use crate::eventlog::LogEvent;
     use crate::status::STATUS_SCHEMA;
+    use std::os::unix::fs::PermissionsExt;
 
     fn report() -> StatusReport {
         StatusReport {
@@ -166,6 +165,34 @@ mod tests {
         assert_eq!(lines[1..], [r#"{"time_s":1.5,"name":"server:found","data":{}}"#; 2]);
         let nowhere = directory.path().join("no/such");
         assert!(EventLog::create(&nowhere, &report(), 0.0).is_err());
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_replaced_and_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, victim) = (directory.path().join("events"), directory.path().join("victim"));
+        std::fs::write(&victim, "untouched").unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        drop(EventLog::create(&path, &report(), 0.0).unwrap());
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
+        assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_becomes_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
+        // Who has it open writes to the old file.
+        let mut stranger = File::options().append(true).open(&path).unwrap();
+        let log = EventLog::create(&path, &report(), 0.0).unwrap();
+        stranger.write_all(b"forged").unwrap();
+        drop(log);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with('{') && !text.contains("forged"), "{text}");
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]

@@ -30,6 +30,10 @@ pub struct Places {
     pub copies: Semaphore,
     /// Names that are being looked up; more wait for their turn.
     pub lookups: Arc<Semaphore>,
+    /// Connections that are open or being made.
+    pub connections: Semaphore,
+    /// Reports that are made of its sessions.
+    pub reports: DefaultDirectRateLimiter,
 }
 
 impl Places {
@@ -39,16 +43,25 @@ impl Places {
     pub const ASSOCIATIONS: usize = 512;
     /// Copies at a time.
     pub const COPIES: usize = 16;
-}
+    /// Reports in a second.
+    pub const REPORTS: NonZeroU32 = NonZeroU32::new(40).unwrap();
 
-impl Default for Places {
-    fn default() -> Self {
+    /// So many connections at a time, and the usual number of everything else.
+    fn new(connections: usize) -> Self {
         Self {
             dials: Semaphore::new(Self::DIALS),
             associations: Semaphore::new(Self::ASSOCIATIONS),
             copies: Semaphore::new(Self::COPIES),
             lookups: Lookups::of_credential(),
+            connections: Semaphore::new(connections),
+            reports: RateLimiter::direct(Quota::per_second(Self::REPORTS)),
         }
+    }
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self::new(Semaphore::MAX_PERMITS)
     }
 }
 
@@ -112,12 +125,6 @@ impl Allowance {
         &self.places
     }
 
-    /// The same, under way together with what another allowance of the credential has.
-    fn with_places_of(self, other: Option<&Self>) -> Self {
-        let places = other.map_or(self.places, |other| Arc::clone(&other.places));
-        Self { places, ..self }
-    }
-
     /// Nothing is limited but the rate, in bytes per second.
     pub fn paced(rate: u64) -> Self {
         Self { pace: Pace::new(rate), ..Self::default() }
@@ -141,7 +148,7 @@ impl Allowance {
         match self.quota {
             Some(quota) if self.used() > quota => Err(io::Error::new(
                 io::ErrorKind::QuotaExceeded,
-                format!("the credential's quota of {quota} bytes is spent"),
+                format!("the credential's quota of {} is used up", crate::status::bytes(quota)),
             )),
             _ => Ok(()),
         }
@@ -176,6 +183,8 @@ impl Allowance {
 #[derive(Debug)]
 pub struct Allowances {
     state: ServerState,
+    /// Connections that one credential may have at a time.
+    connections: usize,
     known: Mutex<HashMap<CredentialId, Known>>,
     /// Held while files are written: an older count must not replace a later one.
     saving: Mutex<()>,
@@ -206,9 +215,10 @@ pub enum AllowanceError {
 }
 
 impl Allowances {
-    /// Reads and keeps what was used in this state directory.
-    pub fn new(state: ServerState) -> Self {
-        Self { state, known: Mutex::default(), saving: Mutex::default() }
+    /// Reads and keeps what was used in this state directory. Each credential may have so many
+    /// connections at a time.
+    pub fn new(state: ServerState, connections: usize) -> Self {
+        Self { state, connections, known: Mutex::default(), saving: Mutex::default() }
     }
 
     /// The allowance of a credential, shared by its sessions. Limits that were changed since count
@@ -227,7 +237,9 @@ impl Allowances {
         let used = before.map_or(saved, |before| before.allowance.used().max(saved));
         let allowance = Allowance::new(&credential.limits, used)
             .map_err(|source| AllowanceError::Destinations { id, source })?;
-        let allowance = allowance.with_places_of(before.map(|before| &*before.allowance));
+        let places = before.map(|before| Arc::clone(&before.allowance.places));
+        let places = places.unwrap_or_else(|| Arc::new(Places::new(self.connections)));
+        let allowance = Allowance { places, ..allowance };
         let allowance = Arc::new(allowance);
         let limits = credential.limits.clone();
         known.insert(id, Known { allowance: Arc::clone(&allowance), limits, saved });
@@ -332,7 +344,7 @@ mod tests {
         let state = ServerState::open(directory.path().join("state")).unwrap();
         let credential = |name| state.new_credential(name, limits(None, None)).unwrap().info();
         let (mut one, two) = (credential("one"), credential("two"));
-        let allowances = Allowances::new(state.clone());
+        let allowances = Allowances::new(state.clone(), 3);
         let first = allowances.of(&one).unwrap();
         let most = u32::try_from(Places::ASSOCIATIONS).unwrap();
         let _all = first.places().associations.try_acquire_many(most).unwrap();
@@ -342,6 +354,8 @@ mod tests {
         let changed = allowances.of(&one).unwrap();
         assert!(changed.is_limited() && changed.places().associations.try_acquire().is_err());
         assert!(allowances.of(&two).unwrap().places().associations.try_acquire().is_ok());
+        let _connections = first.places().connections.try_acquire_many(3).unwrap();
+        assert!(changed.places().connections.try_acquire().is_err());
     }
 
     #[tokio::test]
@@ -349,13 +363,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let state = ServerState::open(directory.path().join("state")).unwrap();
         let credential = state.new_credential("laptop", limits(None, Some(1000))).unwrap().info();
-        let allowances = Allowances::new(state.clone());
+        let allowances = Allowances::new(state.clone(), 3);
         let (one, two) = (allowances.of(&credential).unwrap(), allowances.of(&credential).unwrap());
         one.take(300).await.unwrap();
         two.take(300).await.unwrap();
         assert_eq!(one.used(), 600);
         allowances.save().unwrap();
-        let again = Allowances::new(state.clone()).of(&credential).unwrap();
+        let again = Allowances::new(state.clone(), 3).of(&credential).unwrap();
         assert_eq!(again.used(), 600);
         assert!(again.take(401).await.is_err());
         state.revoke(credential.id).unwrap();

@@ -3,14 +3,17 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use super::allowance::Allowance;
-use super::policy::{Policy, RefusedReason};
+use super::policy::{Policy, RefusedReason, embedded_v4};
 use super::resolve::{Lookups, ResolveError, Resolver, SystemResolver, resolve};
+use super::route::{Route, route};
+use crate::refusals::Refusals;
 use crate::service::FailureCode;
 use crate::socket;
 
@@ -25,24 +28,37 @@ pub enum DialError {
     /// No address for the name.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    /// The policy forbids every address of the target.
-    #[error("the exit does not reach {target}: {reason}; {advice}", advice = advice(*reason))]
+    /// The policy forbids the target.
+    #[error("the server does not allow {target}: {reason}; {advice}")]
     NotAllowed {
-        /// The address.
-        target: SocketAddr,
+        /// Host and port, as they were asked for.
+        target: String,
+        /// Why.
+        reason: RefusedReason,
+        /// What would allow it.
+        advice: String,
+    },
+    /// The policy forbids every address of the name. The client is told the same of a name that nobody
+    /// knows: what the server's resolver says of private names is not the client's to know.
+    #[error("{}", ResolveError::Unknown(name.clone()))]
+    NameNotAllowed {
+        /// The name.
+        name: String,
+        /// The port.
+        port: u16,
         /// Why.
         reason: RefusedReason,
     },
     /// This machine's own addresses are not known now, so that none can be told to be another's.
     #[error(
-        "the exit cannot list its own addresses ({0}) and connects to nobody meanwhile; try again"
+        "the server cannot find out its own addresses now ({0}), so it connects nowhere; try again"
     )]
     OwnAddresses(io::Error),
     /// The last attempt failed like this.
     #[error("cannot connect to {target}: {error}")]
     Connect {
-        /// The address.
-        target: SocketAddr,
+        /// Host and port, as they were asked for.
+        target: String,
         /// What the system said.
         error: io::Error,
     },
@@ -52,10 +68,31 @@ pub enum DialError {
 }
 
 impl DialError {
+    /// Notes a refused destination for the operator, who may know what the client may not: that a name
+    /// exists. Its count tells no reason all the same.
+    fn note(&self, refusals: &Refusals) {
+        match self {
+            Self::NotAllowed { target, reason, advice } => {
+                let words = format!("refused a connection to {target}: {reason}; {advice}");
+                refusals.note(target, reason.name(), &words);
+            }
+            Self::NameNotAllowed { name, port, reason } => {
+                let words = format!(
+                    "refused a connection to {name}:{port}: the name has no allowed address ({reason}); \
+                     `sumrate serve --allow NETWORK` would allow it"
+                );
+                refusals.note(&format!("{name}:{port}"), "name", &words);
+            }
+            // Open metrics would else tell which names exist.
+            Self::Resolve(ResolveError::Unknown(_)) => refusals.count("name"),
+            _ => {}
+        }
+    }
+
     /// The code that the client is told.
     pub fn code(&self) -> FailureCode {
         match self {
-            Self::Resolve(_) => FailureCode::NameFailure,
+            Self::Resolve(_) | Self::NameNotAllowed { .. } => FailureCode::NameFailure,
             Self::NotAllowed { .. } => FailureCode::NotAllowed,
             Self::TimedOut(_) => FailureCode::TimedOut,
             Self::OwnAddresses(_) => FailureCode::General,
@@ -79,7 +116,63 @@ pub struct Dialer<R = SystemResolver> {
     congestion_control: String,
     resolver: R,
     lookups: Lookups,
+    refusals: Arc<Refusals>,
     own_addresses: fn() -> io::Result<Vec<IpAddr>>,
+    route: fn(IpAddr) -> io::Result<Route>,
+}
+
+/// The target that a client asked for.
+#[derive(Debug, Clone, Copy)]
+struct Asked<'a> {
+    host: &'a str,
+    port: u16,
+}
+
+impl Asked<'_> {
+    /// Whether the client knows the address: it has given it, or a name that is this machine everywhere
+    /// (RFC 6761).
+    fn is_literal(&self) -> bool {
+        self.host.eq_ignore_ascii_case("localhost") || self.host.parse::<IpAddr>().is_ok()
+    }
+
+    fn refused(&self, reason: RefusedReason) -> DialError {
+        match reason {
+            // These say no more of a name than that it has an address of the Internet's.
+            RefusedReason::PortClosed
+            | RefusedReason::NotForCredential
+            | RefusedReason::PortZero => self.not_allowed(reason),
+            _ if self.is_literal() => self.not_allowed(reason),
+            _ => DialError::NameNotAllowed { name: self.host.to_owned(), port: self.port, reason },
+        }
+    }
+
+    fn not_allowed(&self, reason: RefusedReason) -> DialError {
+        let address = match self.host.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().to_string(),
+            Err(_) if self.host.eq_ignore_ascii_case("localhost") => "127.0.0.1".to_owned(),
+            Err(_) => "NETWORK".to_owned(),
+        };
+        let advice = match reason {
+            RefusedReason::PortZero => "give a port of 1 to 65535".to_owned(),
+            RefusedReason::PortClosed => {
+                format!("`sumrate serve --allow-port {}` would allow it", self.port)
+            }
+            RefusedReason::NotForCredential => {
+                format!("a link of `sumrate credential add --destination {address}` would allow it")
+            }
+            _ => format!("`sumrate serve --allow {address}` would allow it"),
+        };
+        DialError::NotAllowed { target: self.to_string(), reason, advice }
+    }
+}
+
+impl std::fmt::Display for Asked<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.host.parse::<IpAddr>() {
+            Ok(address) => SocketAddr::new(address, self.port).fmt(f),
+            Err(_) => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
 }
 
 impl Dialer {
@@ -90,26 +183,44 @@ impl Dialer {
 }
 
 impl<R: Resolver> Dialer<R> {
-    /// The same with another source of addresses.
+    /// Dials with another source of addresses.
     pub fn with_resolver(policy: Policy, congestion_control: &str, resolver: R) -> Self {
         let congestion_control = congestion_control.to_owned();
-        let lookups = Lookups::default();
-        Self { policy, congestion_control, resolver, lookups, own_addresses }
+        let (lookups, refusals) = (Lookups::default(), Arc::default());
+        Self { policy, congestion_control, resolver, lookups, refusals, own_addresses, route }
     }
 
-    /// The same for another session, which has its own share of the lookups.
+    /// Dials for another session, which has its own share of the lookups.
     pub fn of_session(&self) -> Self {
         Self { lookups: self.lookups.of_session(), ..self.clone() }
     }
 
-    async fn resolve(
+    /// Destinations that were refused, of all sessions.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// The addresses that the client may reach by what it asked for; a refusal is noted.
+    async fn targets(
         &self,
-        host: &str,
-        port: u16,
+        asked: Asked<'_>,
         allowance: &Allowance,
-    ) -> Result<Vec<SocketAddr>, ResolveError> {
+    ) -> Result<Vec<SocketAddr>, DialError> {
+        let found = self.judge(asked, allowance).await;
+        found.inspect_err(|error| error.note(&self.refusals))
+    }
+
+    async fn judge(
+        &self,
+        asked: Asked<'_>,
+        allowance: &Allowance,
+    ) -> Result<Vec<SocketAddr>, DialError> {
+        if asked.port == 0 {
+            return Err(asked.refused(RefusedReason::PortZero));
+        }
         let credential = &allowance.places().lookups;
-        resolve(&self.resolver, host, port, &self.lookups, credential).await
+        let found = resolve(&self.resolver, asked.host, asked.port, &self.lookups, credential);
+        self.permitted(asked, found.await?, allowance)
     }
 
     /// What may be reached.
@@ -124,11 +235,11 @@ impl<R: Resolver> Dialer<R> {
         port: u16,
         allowance: &Allowance,
     ) -> Result<TcpStream, DialError> {
-        let found = self.resolve(host, port, allowance).await?;
-        let targets = self.permitted(found, allowance)?;
-        tokio::time::timeout(DIAL_TIMEOUT, self.race(targets))
+        let asked = Asked { host, port };
+        let targets = self.targets(asked, allowance).await?;
+        tokio::time::timeout(DIAL_TIMEOUT, self.race(asked, targets))
             .await
-            .map_err(|_| DialError::TimedOut(format!("{host}:{port}")))?
+            .map_err(|_| DialError::TimedOut(asked.to_string()))?
     }
 
     /// The address of `host`:`port` to which a client with this allowance may send datagrams, the
@@ -142,18 +253,18 @@ impl<R: Resolver> Dialer<R> {
         port: u16,
         allowance: &Allowance,
     ) -> Result<SocketAddr, DialError> {
-        let found = self.resolve(host, port, allowance).await?;
-        let found = self.permitted(found, allowance)?;
+        let asked = Asked { host, port };
+        let found = self.targets(asked, allowance).await?;
         let canonical =
             |target: &SocketAddr| SocketAddr::new(target.ip().to_canonical(), target.port());
         // An IPv4 socket reaches more than IPv6 ones do on many hosts.
         let four = found.iter().map(canonical).find(SocketAddr::is_ipv4);
-        four.or(found.first().map(canonical))
-            .ok_or_else(|| DialError::TimedOut(format!("{host}:{port}")))
+        four.or(found.first().map(canonical)).ok_or_else(|| DialError::TimedOut(asked.to_string()))
     }
 
     fn permitted(
         &self,
+        asked: Asked<'_>,
         found: Vec<SocketAddr>,
         allowance: &Allowance,
     ) -> Result<Vec<SocketAddr>, DialError> {
@@ -161,9 +272,12 @@ impl<R: Resolver> Dialer<R> {
         let mut refusal = None;
         let mut permitted = Vec::new();
         for target in found {
-            match allowance.check(target).and_then(|()| self.policy.check(target, &own)) {
+            let checked = self.policy.check(target, &own).map_err(|reason| asked.refused(reason));
+            let checked = checked.and_then(|()| self.check_route(asked, target));
+            let own = || allowance.check(target).map_err(|reason| asked.refused(reason));
+            match checked.and_then(|()| own()) {
                 Ok(()) => permitted.push(target),
-                Err(reason) => refusal = refusal.or(Some(DialError::NotAllowed { target, reason })),
+                Err(error) => refusal = refusal.or(Some(error)),
             }
         }
         match refusal {
@@ -172,17 +286,42 @@ impl<R: Resolver> Dialer<R> {
         }
     }
 
-    async fn race(&self, targets: Vec<SocketAddr>) -> Result<TcpStream, DialError> {
+    /// Whether the kernel sends what goes to `target` to another machine: local routes bring addresses
+    /// here that no interface has.
+    fn check_route(&self, asked: Asked<'_>, target: SocketAddr) -> Result<(), DialError> {
+        if self.policy.opens(target) {
+            return Ok(());
+        }
+        let address = target.ip().to_canonical();
+        for address in [Some(address), embedded_v4(address).map(IpAddr::V4)].into_iter().flatten() {
+            match (self.route)(address) {
+                Ok(Route::Away) => {}
+                Ok(Route::Here) => return Err(asked.refused(RefusedReason::OwnAddress)),
+                Ok(Route::Many) => return Err(asked.refused(RefusedReason::Multicast)),
+                // What the kernel has no way to is no address of its own. The dial says so.
+                Err(error) if is_unreachable(&error) => {}
+                Err(error) => return Err(DialError::OwnAddresses(error)),
+            }
+        }
+        Ok(())
+    }
+
+    async fn race(
+        &self,
+        asked: Asked<'_>,
+        targets: Vec<SocketAddr>,
+    ) -> Result<TcpStream, DialError> {
         let mut waiting = targets.into_iter();
         let mut attempts = JoinSet::new();
         let mut last = None;
         loop {
             if let Some(target) = waiting.next() {
                 let congestion_control = self.congestion_control.clone();
+                let asked = asked.to_string();
                 attempts.spawn(async move {
                     socket::connect(target, &congestion_control)
                         .await
-                        .map_err(|error| DialError::Connect { target, error })
+                        .map_err(|error| DialError::Connect { target: asked, error })
                 });
             }
             let stagger = tokio::time::sleep(STAGGER);
@@ -200,11 +339,9 @@ impl<R: Resolver> Dialer<R> {
     }
 }
 
-fn advice(reason: RefusedReason) -> &'static str {
-    match reason {
-        RefusedReason::NotForCredential => "the server's operator can make one that does",
-        _ => "the server's --allow can open it",
-    }
+fn is_unreachable(error: &io::Error) -> bool {
+    use io::ErrorKind::{HostUnreachable, NetworkUnreachable};
+    matches!(error.kind(), HostUnreachable | NetworkUnreachable)
 }
 
 /// The addresses of this machine's interfaces, now.
@@ -213,188 +350,5 @@ fn own_addresses() -> io::Result<Vec<IpAddr>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::VecDeque;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Arc, Mutex};
-
-    use super::*;
-    use tokio::net::TcpListener;
-
-    fn dialer(allow: &[&str]) -> Dialer {
-        let rules = allow.iter().map(|rule| rule.parse().unwrap()).collect();
-        Dialer::new(Policy::new(rules, Vec::new()), "cubic")
-    }
-
-    #[tokio::test]
-    async fn forbidden_targets_are_not_dialled() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let any = Allowance::default();
-        for host in
-            ["127.0.0.1", "::ffff:127.0.0.1", "::ffff:7f00:1", "localhost", "::1", "0.0.0.0"]
-        {
-            let error = dialer(&[]).dial(host, port, &any).await.unwrap_err();
-            assert_eq!(error.code(), FailureCode::NotAllowed, "{host}: {error}");
-        }
-    }
-
-    /// The system reads numbers of many forms as addresses; it is the address that is judged.
-    #[tokio::test]
-    async fn forbidden_targets_are_known_in_every_notation() {
-        let any = Allowance::default();
-        let mut judged = 0;
-        for host in [
-            "127.1",
-            "0177.0.0.1",
-            "0x7f.1",
-            "0x7f000001",
-            "2130706433",
-            "017700000001",
-            "0xa9fea9fe",
-            "2852039166",
-            "0251.0376.0251.0376",
-            "169.254.43518",
-            "0x0a.0.0.1",
-            "0300.0250.1.1",
-            "0",
-            "127.0.0.1.",
-            "LOCALHOST",
-            "localhost.",
-        ] {
-            let error = dialer(&[]).dial(host, 80, &any).await.unwrap_err();
-            let code = error.code();
-            // A resolver that does not take it for an address knows no such name either.
-            assert!(
-                matches!(code, FailureCode::NotAllowed | FailureCode::NameFailure),
-                "{host}: {error}"
-            );
-            judged += usize::from(code == FailureCode::NotAllowed);
-        }
-        assert!(judged >= 10, "only {judged} were taken for addresses: the test shows nothing");
-    }
-
-    /// The system needs a descriptor to tell them, of which a client can make it run out.
-    #[tokio::test]
-    async fn without_its_own_addresses_the_exit_reaches_nobody() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (any, port) = (Allowance::default(), listener.local_addr().unwrap().port());
-        let mut dialer = dialer(&["127.0.0.0/8"]);
-        dialer.own_addresses = || Err(io::Error::from_raw_os_error(nix::libc::EMFILE));
-        let error = dialer.dial("127.0.0.1", port, &any).await.unwrap_err();
-        assert!(matches!(error, DialError::OwnAddresses(_)), "{error}");
-        let error = dialer.permitted_address("127.0.0.1", port, &any).await.unwrap_err();
-        assert!(matches!(error, DialError::OwnAddresses(_)), "{error}");
-        nobody_came(&listener).await;
-        dialer.own_addresses = own_addresses;
-        assert!(dialer.dial("127.0.0.1", port, &any).await.is_ok());
-    }
-
-    /// No name with a zone, and no name that no resolver should see, becomes an address.
-    #[tokio::test]
-    async fn odd_targets_are_refused_before_anything_is_asked() {
-        let (any, dialer) = (Allowance::default(), dialer(&["::1", "127.0.0.0/8"]));
-        let long = "a.".repeat(127);
-        for host in ["fe80::1%lo", "::1%1", "[::1]", "127.0.0.1:80", "127.0.0.1/8", "", "..", &long]
-        {
-            let error = dialer.dial(host, 80, &any).await.unwrap_err();
-            assert!(
-                matches!(error, DialError::Resolve(ResolveError::NotAName(_))),
-                "{host}: {error}"
-            );
-        }
-        let error = dialer.dial("127.0.0.1", 0, &any).await.unwrap_err();
-        assert_eq!(error.code(), FailureCode::NotAllowed, "port 0: {error}");
-    }
-
-    /// Answers differently each time it is asked.
-    struct Fickle {
-        answers: Mutex<VecDeque<Vec<SocketAddr>>>,
-        asked: AtomicUsize,
-    }
-
-    impl Fickle {
-        fn new(answers: &[&[SocketAddr]]) -> Arc<Self> {
-            let answers = answers.iter().map(|answer| answer.to_vec()).collect();
-            Arc::new(Self { answers: Mutex::new(answers), asked: AtomicUsize::new(0) })
-        }
-    }
-
-    impl Resolver for Arc<Fickle> {
-        async fn look_up(&self, _: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
-            self.asked.fetch_add(1, Ordering::Relaxed);
-            Ok(self.answers.lock().unwrap().pop_front().unwrap_or_default())
-        }
-    }
-
-    async fn listeners() -> [(TcpListener, SocketAddr); 2] {
-        let listen = async |address| {
-            let listener = TcpListener::bind(address).await.unwrap();
-            let address = listener.local_addr().unwrap();
-            (listener, address)
-        };
-        [listen("127.0.0.1:0").await, listen("127.0.0.2:0").await]
-    }
-
-    fn rebinding(allow: SocketAddr, resolver: &Arc<Fickle>) -> Dialer<Arc<Fickle>> {
-        let policy = Policy::new(vec![allow.to_string().parse().unwrap()], Vec::new());
-        let congestion_control = crate::socket::default_congestion_control();
-        Dialer::with_resolver(policy, &congestion_control, Arc::clone(resolver))
-    }
-
-    #[tokio::test]
-    async fn a_name_that_changes_its_address_after_the_check_gains_nothing() {
-        let [(_open, allowed), (shut, forbidden)] = listeners().await;
-        let resolver = Fickle::new(&[&[allowed], &[forbidden], &[forbidden]]);
-        let dialer = rebinding(allowed, &resolver);
-        let stream = dialer.dial("rebind.test", 80, &Allowance::default()).await.unwrap();
-        assert_eq!(stream.peer_addr().unwrap(), allowed, "what was checked is what is dialled");
-        assert_eq!(resolver.asked.load(Ordering::Relaxed), 1, "it is asked once");
-        // The next dial asks again, and judges the new answer.
-        let error = dialer.dial("rebind.test", 80, &Allowance::default()).await.unwrap_err();
-        assert_eq!(error.code(), FailureCode::NotAllowed, "{error}");
-        nobody_came(&shut).await;
-    }
-
-    #[tokio::test]
-    async fn of_a_name_with_open_and_forbidden_addresses_only_the_open_are_dialled() {
-        let [(_open, allowed), (shut, forbidden)] = listeners().await;
-        for order in [[forbidden, allowed], [allowed, forbidden]] {
-            let resolver = Fickle::new(&[&order]);
-            let dialer = rebinding(allowed, &resolver);
-            let stream = dialer.dial("both.test", 80, &Allowance::default()).await.unwrap();
-            assert_eq!(stream.peer_addr().unwrap(), allowed);
-        }
-        nobody_came(&shut).await;
-    }
-
-    /// On loopback, a connection that was made is in the listener's queue by now.
-    async fn nobody_came(listener: &TcpListener) {
-        let waiting = std::future::poll_fn(|context| {
-            std::task::Poll::Ready(listener.poll_accept(context).is_ready())
-        });
-        assert!(!waiting.await, "a forbidden address was dialled");
-    }
-
-    #[tokio::test]
-    async fn a_permitted_target_is_reached_after_a_dead_one() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let good = listener.local_addr().unwrap();
-        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let dead = closed.local_addr().unwrap();
-        drop(closed);
-        let stream = dialer(&[]).race(vec![dead, good]).await.unwrap();
-        assert_eq!(stream.peer_addr().unwrap(), good);
-        let error = dialer(&[]).race(vec![dead]).await.unwrap_err();
-        assert_eq!(error.code(), FailureCode::Refused);
-    }
-
-    #[tokio::test]
-    async fn allow_opens_loopback() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        assert!(
-            dialer(&["127.0.0.0/8"]).dial("127.0.0.1", port, &Allowance::default()).await.is_ok()
-        );
-    }
-}
+#[path = "dial_tests.rs"]
+mod tests;

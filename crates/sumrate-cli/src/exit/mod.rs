@@ -5,9 +5,11 @@ mod associate;
 mod dial;
 mod policy;
 mod resolve;
+mod route;
 
 pub use allowance::{Allowance, AllowanceError, Allowances, Places};
 pub use associate::Association;
 pub use dial::{DialError, Dialer};
-pub use policy::{AllowRule, AllowRuleError, Policy, RefusedReason};
+pub(crate) use policy::is_private;
+pub use policy::{AllowRule, AllowRuleError, Policy, Ports, RefusedReason};
 pub use resolve::{Lookups, ResolveError, Resolver, SystemResolver, resolve};

@@ -17,7 +17,7 @@ pub struct AllowRule {
 
 /// Why an `--allow` was refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no network; write ADDRESS, ADDRESS/BITS, ADDRESS:PORT or [IPV6/BITS]:PORT")]
+#[error("`{0}` is not a network; write ADDRESS, ADDRESS/BITS, ADDRESS:PORT or [IPV6/BITS]:PORT")]
 pub struct AllowRuleError(String);
 
 impl FromStr for AllowRule {
@@ -105,26 +105,86 @@ pub enum RefusedReason {
     /// Port 0.
     #[error("port 0 cannot be connected to")]
     PortZero,
+    /// A port that the server's operator keeps closed.
+    #[error("the port is closed")]
+    PortClosed,
+}
+
+impl RefusedReason {
+    /// One word for machines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loopback => "loopback",
+            Self::Unspecified => "unspecified",
+            Self::LinkLocal => "link-local",
+            Self::Private => "private",
+            Self::Shared => "shared",
+            Self::Multicast => "multicast",
+            Self::Metadata => "metadata",
+            Self::Reserved => "reserved",
+            Self::Tunnel => "tunnel",
+            Self::OwnAddress => "own-address",
+            Self::NotForCredential => "credential",
+            Self::PortZero => "port-zero",
+            Self::PortClosed => "port-closed",
+        }
+    }
+}
+
+/// Ports that the exit reaches at nobody, but where a rule opens the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ports(Vec<u16>);
+
+impl Ports {
+    /// Closed unless the operator opens it: mail between servers, which a shared link would send as
+    /// spam in the name of this machine's address.
+    pub const CLOSED: u16 = 25;
+
+    /// [`Self::CLOSED`] and `denied`, without those `allowed`.
+    pub fn new(denied: &[u16], allowed: &[u16]) -> Self {
+        let closed = denied.iter().chain([&Self::CLOSED]).copied();
+        Self(closed.filter(|port| !allowed.contains(port)).collect())
+    }
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self::new(&[], &[])
+    }
 }
 
 /// What the exit may reach.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     /// Shared by clones, so that a reload reaches them all.
-    allow: Arc<RwLock<Vec<AllowRule>>>,
+    rules: Arc<RwLock<Rules>>,
     advertised: Vec<IpAddr>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Rules {
+    allow: Vec<AllowRule>,
+    ports: Ports,
 }
 
 impl Policy {
     /// A policy with these rules; `advertised` are addresses of this server that its interfaces do
     /// not have (behind NAT).
     pub fn new(allow: Vec<AllowRule>, advertised: Vec<IpAddr>) -> Self {
-        Self { allow: Arc::new(RwLock::new(allow)), advertised }
+        let rules = Rules { allow, ports: Ports::default() };
+        Self { rules: Arc::new(RwLock::new(rules)), advertised }
     }
 
-    /// Other rules from now on; connections that are there already stay.
-    pub fn replace_rules(&self, allow: Vec<AllowRule>) {
-        *self.allow.write().unwrap_or_else(PoisonError::into_inner) = allow;
+    /// Other rules and closed ports from now on; connections that are there already stay.
+    pub fn replace_rules(&self, allow: Vec<AllowRule>, ports: Ports) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Rules { allow, ports };
+    }
+
+    /// Whether a rule opens `target`, whatever it is.
+    pub(super) fn opens(&self, target: SocketAddr) -> bool {
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        rules.allow.iter().any(|rule| rule.covers(target))
     }
 
     /// Whether the exit may connect to `target`. `own` are the addresses of this machine.
@@ -132,11 +192,10 @@ impl Policy {
         if target.port() == 0 {
             return Err(RefusedReason::PortZero);
         }
-        let address = target.ip().to_canonical();
-        let allow = self.allow.read().unwrap_or_else(PoisonError::into_inner);
-        if allow.iter().any(|rule| rule.opens(address, target.port())) {
+        if self.opens(target) {
             return Ok(());
         }
+        let address = target.ip().to_canonical();
         if let Some(reason) = refused_range(address) {
             return Err(reason);
         }
@@ -147,6 +206,10 @@ impl Policy {
         };
         if own.iter().any(is_own) || self.advertised.iter().any(is_own) {
             return Err(RefusedReason::OwnAddress);
+        }
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        if rules.ports.0.contains(&target.port()) {
+            return Err(RefusedReason::PortClosed);
         }
         Ok(())
     }
@@ -190,8 +253,13 @@ fn refused_v4(address: Ipv4Addr) -> Option<RefusedReason> {
     })
 }
 
+/// Whether the exit refuses the address wherever it is: no address of the Internet's.
+pub(crate) fn is_private(address: IpAddr) -> bool {
+    refused_range(address.to_canonical()).is_some()
+}
+
 /// The IPv4 address that a gateway (NAT64, RFC 6052; 6to4, RFC 3056) turns an IPv6 address into.
-fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
+pub(super) fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else { return None };
     let (high, low) = match address.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => (high, low),
@@ -365,6 +433,24 @@ mod tests {
         {
             assert!(check(&policy, shut).is_err(), "{shut}");
         }
+    }
+
+    #[test]
+    fn port_25_is_closed_unless_it_is_opened() {
+        let rule = |text: &str| vec![text.parse().unwrap()];
+        let policy = Policy::new(rule("192.168.7.5"), Vec::new());
+        for closed in ["1.1.1.1:25", "[2606:4700::1111]:25", "[::ffff:1.1.1.1]:25"] {
+            assert_eq!(check(&policy, closed), Err(RefusedReason::PortClosed), "{closed}");
+        }
+        assert_eq!(check(&policy, "192.168.7.5:25"), Ok(()), "a rule opens it");
+        assert_eq!(check(&policy, "10.0.0.1:25"), Err(RefusedReason::Private));
+        policy.replace_rules(rule("1.1.1.0/24:25"), Ports::new(&[445, 6667], &[]));
+        assert_eq!(check(&policy, "1.1.1.1:25"), Ok(()));
+        for closed in ["1.1.1.1:445", "8.8.8.8:6667", "8.8.8.8:25"] {
+            assert_eq!(check(&policy, closed), Err(RefusedReason::PortClosed), "{closed}");
+        }
+        policy.replace_rules(Vec::new(), Ports::new(&[], &[25]));
+        assert_eq!(check(&policy, "1.1.1.1:25"), Ok(()));
     }
 
     #[test]

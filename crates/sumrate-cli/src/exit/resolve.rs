@@ -28,19 +28,13 @@ pub enum ResolveError {
     /// Empty, too long or with characters that no host name has.
     #[error("`{0}` is not a host name")]
     NotAName(String),
-    /// The resolver said no.
-    #[error("the name {name} could not be resolved: {error}")]
-    Failed {
-        /// The name.
-        name: String,
-        /// What the resolver said.
-        error: io::Error,
-    },
-    /// The resolver answered without an address.
-    #[error("the name {0} has no address")]
-    NoAddress(String),
+    /// The resolver knows no address.
+    #[error(
+        "`{0}` has no address that the server may connect to: check the name; if it is a private one, `sumrate serve --allow NETWORK` would allow it"
+    )]
+    Unknown(String),
     /// The resolver did not answer.
-    #[error("the name {0} could not be resolved within 5 s")]
+    #[error("the name {0} could not be resolved within 12 s")]
     TimedOut(String),
 }
 
@@ -135,10 +129,13 @@ pub async fn resolve(
     let found = tokio::time::timeout(RESOLVE_TIMEOUT, looking)
         .await
         .map_err(|_| ResolveError::TimedOut(host.to_owned()))?
-        .map_err(|error| ResolveError::Failed { name: host.to_owned(), error })?;
+        .unwrap_or_else(|error| {
+            tracing::debug!(%error, "a name has no address");
+            Vec::new()
+        });
     let addresses = interleave(found);
     if addresses.is_empty() {
-        return Err(ResolveError::NoAddress(host.to_owned()));
+        return Err(ResolveError::Unknown(host.to_owned()));
     }
     Ok(addresses)
 }

@@ -28,7 +28,7 @@ fn report(uptime_s: f64, paths: serde_json::Value) -> StatusReport {
 fn path(name: &str, sent: u64) -> serde_json::Value {
     serde_json::json!({
         "name": name, "local": null, "remote": null, "health": "active", "direction": "just-in-time",
-        "why_idle": "holds as much as it may", "why": "commit-limit", "rate_mbps": 100.0,
+        "why_idle": "link is full", "why": "commit-limit", "rate_mbps": 100.0,
         "rtt_ms": 10.0, "min_rtt_ms": 9.0, "commit_bytes": 200_000, "commit_limit_bytes": 250_000,
         "sent_bytes": sent, "redundant_bytes": 0,
         "redundant": {"lost": 0, "suspect": 0, "overdue": 0, "idle": 0, "scheduled": 0},
@@ -55,8 +55,8 @@ fn waited(why: &str, seconds: f64) -> BTreeMap<String, f64> {
 #[test]
 fn shares_and_a_full_link() {
     let words = words(|path| path.waited_s = waited("commit-limit", 1.0));
-    let expected = "lte carries 25 % of what this end sends (20.0 of 80.0 Mbit/s). Its link is full: \
-                    it holds 200.0 kB of the 250.0 kB";
+    let expected =
+        "lte sends 20.0 of 80.0 Mbit/s (25 %). Link full: 200.0 kB of 250.0 kB in flight.";
     assert!(words.starts_with(expected), "{words}");
 }
 
@@ -67,9 +67,7 @@ fn who_stands_by_names_whom_for() {
         path.priority = "backup".to_owned();
         path.why = "standby".to_owned();
     });
-    assert!(
-        words.starts_with("lte carries nothing. It stands by (backup) because wifi (primary) is")
-    );
+    assert!(words.starts_with("lte is idle. On standby (backup) while wifi (primary) is active"));
 }
 
 #[test]
@@ -79,14 +77,14 @@ fn policies_are_named_with_their_numbers() {
         path.waited_s = [("rate-cap".to_owned(), 0.9), ("commit-limit".to_owned(), 0.1)].into();
     });
     assert!(
-        capped.contains("Its rate cap of 20.0 Mbit/s holds it back 90 % of the time"),
+        capped.contains("Its limit of 20.0 Mbit/s (`--rate`) is reached 90 % of the time"),
         "{capped}"
     );
     let weighted = words(|path| {
         path.weight = Some(1);
         path.waited_s = waited("weight", 0.5);
     });
-    assert!(weighted.contains("has carried its share by weight"), "{weighted}");
+    assert!(weighted.contains("its share by weight is reached"), "{weighted}");
     let spent = words(|path| {
         path.sent_bytes = 0;
         path.metered = true;
@@ -95,20 +93,20 @@ fn policies_are_named_with_their_numbers() {
         path.idle_for_quota(&quota);
         path.quota = Some(quota);
     });
-    assert!(spent.contains("Its quota for 2026-11 is used up: 10.0 GB of 10.0 GB"), "{spent}");
-    assert!(spent.contains("sumrate path set lte --quota") && spent.contains("metered"), "{spent}");
+    assert!(spent.contains("its quota for 2026-11 is used up (10.0 GB of 10.0 GB)"), "{spent}");
+    assert!(spent.contains("sumrate path set lte --quota") && spent.contains("Metered"), "{spent}");
 }
 
 #[test]
 fn other_reasons_have_words_too() {
     for (why, expected) in [
-        ("too-late", "Its bytes would come too late (300 ms RTT; wifi has 10 ms)"),
-        ("nothing-to-send", "No stream of this end has bytes"),
-        ("flow-control", "The receiver's limit is reached"),
-        ("windows-full", "All windows are open"),
-        ("left-to-another", "The scheduler just-in-time leaves"),
-        ("suspect", "fallen silent"),
-        ("no-subflow", "has no connection"),
+        ("too-late", "Too slow for the present data (300 ms RTT; wifi has 10 ms)"),
+        ("nothing-to-send", "Idle: no upload is waiting."),
+        ("flow-control", "at the other end reads too slowly"),
+        ("windows-full", "All pending data is in flight"),
+        ("left-to-another", "The scheduler just-in-time gives"),
+        ("suspect", "does not answer"),
+        ("no-subflow", "Not connected"),
         ("unmeasured", "just connected"),
     ] {
         let words = words(|path| {
@@ -121,16 +119,17 @@ fn other_reasons_have_words_too() {
         path.never = vec!["streaming".to_owned(), "background".to_owned()];
         path.why = "kept-off".to_owned();
     });
-    let expected = "All that waits is streaming or background, which is kept off it. It never carries \
-                    streaming or background: `sumrate path set lte --never none` lifts that.";
+    let expected = "All pending data is streaming or background, which this path never carries. It \
+                    never carries streaming or background (`sumrate path set lte --never none` changes \
+                    that).";
     assert!(kept_off.contains(expected), "{kept_off}");
     let lossy = words(|path| path.retransmitted_share = 0.05);
-    assert!(lossy.contains("TCP had to send 5.0 % of its bytes again"), "{lossy}");
+    assert!(lossy.contains("TCP resent 5.0 % of its bytes"), "{lossy}");
     let a_segment_again = words(|path| {
         path.sent_bytes = 20_000;
         path.retransmitted_share = 0.06;
     });
-    assert!(!a_segment_again.contains("It loses"), "{a_segment_again}");
+    assert!(!a_segment_again.contains("Lossy"), "{a_segment_again}");
 }
 
 #[test]
@@ -140,9 +139,17 @@ fn a_path_that_sends_freely_is_not_called_full() {
         path.commit_limit_bytes = 331_000;
         path.waited_s = waited("sending", 1.0);
     });
-    let expected = "Nothing holds it back: it takes what there is to send, and holds 12.0 kB of the \
-                    331.0 kB that it may hold now.";
+    let expected = "Not limited: there is nothing more to send.";
     assert!(words.ends_with(expected) && !words.contains("full"), "{words}");
+}
+
+#[test]
+fn a_path_that_sends_near_the_rate_of_its_link_is_called_nearly_full() {
+    let words = words(|path| {
+        path.rate_mbps = Some(21.0);
+        path.waited_s = waited("sending", 1.0);
+    });
+    assert!(words.ends_with("Link nearly full: 20.0 of about 21.0 Mbit/s."), "{words}");
 }
 
 /// The words for both paths in a download, all of which comes by the first.
@@ -164,11 +171,10 @@ fn who_downloads_is_sent_to_the_other_end() {
     let [wifi, idle] = words_in_a_download(|_| {});
     assert_eq!(
         idle,
-        "lte carries nothing. No stream of this end has bytes that wait to be sent. This session \
-         receives more than it sends, and what comes is shared out by the other end: `sumrate \
-         explain` there says why nothing of it comes by lte."
+        "lte is idle. Idle: no upload is waiting. The other end decides what it sends over which path: \
+         run `sumrate explain` there to see why it sends nothing over lte."
     );
-    let pointer = "What arrives on it is up to the other end: `sumrate explain` there says why.";
+    let pointer = "The other end decides what it sends on this path: run `sumrate explain` there.";
     assert!(wifi.ends_with(pointer), "{wifi}");
     let [_, standby] = words_in_a_download(|path| {
         path.priority = "backup".to_owned();
@@ -195,14 +201,14 @@ fn who_downloads_is_told_what_the_other_end_says() {
     });
     assert_eq!(
         idle,
-        "lte carries nothing. The other end says: its bytes would come too late (10 ms RTT; wifi has \
-         10 ms): until they arrived, the other paths have sent everything that there is room for. The \
-         other end says: it loses: TCP had to send 2.0 % of its bytes again."
+        "lte is idle. The other end reports: too slow for the present data (10 ms RTT; wifi has 10 ms): \
+         the other paths deliver all of it earlier. The other end reports: lossy: TCP resent 2.0 % of \
+         its bytes."
     );
     for (why, expected) in [
-        ("commit-limit", "The other end says: its link is full: it holds 240.0 kB of the 250.0 kB"),
-        ("flow-control", "the program that reads at this end is the slowest part"),
-        ("nothing-to-send", "The other end says: no stream of it has bytes that wait to be sent."),
+        ("commit-limit", "The other end reports: link full: 240.0 kB of 250.0 kB in flight."),
+        ("flow-control", "the receiving program here reads too slowly"),
+        ("nothing-to-send", "The other end reports: idle: no download is waiting."),
     ] {
         let [_, words] = words_in_a_download(|path| path.far = Some(far(why)));
         assert!(words.contains(expected), "{why}: {words}");
@@ -218,7 +224,7 @@ fn who_downloads_is_told_what_the_other_end_says() {
     };
     let unread = stalled("flow-control");
     assert!(
-        unread.ends_with("the program that reads at this end is the slowest part."),
+        unread.ends_with("the receiving program here reads too slowly: its buffer is full."),
         "{unread}"
     );
     let idle = stalled("nothing-to-send");
@@ -230,7 +236,7 @@ fn who_downloads_is_told_what_the_other_end_says() {
         path.why = "standby".to_owned();
         path.far = Some(far("standby"));
     });
-    assert!(!standby.contains("The other end") && standby.contains("stands by"), "{standby}");
+    assert!(!standby.contains("The other end") && standby.contains("On standby"), "{standby}");
 }
 
 #[test]
@@ -239,7 +245,7 @@ fn a_link_that_was_full_and_holds_little_just_now_is_not_said_to_hold_much() {
         path.commit_bytes = 86;
         path.waited_s = [("commit-limit".to_owned(), 0.6), ("sending".to_owned(), 0.4)].into();
     });
-    let expected = "Its link was full 60 % of the time: it may hold 250.0 kB, and takes more as";
+    let expected = "Link full 60 % of the time (window of 250.0 kB).";
     assert!(words.contains(expected) && !words.contains("86"), "{words}");
 }
 
@@ -252,11 +258,11 @@ fn what_comes_next_is_said_once_and_by_whom_it_is_known() {
             path.last_error = Some(PathErrorReport { reason, ago_s: 2.0, interface_gone });
         })
     };
-    let gone = of("its interface is gone; it is dialled again when that is back", true);
-    assert!(gone.ends_with("is gone; it is dialled again when that is back."), "{gone}");
+    let gone = of("its interface is gone; it reconnects when the interface is back", true);
+    assert!(gone.ends_with("is gone; it reconnects when the interface is back."), "{gone}");
     let refused = of("refused", false);
-    assert!(refused.contains("refused. It is dialled again at once when"), "{refused}");
-    assert!(!refused.contains("Unless the client"), "the client is this end: {refused}");
+    assert!(refused.contains("refused. Retrying every 5 s"), "{refused}");
+    assert!(!refused.contains("The client retries"), "the client is this end: {refused}");
 }
 
 #[test]
@@ -265,7 +271,7 @@ fn a_trickle_is_no_share() {
         path.sent_bytes = 600;
         path.received_bytes = 1_500;
     });
-    assert!(words.starts_with("lte carries little: 5 kbit/s out, 12 kbit/s in."), "{words}");
+    assert!(words.starts_with("lte is idle (12 kbit/s down, 5 kbit/s up)."), "{words}");
 }
 
 #[test]
@@ -274,20 +280,19 @@ fn a_process_that_stops_says_what_is_left() {
     let mut after = report(11.0, serde_json::json!([path("wifi", 0)]));
     assert!(explain(&before, &after).sentences.is_empty());
     after.stopping = Some(StoppingReport { streams: 3, most_s: 11.6 });
-    let wanted = "It is stopping and takes nothing new: 3 streams left, at most 12 s.";
+    let wanted = "Stopping: 3 connections left to finish, at most 12 s.";
     assert_eq!(explain(&before, &after).sentences, [wanted]);
 }
 
 #[test]
 fn a_dead_path_says_what_went_wrong_and_how_long_ago() {
-    for (why, expected) in [("no-subflow", "It has no connection."), ("suspect", "fallen silent")] {
+    for (why, expected) in [("no-subflow", "Not connected."), ("suspect", "does not answer")] {
         let words = words(|path| {
             path.why = why.to_owned();
             let reason = "cannot connect to 192.0.2.1:7443: Connection refused".to_owned();
             path.last_error = Some(PathErrorReport { reason, ago_s: 2.6, ..Default::default() });
         });
-        let error =
-            "The last error was 3 s ago: cannot connect to 192.0.2.1:7443: Connection refused.";
+        let error = "Last error, 3 s ago: cannot connect to 192.0.2.1:7443: Connection refused.";
         assert!(words.contains(expected) && words.contains(error), "{words}");
     }
 }
@@ -309,11 +314,11 @@ fn paths_that_wait_for_a_session_are_explained_too() {
     let explained = explain(&before, &after).paths;
     assert_eq!((explained[0].session.as_str(), explained[0].why.as_str()), ("", "quota"));
     let words = explained[0].sentences.join(" ");
-    let wanted = "lte carries nothing. Its quota for 2026-11 is used up: 1.2 GB of 1.0 GB. The path is \
-                  not used until 2026-12-01 (UTC), or until the quota is raised: `sumrate path set lte";
+    let wanted = "lte is idle. Paused: its quota for 2026-11 is used up (1.2 GB of 1.0 GB). It is used \
+                  again from 2026-12-01 (UTC), or when `sumrate path set lte";
     assert!(words.starts_with(wanted), "{words}");
     let words = explained[1].sentences.join(" ");
-    assert!(words.contains("no connection. The last error was 1 s ago: refused."), "{words}");
+    assert!(words.contains("Not connected. Last error, 1 s ago: refused."), "{words}");
     after.outage = Some(OutageReport {
         since_s: 3.0,
         last_error: "every path has used up its quota (lte)".to_owned(),

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 use super::link::TransferError;
 use super::path::{EntryPath, NAME_MAX, PathError};
 use super::root::{Links, Root, Writer, is_own};
@@ -67,7 +69,14 @@ impl Destination {
     ) -> Result<Self, TransferError> {
         let failed = |error: io::Error| {
             let place = path.map_or_else(|| ".".to_owned(), ToString::to_string);
-            TransferError::Destination(format!("{place}: {error}"))
+            let link = path.and_then(|path| blocking_link(root, path, &error));
+            TransferError::Destination(match link {
+                Some(link) => format!(
+                    "{link} is a symbolic link that does not stay in its directory; remove it, or \
+                     give another destination"
+                ),
+                None => format!("{place}: {error}"),
+            })
         };
         let below = |path: Option<&EntryPath>| root.directory(path, Links::Beneath);
         let Some(path) = path else {
@@ -107,14 +116,14 @@ impl Destination {
         Self { root: Arc::new(root), name, unfinished, writer: Writer::default() }
     }
 
-    /// The same for a copy that gives way to others once its other end `has_gone`.
+    /// Lets the copy give way to others once its other end `has_gone`.
     #[must_use]
     pub fn giving_way(mut self, has_gone: Arc<dyn Fn() -> bool + Send + Sync>) -> Self {
         self.writer.has_gone = has_gone;
         self
     }
 
-    /// The same place for one more attempt of the same copy, whatever the last one has made there.
+    /// Repeats the destination for one more attempt of the same copy, whatever the last one made.
     #[must_use]
     pub fn again(&self) -> Self {
         Self { writer: Writer::default(), ..self.clone() }
@@ -207,6 +216,20 @@ impl Mark {
     pub(super) fn remove(&self, root: &Root) -> io::Result<()> {
         root.remove(&self.path)
     }
+}
+
+/// The symbolic link that ends the way to `path` with this error.
+fn blocking_link(root: &Root, path: &EntryPath, error: &io::Error) -> Option<EntryPath> {
+    let errno = Errno::from_io_error(error)?;
+    if !matches!(errno, Errno::XDEV | Errno::LOOP) {
+        return None;
+    }
+    let (parent, _) = path.split_last();
+    let above = parent.and_then(|parent| {
+        let error = root.directory(Some(&parent), Links::Beneath).err()?;
+        blocking_link(root, &parent, &error)
+    });
+    Some(above.unwrap_or_else(|| path.clone()))
 }
 
 fn invalid(error: PathError) -> io::Error {

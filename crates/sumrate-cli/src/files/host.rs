@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fbdt::FileAccess;
 use tokio::sync::Semaphore;
 
+use super::asked::Asked;
 use super::destination::{Destination, Naming};
 use super::link::{Limits, TransferError, receive_over, send_over};
 use super::path::EntryPath;
@@ -105,7 +106,7 @@ impl FilesHost {
         let outcome = match job {
             Job::Receive(destination) => {
                 let destination = destination.giving_way(Arc::clone(&session.has_gone));
-                receive_over(stream, destination, &limits, progress).await
+                receive_over(stream, destination, Asked::Nothing, &limits, progress).await
             }
             Job::Send(sources) => {
                 let paced = request.rate.map(Allowance::paced).map(Arc::new);

@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use super::asked::Asked;
 use super::destination::Destination;
 use super::message::{Message, MessageError, read_message};
 use super::receive::receive;
@@ -40,6 +41,21 @@ pub enum TransferError {
     /// The other end does not keep to the protocol.
     #[error("the other end does not keep to the protocol: {0}")]
     Protocol(&'static str),
+    /// The sender offers a name that was not asked for.
+    #[error(
+        "the other end offers {0}, which was not asked for; the copy ends without it, and keeps the \
+         entries that were complete before. A server that does this is broken or hostile"
+    )]
+    NotAsked(String),
+    /// The sender offers the same name again, or names out of order.
+    #[error(
+        "the other end offers {0} twice, or out of order; the copy ends here, and keeps the entries \
+         that were complete before. A server that does this is broken or hostile"
+    )]
+    Twice(String),
+    /// The sender ends without having offered or skipped a name.
+    #[error("the other end says nothing of {0}, which was asked for; it is not copied")]
+    Missing(String),
     /// The destination cannot be used.
     #[error("{0}")]
     Destination(String),
@@ -52,6 +68,15 @@ impl TransferError {
             Self::Gone => true,
             Self::Message(MessageError::Io(error)) => error.kind() != io::ErrorKind::QuotaExceeded,
             _ => false,
+        }
+    }
+
+    /// True if the other end broke the protocol: its partial files are removed.
+    pub fn is_violation(&self) -> bool {
+        match self {
+            Self::Protocol(_) | Self::NotAsked(_) | Self::Twice(_) | Self::Missing(_) => true,
+            Self::Message(error) => !matches!(error, MessageError::Io(_)),
+            Self::Gone | Self::Destination(_) => false,
         }
     }
 }
@@ -79,6 +104,18 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// A link that delivers these messages, and the receiver of the answers.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn of(messages: Vec<Message>) -> (Self, mpsc::Receiver<Message>) {
+        // Each is answered with two messages at most.
+        let (out, answers) = mpsc::channel(2 * messages.len() + 1);
+        let (incoming, arrived) = mpsc::unbounded_channel();
+        for message in messages {
+            let _ = incoming.send((Ok(message), None));
+        }
+        (Self { out, arrived }, answers)
+    }
+
     /// Says something; waits while the stream is behind.
     pub(super) fn say(&self, message: Message) -> Result<(), TransferError> {
         self.out.blocking_send(message).map_err(|_| TransferError::Gone)
@@ -119,19 +156,20 @@ pub async fn send_over<S: TunnelStream>(
     run(stream, limits, false, CancellationToken::new(), work).await
 }
 
-/// Receives from a stream into a destination.
+/// Receives the requested names from a stream into a destination.
 ///
 /// # Errors
 /// [`TransferError`]; single entries that cannot be stored are in the tally.
 pub async fn receive_over<S: TunnelStream>(
     stream: S,
     destination: Destination,
+    asked: Asked,
     limits: &Limits,
     progress: Arc<Progress>,
 ) -> Result<Tally, TransferError> {
     let stop = destination.writer.stop.clone();
     let done = stop.clone().drop_guard();
-    let work = move |mut link: Link| receive(&mut link, &destination, &progress);
+    let work = move |mut link: Link| receive(&mut link, &destination, &asked, &progress);
     let outcome = run(stream, limits, true, stop, work).await;
     drop(done);
     outcome

@@ -5,6 +5,7 @@
 use std::io;
 
 use bytes::Bytes;
+use fbdt_proto::plain_text::plain;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::path::{EntryPath, PathError};
@@ -228,8 +229,7 @@ impl Reader {
             return Err(self.wrong("an explanation is too long"));
         }
         let text = String::from_utf8_lossy(&bytes);
-        let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Ok(String::from_utf8_lossy(cut(&plain)).into_owned())
+        Ok(String::from_utf8_lossy(cut(&plain(&text))).into_owned())
     }
 
     fn offer(&mut self) -> Result<Offer, MessageError> {
@@ -481,9 +481,10 @@ mod tests {
 
     #[test]
     fn what_the_other_end_explains_is_plain_text() {
-        let long = Message::Failed { id: 0, reason: "é\u{1b}".repeat(1000) };
+        use fbdt_proto::plain_text::is_hidden;
+        let long = Message::Failed { id: 0, reason: "é\u{1b}\u{202e}".repeat(1000) };
         let Ok(Some(Message::Failed { reason, .. })) = read(&long.encode()) else { panic!() };
-        assert!(reason.len() <= REASON_MAX && !reason.contains('\u{1b}'));
+        assert!(reason.len() <= REASON_MAX && !reason.contains(is_hidden));
     }
 
     proptest! {

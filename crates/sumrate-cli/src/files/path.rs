@@ -5,6 +5,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use fbdt_proto::plain_text::plain;
+
 /// Longest path, in bytes.
 const PATH_MAX: usize = 4095;
 /// Longest name, in bytes.
@@ -90,6 +92,11 @@ impl EntryPath {
         CString::new(self.0.clone()).unwrap_or_default()
     }
 
+    /// Its names, from the first to the last.
+    pub(super) fn names(&self) -> impl Iterator<Item = Self> {
+        self.0.split(|byte| *byte == b'/').map(|name| Self(name.to_vec()))
+    }
+
     /// The names before the last, if there are any, and the last.
     pub(super) fn split_last(&self) -> (Option<Self>, Self) {
         match self.0.iter().rposition(|byte| *byte == b'/') {
@@ -119,11 +126,9 @@ impl EntryPath {
 }
 
 impl fmt::Display for EntryPath {
-    /// As text for people: no control character reaches a terminal.
+    /// As text for people: no hidden character reaches a terminal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = String::from_utf8_lossy(&self.0);
-        let shown = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
-        f.write_str(&shown.collect::<String>())
+        f.write_str(&plain(&String::from_utf8_lossy(&self.0)))
     }
 }
 
@@ -177,7 +182,8 @@ mod tests {
         assert_eq!((parent.unwrap().as_bytes(), last.as_bytes()), (&b"a/b"[..], &b"c"[..]));
         let (first, rest) = path.split_first();
         assert_eq!((first.as_bytes(), rest.unwrap().as_bytes()), (&b"a"[..], &b"b/c"[..]));
-        assert_eq!(format!("{}", EntryPath::new(b"a\x1b[2J").unwrap()), "a\u{fffd}[2J");
+        assert_eq!(format!("{}", EntryPath::new(b"a\x1b[2J").unwrap()), "a [2J");
+        assert_eq!(format!("{}", EntryPath::new("a\u{202e}b".as_bytes()).unwrap()), "a\u{fffd}b");
     }
 
     proptest! {

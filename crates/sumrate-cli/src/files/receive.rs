@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use super::asked::{Asked, Offered};
 use super::destination::{Destination, Mark, partial};
 use super::link::{Link, TransferError};
 use super::message::{CHUNK, ChunkHash, EntryKind, HASHES_MAX, Message, Offer, WINDOW};
@@ -80,12 +81,14 @@ struct Receiver<'a> {
     closed: Option<String>,
     /// Failures that another copy would not mend: entries that are never copied.
     left_out: u64,
+    offered: Offered<'a>,
 }
 
 /// Receives until the sender has nothing more.
 pub(super) fn receive(
     link: &mut Link,
     destination: &Destination,
+    asked: &Asked,
     progress: &Progress,
 ) -> Result<Tally, TransferError> {
     let mut receiver = Receiver {
@@ -99,28 +102,45 @@ pub(super) fn receive(
         mark: None,
         closed: None,
         left_out: 0,
+        offered: Offered::new(asked),
     };
-    loop {
-        match receiver.link.hear()? {
-            Message::Total { files, bytes } => progress.set_total(files, bytes),
-            Message::Offer(offer) => receiver.offer(offer)?,
-            Message::Data { id, index, hash, bytes } => receiver.data(id, index, &hash, &bytes)?,
-            Message::Finish { id, root } => receiver.finish(id, &root)?,
-            Message::GaveUp { id, reason } => {
-                let entry = receiver.known(id)?;
-                receiver.settle(entry, Err(reason))?;
-            }
-            Message::Skipped { path, reason } => {
-                receiver.left_out += 1;
-                receiver.tally.fail(&path, reason);
-            }
-            Message::End => return receiver.end(),
-            _ => return Err(TransferError::Protocol("it is the other side's to say")),
-        }
+    let outcome = receiver.run();
+    if outcome.as_ref().is_err_and(TransferError::is_violation) {
+        receiver.discard();
     }
+    outcome
 }
 
 impl Receiver<'_> {
+    fn run(&mut self) -> Result<Tally, TransferError> {
+        loop {
+            match self.link.hear()? {
+                Message::Total { files, bytes } => self.progress.set_total(files, bytes),
+                Message::Offer(offer) => self.offer(offer)?,
+                Message::Data { id, index, hash, bytes } => self.data(id, index, &hash, &bytes)?,
+                Message::Finish { id, root } => self.finish(id, &root)?,
+                Message::GaveUp { id, reason } => {
+                    let entry = self.known(id)?;
+                    self.settle(entry, Err(reason))?;
+                }
+                Message::Skipped { path, reason } => {
+                    self.offered.skip(&path)?;
+                    self.left_out += 1;
+                    self.tally.fail(&path, reason);
+                }
+                Message::End => return self.end(),
+                _ => return Err(TransferError::Protocol("it is the other side's to say")),
+            }
+        }
+    }
+
+    /// Removes the partial files of a sender that broke the protocol.
+    fn discard(&self) {
+        for entry in self.incoming.values().filter(|entry| entry.file.is_some()) {
+            let _ = self.destination.root.remove(&partial(&entry.place));
+        }
+    }
+
     fn known(&mut self, id: u32) -> Result<Incoming, TransferError> {
         self.incoming.remove(&id).ok_or(TransferError::Protocol("data of what was not offered"))
     }
@@ -131,9 +151,10 @@ impl Receiver<'_> {
         }
         self.next_id += 1;
         let id = offer.id;
+        let allowed = self.offered.check(&offer)?;
         let place = match self.closed.clone() {
             Some(reason) => Err(reason),
-            None => self.destination.place(&offer.path),
+            None => allowed.and_then(|()| self.destination.place(&offer.path)),
         };
         let place = match place {
             Ok(place) => place,
@@ -259,7 +280,10 @@ impl Receiver<'_> {
     fn finish(&mut self, id: u32, root: &ChunkHash) -> Result<(), TransferError> {
         let mut entry = self.known(id)?;
         let before = entry.done;
-        entry.skip_to(entry.chunks())?;
+        if let Err(error) = entry.skip_to(entry.chunks()) {
+            self.incoming.insert(id, entry); // for `discard`
+            return Err(error);
+        }
         let all = entry.offer.size;
         self.progress.add_bytes(all.saturating_sub((before * CHUNK).min(all)));
         let is_right = entry.root.finalize() == *root;
@@ -268,7 +292,7 @@ impl Receiver<'_> {
             (Some(file), true) => self.place(&entry, file).map_err(|error| explain(&error)),
             (Some(_), false) => {
                 let _ = self.destination.root.remove(&partial(&entry.place));
-                Err("the whole is not what its hash says; it is removed".to_owned())
+                Err("its hash does not match; it is removed".to_owned())
             }
         };
         self.settle(entry, placed)
@@ -314,10 +338,11 @@ impl Receiver<'_> {
     }
 
     /// Sets the attributes of directories, the innermost first, and says that all is done.
-    fn end(mut self) -> Result<Tally, TransferError> {
+    fn end(&mut self) -> Result<Tally, TransferError> {
         if !self.incoming.values().all(|entry| entry.file.is_none()) {
             return Err(TransferError::Protocol("it ended in the middle of a file"));
         }
+        self.offered.end()?;
         for (index, offer) in std::mem::take(&mut self.directories).iter().enumerate().rev() {
             if index == 0 {
                 self.unmark(); // before the time of the tree's own directory is set
@@ -329,7 +354,7 @@ impl Receiver<'_> {
             }
         }
         self.link.say(Message::Done)?;
-        Ok(self.tally)
+        Ok(std::mem::take(&mut self.tally))
     }
 
     /// The tree is whole, unless something is missing that could have been copied.

@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::message::CHUNK;
 use super::{
-    Destination, EntryKind, EntryPath, Limits, Message, Naming, Offer, Progress, Root, Source,
-    Tally, TransferError, read_message, receive_over, send_over,
+    Asked, Destination, EntryKind, EntryPath, Limits, Message, Naming, Offer, Progress, Root,
+    Source, Tally, TransferError, read_message, receive_over, send_over,
 };
 
 /// A directory to copy from and one to copy to.
@@ -57,13 +57,13 @@ impl Place {
     async fn copy_to(&self, name: &str, to: &str, naming: Naming) -> (Tally, Tally) {
         let root = Root::open(&self.to()).unwrap();
         let destination = Destination::new(&root, Some(&path(to)), naming).unwrap();
-        let (sent, received) = both(vec![self.source(name)], destination).await;
+        let (sent, received) = both(vec![self.source(name)], destination, asked(&[name])).await;
         (sent.unwrap(), received.unwrap())
     }
 
     async fn copy(&self, names: &[&str]) -> (Tally, Tally) {
         let sources = names.iter().map(|name| self.source(name)).collect();
-        let (sent, received) = both(sources, self.destination()).await;
+        let (sent, received) = both(sources, self.destination(), asked(names)).await;
         (sent.unwrap(), received.unwrap())
     }
 }
@@ -74,12 +74,16 @@ fn path(text: &str) -> EntryPath {
 
 type Outcome = Result<Tally, TransferError>;
 
-async fn both(sources: Vec<Source>, destination: Destination) -> (Outcome, Outcome) {
+fn asked(names: &[&str]) -> Asked {
+    Asked::of(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+}
+
+async fn both(sources: Vec<Source>, destination: Destination, asked: Asked) -> (Outcome, Outcome) {
     let (here, there) = tokio::io::duplex(64 << 10);
     let limits = Limits::default();
     tokio::join!(
         send_over(here, sources, &limits, Arc::default()),
-        receive_over(there, destination, &limits, Arc::default()),
+        receive_over(there, destination, asked, &limits, Arc::default()),
     )
 }
 
@@ -302,11 +306,12 @@ async fn links_planted_at_the_destination_lead_nowhere() {
 }
 
 /// A receiver into `to`, and the pipe to it.
-fn receiver(to: &Path) -> (DuplexStream, tokio::task::JoinHandle<Outcome>) {
+fn receiver(to: &Path, asked: Asked) -> (DuplexStream, tokio::task::JoinHandle<Outcome>) {
     let (here, there) = tokio::io::duplex(4 << 20);
     let destination = Destination::new(&Root::open(to).unwrap(), None, Naming::Into).unwrap();
     let task = tokio::spawn(async move {
-        receive_over(there, destination, &Limits::default(), Arc::<Progress>::default()).await
+        let progress = Arc::<Progress>::default();
+        receive_over(there, destination, asked, &Limits::default(), progress).await
     });
     (here, task)
 }
@@ -335,6 +340,59 @@ fn data(id: u32, index: u64, bytes: &[u8]) -> Message {
     Message::Data { id, index, hash, bytes: Bytes::copy_from_slice(bytes) }
 }
 
+fn directory(id: u32, name: &str) -> Message {
+    let (kind, size) = (EntryKind::Directory, 0);
+    Message::Offer(Offer { id, kind, mode: 0o700, size, modified: (1, 0), path: path(name) })
+}
+
+/// A whole file of one byte.
+fn whole(id: u32, name: &str) -> [Message; 3] {
+    let hash: [u8; 32] = blake3::hash(b"x").into();
+    let root = blake3::hash(&hash).into();
+    [offer(id, name, 1), data(id, 0, b"x"), Message::Finish { id, root }]
+}
+
+/// A receiver that asked for `notes` and `photos`; what may be there when it has failed.
+async fn names_that_nobody_asked_for_are_refused() {
+    let done = |id, name| [&whole(id, name)[..], &[Message::End]].concat();
+    let skipped = Message::Skipped { path: path("x"), reason: String::new() };
+    for (said, there) in [
+        (done(0, ".bashrc"), &[][..]),
+        (done(0, "Notes"), &[]),
+        (done(0, "notes.txt"), &[]),
+        (done(0, "notes/x"), &[]),
+        (done(0, "photos/x"), &[]),
+        (done(0, ".notes.sumrate-part"), &[]),
+        (vec![directory(0, ".ssh"), offer(1, ".ssh/authorized_keys", 1)], &[]),
+        (vec![skipped, Message::End], &[]),
+        (vec![Message::End], &[]),
+        (done(0, "notes"), &["notes"]),
+        ([&whole(0, "notes")[..], &done(1, ".bashrc")].concat(), &["notes"]),
+        ([&whole(0, "notes")[..], &done(1, "notes/x")].concat(), &["notes"]),
+        ([&whole(0, "notes")[..], &[directory(1, "notes")]].concat(), &["notes"]),
+        ([&whole(0, "notes")[..], &[offer(1, "notes", 2)]].concat(), &["notes"]),
+        (vec![offer(0, "notes", 2), offer(1, ".bashrc", 1)], &[]),
+        (vec![offer(0, "notes", 1), data(0, 0, b"x"), Message::End], &[]),
+        (vec![directory(0, "photos"), offer(1, "photos/a", 1), directory(2, "x")], &["photos"]),
+        (
+            vec![directory(0, "photos"), offer(1, "photos/b", 1), offer(2, "photos/a", 1)],
+            &["photos"],
+        ),
+    ] {
+        let place = Place::new();
+        let (mut pipe, task) = receiver(&place.to(), asked(&["dir/notes", "photos"]));
+        for message in &said {
+            let _ = pipe.write_all(&message.encode()).await;
+        }
+        let error = task.await.unwrap().unwrap_err();
+        assert!(error.is_violation(), "{said:?}: {error}");
+        assert_eq!(names(&place.to()), there, "{said:?}");
+        if place.to().join("photos").exists() {
+            assert_eq!(names(&place.to().join("photos")), [""; 0], "{said:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_hostile_sender_is_refused_and_leaves_no_file() {
     let wrong_hash =
@@ -355,17 +413,18 @@ async fn a_hostile_sender_is_refused_and_leaves_no_file() {
         (0..300).map(|id| offer(id, &format!("f{id}"), 1)).collect(),
     ] {
         let place = Place::new();
-        let (mut pipe, task) = receiver(&place.to());
+        let (mut pipe, task) = receiver(&place.to(), Asked::Nothing);
         for message in &said {
             let _ = pipe.write_all(&message.encode()).await;
         }
         let outcome = task.await.unwrap();
         assert!(outcome.is_err(), "{said:?}: {outcome:?}");
-        assert!(!place.to().join("f").exists());
+        assert_eq!(fs::read_dir(place.to()).unwrap().count(), 0, "{said:?}");
     }
+    names_that_nobody_asked_for_are_refused().await;
     // A whole that is not what its hash says fails alone; the right one is taken.
     let place = Place::new();
-    let (mut pipe, task) = receiver(&place.to());
+    let (mut pipe, task) = receiver(&place.to(), Asked::Directory);
     for message in [
         offer(0, "bad", 1),
         data(0, 0, b"x"),
@@ -447,7 +506,7 @@ async fn a_file_that_changes_under_way_is_not_taken_for_whole() {
     };
     let (sent, received, ()) = tokio::join!(
         send_over(here, sources, &limits, progress),
-        receive_over(there, place.destination(), &limits, Arc::default()),
+        receive_over(there, place.destination(), asked(&["f"]), &limits, Arc::default()),
         change,
     );
     let (sent, received) = (sent.unwrap(), received.unwrap());

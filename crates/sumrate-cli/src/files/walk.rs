@@ -151,7 +151,10 @@ impl Iterator for Walk {
             let (root, parent) = (Arc::clone(&level.root), level.path.clone());
             return Some(match name.below(parent.as_ref()) {
                 Ok(path) => self.entry(&root, name, path, Links::Refuse),
-                Err(error) => Err((name, error.to_string())),
+                Err(error) => {
+                    let reason = format!("{name} in it: {error}");
+                    Err((parent.unwrap_or(name), reason))
+                }
             });
         }
     }

@@ -88,6 +88,11 @@ pub(super) fn families(report: &StatusReport) -> Vec<MetricFamily> {
     if let Some(udp) = &report.udp {
         of_datagrams(&mut families, udp);
     }
+    for (reason, count) in report.refusals.iter().flat_map(|refusals| &refusals.reasons) {
+        let labels = vec![("reason", reason.as_str())];
+        let help = "Connections and datagrams to destinations that were refused, by reason.";
+        families.counter("sumrate_refused_destinations_total", help, &labels, *count);
+    }
     for session in &report.sessions {
         let id = session.id.get(..SESSION_DIGITS).unwrap_or(&session.id);
         of_session(&mut families, id, session);
@@ -168,24 +173,20 @@ fn of_path(families: &mut Families, labels: &Labels<'_>, path: &PathReport) {
     let with = |name, value| labels.iter().copied().chain([(name, value)]).collect::<Labels<'_>>();
     for health in ["active", "suspect", "dead"] {
         let is = if path.health == health { 1.0 } else { 0.0 };
-        let help = "1 for the health that the path has, 0 for the others.";
+        let help = "1 for the path's current health, 0 for the others.";
         families.gauge("sumrate_path_health", help, &with("health", health), is);
     }
     let priority = Priority::NAMES.iter().position(|name| *name == path.priority).unwrap_or(0);
     let gauges: [(&'static str, &str, f64); 4] = [
         (
             "sumrate_path_priority",
-            "0 carries whenever it can; 1 to 9 stand by for lower ones.",
+            "0: primary; 1 to 9: backup, used while no path of a lower number works.",
             priority as f64,
         ),
-        (
-            "sumrate_path_commit_bytes",
-            "Bytes handed to its socket and not acknowledged.",
-            path.commit_bytes as f64,
-        ),
+        ("sumrate_path_commit_bytes", "Unacknowledged bytes.", path.commit_bytes as f64),
         (
             "sumrate_path_commit_limit_bytes",
-            "Most bytes that it may hold now.",
+            "Limit of unacknowledged bytes now.",
             path.commit_limit_bytes as f64,
         ),
         (
@@ -233,27 +234,27 @@ fn of_path(families: &mut Families, labels: &Labels<'_>, path: &PathReport) {
 /// How it is used, and what that comes to; a wish that there is none has no sample.
 fn path_policy(families: &mut Families, labels: &Labels<'_>, path: &PathReport) {
     let metered = if path.metered { 1.0 } else { 0.0 };
-    families.gauge("sumrate_path_metered", "1 if its bytes cost money.", labels, metered);
+    families.gauge("sumrate_path_metered", "1 if the path is metered.", labels, metered);
     let quota = path.quota.as_ref();
     let wishes: [(&'static str, &str, Option<f64>); 4] = [
         (
             "sumrate_path_weight",
-            "Its share beside other paths with a weight.",
+            "Share compared with other paths that have a weight.",
             path.weight.map(f64::from),
         ),
         (
             "sumrate_path_rate_cap_bytes_per_second",
-            "Most that this end sends on it.",
+            "Rate cap of this end.",
             path.rate_cap_mbps.map(|rate| rate * MEGABIT),
         ),
         (
             "sumrate_path_quota_bytes",
-            "Bytes that it may carry in a calendar month (UTC).",
+            "Quota of a calendar month (UTC), in bytes.",
             quota.and_then(|quota| quota.limit_bytes).map(|bytes| bytes as f64),
         ),
         (
             "sumrate_path_quota_used_bytes",
-            "Bytes that it has carried this month, both directions together.",
+            "Bytes of this month, both directions together.",
             quota.map(|quota| quota.used_bytes as f64),
         ),
     ];

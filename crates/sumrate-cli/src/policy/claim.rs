@@ -1,58 +1,39 @@
 //! Which of several processes writes the account of a state directory.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use fbdt::identity::{ProcessLock, ProcessLockError};
 
 /// Name of the file that is locked. The account itself is replaced whenever it is written.
 const LOCK: &str = "path-usage.lock";
-/// Longest process id, in digits.
-const DIGITS_MAX: u64 = 10;
 
 /// What came of an attempt to be the one.
 #[derive(Debug)]
 pub(super) enum Claim {
     /// It is this process, for as long as this lives; without a file where the system has no locks.
-    Ours(#[allow(dead_code)] Option<File>),
-    /// It is another, of this process id, which is empty in the moment before it is written.
+    Ours(#[allow(dead_code)] Option<ProcessLock>),
+    /// It is another process, named for people.
     Theirs(String),
 }
 
 impl Claim {
     /// Tries for a directory, which is made if need be.
     pub(super) fn attempt(directory: &Path) -> Self {
-        Self::lock(directory).unwrap_or_else(|error| {
-            let path = directory.join(LOCK);
-            tracing::warn!(
-                "cannot lock {}: {error}; use one --state for each `sumrate up`, else each forgets what the other has counted",
-                path.display()
-            );
-            Self::Ours(None)
-        })
-    }
-
-    fn lock(directory: &Path) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(directory.join(LOCK))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {
-                // Who it is, is for people: a full disk leaves it out.
-                let _ = file.set_len(0);
-                let _ = file.write_all(std::process::id().to_string().as_bytes());
-                Ok(Self::Ours(Some(file)))
+        let path = directory.join(LOCK);
+        // A failure shows when the file is opened.
+        let _ = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        match ProcessLock::acquire(&path) {
+            Ok(lock) => Self::Ours(Some(lock)),
+            Err(ProcessLockError::Held { holder, .. }) => Self::Theirs(holder),
+            Err(ProcessLockError::File(error)) => {
+                tracing::warn!(
+                    "cannot lock {}: {error}; give each `sumrate up` its own --state, or one overwrites the count of the other",
+                    path.display()
+                );
+                Self::Ours(None)
             }
-            Err(Errno::WOULDBLOCK) => {
-                let mut holder = String::new();
-                let _ = file.take(DIGITS_MAX).read_to_string(&mut holder);
-                Ok(Self::Theirs(holder.trim().to_owned()))
-            }
-            Err(errno) => Err(errno.into()),
         }
     }
 
@@ -72,9 +53,19 @@ mod tests {
         let first = Claim::attempt(&state);
         assert!(first.is_ours());
         let Claim::Theirs(holder) = Claim::attempt(&state) else { panic!("two have it") };
-        assert_eq!(holder, std::process::id().to_string());
+        assert_eq!(holder, format!("process {}", std::process::id()));
         drop(first);
         assert!(Claim::attempt(&state).is_ours());
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_lock_leads_nowhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let victim = directory.path().join("victim");
+        std::fs::write(&victim, "untouched").unwrap();
+        std::os::unix::fs::symlink(&victim, directory.path().join(LOCK)).unwrap();
+        assert!(matches!(Claim::attempt(directory.path()), Claim::Ours(None)));
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
     }
 
     #[test]

@@ -37,6 +37,24 @@ pub enum PolicyError {
     /// No place to keep what was used.
     #[error("a quota needs a state directory; start `sumrate up` with --state, or set HOME")]
     NoState,
+    /// No other path is in use.
+    #[error(
+        "{name} is not paused: no other path is in use, and nothing would reach the server; resume \
+         another path first"
+    )]
+    LastPath {
+        /// The name.
+        name: String,
+    },
+}
+
+/// Why a path is out of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withheld {
+    /// The user has paused it.
+    Paused,
+    /// Its quota is used up.
+    Spent,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +63,7 @@ struct State {
     ledger: Option<Ledger>,
     /// What paths had carried when last looked at, by session and name.
     seen: HashMap<([u8; 16], String), u64>,
-    withheld: BTreeMap<String, bool>,
+    withheld: BTreeMap<String, Option<Withheld>>,
     warned: bool,
 }
 
@@ -125,8 +143,12 @@ impl Keeper {
         let usual = || {
             let mut paths = sessions.iter().flat_map(|session| session.stats().paths);
             let path = paths.find(|path| path.name == name)?;
-            Some(PathWish { policy: path.policy, quota: None })
+            Some(PathWish { policy: path.policy, ..PathWish::default() })
         };
+        let is_other_in_use = || paths().any(|path| path != name && !self.table.is_withheld(&path));
+        if change.paused == Some(true) && !is_other_in_use() {
+            return Err(PolicyError::LastPath { name: name.to_owned() });
+        }
         let wish = change.apply(known.or_else(usual).unwrap_or_default())?;
         self.enter(name, wish)?;
         for session in sessions {
@@ -181,27 +203,33 @@ impl Keeper {
         self.enforce(sessions);
     }
 
-    /// Withholds paths whose quota is used up, and lets back those whose is not any more.
+    /// Withholds paths that are paused or whose quota is used up, and lets the others back.
     fn enforce(&self, sessions: &[Session]) {
         let mut state = self.lock();
-        let spent: Vec<(String, bool)> =
-            state.wishes.keys().map(|name| (name.clone(), state.is_spent(name))).collect();
+        let reasons: Vec<(String, Option<Withheld>)> =
+            state.wishes.keys().map(|name| (name.clone(), state.reason(name))).collect();
         let until = state.month().end();
         let mut newly_spent = false;
-        for (name, spent) in spent {
-            let before = state.withheld.insert(name.clone(), spent).unwrap_or(false);
-            if before != spent {
-                newly_spent |= spent;
+        for (name, reason) in reasons {
+            let before = state.withheld.insert(name.clone(), reason).unwrap_or_default();
+            let spent = reason.is_some();
+            if before.is_some() != spent {
                 self.table.withhold(&name, spent);
-                match spent {
-                    true => tracing::warn!(
-                        "path {name} is idle until {until} (UTC): its quota is used up; `sumrate path \
-                         set {name} --quota BYTES` raises it"
+            }
+            if before != reason {
+                newly_spent |= reason == Some(Withheld::Spent);
+                match reason {
+                    Some(Withheld::Spent) => tracing::warn!(
+                        "{name} paused until {until} (UTC): its quota is used up; `sumrate path set \
+                         {name} --quota BYTES` raises it"
                     ),
-                    false => tracing::warn!("path {name} may be used again: there is quota left"),
+                    Some(Withheld::Paused) => tracing::warn!(
+                        "{name} paused; `sumrate path set {name} --paused=false` resumes it"
+                    ),
+                    None => tracing::warn!("{name} may be used again"),
                 }
             }
-            if spent || before != spent {
+            if spent || before != reason {
                 // Again each time: a connection that was being made may have come up since.
                 for session in sessions.iter().filter(|session| !session.is_closed()) {
                     session.withhold_path(&name, spent);
@@ -215,6 +243,11 @@ impl Keeper {
         }
     }
 
+    /// Why a path is out of use, if it is.
+    pub fn withheld(&self, name: &str) -> Option<Withheld> {
+        self.lock().reason(name)
+    }
+
     /// Writes down what was used. A disk that is full is no reason to stop: it is tried again.
     pub fn save(&self) {
         let mut state = self.lock();
@@ -222,7 +255,7 @@ impl Keeper {
         match ledger.save() {
             Ok(()) => state.warned = false,
             Err(error) if !state.warned => {
-                tracing::warn!(%error, "what paths have used is not written down; it is tried again");
+                tracing::warn!(%error, "cannot save the data used by paths; retrying");
                 state.warned = true;
             }
             Err(_) => {}
@@ -231,8 +264,17 @@ impl Keeper {
 
     /// What to say where these are all paths and each has used up its quota.
     pub fn all_spent(&self, paths: &[String]) -> String {
-        let until = self.lock().month().end();
+        let state = self.lock();
+        let until = state.month().end();
         let first = paths.first().map_or("NAME", String::as_str);
+        let is_paused = |name: &&String| state.reason(name.as_str()) == Some(Withheld::Paused);
+        if let Some(paused) = paths.iter().find(is_paused) {
+            return format!(
+                "every path is paused or has used up its quota ({}): `sumrate path set {paused} \
+                 --paused=false` resumes {paused}",
+                paths.join(", ")
+            );
+        }
         format!(
             "every path has used up its quota ({}): nothing is carried until {until} (UTC), or until a \
              quota is raised: `sumrate path set {first} --quota BYTES`",
@@ -247,6 +289,9 @@ impl Keeper {
         for path in of_sessions.chain(&mut report.idle_paths) {
             let Some(wish) = state.wishes.get(&path.name).copied() else { continue };
             path.used_as(&wish.policy);
+            if wish.paused {
+                path.idle_for_pause();
+            }
             let Some(ledger) = &state.ledger else { continue };
             if wish.quota.is_none() && !wish.policy.metered {
                 continue;
@@ -256,7 +301,7 @@ impl Keeper {
                 used_bytes: ledger.used(&path.name),
                 month: ledger.month().to_string(),
             };
-            if state.is_spent(&path.name) {
+            if state.reason(&path.name) == Some(Withheld::Spent) {
                 path.idle_for_quota(&quota);
             }
             path.quota = Some(quota);
@@ -268,6 +313,14 @@ impl State {
     /// The month that is counted.
     fn month(&self) -> Month {
         self.ledger.as_ref().map_or_else(Month::now, Ledger::month)
+    }
+
+    fn reason(&self, name: &str) -> Option<Withheld> {
+        let is_paused = self.wishes.get(name).is_some_and(|wish| wish.paused);
+        match is_paused {
+            true => Some(Withheld::Paused),
+            false => self.is_spent(name).then_some(Withheld::Spent),
+        }
     }
 
     fn is_spent(&self, name: &str) -> bool {
@@ -291,7 +344,37 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::PathReport;
     use fbdt_proto::Weight;
+
+    #[test]
+    fn the_last_path_in_use_is_not_paused() {
+        let keeper = Keeper::new(PathPolicies::default(), None);
+        keeper.begin("lte", PathWish::default(), &PathChange::default()).unwrap();
+        let pause = PathChange { paused: Some(true), ..PathChange::default() };
+        let refused = keeper.change(&[], "lte", &pause).unwrap_err().to_string();
+        assert!(refused.contains("no other path is in use"), "{refused}");
+        assert_eq!(keeper.withheld("lte"), None);
+    }
+
+    #[test]
+    fn a_paused_path_is_withheld_until_it_is_resumed() {
+        let table = PathPolicies::default();
+        let keeper = Keeper::new(table.clone(), None);
+        let pause = |paused| PathChange { paused: Some(paused), ..PathChange::default() };
+        keeper.begin("lte", PathWish::default(), &pause(true)).unwrap();
+        assert!(keeper.withheld("lte") == Some(Withheld::Paused) && table.is_withheld("lte"));
+        let words = keeper.all_spent(&["lte".to_owned()]);
+        assert!(words.contains("--paused=false"), "{words}");
+        let mut report = StatusReport {
+            idle_paths: vec![PathReport::idle("lte", Priority::PRIMARY)],
+            ..StatusReport::default()
+        };
+        keeper.annotate(&mut report);
+        assert_eq!(report.idle_paths[0].why, "paused");
+        keeper.change(&[], "lte", &pause(false)).unwrap();
+        assert!(keeper.withheld("lte").is_none() && !table.is_withheld("lte"));
+    }
 
     #[test]
     fn a_new_priority_of_the_configuration_leaves_the_other_wishes_as_they_are() {

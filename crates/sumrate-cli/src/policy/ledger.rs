@@ -65,7 +65,7 @@ impl fmt::Display for Month {
 pub enum LedgerError {
     /// It is damaged, and stays where it is.
     #[error(
-        "{path} is no account of what paths have used ({damage}), and cannot be renamed to {aside}: {error}; correct it, or remove it to count from zero"
+        "{path}, the data used by paths, is damaged ({damage}) and cannot be renamed to {aside}: {error}; repair it, or remove it to count from zero"
     )]
     Damaged {
         /// The file.
@@ -158,13 +158,13 @@ impl Ledger {
         let file = ledger.path.display();
         if ledger.month > month {
             tracing::warn!(
-                "{file} is of {}, and the clock says {month}: what paths have used counts on until the clock is past that; if the clock is right, remove the file and start again",
+                "{file} counts data of {}, but the clock says {month}: quotas stay in the later month until the clock reaches it; if the clock is right, remove the file and start again",
                 ledger.month
             );
         }
         if let Claim::Theirs(holder) = &ledger.claim {
             tracing::warn!(
-                "process {holder} counts what paths use in {file}: what this one uses is added when that one has ended; give each `sumrate up` a --state of its own"
+                "{holder} counts data in {file}: the data of this process is added when that one ends; give each `sumrate up` its own --state"
             );
         }
         Ok(ledger)
@@ -216,7 +216,7 @@ impl Ledger {
         let known = self.used.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
         self.changed |= known > 0;
         tracing::warn!(
-            "{} is no account of what paths have used ({damage}) and is called {} now: what was counted in {} is lost and begins again at {known} bytes, so quotas count from now on; mended, it can be put back while no `sumrate up` runs",
+            "{} is damaged ({damage}) and was renamed to {}: the count of {} starts again at {known} bytes; to restore it, repair the file and put it back while no `sumrate up` runs",
             path.display(),
             aside.display(),
             self.month
@@ -306,7 +306,7 @@ pub(super) fn account(text: &[u8]) -> Result<Found, String> {
         return Err(format!("its schema is {}, not {SCHEMA}", file.schema));
     }
     let month = Month::parse(&file.month)
-        .ok_or_else(|| format!("`{}` is no month as in 2026-11", file.month))?;
+        .ok_or_else(|| format!("`{}` is not a month such as 2026-11", file.month))?;
     Ok(Found::Account(month, file.used_bytes))
 }
 

@@ -6,12 +6,10 @@ mod claim;
 pub(crate) mod fuzzing;
 mod keeper;
 mod ledger;
-mod units;
 mod wish;
 
-pub use keeper::{Keeper, PolicyError};
+pub use keeper::{Keeper, PolicyError, Withheld};
 pub use ledger::{Ledger, LedgerError, Month};
-pub use units::{quantity, rate};
 pub use wish::{ClassNames, PathChange, PathWish, WishError};
 pub(crate) use wish::{
     level, parse_never, parse_priority, parse_quota, parse_rate_cap, parse_weight,

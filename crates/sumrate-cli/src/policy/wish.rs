@@ -3,7 +3,8 @@
 use fbdt_proto::{Class, Classes, PathPolicy, Priority, RateCap, Weight};
 use serde::{Deserialize, Serialize};
 
-use super::{quantity, rate};
+use crate::status::bytes as in_words;
+use crate::units::{bytes, rate};
 
 /// How one path is to be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct PathWish {
     pub policy: PathPolicy,
     /// Bytes per calendar month, both directions together.
     pub quota: Option<u64>,
+    /// Whether the user has taken the path out of use.
+    pub paused: bool,
 }
 
 /// Classes by name, as in `background+streaming`; `none` for none.
@@ -50,6 +53,9 @@ pub struct PathChange {
     pub quota_bytes: Option<u64>,
     /// Whether its bytes cost money.
     pub metered: Option<bool>,
+    /// Whether it is out of use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
     /// Classes that it never carries.
     // Older daemons refuse what they do not know.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,25 +66,25 @@ pub struct PathChange {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WishError {
     /// Not a priority.
-    #[error("`{0}` is no priority; write primary, backup, backup2 to backup9, or 0 to 9")]
+    #[error("`{0}` is not a priority; write primary, backup, backup2 to backup9, or 0 to 9")]
     Priority(String),
     /// Not a weight.
-    #[error("`{0}` is no weight; write 1 to 100, or none")]
+    #[error("`{0}` is not a weight; write 1 to 100, or none")]
     Weight(String),
     /// Not a class.
     #[error(
-        "`{0}` is no class; write conversational, interactive, streaming or background, several with + between them, or none"
+        "`{0}` is not a class; write conversational, interactive, streaming or background, several with + between them, or none"
     )]
     Class(String),
     /// Every class kept off.
-    #[error("a path that never carries any class is of no use; leave it out, see --path")]
+    #[error("--never with every class leaves the path unused; use --path to leave it out")]
     NoClassLeft,
     /// Neither rate nor quantity.
     #[error("{0}")]
     Unit(String),
     /// No setting at all.
     #[error(
-        "`{0}` is no setting; write backup, weight=3, rate=20M, quota=10G, never=background or metered, separated by commas"
+        "`{0}` is not a setting; write backup, weight=3, rate=20M, quota=10G, never=background or metered, separated by commas"
     )]
     Unknown(String),
 }
@@ -108,7 +114,7 @@ pub(crate) fn parse_rate_cap(text: &str) -> Result<u32, WishError> {
 
 /// A number of bytes; 0 for `none`.
 pub(crate) fn parse_quota(text: &str) -> Result<u64, WishError> {
-    if text == "none" { Ok(0) } else { quantity(text).map_err(WishError::Unit) }
+    if text == "none" { Ok(0) } else { bytes(text).map_err(WishError::Unit) }
 }
 
 /// Classes with `+` or `,` between them, or `none`.
@@ -147,6 +153,36 @@ impl PathChange {
         *self == Self::default()
     }
 
+    /// The change for people, as in `lte: backup, at most 20 Mbit/s`.
+    pub fn words(&self, name: &str) -> String {
+        let priority = self.priority.map(|level| match level {
+            0 => "primary".to_owned(),
+            1 => "backup".to_owned(),
+            later => format!("backup {later}"),
+        });
+        let lifted = |is_lifted: bool, none: &str, some: String| {
+            if is_lifted { none.to_owned() } else { some }
+        };
+        let weight = self.weight.map(|w| lifted(w == 0, "no weight", format!("weight {w}")));
+        let rate = self.rate_cap_kbps.map(|kbps| {
+            let words = format!("at most {} Mbit/s", f64::from(kbps) / 1e3);
+            lifted(kbps == 0, "no rate limit", words)
+        });
+        let quota = self.quota_bytes.map(|quota| {
+            lifted(quota == 0, "no quota", format!("quota {} a month", in_words(quota)))
+        });
+        let chosen = |is: bool, yes: &str, no: &str| if is { yes } else { no }.to_owned();
+        let metered = self.metered.map(|is| chosen(is, "metered", "not metered"));
+        let paused = self.paused.map(|is| chosen(is, "paused", "in use again"));
+        let never = self.never.map(|never| match Vec::from(never) {
+            none if none.is_empty() => "carries every class".to_owned(),
+            classes => format!("never carries {}", classes.join(" or ")),
+        });
+        let parts = [priority, weight, rate, quota, metered, paused, never];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        format!("{name}: {}", parts.join(", "))
+    }
+
     /// The wish after the change.
     ///
     /// # Errors
@@ -173,6 +209,7 @@ impl PathChange {
             wish.policy.never = never;
         }
         wish.policy.metered = self.metered.unwrap_or(wish.policy.metered);
+        wish.paused = self.paused.unwrap_or(wish.paused);
         Ok(wish)
     }
 }
@@ -204,8 +241,24 @@ mod tests {
         let lifted = PathChange::parse(lifted).unwrap();
         let rest = lifted.apply(wish).unwrap();
         let metered = PathPolicy { metered: true, ..PathPolicy::default() };
-        assert_eq!(rest, PathWish { policy: metered, quota: None });
+        assert_eq!(rest, PathWish { policy: metered, ..PathWish::default() });
         assert!(PathChange::default().is_empty() && !lifted.is_empty());
+    }
+
+    #[test]
+    fn a_change_is_told_in_words() {
+        let words = |change: PathChange| change.words("lte");
+        let change = PathChange::parse("backup2,rate=20M,quota=10G,metered").unwrap();
+        let said = "lte: backup 2, at most 20 Mbit/s, quota 10.0 GB a month, metered";
+        assert_eq!(words(change), said);
+        let lifted = "rate=none,quota=none,weight=none,never=none,priority=0";
+        let said = "lte: primary, no weight, no rate limit, no quota, carries every class";
+        assert_eq!(words(PathChange::parse(lifted).unwrap()), said);
+        let paused = |paused| PathChange { paused: Some(paused), ..PathChange::default() };
+        assert_eq!(words(paused(true)), "lte: paused");
+        assert_eq!(words(paused(false)), "lte: in use again");
+        let wish = paused(true).apply(PathWish::default()).unwrap();
+        assert!(wish.paused && !paused(false).apply(wish).unwrap().paused);
     }
 
     #[test]

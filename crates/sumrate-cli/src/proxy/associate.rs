@@ -40,7 +40,7 @@ pub(super) async fn serve<T: Tunnel>(
     match associate(&mut client, tunnel, rules, port).await {
         Ok(()) => tracing::debug!("an association ended"),
         Err(AssociateError::Refused(failure)) => {
-            tracing::info!(%failure, "no association");
+            tracing::info!(%failure, "UDP refused");
             let _ = socks5::reply(&mut client, failure.code.into()).await;
         }
         Err(error) => tracing::debug!(%error, "an association failed"),

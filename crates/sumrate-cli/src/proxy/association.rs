@@ -60,7 +60,7 @@ impl<S: TunnelStream> Association<S> {
     /// [`ConnectFailure`]
     pub(crate) async fn open<T: Tunnel<Stream = S>>(tunnel: &T) -> Result<Self, ConnectFailure> {
         tokio::time::timeout(ANSWER_TIMEOUT, Self::ask(tunnel)).await.unwrap_or_else(|_| {
-            let message = "the server said nothing within 25 s".to_owned();
+            let message = "the server did not answer within 25 s".to_owned();
             Err(ConnectFailure { code: FailureCode::TimedOut, message })
         })
     }

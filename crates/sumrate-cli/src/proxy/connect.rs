@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fbdt::Class;
 
+use crate::refusals::Refusals;
 use crate::service::{Answer, ConnectRequest, FailureCode, Request, read_answer, write_request};
 use crate::tunnel::{Tunnel, Use};
 
@@ -23,6 +24,23 @@ pub struct ConnectFailure {
 impl ConnectFailure {
     fn general(message: String) -> Self {
         Self { code: FailureCode::General, message }
+    }
+
+    /// Notes a destination that the server refuses. Of a name it does not tell whether it refuses its
+    /// addresses or knows none.
+    fn note(&self, refusals: &Refusals, host: &str, port: u16) {
+        let reason = match self.code {
+            FailureCode::NotAllowed => "not-allowed",
+            FailureCode::NameFailure => "name",
+            _ => return,
+        };
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let destination = format!("{host}:{port}");
+        let words = match self.message.contains(&destination) {
+            true => self.message.clone(),
+            false => format!("no connection to {destination}: {}", self.message),
+        };
+        refusals.note(&destination, reason, &words);
     }
 }
 
@@ -70,10 +88,14 @@ pub async fn connect_as<T: Tunnel>(
             Answer::Refused { code, message } => Err(ConnectFailure { code, message }),
         }
     };
-    tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.unwrap_or_else(|_| {
+    let connected = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.unwrap_or_else(|_| {
         Err(ConnectFailure {
             code: FailureCode::TimedOut,
-            message: format!("the server said nothing about {host}:{port} within 25 s"),
+            message: format!("the server did not answer for {host}:{port} within 25 s"),
         })
-    })
+    });
+    if let (Err(failure), Some(refusals)) = (&connected, tunnel.refusals()) {
+        failure.note(refusals, host, port);
+    }
+    connected
 }

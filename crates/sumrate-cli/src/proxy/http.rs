@@ -1,258 +1,247 @@
-//! The proxy's part of HTTP/1.1: the CONNECT method (RFC 9110 §9.3.6), and requests for `http://`
-//! addresses.
+//! The HTTP/1.1 proxy: the CONNECT method (RFC 9110 §9.3.6), and requests for `http://` addresses.
+//! Each request goes to the target that it names, whatever the client's connection carried before.
 
-use std::io;
-use std::net::Ipv6Addr;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use http_body_util::{Either, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 
-use super::plain;
+use super::connect::{ConnectFailure, connect_as};
+use super::forward::{self, Driver, Forwarded};
+use super::passwords::{PasswordCheck, Verdict};
 use super::socks5::Target;
-use crate::args::ProxyAuth;
+use crate::classes::{ClassRules, Guess, WatchedStream};
 use crate::service::FailureCode;
+use crate::tunnel::Tunnel;
 
-/// Longest request head, in bytes.
-const HEAD_MAX: usize = 16 << 10;
-/// Most header fields.
-pub(super) const FIELDS_MAX: usize = 64;
+/// Longest head of a request or response, in bytes: browsers send cookies of tens of kilobytes.
+pub(super) const HEAD_MAX: usize = 64 << 10;
+/// Longest time for a client to send a request's head, and between two requests.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why an HTTP request was not carried out.
+/// Why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum HttpError {
-    #[error("the client's connection failed: {0}")]
-    Io(#[from] io::Error),
-    #[error("the request head is longer than 16 KiB")]
-    TooLong,
-    #[error("the request is not HTTP/1: {0}")]
-    Malformed(#[from] httparse::Error),
+pub(super) enum HttpError {
     #[error("this is a proxy: it carries CONNECT, and requests for http://HOST[:PORT]/...")]
-    Method,
+    NotProxied,
     #[error("the target of CONNECT must be HOST:PORT")]
     Target,
     #[error("the proxy wants a user name and password")]
-    Unauthorised,
+    NoPassword,
+    #[error("wrong user name or password")]
+    WrongPassword,
+    #[error("the transfer coding {0:?} is not passed on: only chunked is")]
+    Coding(String),
+    #[error("{0}")]
+    NotConnected(#[from] ConnectFailure),
+    #[error("the server did not answer by HTTP/1.1: {0}")]
+    Server(hyper::Error),
+    #[error("the server sent nothing within 10 minutes")]
+    Silent,
+    #[error("the request's body is malformed or was cut off: {0}")]
+    Body(hyper::Error),
+    #[error("the server answered {0}, and the request did not ask for it")]
+    NoAnswer(StatusCode),
+    #[error("too many wrong passwords from this address: wait for some minutes")]
+    TooManyPasswords,
 }
 
-/// A request that was understood.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Asked {
-    /// Where to.
-    pub(crate) target: Target,
-    /// What the server there gets first, of a request for an `http://` address; without one the
-    /// client wants a tunnel, and to be told when it is there.
-    pub(crate) head: Option<Vec<u8>>,
+impl HttpError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NotProxied | Self::Coding(_) => StatusCode::NOT_IMPLEMENTED,
+            Self::Target | Self::Body(_) => StatusCode::BAD_REQUEST,
+            Self::Silent => StatusCode::GATEWAY_TIMEOUT,
+            Self::TooManyPasswords => StatusCode::TOO_MANY_REQUESTS,
+            Self::NoPassword | Self::WrongPassword => StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+            Self::NotConnected(failure) => match failure.code {
+                FailureCode::NotAllowed => StatusCode::FORBIDDEN,
+                FailureCode::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+                FailureCode::Busy => StatusCode::SERVICE_UNAVAILABLE,
+                _ => StatusCode::BAD_GATEWAY,
+            },
+            Self::Server(_) | Self::NoAnswer(_) => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    /// Tells the client why, in words.
+    fn answer(&self) -> Response<Body> {
+        let mut response = Response::new(Either::Left(Full::from(format!("{self}\n"))));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        if matches!(self, Self::NoPassword | Self::WrongPassword) {
+            let realm = HeaderValue::from_static("Basic realm=\"sumrate\"");
+            headers.insert(PROXY_AUTHENTICATE, realm);
+        }
+        if !matches!(self, Self::NoPassword) {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
 }
 
-/// A request head that was understood, and its length.
-fn parse(bytes: &[u8], auth: Option<&ProxyAuth>) -> Result<Option<(Asked, usize)>, HttpError> {
-    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-    let mut request = httparse::Request::new(&mut fields);
-    let httparse::Status::Complete(length) = request.parse(bytes)? else {
-        return if bytes.len() >= HEAD_MAX { Err(HttpError::TooLong) } else { Ok(None) };
-    };
-    if let Some(auth) = auth
-        && !authorised(request.headers, auth)
+type Body = Either<Full<Bytes>, Forwarded>;
+
+/// A client's connection after its last request: it carries bytes between client and target.
+pub(super) struct Switched<S> {
+    pub(super) target: Target,
+    pub(super) client: OnUpgrade,
+    pub(super) server: Server<S>,
+}
+
+/// The other side of [`Switched`].
+pub(super) enum Server<S> {
+    /// The stream that CONNECT asked for.
+    Connected(S),
+    /// The connection on which both agreed on another protocol.
+    Upgraded(OnUpgrade, Driver),
+}
+
+/// Answers the requests of one client.
+pub(super) struct HttpProxy<'a, T: Tunnel> {
+    password: Option<&'a dyn PasswordCheck>,
+    tunnel: &'a T,
+    rules: &'a ClassRules,
+    switched: Mutex<Option<Switched<T::Stream>>>,
+}
+
+impl<'a, T: Tunnel> HttpProxy<'a, T> {
+    pub(super) fn new(
+        password: Option<&'a dyn PasswordCheck>,
+        tunnel: &'a T,
+        rules: &'a ClassRules,
+    ) -> Self {
+        Self { password, tunnel, rules, switched: Mutex::default() }
+    }
+
+    /// Serves until the connection ends or is switched. After `stop` the request that is under way is
+    /// the last.
+    ///
+    /// # Errors
+    /// The client sent no HTTP/1, or a response was cut off ([`hyper::Error::is_user`]).
+    pub(super) async fn converse<I>(&self, io: I, stop: &CancellationToken) -> hyper::Result<()>
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        return Err(HttpError::Unauthorised);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(HEAD_MAX)
+            .preserve_header_case(true)
+            .auto_date_header(false)
+            .serve_connection(TokioIo::new(io), service_fn(|request| self.answer(request)))
+            .with_upgrades();
+        let mut connection = pin!(connection);
+        tokio::select! {
+            served = &mut connection => return served,
+            () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await
     }
-    if request.method != Some("CONNECT") {
-        let (target, head) = plain::forwarded(&request).ok_or(HttpError::Method)?;
-        return Ok(Some((Asked { target, head: Some(head) }, length)));
+
+    /// The tunnel that the last request made of the connection.
+    pub(super) fn switched(&self) -> Option<Switched<T::Stream>> {
+        self.switched.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
-    let target = request.path.and_then(|path| authority(path, None)).ok_or(HttpError::Target)?;
-    Ok(Some((Asked { target, head: None }, length)))
-}
 
-/// `HOST:PORT`; `HOST` alone if a port is given for it. IPv6 addresses stand in brackets; without
-/// them, as some clients send it, the port is behind the last colon.
-pub(super) fn authority(text: &str, port: Option<u16>) -> Option<Target> {
-    let (host, port) = match (text.rsplit_once(':'), port) {
-        (Some((host, digits)), _) if !digits.ends_with(']') => (host, digits.parse().ok()?),
-        (_, Some(port)) => (text, port),
-        _ => return None,
-    };
-    let host = match host.strip_prefix('[') {
-        Some(rest) => rest.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?.to_string(),
-        None if host.contains(':') => host.parse::<Ipv6Addr>().ok()?.to_string(),
-        None if host.is_empty() || host.contains('@') => return None,
-        None => host.to_owned(),
-    };
-    Some(Target { host, port })
-}
+    fn switch(&self, target: Target, client: OnUpgrade, server: Server<T::Stream>) {
+        let switched = Switched { target, client, server };
+        *self.switched.lock().unwrap_or_else(PoisonError::into_inner) = Some(switched);
+    }
 
-fn authorised(fields: &[httparse::Header<'_>], auth: &ProxyAuth) -> bool {
-    let value = fields
-        .iter()
-        .find(|field| field.name.eq_ignore_ascii_case("proxy-authorization"))
-        .and_then(|field| std::str::from_utf8(field.value).ok());
-    let Some((scheme, encoded)) = value.and_then(|value| value.split_once(' ')) else {
-        return false;
-    };
-    let Ok(decoded) = STANDARD.decode(encoded.trim()) else {
-        return false;
-    };
-    let Some(colon) = decoded.iter().position(|byte| *byte == b':') else {
-        return false;
-    };
-    scheme.eq_ignore_ascii_case("basic") && auth.matches(&decoded[..colon], &decoded[colon + 1..])
-}
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let carried = match self.check_password(request.headers()) {
+            Err(error) => Err(error),
+            Ok(()) if request.method() == Method::CONNECT => self.connect(request).await,
+            Ok(()) => self.forward(request).await,
+        };
+        Ok(carried.unwrap_or_else(|error| {
+            tracing::debug!(%error, "a request was not carried out");
+            error.answer()
+        }))
+    }
 
-/// Reads one request head. What the client sent beyond it is left in `buffer`; a request that is not
-/// carried out has been answered.
-pub(crate) async fn handshake<C: AsyncRead + AsyncWrite + Unpin>(
-    client: &mut C,
-    auth: Option<&ProxyAuth>,
-    buffer: &mut Vec<u8>,
-) -> Result<Asked, HttpError> {
-    loop {
-        match parse(buffer, auth) {
-            Ok(Some((asked, length))) => {
-                buffer.drain(..length);
-                return Ok(asked);
-            }
-            Ok(None) => read_more(client, buffer).await?,
-            Err(error) => {
-                let (status, extra) = refusal(&error);
-                answer(client, status, extra, &error.to_string()).await?;
-                return Err(error);
-            }
+    fn check_password(&self, headers: &HeaderMap) -> Result<(), HttpError> {
+        let Some(password) = &self.password else { return Ok(()) };
+        let value = headers.get(PROXY_AUTHORIZATION).ok_or(HttpError::NoPassword)?;
+        let (user, secret) = credentials(value).ok_or(HttpError::WrongPassword)?;
+        match password.check(&user, &secret) {
+            Verdict::Right => Ok(()),
+            Verdict::Wrong => Err(HttpError::WrongPassword),
+            Verdict::Unchecked => Err(HttpError::TooManyPasswords),
         }
     }
-}
 
-fn refusal(error: &HttpError) -> (&'static str, &'static str) {
-    match error {
-        HttpError::TooLong => ("431 Request Header Fields Too Large", ""),
-        HttpError::Method => ("501 Not Implemented", ""),
-        HttpError::Unauthorised => {
-            ("407 Proxy Authentication Required", "Proxy-Authenticate: Basic realm=\"sumrate\"\r\n")
-        }
-        HttpError::Io(_) | HttpError::Malformed(_) | HttpError::Target => ("400 Bad Request", ""),
+    async fn connect(&self, mut request: Request<Incoming>) -> Result<Response<Body>, HttpError> {
+        let target = request.uri().authority().and_then(|host| forward::target_of(host, None));
+        let target = target.ok_or(HttpError::Target)?;
+        let stream = self.stream_to(&target).await?;
+        let client = hyper::upgrade::on(&mut request);
+        self.switch(target, client, Server::Connected(stream));
+        Ok(Response::new(Either::Left(Full::default())))
+    }
+
+    async fn forward(&self, mut request: Request<Incoming>) -> Result<Response<Body>, HttpError> {
+        let target = forward::target_of_address(request.uri()).ok_or(HttpError::NotProxied)?;
+        let upgrade = forward::upgrade_of(request.headers());
+        let client = upgrade.clone().map(|wanted| (hyper::upgrade::on(&mut request), wanted));
+        let request = forward::request_to_server(request, upgrade)?;
+        let stream = self.stream_to(&target).await?;
+        let guess = self.guess(&target);
+        let (mut response, driver) =
+            forward::exchange(WatchedStream::new(stream, guess), request).await?;
+        let Some((client, _)) = client.filter(|(_, wanted)| forward::agrees(&response, wanted))
+        else {
+            return forward::response_to_client(response, driver)
+                .map(|whole| whole.map(Either::Right));
+        };
+        let server = hyper::upgrade::on(&mut response);
+        self.switch(target, client, Server::Upgraded(server, driver));
+        let mut answer = Response::new(Either::Left(Full::default()));
+        *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        *answer.headers_mut() = forward::switching(&response);
+        Ok(answer)
+    }
+
+    async fn stream_to(&self, target: &Target) -> Result<T::Stream, ConnectFailure> {
+        let Target { host, port } = target;
+        let class = self.rules.class_of(host, *port);
+        connect_as(self.tunnel, host, *port, class)
+            .await
+            .inspect_err(|failure| tracing::info!("no connection to {host}:{port}: {failure}"))
+    }
+
+    /// A guess of the class, unless a rule gives it.
+    pub(super) fn guess(&self, target: &Target) -> Option<Guess> {
+        self.rules.class_of(&target.host, target.port).is_none().then(Guess::default)
     }
 }
 
-/// Tells the client that the connection is made.
-pub(crate) async fn established<C: AsyncWrite + Unpin>(client: &mut C) -> io::Result<()> {
-    client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
-    client.flush().await
-}
-
-/// Tells the client why there is no connection.
-pub(crate) async fn failed<C: AsyncWrite + Unpin>(
-    client: &mut C,
-    code: FailureCode,
-    message: &str,
-) -> io::Result<()> {
-    let status = match code {
-        FailureCode::NotAllowed => "403 Forbidden",
-        FailureCode::TimedOut => "504 Gateway Timeout",
-        FailureCode::Busy => "503 Service Unavailable",
-        _ => "502 Bad Gateway",
-    };
-    answer(client, status, "", message).await
-}
-
-async fn answer<C: AsyncWrite + Unpin>(
-    client: &mut C,
-    status: &str,
-    extra: &str,
-    message: &str,
-) -> io::Result<()> {
-    let text = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
-         {extra}Connection: close\r\n\r\n{message}\n",
-        message.len() + 1
-    );
-    client.write_all(text.as_bytes()).await?;
-    client.shutdown().await
-}
-
-async fn read_more<C: AsyncRead + Unpin>(client: &mut C, buffer: &mut Vec<u8>) -> io::Result<()> {
-    let mut chunk = [0; 2048];
-    match client.read(&mut chunk).await? {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        count => {
-            buffer.extend_from_slice(&chunk[..count]);
-            Ok(())
-        }
-    }
+/// User name and password of a `Proxy-Authorization` field (RFC 7617).
+fn credentials(value: &HeaderValue) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (scheme, encoded) = value.to_str().ok()?.split_once(' ')?;
+    let mut user = STANDARD.decode(encoded.trim()).ok()?;
+    let colon = user.iter().position(|byte| *byte == b':')?;
+    let password = user.split_off(colon).split_off(1);
+    scheme.eq_ignore_ascii_case("basic").then_some((user, password))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    async fn run(input: &[u8], auth: Option<&ProxyAuth>) -> (Result<Asked, HttpError>, String) {
-        let (mut client, mut server) = tokio::io::duplex(64 << 10);
-        client.write_all(input).await.unwrap();
-        client.shutdown().await.unwrap();
-        let outcome = handshake(&mut server, auth, &mut Vec::new()).await;
-        drop(server);
-        let mut answered = String::new();
-        client.read_to_string(&mut answered).await.unwrap();
-        (outcome, answered)
-    }
-
-    #[test]
-    fn targets() {
-        let connect = |target: &str| {
-            let head = format!("CONNECT {target} HTTP/1.1\r\nHost: x\r\n\r\nearly");
-            parse(head.as_bytes(), None).map(|parsed| parsed.map(|(asked, _)| asked.target))
-        };
-        let good = |target: &str| connect(target).unwrap().unwrap();
-        assert_eq!(good("example.org:443"), Target { host: "example.org".to_owned(), port: 443 });
-        assert_eq!(good("[2001:db8::1]:80").host, "2001:db8::1");
-        assert_eq!(good("2001:db8::1:80"), Target { host: "2001:db8::1".to_owned(), port: 80 });
-        for bad in
-            ["example.org", ":443", "[x]:1", "[::1]", "a:1:80", "a:b", "a:70000", "http://a/"]
-        {
-            assert!(matches!(connect(bad), Err(HttpError::Target)), "{bad}");
-        }
-    }
-
-    #[tokio::test]
-    async fn refusals_are_answered_in_words() {
-        let (_, answered) = run(b"GET / HTTP/1.1\r\n\r\n", None).await;
-        assert!(
-            answered.starts_with("HTTP/1.1 501 ") && answered.contains("CONNECT"),
-            "{answered}"
-        );
-        let (_, answered) = run(b"\x05\x01\x00", None).await;
-        assert!(answered.starts_with("HTTP/1.1 400 "), "{answered}");
-        let long = [b"CONNECT a:1 HTTP/1.1\r\nA: ".as_slice(), &vec![b'x'; 40_000]].concat();
-        let (outcome, answered) = run(&long, None).await;
-        assert!(matches!(outcome, Err(HttpError::TooLong)));
-        assert!(answered.starts_with("HTTP/1.1 431 "));
-    }
-
-    #[tokio::test]
-    async fn password() {
-        let auth: ProxyAuth = "me:secret".parse().unwrap();
-        let request = |value: &str| {
-            format!("CONNECT a:1 HTTP/1.1\r\nproxy-Authorization: {value}\r\n\r\n").into_bytes()
-        };
-        let right = format!("basic {}", STANDARD.encode("me:secret"));
-        assert!(run(&request(&right), Some(&auth)).await.0.is_ok());
-        for wrong in ["", "Basic", "Basic !", "Bearer bWU6c2VjcmV0", "Basic bWU6d3Jvbmc="] {
-            let (outcome, answered) = run(&request(wrong), Some(&auth)).await;
-            assert!(matches!(outcome, Err(HttpError::Unauthorised)), "{wrong}");
-            assert!(answered.contains("Proxy-Authenticate: Basic"), "{answered}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-            let auth: ProxyAuth = "me:secret".parse().unwrap();
-            let _ = parse(&bytes, Some(&auth));
-            let _ = parse(&[b"CONNECT ".as_slice(), &bytes].concat(), None);
-            let head: Vec<u8> = [
-                b"CONNECT a:1 HTTP/1.1\r\nProxy-Authorization: Basic ".as_slice(), &bytes, b"\r\n\r\n",
-            ].concat();
-            let _ = parse(&head, Some(&auth));
-        }
-    }
-}
+#[path = "http_tests.rs"]
+mod tests;

@@ -3,10 +3,11 @@
 mod associate;
 mod association;
 mod connect;
+mod forward;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod http;
-mod plain;
+mod passwords;
 mod server;
 mod silent;
 mod socks5;

@@ -1,25 +1,34 @@
 //! Accepts proxy clients, within limits, and relays each over a stream of its own.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::connect::connect_as;
-use super::{associate, http, silent, socks5};
+use super::http::{HttpProxy, Server, Switched};
+use super::passwords::{Guarded, PasswordCheck, WrongPasswords};
+use super::socks5::{SocksError, Target};
+
+use super::{associate, silent, socks5};
 use crate::args::ProxyAuth;
-use crate::classes::{ClassRules, Guess};
+use crate::classes::{ClassRules, Guess, WatchedStream};
 use crate::exit::Allowance;
 use crate::relay::relay;
 use crate::socket;
-use crate::tunnel::Tunnel;
+use crate::tunnel::{Tunnel, TunnelStream};
 
 /// Longest time for a client to say what it wants.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for what is under way with an HTTP client that has ended its sending direction.
+const GONE_GRACE: Duration = Duration::from_secs(5);
 /// Pause after the system refused to accept (no file descriptor left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -28,7 +37,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub enum ProxyKind {
     /// SOCKS5.
     Socks5,
-    /// HTTP CONNECT.
+    /// HTTP: CONNECT, and requests for `http://` addresses.
     Http,
 }
 
@@ -78,129 +87,213 @@ impl Proxy {
     /// Serves until it is stopped, and then until the last connection has ended. Dropping the future
     /// ends the connections too.
     pub async fn run<T: Tunnel>(self, tunnel: T) {
+        let Self { kind, listener, auth, connections, rules, stop } = self;
+        let wrong = WrongPasswords::default();
+        let terms = Arc::new(Terms { kind, auth, rules, stop: stop.clone(), wrong });
         let mut tasks = JoinSet::new();
         loop {
             // A client beyond the limit waits in the kernel's queue, unaccepted.
             let next = async {
-                let permit = Arc::clone(&self.connections).acquire_owned().await;
-                (permit, self.listener.accept().await)
+                let permit = Arc::clone(&connections).acquire_owned().await;
+                (permit, listener.accept().await)
             };
             let (permit, accepted) = tokio::select! {
                 next = next => next,
-                () = self.stop.cancelled() => break,
+                () = stop.cancelled() => break,
             };
             let Ok(permit) = permit else { break };
-            let client = match accepted {
-                Ok((client, _)) => client,
+            let (client, source) = match accepted {
+                Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "a proxy client could not be accepted");
+                    tracing::warn!(%error, "cannot accept a proxy client");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
             socket::tune_accepted(&client);
-            let (kind, auth, tunnel) = (self.kind, self.auth.clone(), tunnel.clone());
-            let rules = Arc::clone(&self.rules);
+            let (terms, tunnel) = (Arc::clone(&terms), tunnel.clone());
             tasks.spawn(async move {
-                serve(kind, client, auth.as_deref(), &tunnel, &rules).await;
+                terms.serve(client, source.ip(), &tunnel).await;
                 drop(permit);
             });
             while tasks.try_join_next().is_some() {}
         }
-        drop(self.listener);
+        drop(listener);
         while tasks.join_next().await.is_some() {}
     }
 }
 
-async fn serve<T: Tunnel>(
+/// How a proxy's clients are served.
+struct Terms {
     kind: ProxyKind,
-    mut client: TcpStream,
-    auth: Option<&ProxyAuth>,
-    tunnel: &T,
-    rules: &ClassRules,
+    auth: Option<Arc<ProxyAuth>>,
+    rules: Arc<ClassRules>,
+    stop: CancellationToken,
+    wrong: WrongPasswords,
+}
+
+impl Terms {
+    async fn serve<T: Tunnel>(&self, client: TcpStream, source: IpAddr, tunnel: &T) {
+        let auth = self.auth.as_deref();
+        let password = auth.map(|auth| Guarded::new(auth, &self.wrong, source));
+        match self.kind {
+            ProxyKind::Socks5 => self.serve_socks(client, password.as_ref(), tunnel).await,
+            ProxyKind::Http => self.serve_http(client, password.as_ref(), tunnel).await,
+        }
+    }
+
+    async fn serve_socks<T: Tunnel>(
+        &self,
+        mut client: TcpStream,
+        password: Option<&Guarded<'_>>,
+        tunnel: &T,
+    ) {
+        let mut early = Vec::new();
+        let handshake = read_target(&mut client, password, &mut early);
+        let (request, silent) = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
+            Ok(Ok(read)) => read,
+            Ok(Err(error)) => return tracing::debug!(%error, "a proxy client was turned away"),
+            Err(_) => return tracing::debug!("a proxy client said nothing for 10 s"),
+        };
+        if request.command == socks5::Command::Connect {
+            self.connect(client, request.target, silent, &early, tunnel).await;
+        } else if silent {
+            tracing::debug!("a client that waits for no answer wants datagrams");
+        } else {
+            associate::serve(client, tunnel, &self.rules, request.target.port).await;
+        }
+    }
+
+    /// Connects a SOCKS5 client; a `silent` one waits for no answer.
+    async fn connect<T: Tunnel>(
+        &self,
+        mut client: TcpStream,
+        Target { host, port }: Target,
+        silent: bool,
+        early: &[u8],
+        tunnel: &T,
+    ) {
+        let class = self.rules.class_of(&host, port);
+        let connected = connect_as(tunnel, &host, port, class).await;
+        let reply = match &connected {
+            Ok(_) => socks5::Reply::Succeeded,
+            Err(failure) => failure.code.into(),
+        };
+        let told = if silent { Ok(()) } else { socks5::reply(&mut client, reply).await };
+        match (connected, told) {
+            (Ok(stream), Ok(())) => {
+                let guess = class.is_none().then(Guess::default);
+                carry(stream, client, early, guess, (&host, port)).await;
+            }
+            (Err(failure), _) => {
+                tracing::info!("no connection to {host}:{port}: {failure}");
+                if silent {
+                    socket::reset_on_close(&client);
+                }
+            }
+            (Ok(_), Err(error)) => tracing::debug!(host, port, %error, "the client went away"),
+        }
+    }
+
+    async fn serve_http<T: Tunnel>(
+        &self,
+        client: TcpStream,
+        password: Option<&Guarded<'_>>,
+        tunnel: &T,
+    ) {
+        // Until its end is known to be in order, the connection's end is a failure.
+        socket::reset_on_close(&client);
+        socket::hold_little(&client);
+        let Ok(second) = client.as_fd().try_clone_to_owned() else {
+            return tracing::debug!("a proxy client was turned away: no file descriptor is left");
+        };
+        let password = password.map(|password| password as &dyn PasswordCheck);
+        let Ok(second) = TcpStream::from_std(second.into()) else {
+            return tracing::debug!("a proxy client was turned away: its end cannot be watched");
+        };
+        let proxy = HttpProxy::new(password, tunnel, &self.rules);
+        let served = tokio::select! {
+            served = proxy.converse(client, &self.stop) => served,
+            () = gone(&second) => return tracing::debug!("an HTTP client went away"),
+        };
+        if let Err(error) = &served {
+            tracing::debug!(%error, "a connection of an HTTP client failed");
+        }
+        if !served.is_err_and(|error| error.is_user()) {
+            socket::deliver_on_close(&second);
+        }
+        drop(second);
+        if let Some(switched) = proxy.switched() {
+            let guess = proxy.guess(&switched.target);
+            if let Err(error) = relay_switched(switched, guess).await {
+                tracing::debug!(%error, "the client went away");
+            }
+        }
+    }
+}
+
+/// Ends [`GONE_GRACE`] after the client has ended its sending direction. hyper does not see that end behind
+/// bytes that it has not read.
+async fn gone(client: &TcpStream) {
+    while client.ready(Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed()) {
+        // Nothing is read here: the next event tells more.
+        let _ = client.try_io(Interest::READABLE, || {
+            Err::<(), _>(std::io::Error::from(std::io::ErrorKind::WouldBlock))
+        });
+    }
+    tokio::time::sleep(GONE_GRACE).await;
+}
+
+/// Relays between an HTTP client and the target that its connection belongs to from now on.
+async fn relay_switched<S: TunnelStream>(
+    Switched { target, client, server }: Switched<S>,
+    guess: Option<Guess>,
+) -> Result<(), hyper::Error> {
+    let Ok(client) = client.await?.downcast::<TokioIo<TcpStream>>() else { return Ok(()) };
+    let (mut connection, early) = (client.io.into_inner(), client.read_buf);
+    let stream = match server {
+        Server::Connected(stream) => stream,
+        Server::Upgraded(server, _driver) => {
+            let Ok(server) = server.await?.downcast::<TokioIo<WatchedStream<S>>>() else {
+                return Ok(());
+            };
+            if let Err(error) = connection.write_all(&server.read_buf).await {
+                tracing::debug!(%error, "the client went away");
+                return Ok(());
+            }
+            server.io.into_inner().into_inner()
+        }
+    };
+    carry(stream, connection, &early, guess, (&target.host, target.port)).await;
+    Ok(())
+}
+
+/// Relays until both directions have ended.
+async fn carry<S: TunnelStream>(
+    stream: S,
+    client: TcpStream,
+    early: &[u8],
+    guess: Option<Guess>,
+    (host, port): (&str, u16),
 ) {
-    let mut early = Vec::new();
-    let handshake = read_target(kind, &mut client, auth, &mut early);
-    let (target, told_of) = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
-        Ok(Ok(read)) => read,
-        Ok(Err(reason)) => return tracing::debug!(reason, "a proxy client was turned away"),
-        Err(_) => return tracing::debug!("a proxy client said nothing for 10 s"),
-    };
-    let socks5::Request { command, target: socks5::Target { host, port } } = target;
-    if command == socks5::Command::UdpAssociate {
-        if told_of == Told::Nothing {
-            return tracing::debug!("a client that waits for no answer wants datagrams");
-        }
-        return associate::serve(client, tunnel, rules, port).await;
-    }
-    let class = rules.class_of(&host, port);
-    let connected = connect_as(tunnel, &host, port, class).await;
-    let told = match (&connected, kind) {
-        _ if told_of == Told::Nothing => Ok(()),
-        (Ok(_), _) if told_of == Told::Failure => Ok(()),
-        (Ok(_), ProxyKind::Socks5) => socks5::reply(&mut client, socks5::Reply::Succeeded).await,
-        (Ok(_), ProxyKind::Http) => http::established(&mut client).await,
-        (Err(failure), ProxyKind::Socks5) => socks5::reply(&mut client, failure.code.into()).await,
-        (Err(failure), ProxyKind::Http) => {
-            http::failed(&mut client, failure.code, &failure.message).await
-        }
-    };
-    let guess = class.is_none().then(Guess::default);
-    match (connected, told) {
-        (Ok(stream), Ok(())) => {
-            match relay(stream, client, &early, &Allowance::default(), guess).await {
-                Ok(relayed) => tracing::debug!(host, port, ?relayed, "a connection ended"),
-                Err(error) => tracing::debug!(host, port, %error, "a connection failed"),
-            }
-        }
-        (Err(failure), _) => {
-            tracing::info!(host, port, %failure, "no connection");
-            if told_of == Told::Nothing {
-                socket::reset_on_close(&client);
-            }
-        }
-        (Ok(_), Err(error)) => tracing::debug!(host, port, %error, "the client went away"),
+    match relay(stream, client, early, &Allowance::default(), guess).await {
+        Ok(relayed) => tracing::debug!(host, port, ?relayed, "a connection ended"),
+        Err(error) => tracing::debug!(host, port, %error, "a connection failed"),
     }
 }
 
-/// What a client waits for before it goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// Nothing: it has gone on already.
-    Nothing,
-    /// Nothing of the proxy's, but where there is no connection the reason is the answer.
-    Failure,
-    /// Whether there is a connection.
-    Outcome,
-}
-
-/// Where the client wants to go, and whether it is to be told what became of it.
+/// What a SOCKS5 client asks for, and whether it waits for no answer.
 async fn read_target(
-    kind: ProxyKind,
     client: &mut TcpStream,
-    auth: Option<&ProxyAuth>,
+    password: Option<&Guarded<'_>>,
     early: &mut Vec<u8>,
-) -> Result<(socks5::Request, Told), String> {
-    match kind {
-        ProxyKind::Socks5 => {
-            if silent::is_wanted(client, early).await.map_err(|error| error.to_string())? {
-                let request = silent::handshake(client, auth, early).await;
-                return request
-                    .map(|request| (request, Told::Nothing))
-                    .map_err(|error| error.to_string());
-            }
-            let request = socks5::handshake(client, auth, early).await;
-            request.map(|request| (request, Told::Outcome)).map_err(|error| error.to_string())
-        }
-        ProxyKind::Http => http::handshake(client, auth, early)
-            .await
-            .map(|asked| {
-                let told = if asked.head.is_some() { Told::Failure } else { Told::Outcome };
-                early.splice(..0, asked.head.into_iter().flatten());
-                (socks5::Request::connect(asked.target), told)
-            })
-            .map_err(|error| error.to_string()),
-    }
+) -> Result<(socks5::Request, bool), SocksError> {
+    let silent = silent::is_wanted(client, early).await?;
+    let request = match silent {
+        true => silent::handshake(client, password, early).await?,
+        false => socks5::handshake(client, password, early).await?,
+    };
+    Ok((request, silent))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::io;
 use sumrate_preload::preface::{METHOD_SILENT, VERSION};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
+use super::passwords::PasswordCheck;
 use super::socks5::{self, Request, SocksError};
-use crate::args::ProxyAuth;
 
 const GREETING: [u8; 3] = [VERSION, 1, METHOD_SILENT];
 
@@ -30,7 +30,7 @@ pub(super) async fn is_wanted<C: AsyncRead + Unpin>(
 /// `buffer`.
 pub(super) async fn handshake<C: AsyncRead + Unpin>(
     client: &mut C,
-    auth: Option<&ProxyAuth>,
+    auth: Option<&(impl PasswordCheck + ?Sized)>,
     buffer: &mut Vec<u8>,
 ) -> Result<Request, SocksError> {
     let wanted = if auth.is_some() { 2 } else { 0 };
@@ -83,6 +83,7 @@ impl<C: Unpin> AsyncWrite for Mute<'_, C> {
 mod tests {
     use super::super::socks5::Target;
     use super::*;
+    use crate::args::ProxyAuth;
     use sumrate_preload::preface::{METHOD_NONE, Preface, Target as Asked};
     use tokio::io::AsyncWriteExt;
 
@@ -109,7 +110,10 @@ mod tests {
     async fn nothing_is_answered_and_what_follows_is_kept() {
         let auth: ProxyAuth = "me:secret".parse().unwrap();
         let target = Asked::Name(b"far.example", 443);
-        let expected = Request::connect(Target { host: "far.example".to_owned(), port: 443 });
+        let expected = Request {
+            command: socks5::Command::Connect,
+            target: Target { host: "far.example".to_owned(), port: 443 },
+        };
         let open = Preface::new(METHOD_SILENT, None, target);
         let sent = [open.bytes(), b"GET"].concat();
         let (_, found, rest, answered) = go(&sent, None).await;

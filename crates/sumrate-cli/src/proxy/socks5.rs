@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::args::ProxyAuth;
+use super::passwords::{PasswordCheck, Verdict};
 use crate::service::{Datagram, FailureCode};
 
 const VERSION: u8 = 5;
@@ -74,13 +74,6 @@ pub(crate) struct Request {
     pub(crate) target: Target,
 }
 
-impl Request {
-    /// A connection to the target.
-    pub(crate) fn connect(target: Target) -> Self {
-        Self { command: Command::Connect, target }
-    }
-}
-
 /// Why a SOCKS handshake ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SocksError {
@@ -92,6 +85,8 @@ pub(crate) enum SocksError {
     NoMethod,
     #[error("wrong user name or password")]
     WrongPassword,
+    #[error("too many wrong passwords from the client's address")]
+    TooManyPasswords,
     #[error("command {0} is not supported, only CONNECT and UDP ASSOCIATE")]
     Command(u8),
     #[error("address type {0} does not exist")]
@@ -174,7 +169,7 @@ fn domain(name: &[u8]) -> Result<String, SocksError> {
 /// `buffer`.
 pub(crate) async fn handshake<C: AsyncRead + AsyncWrite + Unpin>(
     client: &mut C,
-    auth: Option<&ProxyAuth>,
+    auth: Option<&(impl PasswordCheck + ?Sized)>,
     buffer: &mut Vec<u8>,
 ) -> Result<Request, SocksError> {
     let wanted = if auth.is_some() { METHOD_PASSWORD } else { METHOD_NONE };
@@ -211,19 +206,23 @@ pub(crate) async fn handshake<C: AsyncRead + AsyncWrite + Unpin>(
 
 async fn check_password<C: AsyncRead + AsyncWrite + Unpin>(
     client: &mut C,
-    auth: &ProxyAuth,
+    auth: &(impl PasswordCheck + ?Sized),
     buffer: &mut Vec<u8>,
 ) -> Result<(), SocksError> {
-    let right = loop {
+    let verdict = loop {
         if let Some((user, password, length)) = parse_credentials(buffer)? {
-            let right = auth.matches(user, password);
+            let verdict = auth.check(user, password);
             buffer.drain(..length);
-            break right;
+            break verdict;
         }
         read_more(client, buffer).await?;
     };
-    client.write_all(&[AUTH_VERSION, u8::from(!right)]).await?;
-    if right { Ok(()) } else { Err(SocksError::WrongPassword) }
+    client.write_all(&[AUTH_VERSION, u8::from(verdict != Verdict::Right)]).await?;
+    match verdict {
+        Verdict::Right => Ok(()),
+        Verdict::Wrong => Err(SocksError::WrongPassword),
+        Verdict::Unchecked => Err(SocksError::TooManyPasswords),
+    }
 }
 
 fn request_error_reply(error: &SocksError) -> Reply {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::args::ProxyAuth;
 use proptest::prelude::*;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -38,7 +39,7 @@ fn run(
 }
 
 fn target(host: &str, port: u16) -> Request {
-    Request::connect(Target { host: host.to_owned(), port })
+    Request { command: Command::Connect, target: Target { host: host.to_owned(), port } }
 }
 
 #[test]
@@ -128,7 +129,7 @@ proptest! {
         bytes.extend(name.as_bytes());
         bytes.extend(port.to_be_bytes());
         let (parsed, length) = parse_request(&bytes).unwrap().unwrap();
-        prop_assert_eq!(parsed, Request::connect(Target { host: name, port }));
+        prop_assert_eq!(parsed, target(&name, port));
         prop_assert_eq!(length, bytes.len());
     }
 }

@@ -1,5 +1,6 @@
 //! Requests, answers and reports as bytes.
 
+use fbdt_proto::plain_text::plain;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -96,7 +97,7 @@ pub async fn read_answer<R: AsyncRead + Unpin>(reader: &mut R) -> Result<Answer,
     let (status, body) = read_framed(reader).await?;
     let AnswerBody { message } = serde_json::from_slice(&body)?;
     // People read it: nothing in it may move the cursor of their terminal.
-    let message = message.replace(char::is_control, " ");
+    let message = plain(&message);
     Ok(match status {
         0 => Answer::Ready(message),
         other => Answer::Refused { code: FailureCode::from_status(other), message },
@@ -134,19 +135,26 @@ async fn read_framed<R: AsyncRead + Unpin>(reader: &mut R) -> Result<(u8, Vec<u8
     Ok((head[0], body))
 }
 
-/// Writes a report: `u32` length (big-endian), JSON.
-pub async fn write_report<W: AsyncWrite + Unpin, T: Serialize>(
-    writer: &mut W,
-    report: &T,
-) -> Result<(), ServiceError> {
+/// A report as it goes over a stream: `u32` length (big-endian), JSON.
+///
+/// # Errors
+/// It is too long.
+pub fn encode_report(report: &impl Serialize) -> Result<Vec<u8>, ServiceError> {
     let body = serde_json::to_vec(report)?;
     let too_long = ServiceError::TooLong { length: body.len(), limit: REPORT_MAX };
     if body.len() > REPORT_MAX {
         return Err(too_long);
     }
     let length = u32::try_from(body.len()).map_err(|_| too_long)?;
-    writer.write_all(&length.to_be_bytes()).await?;
-    writer.write_all(&body).await?;
+    Ok([&length.to_be_bytes()[..], &body].concat())
+}
+
+/// Writes a report.
+pub async fn write_report<W: AsyncWrite + Unpin, T: Serialize>(
+    writer: &mut W,
+    report: &T,
+) -> Result<(), ServiceError> {
+    writer.write_all(&encode_report(report)?).await?;
     writer.flush().await?;
     Ok(())
 }
@@ -221,9 +229,9 @@ mod tests {
 
     #[test]
     fn an_answer_is_plain_text() {
-        let body = br#"{"message": "\u001b[2Jno\r\nto \u009b31myou"}"#;
+        let body = br#"{"message": "\u001b[2Jno\r\nto \u009b31myou\u202e"}"#;
         let bytes = [&[2, 0, body.len() as u8][..], body].concat();
-        let expected = " [2Jno  to  31myou".to_owned();
+        let expected = " [2Jno  to  31myou\u{fffd}".to_owned();
         let refused = Answer::Refused { code: FailureCode::NotAllowed, message: expected };
         assert_eq!(block_on(read_answer(&mut bytes.as_slice())).unwrap(), refused);
     }

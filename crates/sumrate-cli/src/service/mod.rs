@@ -10,7 +10,8 @@ mod datagram;
 mod message;
 
 pub use codec::{
-    ServiceError, read_answer, read_report, read_request, write_answer, write_report, write_request,
+    ServiceError, encode_report, read_answer, read_report, read_request, write_answer,
+    write_report, write_request,
 };
 pub use datagram::{Datagram, DatagramError, Destination};
 pub use message::{

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use fbdt_proto::Class;
+use fbdt_proto::plain_text::is_hidden;
 use fbdt_proto::stats::WhyIdle;
+use fbdt_proto::{Class, PathStats, StreamId};
 use serde::{Deserialize, Serialize};
 
 use super::rate;
-use super::{PathReport, SessionReport};
+use super::{PathReport, Seen};
 
 /// All paths of a session, by name, as the end that tells it sends on them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -20,15 +21,17 @@ pub struct FarReport {
     pub classes: BTreeMap<u32, String>,
 }
 
-/// Of so many streams the classes are told.
-const STREAMS_TOLD: usize = 100;
+/// Of so many streams the classes are reported, and at most accepted.
+pub const STREAMS_REPORTED: usize = 100;
+/// Most paths that are accepted: as many as a session has.
+const PATHS_MAX: usize = 16;
 
 /// How the other end sends on a path.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FarPathReport {
     /// Why it sends nothing on it now, in one word, or `sending`.
     pub why: String,
-    /// The same in words, by the end that is told it.
+    /// `why` in words, written by the end that receives the report.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why_idle: String,
     /// For how long it was so, in seconds by reason, up to the last change.
@@ -69,6 +72,13 @@ impl FarReport {
             path.retransmitted_share = amount(path.retransmitted_share).min(1.0);
         }
         self.classes.retain(|_, class| Class::from_name(class).is_some());
+        self.paths.retain(|name, _| !name.contains(is_hidden));
+        while self.classes.len() > STREAMS_REPORTED {
+            self.classes.pop_first();
+        }
+        while self.paths.len() > PATHS_MAX {
+            self.paths.pop_last();
+        }
         self
     }
 }
@@ -76,8 +86,7 @@ impl FarReport {
 impl FarPathReport {
     /// The reason for people.
     pub(crate) fn words(&self) -> &'static str {
-        reason(&self.why)
-            .map_or("it has a reason that this version does not know", WhyIdle::describe)
+        reason(&self.why).map_or("for a reason that this version does not know", WhyIdle::describe)
     }
 }
 
@@ -97,20 +106,22 @@ impl From<&PathReport> for FarPathReport {
     }
 }
 
-impl From<&SessionReport> for FarReport {
-    fn from(session: &SessionReport) -> Self {
-        let paths = session.paths.iter().map(|path| (path.name.clone(), path.into()));
-        let mut classes: BTreeMap<u32, String> =
-            session.streams.iter().map(|stream| (stream.id, stream.class.clone())).collect();
-        while classes.len() > STREAMS_TOLD {
-            classes.pop_first();
-        }
-        Self { paths: paths.collect(), classes }
+impl FarReport {
+    /// These paths, and the classes of these streams.
+    pub fn new(paths: Vec<PathStats>, classes: Vec<(StreamId, Class)>) -> Self {
+        let paths = paths.into_iter().map(|path| {
+            let report = PathReport::new(path, Seen::default(), Vec::new());
+            (report.name.clone(), FarPathReport::from(&report))
+        });
+        let classes = classes.into_iter().map(|(id, class)| (id.0, class.name().to_owned()));
+        Self { paths: paths.collect(), classes: classes.collect() }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use fbdt_proto::{Config, Instant, Limits, PathId, Role, Session};
+
     use super::*;
 
     #[test]
@@ -131,8 +142,37 @@ mod tests {
         assert_eq!((lte.why.as_str(), lte.retransmitted_share), (UNKNOWN, 1.0));
         assert_eq!(lte.waited_s, BTreeMap::from([("standby".to_owned(), 0.0)]));
         assert_eq!(lte.words(), lte.why_idle);
-        assert_eq!(lte.words(), "it has a reason that this version does not know");
+        assert_eq!(lte.words(), "for a reason that this version does not know");
         assert_eq!(report.classes, BTreeMap::from([(5, "background".to_owned())]));
+    }
+
+    #[test]
+    fn a_report_of_too_much_is_cut() {
+        let paths = (0..1000).map(|path| (format!("path{path}"), FarPathReport::default()));
+        let classes = (0..5000).map(|stream| (stream, "background".to_owned()));
+        let mut said = FarReport { paths: paths.collect(), classes: classes.collect() };
+        for hidden in ["\u{1b}[2J", "a\u{202e}ifiw", "a\u{200b}"] {
+            said.paths.insert(hidden.to_owned(), FarPathReport::default());
+        }
+        let report = said.plain();
+        assert_eq!((report.paths.len(), report.classes.len()), (PATHS_MAX, STREAMS_REPORTED));
+        let is_shown = |name: &String| name.starts_with("path") && !name.contains(is_hidden);
+        assert!(report.paths.keys().all(is_shown));
+        assert!(report.classes.contains_key(&4999), "the newest stay");
+    }
+
+    #[test]
+    fn the_newest_streams_are_reported() {
+        let (now, limits) = (Instant::from_nanos(1), Limits::default());
+        let mut session = Session::new(now, Role::Client, Config::default(), limits).unwrap();
+        session.subflow_up(now, PathId(0), "wifi");
+        let classes = [Class::Streaming, Class::Background, Class::Interactive];
+        let ids = classes.map(|class| session.open_stream(now, class).unwrap());
+        let report = FarReport::new(session.path_stats(), session.newest_classes(2));
+        let newest = ids.iter().zip(classes).skip(1);
+        let newest = newest.map(|(id, class)| (id.0, class.name().to_owned()));
+        assert_eq!(report.classes, newest.collect());
+        assert_eq!(report.paths.keys().collect::<Vec<_>>(), ["wifi"]);
     }
 
     #[test]

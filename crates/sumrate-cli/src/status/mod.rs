@@ -1,21 +1,33 @@
 //! What a running process says about itself: as values, over a socket, and as a table.
 
+mod details;
 mod far;
+mod headline;
+mod idle;
+mod peer;
 mod process;
+mod quota;
 mod rate;
 mod report;
 mod socket;
 mod table;
+mod units;
 
-pub use far::{FarPathReport, FarReport};
+pub use far::{FarPathReport, FarReport, STREAMS_REPORTED};
+pub use headline::{HeadlineReport, Level, StateReport};
+pub(crate) use headline::{annotate as annotate_headline, list};
+pub(crate) use peer::check as check_peer;
 pub use process::{
     CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
 };
+pub use quota::QuotaReport;
 pub(crate) use report::Seen;
 pub use report::{
-    ClassReport, DelayReport, MessageReport, PathErrorReport, PathReport, QuotaReport,
+    ClassReport, DelayReport, MessageReport, PathErrorReport, PathReport, RatesReport,
     RedundantReport, STATUS_SCHEMA, SessionReport, StatusReport, StreamReport, WindowReport,
 };
-pub use socket::{SocketError, StatusSocket, ask, ask_all, default_directory};
+pub(crate) use socket::{EXCHANGE_TIMEOUT, ask_json, ask_process};
+pub use socket::{SocketError, StatusSocket, ask, ask_all, beside};
 pub use table::write_table;
-pub(crate) use table::{bytes, label, lasting, write_columns};
+pub(crate) use table::{identity, rtt_words};
+pub(crate) use units::{bytes, label, lasting, write_columns};

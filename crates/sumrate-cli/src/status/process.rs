@@ -18,17 +18,6 @@ pub struct OutageReport {
     pub quotas_spent: bool,
 }
 
-impl OutageReport {
-    /// The same for people, without what is tried next.
-    pub(crate) fn words(&self) -> String {
-        let Self { since_s, last_error, .. } = self;
-        if self.quotas_spent {
-            return last_error.clone();
-        }
-        format!("the server is not reached for {since_s:.1} s: {last_error}")
-    }
-}
-
 /// Reloads since the start, and what became of the last one. Flags by their long names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReloadReport {
@@ -104,7 +93,7 @@ pub struct StoppingReport {
 impl StoppingReport {
     /// The same for people.
     pub(crate) fn words(&self) -> String {
-        let streams = counted(self.streams, "stream", "streams");
-        format!("stopping: {streams} left, at most {:.0} s", self.most_s)
+        let streams = counted(self.streams, "connection", "connections");
+        format!("stopping: {streams} left to finish, at most {:.0} s", self.most_s)
     }
 }

@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use fbdt_proto::stats::{Cell, WhyIdle, WindowPicture};
 use fbdt_proto::{
-    ClassStats, Direction, Health, MessageStats, PathId, PathPolicy, PathStats, Priority,
-    SessionStats, StreamStats,
+    ClassStats, Direction, MessageStats, PathId, PathPolicy, PathStats, Priority, SessionStats,
+    StreamStats,
 };
 use serde::{Deserialize, Serialize};
 
 use super::far::FarPathReport;
+use super::headline::{HeadlineReport, StateReport};
 use super::process::{
     CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
 };
+use super::quota::QuotaReport;
 use super::rate;
-use crate::policy::Month;
+use crate::refusals::RefusalsReport;
 use crate::tunnel::Delivery;
 
 /// Name and version of the JSON form.
@@ -34,6 +36,15 @@ pub struct StatusReport {
     pub pid: u32,
     /// Seconds since it started.
     pub uptime_s: f64,
+    /// How it works, in a sentence; absent in earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headline: Option<HeadlineReport>,
+    /// Rates of all paths together, as a mean over the last two seconds.
+    #[serde(default)]
+    pub rates: RatesReport,
+    /// Addresses on which a server accepts clients.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listen: Vec<String>,
     /// The proxies that it offers.
     pub proxies: ProxyReport,
     /// For a client: what it takes of programs that know nothing of it, if anything.
@@ -42,6 +53,9 @@ pub struct StatusReport {
     /// What UDP flows carry; absent before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpReport>,
+    /// Destinations that were refused; absent before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<RefusalsReport>,
     /// That it stops, once it was asked to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<StoppingReport>,
@@ -61,6 +75,15 @@ pub struct StatusReport {
     /// Its sessions; of a client the newest first, then those that a reload has replaced and that still
     /// carry streams.
     pub sessions: Vec<SessionReport>,
+}
+
+/// Rates of streams at this end, copies not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct RatesReport {
+    /// Received.
+    pub down_mbps: f64,
+    /// Sent.
+    pub up_mbps: f64,
 }
 
 /// One session.
@@ -119,32 +142,6 @@ pub struct WindowReport {
     /// A character a part: a letter for the path that carries it (`A` is the session's first), `.` for
     /// what no path was given, `=` for what has arrived, `-` for what has not, at the receiving end.
     pub cells: String,
-}
-
-/// What a metered path has used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QuotaReport {
-    /// Bytes per calendar month, if there is a limit.
-    pub limit_bytes: Option<u64>,
-    /// Bytes that TCP carried on it this month, both directions together.
-    pub used_bytes: u64,
-    /// The month, in UTC, as in 2026-11.
-    pub month: String,
-}
-
-impl QuotaReport {
-    /// When a path whose quota is used up is used again.
-    pub(crate) fn until(&self) -> String {
-        match Month::parse(&self.month) {
-            Some(month) => format!("{} (UTC)", month.end()),
-            None => format!("the end of {}", self.month),
-        }
-    }
-
-    /// That it is used up.
-    pub(crate) fn reached(&self) -> String {
-        format!("quota reached until {}", self.until())
-    }
 }
 
 /// One traffic class.
@@ -221,6 +218,9 @@ pub struct PathReport {
     pub remote: Option<String>,
     /// `active`, `suspect` or `dead`.
     pub health: String,
+    /// How it works, in a few words; absent in earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StateReport>,
     /// What went wrong last, while it is not active and something is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<PathErrorReport>,
@@ -252,6 +252,16 @@ pub struct PathReport {
     /// What it has used, where that is counted.
     #[serde(default)]
     pub quota: Option<QuotaReport>,
+    /// Stream bytes received, each once, as a mean over the last two seconds.
+    #[serde(default)]
+    pub down_mbps: f64,
+    /// Stream bytes sent for the first time, as a mean over the last two seconds.
+    #[serde(default)]
+    pub up_mbps: f64,
+    /// Bytes that TCP has carried, both directions together: at a client since the process started,
+    /// at a server since the session began.
+    #[serde(default)]
+    pub carried_bytes: u64,
     /// Estimated rate of the link towards the peer; absent until the path has sent enough to measure it.
     #[serde(default, with = "rate")]
     pub rate_mbps: Option<f64>,
@@ -380,6 +390,12 @@ impl SessionReport {
         super::label(&self.id, self.credential.as_deref())
     }
 
+    /// At a server: the name of the client's credential, or the first digits of the session's id.
+    pub(crate) fn client_name(&self) -> String {
+        let digits = self.id.get(..8).unwrap_or(&self.id);
+        self.credential.clone().unwrap_or_else(|| digits.to_owned())
+    }
+
     /// The report of a session. What was `seen` is by path name.
     pub(crate) fn new(
         id: [u8; 16],
@@ -454,34 +470,6 @@ impl WindowReport {
 }
 
 impl PathReport {
-    /// The path is not used because its quota is used up.
-    pub(crate) fn idle_for_quota(&mut self, quota: &QuotaReport) {
-        "quota".clone_into(&mut self.why);
-        let (used, limit) = (quota.used_bytes, quota.limit_bytes.unwrap_or(0));
-        let (used, limit) = (super::bytes(used), super::bytes(limit));
-        self.why_idle = format!("{}: {used} of {limit}", quota.reached());
-        self.last_error = None;
-    }
-
-    /// A path of a client that has no session.
-    pub(crate) fn idle(name: &str, priority: Priority) -> Self {
-        let idle = Self::never_up(name.to_owned(), Direction::JustInTime.name());
-        Self { priority: priority.name().to_owned(), ..idle }
-    }
-
-    /// A path that has had no connection yet.
-    fn never_up(name: String, direction: &str) -> Self {
-        Self {
-            name,
-            health: Health::Dead.name().to_owned(),
-            priority: primary(),
-            direction: direction.to_owned(),
-            why_idle: WhyIdle::NoSubflow.describe().to_owned(),
-            why: WhyIdle::NoSubflow.name().to_owned(),
-            ..Self::default()
-        }
-    }
-
     /// Enters how the path is to be used.
     pub(crate) fn used_as(&mut self, policy: &PathPolicy) {
         policy.priority.name().clone_into(&mut self.priority);
@@ -491,7 +479,7 @@ impl PathReport {
         self.never = policy.never.iter().map(|class| class.name().to_owned()).collect();
     }
 
-    fn new(stats: PathStats, seen: Seen, shares_with: Vec<String>) -> Self {
+    pub(super) fn new(stats: PathStats, seen: Seen, shares_with: Vec<String>) -> Self {
         let policy = stats.policy;
         let mut report = Self {
             redundant_bytes: stats.redundant(),
@@ -499,6 +487,7 @@ impl PathReport {
             remote: seen.remote,
             last_error: seen.last_error,
             health: stats.health.name().to_owned(),
+            state: None,
             priority: String::new(),
             direction: stats.direction.name().to_owned(),
             why_idle: stats.why_idle.describe().to_owned(),
@@ -514,6 +503,9 @@ impl PathReport {
             metered: false,
             never: Vec::new(),
             quota: None,
+            down_mbps: 0.0,
+            up_mbps: 0.0,
+            carried_bytes: 0,
             rate_mbps: rate::of(&stats),
             rtt_ms: milliseconds(stats.srtt),
             min_rtt_ms: milliseconds(stats.min_rtt),
@@ -544,7 +536,7 @@ impl PathReport {
 impl StreamReport {
     /// The class, and whether it is guessed.
     pub fn class_words(&self) -> String {
-        let guessed = if self.class_guessed { " (guessed)" } else { "" };
+        let guessed = if self.class_guessed { " (auto)" } else { "" };
         format!("{}{guessed}", self.class)
     }
 }

@@ -1,18 +1,23 @@
 //! The status over a Unix socket: whoever connects is sent the report as one JSON object.
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fbdt_proto::plain_text::plain;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
 use super::StatusReport;
+use super::peer::{self, Process, is_own_or_root};
 use super::rate::forget_unmeasured;
+use crate::private_directory::{self, DirectoryError};
 
 /// Longest time for one exchange.
-const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest answer, in bytes.
 const ANSWER_MAX: u64 = 64 << 20;
 /// Where the services of the package have their sockets (packaging/systemd).
@@ -25,11 +30,21 @@ pub enum SocketError {
     #[error("another process serves {0}; stop it or name another --status-socket")]
     InUse(PathBuf),
     /// A file that is no socket is in the way.
-    #[error("{0} exists and is no socket; name another path")]
+    #[error("{0} exists and is not a socket; name another path")]
     NotASocket(PathBuf),
     /// The directory for sockets belongs to somebody else or is open to others.
-    #[error("{0} is not a directory of yours alone; remove it or set XDG_RUNTIME_DIR")]
-    Directory(PathBuf),
+    #[error("{0}, or set XDG_RUNTIME_DIR to a directory of yours alone")]
+    Directory(#[from] DirectoryError),
+    /// Somebody else serves it.
+    #[error(
+        "{path} is served by user {uid}, who is neither you nor root: its answer is not read; have the socket removed, or name another one with --socket"
+    )]
+    Stranger {
+        /// The socket.
+        path: PathBuf,
+        /// The user that serves it.
+        uid: u32,
+    },
     /// The system refused.
     #[error("cannot use the status socket {path}: {error}")]
     Io {
@@ -83,8 +98,8 @@ impl StatusSocket {
         let path = match path {
             Some(path) => path.to_owned(),
             None => {
-                let directory = default_directory();
-                make_private(&directory)?;
+                let directory = private_directory::of_runtime();
+                private_directory::make(&directory)?;
                 directory.join(format!("{command}-{}.sock", std::process::id()))
             }
         };
@@ -110,14 +125,14 @@ impl StatusSocket {
                 continue;
             };
             // The socket's mode keeps others out; where a file system does not heed it, this does.
-            if stream.peer_cred().is_ok_and(|peer| may_ask(peer.uid())) {
+            if stream.peer_cred().is_ok_and(|peer| is_own_or_root(peer.uid())) {
                 return stream;
             }
         }
     }
 
     /// Answers until the future is dropped.
-    pub async fn serve<F: Future<Output = StatusReport>>(&self, report: impl Fn() -> F) {
+    pub async fn serve<T: Serialize, F: Future<Output = T>>(&self, report: impl Fn() -> F) {
         loop {
             let mut stream = self.accept().await;
             let Ok(mut answer) = serde_json::to_vec(&report().await) else { continue };
@@ -135,64 +150,96 @@ impl Drop for StatusSocket {
     }
 }
 
-/// Asks the process behind a socket.
+/// Asks the process behind a socket. Its report has no hidden characters.
 ///
 /// # Errors
-/// [`SocketError::Silent`] when nobody is there.
+/// [`SocketError::Silent`] when nobody is there, [`SocketError::Stranger`] when it is not this user's.
 pub async fn ask(path: &Path) -> Result<StatusReport, SocketError> {
+    let mut report = ask_json(path).await?;
+    forget_unmeasured(&mut report);
+    Ok(report)
+}
+
+/// Asks the process behind a socket for its JSON object, without hidden characters.
+pub(crate) async fn ask_json<R: DeserializeOwned>(path: &Path) -> Result<R, SocketError> {
+    let (report, ()) = question(path, |_| Ok(())).await?;
+    Ok(report)
+}
+
+/// Asks for a report and returns the process that sent it.
+pub(crate) async fn ask_process(path: &Path) -> Result<(StatusReport, Process), SocketError> {
+    let (mut report, process) = question(path, Process::behind).await?;
+    forget_unmeasured(&mut report);
+    Ok((report, process))
+}
+
+/// `notice` sees the connection before the answer is read.
+async fn question<R: DeserializeOwned, T>(
+    path: &Path,
+    notice: impl FnOnce(&UnixStream) -> io::Result<T>,
+) -> Result<(R, T), SocketError> {
     let silent = |error: io::Error| match error.kind() {
         io::ErrorKind::PermissionDenied => SocketError::Denied(path.to_owned()),
         _ => SocketError::Silent { path: path.to_owned(), error },
     };
     let exchange = async {
-        let stream = UnixStream::connect(path).await?;
+        let stream = UnixStream::connect(path).await.map_err(silent)?;
+        peer::check(&stream, path)?;
+        let noticed = notice(&stream).map_err(silent)?;
         let mut answer = Vec::new();
-        stream.take(ANSWER_MAX).read_to_end(&mut answer).await?;
-        Ok(answer)
+        stream.take(ANSWER_MAX).read_to_end(&mut answer).await.map_err(silent)?;
+        Ok((answer, noticed))
     };
-    let answer = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange)
+    let (answer, noticed) = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange)
         .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-        .map_err(silent)?;
-    let mut report = serde_json::from_slice(&answer)
+        .unwrap_or_else(|_| Err(silent(io::ErrorKind::TimedOut.into())))?;
+    let report = serde_json::from_slice(&answer)
+        .and_then(|report| serde_json::from_value(plain_strings(report)))
         .map_err(|error| SocketError::Malformed { path: path.to_owned(), error })?;
-    forget_unmeasured(&mut report);
-    Ok(report)
+    Ok((report, noticed))
 }
 
-/// `$XDG_RUNTIME_DIR/sumrate`, or a private directory in `/tmp` where that is not set.
-pub fn default_directory() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()) {
-        Some(runtime) if !is_of_others(Path::new(&runtime)) => {
-            PathBuf::from(runtime).join("sumrate")
+/// The value with each of its strings plain, names of fields among them.
+fn plain_strings(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(plain(&text)),
+        Value::Array(items) => items.into_iter().map(plain_strings).collect(),
+        Value::Object(fields) => {
+            let plain = |(name, field): (String, Value)| (plain(&name), plain_strings(field));
+            fields.into_iter().map(plain).collect()
         }
-        _ => PathBuf::from(format!("/tmp/sumrate-{}", nix::unistd::geteuid())),
+        other => other,
     }
 }
 
 /// Asks everybody who answers on this machine: this user's own processes, else the services.
 ///
 /// # Errors
+/// [`SocketError::Directory`] or [`SocketError::Stranger`] when somebody else was first there,
 /// [`SocketError::Denied`] when there are services that this user may not ask, and
 /// [`SocketError::Nothing`] when there is nobody.
 pub async fn ask_all() -> Result<Vec<(PathBuf, StatusReport)>, SocketError> {
-    ask_all_in(&default_directory(), &SERVICE_DIRECTORIES.map(PathBuf::from)).await
+    let own = private_directory::of_runtime();
+    ask_all_in(&own, &SERVICE_DIRECTORIES.map(PathBuf::from)).await
 }
 
 async fn ask_all_in(
     own: &Path,
     services: &[PathBuf],
 ) -> Result<Vec<(PathBuf, StatusReport)>, SocketError> {
-    let mut denied = None;
+    let (mut denied, mut distrusted) = (None, None);
     let own_alone = [own.to_owned()];
-    for directories in [&own_alone[..], services] {
+    for (directories, of_services) in [(&own_alone[..], false), (services, true)] {
         let mut answers = Vec::new();
         for directory in directories {
-            let sockets = match find_sockets(directory) {
+            let sockets = match find_sockets(directory, of_services) {
                 Ok(sockets) => sockets,
+                Err(SocketError::Denied(place)) => {
+                    denied = denied.or(Some(place));
+                    continue;
+                }
                 Err(error) => {
-                    let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
-                    denied = denied.or(is_denied.then(|| directory.clone()));
+                    distrusted = distrusted.or(Some(error));
                     continue;
                 }
             };
@@ -200,6 +247,9 @@ async fn ask_all_in(
                 match ask(&socket).await {
                     Ok(report) => answers.push((socket, report)),
                     Err(SocketError::Denied(socket)) => denied = denied.or(Some(socket)),
+                    Err(error @ SocketError::Stranger { .. }) => {
+                        distrusted = distrusted.or(Some(error));
+                    }
                     Err(_) => {}
                 }
             }
@@ -208,17 +258,23 @@ async fn ask_all_in(
             return Ok(answers);
         }
     }
-    Err(match denied {
-        Some(place) => SocketError::Denied(place),
-        None => SocketError::Nothing(own.to_owned()),
-    })
+    let denied = denied.map(SocketError::Denied);
+    Err(distrusted.or(denied).unwrap_or_else(|| SocketError::Nothing(own.to_owned())))
 }
 
-/// The sockets in a directory, in order.
-fn find_sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
+/// The sockets in a directory, in order; none where others than its user can have put them.
+fn find_sockets(directory: &Path, of_services: bool) -> Result<Vec<PathBuf>, SocketError> {
+    match judge(directory, of_services) {
+        Err(SocketError::Directory(error)) if error.is_not_found() => return Ok(Vec::new()),
+        judged => judged?,
+    }
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => SocketError::Denied(directory.to_owned()),
+        _ => SocketError::Io { path: directory.to_owned(), error },
+    };
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
-        let path = entry?.path();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
         if path.extension().is_some_and(|extension| extension == "sock") {
             found.push(path);
         }
@@ -227,27 +283,16 @@ fn find_sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Another user's runtime directory, as after `--user`, is no place for a socket.
-fn is_of_others(directory: &Path) -> bool {
-    std::fs::metadata(directory).is_ok_and(|found| found.uid() != nix::unistd::geteuid().as_raw())
-}
-
-/// Its own user and root.
-fn may_ask(uid: u32) -> bool {
-    uid == 0 || uid == nix::unistd::geteuid().as_raw()
-}
-
-fn make_private(directory: &Path) -> Result<(), SocketError> {
-    let failed = |error| SocketError::Io { path: directory.to_owned(), error };
-    match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
-        _ => {}
+/// Checks that sockets in a directory may be asked. In `/run` only root makes directories, and gives those
+/// of services to their user, whom root may ask.
+fn judge(directory: &Path, of_services: bool) -> Result<(), SocketError> {
+    match private_directory::check(directory) {
+        Err(DirectoryError::Foreign { .. }) if of_services => match nix::unistd::geteuid() {
+            user if user.is_root() => Ok(()),
+            _ => Err(SocketError::Denied(directory.to_owned())),
+        },
+        judged => Ok(judged?),
     }
-    let found = std::fs::symlink_metadata(directory).map_err(failed)?;
-    let private = found.is_dir()
-        && found.uid() == nix::unistd::geteuid().as_raw()
-        && found.permissions().mode() & 0o022 == 0;
-    if private { Ok(()) } else { Err(SocketError::Directory(directory.to_owned())) }
 }
 
 fn remove_stale(path: &Path) -> Result<(), SocketError> {
@@ -262,10 +307,32 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
     std::fs::remove_file(path).map_err(|error| SocketError::Io { path: path.to_owned(), error })
 }
 
+/// The file of another kind beside a status socket: the ending `.sock` is replaced, any other is kept.
+pub fn beside(status: &Path, kind: &str) -> PathBuf {
+    match status.extension() {
+        Some(ending) if ending != "sock" => {
+            let mut name = status.as_os_str().to_owned();
+            name.push(format!(".{kind}"));
+            name.into()
+        }
+        _ => status.with_extension(kind),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::status::STATUS_SCHEMA;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn two_status_sockets_never_share_a_file_beside_them() {
+        let at = |status: &str| beside(Path::new(status), "control").display().to_string();
+        assert_eq!(at("/run/up-1.sock"), "/run/up-1.control");
+        assert_eq!(at("/run/up"), "/run/up.control");
+        assert_eq!(at("/run/s.1"), "/run/s.1.control");
+        assert_eq!(at("/run/s.2"), "/run/s.2.control");
+    }
 
     fn report() -> StatusReport {
         StatusReport {
@@ -291,7 +358,7 @@ mod tests {
             () = socket.serve(|| async { report() }) => unreachable!(),
         };
         assert_eq!(answer, report());
-        assert_eq!(find_sockets(directory.path()).unwrap(), std::slice::from_ref(&path));
+        assert_eq!(find_sockets(directory.path(), false).unwrap(), std::slice::from_ref(&path));
         drop(socket);
         assert!(matches!(ask(&path).await, Err(SocketError::Silent { .. })));
     }
@@ -325,6 +392,69 @@ mod tests {
             () = mine.serve(|| async { report() }) => unreachable!(),
         };
         assert_eq!(one, [own.join("x.sock")]);
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_others_can_change_is_not_asked() {
+        let directory = tempfile::tempdir().unwrap();
+        let (own, service) = (directory.path().join("own"), directory.path().join("service"));
+        for made in [&own, &service] {
+            std::fs::create_dir(made).unwrap();
+        }
+        let planted = StatusSocket::bind(Some(&own.join("up-1.sock")), "up").unwrap();
+        let set_mode = |mode| {
+            std::fs::set_permissions(&own, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let asked = async || {
+            tokio::select! {
+                asked = ask_all_in(&own, std::slice::from_ref(&service)) => asked,
+                () = planted.serve(|| async { report() }) => unreachable!(),
+            }
+        };
+        set_mode(0o777);
+        let error = asked().await.unwrap_err();
+        assert!(error.to_string().contains("others can write to it"), "{error}");
+        if nix::unistd::geteuid().is_root() {
+            set_mode(0o755);
+            std::os::unix::fs::chown(&own, Some(65534), None).unwrap();
+            let error = asked().await.unwrap_err();
+            assert!(error.to_string().contains("belongs to user 65534"), "{error}");
+        }
+        // A service of this machine is asked all the same.
+        let real = StatusSocket::bind(Some(&service.join("up.sock")), "up").unwrap();
+        let found = tokio::select! {
+            found = asked() => found.unwrap(),
+            () = real.serve(|| async { report() }) => unreachable!(),
+        };
+        assert_eq!(found, [(service.join("up.sock"), report())]);
+    }
+
+    #[tokio::test]
+    async fn nothing_hidden_in_a_report_comes_through() {
+        use fbdt_proto::plain_text::is_hidden;
+        let hostile = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\u{200b}\u{2028}\u{e0041}\n";
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("up.sock");
+        let mut said = serde_json::to_value(report()).unwrap();
+        for field in ["version", "role"] {
+            said[field] = hostile.into();
+        }
+        said["proxies"]["socks"] = hostile.into();
+        said["unrouted_interfaces"] = serde_json::json!([hostile]);
+        said["outage"] =
+            serde_json::json!({"since_s": 1.0, "last_error": hostile, "next_attempt_s": null});
+        let listener = UnixListener::bind(&path).unwrap();
+        let answer = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(said.to_string().as_bytes()).await.unwrap();
+        };
+        let (asked, ()) = tokio::join!(ask(&path), answer);
+        let mut table = Vec::new();
+        crate::status::write_table(&mut table, &asked.unwrap(), true).unwrap();
+        let table = String::from_utf8(table).unwrap();
+        assert!(table.contains("]0;owned"), "{table:?}");
+        assert!(!table.contains(|c| c != '\n' && is_hidden(c)), "{table:?}");
+        assert!(!table.contains("owned\n"), "no line can be forged: {table:?}");
     }
 
     #[tokio::test]

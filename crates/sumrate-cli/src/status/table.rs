@@ -1,60 +1,125 @@
-//! The status for people.
+//! The status for people: a sentence, then a row for each path and their total.
 
 use std::io::{self, Write};
 
-use crate::output::counted;
-
+use super::details;
+use super::headline::{Level, rate_words};
+use super::units::{bytes, label, lasting, write_columns};
 use super::{
-    CaptureReport, ClassReport, OutageReport, PathErrorReport, PathReport, SessionReport,
-    StatusReport, StreamReport, UdpReport,
+    CaptureReport, OutageReport, PathErrorReport, PathReport, RatesReport, SessionReport,
+    StatusReport, UdpReport,
 };
+use crate::output::counted;
+use crate::refusals::RefusalsReport;
 
-/// Writes the report as text.
+/// Below this rate nothing is said of a link's capacity: too little data shows it.
+const LEAST_LOAD_MBPS: f64 = 0.1;
+/// Refused destinations of this time are listed, in seconds; earlier ones are only counted.
+const LATELY_S: u64 = 600;
+/// An estimate above this multiple of a full link's present rate is one of earlier times, or wrong.
+const PLAUSIBLE_FULL: f64 = 2.0;
+/// So is one above this multiple of another link's present rate: too little data supports it.
+const PLAUSIBLE: f64 = 4.0;
+
+/// Writes the report as text, with the transport's internals if `all`.
 ///
 /// # Errors
 /// What the writer says.
-pub fn write_table(out: &mut impl Write, report: &StatusReport) -> io::Result<()> {
-    writeln!(
-        out,
-        "{} {}, process {}, up for {:.0} s",
-        report.role, report.version, report.pid, report.uptime_s
-    )?;
-    if let Some(stopping) = &report.stopping {
-        writeln!(out, "{}", stopping.words())?;
+pub fn write_table(out: &mut impl Write, report: &StatusReport, all: bool) -> io::Result<()> {
+    writeln!(out, "{}: {}", identity(report), sentence(report))?;
+    let is_short = report.role == "server" && report.sessions.len() > 1 && !all;
+    if is_short {
+        writeln!(out)?;
+        write_clients(out, &report.sessions)?;
+        writeln!(out, "`sumrate status --all` shows the paths of each client")?;
     }
-    if let Some(socks) = &report.proxies.socks {
-        writeln!(out, "SOCKS5 proxy on {socks}")?;
-    }
-    if let Some(http) = &report.proxies.http {
-        writeln!(out, "HTTP CONNECT proxy on {http}")?;
-    }
-    if let Some(capture) = &report.capture {
-        writeln!(out, "{}", taken(capture))?;
-    }
-    if let Some(udp) = &report.udp {
-        writeln!(out, "UDP: {}", datagrams(udp))?;
-    }
-    if !report.unrouted_interfaces.is_empty() {
-        let names = report.unrouted_interfaces.join(", ");
-        writeln!(out, "no paths, as no route to the server leads through them: {names}")?;
-    }
-    match &report.outage {
-        Some(outage) => write_outage(out, outage)?,
-        None if report.sessions.is_empty() => writeln!(out, "no session")?,
-        None => {}
+    for session in report.sessions.iter().filter(|_| !is_short) {
+        writeln!(out)?;
+        if report.role == "server" {
+            let client = session.credential.as_deref().unwrap_or("unknown");
+            writeln!(out, "client {client} (session {})", label(&session.id, None))?;
+        }
+        write_paths(out, &session.paths)?;
+        if all {
+            writeln!(out)?;
+            details::write(out, session)?;
+        }
     }
     if !report.idle_paths.is_empty() {
+        writeln!(out)?;
         write_paths(out, &report.idle_paths)?;
     }
-    for session in &report.sessions {
-        write_session(out, session)?;
+    let facts = facts(report);
+    if !facts.is_empty() {
+        writeln!(out)?;
     }
-    Ok(())
+    facts.iter().try_for_each(|fact| writeln!(out, "{fact}"))
 }
 
-fn taken(capture: &CaptureReport) -> String {
+/// Role, process and address, which tell one process from another.
+pub(crate) fn identity(report: &StatusReport) -> String {
+    let role = match report.role.as_str() {
+        "server" => "Server",
+        _ => "Client",
+    };
+    let proxies = [("SOCKS5", &report.proxies.socks), ("HTTP", &report.proxies.http)];
+    let proxies = proxies.iter().filter_map(|(kind, address)| {
+        address.as_ref().map(|address| format!(", {kind} proxy {address}"))
+    });
+    let listens = report.listen.iter().map(|address| format!(", listens on {address}"));
+    let places: String = proxies.chain(listens).collect();
+    format!("{role} (process {}{places})", report.pid)
+}
+
+/// The headline; of an earlier version's process, what its report amounts to.
+fn sentence(report: &StatusReport) -> String {
+    match &report.headline {
+        Some(headline) => headline.sentence.clone(),
+        None => {
+            let mut judged = report.clone();
+            super::annotate_headline(&mut judged);
+            judged.headline.map(|headline| headline.sentence).unwrap_or_default()
+        }
+    }
+}
+
+/// What there is to know beside paths.
+fn facts(report: &StatusReport) -> Vec<String> {
+    let streams: usize = report.sessions.iter().map(|session| session.streams.len()).sum();
+    let mut facts = vec![format!(
+        "{}; running for {}; sumrate {}",
+        counted(streams as u64, "open connection", "open connections"),
+        lasting(report.uptime_s),
+        report.version
+    )];
+    facts.extend(report.capture.as_ref().map(captured));
+    facts.extend(report.udp.as_ref().map(|udp| format!("UDP: {}", datagrams(udp))));
+    if !report.unrouted_interfaces.is_empty() {
+        let names = report.unrouted_interfaces.join(", ");
+        facts.push(format!("not used, as no route to the server leads through them: {names}"));
+    }
+    facts.extend(report.refusals.iter().flat_map(refused));
+    facts
+}
+
+/// How many destinations were refused, and the latest with the reason.
+fn refused(refusals: &RefusalsReport) -> Vec<String> {
+    let count: u64 = refusals.reasons.values().sum();
+    let reasons: Vec<String> =
+        refusals.reasons.iter().map(|(why, count)| format!("{why} {count}")).collect();
+    let all = counted(count, "refused connection", "refused connections");
+    let mut said = vec![format!("{all} ({})", reasons.join(", "))];
+    let latest = refusals.latest.iter().filter(|refused| refused.ago_s < LATELY_S).take(3);
+    said.extend(latest.map(|refused| {
+        let times = counted(refused.count, "time", "times");
+        format!("  {times}, last {} ago: {}", lasting(refused.ago_s as f64), refused.words)
+    }));
+    said
+}
+
+fn captured(capture: &CaptureReport) -> String {
     let connections = counted(capture.connections, "connection", "connections");
-    let mut line = format!("{}: {connections} taken", capture.method);
+    let mut line = format!("--{}: {connections} captured", capture.method);
     let only = [
         ("of the users", &capture.only_user),
         ("in the cgroups", &capture.only_cgroup),
@@ -68,7 +133,7 @@ fn taken(capture: &CaptureReport) -> String {
         line += ", also of machines behind this one";
     }
     if let Some(dns) = &capture.dns {
-        line += &format!("; questions to name servers go to {dns}");
+        line += &format!("; DNS questions go to {dns}");
     }
     line
 }
@@ -85,322 +150,173 @@ fn datagrams(udp: &UdpReport) -> String {
     )
 }
 
-fn write_outage(out: &mut impl Write, outage: &OutageReport) -> io::Result<()> {
-    if outage.quotas_spent {
-        return writeln!(out, "{}", outage.words());
+impl OutageReport {
+    /// The outage for people, without the next attempt.
+    pub(crate) fn words(&self) -> String {
+        let Self { since_s, last_error, .. } = self;
+        if self.quotas_spent {
+            return last_error.clone();
+        }
+        format!("the server is unreachable for {}: {last_error}", lasting(*since_s))
     }
-    let next = match outage.next_attempt_s {
-        Some(seconds) => format!("next attempt in {seconds:.1} s"),
-        None => "trying now".to_owned(),
+}
+
+/// A row for each client of a server, and their total.
+fn write_clients(out: &mut impl Write, sessions: &[SessionReport]) -> io::Result<()> {
+    let row = |client: &str, session: String, paths: &[PathReport]| {
+        let total = Row::total(paths);
+        let up = paths.iter().filter(|path| path.health != "dead").count();
+        let up = format!("{up} of {} up", paths.len());
+        vec![client.to_owned(), session, up, total.down, total.up, total.used]
     };
-    writeln!(out, "{}; {next}", outage.words())
+    let mut lines: Vec<_> = sessions
+        .iter()
+        .map(|session| {
+            let client = session.credential.as_deref().unwrap_or("unknown");
+            row(client, label(&session.id, None), &session.paths)
+        })
+        .collect();
+    let paths: Vec<PathReport> =
+        sessions.iter().flat_map(|session| session.paths.iter().cloned()).collect();
+    lines.push(row("Total", String::new(), &paths));
+    write_columns(out, &["client", "session", "paths", "down", "up", "data used"], &lines)
 }
 
-fn write_session(out: &mut impl Write, session: &SessionReport) -> io::Result<()> {
-    writeln!(
-        out,
-        "\nsession {}{}, {}: sent {}, redundant {}, received {}, {}",
-        session.id.get(..8).unwrap_or(&session.id),
-        session.credential.as_ref().map_or_else(String::new, |name| format!(" of {name}")),
-        session.scheduler,
-        bytes(session.sent_bytes),
-        bytes(session.redundant_bytes),
-        bytes(session.received_bytes),
-        counted(session.streams.len() as u64, "open stream", "open streams")
-    )?;
-    write_paths(out, &session.paths)?;
-    if !session.classes.is_empty() {
-        let head = ["class", "streams", "sent", "redundant", "of that by choice", "received"];
-        let rows: Vec<_> = session.classes.iter().map(class_row).collect();
-        write_columns(out, &head, &rows)?;
-    }
-    let messages = session.messages;
-    if messages.sent + messages.received > 0 {
-        writeln!(
-            out,
-            "messages: {} sent, {} dropped, {} received",
-            messages.sent, messages.dropped, messages.received
-        )?;
-    }
-    if !session.streams.is_empty() {
-        let is_told = session.streams.iter().any(|stream| stream.far_class.is_some());
-        let mut head = vec!["stream", "class"];
-        head.extend(is_told.then_some("of what comes"));
-        head.extend(["written", "received", "in-order delay p50/p99/max", "longest stall"]);
-        let rows: Vec<_> =
-            session.streams.iter().map(|stream| stream_row(stream, is_told)).collect();
-        write_columns(out, &head, &rows)?;
-    }
-    Ok(())
-}
-
+/// A row for each path and, of several, their total. Columns that would be empty are left out.
 fn write_paths(out: &mut impl Write, paths: &[PathReport]) -> io::Result<()> {
-    let is_told = paths.iter().any(|path| path.far.is_some());
-    let mut head = vec!["path", "health", "priority", "direction", "can send"];
-    head.extend(is_told.then_some("can receive"));
-    head.extend(["rtt", "commit"]);
-    let rows: Vec<_> = paths.iter().map(|path| path_row(path, is_told)).collect();
-    write_columns(out, &head, &rows)?;
-    for path in paths {
-        if let (Some(local), Some(remote)) = (&path.local, &path.remote) {
-            writeln!(out, "  {}: {local} -> {remote}", path.name)?;
-        }
-        let mut said = vec![format!(
-            "sent {} (redundant {}), received {}",
-            bytes(path.sent_bytes),
-            bytes(path.redundant_bytes),
-            bytes(path.received_bytes)
-        )];
-        if !path.why_idle.is_empty() {
-            said.push(path.why_idle.clone());
-        }
-        let far = path.far.as_ref().filter(|far| far.why != path.why);
-        said.extend(far.map(|far| format!("the other end: {}", far.words())));
-        said.extend(path.last_error.as_ref().map(PathErrorReport::words));
-        said.extend(uses(path));
-        if !path.shares_with.is_empty() {
-            said.push(format!("shares a bottleneck with {}", path.shares_with.join(", ")));
-        }
-        writeln!(out, "  {}: {}", path.name, said.join("; "))?;
-    }
-    Ok(())
+    let rows: Vec<Row> = paths.iter().map(Row::of).collect();
+    let of = |cell: fn(&Row) -> &String| rows.iter().any(|row| !cell(row).is_empty());
+    let (has_down, has_up) = (of(|row| &row.capacity_down), of(|row| &row.capacity_up));
+    let has_notes = of(|row| &row.notes);
+    let mut head = vec!["path", "state", "down", "up", "RTT"];
+    head.extend(has_down.then_some("capacity down"));
+    head.extend(has_up.then_some("capacity up"));
+    head.push("data used");
+    head.extend(has_notes.then_some("notes"));
+    let cells = |row: Row| {
+        let mut cells = vec![row.name, row.state, row.down, row.up, row.rtt];
+        cells.extend(has_down.then_some(row.capacity_down));
+        cells.extend(has_up.then_some(row.capacity_up));
+        cells.push(row.used);
+        cells.extend(has_notes.then_some(row.notes));
+        cells
+    };
+    let total = (paths.len() > 1).then(|| Row::total(paths));
+    let lines: Vec<_> = rows.iter().cloned().chain(total).map(cells).collect();
+    write_columns(out, &head, &lines)
 }
 
-/// How the path is to be used, where that is not as usual.
-fn uses(path: &PathReport) -> Vec<String> {
+/// The cells of a path.
+#[derive(Debug, Clone, Default)]
+struct Row {
+    name: String,
+    state: String,
+    down: String,
+    up: String,
+    rtt: String,
+    capacity_down: String,
+    capacity_up: String,
+    used: String,
+    notes: String,
+}
+
+impl Row {
+    fn of(path: &PathReport) -> Self {
+        let is_up = path.health != "dead";
+        let connected = |cell: String| if is_up { cell } else { String::new() };
+        let rtt = if path.rtt_ms > 0.0 { rtt_words(path.rtt_ms) } else { String::new() };
+        let is_full = |why: &str, held: u64, most: u64| why == "commit-limit" || held > most / 2;
+        let up_full = is_full(&path.why, path.commit_bytes, path.commit_limit_bytes);
+        let up = capacity(path.rate_mbps, path.up_mbps, up_full);
+        let down = path.far.as_ref().and_then(|far| {
+            let is_full = is_full(&far.why, far.commit_bytes, far.commit_limit_bytes);
+            capacity(far.rate_mbps, path.down_mbps, is_full)
+        });
+        let of = |capacity: Option<f64>| connected(capacity.map_or_else(String::new, rate_words));
+        Self {
+            name: path.name.clone(),
+            state: state(path),
+            down: connected(rate_words(path.down_mbps)),
+            up: connected(rate_words(path.up_mbps)),
+            rtt: connected(rtt),
+            capacity_down: of(down),
+            capacity_up: of(up),
+            used: bytes(carried(path)),
+            notes: notes(path).join("; "),
+        }
+    }
+
+    fn total(paths: &[PathReport]) -> Self {
+        let rates = paths.iter().fold(RatesReport::default(), |sum, path| RatesReport {
+            down_mbps: sum.down_mbps + path.down_mbps,
+            up_mbps: sum.up_mbps + path.up_mbps,
+        });
+        Self {
+            name: "Total".to_owned(),
+            down: rate_words(rates.down_mbps),
+            up: rate_words(rates.up_mbps),
+            used: bytes(paths.iter().map(carried).sum()),
+            ..Self::default()
+        }
+    }
+}
+
+/// The state without the rate, which has columns of its own.
+fn state(path: &PathReport) -> String {
+    let Some(state) = &path.state else { return path.health.clone() };
+    match (state.level, state.words.split_once(' ')) {
+        (Level::Good, Some((verb @ ("receiving" | "sending"), _))) => verb.to_owned(),
+        _ => state.words.clone(),
+    }
+}
+
+/// A round-trip time, with a decimal where it is short.
+pub(crate) fn rtt_words(milliseconds: f64) -> String {
+    match milliseconds {
+        rtt if rtt < 0.05 => "<0.1 ms".to_owned(),
+        rtt if rtt < 9.95 => format!("{rtt:.1} ms"),
+        rtt => format!("{rtt:.0} ms"),
+    }
+}
+
+/// The estimated rate of a link in one direction, where present traffic supports it.
+fn capacity(estimate: Option<f64>, load: f64, is_full: bool) -> Option<f64> {
+    let most = load * if is_full { PLAUSIBLE_FULL } else { PLAUSIBLE };
+    estimate.filter(|estimate| load >= LEAST_LOAD_MBPS && *estimate <= most)
+}
+
+/// Bytes in both directions; of an earlier version's process, those of streams and their copies.
+fn carried(path: &PathReport) -> u64 {
+    if path.carried_bytes > 0 {
+        return path.carried_bytes;
+    }
+    let all = [path.sent_bytes, path.redundant_bytes, path.received_bytes, path.duplicate_bytes];
+    all.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
+}
+
+/// How the path is to be used where that is not as usual, and what is wrong with it.
+fn notes(path: &PathReport) -> Vec<String> {
     let mut said = Vec::new();
-    said.extend(path.rate_cap_mbps.map(|cap| format!("at most {cap} Mbit/s each way")));
+    said.extend((path.priority.starts_with("backup")).then(|| path.priority.clone()));
+    said.extend(path.rate_cap_mbps.map(|cap| format!("limited to {cap} Mbit/s each way")));
     said.extend(path.weight.map(|weight| format!("weight {weight}")));
     if !path.never.is_empty() {
         said.push(format!("never {}", path.never.join(", ")));
     }
-    if let Some(quota) = path.quota.as_ref().filter(|_| path.why != "quota") {
+    if let Some(quota) = &path.quota {
         let limit = quota.limit_bytes.map_or_else(String::new, |l| format!(" of {}", bytes(l)));
         said.push(format!("{}{limit} used in {}", bytes(quota.used_bytes), quota.month));
     }
     if path.metered {
         said.push("metered".to_owned());
     }
+    if !path.shares_with.is_empty() {
+        said.push(format!("shares a bottleneck with {}", path.shares_with.join(", ")));
+    }
+    said.extend(path.last_error.as_ref().map(PathErrorReport::words));
     said
 }
 
-/// `is_told` says whether there is a column for what the other end says.
-fn path_row(path: &PathReport, is_told: bool) -> Vec<String> {
-    let is_up = path.rtt_ms > 0.0;
-    let none = || "-".to_owned();
-    let rate = |rate: Option<f64>| rate.map_or_else(none, |rate| format!("{rate:.1} Mbit/s"));
-    let mut row = vec![
-        path.name.clone(),
-        path.health.clone(),
-        path.priority.clone(),
-        path.direction.clone(),
-        rate(path.rate_mbps),
-    ];
-    row.extend(is_told.then(|| rate(path.far.as_ref().and_then(|far| far.rate_mbps))));
-    row.push(if is_up { format!("{:.1} ms", path.rtt_ms) } else { none() });
-    row.push(bytes(path.commit_bytes));
-    row
-}
-
-fn class_row(class: &ClassReport) -> Vec<String> {
-    let share = class.redundant_bytes as f64 * 100.0 / class.sent_bytes.max(1) as f64;
-    vec![
-        class.class.clone(),
-        class.streams.to_string(),
-        bytes(class.sent_bytes),
-        format!("{} ({share:.1} %)", bytes(class.redundant_bytes)),
-        bytes(class.chosen_bytes),
-        bytes(class.received_bytes),
-    ]
-}
-
-/// `is_told` says whether there is a column for what the other end says.
-fn stream_row(stream: &StreamReport, is_told: bool) -> Vec<String> {
-    let delay = stream.in_order_delay_ms;
-    let mut row = vec![stream.id.to_string(), stream.class_words()];
-    row.extend(is_told.then(|| stream.far_class.clone().unwrap_or_else(|| "-".to_owned())));
-    row.extend([
-        bytes(stream.written_bytes),
-        bytes(stream.received_bytes),
-        format!("{:.1} / {:.1} / {:.1} ms", delay.p50, delay.p99, delay.max),
-        format!("{:.0} ms", stream.longest_stall_ms),
-    ]);
-    row
-}
-
-pub(crate) fn write_columns(
-    out: &mut impl Write,
-    head: &[&str],
-    rows: &[Vec<String>],
-) -> io::Result<()> {
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain(head.get(column).map(|cell| cell.len())).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |cells: &[String]| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    writeln!(out, "{}", line(&head))?;
-    rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))
-}
-
-/// What tells a session from others: its number, and the credential's name where that is known.
-pub(crate) fn label(session: &str, credential: Option<&str>) -> String {
-    let id = session.get(..8).unwrap_or(session);
-    credential.map_or_else(|| id.to_owned(), |name| format!("{id} {name}"))
-}
-
-/// A time in the unit that suits it.
-pub(crate) fn lasting(seconds: f64) -> String {
-    match seconds {
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.0} h", s / 3600.0),
-    }
-}
-
-/// Bytes with a decimal unit.
-pub(crate) fn bytes(count: u64) -> String {
-    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-    let count = count as f64;
-    match units.iter().find(|(size, _)| count >= *size) {
-        Some((size, unit)) => format!("{:.1} {unit}", count / size),
-        None => format!("{count} B"),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::status::QuotaReport;
-    use fbdt_proto::Priority;
-
-    #[test]
-    fn what_is_taken_is_said() {
-        let all = CaptureReport { method: "tun".to_owned(), connections: 3, ..Default::default() };
-        assert_eq!(taken(&all), "tun: 3 connections taken");
-        let some = CaptureReport {
-            gateway: true,
-            dns: Some("9.9.9.9:53".to_owned()),
-            only_user: vec!["me".to_owned(), "1001".to_owned()],
-            direct: vec!["10.0.0.0/8".to_owned()],
-            ..all
-        };
-        let wanted = "tun: 3 connections taken, of the users me 1001, not to 10.0.0.0/8, also of \
-                      machines behind this one; questions to name servers go to 9.9.9.9:53";
-        assert_eq!(taken(&some), wanted);
-    }
-
-    #[test]
-    fn paths_without_a_session_are_listed_with_the_day_on_which_they_are_used_again() {
-        let mut lte = PathReport::idle("lte", Priority::PRIMARY);
-        let (limit_bytes, month) = (Some(1_000_000_000), "2026-12".to_owned());
-        lte.idle_for_quota(&QuotaReport { limit_bytes, used_bytes: 1_200_000_000, month });
-        let last_error = "every path has used up its quota (lte)".to_owned();
-        let outage =
-            OutageReport { since_s: 3.0, last_error, next_attempt_s: None, quotas_spent: true };
-        let report =
-            StatusReport { outage: Some(outage), idle_paths: vec![lte], ..StatusReport::default() };
-        let mut out = Vec::new();
-        write_table(&mut out, &report).unwrap();
-        let said = String::from_utf8(out).unwrap();
-        for wanted in [
-            "\nevery path has used up its quota (lte)\n",
-            "\nlte   dead    primary",
-            "; quota reached until 2027-01-01 (UTC): 1.2 GB of 1.0 GB\n",
-        ] {
-            assert!(said.contains(wanted), "{wanted} in {said}");
-        }
-        assert!(!said.contains("not reached") && !said.contains("trying"), "{said}");
-    }
-
-    #[test]
-    fn what_the_other_end_says_has_a_column_where_it_says_something() {
-        let path = |name: &str, far| PathReport {
-            name: name.to_owned(),
-            why: "nothing-to-send".to_owned(),
-            why_idle: "nothing to send".to_owned(),
-            far,
-            ..PathReport::default()
-        };
-        let far = |why: &str| crate::status::FarPathReport {
-            why: why.to_owned(),
-            rate_mbps: Some(80.25),
-            ..Default::default()
-        };
-        let written = |paths: &[PathReport]| {
-            let mut out = Vec::new();
-            write_paths(&mut out, paths).unwrap();
-            String::from_utf8(out).unwrap()
-        };
-        let said = written(&[path("wifi", Some(far("rate-cap"))), path("lte", None)]);
-        for wanted in [
-            "can send  can receive  rtt",
-            "-         80.2 Mbit/s  -",
-            "nothing to send; the other end: has sent as fast as its rate cap allows\n",
-        ] {
-            assert!(said.contains(wanted), "{wanted} in {said}");
-        }
-        let idle = written(&[path("wifi", Some(far("nothing-to-send")))]);
-        assert!(idle.ends_with("nothing to send\n"), "the same is said once: {idle}");
-        assert!(!written(&[path("wifi", None)]).contains("receive "), "nobody said anything");
-    }
-
-    #[test]
-    fn how_a_path_is_to_be_used_is_said_where_it_is_not_as_usual() {
-        assert!(uses(&PathReport::default()).is_empty());
-        let quota = QuotaReport {
-            limit_bytes: Some(10_000_000_000),
-            used_bytes: 1_100_000_000,
-            month: "2026-11".to_owned(),
-        };
-        let path = PathReport {
-            rate_cap_mbps: Some(20.0),
-            weight: Some(3),
-            never: vec!["background".to_owned()],
-            metered: true,
-            quota: Some(quota),
-            ..PathReport::default()
-        };
-        let wanted = "at most 20 Mbit/s each way; weight 3; never background; 1.1 GB of 10.0 GB used in \
-                      2026-11; metered";
-        assert_eq!(uses(&path).join("; "), wanted);
-        let metered = PathReport { metered: true, ..PathReport::default() };
-        assert_eq!(uses(&metered), ["metered"]);
-    }
-
-    #[test]
-    fn datagrams_are_said_beside_streams() {
-        let udp = UdpReport {
-            flows: 1,
-            opened: 4,
-            sent_datagrams: 1,
-            sent_bytes: 1_400,
-            received_datagrams: 20,
-            received_bytes: 24_000,
-        };
-        let mut out = Vec::new();
-        let report = StatusReport { udp: Some(udp), ..StatusReport::default() };
-        write_table(&mut out, &report).unwrap();
-        let wanted =
-            "UDP: 1 flow open, 4 so far; sent 1 datagram (1.4 kB), received 20 (24.0 kB)\n";
-        let said = String::from_utf8(out).unwrap();
-        assert!(said.contains(wanted), "{said}");
-    }
-
-    #[test]
-    fn units_and_columns() {
-        assert_eq!(bytes(0), "0 B");
-        assert_eq!(bytes(1_500), "1.5 kB");
-        assert_eq!(bytes(2_400_000_000), "2.4 GB");
-        assert_eq!([3.4, 119.0, 600.0, 10_000.0].map(lasting), ["3 s", "119 s", "10 min", "3 h"]);
-        let mut out = Vec::new();
-        let rows =
-            [vec!["wifi".to_owned(), "active".to_owned()], vec!["é".to_owned(), "x".to_owned()]];
-        write_columns(&mut out, &["path", "health"], &rows).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "path  health\nwifi  active\né     x\n");
-    }
-}
+#[path = "table_tests.rs"]
+mod tests;

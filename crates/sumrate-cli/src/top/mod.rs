@@ -1,5 +1,7 @@
 //! The status on a terminal, as it changes: what `sumrate top` shows.
 
+mod area;
+mod links;
 mod state;
 mod terminal;
 mod view;

@@ -91,6 +91,7 @@ fn meaning(event: &Event) -> Option<Input> {
         KeyCode::Down | KeyCode::Char('j') => Key::Down,
         KeyCode::Char('p' | ' ') => Key::Pause,
         KeyCode::Char('e') | KeyCode::Enter => Key::Explain,
+        KeyCode::Char('i') => Key::Internals,
         _ => return None,
     }))
 }

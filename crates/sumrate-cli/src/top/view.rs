@@ -2,311 +2,253 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table, Wrap};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph, Wrap};
 
-use super::TopState;
-use super::window;
-use crate::output::counted;
-use crate::status::{PathReport, SessionReport, StatusReport, StreamReport, bytes, lasting};
+use super::area::{Layer, StackedArea};
+use super::links::{self, all_paths};
+use super::state::Part;
+use super::{TopState, window};
+use crate::history::{EventLevel, HistoryReport, PathSeriesReport};
+use crate::status::{Level, StatusReport, StreamReport, bytes, lasting};
 
 /// Streams that are listed.
 const STREAMS: usize = 5;
+/// Width from which on there is a chart for each direction.
+const TWO_CHARTS: u16 = 100;
+/// Seconds that a chart shows.
+const SPAN: usize = 300;
 
-const DIM: Style = Style::new().add_modifier(Modifier::DIM);
-const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+
+/// The colour of a level; none for what needs no attention.
+pub(super) fn level_colour(level: Level) -> Option<Color> {
+    match level {
+        Level::Good => Some(Color::Green),
+        Level::Degraded => Some(Color::Yellow),
+        Level::Down => Some(Color::Red),
+        Level::Idle => None,
+    }
+}
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, state: &TopState) {
     let paths = state.report.as_ref().map_or(0, |report| all_paths(report).count());
     let paths = u16::try_from(paths).unwrap_or(u16::MAX).min(frame.area().height / 3);
-    let [head, table, chart, rest, foot] = Layout::vertical([
+    let [head, chart, table, rest, foot] = Layout::vertical([
         Constraint::Length(2),
+        Constraint::Fill(3),
         Constraint::Length(paths + 3),
-        Constraint::Length(5),
-        Constraint::Min(4),
+        Constraint::Fill(2),
         Constraint::Length(1),
     ])
     .areas(frame.area());
     frame.render_widget(heading(state, head.width), head);
     if let Some(report) = &state.report {
-        draw_paths(frame, table, state, report);
-        draw_rates(frame, chart, state, report);
-        if state.explaining {
-            draw_explanation(frame, rest, state);
-        } else {
-            draw_windows(frame, rest, report);
+        draw_charts(frame, chart, state, report);
+        links::draw(frame, table, state, report);
+        match state.part {
+            Part::Events => draw_events(frame, rest, state.history.as_ref()),
+            Part::Why => draw_explanation(frame, rest, state),
+            Part::Internals => draw_internals(frame, rest, report),
         }
     }
-    let keys = " q quit   ↑ ↓ path   e explain   p pause";
+    let keys = [
+        " q quit   ↑ ↓ link   e explain   i internals   p pause".to_owned(),
+        " q quit  ↑↓ link  e explain  i internals  p pause".to_owned(),
+    ];
     let paused = if state.paused { "   PAUSED" } else { "" };
-    frame.render_widget(Line::styled(format!("{keys}{paused}"), DIM), foot);
+    let room = foot.width.saturating_sub(9);
+    frame.render_widget(Line::styled(format!("{}{paused}", fitting(room, keys)), DIM), foot);
 }
 
+/// The headline, and the process.
 fn heading(state: &TopState, width: u16) -> Paragraph<'_> {
     let Some(report) = &state.report else {
         let waiting = state.error.clone().unwrap_or_else(|| "waiting for an answer".to_owned());
         return Paragraph::new(waiting);
     };
+    let (level, sentence) = match (&state.error, &report.headline) {
+        (Some(error), _) => (Level::Down, error.clone()),
+        (None, Some(headline)) => (headline.level, headline.sentence.clone()),
+        (None, None) => (Level::Idle, "this process is of an earlier version".to_owned()),
+    };
+    let sign = match level {
+        Level::Good => "✓",
+        Level::Degraded => "!",
+        Level::Down => "✗",
+        Level::Idle => "–",
+    };
+    let sign = Span::styled(sign, level_colour(level).map_or(BOLD, |colour| BOLD.fg(colour)));
+    let first = Line::from(vec![sign, Span::styled(format!(" {sentence}"), BOLD)]);
     let proxies = [("SOCKS5", &report.proxies.socks), ("HTTP", &report.proxies.http)];
     let proxies: String = proxies
         .iter()
-        .filter_map(|(name, address)| Some(format!("  {name} {}", address.as_ref()?)))
+        .filter_map(|(name, address)| Some(format!(", {name} {}", address.as_ref()?)))
         .collect();
-    let (role, version) = (&report.role, &report.version);
-    let (process, up) = (report.pid, lasting(report.uptime_s));
-    let first = fitting(
+    let (role, version, up) = (&report.role, &report.version, lasting(report.uptime_s));
+    let second = fitting(
         width,
         [
-            format!("sumrate {role} {version}, process {process}, up for {up}{proxies}"),
-            format!("sumrate {role} {version}, up for {up}{proxies}"),
-            format!("sumrate {role}, up for {up}{proxies}"),
-            format!("sumrate {role}{proxies}"),
-            format!("sumrate {role}"),
+            format!("  sumrate {role} {version}, process {}, up for {up}{proxies}", report.pid),
+            format!("  sumrate {role} {version}, up for {up}{proxies}"),
+            format!("  sumrate {role}{proxies}"),
+            format!("  sumrate {role}"),
         ],
     );
-    let second = match (&state.error, &report.stopping, &report.outage) {
-        (Some(error), ..) => Line::styled(error.clone(), BOLD),
-        (None, Some(stopping), _) => Line::styled(stopping.words(), BOLD),
-        (None, None, Some(outage)) => Line::styled(outage.words(), BOLD),
-        (None, None, None) => Line::raw(totals(report, width)),
+    Paragraph::new(vec![first, Line::styled(second, DIM)])
+}
+
+/// The last five minutes: both directions where there is room, else the busier one.
+fn draw_charts(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
+    let Some(history) = &state.history else {
+        let text = Line::styled("this process keeps no history: it is of an earlier version", DIM);
+        let block = Block::bordered().title(" last 5 minutes ");
+        return frame.render_widget(Paragraph::new(text).block(block), area);
     };
-    Paragraph::new(vec![Line::styled(first, BOLD), second])
+    let sum = |rates: &[f64]| rates.iter().sum::<f64>();
+    let is_upload = sum(&history.total.up_mbps) > sum(&history.total.down_mbps);
+    if area.width < TWO_CHARTS {
+        return draw_chart(frame, area, history, report, is_upload);
+    }
+    let halves = [Constraint::Percentage(50), Constraint::Percentage(50)];
+    let [left, right] = Layout::horizontal(halves).areas(area);
+    draw_chart(frame, left, history, report, is_upload);
+    draw_chart(frame, right, history, report, !is_upload);
 }
 
-fn totals(report: &StatusReport, width: u16) -> String {
-    let sum = |of: fn(&SessionReport) -> u64| bytes(report.sessions.iter().map(of).sum());
-    let streams: usize = report.sessions.iter().map(|session| session.streams.len()).sum();
-    let sessions = counted(report.sessions.len() as u64, "session", "sessions");
-    let streams = counted(streams as u64, "stream", "streams");
-    let flows = report.udp.map_or_else(String::new, |udp| {
-        let carried = bytes(udp.sent_bytes + udp.received_bytes);
-        format!(", {} ({carried})", counted(udp.flows, "UDP flow", "UDP flows"))
-    });
-    let sent = sum(|session| session.sent_bytes);
-    let redundant = sum(|session| session.redundant_bytes);
-    let received = sum(|session| session.received_bytes);
-    fitting(
-        width,
-        [
-            format!(
-                "{sessions}, {streams}{flows}; sent {sent} (redundant {redundant}), received {received}"
-            ),
-            format!("{sessions}, {streams}{flows}; sent {sent}, received {received}"),
-            format!("{sessions}, {streams}; sent {sent}, received {received}"),
-            format!("sent {sent}, received {received}"),
-        ],
-    )
-}
-
-/// The column that tells the paths of several sessions apart; there is none where there is one session.
-const SESSION: &str = "session";
-/// The column for what the other end says, if it says anything.
-const LINK_IN: &str = "link-in";
-/// Columns of the paths' table: head, and least width, so that a number that grows moves nothing.
-const COLUMNS: [(&str, usize); 13] = [
-    ("", 1),
-    ("path", 4),
-    (SESSION, 8),
-    ("health", 7),
-    ("priority", 8),
-    ("direction", 9),
-    ("out", 7),
-    ("in", 7),
-    ("link-out", 8),
-    (LINK_IN, 7),
-    ("RTT", 8),
-    ("commit", 6),
-    ("now", 15),
-];
-/// Those that a terminal without room for all of them leaves out, the least important one first.
-const LEFT_OUT: [&str; 9] =
-    ["direction", "commit", "link-out", LINK_IN, "priority", "RTT", "now", SESSION, "health"];
-
-/// What the table says of a path, column by column.
-type Cells = [String; COLUMNS.len()];
-
-/// Each path with its session, if there is one, and its place there.
-fn all_paths(
+fn draw_chart(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    history: &HistoryReport,
     report: &StatusReport,
-) -> impl Iterator<Item = (Option<&SessionReport>, usize, &PathReport)> {
-    let idle = (None, report.idle_paths.as_slice());
-    let of_sessions =
-        report.sessions.iter().map(|session| (Some(session), session.paths.as_slice()));
-    of_sessions.chain([idle]).flat_map(|(session, paths)| {
-        paths.iter().enumerate().map(move |(place, path)| (session, place, path))
-    })
+    is_upload: bool,
+) {
+    let (name, total) = match is_upload {
+        true => ("up", &history.total.up_mbps),
+        false => ("down", &history.total.down_mbps),
+    };
+    let (now, most) =
+        (total.last().copied().unwrap_or_default(), total.iter().copied().fold(0.0, f64::max));
+    let title = fitting(
+        area.width.saturating_sub(2),
+        [
+            format!(" {name}, Mbit/s, last 5 minutes: {now:.1} now, peak {most:.1} "),
+            format!(" {name}, Mbit/s: {now:.1} now, peak {most:.1} "),
+            format!(" {name} {now:.1} "),
+        ],
+    );
+    let block = Block::bordered().title(title);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let layers = layers(history, report, is_upload);
+    frame.render_widget(StackedArea { layers, most: rounded_up(most), span: SPAN }, inner);
 }
 
-/// What rates are kept under.
-fn id(session: Option<&SessionReport>) -> &str {
-    session.map_or("", |session| session.id.as_str())
-}
-
-fn draw_paths(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
-    let paths: Vec<(usize, Cells)> = all_paths(report)
-        .map(|(session, place, path)| {
-            let history = state.history(id(session), &path.name);
-            let newest = |rates: Option<&std::collections::VecDeque<f64>>| {
-                rates.and_then(|rates| rates.back()).copied()
-            };
-            let rates = (newest(history.map(|h| &h.sent)), newest(history.map(|h| &h.received)));
-            let of = session.map_or_else(String::new, SessionReport::label);
-            (place, path_cells(path, (place, of), rates))
+/// The layers in the order of the table, those of paths that are gone on top.
+fn layers(history: &HistoryReport, report: &StatusReport, is_upload: bool) -> Vec<Layer> {
+    let is_server = report.role == "server";
+    let place = |series: &PathSeriesReport| {
+        let mut paths = all_paths(report);
+        let is_same = |session: Option<String>| !is_server || session == series.client;
+        let found = paths.find(|(session, _, path)| {
+            path.name == series.name && is_same(session.map(|session| session.client_name()))
+        });
+        found.map(|(_, place, _)| place)
+    };
+    let mut layers: Vec<(usize, Layer)> = history
+        .paths
+        .iter()
+        .enumerate()
+        .map(|(index, series)| {
+            let place = place(series).unwrap_or(history.paths.len() + index);
+            let rates = if is_upload { &series.up_mbps } else { &series.down_mbps };
+            let (name, colour) = (series.name.clone(), window::colour(place));
+            (place, Layer { name, colour, rates: rates.clone() })
         })
         .collect();
-    let widths = widths(&paths);
-    let room = usize::from(area.width.saturating_sub(2));
-    let is_told = all_paths(report).any(|(_, _, path)| path.far.is_some());
-    let mut hidden = Vec::new();
-    hidden.extend((report.sessions.len() < 2).then_some(SESSION));
-    hidden.extend((!is_told).then_some(LINK_IN));
-    let columns = columns(&widths, room, &hidden);
-    let rows = paths.iter().enumerate().map(|(index, (place, cells))| {
-        let row = path_row(cells, *place, &columns);
-        if index == state.selected {
-            row.style(Style::new().add_modifier(Modifier::REVERSED))
-        } else {
-            row
-        }
-    });
-    let constraints = columns.iter().map(|column| {
-        let width = u16::try_from(widths[*column]).unwrap_or(u16::MAX);
-        let is_last = columns.last() == Some(column);
-        if is_last { Constraint::Min(width) } else { Constraint::Length(width) }
-    });
-    let heads = columns.iter().map(|column| COLUMNS[*column].0);
-    let table = Table::new(rows, constraints)
-        .header(Row::new(heads).style(DIM))
-        .block(Block::bordered().title(" paths, Mbit/s "));
-    frame.render_widget(table, area);
+    layers.sort_by_key(|(place, _)| *place);
+    layers.into_iter().map(|(_, layer)| layer).collect()
 }
 
-fn path_cells(
-    path: &PathReport,
-    (place, session): (usize, String),
-    rates: (Option<f64>, Option<f64>),
-) -> Cells {
-    let none = || "-".to_owned();
-    let rate = |rate: Option<f64>| rate.map_or_else(none, |rate| format!("{rate:.1}"));
-    let now = match (&path.last_error, &path.far) {
-        (Some(error), _) => format!("{}: {}", path.why, error.reason),
-        // What comes is what counts where there is nothing to send.
-        (None, Some(far)) if path.why == "nothing-to-send" && far.why != path.why => {
-            format!("in {}", far.why)
-        }
-        _ => path.why.clone(),
-    };
-    let link = |rate: Option<f64>| rate.map_or_else(none, |rate| format!("{rate:.0}"));
-    let full = 100 * path.commit_bytes / path.commit_limit_bytes.max(1);
-    [
-        window::letter(place).to_string(),
-        path.name.clone(),
-        session,
-        path.health.clone(),
-        path.priority.clone(),
-        path.direction.clone(),
-        rate(rates.0),
-        rate(rates.1),
-        link(path.rate_mbps),
-        link(path.far.as_ref().and_then(|far| far.rate_mbps)),
-        if path.rtt_ms > 0.0 { format!("{:.1} ms", path.rtt_ms) } else { none() },
-        format!("{full} %"),
-        now,
-    ]
+/// The next of 1, 2, 4, 5, 6, 8, 10 times a power of ten.
+fn rounded_up(value: f64) -> f64 {
+    let value = value.max(1.0);
+    let power = 10f64.powf(value.log10().floor());
+    let steps = [1.0, 2.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|step| step * power);
+    steps.into_iter().find(|step| *step >= value).unwrap_or(value)
 }
 
-/// Widths at which nothing is cut, but for what went wrong with a path, which may be long.
-fn widths(paths: &[(usize, Cells)]) -> [usize; COLUMNS.len()] {
-    std::array::from_fn(|column| {
-        let (head, least) = COLUMNS[column];
-        let shortest = |text: &str| text.split(": ").next().map_or(0, |text| text.chars().count());
-        let cells = paths.iter().map(|(_, cells)| shortest(&cells[column]));
-        cells.fold(least.max(head.len()), usize::max)
-    })
-}
-
-/// The columns that a table of this width has room for beside each other; none of those without content.
-fn columns(widths: &[usize; COLUMNS.len()], room: usize, hidden: &[&str]) -> Vec<usize> {
-    let mut shown: Vec<usize> =
-        (0..COLUMNS.len()).filter(|column| !hidden.contains(&COLUMNS[*column].0)).collect();
-    for head in LEFT_OUT {
-        let needed: usize = shown.iter().map(|column| widths[*column] + 1).sum();
-        if needed <= room + 1 {
-            break;
-        }
-        shown.retain(|column| COLUMNS[*column].0 != head);
+fn draw_events(frame: &mut Frame<'_>, area: Rect, history: Option<&HistoryReport>) {
+    let room = usize::from(area.height.saturating_sub(2));
+    let events = history.map_or(&[][..], |history| &history.events);
+    let mut lines: Vec<Line<'_>> = events
+        .iter()
+        .rev()
+        .take(room)
+        .map(|event| {
+            let (sign, colour) = match event.level {
+                EventLevel::Good => ("✓", Color::Green),
+                EventLevel::Notice => ("!", Color::Yellow),
+                EventLevel::Bad => ("✗", Color::Red),
+            };
+            let ago = format!("{:>7} ago  ", lasting(event.ago_s));
+            let client = event.client.as_ref().filter(|_| event.path.is_some());
+            let client = client.map_or_else(String::new, |client| format!("{client}: "));
+            Line::from(vec![
+                Span::styled(ago, DIM),
+                Span::styled(sign, BOLD.fg(colour)),
+                Span::raw(format!(" {client}{}", event.words)),
+            ])
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push(Line::styled("nothing has happened yet", DIM));
     }
-    shown
+    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" events ")), area);
 }
 
-fn path_row(cells: &Cells, place: usize, columns: &[usize]) -> Row<'static> {
-    let styled = |column: &usize| {
-        let cell = Cell::new(cells[*column].clone());
-        match COLUMNS[*column].0 {
-            "" => cell.style(Style::new().fg(window::colour(place)).add_modifier(Modifier::BOLD)),
-            "health" if cells[*column] != "active" => cell.style(BOLD),
-            _ => cell,
-        }
-    };
-    Row::new(columns.iter().map(styled))
+fn draw_explanation(frame: &mut Frame<'_>, area: Rect, state: &TopState) {
+    let sentences = state.explained.get(state.selected).cloned().unwrap_or_default();
+    let lines: Vec<Line<'_>> = sentences.into_iter().map(Line::from).collect();
+    let paragraph =
+        Paragraph::new(lines).wrap(Wrap { trim: true }).block(Block::bordered().title(" why "));
+    frame.render_widget(paragraph, area);
 }
 
-/// The first of several wordings, from the longest on, that there is room for; the last one if none is
-/// short enough.
-fn fitting<const N: usize>(room: u16, wordings: [String; N]) -> String {
-    let fits = |words: &String| words.chars().count() <= usize::from(room);
-    let place = wordings.iter().position(fits).unwrap_or(N.saturating_sub(1));
-    wordings.into_iter().nth(place).unwrap_or_default()
-}
-
-/// The selected path over the last two minutes.
-fn draw_rates(frame: &mut Frame<'_>, area: Rect, state: &TopState, report: &StatusReport) {
-    let Some((session, _, path)) = all_paths(report).nth(state.selected) else { return };
-    let empty = super::state::History::default();
-    let history = state.history(id(session), &path.name).unwrap_or(&empty);
-    let [left, right] =
-        Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
-    for (area, what, rates) in [(left, "out", &history.sent), (right, "in", &history.received)] {
-        let room = usize::from(area.width.saturating_sub(2));
-        let shown: Vec<f64> =
-            rates.iter().skip(rates.len().saturating_sub(room)).copied().collect();
-        let most = shown.iter().copied().fold(0.0, f64::max);
-        // Tenths, so that slow paths have a curve too.
-        let bars: Vec<u64> = shown.iter().map(|rate| (rate * 10.0).round() as u64).collect();
-        let long = format!(" {} {what}, at most {most:.1} ", path.name);
-        let title =
-            fitting(area.width.saturating_sub(2), [long, format!(" {} {what} ", path.name)]);
-        let sparkline = Sparkline::default().data(bars).block(Block::bordered().title(title));
-        frame.render_widget(sparkline, area);
-    }
-}
-
-fn draw_windows(frame: &mut Frame<'_>, area: Rect, report: &StatusReport) {
-    let mut lines = Vec::new();
+/// Windows, the largest streams, and what each link holds.
+fn draw_internals(frame: &mut Frame<'_>, area: Rect, report: &StatusReport) {
+    let mut lines: Vec<Line<'_>> = all_paths(report)
+        .map(|(_, place, path)| {
+            let held = bytes(path.commit_bytes);
+            let limit = bytes(path.commit_limit_bytes);
+            let far = path.far.as_ref().filter(|far| far.why != path.why);
+            let far = far.map_or_else(String::new, |far| format!("; other end: {}", far.why));
+            Line::from(vec![
+                Span::styled(window::letter(place).to_string(), BOLD.fg(window::colour(place))),
+                Span::raw(format!(
+                    " {}: {held} of {limit} in flight, {}{far}",
+                    path.name, path.why
+                )),
+            ])
+        })
+        .collect();
+    let room = area.width.saturating_sub(2);
+    let mut streams: Vec<_> = report.sessions.iter().flat_map(|session| &session.streams).collect();
+    streams.sort_by_key(|stream| std::cmp::Reverse(stream.written_bytes + stream.received_bytes));
+    let words = |stream: &StreamReport| Line::styled(fitting(room, stream_words(stream)), DIM);
+    lines.extend(streams.into_iter().take(STREAMS).map(words));
     for window in report.sessions.iter().flat_map(|session| &session.windows) {
         lines.extend(window::lines(window));
     }
-    if lines.is_empty() {
-        lines.push(Line::styled("no window waits for anything at this end", DIM));
-    }
-    let mut streams: Vec<_> = report.sessions.iter().flat_map(|session| &session.streams).collect();
-    streams.sort_by_key(|stream| std::cmp::Reverse(stream.written_bytes + stream.received_bytes));
-    let room = area.width.saturating_sub(2);
-    lines.extend(
-        streams
-            .into_iter()
-            .take(STREAMS)
-            .map(|stream| Line::styled(fitting(room, stream_words(stream)), DIM)),
-    );
     let title = fitting(
         room,
         [
-            " windows, closing from both ends: letter = on that path, · unsent, █ arrived, - missing ",
-            " windows: letter = on that path, · unsent, █ arrived, - missing ",
-            " windows: letter = path, · unsent, █ arrived, - missing ",
-            " windows ",
+            " internals; windows: letter = in flight on that link, · unsent, █ arrived, - missing ",
+            " internals: letter = in flight there, · unsent, █ arrived, - missing ",
+            " internals ",
         ]
         .map(str::to_owned),
     );
@@ -317,7 +259,7 @@ fn draw_windows(frame: &mut Frame<'_>, area: Rect, report: &StatusReport) {
 fn stream_words(stream: &StreamReport) -> [String; 4] {
     let (id, class, delay) = (stream.id, stream.class_words(), stream.in_order_delay_ms);
     let (written, received) = (bytes(stream.written_bytes), bytes(stream.received_bytes));
-    let carried = format!("written {written}, received {received}");
+    let carried = format!("sent {written}, received {received}");
     let delay = format!("in-order delay p50 {:.1} p99 {:.1} ms", delay.p50, delay.p99);
     let stall = format!("longest stall {:.0} ms", stream.longest_stall_ms);
     [
@@ -328,12 +270,12 @@ fn stream_words(stream: &StreamReport) -> [String; 4] {
     ]
 }
 
-fn draw_explanation(frame: &mut Frame<'_>, area: Rect, state: &TopState) {
-    let sentences = state.explained.get(state.selected).cloned().unwrap_or_default();
-    let lines: Vec<Line<'_>> = sentences.into_iter().map(Line::from).collect();
-    let paragraph =
-        Paragraph::new(lines).wrap(Wrap { trim: true }).block(Block::bordered().title(" why "));
-    frame.render_widget(paragraph, area);
+/// The first of several wordings, from the longest on, that there is room for; the last one if none is
+/// short enough.
+fn fitting<const N: usize>(room: u16, wordings: [String; N]) -> String {
+    let fits = |words: &String| words.chars().count() <= usize::from(room);
+    let place = wordings.iter().position(fits).unwrap_or(N.saturating_sub(1));
+    wordings.into_iter().nth(place).unwrap_or_default()
 }
 
 #[cfg(test)]

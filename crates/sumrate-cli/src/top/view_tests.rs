@@ -4,17 +4,20 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::draw;
-use crate::status::{FarPathReport, PathErrorReport, StatusReport};
+use crate::history::HistoryReport;
+use crate::status::{PathReport, StatusReport};
 use crate::top::{Key, TopState};
 
 fn report(second: u64) -> StatusReport {
-    let path = |name: &str, mbps: u64, change: serde_json::Value| {
+    let path = |name: &str, down_mbps: f64, change: serde_json::Value| {
         let mut path = serde_json::json!({
             "name": name, "local": null, "remote": null, "health": "active", "priority": "primary",
+            "state": {"level": "good", "words": format!("receiving {down_mbps:.0} Mbit/s")},
             "direction": "just-in-time", "why_idle": "", "why": "commit-limit",
-            "waited_s": {"commit-limit": second}, "rate_mbps": mbps * 2, "rtt_ms": 4.25,
+            "down_mbps": down_mbps, "up_mbps": 0.31, "carried_bytes": 1_240_000_000u64,
+            "waited_s": {"commit-limit": second}, "rate_mbps": 60, "rtt_ms": 14.25,
             "min_rtt_ms": 4.0, "commit_bytes": 150_000, "commit_limit_bytes": 200_000,
-            "sent_bytes": second * mbps * 125_000, "redundant_bytes": 0,
+            "sent_bytes": second * 125_000, "redundant_bytes": 0,
             "redundant": {"lost": 0, "suspect": 0, "overdue": 0, "idle": 0, "scheduled": 0},
             "received_bytes": second * 1000, "duplicate_bytes": 0, "retransmitted_share": 0.0,
             "subflows": 1, "suspected": 0
@@ -22,19 +25,29 @@ fn report(second: u64) -> StatusReport {
         path.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         path
     };
+    let silent = serde_json::json!({
+        "health": "suspect", "why": "suspect", "rtt_ms": 310.0,
+        "state": {"level": "degraded", "words": "no answer, probing"}
+    });
     let standby = serde_json::json!({
-        "priority": "backup", "why": "standby", "sent_bytes": 0, "received_bytes": 0,
-        "commit_bytes": 0, "metered": true
+        "priority": "backup", "why": "standby", "commit_bytes": 0, "metered": true,
+        "up_mbps": 0.0, "carried_bytes": 51_000, "sent_bytes": 0, "received_bytes": 0,
+        "state": {"level": "idle", "words": "standby"}
     });
     let paths = [
-        path("wifi", 60 + second % 7, serde_json::json!({})),
-        path("wigig", 180, serde_json::json!({"health": "suspect", "why": "suspect"})),
-        path("lte", 0, standby),
+        path("wlan0", 57.2, serde_json::json!({})),
+        path("usb0", 0.0, silent),
+        path("wwan0", 0.0, standby),
     ];
     let delays = serde_json::json!({"p50": 0.6, "p99": 4.0, "max": 9.0});
     serde_json::from_value(serde_json::json!({
         "schema": "sumrate.status.v1", "version": "0.1.0", "role": "client", "pid": 4242,
         "uptime_s": second as f64, "proxies": {"socks": "127.0.0.1:1080", "http": null},
+        "headline": {
+            "level": "degraded",
+            "sentence": "57 Mbit/s down over wlan0, usb0: no answer, probing"
+        },
+        "rates": {"down_mbps": 57.2, "up_mbps": 0.62},
         "outage": null,
         "sessions": [{
             "id": "0123456789abcdef0123456789abcdef", "scheduler": "two-ended",
@@ -58,6 +71,33 @@ fn report(second: u64) -> StatusReport {
     .unwrap()
 }
 
+/// A download over two links, of which one has fallen silent 60 s ago.
+fn history() -> HistoryReport {
+    let rates = |of: fn(u32) -> f64| (0..300).map(of).collect::<Vec<f64>>();
+    let wlan0 = rates(|second| if second < 30 { 0.0 } else { 57.0 });
+    let usb0 = rates(|second| if (60..240).contains(&second) { 28.0 } else { 0.0 });
+    let wwan0 = rates(|_| 0.0);
+    let total: Vec<f64> = wlan0.iter().zip(&usb0).map(|(a, b)| a + b).collect();
+    let path = |name: &str, down: &Vec<f64>| {
+        let up: Vec<f64> = down.iter().map(|down| down / 100.0).collect();
+        let rtt = vec![14.0; 300];
+        serde_json::json!({"name": name, "down_mbps": down, "up_mbps": up, "rtt_ms": rtt})
+    };
+    let up: Vec<f64> = total.iter().map(|down| down / 100.0).collect();
+    serde_json::from_value(serde_json::json!({
+        "schema": "sumrate.history.v1", "uptime_s": 360.0, "step_s": 1.0,
+        "total": {"down_mbps": total, "up_mbps": up},
+        "paths": [path("usb0", &usb0), path("wlan0", &wlan0), path("wwan0", &wwan0)],
+        "events": [
+            {"ago_s": 270.0, "event": "path-up", "level": "good", "path": "wlan0",
+             "words": "wlan0 is connected"},
+            {"ago_s": 60.0, "event": "path-silent", "level": "notice", "path": "usb0",
+             "words": "usb0 does not answer; probing it"}
+        ]
+    }))
+    .unwrap()
+}
+
 fn shown(state: &TopState, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, state)).unwrap();
@@ -66,52 +106,27 @@ fn shown(state: &TopState, width: u16, height: u16) -> String {
 
 fn state() -> TopState {
     let mut state = TopState::default();
-    (1..=60).for_each(|second| state.update(report(second)));
+    (1..=60).for_each(|second| state.update(report(second), Some(history())));
     state
 }
 
 #[test]
-fn paths_rates_and_windows() {
+fn a_headline_both_directions_links_and_events() {
     insta::assert_snapshot!(shown(&state(), 120, 30));
 }
 
 #[test]
-fn a_narrow_terminal_shows_what_matters() {
-    insta::assert_snapshot!(shown(&state(), 64, 22));
+fn sixty_columns_and_twenty_rows_show_what_matters() {
+    insta::assert_snapshot!(shown(&state(), 60, 20));
 }
 
 #[test]
-fn paths_of_several_sessions_are_told_apart() {
-    let mut state = TopState::default();
-    for second in 1..=3 {
-        let mut report = report(second);
-        let mut other = report.sessions[0].clone();
-        other.id = "fedcba9876543210fedcba9876543210".to_owned();
-        other.credential = Some("laptop".to_owned());
-        report.sessions.push(other);
-        state.update(report);
-    }
-    let shown = shown(&state, 120, 30);
-    for expected in ["path  session         health", "wifi  01234567 ", "wifi  fedcba98 laptop"] {
-        assert!(shown.contains(expected), "{expected} in {shown}");
-    }
-}
-
-#[test]
-fn a_download_shows_what_the_other_end_says() {
-    let mut report = report(1);
-    let path = &mut report.sessions[0].paths[0];
-    path.why = "nothing-to-send".to_owned();
-    path.far = Some(FarPathReport {
-        why: "rate-cap".to_owned(),
-        rate_mbps: Some(77.0),
-        ..FarPathReport::default()
-    });
-    let mut state = TopState::default();
-    state.update(report);
-    let shown = shown(&state, 120, 30);
-    let row = shown.lines().find(|line| line.contains("A wifi")).unwrap();
-    assert!(row.contains(" 77 ") && row.contains("in rate-cap"), "{row}");
+fn the_internals_are_behind_a_key() {
+    let mut state = state();
+    assert!(state.press(Key::Internals));
+    insta::assert_snapshot!(shown(&state, 100, 30));
+    assert!(state.press(Key::Internals));
+    assert!(shown(&state, 100, 30).contains(" events "), "the same key leads back");
 }
 
 #[test]
@@ -124,14 +139,67 @@ fn the_selected_path_is_explained() {
 }
 
 #[test]
+fn paths_of_several_sessions_are_told_apart() {
+    let mut state = TopState::default();
+    let mut report = report(3);
+    let mut other = report.sessions[0].clone();
+    other.id = "fedcba9876543210fedcba9876543210".to_owned();
+    other.credential = Some("laptop".to_owned());
+    report.sessions.push(other);
+    state.update(report, Some(history()));
+    let shown = shown(&state, 120, 30);
+    for expected in ["link  session         down", "wlan0 01234567 ", "wlan0 fedcba98 laptop"] {
+        assert!(shown.contains(expected), "{expected} in {shown}");
+    }
+}
+
+#[test]
+fn the_selected_path_of_many_is_in_view() {
+    let (mut state, mut report) = (TopState::default(), report(3));
+    let one = report.sessions[0].paths[0].clone();
+    let named = |number: usize| PathReport { name: format!("path{number}"), ..one.clone() };
+    report.sessions[0].paths = (0..64).map(named).collect();
+    state.update(report, Some(history()));
+    assert!(!shown(&state, 100, 30).contains("path63"));
+    for _ in 0..64 {
+        state.press(Key::Down);
+    }
+    assert!(shown(&state, 100, 30).contains("path63"));
+}
+
+#[test]
+fn an_upload_is_shown_first() {
+    let mut history = history();
+    let total = &mut history.total;
+    std::mem::swap(&mut total.down_mbps, &mut total.up_mbps);
+    let mut state = TopState::default();
+    state.update(report(1), Some(history));
+    let shown = shown(&state, 80, 24);
+    assert!(shown.contains("┌ up, Mbit/s, last 5 minutes: 57.0 now, peak 85.0 "), "{shown}");
+}
+
+#[test]
+fn a_process_of_an_earlier_version_is_shown_without_its_history() {
+    let mut old = report(1);
+    old.headline = None;
+    old.sessions[0].paths.iter_mut().for_each(|path| path.state = None);
+    let mut state = TopState::default();
+    state.update(old, None);
+    let shown = shown(&state, 80, 24);
+    for expected in ["of an earlier version", "keeps no history", "active", "suspect"] {
+        assert!(shown.contains(expected), "{expected} in {shown}");
+    }
+}
+
+#[test]
 fn a_pause_keeps_the_picture_and_an_error_is_shown() {
     let mut state = state();
     let before = shown(&state, 120, 30);
     state.press(Key::Pause);
-    state.update(report(99));
+    state.update(report(99), None);
     assert_eq!(shown(&state, 120, 30).replace("   PAUSED", "         "), before);
     state.error = Some("nothing answers".to_owned());
-    assert!(shown(&state, 120, 30).contains("nothing answers"));
+    assert!(shown(&state, 120, 30).contains("✗ nothing answers"));
 }
 
 #[test]
@@ -143,90 +211,118 @@ fn any_size_can_be_drawn() {
 }
 
 #[test]
-fn what_went_wrong_with_a_path_is_shown_beside_why() {
+fn what_went_wrong_with_a_path_is_shown_beside_its_state() {
     let mut dead = report(61);
     let path = &mut dead.sessions[0].paths[0];
-    path.why = "no-subflow".to_owned();
-    path.last_error = Some(PathErrorReport {
+    path.last_error = Some(crate::status::PathErrorReport {
         reason: "Connection refused".to_owned(),
         ago_s: 1.0,
         ..Default::default()
     });
     let mut state = state();
-    state.update(dead);
+    state.update(dead, Some(history()));
     let text = shown(&state, 140, 30);
-    assert!(text.contains("no-subflow: Connection refused"), "{text}");
+    assert!(text.contains("receiving 57 Mbit/s: Connection refused"), "{text}");
 }
 
-/// Words of the first line that has this one, without borders.
-fn line_with(picture: &str, word: &str) -> Vec<String> {
+/// Words of the first line that begins with this one, without borders.
+fn line_with(picture: &str, word: &str) -> String {
     let is_frame = |c: char| "\"│".contains(c);
-    let mut lines = picture.lines().map(|line| line.trim_matches(is_frame));
-    let line = lines.find(|line| line.split_whitespace().any(|found| found == word));
-    let line = line.unwrap_or_else(|| panic!("no line has {word}:\n{picture}"));
-    line.split_whitespace().map(str::to_owned).collect()
+    let lines = picture.lines().map(|line| line.trim_matches(is_frame));
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut found = lines.map(words).filter(|line| line.starts_with(word));
+    found.next().unwrap_or_else(|| panic!("no line has {word}:\n{picture}"))
 }
 
 #[test]
 fn a_terminal_without_room_leaves_the_least_important_columns_out() {
-    let all = "path health priority direction out in link-out RTT commit now";
-    let at_80 = "path health priority out in link-out RTT now";
-    let at_67 = "path health priority out in RTT now";
-    let cells = "A wifi active primary just-in-time 123.0 0.0 128 4.2 ms 75 % commit-limit";
-    let cells_at_80 = "A wifi active primary 123.0 0.0 128 4.2 ms commit-limit";
-    let cells_at_67 = "A wifi active primary 123.0 0.0 4.2 ms commit-limit";
     for (width, heads, path) in [
-        (100, all, cells),
-        (80, at_80, cells_at_80),
-        (60, "path health out in RTT now", "A wifi active 123.0 0.0 4.2 ms commit-limit"),
-        (67, at_67, cells_at_67),
-        (50, "path health out in now", "A wifi active 123.0 0.0 commit-limit"),
-        (40, "path health out in", "A wifi active 123.0 0.0"),
-        (26, "path out in", "A wifi 123.0 0.0"),
+        (
+            100,
+            "link down up RTT data use state",
+            "A wlan0 57 0.3 14 ms 1.2 GB primary receiving 57 Mbit/s",
+        ),
+        (67, "link down up RTT data state", "A wlan0 57 0.3 14 ms 1.2 GB receiving 57 Mbit/s"),
+        (60, "link down up RTT state", "A wlan0 57 0.3 14 ms receiving 57 Mbit/s"),
+        (50, "link down up state", "A wlan0 57 0.3 receiving 57 Mbit/s"),
+        (30, "link down up", "A wlan0 57 0.3"),
+        (20, "link down", "A wlan0 57"),
     ] {
         let picture = shown(&state(), width, 24);
-        assert_eq!(line_with(&picture, "path").join(" "), heads, "{width}:\n{picture}");
-        assert_eq!(line_with(&picture, "A").join(" "), path, "{width}:\n{picture}");
+        assert_eq!(line_with(&picture, "link"), heads, "{width}:\n{picture}");
+        assert_eq!(line_with(&picture, "A "), path, "{width}:\n{picture}");
     }
 }
 
 #[test]
 fn nothing_that_is_shown_is_cut() {
-    let mut state = TopState::default();
     let mut longest = report(1);
     for path in &mut longest.sessions[0].paths {
         path.name = format!("enp0s31f6u1-{}", path.name);
-        path.why = "left-to-another".to_owned();
         path.rtt_ms = 12345.6;
     }
-    state.update(longest);
-    for width in [60, 80, 100, 120] {
+    let mut state = TopState::default();
+    state.update(longest, Some(history()));
+    for (width, cells) in [
+        (60, "B enp0s31f6u1-usb0 0.0 0.3 no answer, probing"),
+        (80, "B enp0s31f6u1-usb0 0.0 0.3 12346 ms 1.2 GB no answer, probing"),
+        (120, "B enp0s31f6u1-usb0 0.0 0.3 12346 ms 1.2 GB primary no answer, probing"),
+    ] {
         let picture = shown(&state, width, 24);
-        let heads = line_with(&picture, "path");
-        let path = line_with(&picture, "B");
-        let mut wanted = vec!["B", "enp0s31f6u1-wigig"];
-        let all: [(&str, &[&str]); 9] = [
-            ("health", &["suspect"]),
-            ("priority", &["primary"]),
-            ("direction", &["just-in-time"]),
-            ("out", &["-"]),
-            ("in", &["-"]),
-            ("link-out", &["360"]),
-            ("RTT", &["12345.6", "ms"]),
-            ("commit", &["75", "%"]),
-            ("now", &["left-to-another"]),
-        ];
-        for (head, cells) in all {
-            if heads.iter().any(|shown| shown == head) {
-                wanted.extend(cells);
+        assert_eq!(line_with(&picture, "B "), cells, "{width}:\n{picture}");
+        assert!(picture.contains("p pause"), "{width}:\n{picture}");
+    }
+}
+
+#[tokio::test]
+async fn hostile_words_leave_the_terminal_alone() {
+    use fbdt_proto::plain_text::is_hidden;
+    use tokio::io::AsyncWriteExt;
+    fn tainted(value: serde_json::Value) -> serde_json::Value {
+        use serde_json::Value;
+        let hostile = "\u{1b}[2J\u{9b}31m\u{202e}\u{200f}\u{200b}\u{2066}\u{e0041}";
+        match value {
+            // A level is one of a few words, or the answer is none.
+            Value::String(text) if ["good", "degraded", "idle", "notice"].contains(&&*text) => {
+                text.into()
             }
+            Value::String(text) => format!("{hostile}{text}").into(),
+            Value::Array(items) => items.into_iter().map(tainted).collect(),
+            Value::Object(fields) => {
+                fields.into_iter().map(|(name, field)| (name, tainted(field))).collect()
+            }
+            other => other,
         }
-        assert_eq!(path, wanted, "{width}:\n{picture}");
-        for words in ["received 50.0 kB", "- missing ", "q quit"] {
-            assert!(picture.contains(words), "{width}: {words}\n{picture}");
-        }
-        let stream = line_with(&picture, "written").join(" ");
-        let whole = ["received 50.0 kB", "longest stall 21 ms"].map(|end| stream.ends_with(end));
-        assert!(whole.contains(&true), "{width}: {stream}");
+    }
+    async fn answer(path: &std::path::Path, said: String) {
+        let listener = tokio::net::UnixListener::bind(path).unwrap();
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(said.as_bytes()).await.unwrap();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let status = directory.path().join("up.sock");
+    let past = crate::history::history_path(&status);
+    let said = |value: serde_json::Value| tainted(value).to_string();
+    let (asked, ()) = tokio::join!(
+        async {
+            tokio::task::yield_now().await;
+            crate::status::ask(&status).await
+        },
+        answer(&status, said(serde_json::to_value(report(1)).unwrap()))
+    );
+    let (past, ()) = tokio::join!(
+        async {
+            tokio::task::yield_now().await;
+            crate::history::ask_history(&status).await
+        },
+        answer(&past, said(serde_json::to_value(history()).unwrap()))
+    );
+    let mut state = TopState::default();
+    state.update(asked.unwrap(), Some(past.unwrap()));
+    for key in [None, Some(Key::Explain), Some(Key::Internals)] {
+        assert!(key.is_none_or(|key| state.press(key)));
+        let screen = shown(&state, 200, 40);
+        assert!(screen.contains("client") && screen.contains("wlan0"), "{screen}");
+        assert!(!screen.contains(|c| c != '\n' && is_hidden(c)), "{screen:?}");
     }
 }

@@ -7,7 +7,7 @@ use crate::status::{WindowReport, bytes};
 
 /// Colours that people with any colour vision can tell apart (Okabe and Ito), of the 256 that
 /// terminals have; letters say the same without them.
-const COLOURS: [u8; 7] = [214, 117, 36, 227, 32, 166, 175];
+const COLOURS: [u8; 7] = [32, 214, 36, 175, 166, 104, 143];
 
 /// The colour of the session's path at this place.
 pub(super) fn colour(place: usize) -> Color {

@@ -6,26 +6,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 use super::Guard;
+use super::connections::OpenConnections;
 
-/// Connections at a time; more wait.
-const CONNECTIONS_MAX: usize = 32;
 /// How long a connection may take for a request's head, and may be idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long one may last.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(600);
 /// Largest head of a request, in bytes.
 const HEAD_MAX: usize = 16 << 10;
+/// Largest body of a request, in bytes, and how long it may take.
+const BODY_MAX: usize = 4 << 10;
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An answer.
 pub type Answer = Response<Full<Bytes>>;
@@ -68,6 +69,7 @@ pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
     any_host: bool,
+    changes_at: Option<&'static str>,
 }
 
 impl HttpServer {
@@ -84,7 +86,7 @@ impl HttpServer {
             listener.set_nonblocking(true)?;
             let address = listener.local_addr()?;
             let listener = TcpListener::from_std(listener)?;
-            Ok(Self { listener, address, any_host: false })
+            Ok(Self { listener, address, any_host: false, changes_at: None })
         };
         listen().map_err(|error| HttpError::Listen { flag, address, error })
     }
@@ -92,6 +94,12 @@ impl HttpServer {
     /// Answers whatever the Host header names, if `any` is set: only for what everybody may read.
     pub fn answering_any_host(mut self, any: bool) -> Self {
         self.any_host = any;
+        self
+    }
+
+    /// Takes changes with POST at this path.
+    pub fn taking_changes_at(mut self, path: Option<&'static str>) -> Self {
+        self.changes_at = path;
         self
     }
 
@@ -103,41 +111,49 @@ impl HttpServer {
     /// Answers until the future is dropped; requests that [`Guard`] refuses never reach `answer`.
     pub async fn serve<F>(&self, answer: F)
     where
-        F: Fn(&Request<Incoming>) -> Answer + Send + Sync + 'static,
+        F: Fn(&Request<Bytes>) -> Answer + Send + Sync + 'static,
     {
         let answer = Arc::new(answer);
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut open = OpenConnections::default();
         let mut connections = tokio::task::JoinSet::new();
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-            let Ok((stream, _)) = self.listener.accept().await else {
+            let Ok((stream, client)) = self.listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
             while connections.try_join_next().is_some() {}
-            let (answer, any_host) = (Arc::clone(&answer), self.any_host);
+            open.make_room(client.ip());
+            let answer = Arc::clone(&answer);
+            let (any_host, changes_at) = (self.any_host, self.changes_at);
             // In a set, so that they end with this future.
-            connections.spawn(async move {
-                let conversation = converse(stream, any_host, &*answer);
+            let connection = connections.spawn(async move {
+                let Ok(local) = stream.local_addr() else { return };
+                let guard = Guard { local, any_host, changes_at };
+                let conversation = converse(stream, guard, &*answer);
                 let _ = tokio::time::timeout(CONNECTION_TIMEOUT, conversation).await;
-                drop(place);
             });
+            open.enter(client.ip(), connection);
         }
     }
 }
 
-async fn converse<F>(stream: TcpStream, any_host: bool, answer: &F)
+async fn converse<F>(stream: TcpStream, guard: Guard, answer: &F)
 where
-    F: Fn(&Request<Incoming>) -> Answer,
+    F: Fn(&Request<Bytes>) -> Answer,
 {
-    let Ok(local) = stream.local_addr() else { return };
-    let guard = Guard { local, any_host };
-    let respond = |request: Request<Incoming>| {
-        let answer = match guard.check(request.method(), request.headers()) {
-            Ok(()) => answer(&request),
+    let respond = |request: Request<Incoming>| async move {
+        let (head, body) = request.into_parts();
+        let answer = match guard.check(&head.method, head.uri.path(), &head.headers) {
             Err(refusal) => text(refusal.status(), refusal.advice()),
+            Ok(()) if head.method != Method::POST => {
+                answer(&Request::from_parts(head, Bytes::new()))
+            }
+            Ok(()) => match read(body).await {
+                Some(body) => answer(&Request::from_parts(head, body)),
+                None => text(StatusCode::PAYLOAD_TOO_LARGE, "the change is too long or cut off\n"),
+            },
         };
-        async move { Ok::<_, std::convert::Infallible>(answer) }
+        Ok::<_, std::convert::Infallible>(answer)
     };
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -148,6 +164,12 @@ where
     if let Err(error) = served {
         tracing::debug!(%error, "a connection to the HTTP server failed");
     }
+}
+
+/// The whole body of a request, if it is short and comes soon.
+async fn read(body: Incoming) -> Option<Bytes> {
+    let whole = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, BODY_MAX).collect());
+    Some(whole.await.ok()?.ok()?.to_bytes())
 }
 
 /// An answer of plain text.

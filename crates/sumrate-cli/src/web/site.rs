@@ -1,4 +1,5 @@
-//! The status page: its files for everybody who reaches the port, the status for those with the token.
+//! The status page: its files for everybody who reaches the port; the status, the history and changes for
+//! those with the token.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,20 +9,28 @@ use hyper::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
     HeaderValue, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::{Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
+use serde::Serialize;
 
 use super::{Answer, text};
 use crate::args::same_secret;
+use crate::control::{ControlAnswer, ControlRequest};
+use crate::history::HistoryReport;
 use crate::status::StatusReport;
 
 /// Nothing but this site's own files, nowhere to send anything to, in nobody's frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const FILES: [(&str, &str, &str); 3] = [
+const FILES: [(&str, &str, &str); 7] = [
     ("/", "text/html; charset=utf-8", include_str!("page.html")),
     ("/page.css", "text/css; charset=utf-8", include_str!("page.css")),
-    ("/page.js", "text/javascript; charset=utf-8", include_str!("page.js")),
+    ("/page.js", SCRIPT, include_str!("page.js")),
+    ("/cards.js", SCRIPT, include_str!("cards.js")),
+    ("/chart.js", SCRIPT, include_str!("chart.js")),
+    ("/internals.js", SCRIPT, include_str!("internals.js")),
+    ("/words.js", SCRIPT, include_str!("words.js")),
 ];
+const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// Bytes of randomness in a token.
 const TOKEN_BYTES: usize = 24;
 
@@ -61,30 +70,98 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// The answer to a request for `path`.
-pub fn page(
-    token: &Token,
-    path: &str,
-    headers: &HeaderMap,
-    report: impl FnOnce() -> StatusReport,
-) -> Answer {
-    let mut answer = match FILES.iter().find(|(known, ..)| *known == path) {
-        Some((_, kind, content)) => file(kind, Bytes::from_static(content.as_bytes())),
-        None if path == "/api/status" && token.opens(headers) => {
-            match serde_json::to_vec(&report()) {
-                Ok(json) => file("application/json", json.into()),
-                Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "no status\n"),
+/// Where the page sends changes of paths.
+pub const CHANGES_AT: &str = "/api/path";
+/// Says in an answer with the status whether changes are taken.
+const CONTROLS: HeaderName = HeaderName::from_static("sumrate-controls");
+
+/// Changes how a path is used, or says why not.
+type Change = Box<dyn Fn(&ControlRequest) -> Result<(), String> + Send + Sync>;
+
+/// The answers of the status page.
+pub struct Site {
+    token: Token,
+    status: Box<dyn Fn() -> StatusReport + Send + Sync>,
+    history: Box<dyn Fn() -> HistoryReport + Send + Sync>,
+    change: Option<Change>,
+}
+
+impl Site {
+    /// A page that shows the status and the history to those with the token.
+    pub fn new(
+        token: Token,
+        status: impl Fn() -> StatusReport + Send + Sync + 'static,
+        history: impl Fn() -> HistoryReport + Send + Sync + 'static,
+    ) -> Self {
+        Self { token, status: Box::new(status), history: Box::new(history), change: None }
+    }
+
+    /// The page with controls, which `change` carries out.
+    #[must_use]
+    pub fn with_controls(
+        mut self,
+        change: impl Fn(&ControlRequest) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.change = Some(Box::new(change));
+        self
+    }
+
+    /// The answer to a request that the [`Guard`](super::Guard) admits.
+    pub fn answer(&self, request: &Request<Bytes>) -> Answer {
+        let path = request.uri().path();
+        let mut answer = match FILES.iter().find(|(known, ..)| *known == path) {
+            Some((_, kind, content)) => file(kind, Bytes::from_static(content.as_bytes())),
+            None if !["/api/status", "/api/history", CHANGES_AT].contains(&path) => {
+                text(StatusCode::NOT_FOUND, "there is no such page\n")
             }
+            None if !self.token.opens(request.headers()) => {
+                let mut refusal = text(StatusCode::UNAUTHORIZED, "the token is missing or wrong\n");
+                refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                refusal
+            }
+            None if path == CHANGES_AT => self.change(request),
+            None if path == "/api/history" => json(&(self.history)()),
+            None => self.status(),
+        };
+        protect(answer.headers_mut());
+        answer
+    }
+
+    /// The status without refused destinations: they are private, and an open page is unencrypted.
+    fn status_report(&self) -> StatusReport {
+        let mut report = (self.status)();
+        if let Some(refusals) = &mut report.refusals {
+            refusals.latest.clear();
         }
-        None if path == "/api/status" => {
-            let mut refusal = text(StatusCode::UNAUTHORIZED, "the token is missing or wrong\n");
-            refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            refusal
+        report
+    }
+
+    fn status(&self) -> Answer {
+        let mut answer = json(&self.status_report());
+        let controls = if self.change.is_some() { "yes" } else { "no" };
+        answer.headers_mut().insert(CONTROLS, HeaderValue::from_static(controls));
+        answer
+    }
+
+    fn change(&self, request: &Request<Bytes>) -> Answer {
+        let Some(change) = &self.change else {
+            return text(StatusCode::FORBIDDEN, "this page takes no changes\n");
+        };
+        if *request.method() != Method::POST {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "a change is sent with POST\n");
         }
-        None => text(StatusCode::NOT_FOUND, "there is no such page\n"),
-    };
-    protect(answer.headers_mut());
-    answer
+        match ControlRequest::parse(request.body()) {
+            Ok(request) => json(&ControlAnswer::new(change(&request).err())),
+            Err(error) => text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Answer {
+    match serde_json::to_vec(value) {
+        Ok(json) => file("application/json", json.into()),
+        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "no answer can be written\n"),
+    }
 }
 
 fn file(kind: &'static str, content: Bytes) -> Answer {
@@ -109,6 +186,8 @@ fn protect(headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
+    use hyper::http::request as http;
+
     use super::*;
     use crate::status::STATUS_SCHEMA;
 
@@ -123,33 +202,97 @@ mod tests {
         }
     }
 
-    fn get(token: &Token, path: &str, authorization: Option<&str>) -> Answer {
-        let mut headers = HeaderMap::new();
-        if let Some(value) = authorization {
-            headers.insert(AUTHORIZATION, value.parse().unwrap());
-        }
-        page(token, path, &headers, report)
+    fn site(token: &Token) -> Site {
+        Site::new(token.clone(), report, HistoryReport::default)
+    }
+
+    fn ask(site: &Site, request: http::Builder, authorization: Option<&str>, body: &str) -> Answer {
+        let request = match authorization {
+            Some(value) => request.header(AUTHORIZATION, value),
+            None => request,
+        };
+        site.answer(&request.body(Bytes::copy_from_slice(body.as_bytes())).unwrap())
+    }
+
+    fn get(site: &Site, path: &str, authorization: Option<&str>) -> Answer {
+        ask(site, Request::get(path), authorization, "")
     }
 
     #[test]
     fn the_status_needs_the_token_and_the_files_do_not() {
         let token = Token::random().unwrap();
+        let site = site(&token);
         let right = format!("Bearer {}", token.secret());
-        assert_eq!(get(&token, "/api/status", Some(&right)).status(), 200);
         let wrong = format!("{right}x");
-        for bad in [None, Some(""), Some("Bearer "), Some(token.secret()), Some(wrong.as_str())] {
-            assert_eq!(get(&token, "/api/status", bad).status(), 401, "{bad:?}");
+        for path in ["/api/status", "/api/history"] {
+            assert_eq!(get(&site, path, Some(&right)).status(), 200);
+            for bad in [None, Some(""), Some("Bearer "), Some(token.secret()), Some(wrong.as_str())]
+            {
+                assert_eq!(get(&site, path, bad).status(), 401, "{path} {bad:?}");
+            }
         }
         assert_ne!(token.secret(), Token::random().unwrap().secret());
         assert!(token.secret().len() >= 32 && !format!("{token:?}").contains(token.secret()));
         for (path, kind, _) in FILES {
-            let answer = get(&token, path, None);
+            let answer = get(&site, path, None);
             assert_eq!(answer.headers()[CONTENT_TYPE], kind);
             assert!(answer.headers().contains_key(CONTENT_SECURITY_POLICY));
         }
         for bad in ["/../page.js", "/page.html", "//", "/api/status/", "/api"] {
-            assert_eq!(get(&token, bad, Some(&right)).status(), 404, "{bad}");
+            assert_eq!(get(&site, bad, Some(&right)).status(), 404, "{bad}");
         }
+    }
+
+    #[test]
+    fn the_page_gets_no_refused_destination() {
+        let token = Token::random().unwrap();
+        let refused = crate::refusals::RefusedReport {
+            destination: "secret.example:80".to_owned(),
+            reason: "port".to_owned(),
+            words: "secret.example:80 is not allowed".to_owned(),
+            count: 1,
+            ago_s: 0,
+        };
+        let refusals = crate::refusals::RefusalsReport {
+            reasons: [("port".to_owned(), 1)].into(),
+            latest: vec![refused],
+        };
+        let report = StatusReport { refusals: Some(refusals), ..StatusReport::default() };
+        let site = Site::new(token.clone(), move || report.clone(), HistoryReport::default);
+        assert!(serde_json::to_string(&(site.status)()).unwrap().contains("secret.example"));
+        let body = site.status_report();
+        assert_eq!(body.refusals.as_ref().map(|refusals| refusals.reasons["port"]), Some(1));
+        assert!(!serde_json::to_string(&body).unwrap().contains("secret.example"));
+    }
+
+    #[test]
+    fn a_change_needs_the_token_and_a_page_with_controls() {
+        let token = Token::random().unwrap();
+        let right = format!("Bearer {}", token.secret());
+        let pause = r#"{"schema":"sumrate.control.v1","path":"lte","set":{"paused":true}}"#;
+        let post = |site: &Site, authorization: Option<&str>, body: &str| {
+            ask(site, Request::post(CHANGES_AT), authorization, body)
+        };
+        let reader = site(&token);
+        assert_eq!(post(&reader, Some(&right), pause).status(), 403);
+        assert_eq!(get(&reader, "/api/status", Some(&right)).headers()[CONTROLS], "no");
+        let site = site(&token).with_controls(|request| match request.set.paused {
+            Some(true) if request.path == "lte" => Ok(()),
+            _ => Err("refused".to_owned()),
+        });
+        assert_eq!(get(&site, "/api/status", Some(&right)).headers()[CONTROLS], "yes");
+        assert_eq!(post(&site, Some(&right), pause).status(), 200);
+        for bad in [None, Some("Bearer x")] {
+            assert_eq!(post(&site, bad, pause).status(), 401, "{bad:?}");
+        }
+        assert_eq!(get(&site, CHANGES_AT, Some(&right)).status(), 405);
+        let other_schema = pause.replace("control.v1", "control.v9");
+        for bad in ["", "{}", "[]", &other_schema] {
+            assert_eq!(post(&site, Some(&right), bad).status(), 400, "{bad}");
+        }
+        let refused = post(&site, Some(&right), &pause.replace("lte", "x"));
+        let body = format!("{:?}", refused.into_body());
+        assert!(body.contains("refused"), "{body}");
     }
 
     #[test]

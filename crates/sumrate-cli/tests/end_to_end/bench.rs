@@ -29,17 +29,17 @@ fn sum(report: &Value, list: &str, key: &str) -> f64 {
 fn a_number_of_bytes_in_both_directions_and_modes() {
     let server = Server::start(&["--scheduler", "two-ended"]);
     for more in [
-        vec!["--bytes", "30M", "--verify"],
-        vec!["--bytes", "30M", "--reverse", "--verify"],
-        vec!["--bytes", "30M", "--streams", "3"],
-        vec!["--bytes", "30M", "--scheduler", "two-ended"],
-        vec!["--bytes", "30M", "--scheduler", "minrtt", "--verify"],
-        vec!["--bytes", "30M", "--scheduler", "redundant"],
-        vec!["--bytes", "2M", "--window-mode", "thesis", "--redundancy", "rtt-wait"],
-        vec!["--bytes", "30M", "--redundancy", "off", "--forward", "b", "--cc", "reno"],
+        vec!["--bytes", "30Mi", "--verify"],
+        vec!["--bytes", "30Mi", "--reverse", "--verify"],
+        vec!["--bytes", "30Mi", "--streams", "3"],
+        vec!["--bytes", "30Mi", "--scheduler", "two-ended"],
+        vec!["--bytes", "30Mi", "--scheduler", "minrtt", "--verify"],
+        vec!["--bytes", "30Mi", "--scheduler", "redundant"],
+        vec!["--bytes", "2Mi", "--window-mode", "thesis", "--redundancy", "rtt-wait"],
+        vec!["--bytes", "30Mi", "--redundancy", "off", "--forward", "b", "--cc", "reno"],
     ] {
         let report = bench(&server, &more);
-        let bytes = if more[1] == "2M" { 2 << 20 } else { 30 << 20 };
+        let bytes = if more[1] == "2Mi" { 2 << 20 } else { 30 << 20 };
         assert_eq!(report["bytes"], bytes, "{more:?}");
         assert_eq!(report["paths"][1]["name"], "b");
         // Every byte came by some path; the control stream's few come on top.
@@ -58,7 +58,7 @@ fn every_scheduler_delivers_every_byte_in_both_directions() {
         let scheduler = ["--scheduler", kind.name()];
         let server = Server::start(&scheduler);
         for direction in [&[][..], &["--reverse"]] {
-            let asked = ["--bytes", "4M", "--verify"];
+            let asked = ["--bytes", "4Mi", "--verify"];
             let report = bench(&server, &[&asked[..], &scheduler, direction].concat());
             assert_eq!(report["scheduler"], kind.name());
             assert_eq!(report["bytes"], 4 << 20, "{kind:?} {direction:?}");
@@ -71,17 +71,17 @@ fn every_scheduler_delivers_every_byte_in_both_directions() {
 #[test]
 fn paths_are_used_as_policies_say() {
     let server = Server::start(&[]);
-    let report = bench(&server, &["--bytes", "8M", "--policy", "b=backup"]);
+    let report = bench(&server, &["--bytes", "8Mi", "--policy", "b=backup"]);
     assert_eq!(report["bytes"], 8 << 20);
     let of_backup = report["paths"][1]["bytes"].as_u64().unwrap();
     assert!(of_backup < 100_000, "a backup carries next to nothing: {report}");
     for (policy, why) in [
         ("b=backup,quota=1G", "takes no quota"),
         ("c=backup", "the paths are: a, b"),
-        ("b=fast", "is no setting"),
+        ("b=fast", "is not a setting"),
     ] {
         let link = server.link();
-        let arguments = ["bench", &link, "--bytes", "1M", "--policy", policy];
+        let arguments = ["bench", &link, "--bytes", "1Mi", "--policy", policy];
         let output = run(server.runtime(), &[&arguments[..], &PATHS].concat());
         assert_eq!(output.status.code(), Some(2), "{policy}: {}", stderr(&output));
         assert!(stderr(&output).contains(why), "{policy}: {}", stderr(&output));
@@ -104,11 +104,11 @@ fn a_time_in_both_directions_with_intervals_and_warmup() {
 
 #[test]
 fn windows_of_a_given_size() {
-    let server = Server::start(&["--window", "16K"]);
-    let report = bench(&server, &["--bytes", "4M", "--reverse"]);
+    let server = Server::start(&["--window", "16Ki"]);
+    let report = bench(&server, &["--bytes", "4Mi", "--reverse"]);
     assert_eq!(report["window_bytes"], serde_json::json!({ "min": 16384, "max": 16384 }));
-    let thesis = ["--window-mode", "thesis", "--thesis-window", "256K"];
-    let report = bench(&server, &[&["--bytes", "4M"][..], &thesis].concat());
+    let thesis = ["--window-mode", "thesis", "--thesis-window", "256Ki"];
+    let report = bench(&server, &[&["--bytes", "4Mi"][..], &thesis].concat());
     assert_eq!(report["window_bytes"], serde_json::json!({ "min": 262_144, "max": 262_144 }));
 }
 
@@ -117,7 +117,7 @@ fn a_thousand_streams_all_complete() {
     let server = Server::start(&[]);
     for direction in [&[][..], &["--reverse"]] {
         let report =
-            bench(&server, &[&["--bytes", "64M", "--streams", "1000"], direction].concat());
+            bench(&server, &[&["--bytes", "64Mi", "--streams", "1000"], direction].concat());
         assert_eq!(
             (report["bytes"].as_u64(), report["streams"].as_u64()),
             (Some(64 << 20), Some(1000))
@@ -133,9 +133,9 @@ fn a_thousand_streams_all_complete() {
 #[test]
 fn the_laboratory_mode_without_encryption() {
     let server = Server::start(&["--insecure-plaintext"]);
-    let report = bench(&server, &["--bytes", "5M", "--insecure-plaintext"]);
+    let report = bench(&server, &["--bytes", "5Mi", "--insecure-plaintext"]);
     assert_eq!(report["bytes"], 5 << 20);
-    let output = run(server.runtime(), &["bench", &server.link(), "--bytes", "1K"]);
+    let output = run(server.runtime(), &["bench", &server.link(), "--bytes", "1Ki"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("if this is a lab"), "{}", stderr(&output));
 }
@@ -145,7 +145,7 @@ fn held_ones_start_when_their_input_ends() {
     let server = Server::start(&[]);
     let link = server.link();
     let mut command = sumrate(server.runtime());
-    command.args([&["bench", &link, "--bytes", "1M", "--json", "--hold"][..], &PATHS].concat());
+    command.args([&["bench", &link, "--bytes", "1Mi", "--json", "--hold"][..], &PATHS].concat());
     let mut held =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
@@ -166,7 +166,7 @@ fn held_ones_start_when_their_input_ends() {
 #[test]
 fn people_get_words() {
     let server = Server::start(&[]);
-    let output = run(server.runtime(), &["bench", &server.link(), "--bytes", "1M", "--verify"]);
+    let output = run(server.runtime(), &["bench", &server.link(), "--bytes", "1Mi", "--verify"]);
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("goodput") && said.contains("every byte verified"), "{said}");
 }

@@ -69,7 +69,7 @@ impl Files {
     /// A copy that is slow enough to be interrupted.
     fn start_slowly(&self, arguments: &[&str]) -> Child {
         let mut command = sumrate(self.server.runtime());
-        command.args(["cp", "--limit", "3M"]).args(arguments);
+        command.args(["cp", "--limit", "3Mi"]).args(arguments);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 }
@@ -311,6 +311,48 @@ fn nothing_outside_the_directory_is_read_or_written() {
     assert_eq!(names, ["evil", "secret"]);
 }
 
+/// Neither a link to elsewhere nor one to itself is followed or replaced.
+#[test]
+fn a_link_at_the_destination_is_named() {
+    let files = Files::start("rw");
+    let secret = files.write_here("secret", b"secret");
+    let notes = files.write_here("notes", b"notes");
+    std::fs::copy(&notes, files.there("notes")).unwrap();
+    let (here, deep) = (files.here("to/new"), files.there("deep"));
+    for directory in [here.parent().unwrap(), &deep] {
+        std::fs::create_dir(directory).unwrap();
+    }
+    let out = files.own.path().to_str().unwrap();
+    for target in [secret.as_str(), "../../secret", "new", out] {
+        symlink(target, &here).unwrap();
+        symlink(target, files.there("new")).unwrap();
+        symlink(target, deep.join("new")).unwrap();
+        let [notes, at] = [notes.as_str(), here.to_str().unwrap()];
+        let copies = [
+            (vec![files.at("notes"), at.to_owned()], "new"),
+            (vec![notes.to_owned(), files.at("new")], "new"),
+            (vec![notes.to_owned(), files.at("deep/new")], "deep/new"),
+            (vec![notes.to_owned(), files.at("deep/new/x")], "deep/new"),
+        ];
+        for (operands, link) in copies {
+            if target == out && operands[1] == at {
+                continue; // a link to a directory is the user's own
+            }
+            let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
+            let output = files.cp(&operands);
+            let said = stderr(&output);
+            assert_ne!(output.status.code(), Some(0), "{operands:?} {target}: {said}");
+            let expected = format!("{link} is a symbolic link that does not stay in its directory");
+            assert!(said.contains(&expected), "{operands:?} {target}: {said}");
+            assert!(!said.contains("again"), "{said}");
+        }
+        for link in [here.clone(), files.there("new"), deep.join("new")] {
+            std::fs::remove_file(link).unwrap();
+        }
+    }
+    assert_eq!(std::fs::read(&secret).unwrap(), b"secret");
+}
+
 #[test]
 fn devices_are_refused_and_what_failed_is_said() {
     let files = Files::start("rw");
@@ -335,12 +377,12 @@ fn devices_are_refused_and_what_failed_is_said() {
 #[test]
 fn a_limited_copy_takes_its_time_in_both_directions() {
     const BYTES: usize = 3 << 20;
-    const LIMIT: usize = 2 << 20; // what `--limit 2M` says
+    const LIMIT: usize = 2 << 20; // what `--limit 2Mi` says
     let files = Files::start("rw");
     let from = files.write_here("f", &body(BYTES));
     let back = files.here("back");
     for copy in [[from.as_str(), &files.at("f")], [&files.at("f"), back.to_str().unwrap()]] {
-        let done = files.cp_json(&[&["--limit", "2M"], copy.as_slice()].concat());
+        let done = files.cp_json(&[&["--limit", "2Mi"], copy.as_slice()].concat());
         assert_eq!(done["sent_bytes"], BYTES, "{done}");
         let took = done["duration_s"].as_f64().unwrap();
         assert!(took >= 0.8 * BYTES as f64 / LIMIT as f64, "{copy:?}: {done}");

@@ -28,7 +28,7 @@ say "$1"
 fn in_namespace(script: &str) -> Option<Vec<Value>> {
     let able = Command::new("unshare").args(["-rnm", "true"]).status();
     if !able.is_ok_and(|status| status.success()) {
-        println!("no namespaces here: nothing to show");
+        test_skip::skipped("the kernel refuses namespaces");
         return None;
     }
     let output = Command::new("unshare")
@@ -122,10 +122,12 @@ say "$1"
 "#
     );
     let Some(reports) = in_namespace(&planted).map(of_the_doctor) else { return };
-    let [_, report] = reports.as_slice() else { return println!("no bridges here: {reports:#?}") };
+    let [_, report] = reports.as_slice() else {
+        return test_skip::skipped("the kernel makes no bridges");
+    };
     let left_out = finding(report, "interface", Some("docker0")).unwrap_or(&Value::Null);
     assert_eq!(left_out["level"], "ok", "{report:#}");
-    assert!(left_out["found"].as_str().unwrap().contains("left out of the paths"), "{left_out}");
+    assert!(left_out["found"].as_str().unwrap().contains("not used as a path"), "{left_out}");
     assert_eq!(level(report, "route", Some("docker0")), "absent");
     let usable = finding(report, "interfaces", None).unwrap()["found"].to_string();
     assert!(!usable.contains("docker0"), "{usable}");

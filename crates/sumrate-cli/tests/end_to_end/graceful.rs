@@ -98,7 +98,7 @@ fn says_that_it_stops(server: &Server, daemon: &Daemon) {
     let most = status["stopping"]["most_s"].as_f64().unwrap();
     assert!(0.0 < most && most < 60.0, "{status:#}");
     let table = String::from_utf8(ask(&[]).stdout).unwrap();
-    assert!(table.contains("stopping: 1 stream left, at most"), "{table}");
+    assert!(table.contains("stopping: 1 connection left to finish, at most"), "{table}");
 }
 
 #[test]
@@ -219,12 +219,16 @@ fn a_reload_of_serve_applies_its_rules_and_keeps_sessions() {
     let web = crate::web::start("127.0.0.2");
     let fetch = || client.curl_socks(&[&format!("http://{web}/10")]);
     assert!(!fetch().status.success());
-    config(&server, "[serve]\nallow = [\"127.0.0.2\"]\nadvertise = \"192.0.2.1:1\"\n");
+    let rules = "allow = [\"127.0.0.2\"]\ndeny-port = 6667\n";
+    config(&server, &format!("[serve]\n{rules}advertise = \"192.0.2.1:1\"\n"));
     let answer = json(&reload(&server, &daemon));
     conforms("reload", &answer);
-    assert_eq!(answer["applied"], serde_json::json!(["allow"]));
+    assert_eq!(answer["applied"], serde_json::json!(["allow", "deny-port"]));
     assert_eq!(answer["needs_restart"], serde_json::json!(["advertise"]));
     assert!(fetch().status.success());
+    let proxy = format!("http://{}", client.http());
+    let refused = crate::harness::curl(&["--proxy", &proxy, "http://203.1.113.5:6667/"]);
+    assert!(String::from_utf8_lossy(&refused.stdout).contains("--allow-port"), "{refused:?}");
     assert_eq!(halves.second_half(stream).unwrap(), SECOND);
 }
 
@@ -274,5 +278,5 @@ fn a_server_that_cuts_streams_off_says_so_in_its_own_name() {
     let line: serde_json::Value = serde_json::from_str(said.trim()).unwrap();
     assert_eq!(line["target"], "sumrate_cli::commands::serve", "{said}");
     let words = line["message"].as_str().unwrap();
-    assert!(words.contains("not finished within 100.0ms"), "{words}");
+    assert!(words.contains("cut off after 100.0ms"), "{words}");
 }

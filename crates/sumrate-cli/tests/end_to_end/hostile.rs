@@ -72,7 +72,8 @@ fn a_wrong_secret_and_a_wrong_key_are_told_apart() {
     let other = Server::start(&[]);
     let (link, other) = (server.link(), other.link());
     let key = |link: &str| link.split("k=").nth(1).unwrap()[..43].to_owned();
-    let run = |link: &str| crate::harness::run(server.runtime(), &["bench", link, "--bytes", "1K"]);
+    let run =
+        |link: &str| crate::harness::run(server.runtime(), &["bench", link, "--bytes", "1Ki"]);
     let wrong_key = run(&link.replace(&key(&link), &key(&other)));
     assert_eq!(wrong_key.status.code(), Some(1), "{wrong_key:?}");
     assert!(crate::harness::stderr(&wrong_key).contains("key"), "{wrong_key:?}");

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::harness::{Server, json, run, stderr};
+use crate::harness::{PATIENCE, Server, curl, json, run, stderr};
 use crate::web;
 
 const ALLOW: [&str; 2] = ["--allow", "127.0.0.0/8"];
@@ -37,11 +37,77 @@ fn a_quota_ends_a_transfer_and_outlives_the_server() {
     assert_eq!(output.stdout.len(), 5_000_000, "{}", stderr(&output));
 }
 
+/// Nothing else is carried: a client that only looks uses its quota, too.
+#[test]
+fn reports_count_as_use_of_the_credential() {
+    let mut server = Server::start(&ALLOW);
+    let client = server.client_with(&server.credential(&["--quota", "1M"]), &[]);
+    let socket = client.status_socket();
+    let ask = ["status", "--json", "--socket", socket.to_str().unwrap()];
+    let begun = Instant::now();
+    while !json(&run(server.runtime(), &ask))["sessions"][0]["paths"][0]["far"].is_object() {
+        assert!(begun.elapsed() < PATIENCE, "the server reports nothing");
+    }
+    server.daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    server.daemon.wait();
+    let state = server.runtime().join("state");
+    let list = ["credential", "list", "--json", "--state", state.to_str().unwrap()];
+    let listed = json(&run(server.runtime(), &list));
+    let mut credentials = listed["credentials"].as_array().unwrap().iter();
+    let laptop = credentials.find(|credential| credential["name"] == "laptop").unwrap();
+    assert!(laptop["used"].as_u64().unwrap() > 100, "{laptop}");
+}
+
+#[test]
+fn a_second_server_on_a_state_directory_is_refused() {
+    let mut server = Server::start(&[]);
+    let state = server.runtime().join("state");
+    let state = state.to_str().unwrap();
+    let second = || run(server.runtime(), &["serve", "--listen", "127.0.0.1:0", "--state", state]);
+    let refused = second();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let holder = format!("process {}", server.daemon.id());
+    assert!(stderr(&refused).contains(&holder), "{}", stderr(&refused));
+    // Credentials are made, listed and revoked beside it.
+    server.credential(&[]);
+    let list = run(server.runtime(), &["credential", "list", "--json", "--state", state]);
+    let listed = json(&list);
+    let mut credentials = listed["credentials"].as_array().unwrap().iter();
+    let added = credentials.find(|credential| credential["name"] == "laptop").unwrap();
+    let id = added["id"].as_str().unwrap();
+    let revoked = run(server.runtime(), &["credential", "revoke", id, "--state", state]);
+    assert!(revoked.status.success(), "{}", stderr(&revoked));
+    // A server that was killed has nothing any more.
+    server.restart(&[]);
+    assert!(server.daemon.is_running());
+}
+
+#[test]
+fn closed_ports_are_refused_until_they_are_opened() {
+    let answer = |arguments: &[&str], target: &str| {
+        let server = Server::start(arguments);
+        let client = server.client(&[]);
+        let proxy = format!("http://{}", client.http());
+        let output = curl(&["--proxy", &proxy, &format!("http://{target}/")]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for (arguments, target) in [
+        (&[][..], "203.1.113.5:25"),
+        (&["--deny-port", "6667"], "203.1.113.5:6667"),
+        (&["--deny-port", "6667"], "203.1.113.5:25"),
+    ] {
+        let body = answer(arguments, target);
+        assert!(body.contains(target) && body.contains("--allow-port"), "{target}: {body}");
+    }
+    let body = answer(&["--allow-port", "25"], "10.0.0.5:25");
+    assert!(body.contains("it is in a private network"), "{body}");
+}
+
 #[test]
 fn a_rate_slows_and_breaks_nothing() {
     let web = web::start("127.0.0.1");
     let server = Server::start(&ALLOW);
-    let client = server.client_with(&server.credential(&["--rate", "2M"]), &[]);
+    let client = server.client_with(&server.credential(&["--rate", "2Mi"]), &[]);
     let url = format!("http://{web}/3000000");
     let begun = Instant::now();
     let output = client.curl_socks(&[&url]);
@@ -62,6 +128,6 @@ fn destinations_bound_what_a_credential_reaches() {
     let refused = client.curl_http(&["-v", &format!("http://{there}/10")]);
     assert!(!refused.status.success());
     assert!(stderr(&refused).contains("403"), "{}", stderr(&refused));
-    let bench = run(server.runtime(), &["bench", &link, "--bytes", "1K"]);
+    let bench = run(server.runtime(), &["bench", &link, "--bytes", "1Ki"]);
     assert!(stderr(&bench).contains("not for a credential with limits"), "{}", stderr(&bench));
 }

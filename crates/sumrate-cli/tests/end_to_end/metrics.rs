@@ -96,6 +96,18 @@ fn metrics_stay_on_this_machine_and_answer_to_their_address_only() {
 }
 
 #[test]
+fn idle_connections_keep_nobody_from_the_metrics() {
+    let server = Server::start(&["--metrics", "127.0.0.1:0"]);
+    let metrics = url(&server.daemon.first);
+    let address = metrics.replace("http://", "").replace("/metrics", "");
+    let idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    // Before its head is read, the answer could only come after half a minute of silence.
+    let output = curl(&["--fail", "--max-time", "20", &metrics]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    drop(idle);
+}
+
+#[test]
 fn open_metrics_are_scraped_by_any_name_and_the_page_is_not() {
     let open = ["--metrics", "127.0.0.1:0", "--metrics-open", "--web", "127.0.0.1:0", "--web-open"];
     let server = Server::start(&open);

@@ -29,11 +29,20 @@ fn status_names_every_path_and_the_session_of_both_ends() {
             break;
         }
     }
-    let table = String::from_utf8(ask(&[]).stdout).unwrap();
-    assert!(table.contains("wifi") && table.contains("127.0.0.2:"), "{table}");
-    let both = run(server.runtime(), &["status"]);
-    assert_eq!(both.status.code(), Some(2), "two processes run: {}", stderr(&both));
-    assert!(stderr(&both).contains("--socket"));
+    let text = |output: std::process::Output| String::from_utf8(output.stdout).unwrap();
+    let table = text(ask(&[]));
+    assert!(table.contains("wifi") && !table.contains("127.0.0.2:"), "{table}");
+    let all = text(ask(&["--all"]));
+    assert!(all.contains("127.0.0.2:") && all.contains("in flight"), "{all}");
+    // Without a flag: of both processes, the client first; JSON is of one; who explains is the client.
+    let both = text(run(server.runtime(), &["status"]));
+    assert!(both.starts_with("Client (process ") && both.contains("\nServer (process "), "{both}");
+    let ambiguous = run(server.runtime(), &["status", "--json"]);
+    assert_eq!(ambiguous.status.code(), Some(2), "two processes run: {}", stderr(&ambiguous));
+    assert!(stderr(&ambiguous).contains("--socket"), "{}", stderr(&ambiguous));
+    let explained = run(server.runtime(), &["explain", "--json", "--watch", "0"]);
+    assert_eq!(json(&explained)["paths"][0]["credential"], serde_json::Value::Null);
+
     let there = server.daemon.first["status_socket"].as_str().unwrap();
     let there = json(&run(server.runtime(), &["status", "--json", "--socket", there]));
     assert_eq!(there["sessions"][0]["id"], client.daemon.first["session"]);
@@ -45,7 +54,7 @@ fn f15_both_ends_know_which_path_stands_by_and_leave_it_alone() {
     let link = server.credential(&[]);
     let paths = ["--path", "wifi=127.0.0.1", "--path", "lte=127.0.0.2,backup"];
     for reverse in [&[][..], &["--reverse"][..]] {
-        let arguments = [&["bench", &link, "--bytes", "8M", "--json"], &paths[..], reverse];
+        let arguments = [&["bench", &link, "--bytes", "8Mi", "--json"], &paths[..], reverse];
         let report = json(&run(server.runtime(), &arguments.concat()));
         let carried = |name: &str| {
             let paths = report["paths"].as_array().unwrap();
@@ -71,7 +80,7 @@ fn f15_both_ends_know_which_path_stands_by_and_leave_it_alone() {
                 .map(|path| (path["priority"].clone(), path["why_idle"].clone()))
                 .collect();
             let standing = |(priority, why): &(serde_json::Value, serde_json::Value)| {
-                priority == "backup" && why.as_str().unwrap().starts_with("stands by")
+                priority == "backup" && why.as_str().unwrap().starts_with("standby")
             };
             if found.iter().any(standing) {
                 conforms("status", &report);
@@ -163,7 +172,7 @@ fn a_revoked_credential_ends_the_client_with_its_reason() {
 fn an_added_credential_opens_a_session() {
     let server = Server::start(&[]);
     let link = server.credential(&[]);
-    let bench = run(server.runtime(), &["bench", &link, "--bytes", "100K", "--json"]);
+    let bench = run(server.runtime(), &["bench", &link, "--bytes", "100Ki", "--json"]);
     assert_eq!(json(&bench)["bytes"], 102_400, "{}", stderr(&bench));
 }
 
@@ -197,11 +206,16 @@ fn a_dead_path_says_why_in_every_view() {
     assert!(lte["last_error"]["ago_s"].as_f64().unwrap() < 60.0, "{lte:#}");
     assert!(path(&refused, "wifi")["last_error"].is_null(), "{refused:#}");
     let table = String::from_utf8(ask(&["status"]).stdout).unwrap();
-    assert!(table.contains("no subflow; last error, ") && table.contains("refused"), "{table}");
+    assert!(
+        table.contains("not connected")
+            && table.contains("last error, ")
+            && table.contains("refused"),
+        "{table}"
+    );
     let explained = json(&ask(&["explain", "lte", "--json", "--watch", "0"]));
     conforms("explain", &explained);
     let words = explained["paths"][0]["sentences"].to_string();
-    assert!(words.contains("no connection. The last error was "), "{words}");
+    assert!(words.contains("Not connected. Last error, "), "{words}");
     // Somebody answers there, and then nobody who is the server: TLS says what is wrong.
     let stranger = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     std::thread::spawn(move || {

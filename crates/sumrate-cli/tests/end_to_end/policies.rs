@@ -82,10 +82,10 @@ fn a_running_client_uses_a_path_otherwise_and_the_server_knows() {
     let explained = answer(&server, &client, &["explain", "lte", "--json", "--watch", "0.1"]);
     conforms("explain", &explained);
     let words = explained["paths"][0]["sentences"].to_string();
-    assert!(words.contains("stands by (backup2) because wifi (primary) is active"), "{words}");
+    assert!(words.contains("On standby (backup2) while wifi (primary) is active"), "{words}");
     let text =
         String::from_utf8(ask(&server, &client, &["explain", "--watch", "0"]).stdout).unwrap();
-    assert!(text.contains("lte carries nothing") && text.contains("\n  It stands by"), "{text}");
+    assert!(text.contains("lte is idle") && text.contains("\n  On standby"), "{text}");
     let back =
         ["path", "set", "lte", "--priority", "primary", "--weight", "none", "--rate", "none"];
     answer(&server, &client, &[&back[..], &["--metered=false", "--json"]].concat());
@@ -126,7 +126,7 @@ fn a_class_is_kept_off_a_path_at_both_ends_until_that_is_lifted() {
     let explained = answer(&server, &client, &["explain", "lte", "--json", "--watch", "0"]);
     conforms("explain", &explained);
     let words = explained["paths"][0]["sentences"].to_string();
-    let wanted = "never carries streaming or background: `sumrate path set lte --never none` lifts";
+    let wanted = "never carries streaming or background (`sumrate path set lte --never none`";
     assert!(words.contains(wanted), "{words}");
     let table = String::from_utf8(ask(&server, &client, &["path", "list"]).stdout).unwrap();
     assert!(table.contains("never") && table.contains("streaming, background"), "{table}");
@@ -154,8 +154,8 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
         (&["path", "set", "lte", "--weight", "101"][..], 2, "1 to 100"),
         (&["path", "set", "lte", "--rate", "fast"][..], 2, "500k, 20M"),
         (&["path", "set", "lte", "--tier", "10"][..], 2, "backup2 to backup9"),
-        (&["path", "set", "lte", "--never", "bulk"][..], 2, "`bulk` is no class"),
-        (&["path", "set", "lte", "--never", EVERY_CLASS][..], 2, "leave it out"),
+        (&["path", "set", "lte", "--never", "bulk"][..], 2, "`bulk` is not a class"),
+        (&["path", "set", "lte", "--never", EVERY_CLASS][..], 2, "to leave it out"),
         (&["explain", "sat"][..], 2, "there is no path sat"),
     ] {
         let output = ask(&server, &client, arguments);
@@ -165,12 +165,12 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
     let serving = server.daemon.first["status_socket"].as_str().unwrap();
     let set = ["path", "set", "lte", "--weight", "3", "--socket", serving];
     let refused = run(server.runtime(), &set);
-    assert!(stderr(&refused).contains("only a running `sumrate up` does"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("on the machine of `sumrate up`"), "{}", stderr(&refused));
     let link = server.link();
     for (policy, words) in [
         ("sat=backup", "there is no path sat"),
-        ("lte=fast", "no setting"),
-        ("lte=never=background+", "`` is no class"),
+        ("lte=fast", "not a setting"),
+        ("lte=never=background+", "`` is not a class"),
     ] {
         let up = [&["up", link.as_str(), "--socks", "127.0.0.1:0", "--policy", policy], &PATHS[..]]
             .concat();
@@ -198,7 +198,7 @@ fn a_client_that_downloads_says_why_the_other_end_sends_as_it_does() {
         || answer(&server, &client, &["explain", "lte", "--json", "--watch", "0.3"]),
         |explained| {
             let words = explained["paths"][0]["sentences"].to_string();
-            words.contains("The other end says: its rate cap of 20.0 Mbit/s holds it back")
+            words.contains("The other end reports: its limit of 20.0 Mbit/s (`--rate`) is reached")
         },
     );
     conforms("explain", &explained);
@@ -238,7 +238,7 @@ fn a_path_out_of_quota_is_idle_until_there_is_more_and_after_a_restart() {
     assert_eq!(named(&spent["paths"], "lte")["health"], "dead", "nothing uses it");
     let explained = answer(&server, &client, &["explain", "lte", "--json", "--watch", "0"]);
     let words = explained["paths"][0]["sentences"].to_string();
-    assert!(words.contains("Its quota for") && words.contains("is used up"), "{words}");
+    assert!(words.contains("its quota for") && words.contains("is used up"), "{words}");
     // What was used is kept, and counts for the next process.
     client.daemon.signal(nix::sys::signal::Signal::SIGTERM);
     client.daemon.wait_for("stopped");
@@ -336,14 +336,15 @@ fn says_that_quotas_are_used_up(server: &Server, client: &Client, target: &str) 
         |arguments: &[&str]| String::from_utf8(ask(server, client, arguments).stdout).unwrap();
     let table = text(&["status"]);
     assert!(table.contains("every path has used up its quota (lte)"), "{table}");
-    assert!(table.contains(why) && !table.contains("not reached"), "{table}");
+    let paused = "paused (quota, until 20";
+    assert!(table.contains(paused) && !table.contains("unreachable"), "{table}");
     let list = text(&["path", "list"]);
-    assert!(list.contains("quota reached until 20"), "{list}");
+    assert!(list.contains(paused), "{list}");
     conforms("path", &answer(server, client, &["path", "list", "--json"]));
     let explained = answer(server, client, &["explain", "lte", "--json", "--watch", "0"]);
     conforms("explain", &explained);
     let words = explained["paths"][0]["sentences"].to_string();
-    assert!(words.contains("Its quota for") && words.contains("is used up"), "{words}");
+    assert!(words.contains("its quota for") && words.contains("is used up"), "{words}");
     let words = explained["sentences"].to_string();
     assert!(words.contains("Every path has used up its quota (lte)"), "{words}");
     let refused = refusal(client, target);
@@ -384,8 +385,7 @@ fn a_damaged_account_is_set_aside_and_keeps_nothing_from_starting() {
     assert_eq!(named(&list["paths"], "lte")["quota"]["limit_bytes"], 10_000_000_000u64);
     assert_eq!(std::fs::read_to_string(&aside).unwrap(), "{\"schema\":\"sumrate.path-us");
     let said = std::fs::read_to_string(&log).unwrap();
-    for words in ["path-usage.json.damaged", "begins again at 0 bytes", "quotas count from now on"]
-    {
+    for words in ["path-usage.json.damaged", "is damaged", "starts again at 0 bytes"] {
         assert!(said.contains(words), "{said}");
     }
 }

@@ -84,8 +84,7 @@ fn a_crash_writes_no_core() {
     };
     let control = dumping("ulimit -c unlimited && kill -ABRT $$", &[]).status().unwrap();
     if !control.core_dumped() {
-        println!("nothing dumps core on this machine: nothing to show");
-        return;
+        return test_skip::skipped("nothing dumps core on this machine");
     }
     let state = directory.path().join("state");
     let mut daemon = Daemon::start(dumping(
@@ -129,8 +128,7 @@ fn is_nobody(status: &str, capability: u64) {
 #[test]
 fn both_ends_run_as_another_user_without_any_capability() {
     if !is_root() {
-        println!("only root can become somebody else: nothing to show");
-        return;
+        return test_skip::skipped("only root can become somebody else");
     }
     let server = serve_as_nobody("127.0.0.1:0");
     // The link is root's, in a directory of root's: it is read before.
@@ -158,8 +156,7 @@ fn both_ends_run_as_another_user_without_any_capability() {
 #[test]
 fn a_low_port_is_the_only_reason_for_its_capability() {
     if !is_root() {
-        println!("only root can become somebody else: nothing to show");
-        return;
+        return test_skip::skipped("only root can become somebody else");
     }
     let first_open = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
     let open = first_open.is_ok_and(|port| port.trim() == "0");
@@ -220,8 +217,7 @@ fn status_as_nobody(place: &Path, socket: &Path) -> Output {
 #[test]
 fn the_control_socket_obeys_its_owner_only() {
     if !is_root() {
-        println!("only root can ask as somebody else: nothing to show");
-        return;
+        return test_skip::skipped("only root can ask as somebody else");
     }
     let place = tempfile::tempdir().unwrap();
     std::fs::set_permissions(&place, PermissionsExt::from_mode(0o755)).unwrap();
@@ -263,8 +259,7 @@ fn the_control_socket_obeys_its_owner_only() {
 #[test]
 fn the_status_socket_answers_its_owner_only() {
     if !is_root() {
-        println!("only root can ask as somebody else: nothing to show");
-        return;
+        return test_skip::skipped("only root can ask as somebody else");
     }
     let place = tempfile::tempdir().unwrap();
     std::fs::set_permissions(&place, PermissionsExt::from_mode(0o755)).unwrap();
@@ -342,7 +337,7 @@ fn the_units_are_hardened_as_systemd_judges_it() {
         match judged {
             Ok(output) => assert!(output.status.success(), "{}", stderr(&output)),
             Err(error) if nothing_is_left_out() => panic!("systemd-analyze: {error}: install it"),
-            Err(error) => println!("systemd-analyze: {error}: only the lines above are shown"),
+            Err(error) => test_skip::skipped(&format!("systemd-analyze: {error}")),
         }
     }
 }

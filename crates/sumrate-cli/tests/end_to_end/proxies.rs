@@ -30,7 +30,7 @@ fn a_large_download_and_upload_over_both_proxies() {
 
 /// As programs do that `http_proxy` is set for.
 #[test]
-fn plain_http_goes_by_the_http_proxy_one_request_a_connection() {
+fn plain_http_goes_through_the_http_proxy() {
     let web = web::start("127.0.0.1");
     let server = Server::start(&["--allow", &web.to_string()]);
     let client = server.client(&[]);
@@ -42,6 +42,8 @@ fn plain_http_goes_by_the_http_proxy_one_request_a_connection() {
     assert!(output.stdout == both, "{} bytes; {}", output.stdout.len(), stderr(&output));
     let upload = curl(&["--proxy", &proxy, "--data-binary", "abc", &format!("http://{web}/")]);
     assert_eq!(String::from_utf8_lossy(&upload.stdout), format!("3 {}", 97 + 98 + 99));
+    let large = curl(&["--proxy", &proxy, &url(LARGE)]);
+    assert!(large.stdout == web::body(LARGE), "{} bytes; {}", large.stdout.len(), stderr(&large));
     let refused = curl(&["--proxy", &proxy, "--include", "http://127.0.0.1:1/"]);
     let answer = String::from_utf8_lossy(&refused.stdout).into_owned();
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
@@ -88,6 +90,23 @@ fn what_the_exit_may_not_reach_is_refused_with_its_reason() {
     }
     let own = server.listen();
     assert_eq!(client.curl_socks(&[&format!("http://{own}/")]).status.code(), Some(97));
+}
+
+/// What the server's resolver makes of a name is not the client's to know.
+#[test]
+fn a_refused_name_does_not_reveal_its_address() {
+    // Most machines know their own name: it leads to an address of the machine.
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let name = name.trim();
+    let server = Server::start(&[]);
+    let client = server.client(&[]);
+    let proxy = format!("http://{}", client.http());
+    let refused = crate::harness::curl(&["--proxy", &proxy, &format!("http://{name}:81/")]);
+    let body = String::from_utf8_lossy(&refused.stdout);
+    assert!(
+        body.contains(&format!("`{name}` has no address that the server may connect to")),
+        "{body}"
+    );
 }
 
 #[test]

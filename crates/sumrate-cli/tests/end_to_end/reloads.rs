@@ -182,14 +182,14 @@ fn an_interface_that_is_not_there_keeps_nobody_from_starting_and_reloading() {
     let scene = Scene::start_with_log(lines, |server| File::create(log(server)).unwrap().into());
     let said = std::fs::read_to_string(log(&scene.server)).unwrap();
     assert!(said.contains("path lte: there is no interface nosuch0"), "{said}");
-    assert!(said.contains("is waited for"), "{said}");
+    assert!(said.contains("the path is used when it appears"), "{said}");
     assert_eq!(scene.reload(&format!("{lines}linger = 31\n"))["applied"][0], "linger");
     let web = crate::web::start("127.0.0.1");
     let fetched = scene.client.curl_socks(&[&format!("http://{web}/1000")]);
     assert_eq!(fetched.stdout, crate::web::body(1000), "{}", stderr(&fetched));
     // A measurement that lacks a path would measure something else.
     let paths = ["--path", "wifi=127.0.0.1", "--path", "lte=nosuch0"];
-    let bench = [&["bench", scene.link.as_str(), "--bytes", "1M"][..], &paths].concat();
+    let bench = [&["bench", scene.link.as_str(), "--bytes", "1Mi"][..], &paths].concat();
     let bench = run(scene.server.runtime(), &bench);
     assert_eq!(bench.status.code(), Some(2), "{}", stderr(&bench));
 }

@@ -25,7 +25,7 @@ fn endless() -> (SocketAddr, mpsc::Receiver<()>) {
 /// tells the client first.
 fn tells_of_revocation(event: &serde_json::Value) -> bool {
     let reason = event["reason"].as_str().unwrap();
-    ["the credential was revoked", "the server no longer knows the session"]
+    ["the credential was revoked", "the server has forgotten this session"]
         .iter()
         .any(|known| reason.contains(known))
 }

@@ -1,5 +1,7 @@
 //! The JSON of every command is what its schema in `docs/schemas` says.
 
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use serde_json::Value;
@@ -18,6 +20,22 @@ pub(crate) fn conforms(name: &str, value: &Value) {
         .map(|error| format!("{}: {error}", error.instance_path()))
         .collect();
     assert!(errors.is_empty(), "{name}: {errors:#?}\n{value:#}");
+}
+
+/// The history of the daemon with this status socket, once there is a sample of a path.
+fn history(status: &Path) -> Value {
+    let begun = std::time::Instant::now();
+    loop {
+        let socket = status.with_extension("history");
+        let mut answer = Vec::new();
+        UnixStream::connect(socket).unwrap().read_to_end(&mut answer).unwrap();
+        let history: Value = serde_json::from_slice(&answer).unwrap();
+        if history["paths"] != serde_json::json!([]) {
+            return history;
+        }
+        assert!(begun.elapsed() < PATIENCE, "no sample: {history}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
 }
 
 #[test]
@@ -55,7 +73,7 @@ fn events_of_serve_and_up() {
     };
     assert!(outage["last_error"].as_str().unwrap().contains("no path"), "{outage}");
     let text = String::from_utf8(ask(&[]).stdout).unwrap();
-    assert!(text.contains("the server is not reached for"), "{text}");
+    assert!(text.contains("the server is unreachable for"), "{text}");
     server.start_again(&[]);
     conforms("up", &client.daemon.wait_for("session_lost"));
     conforms("up", &client.daemon.wait_for("session_restored"));
@@ -78,6 +96,11 @@ fn status_credential_and_error() {
     conforms("status", &json(&status));
     drop((held, web));
     let there = server.daemon.first["status_socket"].as_str().unwrap();
+    for socket in [socket.as_path(), Path::new(there)] {
+        let history = history(socket);
+        conforms("history", &history);
+        assert_eq!(history["paths"][0]["name"], "a", "{history}");
+    }
     conforms("status", &json(&run(server.runtime(), &["status", "--json", "--socket", there])));
     let state = server.runtime().join("state");
     let credential = |more: &[&str]| {
@@ -89,7 +112,7 @@ fn status_credential_and_error() {
         answer
     };
     let added = credential(&["add", "--advertise", "192.0.2.1:7443"]);
-    let limits = ["--rate", "1M", "--quota", "2G", "--destination", "[2001:db8::/32]:443"];
+    let limits = ["--rate", "1M", "--quota", "2Gi", "--destination", "[2001:db8::/32]:443"];
     let limited = credential(&[&["add", "--advertise", "192.0.2.1:7443"], &limits[..]].concat());
     assert_eq!(limited["added"]["destinations"][0], "[2001:db8::/32]:443");
     assert_eq!(

@@ -216,7 +216,7 @@ fn provoke(traced: &Traced, outputs: &mut Outputs) {
     let link = server.link();
     let place = |name: &str| server.runtime().join(name).to_str().unwrap().to_owned();
     let (state, file) = (place("state"), format!("@{}", place("link")));
-    outputs.run(server, &["bench", &file, "--bytes", "1M", "--json"]);
+    outputs.run(server, &["bench", &file, "--bytes", "1Mi", "--json"]);
     // A link that somebody mangled, or put into the wrong place.
     for wrong in [
         link.replace("c=", "c=AAAA"),
@@ -226,7 +226,7 @@ fn provoke(traced: &Traced, outputs: &mut Outputs) {
         link.replace("sumrate:", "http:"),
         link.clone() + "x",
     ] {
-        outputs.run(server, &["bench", &wrong, "--bytes", "1K", "--json"]);
+        outputs.run(server, &["bench", &wrong, "--bytes", "1Ki", "--json"]);
         outputs.run(server, &["up", &format!("@{wrong}"), "--json"]);
     }
     outputs.run(server, &["up", &link, &link]);

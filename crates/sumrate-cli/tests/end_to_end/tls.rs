@@ -272,5 +272,5 @@ fn the_pin_is_the_hash_of_the_servers_public_key() {
     let digest = digest.wait_with_output().unwrap();
     let pinned = Link::from_str(&server.link()).unwrap().fingerprint().unwrap().to_string();
     assert_eq!(String::from_utf8_lossy(&digest.stdout).split(' ').next(), Some(pinned.as_str()));
-    assert!(run(server.runtime(), &["bench", &server.link(), "--bytes", "1K"]).status.success());
+    assert!(run(server.runtime(), &["bench", &server.link(), "--bytes", "1Ki"]).status.success());
 }

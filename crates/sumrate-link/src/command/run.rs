@@ -1,5 +1,7 @@
 //! `run`.
 
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
@@ -60,7 +62,31 @@ fn block_signals() -> nix::Result<SignalFd> {
 fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     let fail = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
     let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    std::fs::write(&partial, text).map_err(fail)?;
+    // What others put there is neither followed nor used.
+    partial.push(format!(".{}.partial", std::process::id()));
+    let created = File::options().write(true).create_new(true).open(&partial);
+    created.and_then(|mut file| file.write_all(text.as_bytes())).map_err(fail)?;
     std::fs::rename(&partial, path).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_follows_no_planted_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        let (file, victim) = (place("stats.json"), place("victim"));
+        std::fs::write(&victim, "untouched").unwrap();
+        for name in ["stats.json.partial", "stats.json"] {
+            std::os::unix::fs::symlink(&victim, place(name)).unwrap();
+        }
+        assert!(write_file(&file, "{}").is_ok());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "{}");
+        let own = place(&format!("stats.json.{}.partial", std::process::id()));
+        std::os::unix::fs::symlink(&victim, own).unwrap();
+        assert!(write_file(&file, "again").is_err());
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
+    }
 }

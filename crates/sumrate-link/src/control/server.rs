@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use nix::sys::stat::{Mode, umask};
+
 use super::protocol::{Answer, MAX_LINE, Request};
 
 const MAX_CLIENTS: usize = 16;
@@ -55,7 +57,11 @@ impl Server {
             if is_socket {
                 std::fs::remove_file(&path)?;
             }
-            let listener = UnixListener::bind(&path)?;
+            // Bound under a mask, so that the socket is never open to others, not even briefly.
+            let mask = umask(Mode::from_bits_truncate(0o177));
+            let bound = UnixListener::bind(&path);
+            umask(mask);
+            let listener = bound?;
             listener.set_nonblocking(true)?;
             Ok(listener)
         };

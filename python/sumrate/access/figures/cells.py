@@ -59,11 +59,17 @@ def histograms(scenes: Sequence[str], effort: Effort, seed: int) -> list[Task]:
 
 def fairness_rows(
     scene: str, curve: str, effort: Effort, seed: int, *, clients: int = 16,
-    blockages: tuple[float, ...] = BLOCKAGES,
+    blockages: tuple[float, ...] = BLOCKAGES, slots: int | None = None,
 ) -> list[Row]:  # fmt: skip
-    """Everything that a simulation reports, over the probability of blockage (Fig. 3.7a)."""
+    """Everything that a simulation reports, over the probability of blockage (Fig. 3.7a).
+
+    `slots` are those of 802.11ad's A-BFT, if not the curve's; the curve is then named with them.
+    """
     pool = make_pool(scene_named(scene), effort.pool, seed)
     setting = curve_named(curve).setting
+    if slots is not None:
+        setting = replace(setting, abft=replace(setting.abft, slots=slots))
+        curve = f"{curve}, {slots} slots"
     found = []
     for blockage in blockages:
         done = simulate(

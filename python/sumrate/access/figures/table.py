@@ -11,7 +11,7 @@ from sumrate.access.simulation import confidence
 from sumrate.access.tasks import Row, Task
 from sumrate.phy.parameters import Floats
 
-Kind = Literal["lines", "bars", "heatmap"]
+Kind = Literal["lines", "dots", "heatmap"]
 
 
 class Effort(NamedTuple):
@@ -53,7 +53,7 @@ class Figure:
     """Ids in the catalogue of published claims."""
     log_y: bool = False
     limits: tuple[float, float] | None = None
-    """Of the y axis; of a map's colours, the same ratio below 1 as above."""
+    """Of the y axis."""
     log_x: bool = False
     note: str = ""
     """Drawn below it: what its curves have in common, and what dotted lines mean."""
@@ -61,6 +61,14 @@ class Figure:
     """What is drawn of the realisations."""
     columns: int = 2
     """Panels side by side."""
+    curves: tuple[str, ...] = ()
+    """Those that are drawn; all if there are none."""
+    steps: bool = False
+    """Whether x are names without an order, such as numbers of beams."""
+    signed: tuple[str, ...] = ("snr_db",)
+    """Metrics that can be below 0: intervals of others end there."""
+    seconds: float = 20.0
+    """About what its table takes on one core in the usual effort."""
     summary: Callable[[list[Row]], list[Row]] | None = None
     """Further rows from all of the tasks'."""
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.experiment.demands import read_verdicts
 from sumrate.lab.experiment.goals import TITLES
 from sumrate.lab.experiment.judge import BESIDE, JUDGED, MODES, figure
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.model import Check
+from sumrate.lab.experiment.sources import result_names, verdicts_of
 
 PEERS = tuple(scheme for scheme in BESIDE if scheme not in MODES)
 MARGIN = 0.01
@@ -52,14 +52,14 @@ class Ahead:
 
 def ahead(results: Path) -> Iterator[Ahead]:
     """Of all goals that are judged, experiment by experiment."""
-    for folder in sorted(path.parent for path in results.glob("*/verdicts.json")):
-        checks = {check.statement: check for check in load(folder.name).checks}
-        for verdict in read_verdicts(folder):
+    for name in result_names(results):
+        checks = {check.statement: check for check in load(name).checks}
+        for verdict in verdicts_of(results, name):
             for finding in verdict["findings"] if verdict.get("goal") else ():
                 check = checks.get(finding["statement"])
                 if check is not None and check.value.metric != BYSTANDERS:
-                    yield from _of(verdict["goal"], finding, folder.name, check)
-                    yield from _over_peers(verdict["goal"], finding, folder.name, check)
+                    yield from _of(verdict["goal"], finding, name, check)
+                    yield from _over_peers(verdict["goal"], finding, name, check)
 
 
 def _of(goal: str, finding: Mapping[str, Any], experiment: str, check: Check) -> Iterator[Ahead]:

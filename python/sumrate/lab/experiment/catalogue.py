@@ -7,11 +7,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.experiment.demands import Demand, demands, read_verdicts
+from sumrate.lab.experiment.demands import Demand, demands
 from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN, REPORTED
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, names
 from sumrate.lab.experiment.recorded import Recorded, recorded
+from sumrate.lab.experiment.sources import Verdicts, place_of, verdicts_of
 
+PAPERS = {
+    "thesis": "D4",
+    "evolving-wifi": "D0",
+    "mptcp-wireless": "D1",
+    "dual-band": "D2",
+    "wlan": "D3",
+}
+"""The papers by their short names, with their document in the catalogue."""
 UNMEASURED = "unmeasured"
 """The verdict on a claim that no experiment is about; its cause says why none is."""
 
@@ -65,7 +74,7 @@ def claims(folder: Path = FOLDER) -> dict[str, Mapping[str, Any]]:
 def entries(
     results: Path, folder: Path = FOLDER, broken: list[ExperimentError] | None = None
 ) -> list[Entry]:
-    """Every claim, then every goal, with the verdict of the results in `results/EXPERIMENT`.
+    """Every claim, then every goal, with the verdict of its results.
 
     Raises:
         ExperimentError: the catalogue is wrong, or an experiment and there is no `broken`, to
@@ -74,7 +83,7 @@ def entries(
     """
     verdicts: dict[str, dict[str, Mapping[str, Any]]] = {}
     for name in names(folder):
-        for verdict in read_verdicts(results / name):
+        for verdict in _verdicts_or_none(results, name, folder):
             verdicts.setdefault(_id(verdict), {})[name] = verdict
     checks: dict[str, list[Demand]] = {}
     for demand in demands(results, folder, broken):
@@ -88,6 +97,14 @@ def entries(
         for identity, text in {**known, **goals}.items()
     )
     return [replace(entry, recorded=_recorded(entry, results, folder)) for entry in found]
+
+
+def _verdicts_or_none(results: Path, name: str, folder: Path) -> Verdicts:
+    """None of an experiment whose file is wrong, of which `demands` complains."""
+    try:
+        return verdicts_of(results, name, folder)
+    except ExperimentError:
+        return []
 
 
 def _recorded(entry: Entry, results: Path, folder: Path) -> tuple[Recorded, ...]:
@@ -133,7 +150,7 @@ def _entry(
         verdict=DEPENDS if missing and verdict == HOLDS else verdict,
         measured="; ".join(filter(None, (v.get("measured", "") for v in said))),
         cause=" ".join(dict.fromkeys(filter(None, (*_causes(said), missing)))),
-        results=", ".join(str(results / n / "verdicts.json") for n in experiments if n in found),
+        results=", ".join(str(place_of(results, n)) for n in experiments if n in found),
         unmeasured=unmeasured,
         fitted=text.get("fitted", ""),
         checks=tuple(checks),

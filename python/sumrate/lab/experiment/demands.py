@@ -1,6 +1,5 @@
 """What a check demands of a goal or claim, with what was measured of it over its conditions."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,6 +18,7 @@ from sumrate.lab.experiment.judge import (
 )
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import Check
+from sumrate.lab.experiment.sources import verdicts_of
 
 KINDS = ("claim", "goal")
 
@@ -78,19 +78,10 @@ class Demand:
         return said(self.measured[JUDGED], self.unit, self.few())
 
 
-def read_verdicts(folder: Path) -> list[dict[str, Any]]:
-    """The verdicts of a run; none if there is none."""
-    path = folder / "verdicts.json"
-    if not path.is_file():
-        return []
-    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
 def demands(
     results: Path, folder: Path = FOLDER, broken: list[ExperimentError] | None = None
 ) -> list[Demand]:
-    """Every demand of claims and goals, by experiment, with what `results/EXPERIMENT` has of it.
+    """Every demand of claims and goals, by experiment, with what its result has of it.
 
     Raises:
         ExperimentError: a file is wrong, and there is no `broken` to which that is added.
@@ -105,7 +96,7 @@ def demands(
                 raise
             broken.append(error)
             continue
-        verdicts = read_verdicts(results / name)
+        verdicts = verdicts_of(results, name, folder)
         for kind in KINDS:
             findings = _findings(verdicts, kind)
             asked = {(getattr(c, kind), c.statement): c for c in checks if getattr(c, kind)}

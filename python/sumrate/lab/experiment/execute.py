@@ -85,8 +85,8 @@ def bench(args: argparse.Namespace) -> int:
     else:
         print(goals.table(found))
     if not any(row.measured for row in found):
-        hint = "`sumrate-lab verdicts --goals` has what is kept in docs/results/lab"
-        print(f"nothing of this is measured in {args.output} yet; {hint}", file=sys.stderr)
+        hint = "`sumrate-lab verdicts --goals` shows what is kept in results/"
+        print(f"no goal is measured in {args.output} yet; {hint}", file=sys.stderr)
     return status
 
 
@@ -265,13 +265,13 @@ def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
     failed = [r for r in runs if "error" in r.detail]
     for bad in failed:
         where = f"{experiment.name}, {bad.condition}, {bad.scheme}"
-        print(f"FAILED {where}: {bad.detail['error']}", file=sys.stderr)
+        print(f"failed: {where}: {bad.detail['error']}", file=sys.stderr)
     missing = ((r.scheme, r.detail["missing"]) for r in runs if "missing" in r.detail)
     for scheme, reason in dict.fromkeys(missing):
-        print(f"missing {scheme}: {reason}", file=sys.stderr)
+        print(f"missing: {scheme}: {reason}", file=sys.stderr)
     if late := sum(r.void for r in runs):
         where = f"{experiment.name}: {late} of {len(runs)} runs are void"
-        print(f"{where}: the emulator was late", file=sys.stderr)
+        print(f"{where}: this machine was too busy to emulate their rates", file=sys.stderr)
     made = [r for r in runs if "measured_in" not in r.detail]
     if disturbed := [r for r in made if (r.detail.get(FOREIGN) or 0.0) > MOST]:
         where = f"{experiment.name}: in {len(disturbed)} of {len(made)} runs"
@@ -282,11 +282,13 @@ def _complaints(experiment: Experiment, runs: Sequence[Run]) -> int:
         if not is_peer(scheme) and all("missing" in r.detail for r in runs if r.scheme == scheme)
     ]
     if absent:
-        print(f"{experiment.name}: nothing of {', '.join(absent)} was measured", file=sys.stderr)
+        print(f"{experiment.name}: not measured: {', '.join(absent)}", file=sys.stderr)
         return 1
     measured = [r for r in runs if "missing" not in r.detail]
     if measured and all(r.void or "error" in r.detail for r in measured):
-        print(f"{experiment.name}: no run counts; nothing was found", file=sys.stderr)
+        print(
+            f"{experiment.name}: no run counts: try again when the machine is idle", file=sys.stderr
+        )
         return 1
     return 1 if failed else 0
 

@@ -1,6 +1,5 @@
 """The performance goals P1 to P10 with what was measured, as the table of `sumrate-lab bench`."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from sumrate.lab.experiment.judge import (
     said,
 )
 from sumrate.lab.experiment.load import FOLDER, load, names
+from sumrate.lab.experiment.sources import origin_of
 
 SCHEMA = "sumrate.lab.goals.v1"
 NOTE = (
@@ -112,7 +112,5 @@ def _goal(row: Demand) -> dict[str, Any]:
 def _origins(results: Path, wanted: Mapping[str, None]) -> Iterator[tuple[str, dict[str, Any]]]:
     keys = ("commit", "kernel", "machine", "started", "finished", "repetitions", "void_runs")
     for name in wanted:
-        path = results / name / "manifest.json"
-        if path.is_file():
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-            yield name, {key: manifest[key] for key in keys if key in manifest}
+        if origin := origin_of(results, name):
+            yield name, {key: origin[key] for key in keys if key in origin}

@@ -6,11 +6,12 @@ from textwrap import wrap
 
 from sumrate.lab.experiment.catalogue import Entry
 from sumrate.lab.experiment.demands import Demand
-from sumrate.lab.experiment.judge import HOLDS
-from sumrate.lab.experiment.readme import mark
+from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN, REPORTED
 
 WIDTH = 100
 INDENT = " " * 4
+CHECKED = {HOLDS: "holds", FAILS: "does not hold", DEPENDS: "in part", REPORTED: ""}
+"""What became of one check that was measured."""
 
 
 def listing(found: Sequence[Entry]) -> str:
@@ -61,6 +62,13 @@ def _check(check: Demand) -> str:
     """Statement, what was measured, and what follows from it if it is judged."""
     found = check.found() if check.measured else ""
     return f"{check.statement}: {', '.join(part for part in (found, mark(check)) if part)}"
+
+
+def mark(row: Demand) -> str:
+    """What became of one check; nothing if it only reports a figure."""
+    if row.verdict == NOT_RUN:
+        return "not measured everywhere" if row.measured else "not measured"
+    return CHECKED[row.verdict]
 
 
 def _wrapped(text: str, first: str, others: str) -> list[str]:

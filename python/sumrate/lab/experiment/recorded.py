@@ -1,13 +1,14 @@
 """Of which code a kept result is, and how often the transport has changed since."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sumrate.history import commits_since
 from sumrate.lab.experiment.load import FOLDER, load
+from sumrate.lab.experiment.sources import origin_of
 from sumrate.lab.programs import REPOSITORY
 
 TRANSPORT = ("crates/fbdt-proto/src", "crates/fbdt/src")
@@ -28,35 +29,40 @@ class Recorded:
     def words(self) -> str:
         """For a list of results."""
         text = f"{self.experiment} {self.day} at {self.commit[:10]}"
+        return text if self.changes is None else f"{text}, {self.since()} to the transport since"
+
+    def since(self) -> str:
+        """How many commits changed the transport, for people."""
         if self.changes is None:
-            return text
-        commits = "commit" if self.changes == 1 else "commits"
-        return f"{text}, {self.changes or 'no'} {commits} to the transport since"
+            return "-"
+        return f"{self.changes or 'no'} {'commit' if self.changes == 1 else 'commits'}"
 
 
 def recorded(
     results: Path, experiments: Sequence[str], folder: Path = FOLDER
 ) -> Iterator[Recorded]:
-    """Of those that have a result in `results/EXPERIMENT`.
+    """Of those that have a result in the folder.
 
     Raises:
         ExperimentError: an experiment of `folder` is wrong.
 
     """
     for name in experiments:
-        path = results / name / "manifest.json"
-        if path.is_file():
-            yield _recorded(name, path, folder)
+        if origin := origin_of(results, name):
+            yield _recorded(name, origin, folder)
 
 
-@cache
-def _recorded(name: str, manifest: Path, folder: Path) -> Recorded:
-    of = json.loads(manifest.read_text(encoding="utf-8"))
+def _recorded(name: str, of: Mapping[str, Any], folder: Path) -> Recorded:
     commit = str(of["commit"])
-    is_ours = any(scheme.kind in KINDS for scheme in load(name, folder).schemes)
+    is_ours = _is_ours(name, folder)
     return Recorded(
         name, str(of["started"])[:10], commit, changes_since(commit) if is_ours else None
     )
+
+
+@cache
+def _is_ours(name: str, folder: Path) -> bool:
+    return any(scheme.kind in KINDS for scheme in load(name, folder).schemes)
 
 
 @cache

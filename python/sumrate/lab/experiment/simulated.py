@@ -59,7 +59,7 @@ def simulate(
     Tables and pictures of the first repetition are written into `folder`. Runs are those of the
     schemes and conditions that the file declares.
     """
-    from sumrate.access.command import write_csv  # noqa: PLC0415 (an optional extra)
+    from sumrate.access.actions import write_csv  # noqa: PLC0415 (an optional extra)
     from sumrate.access.figures import Effort  # noqa: PLC0415
     from sumrate.access.tasks import Row, Task, evaluate  # noqa: PLC0415
     from sumrate.report.access import draw  # noqa: PLC0415 (loads matplotlib)

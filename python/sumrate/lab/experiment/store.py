@@ -1,4 +1,4 @@
-"""Keeps a run of an experiment: tables as Parquet, manifest and verdicts as JSON."""
+"""Writes what a run of an experiment left: tables as Parquet, manifest and verdicts as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,9 +11,11 @@ from sumrate.lab.experiment.judge import Verdict
 from sumrate.lab.experiment.model import Check, Experiment
 from sumrate.lab.experiment.record import Metric, Run
 from sumrate.lab.experiment.topology import links_shown
-from sumrate.lab.programs import without_machine_paths
+from sumrate.lab.programs import REPOSITORY, without_machine_paths
 from sumrate.lab.results import write_json
 
+OUTPUT = REPOSITORY / "out" / "lab"
+"""Where runs leave their results."""
 SCHEMA = "sumrate.lab.run.v1"
 METRICS = pa.schema(
     [
@@ -59,11 +61,16 @@ def write(
 ) -> None:
     """Writes the four files of a run into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    _table(folder / "metrics.parquet", METRICS, _metric_rows(experiment, runs))
-    _table(folder / "series.parquet", SERIES, _series_rows(experiment, runs))
+    write_tables(folder, experiment, runs)
     whole = manifest(experiment, runs, origin)
     write_json(folder / "manifest.json", without_machine_paths(whole))
     write_json(folder / "verdicts.json", [v.document() for v in verdicts])
+
+
+def write_tables(folder: Path, experiment: Experiment, runs: Sequence[Run]) -> None:
+    """Writes the values and the samples of the runs."""
+    _table(folder / "metrics.parquet", METRICS, _metric_rows(experiment, runs))
+    _table(folder / "series.parquet", SERIES, _series_rows(experiment, runs))
 
 
 def read_runs(folder: Path, *, series: bool = False) -> list[Run]:

@@ -39,29 +39,33 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Declares the subcommands."""
     sub = commands.add_parser(
         "faults",
-        help="every real fault on real sockets: what is lost, how long recovery takes",
-        description="Makes every fault beside busy sessions in namespaces of its own, "
-        "compares every byte, and measures stalls, recovery and the goodput of others. Exit "
-        "status 1, and lines that say which, if a byte was lost, a process crashed, a transfer "
-        "failed that may not, or others kept less than nine tenths of their goodput (median of "
-        "three rounds or more).",
+        help="cause real faults on real sockets; check for lost bytes, measure recovery",
+        description="Causes each fault during transfers in network namespaces, compares every "
+        "byte, and measures stalls, recovery and the goodput of a second client. Exit status "
+        "1, with a line for each reason: a byte was lost, a process crashed, a transfer failed "
+        "that the fault does not affect, or the second client kept less than nine tenths of its "
+        "goodput (median of three rounds or more).",
         epilog="example: sumrate-lab faults --rounds 3 --fault server-killed --fault disk-full",
     )
-    sub.add_argument("--rounds", type=_positive, default=3, help="how often each is made (3)")
-    sub.add_argument("--fault", action="append", choices=sorted(FAULTS), help="only this one")
+    sub.add_argument(
+        "--rounds", type=_positive, default=3, help="times that each fault is caused (3)"
+    )
+    sub.add_argument(
+        "--fault", action="append", choices=sorted(FAULTS), help="only this fault (repeatable)"
+    )
     _add_seed_and_report(sub, REPOSITORY / "out" / "faults" / "report.json")
     sub.set_defaults(run=run_faults)
 
     sub = commands.add_parser(
         "soak",
-        help="random traffic under random faults for a long time",
-        description="Transfers of random size, up and down, in three sessions, while faults are "
-        "made at random: every byte is compared, memory and descriptors are watched for growth. "
-        "Exit status 1 if a byte was lost, a process crashed, a transfer failed that may not, or "
-        "something grows.",
+        help="run random traffic under random faults for hours",
+        description="Three sessions transfer files of random size, up and down, under random "
+        "faults. Every byte is compared; memory and descriptors are checked for growth. Exit "
+        "status 1 if a byte was lost, a process crashed or grew, or a transfer failed that no "
+        "fault affects.",
         epilog="example: sumrate-lab soak --time 7200 --seed 4",
     )
-    sub.add_argument("--time", type=_seconds, default=7200.0, help="seconds (7200)")
+    sub.add_argument("--time", type=_seconds, default=7200.0, help="duration in seconds (7200)")
     _add_seed_and_report(sub, REPOSITORY / "out" / "soak-real" / "report.json")
     sub.set_defaults(run=run_soak)
     _add_strangers(commands)
@@ -70,43 +74,47 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def _add_strangers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     sub = commands.add_parser(
         "attacks",
-        help="hostile strangers beside checked sessions: who is harmed",
-        description="Strangers attack the server's port, one way after the other, beside two "
-        "sessions whose bytes are compared. Exit status 1 if a session was harmed or an attack "
-        "had no effect.",
+        help="attack a server's port while checked sessions transfer",
+        description="Attackers without a credential attack the server's port in several ways, one "
+        "after the other, while two sessions transfer and every byte is compared. Exit status 1 "
+        "if a session was harmed or an attack had no effect.",
         epilog="example: sumrate-lab attacks --time 10 --attack wrong-proof",
     )
-    sub.add_argument("--time", type=_positive, default=10, help="seconds of each (10)")
+    sub.add_argument("--time", type=_positive, default=10, help="seconds of each attack (10)")
     names = sorted(strangers.KINDS)
-    sub.add_argument("--attack", action="append", choices=names, help="only this one")
+    sub.add_argument(
+        "--attack", action="append", choices=names, help="only this attack (repeatable)"
+    )
     _add_seed_and_report(sub, REPOSITORY / "out" / "attacks" / "report.json")
     sub.set_defaults(run=run_attacks)
 
     sub = commands.add_parser(
         "load",
-        help="many sessions with many streams at once, and handshakes per second",
-        description="Many clients at once on this machine, each with a session of its own and "
-        "many downloads in it; then whole TLS handshakes, each with a Hello that is refused. Exit "
-        "status 1 if not every session completes, or if more than a tenth of the machine is idle "
-        "while handshakes are made, or a limit of the server is met.",
+        help="run many sessions with many streams; measure handshakes per second",
+        description="Starts many clients, each with one session and many downloads. Then makes "
+        "full TLS handshakes that the server refuses. Exit status 1 if a session does not "
+        "complete, if more than a tenth of the processors is idle during the handshakes, or if a "
+        "limit of the server is reached.",
         epilog="example: sumrate-lab load --sessions 100 --streams 10",
     )
-    sub.add_argument("--sessions", type=_positive, default=100, help="clients (100)")
-    sub.add_argument("--streams", type=_positive, default=10, help="of each session (10)")
-    sub.add_argument("--bytes", type=_positive, default=1 << 20, help="of each stream (1 MiB)")
-    sub.add_argument("--time", type=_positive, default=10, help="seconds of handshakes (10)")
+    sub.add_argument("--sessions", type=_positive, default=100, help="number of clients (100)")
+    sub.add_argument("--streams", type=_positive, default=10, help="downloads of each session (10)")
+    sub.add_argument(
+        "--bytes", type=_positive, default=1 << 20, help="bytes of each download (1048576)"
+    )
+    sub.add_argument("--time", type=_positive, default=10, help="seconds of making handshakes (10)")
     _add_report(sub, REPOSITORY / "out" / "load" / "report.json")
     sub.set_defaults(run=run_load)
 
 
 def _add_seed_and_report(sub: argparse.ArgumentParser, output: Path) -> None:
-    sub.add_argument("--seed", type=int, default=1, help="of all that is drawn (1)")
+    sub.add_argument("--seed", type=int, default=1, help="seed of all random choices (1)")
     _add_report(sub, output)
 
 
 def _add_report(sub: argparse.ArgumentParser, output: Path) -> None:
-    sub.add_argument("--output", type=Path, default=output, help="the report")
-    sub.add_argument("--json", action="store_true", help="print the report")
+    sub.add_argument("--output", type=Path, default=output, help="file of the report")
+    sub.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def _positive(text: str) -> int:
@@ -130,7 +138,7 @@ def run_faults(args: argparse.Namespace) -> int:
         print(f"error: {CLOCK}: {MISSING}; {REQUIRED} is set", file=sys.stderr)
         return 2
     if CLOCK in names and library() is None:
-        print(f"left out: {CLOCK}: {MISSING}", file=sys.stderr)
+        print(f"skipped: {CLOCK}: {MISSING}", file=sys.stderr)
         names = [name for name in names if name != CLOCK]
     progress = Progress(EXPECTED_S * args.rounds * len(names))
 
@@ -173,7 +181,7 @@ def _keep_logs(folder: Path, kept: Path) -> None:
     for pattern in ("*.log", "*.json"):
         for found in folder.glob(pattern):
             shutil.copy(found, kept)
-    print(f"broken off; what the processes said: {kept}", file=sys.stderr)
+    print(f"stopped early; logs of the processes: {kept}", file=sys.stderr)
 
 
 def run_attacks(args: argparse.Namespace) -> int:

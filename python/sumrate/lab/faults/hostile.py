@@ -16,7 +16,9 @@ from sumrate.lab.faults.fault import (
     proven,
 )
 from sumrate.lab.faults.world import ATTACK, PATIENCE_S, SILENT_PORT, World
+from sumrate.lab.namespaces import run
 from sumrate.lab.process import Process, ProcessFailedError
+from sumrate.lab.programs import program
 from sumrate.lab.scene import SERVICE_IP
 
 HALF_OPEN = 10_000
@@ -127,10 +129,22 @@ def slow_loris(world: World, hold_s: float) -> Mapping[str, int]:
 
 @contextmanager
 def _flooder(world: World) -> Iterator[Process]:
-    """A client of the attackers' own, with a valid credential."""
+    """A client of the attackers', with a valid credential of its own.
+
+    Sessions of one credential share what it may use of the server.
+    """
+    site = world.bench
+    state = ["--state", str(site.folder / "server-state")]
+    advertise = ["--advertise", f"{ATTACK.server_ip}:{SERVER_PORT}"]
+    link = site.folder / "flooder.link"
+    link.touch(0o600)
+    link.write_text(
+        run([str(program("sumrate")), "credential", "add", *state, *advertise]), encoding="utf-8"
+    )
     path = ["--path", f"attack={ATTACK.interface}@{ATTACK.server_ip}:{SERVER_PORT}"]
-    options = ("--max-connections", "8192")
-    with up(world.bench, *options, name="flooder", socks_port=FLOODER_SOCKS, paths=path) as process:
+    flags = ("--max-connections", "8192")
+    port = FLOODER_SOCKS
+    with up(site, *flags, name="flooder", socks_port=port, paths=path, link_file=link) as process:
         yield process
 
 

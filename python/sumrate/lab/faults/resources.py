@@ -90,7 +90,7 @@ def _latecomer(world: World) -> Process:
     argv = [
         *(str(program("sumrate")), "bench", f"@{link_file_of(world.bench)}"),
         *("--path", f"late={link.interface}@{link.server_ip}:{SERVER_PORT}"),
-        *("--bytes", "1M", "--reverse"),
+        *("--bytes", "1Mi", "--reverse"),
     ]
     log = world.bench.folder / "latecomer.log"
     return Process(argv, log=log, host=world.bench.client)
@@ -114,7 +114,7 @@ def disk_full(world: World, hold_s: float) -> Mapping[str, int]:
     link_file = world.bench.folder / "metered.link"
     link_file.write_text(f"{link}\n", encoding="ascii")
     link_file.chmod(0o600)
-    log, words = world.bench.folder / "serve.log", "is not written down"
+    log, words = world.bench.folder / "serve.log", "cannot save what credentials have used"
     before = _refused(log, words, 0)
     path = _metered_path(world)
     with up(

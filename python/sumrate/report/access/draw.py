@@ -1,35 +1,66 @@
-"""One picture for each figure: lines with bands, bars with intervals, or maps."""
+"""One picture for each figure: lines named at their ends, dots, or maps; a finding above it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from textwrap import fill, wrap
+from textwrap import fill
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import LogNorm
+from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure as Picture
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import NullLocator, PercentFormatter
 
 from sumrate.access.curves import CURVES
 from sumrate.access.figures import Figure
 from sumrate.access.figures.cells import BRACKETS
+from sumrate.access.figures.places import CELL_M
 from sumrate.access.participation import SITUATIONS
 from sumrate.access.scenes import SCENES
 from sumrate.access.tasks import Row
-from sumrate.report.lab.canvas import WIDTH_IN, drawing
-from sumrate.report.lab.palette import INK, STYLES, Style
+from sumrate.report.access.findings import sentence, share
+from sumrate.report.lab.canvas import NOTE_PT, WIDTH_IN, Label, drawing, finding, label_ends, save
+from sumrate.report.lab.palette import INK, SOFT, STYLES, Style
 
-PANEL_IN = 2.5
-DPI = 150
+PANEL_IN, MAP_IN = 2.2, 2.75
 MOST_MARKERS = 12
-MOST_TICKS = 10
-"""Where curves have no more points than this along x, each of them has its tick."""
-NOTE_LETTERS, LEGEND_LETTERS = 118, 110
-NAMES_IN = 1.0
-"""Room below bars for names that stand aslant."""
+MOST_TICKS, MOST_NAMED = 10, 6
+"""Where curves have no more points than this along x, each has a tick, and a few have a number."""
+LABEL_LETTERS = 18
+"""Of a line of the words beside a curve."""
+MANY = 5
+"""With so many curves, panels in which they do not differ are left out."""
+SAME = 0.03
+"""Curves that are this close everywhere do not differ."""
 MAP_COLOURS = "PuOr_r"
-"""Violet below 1, white at 1, orange above: told apart with any colour vision."""
+"""Violet below one half, white at it, orange above: told apart with any colour vision."""
+LOOKS = {"jpoc": 0, "dot11ad": 1, "dot11ad-random": 2}
+"""Curves that look the same in every figure."""
+SHORT = {"dot11ad": "802.11ad", "dot11ad-random": "802.11ad, random\nbeam order"}
+WORDS = {
+    "product": "as products do",
+    "restrained": "after listening",
+    "phy": "PHY rate",
+    "tcp": "TCP",
+    "udp": "UDP",
+    "T = 1": "one round",
+    "T = 5": "mean of 5",
+    "T = 10": "mean of 10",
+    "T = 5, two-K": "mean of 5,\ntwo-K form",
+    "first link, udp": "first link",
+    "later link, udp": "later link",
+    "later link, tcp": "later link, TCP",
+    "exact": "exact settings",
+    "aci": "another link on the next channel",
+    "cci": "another link on the same channel",
+} | {
+    f"{signal}-{mtu}": f"{signal} signal, MTU {mtu}"
+    for signal in ("strong", "weak")
+    for mtu in (1500, 7912)
+}
+SIGNALLING = ("power at the AP", "gains and power", "mini-slots", "all fields")
+MARKS = {"3.1b": (0.0,), "3.3": (1.0, 4.0), "estimator": (8.0, 24.0)}
+"""Dotted levels that a figure is judged by."""
 
 
 def draw(
@@ -47,34 +78,49 @@ def draw(
         The files.
 
     """
-    kinds: dict[str, Callable[[Figure, Sequence[Row], Picture], None]] = {
-        "lines": _lines, "bars": _bars, "heatmap": _maps,
-    }  # fmt: skip
-    shown = [_titled(row, titles or {}) for row in rows if row["metric"] in figure.metrics]
     folder.mkdir(parents=True, exist_ok=True)
     with drawing():
-        panels = len(_names(shown, "panel"))
-        columns = min(figure.columns, panels)
-        lines = -(-panels // columns)
-        below = NAMES_IN * _crowded(figure, shown) + 0.18 * (
-            _legend_lines(shown) + len(_note(figure, shown))
-        )
-        picture = Picture(figsize=(WIDTH_IN, lines * PANEL_IN + 0.5 + below), layout="constrained")
-        FigureCanvasAgg(picture)
-        kinds[figure.kind](figure, shown, picture)
-        picture.suptitle(fill(f"{figure.name}  {figure.title}", 90), fontsize=10, x=0.01, ha="left")
+        picture = plot(figure, rows, titles)
         paths = [folder / f"{figure.name}.{kind}" for kind in ("svg", "png")]
-        picture.savefig(paths[0], metadata={"Date": None})
-        picture.savefig(paths[1], dpi=DPI)
+        for path in paths:
+            save(picture, path)
     return paths
 
 
-def _titled(row: Row, titles: Mapping[str, str]) -> Row:
-    """The row with its panel and curve as the experiment calls them; scenes keep their own."""
-    panel, curve = str(row["panel"]), str(row["curve"])
-    shown_panel = panel if panel.partition(", ")[0] in SCENES else titles.get(panel, panel)
-    shown_curve = curve if curve in CURVES else titles.get(curve, curve)
-    return row | {"panel": shown_panel, "curve": shown_curve}
+def plot(figure: Figure, rows: Sequence[Row], titles: Mapping[str, str] | None = None) -> Picture:
+    """The picture; what it shows is computed from the rows and written above it."""
+    kinds: dict[str, Callable[[Figure, Sequence[Row], Picture, Mapping[str, str]], None]] = {
+        "lines": _lines, "dots": _dots, "heatmap": _maps,
+    }  # fmt: skip
+    shown = [r for r in rows if r["metric"] in figure.metrics]
+    if figure.curves:
+        shown = [r for r in shown if r["curve"] in figure.curves]
+    shown, alike = _different(figure, shown)
+    panels = len(_names(shown, "panel"))
+    lines = -(-panels // min(figure.columns, panels))
+    height = lines * (MAP_IN if figure.kind == "heatmap" else PANEL_IN) + 0.4
+    picture = Picture(figsize=(WIDTH_IN, height), layout="constrained")
+    FigureCanvasAgg(picture)
+    finding(picture, sentence(figure, rows), _note(figure, shown, alike))
+    kinds[figure.kind](figure, shown, picture, titles or {})
+    return picture
+
+
+def _different(figure: Figure, rows: list[Row]) -> tuple[list[Row], list[str]]:
+    """The rows of panels in which many curves differ, and the panels in which they do not."""
+    if figure.kind != "lines" or len(_names(rows, "curve")) < MANY:
+        return rows, []
+    alike = []
+    for panel in _names(rows, "panel"):
+        inside = [r for r in rows if r["panel"] == panel]
+        spans = [
+            np.ptp([r["mean"] for r in inside if r["x"] == x]) for x in {r["x"] for r in inside}
+        ]
+        if max(spans) < SAME:
+            alike.append(panel)
+    if len(alike) == len(_names(rows, "panel")):
+        return rows, []
+    return [r for r in rows if r["panel"] not in alike], alike
 
 
 def _names(rows: Sequence[Row], key: str) -> list[str]:
@@ -82,65 +128,112 @@ def _names(rows: Sequence[Row], key: str) -> list[str]:
     return list(dict.fromkeys(str(row[key]) for row in rows))
 
 
-def _title(panel: str) -> str:
+def _title(panel: str, titles: Mapping[str, str]) -> str:
     scene, _, rest = panel.partition(", ")
     if scene in SCENES:
         return SCENES[scene].title + (f", {rest}" if rest else "")
-    return panel
+    return titles.get(panel, WORDS.get(panel, panel))
 
 
-def _note(figure: Figure, rows: Sequence[Row]) -> list[str]:
-    """What is written below the figure, in lines."""
-    if figure.kind == "heatmap" or all(r["low"] == r["high"] for r in rows):
-        return wrap(figure.note, NOTE_LETTERS)
-    band = "Shaded" if figure.kind == "lines" else "Error bars"
-    text = f"{figure.note} {band}: 95 % confidence interval of the {figure.statistic}."
-    return wrap(text, NOTE_LETTERS)
+def _note(figure: Figure, rows: Sequence[Row], alike: Sequence[str]) -> str:
+    """What is written below the sentence: what was varied, and what bands and marks mean."""
+    parts = [figure.title + ".", figure.note]
+    if figure.kind != "heatmap" and any(r["low"] < r["high"] for r in rows):
+        band = "Shaded" if figure.kind == "lines" else "Whiskers"
+        parts.append(f"{band}: 95 % confidence interval of the {figure.statistic}.")
+    if alike:
+        places = " and ".join(_title(panel, {}) for panel in alike)
+        parts.append(f"Not drawn: {places}; there no two curves differ by {SAME:g}.")
+    return " ".join(filter(None, parts))
 
 
-def _label(curve: str) -> str:
-    return CURVES[curve].title if curve in CURVES else curve
+def _label(curve: str, titles: Mapping[str, str]) -> str:
+    if curve in SHORT:
+        return SHORT[curve]
+    known = CURVES[curve].title if curve in CURVES else titles.get(curve, WORDS.get(curve, curve))
+    if curve.startswith("jpoc-"):
+        known = known.removeprefix("JPOC, ")
+    return fill(known, LABEL_LETTERS)
 
 
 def _looks(rows: Sequence[Row]) -> dict[str, Style]:
-    return {name: STYLES[i % len(STYLES)] for i, name in enumerate(_names(rows, "curve"))}
+    names = _names(rows, "curve")
+    free = iter([n for n in range(len(STYLES)) if n not in {LOOKS.get(name) for name in names}])
+    return {name: STYLES[LOOKS[name] if name in LOOKS else next(free)] for name in names}
 
 
-def _grid(figure: Figure, picture: Picture, panels: Sequence[str], *, share_y: bool) -> list[Axes]:
+def _grid(
+    figure: Figure, picture: Picture, panels: Sequence[str], titles: Mapping[str, str]
+) -> list[Axes]:
     columns = min(figure.columns, len(panels))
-    lines = -(-len(panels) // columns)
-    axes = picture.subplots(lines, columns, squeeze=False, sharey=share_y)
+    axes = picture.subplots(
+        -(-len(panels) // columns), columns, squeeze=False, sharey=figure.kind != "heatmap"
+    )
     for place, one in enumerate(axes.ravel()):
         if place >= len(panels):
             one.set_axis_off()
-            continue
-        letters = (66 if figure.kind == "heatmap" else 76) // columns
-        # A number stays with its unit.
-        title = _title(panels[place]).replace(" dB", "\u00a0dB").replace(" beams", "\u00a0beams")
-        one.set_title(fill(title, letters), loc="left")
+        elif len(panels) > 1:
+            # A number stays with its unit.
+            title = _title(panels[place], titles).replace(" dB", "\u00a0dB")
+            letters = {"lines": 92, "heatmap": 76, "dots": 60}[figure.kind] // columns
+            one.set_title(fill(title.replace(" beams", "\u00a0beams"), letters), loc="left")
     return list(axes.ravel()[: len(panels)])
 
 
-def _lines(figure: Figure, rows: Sequence[Row], picture: Picture) -> None:
+def _lines(
+    figure: Figure, rows: Sequence[Row], picture: Picture, titles: Mapping[str, str]
+) -> None:
     panels, looks = _names(rows, "panel"), _looks(rows)
-    grid = _grid(figure, picture, panels, share_y=True)
+    grid = _grid(figure, picture, panels, titles)
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
+        inside = [r for r in rows if r["panel"] == panel]
         for index, (curve, look) in enumerate(looks.items()):
-            _line(
-                axes, [r for r in rows if r["panel"] == panel and r["curve"] == curve], look, index
-            )
+            _line(figure, axes, [r for r in inside if r["curve"] == curve], look, index)
         axes.grid(visible=True)
-        axes.set_xlabel(figure.x_label)
+        if place + figure.columns >= len(panels):
+            axes.set_xlabel(figure.x_label)
         if place % figure.columns == 0:
             axes.set_ylabel(figure.y_label)
         if figure.log_y:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         _x_axis(figure, axes, sorted({r["x"] for r in rows}))
-        if figure.limits:
-            axes.set_ylim(*figure.limits)
-        _marks(figure, axes)
-    _legend(figure, picture, grid[0], rows)
+        for level in MARKS.get(figure.name, ()):
+            axes.axhline(level, color=INK, lw=0.6, ls=":")
+    # All panels share one axis, and have what is in them now.
+    if figure.limits:
+        grid[0].set_ylim(*figure.limits)
+    elif not (figure.log_y or set(figure.metrics) & set(figure.signed)):
+        grid[0].set_ylim(bottom=_bottom(rows))
+    picture.draw_without_rendering()
+    for axes, panel in zip(grid, panels, strict=True):
+        label_ends(axes, [
+            Label(last["x"], last["mean"],
+                  _label(curve, titles) + _times(figure, rows, last), look.text)
+            for curve, look in looks.items()
+            if (last := _last(rows, panel, curve))
+        ])  # fmt: skip
+
+
+def _times(figure: Figure, rows: Sequence[Row], last: Row) -> str:
+    """On a scale of factors, how many times JPOC's a curve's last point is."""
+    own = _last(rows, str(last["panel"]), "jpoc")
+    if not figure.log_y or own is None or own is last or own["x"] != last["x"]:
+        return ""
+    return f"\n({last['mean'] / own['mean']:.1f} \N{MULTIPLICATION SIGN} JPOC)"
+
+
+def _bottom(rows: Sequence[Row]) -> float:
+    """Where an axis of values from 0 on begins: at 0, or nearer where all are far from it."""
+    least = min(r["low"] for r in rows)
+    return 0.0 if least < 0.45 * max(r["high"] for r in rows) else np.floor(least * 10) / 10
+
+
+def _last(rows: Sequence[Row], panel: str, curve: str) -> Row | None:
+    """The last point of a curve that has a value."""
+    mine = [r for r in rows if r["panel"] == panel and r["curve"] == curve]
+    known = [r for r in mine if np.isfinite(r["mean"])]
+    return max(known, key=lambda r: r["x"], default=None)
 
 
 def _x_axis(figure: Figure, axes: Axes, values: Sequence[float]) -> None:
@@ -149,127 +242,97 @@ def _x_axis(figure: Figure, axes: Axes, values: Sequence[float]) -> None:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_minor_locator(NullLocator())
     if len(values) <= MOST_TICKS:
-        axes.set_xticks(values, [f"{value:g}" for value in values])
+        every = 1 if len(values) <= MOST_NAMED else 2
+        words = [_tick(figure, v) if n % every == 0 else "" for n, v in enumerate(values)]
+        axes.set_xticks(values, words)
 
 
-def _line(axes: Axes, rows: Sequence[Row], look: Style, index: int) -> None:
-    """A line with its band; what has no value leaves a gap."""
+def _tick(figure: Figure, value: float) -> str:
+    last = dict(BRACKETS).get(int(value)) if figure.name == "3.5a" else None
+    return f"{value:g}-{last}" if last else f"{value:g}"
+
+
+def _line(figure: Figure, axes: Axes, rows: Sequence[Row], look: Style, index: int) -> None:
+    """A line with its band; what has no value leaves a gap. Beams have no order: they are steps."""
     if not rows:
         return
     x, mean, low, high = (
         np.array([r[k] for r in rows], float) for k in ("x", "mean", "low", "high")
     )
+    if rows[0]["metric"] not in figure.signed:
+        low = np.maximum(low, 0.0)
+    if figure.steps:
+        axes.fill_between(x, low, high, color=look.line, alpha=0.18, lw=0, step="mid")
+        axes.step(x, mean, color=look.line, where="mid", lw=1.6)
+        return
     every = max(1, x.size // MOST_MARKERS)
     axes.fill_between(x, low, high, color=look.line, alpha=0.18, lw=0)
     axes.plot(
         x, mean, color=look.line, ls=look.dash, marker=look.marker, ms=4,
         markevery=(index % every, every), markerfacecolor=look.colour,
-        label=_label(str(rows[0]["curve"])),
     )  # fmt: skip
 
 
-def _marks(figure: Figure, axes: Axes) -> None:
-    """What the figure is judged by."""
-    marks = {"3.1b": (0.0,), "3.3": (1.0, 4.0), "3.7b": (9.0, 1.0), "estimator": (8.0, 24.0)}
-    for level in marks.get(figure.name, ()):
-        axes.axhline(level, color=INK, lw=0.6, ls=":")
-
-
-def _legend_columns(rows: Sequence[Row]) -> int:
-    labels = [_label(curve) for curve in _names(rows, "curve")]
-    longest = max((len(label) for label in labels), default=0)
-    return max(1, min(len(labels), LEGEND_LETTERS // (longest + 12)))
-
-
-def _legend_lines(rows: Sequence[Row]) -> int:
-    return -(-len(_names(rows, "curve")) // _legend_columns(rows))
-
-
-def _legend(figure: Figure, picture: Picture, axes: Axes, rows: Sequence[Row]) -> None:
-    """The curves, and what is to be said of all of them."""
-    handles, labels = axes.get_legend_handles_labels()
-    legend = picture.legend(handles, labels, loc="outside lower left", frameon=False,
-                            ncols=_legend_columns(rows), handlelength=3.2, alignment="left",
-                            title="\n".join(_note(figure, rows)))  # fmt: skip
-    legend.get_title().set_fontsize(8)
-
-
-def _bars(figure: Figure, rows: Sequence[Row], picture: Picture) -> None:
+def _dots(figure: Figure, rows: Sequence[Row], picture: Picture, titles: Mapping[str, str]) -> None:
+    """A row for each category, a dot for each curve, with its interval."""
     panels, looks = _names(rows, "panel"), _looks(rows)
-    grid = _grid(figure, picture, panels, share_y=figure.limits is not None)
-    width = 0.8 / len(looks)
-    for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
-        inside = [r for r in rows if r["panel"] == panel]
-        positions = sorted({r["x"] for r in inside})
+    grid = _grid(figure, picture, panels, titles)
+    places = sorted({r["x"] for r in rows})
+    for axes, panel in zip(grid, panels, strict=True):
         for index, (curve, look) in enumerate(looks.items()):
-            mine = sorted((r for r in inside if r["curve"] == curve), key=lambda r: r["x"])
-            at = np.array([positions.index(r["x"]) for r in mine]) + (index + 0.5) * width - 0.4
-            mean, low, high = (
-                np.array([r[k] for r in mine], float) for k in ("mean", "low", "high")
-            )
-            axes.bar(at, mean, width * 0.92, color=look.colour, hatch=look.hatch, edgecolor=INK,
-                     lw=0.4, label=_label(curve))  # fmt: skip
-            band = [mean - low, high - mean]
-            axes.errorbar(at, mean, band, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
-        names = [_category(figure, value) for value in positions]
-        crowded = _crowded(figure, rows)
-        axes.set_xticks(range(len(names)), names, rotation=60 if crowded else 0,
-                        ha="right" if crowded else "center")  # fmt: skip
-        if figure.limits is None:
-            axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+            mine = [r for r in rows if r["panel"] == panel and r["curve"] == curve]
+            at = [places.index(r["x"]) + 0.3 * (index - (len(looks) - 1) / 2) for r in mine]
+            mean, low, high = (np.array([r[k] for r in mine], float) for k in
+                               ("mean", "low", "high"))  # fmt: skip
+            axes.hlines(at, np.maximum(low, 0), high, color=look.line, lw=1.2)
+            axes.plot(mean, at, look.marker, color=look.line, ms=5)
+            if panel == panels[-1]:
+                top = max(range(len(mine)), key=lambda n: mean[n])
+                axes.annotate(
+                    _label(curve, titles), (high[top], at[top]), xytext=(6, 0), va="center",
+                    textcoords="offset points", size=NOTE_PT, weight="bold", color=look.text,
+                    annotation_clip=False,
+                )  # fmt: skip
+        axes.set_yticks(range(len(places)), [_category(figure, value) for value in places])
+        axes.set_ylim(len(places) - 0.5, -0.5)
+        axes.set_xlim(left=0)
+        axes.margins(x=0.12)
         axes.set_xlabel(figure.x_label)
-        axes.grid(visible=True, axis="y")
-        if place % figure.columns == 0:
-            axes.set_ylabel(figure.y_label)
-        if figure.limits:
-            axes.set_ylim(*figure.limits)
-    _legend(figure, picture, grid[0], rows)
-
-
-def _crowded(figure: Figure, rows: Sequence[Row]) -> bool:
-    """Whether the names of bars have no room beside each other."""
-    if figure.kind != "bars":
-        return False
-    names = [_category(figure, x) for x in {r["x"] for r in rows}]
-    return sum(map(len, names)) > 80 // min(figure.columns, len(_names(rows, "panel")))
+        axes.grid(visible=True)
 
 
 def _category(figure: Figure, value: float) -> str:
     if figure.name == "3.2a":
         return list(SITUATIONS.values())[int(value)].title
-    if figure.name == "signalling":
-        return ("power at the AP", "gains and power", "mini-slots", "all")[int(value)]
-    last = dict(BRACKETS).get(int(value))
-    return f"{value:g}-{last}" if last else f"{value:g}"
+    return SIGNALLING[int(value)]
 
 
-def _maps(figure: Figure, rows: Sequence[Row], picture: Picture) -> None:
-    """Cells of the office grid; the AP is in the lower left corner. White is fair."""
+def _maps(figure: Figure, rows: Sequence[Row], picture: Picture, titles: Mapping[str, str]) -> None:
+    """Share of the contested beams by the other client's place. White is fair."""
     panels = _names(rows, "panel")
-    grid = _grid(figure, picture, panels, share_y=False)
-    low, high = figure.limits or (1 / 8, 8.0)
-    shades = LogNorm(low, high, clip=True)
+    grid = _grid(figure, picture, panels, titles)
     image = None
-    for axes, panel in zip(grid, panels, strict=True):
+    for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         inside = [r for r in rows if r["panel"] == panel]
         size = int(max(r["x"] for r in inside)) + 1
         values = np.full((size, size), np.nan)
         for r in inside:
-            values[int(r["y"]), int(r["x"])] = r["mean"]
-        image = axes.imshow(np.clip(values, low, high), origin="lower", cmap=MAP_COLOURS,
-                            norm=shades)  # fmt: skip
-        for (y, x), value in np.ndenumerate(values):
-            colour = "white" if abs(np.log2(np.clip(value, low, high))) > 2 else "black"
-            text = "∞" if np.isinf(value) else f"{value:.1f}"
-            axes.text(x, y, text, ha="center", va="center", fontsize=6, color=colour)
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.plot(-0.5, -0.5, "^", color="#d55e00", ms=9, clip_on=False)
-        axes.set_xlabel("AP in the corner; cells of 1.25 m", loc="left")
+            values[int(r["y"]), int(r["x"])] = share(r["mean"])
+        side = size * CELL_M
+        image = axes.imshow(
+            values, origin="lower", cmap=MAP_COLOURS, extent=(0, side, 0, side),
+            norm=TwoSlopeNorm(0.5, 0.0, 1.0),
+        )  # fmt: skip
+        axes.set_xticks(np.arange(0, side + 0.1, 2.5), [f"{x:g}" for x in np.arange(0, 11, 2.5)])
+        axes.set_yticks(np.arange(0, side + 0.1, 2.5), [f"{x:g}" for x in np.arange(0, 11, 2.5)])
+        axes.plot(0, 0, "^", color="#d55e00", ms=9, clip_on=False, zorder=5)
+        if place % figure.columns == 0:
+            axes.set_ylabel("metres from the AP")
+        if place + figure.columns >= len(panels):
+            axes.set_xlabel("metres from the AP")
     if image is not None:
-        bar = picture.colorbar(image, ax=grid, label=f"{figure.y_label}, median", shrink=0.8,
-                               extend="both")  # fmt: skip
-        bar.ax.yaxis.set_minor_locator(NullLocator())
-        bar.set_ticks([1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8],
-                      labels=["1/8", "1/4", "1/2", "1", "2", "4", "8"])  # fmt: skip
-    picture.supxlabel("\n".join(_note(figure, rows)), fontsize=8, x=0.01, ha="left")
+        bar = picture.colorbar(image, ax=grid, shrink=0.7, format=PercentFormatter(1.0))
+        bar.set_label("beams that the other client wins", color=SOFT)
+        bar.set_ticks([0, 0.25, 0.5, 0.75, 1])
+    # Squares change their size in the first layout: the second one, when it is saved, fits.
+    picture.draw_without_rendering()

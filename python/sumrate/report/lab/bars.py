@@ -1,4 +1,4 @@
-"""Bars of medians with whiskers from the least to the largest repetition, named at their start."""
+"""Bars or dots of medians with whiskers from the least to the largest repetition."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -12,12 +12,13 @@ from sumrate.report.lab.read import Scheme, Setting
 from sumrate.report.lab.summary import Spread, Summary
 from sumrate.report.lab.words import Column
 
-ROW_IN, HEAD_IN, BOTTOM_IN = 0.19, 0.27, 0.5
+ROW_IN, HEAD_IN, BOTTOM_IN = 0.19, 0.27, 0.6
 MOST_NAMES_IN, GAP_IN, RIGHT_IN = 3.0, 0.36, 0.1
 NUMBER_IN = 0.5
 """Room right of the longest whisker for the number."""
 MOST_ROWS = 45
 """Of one figure, so that it fits a page."""
+LEFTWARDS = "\N{LEFTWARDS ARROW}"
 FAR = 12.0
 """Times the median of those above 0: larger values are cut, else the others would be slivers."""
 FEW = 0.25
@@ -110,12 +111,15 @@ def _figure(
         cap = _scale(axes, summary, column, settings, width)
         axes.set_ylim(body, 0)
         axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
         top = 0.0
         for setting in settings:
             if place == 0:
                 title = cut(summary.condition_title(setting), names_in + width, bold=True)
                 _head(axes, top + HEAD_IN * 0.6, title, names_in)
             top += HEAD_IN
+            # The axis stands beside bars only, not in the headings.
+            axes.plot([0, 0], [top, top + ROW_IN * len(rows[setting])], color=INK, lw=0.8)
             for scheme in rows[setting]:
                 middle = top + ROW_IN / 2
                 if place == 0:
@@ -165,15 +169,13 @@ def _scale(
         axes.axvline(0.0, color=INK, linewidth=0.8, zorder=0.9)
     if column.metric == "sum_ratio":
         highest = max(highest, 1.0)
-    if column.metric == "sum_ratio" or "_over_" in column.metric:
+    if column.metric == "sum_ratio" or column.ratio_to_another:
         axes.axvline(1.0, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0.9)
     left = min(0.0, lowest) * 1.03
     right = left + ((highest or 1.0) - left) * width_in / (width_in - NUMBER_IN)
     axes.set_xlim(left, right)
-    spans = any(spread.high > spread.low for spread in shown)
-    letters = int(width_in / LETTER_IN)
-    heading = f"{column.heading}{'; number: median' if spans else ''}"
-    axes.set_xlabel(heading if len(heading) <= letters else column.heading)
+    way = f"\n{LEFTWARDS} less is better" if column.better < 0 else ""
+    axes.set_xlabel(column.heading + way)
     axes.locator_params(axis="x", nbins=5)
     axes.grid(visible=True, axis="x")
     if column.metric == "sum_ratio":
@@ -221,9 +223,27 @@ def _bar(
     """`place`: where it stands, and where bars are cut."""
     at, cap = place
     median_, low, high = (x * column.factor for x in (spread.median, spread.low, spread.high))
+    if column.ratio_to_another:
+        axes.plot([low, min(high, cap)], [at, at], color=look.line, lw=1.6, solid_capstyle="butt")
+        axes.plot([min(median_, cap)], [at], look.marker, color=look.line, ms=5.5)
+    else:
+        _filled(axes, at, (min(low, cap), min(median_, cap), min(high, cap)), look, cut=high > cap)
+    text = column.number(spread.median)
+    if high > cap:
+        # Beyond the axis: the bar, or only its whisker, which is written.
+        span = "" if low == high else f" ({column.number(spread.low)}-{column.number(spread.high)})"
+        text = f"» {text}{span if median_ > cap else ''}"
+    _say(axes, max(min(high, cap), 0.0), at, text, inside=median_ > cap)
+
+
+def _filled(
+    axes: Axes, at: float, values: tuple[float, float, float], look: Style, *, cut: bool
+) -> None:
+    """A bar to the median with a whisker; the end of one that is cut has no tick."""
+    low, middle, high = values
     axes.barh(
         at,
-        min(median_, cap),
+        middle,
         height=ROW_IN * 0.74,
         facecolor=look.colour,
         edgecolor=INK,
@@ -231,25 +251,21 @@ def _bar(
         hatch=look.hatch or None,
         hatchcolor=PAPER,
     )
-    if high > low and low < cap:
-        end = min(high, cap)
-        axes.plot([low, end], [at, at], color=PAPER, linewidth=2.6, solid_capstyle="butt")
-        axes.plot([low, end], [at, at], color=INK, linewidth=1.1, solid_capstyle="butt")
-        for edge in (low, high):
+    if high > low:
+        axes.plot([low, high], [at, at], color=PAPER, linewidth=2.6, solid_capstyle="butt")
+        axes.plot([low, high], [at, at], color=INK, linewidth=1.1, solid_capstyle="butt")
+        for edge in (low,) if cut else (low, high):
             tick = ROW_IN * 0.24
-            if edge <= cap:
-                axes.plot([edge, edge], [at - tick, at + tick], color=INK, linewidth=1.1)
-    # Beyond the axis: the bar, or only its whisker.
-    beyond = "» " if high > cap else ""
-    _say(axes, max(min(high, cap), 0.0), at, beyond + column.number(spread.median))
+            axes.plot([edge, edge], [at - tick, at + tick], color=INK, linewidth=1.1)
 
 
-def _say(axes: Axes, x: float, at: float, text: str) -> None:
+def _say(axes: Axes, x: float, at: float, text: str, *, inside: bool = False) -> None:
     axes.annotate(
         text,
         (x, at),
-        xytext=(4, -0.5),
+        xytext=(-4 if inside else 4, -0.5),
         textcoords="offset points",
+        ha="right" if inside else "left",
         va="center",
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.3},
     )

@@ -1,5 +1,6 @@
 """Distributions of 100 ms samples, and goodput against time of the median repetition."""
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -128,7 +129,7 @@ def _strips(
     width = (WIDTH_IN - LEFT_IN - RIGHT_IN - gap * (len(settings) - 1)) / len(settings)
     names = [_wrapped(summary.condition_title(setting), width) for setting in settings]
     span, highest = _limits(summary, settings, schemes)
-    dark = [_dark(summary, setting, span) for setting in settings]
+    dark = [dark_spans(summary, setting, span) for setting in settings]
     title_lines = max(name.count("\n") + 1 for name in names)
     titles_in = 0.04 + LINE_IN * (title_lines + any(dark))
     height = titles_in + len(schemes) * (TIME_IN + NAME_IN) + BOTTOM_IN
@@ -151,7 +152,7 @@ def _strips(
             if row < len(schemes) - 1:
                 axes.set_xticklabels([])
             else:
-                axes.set_xlabel("s since the first byte")
+                axes.set_xlabel("seconds since the first byte")
         left = (LEFT_IN + column * (width + gap)) / WIDTH_IN
         figure.text(left, 1.0, names[column], va="top", fontweight="bold", linespacing=1.05)
         if dark[column]:
@@ -200,11 +201,13 @@ def _subflows(axes: Axes, summary: Summary, key: RunKey) -> None:
         times, rates = [at for at, _ in points], [rate for _, rate in points]
         axes.plot(times, rates, color=INK, linewidth=0.6, linestyle=dashes[index % len(dashes)])
         axes.annotate(summary.link_title(link), (times[-1], rates[-1]), xytext=(-2, 2),
-                      textcoords="offset points", ha="right", fontsize=6)  # fmt: skip
+                      textcoords="offset points", ha="right", fontsize=7.5)  # fmt: skip
 
 
-def _dark(summary: Summary, setting: Setting, span: float) -> list[tuple[str, float, float]]:
-    """What is dark, and from when to when."""
+def dark_spans(
+    summary: Summary, setting: Setting, span: float = math.inf
+) -> list[tuple[str, float, float]]:
+    """Which link is dark, and from when to when."""
     return [
         (f"{summary.link_title(link)} {words}", start, min(end, span))
         for condition in summary.run.conditions

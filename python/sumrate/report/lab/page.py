@@ -1,5 +1,6 @@
-"""The whole report: verdicts at the top, then each experiment with its tables and plots."""
+"""The report: a page that lists all experiments with what they show, and a page for each."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -10,7 +11,7 @@ from sumrate.report.lab.canvas import Numbered
 from sumrate.report.lab.claims import Asked, anchor, read_claims, verdict_section
 from sumrate.report.lab.curves import cdf_figures, time_figures
 from sumrate.report.lab.palette import Style, styles
-from sumrate.report.lab.read import Run, Setting, read_run
+from sumrate.report.lab.read import Documents, Run, Setting, read_run
 from sumrate.report.lab.summary import Summary, summarise
 from sumrate.report.lab.sweeps import sweep_figures
 from sumrate.report.lab.tables import commands, left_out, median_tables
@@ -46,7 +47,9 @@ CSS = """
 small { display: block; color: var(--soft); font-size: .8125rem; line-height: 1.3; }
 a { color: inherit; } h3 { font-size: 1rem; margin: 2rem 0 .5rem; }
 h4 { font-size: .9375rem; margin: 1.25rem 0 .25rem; }
-section { border-top: 2px solid var(--ink); margin-top: 3.5rem; }
+ul.experiments { padding-left: 1rem; } ul.experiments li { margin-bottom: .75rem; }
+nav a { margin-right: 1rem; } details > summary { cursor: pointer; margin: 2rem 0 1rem; }
+section { border-top: 2px solid var(--ink); margin-top: 1rem; }
 section > h2 { font-size: 1.375rem; margin-top: 1rem; }
 table { font-size: .9375rem; line-height: 1.35; } td { vertical-align: top; }
 table.medians th, table.medians td { padding: .25rem .5rem; }
@@ -66,7 +69,7 @@ tr.fails td.mark { text-decoration: underline; text-underline-offset: .2em; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 p.headline { max-width: none; }
 figure svg { max-width: 54rem; min-width: 34rem; margin: 0 auto; }
-figure img { display: block; width: 100%; max-width: 54rem; margin: 0 auto; background: white; }
+figure img { display: block; width: 100%; max-width: 54rem; margin: 0 auto; }
 figcaption { max-width: 54rem; margin: .25rem auto 0; font-size: .9375rem; }
 ul { margin: .25rem 0; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 dl.absent { font-size: .8125rem; }
@@ -90,14 +93,20 @@ dl.absent span { white-space: nowrap; }
 
 
 def write_report(
-    folders: Sequence[Path],
+    results: Sequence[Path],
     claims: Path,
     output: Path,
     said: Callable[[str], None] = lambda _: None,
     asked: Asked = MappingProxyType({}),
+    *,
+    judged: Mapping[Path, Documents] = MappingProxyType({}),
 ) -> None:
-    """Writes one self-contained HTML file about all result folders, whole or not at all.
+    """Writes a page about all results, and beside it a folder with a page for each.
 
+    Every page is a self-contained HTML file and is written whole or not at all; `output` is the
+    last. The others are in the folder `NAME-pages`.
+
+    `judged` has the verdicts of results whose own file of verdicts does not count.
     `said` is told what is drawn next, as that takes about a second for each. `asked` has the
     experiments that check each claim and goal: one that has no result here keeps it from holding.
 
@@ -105,35 +114,56 @@ def write_report(
         RunError: a folder, or the catalogue of claims, cannot be used; nothing is written.
 
     """
-    runs = [read_run(folder) for folder in folders]
+    runs = [read_run(result, judged.get(result)) for result in results]
     catalogue = read_claims(claims)
     summaries = [summarise(run) for run in runs]
-    numbered = Numbered()
-    listed = "".join(
-        f'<li><a href="#{anchor(run)}">{escape(run.title)}</a>: {escape(run.question)}</li>'
-        for run in runs
-    )
+    pages = output.with_name(f"{output.stem}-pages")
+    pages.mkdir(parents=True, exist_ok=True)
+    for place, summary in enumerate(summaries):
+        said(f"{place + 1} of {len(summaries)}: {summary.run.experiment}")
+        beside = {-1: "previous", 1: "next"}
+        links = [(f"../{output.name}", "all experiments")]
+        links += [(f"{anchor(runs[place + step])}.html", word) for step, word in beside.items()
+                  if 0 <= place + step < len(runs)]  # fmt: skip
+        numbered = Numbered()
+        body = _nav(links) + _experiment(summary, numbered)
+        title = f"Sumrate: {summary.run.title}"
+        _write(pages / f"{anchor(summary.run)}.html", page(title, body, CSS + numbered.css()))
+    found = re.sub(
+        r'href="#(experiment-[^"]+)"', rf'href="{pages.name}/\1.html"',
+        verdict_section(runs, catalogue, asked),
+    )  # fmt: skip
     body = "\n".join(
         [
             "<h1>What the experiments show</h1>",
-            verdict_section(runs, catalogue, asked),
-            f"<h2>Experiments</h2><ul>{listed}</ul>",
-            *_experiments(summaries, numbered, said),
+            f"<ul class='experiments'>{''.join(_listed(s, pages.name) for s in summaries)}</ul>",
+            "<details><summary>Every claim and goal, and whether it holds</summary>",
+            f"{found}</details>",
         ]
     )
-    output.parent.mkdir(parents=True, exist_ok=True)
-    partial = output.with_suffix(output.suffix + ".part")
-    whole = page("Sumrate: what the experiments show", body, CSS + numbered.css())
-    partial.write_text(whole, encoding="utf-8")
-    partial.replace(output)
+    _write(output, page("Sumrate: what the experiments show", body, CSS))
 
 
-def _experiments(
-    summaries: Sequence[Summary], numbered: Numbered, said: Callable[[str], None]
-) -> Iterator[str]:
-    for place, summary in enumerate(summaries, start=1):
-        said(f"{place} of {len(summaries)}: {summary.run.experiment}")
-        yield _experiment(summary, numbered)
+def _write(path: Path, text: str) -> None:
+    partial = path.with_suffix(path.suffix + ".part")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def _nav(links: Sequence[tuple[str, str]]) -> str:
+    parts = (f'<a href="{escape(where)}">{escape(word)}</a>' for where, word in links)
+    return f"<nav>{' '.join(parts)}</nav>"
+
+
+def _listed(summary: Summary, folder: str) -> str:
+    """An experiment in the list: its title, its question, and who leads."""
+    run = summary.run
+    _, settings = summary.variants()[0] if summary.settings else ("", [])
+    leads = (summary.leads(metrics, settings) for metrics in BARS)
+    return (
+        f'<li><a href="{folder}/{anchor(run)}.html">{escape(run.title)}</a>'
+        f"<br>{escape(run.question)} <b>{escape(next(filter(None, leads), ''))}</b></li>"
+    )
 
 
 def _experiment(summary: Summary, numbered: Numbered) -> str:
@@ -269,7 +299,7 @@ def _commands(summary: Summary) -> str:
 def _pictures(run: Run, numbered: Numbered) -> Iterator[str]:
     """What a simulation drew, from its folder."""
     for path in sorted(run.folder.glob("*.svg")):
-        yield numbered.picture(path.read_bytes(), f"{run.title}: {path.stem}.")
+        yield numbered.picture(path.read_bytes(), f"{run.title}.")
 
 
 def _unsampled(summary: Summary, settings: Sequence[Setting]) -> str:
@@ -285,7 +315,7 @@ def _unsampled(summary: Summary, settings: Sequence[Setting]) -> str:
 
 def _bars_said(some: bool, others: bool) -> str:
     """What bars and whiskers are, where some have whiskers, and where others have none."""
-    spans = "Bars and numbers are medians, whiskers span the least and the largest value."
+    spans = "Bars, dots and numbers are medians, whiskers span the least and the largest value."
     whole = (
         "A bar without a whisker is one value of all repetitions together, or all have the same."
     )
@@ -301,8 +331,9 @@ def _figures(summary: Summary, looks: dict[str, Style], numbered: Numbered) -> I
             columns = bar_columns(summary, metrics, settings)
             names = " and ".join(column.title for column in columns)
             said = _bars_said(*whiskered(summary, [c.metric for c in columns], settings))
+            first = summary.leads([c.metric for c in columns], settings)
             for drawn in bar_figures(summary, metrics, settings, looks):
-                yield numbered.figure(drawn, f"{where}: {names}. {said}")
+                yield numbered.figure(drawn, f"{where}: {names}. {said}", first)
         for drawn, heading in sweep_figures(summary, settings):
             yield numbered.figure(
                 drawn,

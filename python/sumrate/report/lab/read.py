@@ -1,4 +1,4 @@
-"""Reads the folder that a run of an experiment left: metrics, series, manifest and verdicts."""
+"""Reads a result: the folder that a run left, or the tidy table that is kept of it."""
 
 import json
 import math
@@ -12,6 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 MANIFEST_SCHEMA = "sumrate.lab.run.v1"
+KEPT_SCHEMA = "sumrate.lab.kept.v1"
+KEPT_KEY = b"sumrate"
+"""Of the provenance in the metadata of a kept table's schema."""
 KEY_COLUMNS = ("scheme", "condition", "congestion_control", "buffers", "repetition")
 METRIC_COLUMNS = (*KEY_COLUMNS, "void", "metric", "value", "unit")
 SERIES_COLUMNS = (*KEY_COLUMNS, "t_s", "goodput_mbps")
@@ -128,14 +131,24 @@ class Run:
     """Runs that ended with an error, and the error."""
 
 
-def read_run(folder: Path) -> Run:
-    """Reads a result folder.
+Documents = Sequence[Mapping[str, Any]]
+"""Verdicts as JSON has them."""
+
+
+def read_run(folder: Path, verdicts: Documents | None = None) -> Run:
+    """Reads a result folder, or a kept table, which has no series.
+
+    Args:
+        folder: the folder or the table.
+        verdicts: of the result; without them those in the folder, and none of a kept table.
 
     Raises:
         MissingRunError: the folder or one of its files does not exist.
         BrokenRunError: a file is not what a run writes.
 
     """
+    if folder.suffix == ".parquet":
+        return _read_kept(folder, verdicts or ())
     if not folder.is_dir():
         raise MissingRunError(
             folder, "there is no such result folder; `sumrate-lab run NAME` makes one"
@@ -162,10 +175,36 @@ def read_run(folder: Path) -> Run:
         metrics=tuple(value for value in _metrics(metrics) if value.key not in out),
         series={key: of[""] for key, of in series.items() if "" in of},
         subflows={key: _links(of) for key, of in series.items() if _links(of)},
-        verdicts=_verdicts(folder / "verdicts.json"),
+        verdicts=_verdicts(folder, _documents(folder) if verdicts is None else verdicts),
         ran=ran,
         void=frozenset(void),
         failed=failed,
+    )
+
+
+def _read_kept(path: Path, verdicts: Documents) -> Run:
+    """A run without series: a run of which the table has no value is not in it."""
+    columns = _columns(path, METRIC_COLUMNS)
+    text = (pq.read_schema(path).metadata or {}).get(KEPT_KEY, b"{}")
+    origin = json.loads(text)
+    if origin.get("schema") != KEPT_SCHEMA:
+        raise BrokenRunError(path, f"has no provenance of schema {KEPT_SCHEMA}")
+    void = {key for key, out in zip(_keys(columns), columns["void"], strict=True) if out}
+    return Run(
+        folder=path,
+        experiment=_text(path, origin, "experiment"),
+        title=_text(path, origin, "title"),
+        question=_text(path, origin, "question"),
+        manifest={**origin, "runs": []},
+        schemes=_schemes(path, origin),
+        conditions=_conditions(path, origin),
+        metrics=tuple(value for value in _metrics(columns) if value.key not in void),
+        series={},
+        subflows={},
+        verdicts=_verdicts(path, verdicts),
+        ran={key: {"void": key in void} for key in _keys(columns)},
+        void=frozenset(void),
+        failed={},
     )
 
 
@@ -281,10 +320,15 @@ def _has(path: Path, column: str) -> bool:
     return column in pq.read_schema(path).names
 
 
-def _verdicts(path: Path) -> tuple[Verdict, ...]:
+def _documents(folder: Path) -> Documents:
+    path = folder / "verdicts.json"
     entries = _json(path)
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise BrokenRunError(path, "is no list of verdicts")
+    return entries
+
+
+def _verdicts(path: Path, entries: Documents) -> tuple[Verdict, ...]:
     found = []
     for entry in entries:
         claim, goal = str(entry.get("claim") or ""), str(entry.get("goal") or "")

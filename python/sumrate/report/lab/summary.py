@@ -81,6 +81,26 @@ class Summary:
             found[setting.congestion_control, setting.buffers].append(setting)
         return [(", ".join(self.variant(group[0])), group) for group in found.values()]
 
+    def leads(self, metrics: Sequence[str], settings: Sequence[Setting]) -> str:
+        """A sentence on how often Sumrate has the best median of these; empty without a rival.
+
+        Its own variants are no rivals.
+        """
+        own = next((n for n in self.schemes if n.name == JUDGED), None)
+        best = total = 0
+        for shown in (c for c in self.columns if c.metric in metrics and c.better):
+            for setting in settings:
+                found = {n.name: spread.median * shown.better for n in self.schemes
+                         if n.name == JUDGED or not n.name.startswith(JUDGED)
+                         if (spread := self.spread(shown.metric, setting, n.name))}  # fmt: skip
+                if JUDGED in found and len(found) > 1:
+                    total += 1
+                    best += found[JUDGED] >= max(found.values())
+        if own is None or not total:
+            return ""
+        what = "case" if total == 1 else "cases"
+        return f"{own.title} has the best median in {best} of {total} {what}."
+
     def counted(self, setting: Setting, scheme: str) -> tuple[int, int]:
         """How many repetitions count, and how many are left out as void or failed."""
         run = self.run

@@ -1,13 +1,22 @@
 """Lines over a size that a family of schemes differs in, such as windows of 16K to 16M."""
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sumrate.report.lab.canvas import LETTER_IN, WIDTH_IN, drawing, inches, new_figure
+from sumrate.report.lab.canvas import (
+    LETTER_IN,
+    WIDTH_IN,
+    Label,
+    drawing,
+    inches,
+    label_ends,
+    new_figure,
+)
 from sumrate.report.lab.palette import INK, STYLES, Style
 from sumrate.report.lab.read import Scheme, Setting
 from sumrate.report.lab.summary import JUDGED, Spread, Summary
@@ -19,7 +28,7 @@ LEAST = 3
 """Sizes that make a line."""
 METRICS = ("sum_ratio", "goodput_mbps")
 """The first of them that was measured is drawn."""
-COLUMNS, PANEL_IN, TITLE_IN, LEFT_IN, GAP_IN, BOTTOM_IN = 2, 2.2, 0.3, 0.6, 0.5, 0.5
+COLUMNS, PANEL_IN, TITLE_IN, LEFT_IN, NAMES_IN, BOTTOM_IN = 2, 2.2, 0.3, 0.6, 1.1, 0.5
 
 
 @dataclass(frozen=True)
@@ -68,22 +77,18 @@ def _figure(
     column: Column,
 ) -> Figure:
     across = min(COLUMNS, len(settings))
-    legend_in = 0.2 * (len(found) + 1) + 0.1
     rows = -(-len(settings) // across)
-    figure = new_figure(legend_in + rows * (TITLE_IN + PANEL_IN + BOTTOM_IN))
-    width = (WIDTH_IN - LEFT_IN - 0.12 - GAP_IN * (across - 1)) / across
+    figure = new_figure(rows * (TITLE_IN + PANEL_IN + BOTTOM_IN))
+    width = (WIDTH_IN - (LEFT_IN + NAMES_IN) * across) / across
     for place, setting in enumerate(settings):
         row, nth = divmod(place, across)
-        top = legend_in + row * (TITLE_IN + PANEL_IN + BOTTOM_IN) + TITLE_IN
-        axes = inches(figure, LEFT_IN + nth * (width + GAP_IN), top, width, PANEL_IN)
+        top = row * (TITLE_IN + PANEL_IN + BOTTOM_IN) + TITLE_IN
+        left = LEFT_IN + nth * (width + LEFT_IN + NAMES_IN)
+        axes = inches(figure, left, top, width, PANEL_IN)
         axes.set_title(summary.condition_title(setting), loc="left")
-        _panel(axes, summary, setting, found, column)
+        names = _panel(axes, summary, setting, found, column)
         _sizes(axes, found, width)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="upper left", bbox_to_anchor=(0.0, 1.0), frameon=False,
-        handlelength=3.4, borderaxespad=0.2,
-    )  # fmt: skip
+        label_ends(axes, names)
     return figure
 
 
@@ -93,7 +98,10 @@ def _panel(
     setting: Setting,
     found: Sequence[Family],
     column: Column,
-) -> None:
+) -> list[Label]:
+    """Draws the lines and returns their names, each for its end."""
+    last = max(size for family in found for size in family.sizes)
+    names = []
     for place, family in enumerate(found, start=1):
         look = STYLES[place % len(STYLES)]
         points = {
@@ -101,17 +109,25 @@ def _panel(
             for size, scheme in family.sizes.items()
             if (spread := summary.spread(column.metric, setting, scheme.name))
         }
-        _line(axes, family.title, points, column, look)
+        if not points:
+            continue
+        _line(axes, points, column, look)
+        end = points[max(points)].median * column.factor
+        names.append(Label(last, end, _wrapped(family.title), look.text))
     judged = next((s for s in summary.schemes if s.name == JUDGED), None)
     spread = summary.spread(column.metric, setting, JUDGED)
     if judged and spread:
-        axes.axhline(
-            spread.median * column.factor, color=INK, linewidth=1.1, linestyle=(0, (4, 2)),
-            label=judged.title,
-        )  # fmt: skip
+        level = spread.median * column.factor
+        axes.axhline(level, color=INK, linewidth=1.1, linestyle=(0, (4, 2)))
+        names.append(Label(last, level, _wrapped(judged.title), INK))
     axes.set_ylim(bottom=0)
     axes.grid(visible=True)
     axes.set_ylabel(column.heading)
+    return names
+
+
+def _wrapped(title: str) -> str:
+    return textwrap.fill(title, int(NAMES_IN / LETTER_IN))
 
 
 def _sizes(axes: Axes, found: Sequence[Family], width_in: float) -> None:
@@ -125,9 +141,7 @@ def _sizes(axes: Axes, found: Sequence[Family], width_in: float) -> None:
     axes.set_xlabel("N, bytes")
 
 
-def _line(
-    axes: Axes, title: str, points: Mapping[int, Spread], column: Column, look: Style
-) -> None:
+def _line(axes: Axes, points: Mapping[int, Spread], column: Column, look: Style) -> None:
     medians = [spread.median * column.factor for spread in points.values()]
     ranges = [
         [(s.median - s.low) * column.factor for s in points.values()],
@@ -136,5 +150,5 @@ def _line(
     axes.errorbar(
         list(points), medians, yerr=ranges, color=look.line, linestyle=look.dash,
         marker=look.marker, markersize=5, markeredgecolor=INK, markeredgewidth=0.5, capsize=2.5,
-        elinewidth=0.9, label=title,
+        elinewidth=0.9,
     )  # fmt: skip

@@ -79,6 +79,12 @@ def left_out(summary: Summary) -> str:
         if run.void
         else "<p>No run is void: the link emulator was on time in all of them.</p>"
     ]
+    if run.folder.suffix == ".parquet":
+        command = f"<code>sumrate-lab run {escape(run.experiment)}</code>"
+        parts.append(
+            "<p>Curves over time are not drawn: a kept table has no samples. "
+            f"{command} leaves them in out/lab.</p>"
+        )
     if run.void:
         parts.append(_list(summary, {key: _late(run, key) for key in run.void}))
     repeated = sum(len(entry.get("void_before_ms") or ()) for entry in run.ran.values())

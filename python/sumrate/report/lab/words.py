@@ -115,7 +115,7 @@ GROUPS = {
         "mean_level": "mean quality step, 0 is the best",
     },
     "Others, models, crowds": {
-        "beside_mbps": "goodput of the TCP beside",
+        "beside_mbps": "goodput of the competing TCP",
         "model_mbps": "sum of window / RTT",
         "model_ratio": "goodput over sum of window / RTT",
         "split_error": "error of the predicted split",
@@ -133,6 +133,12 @@ GROUPS = {
 }
 """Titles of the metrics, in the tables and in the order that they are shown in."""
 METRICS = {metric: title for metrics in GROUPS.values() for metric, title in metrics.items()}
+LOWER = re.compile(
+    r".*(_ms|_stall_ratio|missing_share|lost_share|pause_share|stalled_share)|onload_over_.*"
+)
+HIGHER = re.compile(
+    r"goodput_mbps|(sum|ideal|blackout)_ratio|aggregation_.*|play_mbps|.*psnr_db|over_mptcp"
+)
 UNITS = {"B": (1e-6, "MB")}
 """Units that are shown as another: factor and name."""
 DARK = {"both": "dark", "a_to_b": "dark towards the server", "b_to_a": "dark towards the client"}
@@ -153,6 +159,16 @@ class Column:
     def heading(self) -> str:
         """Title and unit."""
         return f"{self.title}, {self.unit}" if self.unit != "ratio" else self.title
+
+    @property
+    def better(self) -> int:
+        """1 where more is better, -1 where less is, 0 where neither is."""
+        return bool(HIGHER.fullmatch(self.metric)) - bool(LOWER.fullmatch(self.metric))
+
+    @property
+    def ratio_to_another(self) -> bool:
+        """Whether it is a value over another scheme's, of which 1 is as good."""
+        return "_over_" in self.metric
 
     def number(self, value: float) -> str:
         """A measured value as it is shown."""

@@ -7,15 +7,24 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from sumrate.report.lab.canvas import LETTER_IN, WIDTH_IN, cut, drawing, inches, new_figure
+from sumrate.report.lab.canvas import (
+    WIDTH_IN,
+    Label,
+    cut,
+    drawing,
+    inches,
+    label_ends,
+    new_figure,
+)
 from sumrate.report.lab.palette import INK, Style
 from sumrate.report.lab.read import Scheme, Setting
 from sumrate.report.lab.summary import Spread, Summary
 
-LEFT_IN, RIGHT_IN, TITLE_IN, PANEL_IN, BOTTOM_IN = 0.68, 0.12, 0.34, 1.9, 0.42
+LEFT_IN, RIGHT_IN, TITLE_IN, PANEL_IN, BOTTOM_IN = 0.8, 0.12, 0.34, 1.9, 0.42
+NAMES_IN = 1.5
+"""Right of the marks, for the schemes' names."""
 SPREAD = 0.62
 """Share of a category's width over which the schemes are laid side by side."""
 UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9}
@@ -83,38 +92,35 @@ def _durations(
     looks: dict[str, Style],
     categories: Sequence[Category],
 ) -> Figure:
+    """A panel for each condition; schemes are named beside their last marks."""
     schemes = _shown(summary, settings, categories)
     lines = 1 + max(category.label.count("\n") for category in categories)
-    height = PANEL_IN + TITLE_IN
-    legend_in = _legend_in(schemes)
-    figure = new_figure(legend_in + len(settings) * height + BOTTOM_IN + 0.15 * lines)
+    height = PANEL_IN + TITLE_IN + 0.15 * lines + 0.1
+    figure = new_figure(len(settings) * height + 0.1)
     for place, setting in enumerate(settings):
-        top = legend_in + place * height + TITLE_IN
-        axes = inches(figure, LEFT_IN, top, WIDTH_IN - LEFT_IN - RIGHT_IN, PANEL_IN)
+        width = WIDTH_IN - LEFT_IN - NAMES_IN
+        axes = inches(figure, LEFT_IN, place * height + TITLE_IN, width, PANEL_IN)
         axes.set_title(summary.condition_title(setting), loc="left")
+        names = []
         for index, scheme in enumerate(schemes):
             dodge = ((index + 0.5) / len(schemes) - 0.5) * SPREAD
             spreads = [summary.spread(c.metric, setting, scheme.name) for c in categories]
             _points(axes, spreads, looks[scheme.name], dodge)
+            if last := next(filter(None, reversed(spreads)), None):
+                title = cut(scheme.title, NAMES_IN - 0.1)
+                names.append(Label(len(categories) - 0.5, last.median, title,
+                                   looks[scheme.name].text))  # fmt: skip
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.annotate(
-            "ms",
-            (0, 1),
-            xycoords="axes fraction",
-            xytext=(-4, 6),
-            textcoords="offset points",
-            ha="right",
-        )
+        axes.set_ylabel("time, ms")
         axes.grid(visible=True, axis="y")
         axes.set_xlim(-0.5, len(categories) - 0.5)
-        last = place + 1 == len(settings)
-        axes.set_xticks(range(len(categories)), [c.label if last else "" for c in categories])
+        axes.set_xticks(range(len(categories)), [c.label for c in categories])
         for border in range(len(categories) - 1):
             axes.axvline(border + 0.5, color=INK, linewidth=0.3)
-    _legend(figure, schemes, looks)
+        label_ends(axes, names)
     return figure
 
 
@@ -123,7 +129,8 @@ def _points(axes: Axes, spreads: Sequence[Spread | None], look: Style, dodge: fl
         if spread is None:
             continue
         at = place + dodge
-        axes.plot([at, at], [spread.low, spread.high], color=look.line, linewidth=1.1)
+        axes.plot([at, at], [spread.low, spread.high], color=look.line, linewidth=1.1,
+                  marker="_", markersize=3.5)  # fmt: skip
         axes.plot(
             [at],
             [spread.median],
@@ -134,40 +141,6 @@ def _points(axes: Axes, spreads: Sequence[Spread | None], look: Style, dodge: fl
             markeredgewidth=0.5,
             linestyle="none",
         )
-
-
-def _legend_in(schemes: Sequence[Scheme]) -> float:
-    return 0.2 * -(-len(schemes) // _per_line(schemes)) + 0.12
-
-
-def _per_line(schemes: Sequence[Scheme]) -> int:
-    letters = min(40, max((len(scheme.title) for scheme in schemes), default=1))
-    return max(1, int(WIDTH_IN / (0.55 + letters * LETTER_IN)))
-
-
-def _legend(figure: Figure, schemes: Sequence[Scheme], looks: dict[str, Style]) -> None:
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=looks[scheme.name].line,
-            marker=looks[scheme.name].marker,
-            markerfacecolor=looks[scheme.name].colour,
-            markeredgecolor=INK,
-            markeredgewidth=0.5,
-            linewidth=1.1,
-            label=cut(scheme.title, 3.0),
-        )
-        for scheme in schemes
-    ]
-    figure.legend(
-        handles=handles,
-        loc="upper left",
-        bbox_to_anchor=(0.0, 1.0),
-        ncols=_per_line(schemes),
-        frameon=False,
-        borderaxespad=0.2,
-    )
 
 
 def split_figures(

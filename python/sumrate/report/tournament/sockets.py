@@ -143,7 +143,7 @@ def parameters(links: Sequence[Mapping[str, Any]], buffer_bytes: int = 0) -> dic
     """Two links of a manifest, and what a stream may hold, in the words of the table."""
     fast, slow = sorted(links, key=lambda link: -link["rate_mbps"])
     rtts = fast["rtt_ms"], slow["rtt_ms"]
-    outages = {name: link["blackouts"] for name, link in (("fast", fast), ("slow", slow))}
+    outages = {name: link.get("blackouts") or [] for name, link in (("fast", fast), ("slow", slow))}
     dark = _side(bool(outages["fast"]), bool(outages["slow"]))
     lossy = _side(fast["loss"] > 0, slow["loss"] > 0)
     intervals = outages["fast"] or outages["slow"]

@@ -182,12 +182,6 @@ def _draws(rows: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join([f"{least} draw{'s' if least > 1 else ''} of each", *more])
 
 
-def is_whole(path: Path) -> bool:
-    """Whether its conditions have the matrix's numbers; raises TableError where it is no table."""
-    narrowing = {"--every", "--group", "--condition"}
-    return not any(word.split("=")[0] in narrowing for word in _table(path).get("arguments", []))
-
-
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """The rows of a table; raises TableError where it is none."""
     rows: list[dict[str, Any]] = _table(path)["rows"]

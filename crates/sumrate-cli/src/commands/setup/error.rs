@@ -17,6 +17,9 @@ pub enum SetupError {
     /// The join link is malformed.
     #[error("the join link is malformed: {0}")]
     Link(#[from] LinkError),
+    /// A file's name where the link is expected.
+    #[error("`{0}` is a file and no join link; write @{0} to read the link from it")]
+    LinkIsFile(String),
     /// The file with the link cannot be read.
     #[error("cannot read the join link from {path}: {error}{advice}", advice = file_advice(.error))]
     LinkFile {
@@ -186,7 +189,7 @@ pub enum SetupError {
     #[error("neither XDG_STATE_HOME nor HOME is set; name the state directory with --state")]
     NoStateDirectory,
     /// Not a credential id.
-    #[error("`{0}` is no credential id; `sumrate credential list` shows them")]
+    #[error("`{0}` is not the id of a credential; `sumrate credential list` shows them")]
     CredentialId(String),
     /// A user whose connections are to be taken.
     #[error("--only-user {0}: there is no such user; `getent passwd` shows them")]

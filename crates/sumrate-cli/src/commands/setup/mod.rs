@@ -39,7 +39,12 @@ pub(super) fn link(text: &str, insecure: bool) -> Result<Link, SetupError> {
 
 /// The link as text, from its file where it is given as `@FILE` or `@-`.
 pub(super) fn link_text(text: &str) -> Result<String, SetupError> {
-    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let Some(path) = text.strip_prefix('@') else {
+        if !text.contains("://") && Path::new(text).is_file() {
+            return Err(SetupError::LinkIsFile(text.to_owned()));
+        }
+        return Ok(text.to_owned());
+    };
     let failed = |error| SetupError::LinkFile { path: path.to_owned(), error };
     let source: Box<dyn Read> = match path {
         "-" => Box::new(io::stdin()),
@@ -121,7 +126,7 @@ fn paths(args: &[PathArg], missing: Missing) -> Result<Vec<PathSpec>, SetupError
     let absent: Vec<SetupError> = args.iter().filter_map(absent).collect();
     if missing == Missing::Awaited && absent.len() < args.len() {
         for error in &absent {
-            tracing::warn!("{error}. The path is waited for, and used as soon as it can be");
+            tracing::warn!("{error}; the path is used when it appears");
         }
     } else if let Some(error) = absent.into_iter().next() {
         return Err(error);
@@ -280,7 +285,7 @@ fn default_congestion_control(scaled: bool) -> CongestionControl {
     }
     let name = if scaled { "reno".to_owned() } else { socket::default_congestion_control() };
     tracing::warn!(
-        "this process may not use cubic here and uses {name}; `--cc NAME` chooses another one"
+        "this process may not use cubic and uses {name} instead; `--cc NAME` chooses another"
     );
     name.parse().unwrap_or(cubic)
 }
@@ -323,11 +328,22 @@ pub(super) fn clear_file(flag: &'static str, path: Option<&Path>) -> Result<(), 
     let failed = |error| SetupError::File { flag, path: path.to_owned(), error };
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
-        Ok(found) if found.is_file() => std::fs::remove_file(path).map_err(failed)?,
-        _ => {}
+        Ok(found) if found.is_file() || found.is_symlink() => {
+            // The link goes, and not what it leads to; a link to a device was meant for the device.
+            if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
+                return Err(failed(no_file()));
+            }
+            std::fs::remove_file(path).map_err(failed)?;
+        }
+        Ok(_) => return Err(failed(no_file())),
+        Err(_) => {}
     }
     let (probe, _) = output::create_beside(path).map_err(failed)?;
     std::fs::remove_file(&probe).map_err(failed)
+}
+
+fn no_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file, and is not replaced")
 }
 
 /// The state directory: the flag's, or the default.
@@ -395,6 +411,8 @@ mod tests {
     #[test]
     fn links_and_files() {
         assert!(matches!(link("sumrate:/x", false), Err(SetupError::Link(_))));
+        let file = link("Cargo.toml", false).unwrap_err();
+        assert!(file.to_string().contains("write @Cargo.toml"), "{file}");
         let missing = link("@/nonexistent", false).unwrap_err();
         assert!(missing.to_string().ends_with("; `sumrate serve --link-file` writes one"));
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
@@ -416,7 +434,7 @@ mod tests {
         let error = link_text(&argument).unwrap_err();
         assert!(error.to_string().contains(&format!("chmod 600 {}", path.display())), "{error}");
         if !nix::unistd::geteuid().is_root() {
-            return; // nobody else can give files away
+            return test_skip::skipped("only root can give files away");
         }
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
@@ -439,6 +457,19 @@ mod tests {
         std::os::unix::fs::symlink(&victim, &planted).unwrap();
         clear_file("--ready-file", Some(&file)).unwrap();
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
+        // A link in the file's own place goes, and what it leads to stays.
+        std::os::unix::fs::symlink(&victim, &file).unwrap();
+        clear_file("--ready-file", Some(&file)).unwrap();
+        assert!(std::fs::symlink_metadata(&file).is_err());
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
+        // What stands for the terminal or a device is not replaced by a file.
+        std::os::unix::fs::symlink("/dev/null", &file).unwrap();
+        for special in [&file, Path::new("/dev/null")] {
+            let error = clear_file("--event-log", Some(special)).unwrap_err();
+            assert!(error.to_string().contains("not a regular file"), "{error}");
+        }
+        assert!(std::fs::symlink_metadata(&file).unwrap().is_symlink());
+        std::fs::remove_file(&file).unwrap();
         assert!(clear_file("--ready-file", Some(&directory.path().join("no/such"))).is_err());
         assert!(clear_file("--ready-file", Some(directory.path())).is_err());
     }
