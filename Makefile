@@ -150,11 +150,13 @@ fuzz: $(VENV)/installed ## Run every fuzz target for TIME=30 seconds: out/fuzz/r
 trust-report: ## Print what the last soak, fuzz, faults, soak-real, attacks and load runs reached
 	$(PYTHON) tools/trust_report.py $(foreach kind,soak fuzz faults soak-real attacks load,$(if $(wildcard out/$(kind)/report.json),--$(kind) out/$(kind)/report.json))
 
-lint: $(VENV)/installed ## Check format, lints (warnings are errors), types, layering and licences
+lint-format: $(VENV)/installed ## Check the format of Rust and Python alone
 	! git grep -nE '^(<<<<<<<|>>>>>>>)' -- .
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff format --check python tests tools
+
+lint: lint-format ## Check format, lints (warnings are errors), types, layering and licences
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff check python tests tools
 	$(VENV)/bin/mypy
 	$(PYTHON) tools/check_layering.py
