@@ -6,8 +6,9 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
-use super::min_rtt::{Blockers, fastest, fastest_and_slower, picked, room_before};
-use super::{BlockedRequest, PlacementRequest, Scheduler, Unblocking};
+use super::blockers::{BLOCKERS, Blocked, Blockers, Unblocking, answer, fastest_and_slower};
+use super::min_rtt::{fastest, picked, room_before};
+use super::{Needs, PlacementRequest, Repeat, RepeatRequest, Scheduler};
 use crate::path::PathView;
 use crate::time::Instant;
 use crate::units::{Direction, PathId};
@@ -72,21 +73,25 @@ impl Scheduler for Blest {
         self.rtts.remove(&path);
     }
 
-    fn unblocks(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        BLOCKERS
     }
 
-    fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
-        if !picked(request.paths, request.path) || self.would_wait(request) {
-            return Unblocking::default();
-        }
-        // Whether or not that leads to a copy.
-        self.was_blocked = true;
-        self.blockers.handle(request)
+    fn repeat(&mut self, request: &RepeatRequest<'_>) -> Repeat {
+        answer(request, |blocked| self.unblock(blocked))
     }
 }
 
 impl Blest {
+    fn unblock(&mut self, blocked: &Blocked<'_>) -> Unblocking {
+        if !picked(blocked.paths, blocked.path) || self.would_wait(blocked) {
+            return Unblocking::default();
+        }
+        // Whether or not that leads to a copy.
+        self.was_blocked = true;
+        self.blockers.handle(blocked)
+    }
+
     fn note_rtts(&mut self, paths: &[PathView]) {
         for path in paths.iter().filter(|p| p.usable) {
             let (low, high) = self.rtts.entry(path.id).or_insert((path.srtt, path.srtt));
@@ -107,11 +112,11 @@ impl Blest {
 
     /// The module asks its own rule before it looks at the full window: a slow path that is left
     /// waiting meets none.
-    fn would_wait(&mut self, request: &BlockedRequest<'_>) -> bool {
-        self.note_rtts(request.paths);
-        let Some((fast, own)) = fastest_and_slower(request) else { return false };
-        self.update_lambda(request.now, own);
-        self.should_wait(fast, own, request.window, own.mss)
+    fn would_wait(&mut self, blocked: &Blocked<'_>) -> bool {
+        self.note_rtts(blocked.paths);
+        let Some((fast, own)) = fastest_and_slower(blocked) else { return false };
+        self.update_lambda(blocked.now, own);
+        self.should_wait(fast, own, blocked.window, own.mss)
     }
 
     /// At most once per smallest RTT of the slow path.
@@ -235,8 +240,8 @@ mod tests {
     fn meets_full_window(f: &mut Fixture<Blest>, path: usize, carried: bool) -> Unblocking {
         let (now, paths, window) = (f.now, &f.paths, f.limit);
         let owner = 1 - path;
-        let request = BlockedRequest { now, paths, path, owner, carried, window, unsent: 0 };
-        f.scheduler.unblock(&request)
+        let blocked = Blocked { now, paths, path, owner, carried, window, unsent: 0 };
+        f.scheduler.unblock(&blocked)
     }
 
     #[test]

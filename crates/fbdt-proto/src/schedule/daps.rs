@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
 
-use super::{PlacementRequest, Scheduler, take_assigned};
+use super::{Needs, PlacementRequest, Scheduler, take_assigned};
 use crate::path::PathView;
 use crate::ranges::RangeSet;
 use crate::units::{Direction, PathId, StreamId};
@@ -47,6 +47,10 @@ impl Scheduler for Daps {
 
     fn direction(&self, _path: PathId) -> Direction {
         Direction::Assigned
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { defers: true, looks_ahead: true, repeats: None }
     }
 
     fn path_failed(&mut self, _path: PathId) {

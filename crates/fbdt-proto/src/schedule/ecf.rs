@@ -3,8 +3,9 @@
 
 use core::ops::Range;
 
-use super::min_rtt::{Blockers, fastest, fastest_and_slower, picked, room_before};
-use super::{BlockedRequest, PlacementRequest, Scheduler, Unblocking};
+use super::blockers::{BLOCKERS, Blocked, Blockers, Unblocking, answer, fastest_and_slower};
+use super::min_rtt::{fastest, picked, room_before};
+use super::{Needs, PlacementRequest, Repeat, RepeatRequest, Scheduler};
 use crate::path::PathView;
 use crate::units::{Direction, PathId};
 
@@ -43,24 +44,28 @@ impl Scheduler for Ecf {
         Direction::InOrder
     }
 
-    fn unblocks(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        BLOCKERS
     }
 
-    fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
-        if !picked(request.paths, request.path) || self.would_wait(request) {
-            return Unblocking::default();
-        }
-        self.blockers.handle(request)
+    fn repeat(&mut self, request: &RepeatRequest<'_>) -> Repeat {
+        answer(request, |blocked| self.unblock(blocked))
     }
 }
 
 impl Ecf {
+    fn unblock(&mut self, blocked: &Blocked<'_>) -> Unblocking {
+        if !picked(blocked.paths, blocked.path) || self.would_wait(blocked) {
+            return Unblocking::default();
+        }
+        self.blockers.handle(blocked)
+    }
+
     /// The module asks its own rule before it looks at the full window: a slow path that is left
     /// waiting sends nothing again.
-    fn would_wait(&mut self, request: &BlockedRequest<'_>) -> bool {
-        fastest_and_slower(request)
-            .is_some_and(|(fast, slow)| self.should_wait(fast, slow, request.unsent))
+    fn would_wait(&mut self, blocked: &Blocked<'_>) -> bool {
+        fastest_and_slower(blocked)
+            .is_some_and(|(fast, slow)| self.should_wait(fast, slow, blocked.unsent))
     }
 
     #[allow(clippy::cast_precision_loss)]
@@ -144,8 +149,8 @@ mod tests {
             f.paths[0].window = 4000;
             let (now, paths) = (f.now, &f.paths);
             let (path, owner, carried, window) = (1, 0, false, 0);
-            let request = BlockedRequest { now, paths, path, owner, carried, window, unsent };
-            f.scheduler.unblock(&request).resend
+            let blocked = Blocked { now, paths, path, owner, carried, window, unsent };
+            f.scheduler.unblock(&blocked).resend
         };
         // (k + 4 kB) / 4 kB x 10 ms < 100 ms up to k = 36 kB.
         assert!(!resends(35_999));

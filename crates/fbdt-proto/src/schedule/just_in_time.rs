@@ -62,14 +62,6 @@ impl Scheduler for JustInTime {
     fn direction(&self, _path: PathId) -> Direction {
         Direction::JustInTime
     }
-
-    fn defers(&self) -> bool {
-        false
-    }
-
-    fn looks_ahead(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

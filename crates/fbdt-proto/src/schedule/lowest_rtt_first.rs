@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::min_rtt::room_before;
-use super::{PlacementRequest, Scheduler};
+use super::{Needs, PlacementRequest, Scheduler};
 use crate::units::{Direction, PathId};
 
 /// Of the paths whose congestion window has room, the one with the lowest
@@ -23,14 +23,16 @@ impl Scheduler for LowestRttFirst {
     fn direction(&self, _path: PathId) -> Direction {
         Direction::InOrder
     }
+
+    fn needs(&self) -> Needs {
+        Needs { defers: true, looks_ahead: true, repeats: None }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::schedule::tests::{Fixture, path};
-    use crate::schedule::{BlockedRequest, Unblocking};
-    use crate::time::Instant;
     use alloc::vec;
 
     #[test]
@@ -42,9 +44,6 @@ mod tests {
         assert_eq!(f.send(1), Some(0..10_000));
         assert_eq!(f.send(1), Some(10_000..20_000));
         assert_eq!(f.send(0), Some(20_000..30_000), "its window is full");
-        let (now, paths) = (Instant::ZERO, &f.paths);
-        let (path, owner, carried, window, unsent) = (1, 0, false, 0, 0);
-        let request = BlockedRequest { now, paths, path, owner, carried, window, unsent };
-        assert_eq!(LowestRttFirst.unblock(&request), Unblocking::default());
+        assert_eq!(LowestRttFirst.needs().repeats, None);
     }
 }

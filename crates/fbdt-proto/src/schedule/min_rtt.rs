@@ -1,19 +1,12 @@
 //! MPTCP's default scheduler as in the public kernel (0.9x): lowest RTT first,
 //! opportunistic retransmission and penalisation.
 
-use alloc::collections::BTreeMap;
 use core::ops::Range;
 
-use super::{BlockedRequest, PlacementRequest, Scheduler, Unblocking};
+use super::blockers::{BLOCKERS, Blockers, answer};
+use super::{Needs, PlacementRequest, Repeat, RepeatRequest, Scheduler};
 use crate::path::PathView;
-use crate::time::Instant;
 use crate::units::{Direction, PathId};
-
-/// A missing byte is sent again if its owner's RTT is more than this many
-/// times that of the path which waits ...
-const RESEND_RATIO: u32 = 4;
-/// ... or its owner's congestion window is down to this many segments.
-const SMALL_WINDOW: u64 = 4;
 
 /// Of the paths whose congestion window has room, the one with the lowest
 /// smoothed RTT gets the lowest unsent bytes, then the next one. When a byte is missing that a
@@ -37,12 +30,12 @@ impl Scheduler for MinRtt {
         Direction::InOrder
     }
 
-    fn unblocks(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        BLOCKERS
     }
 
-    fn unblock(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
-        self.blockers.handle(request)
+    fn repeat(&mut self, request: &RepeatRequest<'_>) -> Repeat {
+        answer(request, |blocked| self.blockers.handle(blocked))
     }
 }
 
@@ -76,54 +69,12 @@ pub(super) fn room_before(paths: &[PathView], asking: usize) -> u64 {
     paths.iter().enumerate().filter(before).map(|(_, path)| path.room).sum()
 }
 
-/// The fastest path and the one that meets a full window, if that is another: who may leave it
-/// waiting asks that first.
-#[must_use]
-pub(super) fn fastest_and_slower<'a>(
-    request: &BlockedRequest<'a>,
-) -> Option<(&'a PathView, &'a PathView)> {
-    let fast = fastest(request.paths).filter(|fast| *fast != request.path)?;
-    Some((request.paths.get(fast)?, request.paths.get(request.path)?))
-}
-
-/// Opportunistic retransmission and penalisation, as minRTT, BLEST and ECF
-/// do it.
-#[derive(Debug, Default)]
-pub(super) struct Blockers {
-    /// When each path last had another one punished.
-    punished: BTreeMap<PathId, Instant>,
-}
-
-impl Blockers {
-    pub(super) fn handle(&mut self, request: &BlockedRequest<'_>) -> Unblocking {
-        let paths = request.paths;
-        let (Some(own), Some(owner)) = (paths.get(request.path), paths.get(request.owner)) else {
-            return Unblocking::default();
-        };
-        if request.path == request.owner || !picked(paths, request.path) {
-            return Unblocking::default();
-        }
-        let last = self.punished.get(&own.id);
-        let lately = last.is_some_and(|at| request.now.saturating_since(*at) < own.srtt);
-        let punish = !lately && own.srtt < owner.srtt;
-        if punish {
-            self.punished.insert(own.id, request.now);
-        }
-        let slow = owner.window <= SMALL_WINDOW * owner.mss
-            || own.srtt * RESEND_RATIO < owner.srtt
-            || !owner.usable;
-        let resend = slow && !request.carried;
-        Unblocking { resend, punish }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::schedule::tests::{Fixture, path};
     use alloc::vec;
     use alloc::vec::Vec;
-    use core::time::Duration;
 
     #[test]
     fn the_lowest_rtt_with_window_room_is_filled_first() {
@@ -154,41 +105,5 @@ mod tests {
             let expected = [vec![30_000, 40_000], vec![0, 10_000], vec![20_000]];
             assert_eq!(got, expected, "{order:?}");
         }
-    }
-
-    #[test]
-    fn a_blocking_byte_is_sent_again_and_its_owner_punished_once_per_rtt() {
-        let paths = vec![path(0, 41, 50_000), path(1, 10, 20_000)];
-        let mut scheduler = MinRtt::default();
-        let mut unblock = |ms: u64, path, owner| {
-            let now = Instant::ZERO + Duration::from_millis(ms);
-            let (paths, carried, window, unsent) = (&paths, false, 0, 0);
-            let request = BlockedRequest { now, paths, path, owner, carried, window, unsent };
-            scheduler.unblock(&request)
-        };
-        let both = Unblocking { resend: true, punish: true };
-        assert_eq!(unblock(0, 1, 0), both);
-        assert_eq!(unblock(9, 1, 0), Unblocking { resend: true, punish: false });
-        assert_eq!(unblock(10, 1, 0), both, "an RTT of the fast path later");
-        assert_eq!(unblock(99, 0, 1), Unblocking::default(), "not from fast to slow");
-    }
-
-    #[test]
-    fn a_blocker_less_than_four_times_slower_is_only_punished() {
-        let mut paths = vec![path(0, 40, 50_000), path(1, 10, 20_000)];
-        let ask = |paths: &[PathView], carried| {
-            let (now, path, owner, window, unsent) = (Instant::ZERO, 1, 0, 0, 0);
-            let request = BlockedRequest { now, paths, path, owner, carried, window, unsent };
-            MinRtt::default().unblock(&request)
-        };
-        let unblock = |paths: &[PathView]| ask(paths, false);
-        assert_eq!(unblock(&paths), Unblocking { resend: false, punish: true });
-        paths[0].window = 4000;
-        assert!(unblock(&paths).resend, "four segments: it may be stuck");
-        assert!(!ask(&paths, true).resend, "it was sent again already");
-        paths[1].room = 0;
-        assert!(unblock(&paths).resend, "who asks has room");
-        paths[0].srtt = paths[1].srtt;
-        assert!(!unblock(&paths).punish, "not slower");
     }
 }

@@ -4,6 +4,7 @@
 //! paths as immutable [`PathView`]s and one stream's [`Windows`].
 
 mod blest;
+mod blockers;
 mod daps;
 mod ecf;
 mod just_in_time;
@@ -40,7 +41,7 @@ use crate::config::SchedulerKind;
 use crate::path::PathView;
 use crate::ranges::RangeSet;
 use crate::time::Instant;
-use crate::units::{Direction, PathId, StreamId};
+use crate::units::{Direction, PathId, StreamId, SubflowId};
 use crate::window::{WindowSize, Windows};
 
 /// Everything that a placement is decided on.
@@ -89,34 +90,70 @@ impl PlacementRequest<'_> {
     }
 }
 
-/// What a scheduler is told when nothing new of a stream may be sent because
-/// a byte is missing that others hold up (MPTCP: the receive or send buffer
-/// is full).
-#[derive(Debug)]
-pub struct BlockedRequest<'a> {
+/// One stream's bytes that were sent.
+pub trait UnderWay {
+    /// End of what was ever sent.
+    fn sent_end(&self) -> u64;
+
+    /// The lowest part of `range` that is not acknowledged.
+    fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>>;
+
+    /// The bytes around `byte` that path `path` sent together and that are not acknowledged.
+    fn sent_by(&self, path: usize, byte: u64) -> Option<Range<u64>>;
+}
+
+/// Everything that a repetition is decided on.
+pub struct RepeatRequest<'a> {
     /// Now.
     pub now: Instant,
     /// All paths.
     pub paths: &'a [PathView],
-    /// Which of them has room and nothing new to send.
+    /// Which of them asks.
     pub path: usize,
-    /// The path that holds the missing byte.
-    pub owner: usize,
-    /// Whether the asking path has sent that byte too and waits for the answer.
-    pub carried: bool,
-    /// Bytes from the first that is not acknowledged to the peer's limits.
+    /// The connection that it has now.
+    pub subflow: SubflowId,
+    /// The stream.
+    pub stream: StreamId,
+    /// What was sent of the stream.
+    pub under_way: &'a dyn UnderWay,
+    /// Offset of the first byte that is not acknowledged.
+    pub acked: u64,
+    /// Bytes from there to the peer's limits.
     pub window: u64,
     /// Bytes that are written and unsent.
     pub unsent: u64,
+    /// Whether a full receive or send buffer keeps new bytes of the stream from being sent.
+    pub blocked: bool,
 }
 
-/// What a scheduler does about it.
+/// What a scheduler does about bytes that are under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repeat {
+    /// The asking path sends a frame of these bytes again.
+    pub range: Option<Range<u64>>,
+    /// The window of this path is halved.
+    pub punish: Option<usize>,
+}
+
+/// When a scheduler repeats bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeats {
+    /// Before new bytes.
+    BeforeNew,
+    /// When a path can send nothing new.
+    AfterNew,
+}
+
+/// What a scheduler needs beside being asked for new bytes; the same for all its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unblocking {
-    /// The asking path sends the missing bytes too.
-    pub resend: bool,
-    /// The owner's window is halved.
-    pub punish: bool,
+pub struct Needs {
+    /// It leaves a path without bytes in favour of another: the session asks that path again
+    /// whenever another one has taken some.
+    pub defers: bool,
+    /// It lays out bytes ahead: writers may leave whole windows unsent beyond what is under way.
+    pub looks_ahead: bool,
+    /// When the session calls [`Scheduler::repeat`].
+    pub repeats: Option<Repeats>,
 }
 
 /// A policy of placement. Pure: the same requests in the same order give the
@@ -135,32 +172,23 @@ pub trait Scheduler: Debug + Send {
     /// A path became suspect or dead, or stands by again: the front must not wait for it.
     fn path_failed(&mut self, _path: PathId) {}
 
-    /// Whether it handles a missing byte that keeps a stream from being sent.
-    fn unblocks(&self) -> bool {
-        false
+    /// What it needs beside that.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
-    /// A missing byte keeps a stream from being sent; asked of who [`unblocks`](Self::unblocks).
-    fn unblock(&mut self, _request: &BlockedRequest<'_>) -> Unblocking {
-        Unblocking::default()
+    /// Bytes of one stream that the asking path should send again. The session asks for its streams
+    /// in turn until one has some.
+    fn repeat(&mut self, _request: &RepeatRequest<'_>) -> Repeat {
+        Repeat::default()
     }
 
-    /// Whether every path sends every byte.
-    fn is_redundant(&self) -> bool {
-        false
-    }
+    /// Bytes of a stream left on a subflow, for whatever reason. Only a scheduler that repeats
+    /// bytes is notified.
+    fn sent(&mut self, _stream: StreamId, _subflow: SubflowId, _range: &Range<u64>) {}
 
-    /// Whether a path may be left without bytes in favour of another, so that
-    /// it must be asked again whenever another one has taken some.
-    fn defers(&self) -> bool {
-        true
-    }
-
-    /// Whether writers may leave whole windows unsent beyond what is on the way. Who divides nothing
-    /// into windows needs none, and what is written would only wait in them.
-    fn looks_ahead(&self) -> bool {
-        true
-    }
+    /// A stream is over: nothing more of it is asked for.
+    fn stream_over(&mut self, _stream: StreamId) {}
 }
 
 /// The scheduler of this name.
@@ -177,7 +205,7 @@ pub fn scheduler(kind: SchedulerKind) -> Box<dyn Scheduler> {
         SchedulerKind::LowestRttFirst => Box::new(LowestRttFirst),
         SchedulerKind::MuSher => Box::new(MuSher::default()),
         SchedulerKind::RoundRobin => Box::new(RoundRobin::default()),
-        SchedulerKind::Redundant => Box::new(Redundant),
+        SchedulerKind::Redundant => Box::new(Redundant::default()),
     }
 }
 

@@ -8,7 +8,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use self::search::Search;
-use super::{PlacementRequest, Scheduler};
+use super::{Needs, PlacementRequest, Scheduler};
 use crate::path::PathView;
 use crate::time::Instant;
 use crate::units::{Direction, PathId, rate_of};
@@ -70,6 +70,10 @@ impl Scheduler for MuSher {
 
     fn direction(&self, _path: PathId) -> Direction {
         Direction::InOrder
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { defers: true, looks_ahead: true, repeats: None }
     }
 
     fn path_failed(&mut self, _path: PathId) {

@@ -4,7 +4,7 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use core::ops::Range;
 
-use super::{PlacementRequest, Scheduler, take_assigned};
+use super::{Needs, PlacementRequest, Scheduler, take_assigned};
 use crate::path::PathView;
 use crate::units::{Direction, PathId, StreamId};
 
@@ -47,6 +47,10 @@ impl Scheduler for Otias {
 
     fn direction(&self, _path: PathId) -> Direction {
         Direction::Assigned
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { defers: true, looks_ahead: true, repeats: None }
     }
 
     fn path_failed(&mut self, _path: PathId) {

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use super::{PlacementRequest, Scheduler};
+use super::{Needs, PlacementRequest, Scheduler};
 use crate::path::PathView;
 use crate::units::{Direction, PathId};
 
@@ -37,6 +37,10 @@ impl Scheduler for RoundRobin {
 
     fn direction(&self, _path: PathId) -> Direction {
         Direction::InOrder
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { defers: true, looks_ahead: true, repeats: None }
     }
 }
 

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{PlacementRequest, Scheduler};
+use super::{Needs, PlacementRequest, Scheduler};
 use crate::path::lead;
 use crate::units::{Direction, PathId};
 use crate::window::{Segment, by_reliability};
@@ -60,8 +60,8 @@ impl Scheduler for TwoEnded {
         }
     }
 
-    fn defers(&self) -> bool {
-        false
+    fn needs(&self) -> Needs {
+        Needs { looks_ahead: true, ..Needs::default() }
     }
 }
 

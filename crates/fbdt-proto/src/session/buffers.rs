@@ -45,7 +45,7 @@ impl Session {
 
     /// Bytes that the writers of a class may leave unsent, all together.
     fn ahead(&self, views: &[PathView], class: Class) -> u64 {
-        if self.scheduler.looks_ahead() {
+        if self.needs.looks_ahead {
             return u64::MAX;
         }
         unsent_ahead(&self.views_of(views, class), self.config.max_stream_window)

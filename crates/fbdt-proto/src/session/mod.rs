@@ -33,7 +33,7 @@ use crate::event::Event;
 use crate::path::{CopyReason, PathState};
 use crate::ranges::RangeSet;
 use crate::receive::ReceiveStream;
-use crate::schedule::{self, Scheduler};
+use crate::schedule::{self, Needs, Scheduler};
 use crate::stats::{IdleTimes, MessageStats};
 use crate::stream::{SendStream, Wants};
 use crate::time::Instant;
@@ -169,6 +169,8 @@ pub struct Session {
     totals: Totals,
     peer_limits: Limits,
     scheduler: Box<dyn Scheduler>,
+    /// What that scheduler needs.
+    needs: Needs,
     /// Which paths share a bottleneck, if anybody asks (F17).
     coupling: Option<Coupling>,
     control_input: Vec<u8>,
@@ -235,6 +237,7 @@ impl Session {
             },
             totals: Totals::default(),
             peer_limits,
+            needs: scheduler.needs(),
             scheduler,
             coupling: coupling(&config),
             control_input: Vec::new(),
@@ -273,22 +276,6 @@ impl Session {
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
-    }
-
-    /// Changes how this end sends; what is on its way stays as it is.
-    pub fn set_sending_policy(
-        &mut self,
-        scheduler: crate::SchedulerKind,
-        window_mode: crate::WindowMode,
-        redundancy: crate::Redundancy,
-    ) {
-        if scheduler != self.config.scheduler {
-            self.scheduler = schedule::scheduler(scheduler);
-        }
-        self.config.scheduler = scheduler;
-        self.config.commit = scheduler.commit();
-        self.config.window_mode = window_mode;
-        self.config.redundancy = redundancy;
     }
 
     /// The next thing that the driver or the application should know.

@@ -1,85 +1,77 @@
-//! What schedulers send a second time by their own rules: all bytes
-//! (redundant), or those that block a stream (minRTT, BLEST, ECF).
+//! What a scheduler sends a second time by its own rules.
 
-use crate::wire::Outgoing;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Session;
-use crate::path::{CopyReason, PathView};
-use crate::schedule::BlockedRequest;
-use crate::stream::SendState;
+use crate::path::{CopyReason, PathState, PathView};
+use crate::schedule::{Repeat, RepeatRequest, Repeats, UnderWay};
+use crate::stream::{SendState, SendStream};
 use crate::time::Instant;
 use crate::units::StreamId;
+use crate::wire::Outgoing;
 
 impl Session {
-    /// A redundant scheduler's path goes on where it is in each stream: what
-    /// others sent and nobody acknowledged yet comes before new bytes.
+    /// Sends bytes again that the scheduler wants repeated on `path`, if it repeats bytes at this
+    /// point of the order.
     pub(super) fn transmit_repeated(
         &mut self,
         now: Instant,
         path: usize,
         views: &[PathView],
+        when: Repeats,
         out: &mut Outgoing,
     ) -> bool {
-        let Some(subflow) = self.paths[path].subflow.as_ref().map(|s| s.id) else {
-            return false;
-        };
-        if !self.scheduler.is_redundant() {
+        if self.needs.repeats != Some(when) {
             return false;
         }
-        let frame = self.paths[path].frame();
         let ordinary = |id: &StreamId| *id != StreamId::CONTROL && !self.is_kept_off(path, *id);
-        let next = self.busy.in_turn().filter(ordinary).find_map(|id| {
-            let send = &self.streams.get(&id)?.send;
-            let at = send.carried.get(&subflow).copied().unwrap_or(0);
-            let gap = send.unacknowledged(at..send.sent_end())?;
-            Some((id, send.class, gap.start..gap.end.min(gap.start + frame)))
-        });
-        let Some((id, class, range)) = next else { return false };
-        // A path that is behind with a large transfer is free for a call all the same (F11).
-        if self.transmit_better(now, path, views, class, out) {
-            return true;
-        }
-        self.emit(now, path, &views[path], id, range, Some(CopyReason::Scheduled), out);
-        true
-    }
-
-    /// Streams that may not send on because a byte is missing: the scheduler
-    /// may have it sent again here, and its owner punished.
-    pub(super) fn transmit_blocking(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        out: &mut Outgoing,
-    ) -> bool {
-        if !self.scheduler.unblocks() {
-            return false;
-        }
-        let blocked = |id: &StreamId| {
-            *id != StreamId::CONTROL && self.is_blocked(*id) && !self.is_kept_off(path, *id)
-        };
-        let blocked: Vec<StreamId> = self.busy.in_turn().filter(blocked).collect();
-        for id in blocked {
-            let Some((owner, range)) = self.missing(id, path) else { continue };
-            let views = &*self.views_for(views, id);
-            let carried = self.carries(path, id, range.start);
-            let (window, unsent) = self.what_blocks(id);
-            let request =
-                BlockedRequest { now, paths: views, path, owner, carried, window, unsent };
-            let answer = self.scheduler.unblock(&request);
-            if answer.punish {
-                self.paths[owner].punish();
-            }
-            if !answer.resend {
+        let streams: Vec<StreamId> = self.busy.in_turn().filter(ordinary).collect();
+        for id in streams {
+            let Some(Repeat { range, punish }) = self.repeat(now, path, views, id) else {
                 continue;
+            };
+            if let Some(owner) = punish.and_then(|owner| self.paths.get_mut(owner)) {
+                owner.punish();
+            }
+            let Some(range) = range else { continue };
+            let class = self.streams.get(&id).map(|stream| stream.send.class).unwrap_or_default();
+            // A path that is behind with a large transfer is free for a call all the same (F11).
+            if when == Repeats::BeforeNew && self.transmit_better(now, path, views, class, out) {
+                return true;
             }
             let range = range.start..range.end.min(range.start + self.paths[path].frame());
             self.emit(now, path, &views[path], id, range, Some(CopyReason::Scheduled), out);
             return true;
         }
         false
+    }
+
+    /// Asks the scheduler whether `path` should send bytes of the stream again.
+    fn repeat(
+        &mut self,
+        now: Instant,
+        path: usize,
+        views: &[PathView],
+        id: StreamId,
+    ) -> Option<Repeat> {
+        let subflow = self.paths[path].subflow.as_ref()?.id;
+        let blocked = self.is_blocked(id);
+        let views = &*self.views_for(views, id);
+        let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
+        let send = &self.streams.get(&id)?.send;
+        Some(self.scheduler.repeat(&RepeatRequest {
+            now,
+            paths: views,
+            path,
+            subflow,
+            stream: id,
+            under_way: &Sent { id, send, paths: &self.paths },
+            acked: send.cumulative(),
+            window: send.allowance(credit).saturating_sub(send.cumulative()),
+            unsent: send.windows.unsent().total(),
+            blocked,
+        }))
     }
 
     /// Whether the stream has come to the receiver's limit, or to what the
@@ -93,30 +85,27 @@ impl Session {
             None => send.writer_blocked && send.state() == SendState::Open,
         }
     }
+}
 
-    /// Bytes from a stream's first that is not acknowledged to the peer's limits, and bytes that are
-    /// written and unsent.
-    fn what_blocks(&self, id: StreamId) -> (u64, u64) {
-        let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
-        self.streams.get(&id).map_or((0, 0), |stream| {
-            let send = &stream.send;
-            let window = send.allowance(credit).saturating_sub(send.cumulative());
-            (window, send.windows.unsent().total())
-        })
+/// A stream's bytes that were sent, and the paths that owe them.
+struct Sent<'a> {
+    id: StreamId,
+    send: &'a SendStream,
+    paths: &'a [PathState],
+}
+
+impl UnderWay for Sent<'_> {
+    fn sent_end(&self) -> u64 {
+        self.send.sent_end()
     }
 
-    /// The lowest bytes of the stream that are missing, and who has them: another path than `asking` if
-    /// one does, for a copy of its own says nothing of who blocks.
-    fn missing(&self, id: StreamId, asking: usize) -> Option<(usize, Range<u64>)> {
-        let send = &self.streams.get(&id)?.send;
-        let gap = send.unacknowledged(send.cumulative()..send.sent_end())?;
-        let held_by = |owner: usize| {
-            let holds = |range: &Range<u64>| range.contains(&gap.start);
-            let in_flight = &self.paths.get(owner)?.in_flight;
-            let chunk = in_flight.iter().find(|c| c.stream == id && holds(&c.range))?;
-            Some((owner, gap.start..gap.end.min(chunk.range.end)))
-        };
-        let others = (0..self.paths.len()).filter(|owner| *owner != asking);
-        others.chain([asking]).find_map(held_by)
+    fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
+        self.send.unacknowledged(range)
+    }
+
+    fn sent_by(&self, path: usize, byte: u64) -> Option<Range<u64>> {
+        let mut owed = self.paths.get(path)?.in_flight.iter();
+        owed.find(|chunk| chunk.stream == self.id && chunk.range.contains(&byte))
+            .map(|chunk| chunk.range.clone())
     }
 }

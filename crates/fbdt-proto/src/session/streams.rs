@@ -170,6 +170,7 @@ impl Session {
             return;
         }
         if let Some(mut stream) = self.streams.remove(&id) {
+            self.scheduler.stream_over(id);
             let taken = stream.receive.window().consumed();
             let first = self.config.limits.stream_window;
             let grown = stream.receive.window().size().saturating_sub(first);

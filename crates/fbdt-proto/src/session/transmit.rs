@@ -9,7 +9,7 @@ use super::copies::{Occasion, SHORT_FLOW};
 use crate::config::{Redundancy, WindowMode};
 use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::ranges::RangeSet;
-use crate::schedule::{JustInTime, PlacementRequest, Scheduler};
+use crate::schedule::{JustInTime, PlacementRequest, Repeats, Scheduler};
 use crate::stats::WhyIdle;
 use crate::time::Instant;
 use crate::units::{Class, StreamId, SubflowId, time_for};
@@ -179,9 +179,9 @@ impl Session {
             || self.transmit_copy(now, path, &views, Occasion::Suspect, out)
             || (!frugal && self.transmit_copy(now, path, &views, Occasion::Overdue, out))
             || (!frugal && self.transmit_copy(now, path, &views, Occasion::Prompt, out))
-            || (!frugal && self.transmit_repeated(now, path, &views, out))
+            || (!frugal && self.transmit_repeated(now, path, &views, Repeats::BeforeNew, out))
             || self.transmit_new(now, path, &views, out)
-            || (!frugal && self.transmit_blocking(now, path, &views, out));
+            || (!frugal && self.transmit_repeated(now, path, &views, Repeats::AfterNew, out));
         if done {
             self.paths[path].idle_since = None;
             return;
@@ -351,7 +351,7 @@ impl Session {
             };
             // Who was left without bytes in favour of this path asks again: this one's window may be
             // full now, its turn over, or others' bytes assigned.
-            self.news += u64::from(self.scheduler.defers());
+            self.news += u64::from(self.needs.defers);
             self.enter(now, path, WhyIdle::Sending);
             self.emit(now, path, &views[path], next.id, range, None, out);
             return true;
@@ -408,7 +408,7 @@ impl Session {
                 self.why_idle[path].enter(
                     now,
                     match () {
-                        () if self.scheduler.defers() => WhyIdle::LeftToAnother,
+                        () if self.needs.defers => WhyIdle::LeftToAnother,
                         () if late => WhyIdle::TooLate,
                         () => WhyIdle::WindowsFull,
                     },
@@ -469,10 +469,10 @@ impl Session {
         if id != StreamId::CONTROL {
             self.credit.sent += stream.send.highest_sent() - highest;
         }
-        if self.scheduler.is_redundant()
+        if self.needs.repeats.is_some()
             && let Some(subflow) = &self.paths[path].subflow
         {
-            stream.send.carried.insert(subflow.id, range.end);
+            self.scheduler.sent(id, subflow.id, &range);
         }
         self.account(now, path, view, Departure { space: id, range, data, copy });
         self.refresh_turn(id);

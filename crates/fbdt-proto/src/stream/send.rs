@@ -1,6 +1,5 @@
 //! The sending half of a stream.
 
-use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
@@ -11,7 +10,7 @@ use super::reader::ReaderWait;
 use crate::error::{SessionError, StreamError};
 use crate::ranges::{MAX_BYTE_RANGES, RANGE_OVERHEAD, RangeSet};
 use crate::time::Instant;
-use crate::units::{Class, StreamId, SubflowId};
+use crate::units::{Class, StreamId};
 use crate::window::Windows;
 use crate::wire::{AckFrame, Outgoing};
 
@@ -58,8 +57,6 @@ pub struct SendStream {
     pub ahead: u64,
     /// New bytes given to paths, for fairness among streams (F12).
     pub served: u64,
-    /// How far each subflow has carried it, under a redundant scheduler.
-    pub carried: BTreeMap<SubflowId, u64>,
     reader: ReaderWait,
 }
 
@@ -82,7 +79,6 @@ impl SendStream {
             capacity,
             ahead: u64::MAX,
             served: 0,
-            carried: BTreeMap::new(),
             reader: ReaderWait::default(),
         }
     }
