@@ -96,7 +96,7 @@ def leaf_uses_session(root: Path) -> None:
 
 def window_uses_schedule_in_group(root: Path) -> None:
     append(
-        root / PROTO / "src/window/mod.rs",
+        root / PROTO / "src/window.rs",
         "\nuse crate::{\n    units::{PathId, Role},\n    schedule::Scheduler,\n};\n",
     )
 

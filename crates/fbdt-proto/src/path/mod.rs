@@ -14,6 +14,8 @@ mod reliability;
 mod scaling;
 mod share;
 mod state;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod view;
 
 pub use congestion::suggested_congestion_control;

@@ -7,8 +7,6 @@ use crate::time::{Instant, nanos};
 
 /// Time in which a past failure loses half of its weight.
 const HALF_LIFE: f64 = 10.0;
-/// How much better a path must be to take the front from another.
-const HYSTERESIS: f64 = 0.3;
 /// Weight of a share of retransmitted bytes against one failure.
 const LOSS_WEIGHT: f64 = 20.0;
 /// More than this share is no loss of packets but an outage.
@@ -76,12 +74,6 @@ impl Reliability {
         let age = nanos(now.saturating_since(self.failed_at)) as f64 / 1e9;
         self.failures * libm::exp2(-age / HALF_LIFE)
     }
-
-    /// Whether `challenger` is enough better than `holder` to take its place.
-    #[must_use]
-    pub fn displaces(challenger: f64, holder: f64) -> bool {
-        challenger + HYSTERESIS < holder
-    }
 }
 
 #[cfg(test)]
@@ -110,7 +102,5 @@ mod tests {
         }
         assert!((lossy.loss() - 0.05).abs() < 1e-4);
         assert!(lossy.is_lossy() && !path.is_lossy());
-        assert!(Reliability::displaces(0.04, lossy.penalty(start, base)));
-        assert!(!Reliability::displaces(0.9, 1.0), "a small difference changes nothing");
     }
 }

@@ -171,7 +171,7 @@ impl Blest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::tests::{Fixture, path};
+    use crate::schedule::testing::{Fixture, path};
     use alloc::vec;
 
     /// 10 ms with 20 segments, full; 40 ms with 50.

@@ -116,7 +116,7 @@ impl Blockers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::tests::path;
+    use crate::schedule::testing::path;
     use alloc::vec;
     use core::time::Duration;
 

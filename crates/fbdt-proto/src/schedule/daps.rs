@@ -30,7 +30,7 @@ impl Scheduler for Daps {
     }
 
     fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
-        let unsent = request.windows.unsent();
+        let unsent = request.unsent;
         let own = request.own()?.id;
         // One schedule at a time: another stream's turn begins a new one.
         if self.stream == Some(request.stream)
@@ -98,7 +98,7 @@ fn schedule(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::tests::{Fixture, path};
+    use crate::schedule::testing::{Fixture, path};
     use alloc::vec;
 
     #[test]

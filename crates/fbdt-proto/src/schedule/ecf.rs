@@ -32,7 +32,7 @@ impl Scheduler for Ecf {
         let piece = request.beyond(spared)?;
         let fast = fastest(request.paths)?;
         if fast != request.path {
-            let left = request.windows.unsent().total().saturating_sub(spared);
+            let left = request.unsent.total().saturating_sub(spared);
             if self.should_wait(request.paths.get(fast)?, request.own()?, left) {
                 return None;
             }
@@ -92,7 +92,7 @@ impl Ecf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::tests::{Fixture, path};
+    use crate::schedule::testing::{Fixture, path};
     use alloc::vec;
     use core::time::Duration;
 
@@ -121,12 +121,12 @@ mod tests {
         let mut f = fixture(100_000);
         assert_eq!(f.ask(1), None);
         // Now up to 125 ms: k = 230 kB.
-        f.windows.written(100_000..229_999);
+        f.unsent.insert(100_000..229_999);
         assert_eq!(f.ask(1), None);
-        f.windows.written(229_999..230_000);
+        f.unsent.insert(229_999..230_000);
         assert_eq!(f.ask(1), Some(0..1000));
-        f.windows.take(1000..1001);
-        f.windows.take(200_000..230_000);
+        f.unsent.remove(1000..1001);
+        f.unsent.remove(200_000..230_000);
         assert_eq!(f.ask(1), Some(1001..2001), "waiting is over: 199 kB is above 180 kB");
     }
 

@@ -22,7 +22,7 @@ impl Scheduler for JustInTime {
     }
 
     fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
-        let unsent = request.windows.unsent();
+        let unsent = request.unsent;
         let front = unsent.first()?.start;
         // One stream whose window some paths could fill alone: a queue on one
         // of them would leave the others without bytes. What paths hold is
@@ -68,20 +68,19 @@ impl Scheduler for JustInTime {
 mod tests {
     use super::*;
     use crate::path::PathView;
-    use crate::schedule::tests::request;
-    use crate::window::Windows;
-    use crate::window::tests::view;
+    use crate::ranges::RangeSet;
+    use crate::schedule::testing::{request, view};
     use core::time::Duration;
 
     fn ask(
-        windows: &mut Windows,
+        unsent: &mut RangeSet,
         paths: &[PathView],
         path: usize,
         bound: u64,
     ) -> Option<Range<u64>> {
-        let asked = request(paths, path, windows);
+        let asked = request(paths, path, unsent);
         let range = JustInTime.place(PlacementRequest { bound, limit: bound, ..asked })?;
-        windows.take(range.clone());
+        unsent.remove(range.clone());
         Some(range)
     }
 
@@ -92,13 +91,13 @@ mod tests {
         late.frame = 1000;
         late.arrival = Duration::from_millis(52);
         let paths = [view(0, 1e7, 0.0), late];
-        let mut windows = Windows::default();
-        windows.written(0..2_000_000);
+        let mut unsent = RangeSet::new();
+        unsent.insert(0..2_000_000);
         // 10 MB/s x 50 ms = 500 kB ahead, to the frame.
-        assert_eq!(ask(&mut windows, &paths, 1, 2_000_000), Some(490_000..500_000));
+        assert_eq!(ask(&mut unsent, &paths, 1, 2_000_000), Some(490_000..500_000));
         // What it has sent already does not count as the others' work.
-        assert_eq!(ask(&mut windows, &paths, 1, 2_000_000), Some(500_000..510_000));
-        assert_eq!(ask(&mut windows, &paths, 0, 2_000_000), Some(0..10_000));
+        assert_eq!(ask(&mut unsent, &paths, 1, 2_000_000), Some(500_000..510_000));
+        assert_eq!(ask(&mut unsent, &paths, 0, 2_000_000), Some(0..10_000));
     }
 
     #[test]
@@ -130,13 +129,13 @@ mod tests {
         let [mut fast, late] = silent(Some(1));
         fast.rate = late.rate;
         assert_eq!(lead_with_silent(&[fast, late], 1), 0, "not for so much");
-        let mut windows = Windows::default();
-        windows.written(0..2_000_000);
-        let beyond = ask(&mut windows, &silent(Some(50)), 1, 2_000_000).unwrap();
+        let mut unsent = RangeSet::new();
+        unsent.insert(0..2_000_000);
+        let beyond = ask(&mut unsent, &silent(Some(50)), 1, 2_000_000).unwrap();
         assert!((180_100..=190_100).contains(&beyond.start), "{beyond:?}");
-        let mut windows = Windows::default();
-        windows.written(0..100_000);
-        assert_eq!(ask(&mut windows, &silent(Some(50)), 1, 100_000), Some(0..10_000), "its end");
+        let mut unsent = RangeSet::new();
+        unsent.insert(0..100_000);
+        assert_eq!(ask(&mut unsent, &silent(Some(50)), 1, 100_000), Some(0..10_000), "its end");
     }
 
     #[test]
@@ -145,13 +144,13 @@ mod tests {
         busy.arrival = free.arrival + Duration::from_micros(800);
         let paths = [busy, free];
         // 8000 bytes ahead: to the frame that is nothing, while there is more to send.
-        let mut windows = Windows::default();
-        windows.written(0..2_000_000);
-        assert_eq!(ask(&mut windows, &paths, 0, 2_000_000), Some(0..10_000));
-        let mut windows = Windows::default();
-        windows.written(0..12_000);
-        assert_eq!(ask(&mut windows, &paths, 0, 12_000), Some(8000..12_000));
-        assert_eq!(ask(&mut windows, &paths, 1, 12_000), Some(0..8000));
+        let mut unsent = RangeSet::new();
+        unsent.insert(0..2_000_000);
+        assert_eq!(ask(&mut unsent, &paths, 0, 2_000_000), Some(0..10_000));
+        let mut unsent = RangeSet::new();
+        unsent.insert(0..12_000);
+        assert_eq!(ask(&mut unsent, &paths, 0, 12_000), Some(8000..12_000));
+        assert_eq!(ask(&mut unsent, &paths, 1, 12_000), Some(0..8000));
     }
 
     #[test]
@@ -159,10 +158,10 @@ mod tests {
         let mut late = view(1, 1e6, 0.0);
         late.arrival = Duration::from_millis(502);
         let paths = [view(0, 1e7, 0.0), late];
-        let mut windows = Windows::default();
-        windows.written(0..2_000_000);
-        assert_eq!(ask(&mut windows, &paths, 1, 2_000_000), None);
-        assert_eq!(ask(&mut windows, &paths, 0, 2_000_000), Some(0..10_000));
+        let mut unsent = RangeSet::new();
+        unsent.insert(0..2_000_000);
+        assert_eq!(ask(&mut unsent, &paths, 1, 2_000_000), None);
+        assert_eq!(ask(&mut unsent, &paths, 0, 2_000_000), Some(0..10_000));
     }
 
     #[test]
@@ -171,9 +170,9 @@ mod tests {
         late.arrival = Duration::from_millis(100);
         let paths = [view(0, 1e7, 0.0), late];
         let place = |sharing| {
-            let mut windows = Windows::default();
-            windows.written(0..10_000_000);
-            let (bound, asked) = (10_000_000, request(&paths, 1, &mut windows));
+            let mut unsent = RangeSet::new();
+            unsent.insert(0..10_000_000);
+            let (bound, asked) = (10_000_000, request(&paths, 1, &unsent));
             let asked = PlacementRequest { bound, limit: bound, sharing, ..asked };
             JustInTime.place(asked).map(|range| range.start)
         };

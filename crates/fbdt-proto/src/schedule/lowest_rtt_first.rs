@@ -32,7 +32,7 @@ impl Scheduler for LowestRttFirst {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::tests::{Fixture, path};
+    use crate::schedule::testing::{Fixture, path};
     use alloc::vec;
 
     #[test]
@@ -40,7 +40,7 @@ mod tests {
         let paths = vec![path(0, 40, 50_000), path(1, 10, 20_000)];
         let mut f = Fixture::new(LowestRttFirst, paths, 20_000);
         assert_eq!(f.send(0), None, "the fast path has room for all of it");
-        f.windows.written(20_000..100_000);
+        f.unsent.insert(20_000..100_000);
         assert_eq!(f.send(1), Some(0..10_000));
         assert_eq!(f.send(1), Some(10_000..20_000));
         assert_eq!(f.send(0), Some(20_000..30_000), "its window is full");

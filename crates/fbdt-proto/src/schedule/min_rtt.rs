@@ -72,7 +72,7 @@ pub(super) fn room_before(paths: &[PathView], asking: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::tests::{Fixture, path};
+    use crate::schedule::testing::{Fixture, path};
     use alloc::vec;
     use alloc::vec::Vec;
 
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(f.send(2), Some(20_000..30_000), "beyond what path 1 has room for");
         assert_eq!(f.send(1), Some(0..10_000));
         assert_eq!(f.send(1), Some(10_000..20_000));
-        f.windows.written(30_000..100_000);
+        f.unsent.insert(30_000..100_000);
         assert_eq!(f.send(0), Some(30_000..40_000), "they are full");
         f.paths[1].held = 0;
         f.paths[1].room = 20_000;

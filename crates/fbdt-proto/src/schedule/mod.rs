@@ -1,7 +1,7 @@
 //! Which bytes a path sends next (F3b).
 //!
 //! A scheduler answers with a byte range, not only with a path. It sees the
-//! paths as immutable [`PathView`]s and one stream's [`Windows`].
+//! paths as immutable [`PathView`]s, and of one stream which bytes are unsent and which are under way.
 
 mod blest;
 mod blockers;
@@ -17,6 +17,8 @@ mod redundant;
 mod round_robin;
 mod share;
 mod standby;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod two_ended;
 
 pub use blest::Blest;
@@ -37,26 +39,28 @@ use alloc::collections::VecDeque;
 use core::fmt::Debug;
 use core::ops::Range;
 
-use crate::config::SchedulerKind;
+use crate::config::{Config, SchedulerKind};
 use crate::path::PathView;
 use crate::ranges::RangeSet;
 use crate::time::Instant;
 use crate::units::{Direction, PathId, StreamId, SubflowId};
-use crate::window::{WindowSize, Windows};
 
 /// Everything that a placement is decided on.
-#[derive(Debug)]
 pub struct PlacementRequest<'a> {
     /// Now.
     pub now: Instant,
-    /// All paths.
+    /// All paths; one that the user keeps the stream off is not usable.
     pub paths: &'a [PathView],
+    /// All paths as they are for a stream that may use each of them.
+    pub all_paths: &'a [PathView],
     /// Which of them asks.
     pub path: usize,
     /// The stream.
     pub stream: StreamId,
-    /// The stream's unsent bytes and open windows.
-    pub windows: &'a mut Windows,
+    /// Its bytes that no path has been given yet.
+    pub unsent: &'a RangeSet,
+    /// Its bytes that were sent.
+    pub under_way: &'a dyn UnderWay,
     /// Offset up to which the stream may be sent now.
     pub bound: u64,
     /// Offset up to which the peer's limits would allow it.
@@ -65,8 +69,6 @@ pub struct PlacementRequest<'a> {
     pub acked: u64,
     /// Most bytes that one frame takes.
     pub frame: u64,
-    /// Size and number of windows.
-    pub size: WindowSize,
     /// Streams, with this one, that take turns.
     pub sharing: u64,
 }
@@ -84,14 +86,17 @@ impl PlacementRequest<'_> {
 
     /// The lowest unsent bytes beyond the first `spared` of them, a frame of them.
     fn beyond(&self, spared: u64) -> Option<Range<u64>> {
-        let unsent = self.windows.unsent();
-        let piece = unsent.first_within(unsent.skip(0, spared)?..self.bound)?;
+        let above = self.unsent.skip(0, spared)?;
+        let piece = self.unsent.first_within(above..self.bound)?;
         Some(piece.start..piece.end.min(piece.start + self.frame))
     }
 }
 
 /// One stream's bytes that were sent.
 pub trait UnderWay {
+    /// End of what the application wrote.
+    fn written(&self) -> u64;
+
     /// End of what was ever sent.
     fn sent_end(&self) -> u64;
 
@@ -100,6 +105,18 @@ pub trait UnderWay {
 
     /// The bytes around `byte` that path `path` sent together and that are not acknowledged.
     fn sent_by(&self, path: usize, byte: u64) -> Option<Range<u64>>;
+
+    /// Unacknowledged bytes that were sent twice.
+    fn copied(&self) -> RangeSet;
+}
+
+/// The windows of a stream that a scheduler has laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenWindows {
+    /// How many need more to be sent or acknowledged.
+    pub count: usize,
+    /// End of the newest.
+    pub end: u64,
 }
 
 /// Everything that a repetition is decided on.
@@ -169,6 +186,11 @@ pub trait Scheduler: Debug + Send {
     /// From which end `path` sends, for people.
     fn direction(&self, path: PathId) -> Direction;
 
+    /// The windows of a stream that are open, for people.
+    fn open_windows(&self, _stream: StreamId, _sent: &dyn UnderWay) -> OpenWindows {
+        OpenWindows::default()
+    }
+
     /// A path became suspect or dead, or stands by again: the front must not wait for it.
     fn path_failed(&mut self, _path: PathId) {}
 
@@ -191,12 +213,12 @@ pub trait Scheduler: Debug + Send {
     fn stream_over(&mut self, _stream: StreamId) {}
 }
 
-/// The scheduler of this name.
+/// The scheduler that a configuration names.
 #[must_use]
-pub fn scheduler(kind: SchedulerKind) -> Box<dyn Scheduler> {
-    match kind {
+pub fn scheduler(config: &Config) -> Box<dyn Scheduler> {
+    match config.scheduler {
         SchedulerKind::JustInTime => Box::new(JustInTime),
-        SchedulerKind::TwoEnded => Box::new(TwoEnded::default()),
+        SchedulerKind::TwoEnded => Box::new(TwoEnded::new(config)),
         SchedulerKind::MinRtt => Box::new(MinRtt::default()),
         SchedulerKind::Blest => Box::new(Blest::default()),
         SchedulerKind::Ecf => Box::new(Ecf::default()),
@@ -230,100 +252,20 @@ fn take_assigned(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::window::tests::view;
+    use crate::schedule::testing::{Acknowledged, Fixture, path, request, view};
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
+    /// A scheduler that opens windows of 300 kB.
+    fn of_kind(kind: SchedulerKind) -> Box<dyn Scheduler> {
+        let config = Config { window: (300_000, 300_000), ..Config::default() };
+        scheduler(&config.with_scheduler(kind))
+    }
+
     fn paths(rates: &[f64]) -> Vec<PathView> {
         rates.iter().enumerate().map(|(i, r)| view(i as u8, *r, i as f64)).collect()
-    }
-
-    /// What a path asks for of a stream that has room for everything: 10 kB at a time.
-    pub(crate) fn request<'a>(
-        paths: &'a [PathView],
-        path: usize,
-        windows: &'a mut Windows,
-    ) -> PlacementRequest<'a> {
-        PlacementRequest {
-            now: Instant::ZERO,
-            paths,
-            path,
-            stream: StreamId(1),
-            windows,
-            bound: 1 << 40,
-            limit: 1 << 40,
-            acked: 0,
-            frame: 10_000,
-            size: WindowSize { bytes: 1 << 20, depth: 4 },
-            sharing: 1,
-        }
-    }
-
-    /// One stream and a scheduler, for worked cases.
-    pub(crate) struct Fixture<S> {
-        pub(crate) scheduler: S,
-        pub(crate) paths: Vec<PathView>,
-        pub(crate) windows: Windows,
-        pub(crate) now: Instant,
-        pub(crate) stream: StreamId,
-        pub(crate) acked: u64,
-        pub(crate) limit: u64,
-        pub(crate) frame: u64,
-    }
-
-    impl<S: Scheduler> Fixture<S> {
-        pub(crate) fn new(scheduler: S, paths: Vec<PathView>, written: u64) -> Self {
-            let mut windows = Windows::default();
-            windows.written(0..written);
-            Self {
-                scheduler,
-                paths,
-                windows,
-                now: Instant::ZERO,
-                stream: StreamId(1),
-                acked: 0,
-                limit: 1 << 40,
-                frame: 10_000,
-            }
-        }
-
-        pub(crate) fn ask(&mut self, path: usize) -> Option<Range<u64>> {
-            let range = self.scheduler.place(PlacementRequest {
-                now: self.now,
-                stream: self.stream,
-                bound: self.limit.min(1 << 40),
-                limit: self.limit,
-                acked: self.acked,
-                frame: self.frame,
-                ..request(&self.paths, path, &mut self.windows)
-            })?;
-            self.windows.take(range.clone());
-            Some(range)
-        }
-
-        /// As [`Self::ask`], and the path's window takes the bytes.
-        pub(crate) fn send(&mut self, path: usize) -> Option<Range<u64>> {
-            let range = self.ask(path)?;
-            let view = &mut self.paths[path];
-            view.held += range.end - range.start;
-            view.room = view.window.saturating_sub(view.held);
-            Some(range)
-        }
-    }
-
-    /// A path with this RTT and congestion window.
-    pub(crate) fn path(id: u8, rtt_ms: u64, window: u64) -> PathView {
-        let rtt = core::time::Duration::from_millis(rtt_ms);
-        PathView {
-            srtt: rtt,
-            base_rtt: rtt,
-            arrival: rtt / 2,
-            window,
-            room: window,
-            ..view(id, window as f64 / rtt.as_secs_f64(), 0.0)
-        }
     }
 
     /// Paths of any shape, with or without room.
@@ -350,33 +292,32 @@ pub(crate) mod tests {
             asks in prop::collection::vec(0..6usize, 0..60),
             total in 1..5_000_000u64,
         ) {
-            let mut scheduler = scheduler(kind);
+            let mut scheduler = of_kind(kind);
             let paths = paths(&rates);
-            let mut windows = Windows::default();
-            windows.written(0..total);
-            let size = WindowSize { bytes: 300_000, depth: 4 };
+            let mut unsent = RangeSet::new();
+            unsent.insert(0..total);
             let mut acked = 0;
             let mut order = asks.into_iter().map(|a| a % rates.len()).chain((0..rates.len()).cycle());
             let mut idle = 0;
-            while !windows.unsent().is_empty() {
+            while !unsent.is_empty() {
                 let path = order.next().unwrap();
-                let unsent = windows.unsent().clone();
-                let asked = request(&paths, path, &mut windows);
-                let asked =
-                    PlacementRequest { bound: total, limit: total, acked, frame: 65536, size, ..asked };
+                let under_way = &Acknowledged { written: total, below: acked };
+                let asked = request(&paths, path, &unsent);
+                let asked = PlacementRequest {
+                    bound: total, limit: total, acked, frame: 65536, under_way, ..asked
+                };
                 match scheduler.place(asked) {
                     Some(range) => {
                         idle = 0;
                         prop_assert!(range.start < range.end && range.end - range.start <= 65536);
                         prop_assert!(unsent.covers(range.clone()), "placed twice: {range:?}");
-                        windows.take(range);
+                        unsent.remove(range);
                     }
                     None => {
                         idle += 1;
                         // The same path may ask as often as there are asks.
                         prop_assert!(idle <= 60 + 2 * rates.len(), "nobody takes the rest");
-                        acked = windows.unsent().first().map_or(total, |r| r.start);
-                        windows.close(|w| w.range.end <= acked);
+                        acked = unsent.first().map_or(total, |r| r.start);
                     }
                 }
             }
@@ -394,17 +335,15 @@ pub(crate) mod tests {
             for (index, path) in paths.iter_mut().enumerate() {
                 path.id = PathId(index as u8);
             }
-            let mut f = Fixture::new(Boxed(scheduler(kind)), paths.clone(), total);
+            let mut f = Fixture::new(Boxed(of_kind(kind)), paths.clone(), total);
             f.frame = 65536;
             let mut switches = switches.into_iter();
             let mut placed = RangeSet::new();
-            while !f.windows.unsent().is_empty() {
+            while !f.unsent.is_empty() {
                 let mut moved = false;
                 for path in 0..paths.len() {
                     // Everything is acknowledged before the next round.
-                    f.acked = f.windows.unsent().first().map_or(total, |r| r.start);
-                    let acked = f.acked;
-                    f.windows.close(|w| w.range.end <= acked);
+                    f.acked = f.unsent.first().map_or(total, |r| r.start);
                     f.paths[path].held = 0;
                     f.paths[path].room = f.paths[path].window;
                     if !f.paths[path].usable {
@@ -416,7 +355,7 @@ pub(crate) mod tests {
                         moved = true;
                     }
                 }
-                prop_assert!(moved, "{}: nobody takes {:?}", kind.name(), f.windows.unsent());
+                prop_assert!(moved, "{}: nobody takes {:?}", kind.name(), f.unsent);
                 if let Some((path, up)) = switches.next() {
                     let path = path % paths.len();
                     f.paths[path].usable = up;

@@ -141,9 +141,9 @@ impl Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::tests::{Fixture, path};
+    use crate::ranges::RangeSet;
+    use crate::schedule::testing::{Fixture, path};
     use crate::units::StreamId;
-    use crate::window::Windows;
     use alloc::vec;
     use alloc::vec::Vec;
 
@@ -189,11 +189,11 @@ mod tests {
     #[test]
     fn the_segments_of_a_burst_are_counted_over_all_streams() {
         let mut f = fixture();
-        let mut other = Windows::default();
-        other.written(0..1_000_000);
+        let mut other = RangeSet::new();
+        other.insert(0..1_000_000);
         // One stream after the other asks for a frame of 10 segments.
         let mut turn = |f: &mut Fixture<MuSher>, path| {
-            core::mem::swap(&mut f.windows, &mut other);
+            core::mem::swap(&mut f.unsent, &mut other);
             f.stream = StreamId(3 - f.stream.0);
             f.send(path).map(|range| range.end - range.start)
         };

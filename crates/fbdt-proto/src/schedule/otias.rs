@@ -31,7 +31,7 @@ impl Scheduler for Otias {
             *self = Self { stream: Some(request.stream), ..Self::default() };
         }
         let own = request.own()?.id;
-        let unsent = request.windows.unsent();
+        let unsent = request.unsent;
         loop {
             let queue = self.queues.entry(own).or_default();
             if let Some(range) = take_assigned(queue, unsent, request.frame) {
@@ -86,7 +86,7 @@ impl Otias {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::tests::{Fixture, path};
+    use crate::schedule::testing::{Fixture, path};
     use alloc::vec;
 
     #[test]

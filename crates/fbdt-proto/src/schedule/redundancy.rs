@@ -64,8 +64,8 @@ pub fn waited_an_rtt(now: Instant, idle_since: Instant, owner: &PathView) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::testing::view;
     use crate::units::StreamId;
-    use crate::window::tests::view;
 
     fn chunk(expected_ms: u64) -> Chunk {
         Chunk {

@@ -53,7 +53,7 @@ impl Scheduler for Redundant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::tests::{Fixture, path};
+    use crate::schedule::testing::{Fixture, path};
     use alloc::vec;
 
     // What a path sends again is `tests/redundant.rs`'s.

@@ -34,7 +34,7 @@ pub(super) fn share(paths: &[PathView], path: usize, window: u64, frame: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::window::tests::view;
+    use crate::path::testing::view;
     use core::time::Duration;
 
     #[test]

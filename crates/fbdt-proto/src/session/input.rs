@@ -6,7 +6,6 @@ use super::{Session, Stream};
 use crate::error::{CloseReason, SessionError};
 use crate::event::Event;
 use crate::plain_text::plain;
-use crate::ranges::RangeSet;
 use crate::receive::Inserted;
 use crate::time::Instant;
 use crate::units::{Class, StreamId, SubflowId};
@@ -222,7 +221,6 @@ impl Session {
         }
         stream.recount(&mut self.memory);
         self.news += 1;
-        stream.send.close_windows(&RangeSet::new());
         if stream.send.wakes_writer() {
             self.events.push_back(Event::Writable(id));
         }

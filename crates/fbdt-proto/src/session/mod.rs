@@ -210,7 +210,7 @@ impl Session {
     ) -> Result<Self, ConfigError> {
         config.validate()?;
         peer_limits.validate()?;
-        let scheduler = schedule::scheduler(config.scheduler);
+        let scheduler = schedule::scheduler(&config);
         let mut session = Self {
             role,
             paths: Vec::new(),

@@ -16,7 +16,7 @@ impl Session {
         let streams = self.streams.iter().filter(|(id, _)| **id != StreamId::CONTROL);
         SessionStats {
             paths: self.path_stats(),
-            streams: streams.map(|(id, s)| stream_stats(*id, s)).collect(),
+            streams: streams.map(|(id, s)| self.stream(*id, s)).collect(),
             classes: self.class_stats(),
             messages: self.message_stats(),
             windows: self.window_pictures(),
@@ -100,7 +100,7 @@ impl Session {
     /// One stream.
     #[must_use]
     pub fn stream_stats(&self, id: StreamId) -> Option<StreamStats> {
-        self.streams.get(&id).map(|s| stream_stats(id, s))
+        self.streams.get(&id).map(|s| self.stream(id, s))
     }
 
     #[allow(clippy::cast_precision_loss)]
@@ -142,24 +142,24 @@ impl Session {
             suspected: counters.suspected,
         }
     }
-}
 
-fn stream_stats(id: StreamId, stream: &Stream) -> StreamStats {
-    let assembler = stream.receive.assembler();
-    let delay = assembler.in_order_delay();
-    StreamStats {
-        id,
-        class: stream.send.class,
-        class_guessed: stream.class_guessed,
-        written: stream.send.written(),
-        acknowledged: stream.send.cumulative().min(stream.send.written()),
-        received: assembler.cumulative(),
-        receive_memory: assembler.memory(),
-        receive_buffer_peak: assembler.held_peak(),
-        in_order_delay: [delay.quantile(0.5), delay.quantile(0.99), delay.max()],
-        longest_stall: assembler.longest_stall(),
-        send_limit: stream.send.limit(),
-        open_windows: stream.send.windows.open().len(),
-        messages: stream.messages.as_ref().map(|channel| channel.stats()).unwrap_or_default(),
+    fn stream(&self, id: StreamId, stream: &Stream) -> StreamStats {
+        let assembler = stream.receive.assembler();
+        let delay = assembler.in_order_delay();
+        StreamStats {
+            id,
+            class: stream.send.class,
+            class_guessed: stream.class_guessed,
+            written: stream.send.written(),
+            acknowledged: stream.send.cumulative().min(stream.send.written()),
+            received: assembler.cumulative(),
+            receive_memory: assembler.memory(),
+            receive_buffer_peak: assembler.held_peak(),
+            in_order_delay: [delay.quantile(0.5), delay.quantile(0.99), delay.max()],
+            longest_stall: assembler.longest_stall(),
+            send_limit: stream.send.limit(),
+            open_windows: self.open_windows(id, &stream.send).count,
+            messages: stream.messages.as_ref().map(|channel| channel.stats()).unwrap_or_default(),
+        }
     }
 }

@@ -18,7 +18,7 @@ impl Session {
     pub(super) fn window_pictures(&self) -> Vec<WindowPicture> {
         let ordinary = || self.streams.iter().filter(|(id, _)| **id != StreamId::CONTROL);
         let mut sent: Vec<_> = ordinary()
-            .map(|(id, s)| (sent_range(s), *id, s))
+            .map(|(id, s)| (self.sent_range(*id, s), *id, s))
             .filter(|(r, ..)| !r.is_empty())
             .collect();
         let mut received: Vec<_> = ordinary()
@@ -32,6 +32,12 @@ impl Session {
         let sent = sent.into_iter().map(|(range, id, s)| self.sent_picture(range, id, s));
         let received = received.into_iter().map(|(range, id, s)| received_picture(range, id, s));
         sent.chain(received).collect()
+    }
+
+    fn sent_range(&self, id: StreamId, stream: &Stream) -> Range<u64> {
+        let send = &stream.send;
+        let end = self.open_windows(id, send).end;
+        send.cumulative()..end.max(send.highest_sent()).min(send.written())
     }
 
     fn sent_picture(&self, range: Range<u64>, id: StreamId, stream: &Stream) -> WindowPicture {
@@ -48,16 +54,11 @@ impl Session {
         for lost in stream.send.lost.iter() {
             picture.paint(lost, Cell::Unsent);
         }
-        for unsent in stream.send.windows.unsent().iter() {
+        for unsent in stream.send.unsent.iter() {
             picture.paint(unsent, Cell::Unsent);
         }
         WindowPicture { stream: id, sending: true, range, cells: picture.cells }
     }
-}
-
-fn sent_range(stream: &Stream) -> Range<u64> {
-    let send = &stream.send;
-    send.cumulative()..send.windows.loaded().max(send.highest_sent()).min(send.written())
 }
 
 fn received_range(stream: &Stream) -> Range<u64> {

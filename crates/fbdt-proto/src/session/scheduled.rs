@@ -5,7 +5,8 @@ use core::ops::Range;
 
 use super::Session;
 use crate::path::{CopyReason, PathState, PathView};
-use crate::schedule::{Repeat, RepeatRequest, Repeats, UnderWay};
+use crate::ranges::RangeSet;
+use crate::schedule::{OpenWindows, Repeat, RepeatRequest, Repeats, UnderWay};
 use crate::stream::{SendState, SendStream};
 use crate::time::Instant;
 use crate::units::StreamId;
@@ -69,9 +70,17 @@ impl Session {
             under_way: &Sent { id, send, paths: &self.paths },
             acked: send.cumulative(),
             window: send.allowance(credit).saturating_sub(send.cumulative()),
-            unsent: send.windows.unsent().total(),
+            unsent: send.unsent.total(),
             blocked,
         }))
+    }
+
+    /// The windows of a stream that the scheduler has open, for people.
+    pub(super) fn open_windows(&self, id: StreamId, send: &SendStream) -> OpenWindows {
+        if send.is_given_up() {
+            return OpenWindows::default();
+        }
+        self.scheduler.open_windows(id, &Sent { id, send, paths: &self.paths })
     }
 
     /// Whether the stream has come to the receiver's limit, or to what the
@@ -80,7 +89,7 @@ impl Session {
         let Some(stream) = self.streams.get(&id) else { return false };
         let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
         let send = &stream.send;
-        match send.windows.unsent().first() {
+        match send.unsent.first() {
             Some(first) => first.start >= send.bound(credit),
             None => send.writer_blocked && send.state() == SendState::Open,
         }
@@ -88,13 +97,17 @@ impl Session {
 }
 
 /// A stream's bytes that were sent, and the paths that owe them.
-struct Sent<'a> {
-    id: StreamId,
-    send: &'a SendStream,
-    paths: &'a [PathState],
+pub(super) struct Sent<'a> {
+    pub(super) id: StreamId,
+    pub(super) send: &'a SendStream,
+    pub(super) paths: &'a [PathState],
 }
 
 impl UnderWay for Sent<'_> {
+    fn written(&self) -> u64 {
+        self.send.written()
+    }
+
     fn sent_end(&self) -> u64 {
         self.send.sent_end()
     }
@@ -107,5 +120,15 @@ impl UnderWay for Sent<'_> {
         let mut owed = self.paths.get(path)?.in_flight.iter();
         owed.find(|chunk| chunk.stream == self.id && chunk.range.contains(&byte))
             .map(|chunk| chunk.range.clone())
+    }
+
+    fn copied(&self) -> RangeSet {
+        let mut copied = RangeSet::new();
+        for chunk in self.paths.iter().flat_map(|path| path.in_flight.iter()) {
+            if chunk.stream == self.id {
+                copied.insert(chunk.range.start..chunk.copied);
+            }
+        }
+        copied
     }
 }

@@ -6,14 +6,12 @@ use core::time::Duration;
 
 use super::Session;
 use super::copies::{Occasion, SHORT_FLOW};
-use crate::config::{Redundancy, WindowMode};
+use super::scheduled::Sent;
 use crate::path::{Chunk, CopyReason, Health, PathView};
-use crate::ranges::RangeSet;
 use crate::schedule::{JustInTime, PlacementRequest, Repeats, Scheduler};
 use crate::stats::WhyIdle;
 use crate::time::Instant;
 use crate::units::{Class, StreamId, SubflowId, time_for};
-use crate::window::WindowSize;
 use crate::wire::{Frame, Outgoing, encode_data_header};
 
 /// Acknowledgements that leave together.
@@ -272,12 +270,11 @@ impl Session {
         let held = self.keeps_waiting(path);
         self.enter(now, path, if held { WhyIdle::KeptOff } else { WhyIdle::NothingToSend });
         let frame = self.paths[path].frame();
-        let size = WindowSize::of(&self.config, views, frame);
         let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
         if self.busy.any_blocked(never) {
             self.enter(now, path, WhyIdle::FlowControl);
         }
-        self.transmit_first(now, path, views, None, (frame, size, credit), out)
+        self.transmit_first(now, path, views, None, (frame, credit), out)
             || self.transmit_message(now, path, views, (Class::Background, u64::MAX), out)
     }
 
@@ -292,9 +289,8 @@ impl Session {
         out: &mut Outgoing,
     ) -> bool {
         let frame = self.paths[path].frame();
-        let size = WindowSize::of(&self.config, views, frame);
         let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
-        if self.transmit_first(now, path, views, Some(class), (frame, size, credit), out) {
+        if self.transmit_first(now, path, views, Some(class), (frame, credit), out) {
             return true;
         }
         let last = Class::ALL.into_iter().rev().find(|better| *better < class);
@@ -315,7 +311,7 @@ impl Session {
         path: usize,
         views: &[PathView],
         end: Option<Class>,
-        limits: (u64, WindowSize, u64),
+        limits: (u64, u64),
         out: &mut Outgoing,
     ) -> bool {
         let mut turn = None;
@@ -367,17 +363,14 @@ impl Session {
         path: usize,
         views: &[PathView],
         id: StreamId,
-        (frame, size, credit): (u64, WindowSize, u64),
+        (frame, credit): (u64, u64),
     ) -> Option<Range<u64>> {
-        let copied = self.copied_ranges(id);
+        let all_paths = views;
         let views = &*self.views_for(views, id);
-        let stream = self.streams.get_mut(&id)?;
-        if !copied.is_empty() {
-            stream.send.close_windows(&copied);
-        }
+        let send = &mut self.streams.get_mut(&id)?.send;
         let credit = if id == StreamId::CONTROL { u64::MAX } else { credit };
-        let bound = stream.send.bound(credit);
-        let front = stream.send.windows.unsent().first().map_or(0, |r| r.start);
+        let bound = send.bound(credit);
+        let front = send.unsent.first().map_or(0, |r| r.start);
         if front >= bound {
             self.why_idle[path].enter(now, WhyIdle::FlowControl);
             return None;
@@ -385,15 +378,16 @@ impl Session {
         let request = PlacementRequest {
             now,
             paths: views,
+            all_paths,
             path,
             stream: id,
             bound,
-            limit: stream.send.allowance(credit),
-            acked: stream.send.cumulative(),
-            sharing: self.busy.sharing(stream.send.class),
-            windows: &mut stream.send.windows,
+            limit: send.allowance(credit),
+            acked: send.cumulative(),
+            sharing: self.busy.sharing(send.class),
+            unsent: &send.unsent,
+            under_way: &Sent { id, send, paths: &self.paths },
             frame,
-            size,
         };
         // The session's own words go the product's way under any policy.
         let placed = if id == StreamId::CONTROL {
@@ -402,7 +396,7 @@ impl Session {
             self.scheduler.place(request)
         };
         match &placed {
-            Some(range) => stream.send.windows.take(range.clone()),
+            Some(range) => send.unsent.remove(range.clone()),
             None => {
                 let late = crate::path::lead(views, path) > 0;
                 self.why_idle[path].enter(
@@ -416,22 +410,6 @@ impl Session {
             }
         }
         placed
-    }
-
-    /// Bytes of the stream that were handed over twice: in the paper's mode
-    /// the window is then done with (R11).
-    fn copied_ranges(&self, id: StreamId) -> RangeSet {
-        let mut copied = RangeSet::new();
-        if self.config.window_mode == WindowMode::Thesis
-            && self.config.redundancy == Redundancy::RttWait
-        {
-            for chunk in self.paths.iter().flat_map(|p| p.in_flight.iter()) {
-                if chunk.stream == id {
-                    copied.insert(chunk.range.start..chunk.copied);
-                }
-            }
-        }
-        copied
     }
 
     /// Makes the frame and enters it on the path's account.

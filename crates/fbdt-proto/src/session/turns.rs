@@ -54,7 +54,7 @@ struct Entry {
 
 impl Entry {
     fn of(id: StreamId, send: &SendStream) -> Self {
-        let front = send.windows.unsent().first().map(|range| range.start);
+        let front = send.unsent.first().map(|range| range.start);
         Self {
             turn: Turn::of(id, send),
             lost: !send.lost.is_empty(),
@@ -314,7 +314,7 @@ mod tests {
         let (id, mut send) = stream(2, Class::Interactive, 0);
         assert!(!turns.put(id, &send));
         send.write(&[1; 100]).unwrap();
-        send.windows.take(0..100);
+        send.unsent.remove(0..100);
         assert!(turns.put(id, &send), "50 bytes above the limit");
         assert!(!turns.put(id, &send), "no news");
         assert!(turns.any_blocked(Classes::NONE) && turns.any_unsent(Classes::NONE));

@@ -11,7 +11,6 @@ use crate::error::{SessionError, StreamError};
 use crate::ranges::{MAX_BYTE_RANGES, RANGE_OVERHEAD, RangeSet};
 use crate::time::Instant;
 use crate::units::{Class, StreamId};
-use crate::window::Windows;
 use crate::wire::{AckFrame, Outgoing};
 
 /// A writer is woken when this much fits, or a quarter of what ever fits.
@@ -40,8 +39,8 @@ pub struct SendStream {
     /// Traffic class (F11).
     pub class: Class,
     buffer: SendBuffer,
-    /// Unsent bytes and open windows.
-    pub windows: Windows,
+    /// Bytes that no path has been given yet.
+    pub unsent: RangeSet,
     /// Sent on a subflow that is gone: to be sent again first.
     pub lost: RangeSet,
     acked: RangeSet,
@@ -68,7 +67,7 @@ impl SendStream {
             id,
             class,
             buffer: SendBuffer::default(),
-            windows: Windows::default(),
+            unsent: RangeSet::new(),
             lost: RangeSet::new(),
             acked: RangeSet::new(),
             cumulative: 0,
@@ -157,7 +156,7 @@ impl SendStream {
         let size = self.admit(data.len())?;
         let start = self.buffer.end();
         self.buffer.push(&data[..size]);
-        self.windows.written(start..self.buffer.end());
+        self.unsent.insert(start..self.buffer.end());
         Ok(size)
     }
 
@@ -170,13 +169,13 @@ impl SendStream {
         let size = self.admit(data.len())?;
         let start = self.buffer.end();
         self.buffer.push_shared(data.split_to(size));
-        self.windows.written(start..self.buffer.end());
+        self.unsent.insert(start..self.buffer.end());
         Ok(size)
     }
 
     /// Bytes that may be written now.
     fn room(&self) -> u64 {
-        let unsent = self.ahead.saturating_sub(self.windows.unsent().total());
+        let unsent = self.ahead.saturating_sub(self.unsent.total());
         self.capacity.saturating_sub(self.backlog()).min(unsent)
     }
 
@@ -210,7 +209,7 @@ impl SendStream {
         if self.state == SendState::Open {
             self.state = SendState::Finished;
             let end = self.buffer.end();
-            self.windows.written(end..end + 1);
+            self.unsent.insert(end..end + 1);
         }
     }
 
@@ -221,7 +220,7 @@ impl SendStream {
         }
         self.state = state;
         self.buffer.clear();
-        self.windows = Windows::default();
+        self.unsent = RangeSet::new();
         self.lost = RangeSet::new();
         true
     }
@@ -304,44 +303,21 @@ impl SendStream {
         }
         self.acked.remove_below(self.cumulative);
         self.lost.remove_below(self.cumulative);
-        self.windows.forget_below(self.cumulative);
+        self.unsent.remove_below(self.cumulative);
         self.buffer.release_below(self.cumulative);
-    }
-
-    /// Closes windows that are acknowledged, or handed over twice as in the
-    /// paper (R11).
-    pub fn close_windows(&mut self, copied: &RangeSet) {
-        let (cumulative, acked) = (self.cumulative, &self.acked);
-        let end = self.buffer.end();
-        self.windows.close(|window| {
-            let mut at = window.range.start.max(cumulative);
-            let stop = window.range.end.min(end);
-            if window.range.end > end {
-                return false;
-            }
-            while let Some(gap) = acked.first_gap(at..stop) {
-                if !copied.covers(gap.clone()) {
-                    return false;
-                }
-                at = gap.end;
-            }
-            true
-        });
     }
 
     /// Whether everything written has been given to a path at least once and
     /// what is unacknowledged is at most `bytes` (F10).
     #[must_use]
     pub fn is_short_tail(&self, bytes: u64) -> bool {
-        self.windows.unsent().is_empty() && self.backlog() <= bytes
+        self.unsent.is_empty() && self.backlog() <= bytes
     }
 
     /// Whether everything written so far was acknowledged.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.windows.unsent().is_empty()
-            && self.cumulative >= self.highest_sent
-            && self.backlog() == 0
+        self.unsent.is_empty() && self.cumulative >= self.highest_sent && self.backlog() == 0
     }
 
     /// Whether sending was given up here or by the peer's word.
@@ -379,7 +355,7 @@ mod tests {
         assert_eq!(s.write(&[1; 1]), Err(StreamError::Blocked));
         assert!(s.writer_blocked);
         let mut out = Outgoing::default();
-        s.windows.take(0..500);
+        s.unsent.remove(0..500);
         s.emit(0..500, &mut out);
         assert_eq!(out.len(), 500);
         assert_eq!(s.acknowledge(Instant::ZERO, &ack(100, vec![200..300])), Ok(true));
@@ -395,9 +371,9 @@ mod tests {
         s.ahead = 80;
         assert_eq!(s.write(&[1; 100]), Ok(80));
         assert_eq!(s.write(&[1; 1]), Err(StreamError::Blocked));
-        s.windows.take(0..10);
+        s.unsent.remove(0..10);
         assert!(!s.wakes_writer(), "less than a quarter is not worth it");
-        s.windows.take(10..30);
+        s.unsent.remove(10..30);
         assert!(s.wakes_writer());
         assert!(!s.wakes_writer(), "once");
         assert_eq!(s.write(&[1; 100]), Ok(30));
@@ -455,23 +431,6 @@ mod tests {
         s.finish();
         assert_eq!(s.bound(1 << 20), 40, "the stream's limit");
         assert_eq!(s.bound(30), 30, "the session's credit");
-    }
-
-    #[test]
-    fn r11_a_window_that_was_handed_over_twice_is_closed() {
-        let mut s = stream();
-        s.write(&[1; 200]).unwrap();
-        s.windows.load(100);
-        s.windows.load(100);
-        s.emit(0..200, &mut Outgoing::default());
-        s.windows.take(0..200);
-        s.acknowledge(Instant::ZERO, &ack(60, vec![])).unwrap();
-        s.close_windows(&RangeSet::new());
-        assert_eq!(s.windows.open().len(), 2);
-        let mut copied = RangeSet::new();
-        copied.insert(60..100);
-        s.close_windows(&copied);
-        assert_eq!(s.windows.open().len(), 1);
     }
 
     #[test]

@@ -1,19 +1,32 @@
 //! The paper's placement: forward from the front, backward from segment tops
 //! (F3, F4, F5).
 
+mod order;
+mod segment;
+mod windows;
+
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Needs, PlacementRequest, Scheduler};
+use self::order::by_reliability;
+use self::segment::Segment;
+use self::windows::Windows;
+use super::{Needs, OpenWindows, PlacementRequest, Scheduler, UnderWay};
+use crate::config::{Config, Redundancy, WindowMode};
 use crate::path::lead;
-use crate::units::{Direction, PathId};
-use crate::window::{Segment, by_reliability};
+use crate::ranges::RangeSet;
+use crate::units::{Direction, PathId, StreamId};
+use crate::window::WindowSize;
 
 /// Windows served from both ends, oldest first; a path that finds nothing
 /// unsent goes on into the next one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TwoEnded {
+    config: Config,
     forward: Option<PathId>,
+    /// The windows of each stream.
+    windows: BTreeMap<StreamId, Windows>,
 }
 
 impl Scheduler for TwoEnded {
@@ -21,37 +34,24 @@ impl Scheduler for TwoEnded {
         "two-ended"
     }
 
-    fn place(&mut self, mut request: PlacementRequest<'_>) -> Option<Range<u64>> {
-        let lead = lead(request.paths, request.path);
-        // One window at a time leaves no other to serve: then it takes its end of that one.
-        if lead > request.size.bytes && request.size.depth > 1 {
-            return late_path(&mut request, lead);
-        }
-        let unsent = request.windows.unsent();
-        // The others would have sent all of it before this path's bytes come.
-        if lead > 0 && unsent.total_within(0..request.bound) <= lead {
-            return None;
-        }
-        let own = request.paths.get(request.path)?.id;
-        let mut index = 0;
-        loop {
-            if let Some(window) = request.windows.open().get(index) {
-                let within = window.range.start..window.range.end.min(request.bound);
-                if let Some(lowest) = request.windows.unsent().first_within(within.clone()) {
-                    if self.forward_path(&request) == Some(own) {
-                        return Some(lowest.start..lowest.end.min(lowest.start + request.frame));
-                    }
-                    return self.backward(&mut request, index, within, own);
-                }
-                index += 1;
-            } else if !self.load(&mut request) {
-                return None;
-            }
-        }
+    fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
+        let mut windows = self.windows.remove(&request.stream).unwrap_or_default();
+        windows.close(request.under_way, &self.closing(&request));
+        let placed = self.place_in(&mut windows, &request);
+        self.windows.insert(request.stream, windows);
+        placed
     }
 
     fn direction(&self, path: PathId) -> Direction {
         if self.forward == Some(path) { Direction::Forward } else { Direction::Backward }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { looks_ahead: true, ..Needs::default() }
+    }
+
+    fn open_windows(&self, stream: StreamId, sent: &dyn UnderWay) -> OpenWindows {
+        self.windows.get(&stream).map(|windows| windows.picture(sent)).unwrap_or_default()
     }
 
     fn path_failed(&mut self, path: PathId) {
@@ -60,12 +60,63 @@ impl Scheduler for TwoEnded {
         }
     }
 
-    fn needs(&self) -> Needs {
-        Needs { looks_ahead: true, ..Needs::default() }
+    fn stream_over(&mut self, stream: StreamId) {
+        self.windows.remove(&stream);
     }
 }
 
 impl TwoEnded {
+    /// No window is open; their sizes and number are the configuration's.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        Self { config: config.clone(), forward: None, windows: BTreeMap::new() }
+    }
+
+    /// Bytes that close a window without being acknowledged: in the paper's mode those that were
+    /// handed over twice (R11).
+    fn closing(&self, request: &PlacementRequest<'_>) -> RangeSet {
+        let Config { window_mode, redundancy, .. } = self.config;
+        if window_mode == WindowMode::Thesis && redundancy == Redundancy::RttWait {
+            request.under_way.copied()
+        } else {
+            RangeSet::new()
+        }
+    }
+
+    fn place_in(
+        &mut self,
+        windows: &mut Windows,
+        request: &PlacementRequest<'_>,
+    ) -> Option<Range<u64>> {
+        let size = WindowSize::of(&self.config, request.all_paths, request.frame);
+        let lead = lead(request.paths, request.path);
+        // One window at a time leaves no other to serve: then it takes its end of that one.
+        if lead > size.bytes && size.depth > 1 {
+            return late_path(windows, request, size, lead);
+        }
+        let unsent = request.unsent;
+        // The others would have sent all of it before this path's bytes come.
+        if lead > 0 && unsent.total_within(0..request.bound) <= lead {
+            return None;
+        }
+        let own = request.paths.get(request.path)?.id;
+        let mut index = 0;
+        loop {
+            if let Some(window) = windows.open().get(index) {
+                let within = window.range.start..window.range.end.min(request.bound);
+                if let Some(lowest) = unsent.first_within(within.clone()) {
+                    if self.forward_path(request) == Some(own) {
+                        return Some(lowest.start..lowest.end.min(lowest.start + request.frame));
+                    }
+                    return self.backward(windows, request, index, within, own);
+                }
+                index += 1;
+            } else if !self.load(windows, request, size) {
+                return None;
+            }
+        }
+    }
+
     /// The path that has the front; a survivor takes it at once (F3).
     fn forward_path(&mut self, request: &PlacementRequest<'_>) -> Option<PathId> {
         let usable = |id| request.paths.iter().any(|p| p.id == id && p.usable);
@@ -77,31 +128,33 @@ impl TwoEnded {
 
     /// Opens one more window if the depth allows; the mapping of directions
     /// is decided now (F3).
-    fn load(&mut self, request: &mut PlacementRequest<'_>) -> bool {
-        let more =
-            request.windows.unsent().last().is_some_and(|r| r.end > request.windows.loaded());
-        if !more
-            || request.windows.loaded() >= request.bound
-            || request.windows.open().len() >= request.size.depth
-        {
+    fn load(
+        &mut self,
+        windows: &mut Windows,
+        request: &PlacementRequest<'_>,
+        size: WindowSize,
+    ) -> bool {
+        let more = request.unsent.last().is_some_and(|r| r.end > windows.loaded());
+        if !more || windows.loaded() >= request.bound || windows.open().len() >= size.depth {
             return false;
         }
         self.forward = by_reliability(request.paths, self.forward).first().map(|p| p.id);
-        request.windows.load(request.size.bytes);
+        windows.load(size.bytes);
         true
     }
 
     /// The top of what is unsent in the path's own segment; when nothing is
     /// left there, the window is realigned (F4).
     fn backward(
-        &mut self,
-        request: &mut PlacementRequest<'_>,
+        &self,
+        windows: &mut Windows,
+        request: &PlacementRequest<'_>,
         index: usize,
         within: Range<u64>,
         own: PathId,
     ) -> Option<Range<u64>> {
         for attempt in 0..2 {
-            let segments = &request.windows.open().get(index)?.segments;
+            let segments = &windows.open().get(index)?.segments;
             if let Some(top) = own_top(request, segments, &within, own) {
                 return Some(top.end.saturating_sub(request.frame).max(top.start)..top.end);
             }
@@ -110,11 +163,11 @@ impl TwoEnded {
                     .iter()
                     .map(|p| (p.id, p.rate))
                     .collect();
-                request.windows.align(index, request.bound, &order);
+                windows.align(index, request.unsent, request.bound, &order);
             }
         }
         // Its share of what is left rounds to nothing: it helps at the top.
-        let top = request.windows.unsent().last_within(within)?;
+        let top = request.unsent.last_within(within)?;
         Some(top.end.saturating_sub(request.frame).max(top.start)..top.end)
     }
 }
@@ -132,23 +185,28 @@ fn own_top(
     let top = if at + 1 == segments.len() { within.end } else { segment.end.min(within.end) };
     // The first backward path moves towards the forward one: they meet.
     let low = if at == 1 { within.start } else { segment.start };
-    request.windows.unsent().last_within(low..top)
+    request.unsent.last_within(low..top)
 }
 
 /// A path that is later than a whole window serves the window that the front
 /// reaches when its bytes arrive (F2), at any depth that the bound allows: windows are pipelined.
-fn late_path(request: &mut PlacementRequest<'_>, lead: u64) -> Option<Range<u64>> {
-    let front = request.windows.unsent().first()?.start;
-    let wanted = request.windows.unsent().skip(front, lead)?;
+fn late_path(
+    windows: &mut Windows,
+    request: &PlacementRequest<'_>,
+    size: WindowSize,
+    lead: u64,
+) -> Option<Range<u64>> {
+    let front = request.unsent.first()?.start;
+    let wanted = request.unsent.skip(front, lead)?;
     if wanted >= request.bound {
         return None;
     }
-    while request.windows.loaded() <= wanted {
-        request.windows.load(request.size.bytes);
+    while windows.loaded() <= wanted {
+        windows.load(size.bytes);
     }
-    let window = request.windows.open().iter().find(|w| w.range.end > wanted)?;
+    let window = windows.open().iter().find(|w| w.range.end > wanted)?;
     let within = wanted.max(window.range.start)..window.range.end.min(request.bound);
-    let top = request.windows.unsent().last_within(within)?;
+    let top = request.unsent.last_within(within)?;
     Some(top.end.saturating_sub(request.frame).max(top.start)..top.end)
 }
 
@@ -156,16 +214,14 @@ fn late_path(request: &mut PlacementRequest<'_>, lead: u64) -> Option<Range<u64>
 mod tests {
     use super::*;
     use crate::path::PathView;
-    use crate::schedule::tests::request;
-    use crate::window::tests::view;
-    use crate::window::{WindowSize, Windows};
+    use crate::schedule::testing::{Acknowledged, request, view};
     use core::time::Duration;
 
     struct Fixture {
         scheduler: TwoEnded,
         paths: Vec<PathView>,
-        windows: Windows,
-        size: WindowSize,
+        unsent: RangeSet,
+        sent: Acknowledged,
     }
 
     impl Fixture {
@@ -176,19 +232,20 @@ mod tests {
                 ..view(i as u8, *rate, i as f64)
             };
             let paths = rates.iter().enumerate().map(path).collect();
-            let mut windows = Windows::default();
-            windows.written(0..written);
-            let size = WindowSize { bytes: 1000, depth: 2 };
-            Self { scheduler: TwoEnded::default(), paths, windows, size }
+            let mut unsent = RangeSet::new();
+            unsent.insert(0..written);
+            let config = Config { window: (1000, 1000), window_depth: 2, ..Config::default() };
+            let sent = Acknowledged { written, below: 0 };
+            Self { scheduler: TwoEnded::new(&config), paths, unsent, sent }
         }
 
         fn ask(&mut self, path: usize) -> Option<Range<u64>> {
             let range = self.scheduler.place(PlacementRequest {
                 frame: 100,
-                size: self.size,
-                ..request(&self.paths, path, &mut self.windows)
+                under_way: &self.sent,
+                ..request(&self.paths, path, &self.unsent)
             })?;
-            self.windows.take(range.clone());
+            self.unsent.remove(range.clone());
             Some(range)
         }
     }
@@ -232,7 +289,7 @@ mod tests {
             assert_eq!(f.ask(0), Some(expected * 100..expected * 100 + 100));
         }
         assert_eq!(f.ask(0), None, "two windows are open and none is acknowledged");
-        f.windows.close(|w| w.range.end <= 1000);
+        f.sent.below = 1000;
         assert_eq!(f.ask(0), Some(2000..2100));
     }
 
@@ -260,11 +317,12 @@ mod tests {
     fn f5_one_window_at_a_time_is_one_however_late_a_path_is() {
         let mut f = Fixture::new(&[10_000.0, 100.0], 100_000);
         f.paths[1].arrival = Duration::from_millis(502);
-        f.size.depth = 1;
+        f.scheduler.config.window_depth = 1;
         assert_eq!(f.ask(1), Some(900..1000), "its end of the one window");
         while let Some(range) = f.ask(0) {
             assert!(range.end <= 1000, "{range:?}");
         }
-        assert_eq!((f.ask(1), f.windows.open().len()), (None, 1));
+        assert_eq!(f.ask(1), None);
+        assert_eq!(f.scheduler.open_windows(StreamId(1), &f.sent).count, 1);
     }
 }

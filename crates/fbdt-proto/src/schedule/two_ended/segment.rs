@@ -8,11 +8,11 @@ use crate::units::PathId;
 
 /// One path's part of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub(super) struct Segment {
     /// The path.
-    pub path: PathId,
+    pub(super) path: PathId,
     /// Its part. The forward path sends it upward, the others downward.
-    pub range: Range<u64>,
+    pub(super) range: Range<u64>,
 }
 
 /// Divides the unsent bytes of `within` among `order` (path and rate, the

@@ -77,7 +77,7 @@ pub fn unsent_ahead(paths: &[PathView], most: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::window::tests::view;
+    use crate::path::testing::view;
 
     #[test]
     fn f2_the_window_follows_rate_times_rtt_within_bounds() {

@@ -1,0 +1,34 @@
+//! Paths for tests.
+
+use core::time::Duration;
+
+use super::PathView;
+use crate::units::PathId;
+
+/// A path of this rate and penalty: 4 ms, and a window of 100 kB.
+#[must_use]
+pub fn view(id: u8, rate: f64, penalty: f64) -> PathView {
+    PathView {
+        id: PathId(id),
+        usable: true,
+        suspect_for: None,
+        rate,
+        delivered_rate: rate,
+        arrival: Duration::from_millis(2),
+        ramping: false,
+        srtt: Duration::from_millis(4),
+        rttvar: Duration::ZERO,
+        base_rtt: Duration::from_millis(4),
+        hold: Duration::ZERO,
+        window: 100_000,
+        ssthresh: 100_000,
+        held: 0,
+        room: 100_000,
+        ready: true,
+        frame: 10_000,
+        mss: 1000,
+        acknowledged: 0,
+        penalty,
+        pinned: false,
+    }
+}
