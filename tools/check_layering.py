@@ -1,8 +1,8 @@
 """Checks that imports point down only; a finding is a line that says where and what to do.
 
-1. Crates: each depends only on the crates of this workspace below it, and `fbdt-proto` on nothing
-   outside its allow-list.
-2. `fbdt-proto` is sans-IO: unconditionally `no_std`, no `extern crate` but alloc (std in tests
+1. Crates: each depends only on the crates of this workspace below it, and the sans-IO crates
+   (`fbdt-proto`, `fbdt-baselines`) on nothing outside their allow-list.
+2. They are sans-IO: unconditionally `no_std`, no `extern crate` but alloc (std in tests
    only), no build script. That it then cannot name a socket, clock or environment is the
    compiler's proof; tests/layering shows that a planted `std::time::Instant::now()` does not build.
 3. Modules of `fbdt-proto`: `crate::X` is allowed only for X below the module it stands in.
@@ -23,10 +23,11 @@ from typing import Any, NamedTuple
 
 CRATES: dict[str, set[str]] = {
     "fbdt-proto": set(),
-    "fbdt-sim": {"fbdt-proto"},
+    "fbdt-baselines": {"fbdt-proto"},
+    "fbdt-sim": {"fbdt-baselines", "fbdt-proto"},
     "fbdt-model": set(),
     "fbdt-tournament": {"fbdt-proto", "fbdt-sim", "sumrate-link"},
-    "fbdt": {"fbdt-proto"},
+    "fbdt": {"fbdt-baselines", "fbdt-proto"},
     "sumrate-link": set(),
     "sumrate-cc": set(),
     "sumrate-preload": set(),
@@ -55,7 +56,11 @@ class Dependency(NamedTuple):
     features: frozenset[str]
 
 
-PROTO_DEPENDENCIES = {"bytes", "libm", "thiserror", "unicode-general-category"}
+SANS_IO = {
+    "fbdt-proto": {"bytes", "libm", "thiserror", "unicode-general-category"},
+    "fbdt-baselines": {"fbdt-proto"},
+}
+"""The crates without sockets, clocks and threads, and all that each may depend on."""
 
 MODULES = (
     ("plain_text", "time", "units", "ranges", "histogram", "message"),
@@ -94,7 +99,7 @@ def dependencies(manifest: dict[str, Any], shared: dict[str, Any]) -> Iterator[D
 
 
 def crate_findings(root: Path) -> Iterator[str]:
-    """Dependencies that point up or sideways, and what fbdt-proto must not have."""
+    """Dependencies that point up or sideways, and what sans-IO crates must not have."""
     workspace = tomllib.loads((root / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
     for manifest_path in sorted((root / "crates").glob("*/Cargo.toml")):
         manifest = tomllib.loads(manifest_path.read_text(encoding="utf-8"))
@@ -108,9 +113,9 @@ def crate_findings(root: Path) -> Iterator[str]:
                 continue
             if dependency.name in CRATES and dependency.name not in CRATES[name]:
                 yield f"{where} must not depend on {dependency.name}, which is not below it"
-            if name != "fbdt-proto" or dependency.for_tests:
+            if name not in SANS_IO or dependency.for_tests:
                 continue
-            if dependency.name not in PROTO_DEPENDENCIES:
+            if dependency.name not in SANS_IO[name]:
                 yield f"{where} must not depend on {dependency.name}: it is sans-IO"
             elif "std" in dependency.features:
                 yield f"{where} must not switch on the feature std of {dependency.name}"
@@ -121,20 +126,20 @@ def without_comments(source: str) -> str:
     return re.sub(r"//[^\n]*", "", source)
 
 
-def sans_io_findings(proto: Path) -> Iterator[str]:
-    """Ways for fbdt-proto to reach std without the compiler's saying so."""
-    root = without_comments((proto / "src/lib.rs").read_text(encoding="utf-8"))
+def sans_io_findings(crate: Path) -> Iterator[str]:
+    """Ways for a sans-IO crate to reach std without the compiler's saying so."""
+    root = without_comments((crate / "src/lib.rs").read_text(encoding="utf-8"))
     if not re.search(r"^\s*#!\[no_std\]\s*$", root, re.MULTILINE):
-        yield "crates/fbdt-proto/src/lib.rs: `#![no_std]` is missing or conditional"
-    if (proto / "build.rs").exists():
-        yield "crates/fbdt-proto/build.rs: a build script can read the environment; remove it"
-    for path in sorted((proto / "src").rglob("*.rs")):
+        yield f"{crate}/src/lib.rs: `#![no_std]` is missing or conditional"
+    if (crate / "build.rs").exists():
+        yield f"{crate}/build.rs: a build script can read the environment; remove it"
+    for path in sorted((crate / "src").rglob("*.rs")):
         source = without_comments(path.read_text(encoding="utf-8"))
         for match in re.finditer(r"(#\[cfg\(test\)\]\s*)?extern\s+crate\s+(\w+)", source):
             in_tests, name = match[1] is not None, match[2]
             if name != "alloc" and not (name == "std" and in_tests):
                 line = source.count("\n", 0, match.start()) + 1
-                yield f"{path}:{line}: `extern crate {name}` gives fbdt-proto what it must not have"
+                yield f"{path}:{line}: `extern crate {name}` gives a sans-IO crate what it must not"
 
 
 def module_order() -> dict[str, int]:
@@ -224,7 +229,7 @@ def findings(root: Path) -> list[str]:
     proto = root / "crates/fbdt-proto"
     return [
         *crate_findings(root),
-        *sans_io_findings(proto),
+        *(line for name in SANS_IO for line in sans_io_findings(root / "crates" / name)),
         *module_findings(proto),
         *python_findings(root / "python/sumrate"),
     ]

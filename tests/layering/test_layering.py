@@ -11,6 +11,7 @@ import pytest
 import check_layering
 
 PROTO = Path("crates/fbdt-proto")
+BASELINES = Path("crates/fbdt-baselines")
 
 
 @pytest.fixture
@@ -90,6 +91,20 @@ def proto_with_build_script(root: Path) -> None:
     append(root / PROTO / "build.rs", "fn main() {}\n")
 
 
+def proto_depends_on_baselines(root: Path) -> None:
+    manifest = root / PROTO / "Cargo.toml"
+    replace(manifest, "[dependencies]", "[dependencies]\nfbdt-baselines.workspace = true")
+
+
+def baselines_depend_on_clock(root: Path) -> None:
+    manifest = root / BASELINES / "Cargo.toml"
+    replace(manifest, "[dependencies]", "[dependencies]\ntime.workspace = true")
+
+
+def baselines_without_no_std(root: Path) -> None:
+    replace(root / BASELINES / "src/lib.rs", "#![no_std]\n", "")
+
+
 def leaf_uses_session(root: Path) -> None:
     append(root / PROTO / "src/time.rs", "\nuse crate::session::Session;\n")
 
@@ -143,6 +158,9 @@ def relative_import(root: Path) -> None:
         (proto_with_std, "`extern crate std`"),
         (proto_with_renamed_std, "`extern crate std`"),
         (proto_with_build_script, "build script"),
+        (proto_depends_on_baselines, "fbdt-proto must not depend on fbdt-baselines"),
+        (baselines_depend_on_clock, "fbdt-baselines must not depend on time"),
+        (baselines_without_no_std, "`#![no_std]` is missing"),
         (leaf_uses_session, "time uses session"),
         (window_uses_schedule_in_group, "window uses schedule"),
         (path_uses_session_by_reexport, "path uses session"),

@@ -55,9 +55,17 @@ pub use config::{
 pub use error::{CloseReason, MessageError, OpenError, SessionError, StreamError};
 pub use event::Event;
 pub use message::{Delivery, Importance, MessageOptions};
-pub use path::{Health, SubflowSample};
+pub use path::{Health, PathView, SubflowSample, lead};
+pub use ranges::RangeSet;
+#[cfg(feature = "testing")]
+pub use schedule::testing;
+pub use schedule::{
+    JustInTime, Needs, OpenWindows, PlacementRequest, Repeat, RepeatRequest, Repeats, Scheduler,
+    UnderWay,
+};
 pub use session::Session;
 pub use stats::{ClassStats, MessageStats, PathStats, SessionStats, StreamStats};
 pub use time::Instant;
-pub use units::{Class, Classes, Direction, PathId, Priority, Role, StreamId, SubflowId};
+pub use units::{Class, Classes, Direction, PathId, Priority, Role, StreamId, SubflowId, rate_of};
+pub use window::WindowSize;
 pub use wire::Frame;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use fbdt_proto::wire::Outgoing;
 use fbdt_proto::{
-    Class, Classes, Config, Instant, Limits, MessageOptions, PathId, PathPolicy, Role,
-    SchedulerKind, Session, SubflowId, SubflowSample, Weight,
+    Class, Classes, Config, Instant, Limits, MessageOptions, PathId, PathPolicy, Role, Session,
+    SubflowId, SubflowSample, Weight,
 };
 
 fn at(micros: u64) -> Instant {
@@ -146,34 +146,6 @@ fn f8_little_that_arrived_is_acknowledged_with_patience_unless_it_is_the_end() {
         session.handle_frame(at(1001), subflows[0], frame).unwrap();
         assert!(!session.can_transmit(at(1000 + after - 1), subflows[0]), "{fin} {size}");
         assert!(session.can_transmit(at(1000 + after), subflows[0]), "{fin} {size}");
-    }
-}
-
-/// Paths of one session are asked in any order; a rule that gives a turn, or assigns bytes, to a
-/// path that has just said that it has nothing must have it asked again.
-#[test]
-fn f3b_who_is_left_out_in_favour_of_another_is_asked_again_when_that_one_has_sent() {
-    for (kind, turned) in
-        SchedulerKind::ALL.into_iter().flat_map(|kind| [(kind, false), (kind, true)])
-    {
-        let (mut session, mut subflows) =
-            session_with(Config { scheduler: kind, ..Config::default() });
-        if turned {
-            subflows.reverse();
-        }
-        let stream = session.open_stream(at(3), Class::Background).unwrap();
-        settle(&mut session, subflows, at(3));
-        session.write(at(3), stream, &[7; 300_000]).unwrap();
-        let mut carried = [0, 0];
-        while subflows.iter().any(|subflow| session.can_transmit(at(3), *subflow)) {
-            for (subflow, carried) in subflows.iter().zip(&mut carried) {
-                if session.can_transmit(at(3), *subflow) {
-                    *carried += drain(&mut session, at(3), *subflow);
-                }
-            }
-        }
-        let sent: usize = carried.iter().sum();
-        assert!(sent >= 300_000, "{kind:?}: both fell asleep after {carried:?} bytes");
     }
 }
 

@@ -260,6 +260,16 @@ impl Config {
         self
     }
 
+    /// Checks that a session is given the scheduler that this names.
+    pub(crate) fn validate_scheduler(&self, given: &str) -> Result<(), ConfigError> {
+        check(
+            self.scheduler.name() == given,
+            "scheduler",
+            f64::from(self.scheduler as u8),
+            "give the session the scheduler of that number",
+        )
+    }
+
     /// Checks that a session can start with this.
     ///
     /// # Errors

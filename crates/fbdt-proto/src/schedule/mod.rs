@@ -3,43 +3,19 @@
 //! A scheduler answers with a byte range, not only with a path. It sees the
 //! paths as immutable [`PathView`]s, and of one stream which bytes are unsent and which are under way.
 
-mod blest;
-mod blockers;
-mod daps;
-mod ecf;
 mod just_in_time;
-mod lowest_rtt_first;
-mod min_rtt;
-mod musher;
-mod otias;
 pub mod redundancy;
-mod redundant;
-mod round_robin;
 mod share;
 mod standby;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod two_ended;
 
-pub use blest::Blest;
-pub use daps::Daps;
-pub use ecf::Ecf;
 pub use just_in_time::JustInTime;
-pub use lowest_rtt_first::LowestRttFirst;
-pub use min_rtt::MinRtt;
-pub use musher::MuSher;
-pub use otias::Otias;
-pub use redundant::Redundant;
-pub use round_robin::RoundRobin;
 pub use standby::in_service;
-pub use two_ended::TwoEnded;
 
-use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use core::fmt::Debug;
 use core::ops::Range;
 
-use crate::config::{Config, SchedulerKind};
 use crate::path::PathView;
 use crate::ranges::RangeSet;
 use crate::time::Instant;
@@ -75,17 +51,20 @@ pub struct PlacementRequest<'a> {
 
 impl PlacementRequest<'_> {
     /// The path that asks.
-    fn own(&self) -> Option<&PathView> {
+    #[must_use]
+    pub fn own(&self) -> Option<&PathView> {
         self.paths.get(self.path)
     }
 
     /// The lowest unsent bytes, a frame of them.
-    fn front(&self) -> Option<Range<u64>> {
+    #[must_use]
+    pub fn front(&self) -> Option<Range<u64>> {
         self.beyond(0)
     }
 
     /// The lowest unsent bytes beyond the first `spared` of them, a frame of them.
-    fn beyond(&self, spared: u64) -> Option<Range<u64>> {
+    #[must_use]
+    pub fn beyond(&self, spared: u64) -> Option<Range<u64>> {
         let above = self.unsent.skip(0, spared)?;
         let piece = self.unsent.first_within(above..self.bound)?;
         Some(piece.start..piece.end.min(piece.start + self.frame))
@@ -211,184 +190,4 @@ pub trait Scheduler: Debug + Send {
 
     /// A stream is over: nothing more of it is asked for.
     fn stream_over(&mut self, _stream: StreamId) {}
-}
-
-/// The scheduler that a configuration names.
-#[must_use]
-pub fn scheduler(config: &Config) -> Box<dyn Scheduler> {
-    match config.scheduler {
-        SchedulerKind::JustInTime => Box::new(JustInTime),
-        SchedulerKind::TwoEnded => Box::new(TwoEnded::new(config)),
-        SchedulerKind::MinRtt => Box::new(MinRtt::default()),
-        SchedulerKind::Blest => Box::new(Blest::default()),
-        SchedulerKind::Ecf => Box::new(Ecf::default()),
-        SchedulerKind::Daps => Box::new(Daps::default()),
-        SchedulerKind::Otias => Box::new(Otias::default()),
-        SchedulerKind::LowestRttFirst => Box::new(LowestRttFirst),
-        SchedulerKind::MuSher => Box::new(MuSher::default()),
-        SchedulerKind::RoundRobin => Box::new(RoundRobin::default()),
-        SchedulerKind::Redundant => Box::new(Redundant::default()),
-    }
-}
-
-/// The first of the ranges assigned to a path that is still unsent, a frame
-/// of it; ranges that are not are dropped.
-fn take_assigned(
-    queue: &mut VecDeque<Range<u64>>,
-    unsent: &RangeSet,
-    frame: u64,
-) -> Option<Range<u64>> {
-    while let Some(range) = queue.pop_front() {
-        let Some(piece) = unsent.first_within(range.clone()) else {
-            continue;
-        };
-        let end = piece.end.min(piece.start + frame);
-        if end < range.end {
-            queue.push_front(end..range.end);
-        }
-        return Some(piece.start..end);
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::schedule::testing::{Acknowledged, Fixture, path, request, view};
-    use alloc::vec::Vec;
-    use proptest::prelude::*;
-
-    /// A scheduler that opens windows of 300 kB.
-    fn of_kind(kind: SchedulerKind) -> Box<dyn Scheduler> {
-        let config = Config { window: (300_000, 300_000), ..Config::default() };
-        scheduler(&config.with_scheduler(kind))
-    }
-
-    fn paths(rates: &[f64]) -> Vec<PathView> {
-        rates.iter().enumerate().map(|(i, r)| view(i as u8, *r, i as f64)).collect()
-    }
-
-    /// Paths of any shape, with or without room.
-    fn any_path() -> impl Strategy<Value = PathView> {
-        let rtts = (1..500u64, 0..3u64);
-        (rtts, 1e4..1e8f64, 1..200u64, 0..300u64).prop_map(|((rtt, var), rate, window, held)| {
-            let mut view = path(0, rtt, window * 1448);
-            view.mss = 1448;
-            view.rate = rate;
-            view.rttvar = view.srtt * var as u32 / 4;
-            view.held = held * 1448;
-            view.room = view.window.saturating_sub(view.held);
-            view
-        })
-    }
-
-    proptest! {
-        /// Whatever asks, each byte is handed out once, within bound and
-        /// frame, and all of them as long as one path takes.
-        #[test]
-        fn every_byte_is_placed_once(
-            kind in prop::sample::select(&SchedulerKind::ALL[..]),
-            rates in prop::collection::vec(1e5..1e8f64, 1..6),
-            asks in prop::collection::vec(0..6usize, 0..60),
-            total in 1..5_000_000u64,
-        ) {
-            let mut scheduler = of_kind(kind);
-            let paths = paths(&rates);
-            let mut unsent = RangeSet::new();
-            unsent.insert(0..total);
-            let mut acked = 0;
-            let mut order = asks.into_iter().map(|a| a % rates.len()).chain((0..rates.len()).cycle());
-            let mut idle = 0;
-            while !unsent.is_empty() {
-                let path = order.next().unwrap();
-                let under_way = &Acknowledged { written: total, below: acked };
-                let asked = request(&paths, path, &unsent);
-                let asked = PlacementRequest {
-                    bound: total, limit: total, acked, frame: 65536, under_way, ..asked
-                };
-                match scheduler.place(asked) {
-                    Some(range) => {
-                        idle = 0;
-                        prop_assert!(range.start < range.end && range.end - range.start <= 65536);
-                        prop_assert!(unsent.covers(range.clone()), "placed twice: {range:?}");
-                        unsent.remove(range);
-                    }
-                    None => {
-                        idle += 1;
-                        // The same path may ask as often as there are asks.
-                        prop_assert!(idle <= 60 + 2 * rates.len(), "nobody takes the rest");
-                        acked = unsent.first().map_or(total, |r| r.start);
-                    }
-                }
-            }
-        }
-
-        /// Whatever the paths look like: each byte is handed out once, and
-        /// where all that can are asked one of them takes some.
-        #[test]
-        fn somebody_always_makes_progress(
-            kind in prop::sample::select(&SchedulerKind::ALL[..]),
-            mut paths in prop::collection::vec(any_path(), 1..5),
-            total in 1..3_000_000u64,
-            switches in prop::collection::vec((0..5usize, any::<bool>()), 0..8),
-        ) {
-            for (index, path) in paths.iter_mut().enumerate() {
-                path.id = PathId(index as u8);
-            }
-            let mut f = Fixture::new(Boxed(of_kind(kind)), paths.clone(), total);
-            f.frame = 65536;
-            let mut switches = switches.into_iter();
-            let mut placed = RangeSet::new();
-            while !f.unsent.is_empty() {
-                let mut moved = false;
-                for path in 0..paths.len() {
-                    // Everything is acknowledged before the next round.
-                    f.acked = f.unsent.first().map_or(total, |r| r.start);
-                    f.paths[path].held = 0;
-                    f.paths[path].room = f.paths[path].window;
-                    if !f.paths[path].usable {
-                        continue;
-                    }
-                    if let Some(range) = f.send(path) {
-                        prop_assert!(placed.first_gap(range.clone()) == Some(range.clone()));
-                        placed.insert(range);
-                        moved = true;
-                    }
-                }
-                prop_assert!(moved, "{}: nobody takes {:?}", kind.name(), f.unsent);
-                if let Some((path, up)) = switches.next() {
-                    let path = path % paths.len();
-                    f.paths[path].usable = up;
-                    if !up {
-                        f.scheduler.path_failed(PathId(path as u8));
-                    }
-                    let any = f.paths.iter().any(|p| p.usable);
-                    f.paths[0].usable |= !any;
-                }
-            }
-            prop_assert!(placed.covers(0..total));
-        }
-    }
-
-    /// A boxed scheduler as a scheduler.
-    #[derive(Debug)]
-    struct Boxed(Box<dyn Scheduler>);
-
-    impl Scheduler for Boxed {
-        fn name(&self) -> &'static str {
-            self.0.name()
-        }
-
-        fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
-            self.0.place(request)
-        }
-
-        fn direction(&self, path: PathId) -> Direction {
-            self.0.direction(path)
-        }
-
-        fn path_failed(&mut self, path: PathId) {
-            self.0.path_failed(path);
-        }
-    }
 }

@@ -33,7 +33,7 @@ use crate::event::Event;
 use crate::path::{CopyReason, PathState};
 use crate::ranges::RangeSet;
 use crate::receive::ReceiveStream;
-use crate::schedule::{self, Needs, Scheduler};
+use crate::schedule::{JustInTime, Needs, Scheduler};
 use crate::stats::{IdleTimes, MessageStats};
 use crate::stream::{SendStream, Wants};
 use crate::time::Instant;
@@ -198,19 +198,33 @@ fn coupling(config: &Config) -> Option<Coupling> {
 
 impl Session {
     /// A session without paths, that may send what the peer's `peer_limits`
-    /// allow.
+    /// allow, with FBDT's own scheduler.
     ///
     /// # Errors
-    /// A configuration that can't work, field by field.
+    /// A configuration that can't work, field by field; one that names another scheduler.
     pub fn new(
         now: Instant,
         role: Role,
         config: Config,
         peer_limits: Limits,
     ) -> Result<Self, ConfigError> {
+        Self::with_scheduler(now, role, config, peer_limits, Box::new(JustInTime))
+    }
+
+    /// The same with the scheduler that `config` names.
+    ///
+    /// # Errors
+    /// A configuration that can't work, field by field; one that names another scheduler.
+    pub fn with_scheduler(
+        now: Instant,
+        role: Role,
+        config: Config,
+        peer_limits: Limits,
+        scheduler: Box<dyn Scheduler>,
+    ) -> Result<Self, ConfigError> {
         config.validate()?;
+        config.validate_scheduler(scheduler.name())?;
         peer_limits.validate()?;
-        let scheduler = schedule::scheduler(&config);
         let mut session = Self {
             role,
             paths: Vec::new(),

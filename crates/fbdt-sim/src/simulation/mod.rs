@@ -128,8 +128,10 @@ fn sessions(
 ) -> Result<[Session; 2], fbdt_proto::ConfigError> {
     let (client, server) = config;
     Ok([
-        Session::new(at[CLIENT], Role::Client, client.clone(), server.limits)?.with_messages(),
-        Session::new(at[SERVER], Role::Server, server.clone(), client.limits)?.with_messages(),
+        fbdt_baselines::session(at[CLIENT], Role::Client, client.clone(), server.limits)?
+            .with_messages(),
+        fbdt_baselines::session(at[SERVER], Role::Server, server.clone(), client.limits)?
+            .with_messages(),
     ])
 }
 

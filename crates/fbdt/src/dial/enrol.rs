@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fbdt_proto::wire::handshake::{HandshakeMessage, Hello, Join, SessionId};
 use fbdt_proto::wire::{MESSAGE_VERSION, PathLabel};
-use fbdt_proto::{PathId, Role, Session as Protocol};
+use fbdt_proto::{PathId, Role};
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::time::timeout;
 
@@ -189,7 +189,7 @@ impl Enrolment {
         let clock = Clock::start();
         let window_growth = self.config.congestion_control.window_growth();
         let proto = fbdt_proto::Config { window_growth, ..self.config.proto.clone() };
-        let protocol = Protocol::new(clock.now(), Role::Client, proto, welcome.limits)
+        let protocol = fbdt_baselines::session(clock.now(), Role::Client, proto, welcome.limits)
             .map_err(|_| HandshakeError::Unexpected("Welcome"))?;
         let protocol = match ready.version {
             MESSAGE_VERSION => protocol.with_messages(),

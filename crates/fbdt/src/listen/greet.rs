@@ -6,7 +6,7 @@ use fbdt_proto::wire::handshake::{
     HandshakeMessage, Hello, Join, RefuseCode, Refused, SessionId, Welcome,
 };
 use fbdt_proto::wire::{MESSAGE_VERSION, PathLabel, WireError};
-use fbdt_proto::{Config, Role, Session as Protocol};
+use fbdt_proto::{Config, Role};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -160,7 +160,7 @@ impl Greeter {
         let proto = &self.config.proto;
         let window_growth = self.config.congestion_control.window_growth();
         let config = Config { window_growth, ..proto.clone() };
-        let protocol = Protocol::new(clock.now(), Role::Server, config, hello.limits)
+        let protocol = fbdt_baselines::session(clock.now(), Role::Server, config, hello.limits)
             .map_err(|error| fault(&error))?;
         let protocol = match hello.version {
             MESSAGE_VERSION => protocol.with_messages(),

@@ -11,7 +11,7 @@ from sumrate.lab.experiment.load import FOLDER, load
 from sumrate.lab.experiment.sources import origin_of
 from sumrate.lab.programs import REPOSITORY
 
-TRANSPORT = ("crates/fbdt-proto/src", "crates/fbdt/src")
+TRANSPORT = ("crates/fbdt-proto/src", "crates/fbdt/src", "crates/fbdt-baselines/src")
 """What moves the bytes of a scheme of one of KINDS."""
 KINDS = ("sumrate", "messages")
 

@@ -3,8 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::ranges::RangeSet;
-use crate::units::PathId;
+use fbdt_proto::{PathId, RangeSet};
 
 /// One path's part of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]

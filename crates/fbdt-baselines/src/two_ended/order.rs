@@ -2,8 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::path::PathView;
-use crate::units::PathId;
+use fbdt_proto::{PathId, PathView};
 
 /// How much better a path must be to take the front from another.
 const HYSTERESIS: f64 = 0.3;
@@ -38,7 +37,7 @@ fn displaces(challenger: f64, holder: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::view;
+    use fbdt_proto::testing::view;
 
     #[test]
     fn f3_the_most_reliable_path_is_forward_with_hysteresis() {

@@ -7,11 +7,11 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
+use fbdt_proto::{
+    Direction, Instant, Needs, PathId, PathView, PlacementRequest, Scheduler, rate_of,
+};
+
 use self::search::Search;
-use super::{Needs, PlacementRequest, Scheduler};
-use crate::path::PathView;
-use crate::time::Instant;
-use crate::units::{Direction, PathId, rate_of};
 
 /// Segments of one burst.
 const BURST: u64 = 100;
@@ -25,7 +25,7 @@ const PROBE: Duration = Duration::from_millis(200);
 /// gets nothing and the other one everything. More than two paths it doesn't
 /// know: the third and later ones idle.
 #[derive(Debug, Default)]
-pub struct MuSher {
+pub(crate) struct MuSher {
     /// Bytes of the burst that each of the two paths has sent, of whichever stream.
     sent: [u64; 2],
     search: Search,
@@ -141,11 +141,10 @@ impl Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ranges::RangeSet;
-    use crate::schedule::testing::{Fixture, path};
-    use crate::units::StreamId;
+    use crate::testing::{Fixture, path};
     use alloc::vec;
     use alloc::vec::Vec;
+    use fbdt_proto::{RangeSet, StreamId};
 
     fn fixture() -> Fixture<MuSher> {
         let paths = vec![path(0, 10, 1 << 30), path(1, 30, 1 << 30), path(2, 5, 1 << 30)];

@@ -6,10 +6,11 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
 
-use super::{Needs, PlacementRequest, Scheduler, take_assigned};
-use crate::path::PathView;
-use crate::ranges::RangeSet;
-use crate::units::{Direction, PathId, StreamId};
+use fbdt_proto::{
+    Direction, Needs, PathId, PathView, PlacementRequest, RangeSet, Scheduler, StreamId,
+};
+
+use crate::assigned::take_assigned;
 
 /// Most windows of one path in a schedule.
 const ROUNDS: u32 = 512;
@@ -19,7 +20,7 @@ const ROUNDS: u32 = 512;
 /// the windows get the unsent bytes. Paths follow the schedule; when one has
 /// done its part, the next schedule is made.
 #[derive(Debug, Default)]
-pub struct Daps {
+pub(crate) struct Daps {
     stream: Option<StreamId>,
     schedule: BTreeMap<PathId, VecDeque<Range<u64>>>,
 }
@@ -98,7 +99,7 @@ fn schedule(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::{Fixture, path};
+    use crate::testing::{Fixture, path};
     use alloc::vec;
 
     #[test]

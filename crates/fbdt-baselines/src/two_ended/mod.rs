@@ -9,20 +9,19 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use fbdt_proto::{
+    Config, Direction, Needs, OpenWindows, PathId, PlacementRequest, RangeSet, Redundancy,
+    Scheduler, StreamId, UnderWay, WindowMode, WindowSize, lead,
+};
+
 use self::order::by_reliability;
 use self::segment::Segment;
 use self::windows::Windows;
-use super::{Needs, OpenWindows, PlacementRequest, Scheduler, UnderWay};
-use crate::config::{Config, Redundancy, WindowMode};
-use crate::path::lead;
-use crate::ranges::RangeSet;
-use crate::units::{Direction, PathId, StreamId};
-use crate::window::WindowSize;
 
 /// Windows served from both ends, oldest first; a path that finds nothing
 /// unsent goes on into the next one.
 #[derive(Debug)]
-pub struct TwoEnded {
+pub(crate) struct TwoEnded {
     config: Config,
     forward: Option<PathId>,
     /// The windows of each stream.
@@ -68,7 +67,7 @@ impl Scheduler for TwoEnded {
 impl TwoEnded {
     /// No window is open; their sizes and number are the configuration's.
     #[must_use]
-    pub fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         Self { config: config.clone(), forward: None, windows: BTreeMap::new() }
     }
 
@@ -213,9 +212,9 @@ fn late_path(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::PathView;
-    use crate::schedule::testing::{Acknowledged, request, view};
     use core::time::Duration;
+    use fbdt_proto::PathView;
+    use fbdt_proto::testing::{Acknowledged, request, view};
 
     struct Fixture {
         scheduler: TwoEnded,

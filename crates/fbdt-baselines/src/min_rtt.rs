@@ -3,17 +3,18 @@
 
 use core::ops::Range;
 
-use super::blockers::{BLOCKERS, Blockers, answer};
-use super::{Needs, PlacementRequest, Repeat, RepeatRequest, Scheduler};
-use crate::path::PathView;
-use crate::units::{Direction, PathId};
+use fbdt_proto::{
+    Direction, Needs, PathId, PathView, PlacementRequest, Repeat, RepeatRequest, Scheduler,
+};
+
+use crate::blockers::{BLOCKERS, Blockers, answer};
 
 /// Of the paths whose congestion window has room, the one with the lowest
 /// smoothed RTT gets the lowest unsent bytes, then the next one. When a byte is missing that a
 /// slower path holds and nothing new may be sent, the picked path sends it
 /// too, and that path's window is halved, at most once per RTT.
 #[derive(Debug, Default)]
-pub struct MinRtt {
+pub(crate) struct MinRtt {
     blockers: Blockers,
 }
 
@@ -72,7 +73,7 @@ pub(super) fn room_before(paths: &[PathView], asking: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::{Fixture, path};
+    use crate::testing::{Fixture, path};
     use alloc::vec;
     use alloc::vec::Vec;
 

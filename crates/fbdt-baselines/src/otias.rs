@@ -4,15 +4,15 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use core::ops::Range;
 
-use super::{Needs, PlacementRequest, Scheduler, take_assigned};
-use crate::path::PathView;
-use crate::units::{Direction, PathId, StreamId};
+use fbdt_proto::{Direction, Needs, PathId, PathView, PlacementRequest, Scheduler, StreamId};
+
+use crate::assigned::take_assigned;
 
 /// Segments are assigned in order, each to the path with the smallest
 /// T = (waits + 0.5) x srtt, where waits is the number of RTTs until the
 /// path's queue has left: (queued - room) / window. Queues build at the paths.
 #[derive(Debug, Default)]
-pub struct Otias {
+pub(crate) struct Otias {
     stream: Option<StreamId>,
     queues: BTreeMap<PathId, VecDeque<Range<u64>>>,
     /// Everything unsent below this is in a queue.
@@ -86,7 +86,7 @@ impl Otias {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::{Fixture, path};
+    use crate::testing::{Fixture, path};
     use alloc::vec;
 
     #[test]

@@ -2,11 +2,9 @@
 
 use alloc::collections::BTreeMap;
 
-use super::min_rtt::{fastest, picked};
-use super::{Needs, Repeat, RepeatRequest, Repeats};
-use crate::path::PathView;
-use crate::time::Instant;
-use crate::units::PathId;
+use fbdt_proto::{Instant, Needs, PathId, PathView, Repeat, RepeatRequest, Repeats};
+
+use crate::min_rtt::{fastest, picked};
 
 /// A missing byte is sent again if its owner's RTT is more than this many
 /// times that of the path which waits ...
@@ -116,7 +114,7 @@ impl Blockers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::path;
+    use crate::testing::path;
     use alloc::vec;
     use core::time::Duration;
 

@@ -18,7 +18,8 @@ fn at(micros: u64) -> Instant {
 /// Two measured paths, and a stream with 100,000 bytes written.
 fn session() -> (Session, [SubflowId; 2], StreamId) {
     let config = Config { scheduler: SchedulerKind::Redundant, ..Config::default() };
-    let mut session = Session::new(at(0), Role::Client, config, Limits::default()).unwrap();
+    let mut session =
+        fbdt_baselines::session(at(0), Role::Client, config, Limits::default()).unwrap();
     let rtt = Duration::from_millis(5);
     let sample = SubflowSample {
         srtt: rtt,

@@ -6,12 +6,12 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
-use super::blockers::{BLOCKERS, Blocked, Blockers, Unblocking, answer, fastest_and_slower};
-use super::min_rtt::{fastest, picked, room_before};
-use super::{Needs, PlacementRequest, Repeat, RepeatRequest, Scheduler};
-use crate::path::PathView;
-use crate::time::Instant;
-use crate::units::{Direction, PathId};
+use fbdt_proto::{
+    Direction, Instant, Needs, PathId, PathView, PlacementRequest, Repeat, RepeatRequest, Scheduler,
+};
+
+use crate::blockers::{BLOCKERS, Blocked, Blockers, Unblocking, answer, fastest_and_slower};
+use crate::min_rtt::{fastest, picked, room_before};
 
 /// Lambda at the start and its range, in thousandths.
 const LAMBDA: (u64, u64, u64) = (1200, 1000, 1300);
@@ -24,7 +24,7 @@ const SLOW_START_ROUNDS: u64 = 16;
 /// window, less what that path holds, has room for all that the fastest can
 /// send until they are acknowledged, times lambda.
 #[derive(Debug)]
-pub struct Blest {
+pub(crate) struct Blest {
     /// Smallest and largest smoothed RTT of each path.
     rtts: BTreeMap<PathId, (Duration, Duration)>,
     lambda: u64,
@@ -171,7 +171,7 @@ impl Blest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::{Fixture, path};
+    use crate::testing::{Fixture, path};
     use alloc::vec;
 
     /// 10 ms with 20 segments, full; 40 ms with 50.

@@ -2,14 +2,12 @@
 
 use core::ops::Range;
 
-use super::{Needs, PlacementRequest, Scheduler};
-use crate::path::PathView;
-use crate::units::{Direction, PathId};
+use fbdt_proto::{Direction, Needs, PathId, PathView, PlacementRequest, Scheduler};
 
 /// Every path with room gets the lowest unsent bytes in turn, pieces of one
 /// size.
 #[derive(Debug, Default)]
-pub struct RoundRobin {
+pub(crate) struct RoundRobin {
     last: Option<PathId>,
 }
 
@@ -47,7 +45,7 @@ impl Scheduler for RoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::{Fixture, path};
+    use crate::testing::{Fixture, path};
     use alloc::vec;
 
     #[test]

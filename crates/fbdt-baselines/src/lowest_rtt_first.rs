@@ -2,14 +2,14 @@
 
 use core::ops::Range;
 
-use super::min_rtt::room_before;
-use super::{Needs, PlacementRequest, Scheduler};
-use crate::units::{Direction, PathId};
+use fbdt_proto::{Direction, Needs, PathId, PlacementRequest, Scheduler};
+
+use crate::min_rtt::room_before;
 
 /// Of the paths whose congestion window has room, the one with the lowest
 /// smoothed RTT gets the lowest unsent bytes, then the next one.
 #[derive(Debug)]
-pub struct LowestRttFirst;
+pub(crate) struct LowestRttFirst;
 
 impl Scheduler for LowestRttFirst {
     fn name(&self) -> &'static str {
@@ -32,7 +32,7 @@ impl Scheduler for LowestRttFirst {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::{Fixture, path};
+    use crate::testing::{Fixture, path};
     use alloc::vec;
 
     #[test]

@@ -3,13 +3,15 @@
 use alloc::collections::BTreeMap;
 use core::ops::Range;
 
-use super::{Needs, PlacementRequest, Repeat, RepeatRequest, Repeats, Scheduler};
-use crate::units::{Direction, PathId, StreamId, SubflowId};
+use fbdt_proto::{
+    Direction, Needs, PathId, PlacementRequest, Repeat, RepeatRequest, Repeats, Scheduler,
+    StreamId, SubflowId,
+};
 
 /// Every path sends the stream from its first unacknowledged byte on, as
 /// fast as it can; what was acknowledged meanwhile it skips.
 #[derive(Debug, Default)]
-pub struct Redundant {
+pub(crate) struct Redundant {
     /// How far each subflow has carried each stream.
     carried: BTreeMap<StreamId, BTreeMap<SubflowId, u64>>,
 }
@@ -53,7 +55,7 @@ impl Scheduler for Redundant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::{Fixture, path};
+    use crate::testing::{Fixture, path};
     use alloc::vec;
 
     // What a path sends again is `tests/redundant.rs`'s.

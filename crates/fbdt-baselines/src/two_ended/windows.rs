@@ -4,10 +4,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use fbdt_proto::{OpenWindows, PathId, RangeSet, UnderWay};
+
 use super::segment::{self, Segment};
-use crate::ranges::RangeSet;
-use crate::schedule::{OpenWindows, UnderWay};
-use crate::units::PathId;
 
 /// One open window. It may reach beyond what the stream has yet; bytes that
 /// the application writes later fill it up.
@@ -94,7 +93,7 @@ impl Windows {
 #[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::Acknowledged;
+    use fbdt_proto::testing::Acknowledged;
 
     fn two_windows() -> Windows {
         let mut windows = Windows::default();

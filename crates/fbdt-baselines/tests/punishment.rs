@@ -37,7 +37,7 @@ fn send(session: &mut Session, now: Instant, subflow: SubflowId) {
 fn left_by_punishments(fast_first: bool) -> [u64; 3] {
     let config = Config::default().with_scheduler(SchedulerKind::MinRtt);
     let limits = Limits { stream_window: WINDOW, ..Limits::default() };
-    let mut session = Session::new(at(0), Role::Client, config, limits).unwrap();
+    let mut session = fbdt_baselines::session(at(0), Role::Client, config, limits).unwrap();
     let up = |session: &mut Session, path: u8, sample: &SubflowSample| {
         let subflow = session.subflow_up(at(1), PathId(path), "path");
         session.handle_sample(at(1), subflow, sample);

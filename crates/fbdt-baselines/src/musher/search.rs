@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::time::Instant;
+use fbdt_proto::Instant;
 
 /// Percent of a step; of the last ones half of it.
 const STEP: i16 = 10;

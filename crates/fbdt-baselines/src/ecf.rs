@@ -3,11 +3,12 @@
 
 use core::ops::Range;
 
-use super::blockers::{BLOCKERS, Blocked, Blockers, Unblocking, answer, fastest_and_slower};
-use super::min_rtt::{fastest, picked, room_before};
-use super::{Needs, PlacementRequest, Repeat, RepeatRequest, Scheduler};
-use crate::path::PathView;
-use crate::units::{Direction, PathId};
+use fbdt_proto::{
+    Direction, Needs, PathId, PathView, PlacementRequest, Repeat, RepeatRequest, Scheduler,
+};
+
+use crate::blockers::{BLOCKERS, Blocked, Blockers, Unblocking, answer, fastest_and_slower};
+use crate::min_rtt::{fastest, picked, room_before};
 
 /// Beta: a path that waits goes on waiting a quarter longer.
 const HYSTERESIS: f64 = 0.25;
@@ -17,7 +18,7 @@ const HYSTERESIS: f64 = 0.25;
 /// could be acknowledged, unless the slow path would be done within two of
 /// the fast path's RTTs.
 #[derive(Debug, Default)]
-pub struct Ecf {
+pub(crate) struct Ecf {
     waiting: bool,
     blockers: Blockers,
 }
@@ -92,7 +93,7 @@ impl Ecf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::{Fixture, path};
+    use crate::testing::{Fixture, path};
     use alloc::vec;
     use core::time::Duration;
 
