@@ -139,7 +139,7 @@ def sans_io_findings(crate: Path) -> Iterator[str]:
             in_tests, name = match[1] is not None, match[2]
             if name != "alloc" and not (name == "std" and in_tests):
                 line = source.count("\n", 0, match.start()) + 1
-                yield f"{path}:{line}: `extern crate {name}` gives a sans-IO crate what it must not"
+                yield f"{path}:{line}: a sans-IO crate must not have `extern crate {name}`"
 
 
 def module_order() -> dict[str, int]:

@@ -120,7 +120,7 @@ impl TwoEnded {
     fn forward_path(&mut self, request: &PlacementRequest<'_>) -> Option<PathId> {
         let usable = |id| request.paths.iter().any(|p| p.id == id && p.usable);
         if !self.forward.is_some_and(usable) {
-            self.forward = by_reliability(request.paths, None).first().map(|p| p.id);
+            self.forward = by_reliability(request.now, request.paths, None).first().map(|p| p.id);
         }
         self.forward
     }
@@ -137,7 +137,8 @@ impl TwoEnded {
         if !more || windows.loaded() >= request.bound || windows.open().len() >= size.depth {
             return false;
         }
-        self.forward = by_reliability(request.paths, self.forward).first().map(|p| p.id);
+        self.forward =
+            by_reliability(request.now, request.paths, self.forward).first().map(|p| p.id);
         windows.load(size.bytes);
         true
     }
@@ -158,10 +159,11 @@ impl TwoEnded {
                 return Some(top.end.saturating_sub(request.frame).max(top.start)..top.end);
             }
             if attempt == 0 {
-                let order: Vec<(PathId, f64)> = by_reliability(request.paths, self.forward)
-                    .iter()
-                    .map(|p| (p.id, p.rate))
-                    .collect();
+                let order: Vec<(PathId, f64)> =
+                    by_reliability(request.now, request.paths, self.forward)
+                        .iter()
+                        .map(|p| (p.id, p.rate))
+                        .collect();
                 windows.align(index, request.unsent, request.bound, &order);
             }
         }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use fbdt_proto::{PathId, PathView};
+use fbdt_proto::{Instant, PathId, PathView};
 
 /// How much better a path must be to take the front from another.
 const HYSTERESIS: f64 = 0.3;
@@ -10,10 +10,16 @@ const HYSTERESIS: f64 = 0.3;
 /// Paths by falling reliability, the forward one first (F3). A pinned path
 /// leads; else `holder` keeps the front unless another is clearly better.
 #[must_use]
-pub(super) fn by_reliability(paths: &[PathView], holder: Option<PathId>) -> Vec<PathView> {
+pub(super) fn by_reliability(
+    now: Instant,
+    paths: &[PathView],
+    holder: Option<PathId>,
+) -> Vec<PathView> {
+    let penalty = |path: &PathView| path.penalty(now);
     let mut order: Vec<PathView> = paths.iter().filter(|p| p.usable).copied().collect();
     order.sort_by(|a, b| {
-        b.pinned.cmp(&a.pinned).then(a.penalty.total_cmp(&b.penalty)).then(a.id.cmp(&b.id))
+        let reliability = penalty(a).total_cmp(&penalty(b));
+        b.pinned.cmp(&a.pinned).then(reliability).then(a.id.cmp(&b.id))
     });
     let Some(best) = order.first().copied() else {
         return order;
@@ -22,7 +28,7 @@ pub(super) fn by_reliability(paths: &[PathView], holder: Option<PathId>) -> Vec<
         return order;
     }
     if let Some(at) = order.iter().position(|p| Some(p.id) == holder)
-        && !displaces(best.penalty, order[at].penalty)
+        && !displaces(penalty(&best), penalty(&order[at]))
     {
         order[..=at].rotate_right(1);
     }
@@ -41,7 +47,7 @@ mod tests {
 
     #[test]
     fn f3_the_most_reliable_path_is_forward_with_hysteresis() {
-        let first = |paths: &[PathView], holder| by_reliability(paths, holder)[0].id;
+        let first = |paths: &[PathView], holder| by_reliability(Instant::ZERO, paths, holder)[0].id;
         let paths = [view(0, 1.0, 0.5), view(1, 9.0, 0.3)];
         assert_eq!(first(&paths, None), PathId(1));
         assert_eq!(first(&paths, Some(PathId(0))), PathId(0), "0.2 better is not enough");

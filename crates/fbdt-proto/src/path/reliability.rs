@@ -16,7 +16,7 @@ const LOSSY: f64 = 0.02;
 
 /// A penalty that grows with each time the path was suspect, with the share
 /// of its bytes that TCP had to send again, and with its RTT.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reliability {
     failures: f64,
     failed_at: Instant,
@@ -26,6 +26,12 @@ pub struct Reliability {
 }
 
 impl Reliability {
+    /// A path that has failed so often by now.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn failing(failures: f64) -> Self {
+        Self { failures, ..Self::default() }
+    }
+
     /// The path became suspect.
     pub fn failed(&mut self, now: Instant) {
         self.failures = self.failures_at(now) + 1.0;

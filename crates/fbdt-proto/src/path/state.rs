@@ -538,7 +538,7 @@ impl PathState {
             frame: self.frame(),
             mss: u64::from(sample.mss).max(1),
             acknowledged: sample.acked_total,
-            penalty: self.reliability.penalty(now, self.base_rtt),
+            reliability: self.reliability,
             pinned,
         }
     }

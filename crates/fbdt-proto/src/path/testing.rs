@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use super::PathView;
+use super::{PathView, Reliability};
 use crate::units::PathId;
 
-/// A path of this rate and penalty: 4 ms, and a window of 100 kB.
+/// A path of this rate that has failed so often: 4 ms, and a window of 100 kB.
 #[must_use]
-pub fn view(id: u8, rate: f64, penalty: f64) -> PathView {
+pub fn view(id: u8, rate: f64, failures: f64) -> PathView {
     PathView {
         id: PathId(id),
         usable: true,
@@ -28,7 +28,7 @@ pub fn view(id: u8, rate: f64, penalty: f64) -> PathView {
         frame: 10_000,
         mss: 1000,
         acknowledged: 0,
-        penalty,
+        reliability: Reliability::failing(failures),
         pinned: false,
     }
 }

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use super::Reliability;
+use crate::time::Instant;
 use crate::units::{PathId, bytes_in, time_for};
 
 /// An immutable picture of one path; all that schedulers may look at.
@@ -46,13 +48,19 @@ pub struct PathView {
     pub mss: u64,
     /// Bytes that TCP acknowledged since its connection began.
     pub acknowledged: u64,
-    /// Penalty for unreliability; lower is better (F3).
-    pub penalty: f64,
+    /// How far it is trusted with the front (F3).
+    pub reliability: Reliability,
     /// Whether the user wants this path to be forward.
     pub pinned: bool,
 }
 
 impl PathView {
+    /// Penalty for unreliability; lower is better (F3).
+    #[must_use]
+    pub fn penalty(&self, now: Instant) -> f64 {
+        self.reliability.penalty(now, self.base_rtt)
+    }
+
     /// Whether the path's link has no more to do than what is under way on it: a copy would wait for
     /// nothing else there, and nothing else for it. Not known while the rate is still being found out.
     /// What waits for an acknowledgement that is held back (F7) has left the link.
