@@ -50,8 +50,8 @@ bench-core: ## What the protocol core costs per frame: time (criterion) and inst
 	tools/prerequisites.sh bench-core
 	cargo install --quiet --locked --root target/tools \
 	  gungraun-runner --version "$$(sed -n '/^name = "gungraun"$$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)"
-	cargo bench --locked -p fbdt-proto --bench protocol
-	PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo bench --locked -p fbdt-proto --bench instructions
+	cargo bench --locked -p fbdt-proto --features testing --bench protocol
+	PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo bench --locked -p fbdt-proto --features testing --bench instructions
 
 tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, simulated: out/tournament/ (about 30 minutes on 2 cores)
 	cargo build --release --locked -p fbdt-tournament

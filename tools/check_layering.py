@@ -71,6 +71,7 @@ MODULES = (
     ("schedule",),
     ("stream", "receive"),
     ("session",),
+    ("testing",),
 )
 """Modules of fbdt-proto from the bottom up; a module may use those in lower rows and its own row's
 earlier ones."""

@@ -6,11 +6,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fbdt_proto::wire::handshake::HandshakeMessage;
-use fbdt_proto::wire::{ControlMessage, FrameDecoder, Outgoing};
+use fbdt_proto::handshake::HandshakeMessage;
 use fbdt_proto::{
-    Class, Config, Event, Frame, Instant, Limits, MessageOptions, PathId, Role, Session, StreamId,
-    SubflowSample,
+    Class, Config, ControlMessage, Event, Frame, FrameDecoder, Instant, Limits, MessageOptions,
+    Outgoing, PathId, Role, Session, StreamId, SubflowSample,
 };
 use fbdt_sim::soak::{Plan, run_plan};
 pub use sumrate_capture::fuzzing::packet;
@@ -88,7 +87,7 @@ pub fn control_message(data: &[u8]) {
 /// The first bytes of a stranger.
 pub fn handshake(data: &[u8]) {
     let Ok(Some((message, size))) = HandshakeMessage::decode(data) else { return };
-    assert!(size <= data.len() && size <= fbdt_proto::wire::handshake::MAX_LEN);
+    assert!(size <= data.len() && size <= fbdt_proto::handshake::MAX_LEN);
     assert_eq!(HandshakeMessage::decode(&data[..size - 1]), Ok(None), "a prefix waits");
     let mut encoded = Vec::new();
     message.encode(&mut encoded);

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use fbdt_proto::wire::{AckFrame, Outgoing};
 use fbdt_proto::{
-    Class, Config, Frame, Instant, Limits, PathId, Role, SchedulerKind, Session, StreamId,
-    SubflowId, SubflowSample,
+    AckFrame, Class, Config, Frame, Instant, Limits, Outgoing, PathId, Role, SchedulerKind,
+    Session, StreamId, SubflowId, SubflowSample,
 };
 
 const WINDOW: u64 = 200_000;

@@ -5,10 +5,9 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use fbdt_proto::wire::{AckFrame, FrameDecoder, Outgoing};
 use fbdt_proto::{
-    Class, Config, Frame, Instant, Limits, PathId, Role, SchedulerKind, Session, StreamId,
-    SubflowId, SubflowSample,
+    AckFrame, Class, Config, Frame, FrameDecoder, Instant, Limits, Outgoing, PathId, Role,
+    SchedulerKind, Session, StreamId, SubflowId, SubflowSample,
 };
 
 fn at(micros: u64) -> Instant {

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use fbdt_proto::wire::Outgoing;
 use fbdt_proto::{
-    Class, Config, Instant, Limits, PathId, Role, SchedulerKind, Session, SubflowId, SubflowSample,
+    Class, Config, Instant, Limits, Outgoing, PathId, Role, SchedulerKind, Session, SubflowId,
+    SubflowSample,
 };
 
 fn at(micros: u64) -> Instant {

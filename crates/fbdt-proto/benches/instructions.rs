@@ -1,5 +1,5 @@
 //! What a frame costs in instructions, the same on an idle and on a busy machine:
-//! `cargo bench -p fbdt-proto --bench instructions` (needs valgrind and gungraun-runner).
+//! `cargo bench -p fbdt-proto --features testing --bench instructions` (needs valgrind and gungraun-runner).
 // The macros make public items.
 #![allow(missing_docs)]
 
@@ -8,9 +8,8 @@ mod busy;
 use std::hint::black_box;
 
 use bytes::Bytes;
-use fbdt_proto::receive::Assembler;
-use fbdt_proto::wire::FrameDecoder;
-use fbdt_proto::{Session, SubflowId};
+use fbdt_proto::testing::Assembler;
+use fbdt_proto::{FrameDecoder, Session, SubflowId};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 
 use busy::{FRAME, encoded};

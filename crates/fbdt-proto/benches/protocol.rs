@@ -1,4 +1,4 @@
-//! What a frame costs in time: `cargo bench -p fbdt-proto --bench protocol`.
+//! What a frame costs in time: `cargo bench -p fbdt-proto --features testing --bench protocol`.
 // The macro makes a public function.
 #![allow(missing_docs)]
 
@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use fbdt_proto::ranges::RangeSet;
-use fbdt_proto::receive::Assembler;
-use fbdt_proto::wire::FrameDecoder;
+use fbdt_proto::testing::Assembler;
+use fbdt_proto::{FrameDecoder, RangeSet};
 
 use busy::{FRAME, FRAMES, assemble, busy_session, decode, encoded};
 

@@ -16,11 +16,11 @@
 //! 3. Drain [`Session::poll_event`].
 //! 4. Sleep until [`Session::poll_timeout`] or the next thing happens.
 //!
-//! The modules below stand in the order in which data meets them: the
-//! application's bytes wait in a [`stream`], are opened for sending in a
-//! [`window`], are given to a path by a [`schedule`], leave within what the
-//! [`path`] may hold, alone or by [`coupling`], travel as [`wire`] frames, and are put together again
-//! by [`receive`]. `session` wires them; the leaf modules know nobody.
+//! The modules stand in the order in which data meets them: the
+//! application's bytes wait in a `stream`, are given to a path by a
+//! [`Scheduler`] (`schedule`), leave within what the `path` may hold, alone or by `coupling`, travel
+//! as [`Frame`]s (`wire`), and are put together again by `receive`. `window` sizes windows and
+//! buffers. `session` wires them; the leaf modules know nobody.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -28,25 +28,27 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod coupling;
-pub mod path;
-pub mod receive;
-pub mod schedule;
-pub mod session;
-pub mod stream;
-pub mod window;
-pub mod wire;
+mod coupling;
+mod path;
+mod receive;
+mod schedule;
+mod session;
+mod stream;
+mod window;
+mod wire;
 
-pub mod config;
-pub mod error;
-pub mod event;
-pub mod histogram;
-pub mod message;
+mod config;
+mod error;
+mod event;
+mod histogram;
+mod message;
 pub mod plain_text;
-pub mod ranges;
-pub mod stats;
-pub mod time;
-pub mod units;
+mod ranges;
+mod stats;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod time;
+mod units;
 
 pub use config::{
     Budget, CommitRule, Config, ConfigError, CouplingMode, Limits, PathPolicy, RateCap, Redundancy,
@@ -55,17 +57,20 @@ pub use config::{
 pub use error::{CloseReason, MessageError, OpenError, SessionError, StreamError};
 pub use event::Event;
 pub use message::{Delivery, Importance, MessageOptions};
-pub use path::{Health, PathView, SubflowSample, lead};
+pub use path::{Health, PathView, Reliability, SubflowSample, lead};
 pub use ranges::RangeSet;
-#[cfg(feature = "testing")]
-pub use schedule::testing;
 pub use schedule::{
     JustInTime, Needs, OpenWindows, PlacementRequest, Repeat, RepeatRequest, Repeats, Scheduler,
     UnderWay,
 };
 pub use session::Session;
-pub use stats::{ClassStats, MessageStats, PathStats, SessionStats, StreamStats};
+pub use stats::{
+    Cell, ClassStats, MessageStats, PathStats, SessionStats, StreamStats, WhyIdle, WindowPicture,
+};
 pub use time::Instant;
 pub use units::{Class, Classes, Direction, PathId, Priority, Role, StreamId, SubflowId, rate_of};
 pub use window::WindowSize;
-pub use wire::Frame;
+pub use wire::{
+    AckFrame, ControlMessage, DATA_OVERHEAD, Frame, FrameDecoder, MESSAGE_VERSION, Outgoing,
+    PathLabel, VERSION, WireError, handshake,
+};

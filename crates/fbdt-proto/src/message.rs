@@ -4,11 +4,11 @@ use core::time::Duration;
 
 /// Offsets that a message takes in its stream's message space beside its bytes: what it costs
 /// both ends to keep account of it.
-pub const MESSAGE_OVERHEAD: u64 = 64;
+pub(crate) const MESSAGE_OVERHEAD: u64 = 64;
 /// Limit of every message space at first; both ends know it.
-pub const FIRST_MESSAGE_WINDOW: u64 = 16 << 10;
+pub(crate) const FIRST_MESSAGE_WINDOW: u64 = 16 << 10;
 /// The largest that one may have: what 2 Gbit/s carry in 67 ms.
-pub const MOST_MESSAGE_WINDOW: u64 = 16 << 20;
+pub(crate) const MOST_MESSAGE_WINDOW: u64 = 16 << 20;
 
 /// Which of the messages that wait on a stream goes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,14 +4,14 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 
 /// Separate ranges of a stream's bytes that a receiver may hold out of order.
-pub const MAX_BYTE_RANGES: usize = 16 << 10;
+pub(crate) const MAX_BYTE_RANGES: usize = 16 << 10;
 
 /// Separate ranges of a stream's message space that a receiver may have. What is read above a hole moves
 /// the limit on, so holes alone may fill the largest window, and a hole is as long as a message at least.
-pub const MAX_MESSAGE_RANGES: usize = 512 << 10;
+pub(crate) const MAX_MESSAGE_RANGES: usize = 512 << 10;
 
 /// Memory that a separate range costs: its share of a map node.
-pub const RANGE_OVERHEAD: u64 = 32;
+pub(crate) const RANGE_OVERHEAD: u64 = 32;
 
 /// A set of half-open ranges of `u64` offsets, kept disjoint and merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

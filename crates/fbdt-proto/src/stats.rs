@@ -109,7 +109,7 @@ impl WhyIdle {
 
 /// Why a path sends nothing, and for how long it has been so for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IdleTimes {
+pub(crate) struct IdleTimes {
     now: WhyIdle,
     since: Instant,
     spent: [Duration; WhyIdle::ALL.len()],
@@ -118,18 +118,18 @@ pub struct IdleTimes {
 impl IdleTimes {
     /// A path that begins now.
     #[must_use]
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self { since: now, ..Self::default() }
     }
 
     /// The reason now.
     #[must_use]
-    pub const fn now(&self) -> WhyIdle {
+    pub(crate) const fn now(&self) -> WhyIdle {
         self.now
     }
 
     /// Another reason, or the same, from `now` on.
-    pub fn enter(&mut self, now: Instant, why: WhyIdle) {
+    pub(crate) fn enter(&mut self, now: Instant, why: WhyIdle) {
         if why != self.now {
             self.spent[self.now as usize] += now.saturating_since(self.since);
             self.since = now;
@@ -139,7 +139,7 @@ impl IdleTimes {
 
     /// Time by reason, in the order of [`WhyIdle::ALL`], up to the last change.
     #[must_use]
-    pub const fn spent(&self) -> &[Duration; WhyIdle::ALL.len()] {
+    pub(crate) const fn spent(&self) -> &[Duration; WhyIdle::ALL.len()] {
         &self.spent
     }
 }

@@ -279,7 +279,7 @@ impl Direction {
 /// Bytes that a rate of `bytes_per_second` moves in `time`.
 #[must_use]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-pub fn bytes_in(bytes_per_second: f64, time: Duration) -> u64 {
+pub(crate) fn bytes_in(bytes_per_second: f64, time: Duration) -> u64 {
     let bytes = bytes_per_second * time.as_secs_f64();
     if bytes >= 0.0 { bytes as u64 } else { 0 }
 }
@@ -287,7 +287,7 @@ pub fn bytes_in(bytes_per_second: f64, time: Duration) -> u64 {
 /// Time that `bytes` take at `bytes_per_second`; an hour if it does not move.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
-pub fn time_for(bytes: u64, bytes_per_second: f64) -> Duration {
+pub(crate) fn time_for(bytes: u64, bytes_per_second: f64) -> Duration {
     const NEVER: Duration = Duration::from_secs(3600);
     if bytes_per_second <= 0.0 {
         return NEVER;

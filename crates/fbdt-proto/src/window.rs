@@ -52,7 +52,7 @@ impl WindowSize {
 /// open windows. A path whose rate is still being found out will have doubled
 /// it twice when a larger window is there.
 #[must_use]
-pub fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
+pub(crate) fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
     let usable = || paths.iter().filter(|p| p.usable);
     let slowest = usable().map(|p| p.arrival + p.base_rtt / 2).max().unwrap_or(Duration::ZERO);
     let soon = |p: &PathView| if p.ramping { RAMP * p.rate } else { p.delivered_rate };
@@ -65,7 +65,7 @@ pub fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
 /// written only waits, and whatever is written next waits behind it. A path whose bytes are there more
 /// than `most` behind those of others gets none that wait: no writer leaves so many.
 #[must_use]
-pub fn unsent_ahead(paths: &[PathView], most: u64) -> u64 {
+pub(crate) fn unsent_ahead(paths: &[PathView], most: u64) -> u64 {
     let usable = || paths.iter().filter(|p| p.usable);
     let leads = (0..paths.len()).filter(|&path| paths[path].usable).map(|path| lead(paths, path));
     let longest = leads.filter(|&lead| lead <= most).max().unwrap_or(0);

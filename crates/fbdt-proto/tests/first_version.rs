@@ -3,9 +3,10 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use bytes::Bytes;
-use fbdt_proto::wire::handshake::{HandshakeMessage, Hello, Join, RefuseCode, Refused, Welcome};
-use fbdt_proto::wire::{AckFrame, ControlMessage, FrameDecoder, VERSION};
-use fbdt_proto::{Class, Frame, Limits, PathId, StreamId};
+use fbdt_proto::handshake::{HandshakeMessage, Hello, Join, RefuseCode, Refused, Welcome};
+use fbdt_proto::{
+    AckFrame, Class, ControlMessage, Frame, FrameDecoder, Limits, PathId, StreamId, VERSION,
+};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();

@@ -2,10 +2,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use bytes::Bytes;
-use fbdt_proto::wire::ControlMessage;
 use fbdt_proto::{
-    Class, CloseReason, Config, Frame, Instant, Limits, PathId, Role, Session, SessionError,
-    StreamId, SubflowId,
+    Class, CloseReason, Config, ControlMessage, Frame, Instant, Limits, PathId, Role, Session,
+    SessionError, StreamId, SubflowId,
 };
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);

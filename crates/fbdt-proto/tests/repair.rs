@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use fbdt_proto::wire::{AckFrame, FrameDecoder, Outgoing};
 use fbdt_proto::{
-    Class, Classes, Config, Frame, Instant, Limits, MessageOptions, PathId, PathPolicy, Redundancy,
-    Role, Session, StreamId, SubflowId, SubflowSample,
+    AckFrame, Class, Classes, Config, Frame, FrameDecoder, Instant, Limits, MessageOptions,
+    Outgoing, PathId, PathPolicy, Redundancy, Role, Session, StreamId, SubflowId, SubflowSample,
 };
 
 fn at(ms: u64) -> Instant {

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fbdt_proto::wire::{AckFrame, FrameDecoder, MESSAGE_VERSION, Outgoing, WireError};
 use fbdt_proto::{
-    Class, CloseReason, Config, Event, Frame, Instant, Limits, MessageOptions, PathId, Role,
-    Session, SessionError, StreamId, SubflowId, SubflowSample,
+    AckFrame, Class, CloseReason, Config, Event, Frame, FrameDecoder, Instant, Limits,
+    MESSAGE_VERSION, MessageOptions, Outgoing, PathId, Role, Session, SessionError, StreamId,
+    SubflowId, SubflowSample, WireError,
 };
 
 fn hex(text: &str) -> Vec<u8> {

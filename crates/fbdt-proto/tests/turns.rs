@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fbdt_proto::wire::{AckFrame, FrameDecoder, Outgoing};
 use fbdt_proto::{
-    Class, Config, Frame, Instant, Limits, MessageOptions, PathId, Role, Session, StreamId,
-    SubflowId, SubflowSample,
+    AckFrame, Class, Config, Frame, FrameDecoder, Instant, Limits, MessageOptions, Outgoing,
+    PathId, Role, Session, StreamId, SubflowId, SubflowSample,
 };
 
 const MESSAGES: u32 = 1 << 31;

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use fbdt_proto::wire::Outgoing;
 use fbdt_proto::{
-    Class, Classes, Config, Instant, Limits, MessageOptions, PathId, PathPolicy, Role, Session,
-    SubflowId, SubflowSample, Weight,
+    Class, Classes, Config, Instant, Limits, MessageOptions, Outgoing, PathId, PathPolicy, Role,
+    Session, SubflowId, SubflowSample, Weight,
 };
 
 fn at(micros: u64) -> Instant {
@@ -164,7 +163,7 @@ fn f16_a_writer_of_messages_is_woken_when_its_stream_is_over() {
         while session.poll_event().is_some() {}
         if by_peer {
             let space = fbdt_proto::StreamId(stream.0 | fbdt_proto::StreamId::MESSAGES);
-            let ack = fbdt_proto::wire::AckFrame {
+            let ack = fbdt_proto::AckFrame {
                 stream: space,
                 cumulative: u64::MAX,
                 limit: 0,

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fbdt_proto::stats::WhyIdle;
-use fbdt_proto::{Direction, Event, Frame, Health, PathId, Session, StreamId, WindowMode};
+use fbdt_proto::{Direction, Event, Frame, Health, PathId, Session, StreamId, WhyIdle, WindowMode};
 
 macro_rules! marks {
     ($($name:ident $rule:literal $words:literal,)*) => {

@@ -5,10 +5,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fbdt_proto::stats::WhyIdle;
 use fbdt_proto::{
     Class, Classes, Config, Delivery, Importance, MessageError, MessageOptions, PathPolicy,
-    PathStats, StreamId, Weight,
+    PathStats, StreamId, Weight, WhyIdle,
 };
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 use proptest::prelude::*;

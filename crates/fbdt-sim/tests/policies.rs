@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use fbdt_proto::stats::WhyIdle;
 use fbdt_proto::{
     Class, Classes, Config, PathPolicy, PathStats, Priority, RateCap, Redundancy, SchedulerKind,
-    Weight, WindowMode,
+    Weight, WhyIdle, WindowMode,
 };
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 use proptest::prelude::*;

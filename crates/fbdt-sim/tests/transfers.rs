@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use fbdt_proto::stats::WhyIdle;
-use fbdt_proto::wire::Outgoing;
 use fbdt_proto::{
-    Budget, Class, Config, PathPolicy, Priority, Redundancy, SchedulerKind, WindowMode,
+    Budget, Class, Config, Outgoing, PathPolicy, Priority, Redundancy, SchedulerKind, WhyIdle,
+    WindowMode,
 };
 use fbdt_sim::{LinkChange, LinkParameters, Scenario, Simulation};
 
@@ -399,8 +398,7 @@ fn late_copies_of_a_finished_stream_count_as_received_and_as_duplicate() {
 
 #[test]
 fn f2_readers_that_pause_leave_room_for_one_that_reads() {
-    use fbdt_proto::wire::{Frame, FrameDecoder};
-    use fbdt_proto::{Instant, PathId, Role, Session, SubflowSample};
+    use fbdt_proto::{Frame, FrameDecoder, Instant, PathId, Role, Session, SubflowSample};
     // Two sessions wired directly: bytes arrive at once, nobody reads but one.
     let config = Config::default();
     let mut now = Instant::from_nanos(1);
@@ -452,8 +450,7 @@ fn f2_readers_that_pause_leave_room_for_one_that_reads() {
 
 #[test]
 fn a_close_never_looks_like_an_end_of_what_was_not_read() {
-    use fbdt_proto::wire::Frame;
-    use fbdt_proto::{Instant, PathId, Role, Session, StreamError, StreamId};
+    use fbdt_proto::{Frame, Instant, PathId, Role, Session, StreamError, StreamId};
     for whole in [true, false] {
         let (now, config) = (Instant::from_nanos(1), Config::default());
         let limits = config.limits;

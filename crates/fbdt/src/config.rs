@@ -4,8 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fbdt_proto::wire::PathLabel;
-use fbdt_proto::{PathPolicy, Priority};
+use fbdt_proto::{PathLabel, PathPolicy, Priority};
 
 use crate::identity::{Link, ServerState};
 use crate::known_servers::KnownServers;

@@ -68,11 +68,11 @@ pub use source::source_of;
 pub use tls::TlsConfigError;
 pub use unrouted::UnroutedInterfaces;
 
-pub use fbdt_proto::stats::{Cell, WhyIdle, WindowPicture};
-pub use fbdt_proto::wire::handshake::RefuseCode;
+pub use fbdt_proto::handshake::RefuseCode;
 pub use fbdt_proto::{
     Budget, Class, ClassStats, Classes, CloseReason, Config, ConfigError, Delivery, Direction,
     Health, Importance, Limits, MessageError, MessageOptions, MessageStats, OpenError, PathId,
     PathPolicy, PathStats, Priority, RateCap, Redundancy, Role, SchedulerKind, SessionStats,
     SharedBottleneck, StreamError, StreamId, StreamStats, Weight, WindowMode,
 };
+pub use fbdt_proto::{Cell, WhyIdle, WindowPicture};

@@ -6,9 +6,8 @@ use std::path::Path;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use fbdt_proto::Priority;
 use fbdt_proto::plain_text::is_hidden;
-use fbdt_proto::stats::WhyIdle;
+use fbdt_proto::{Priority, WhyIdle};
 
 use crate::config::ConfigFile;
 use crate::exit::AllowRule;

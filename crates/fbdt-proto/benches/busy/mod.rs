@@ -4,11 +4,10 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fbdt_proto::receive::Assembler;
-use fbdt_proto::wire::{AckFrame, FrameDecoder, Outgoing};
+use fbdt_proto::testing::Assembler;
 use fbdt_proto::{
-    Class, Config, Frame, Instant, Limits, PathId, Role, Session, StreamId, SubflowId,
-    SubflowSample,
+    AckFrame, Class, Config, Frame, FrameDecoder, Instant, Limits, Outgoing, PathId, Role, Session,
+    StreamId, SubflowId, SubflowSample,
 };
 
 /// Payload of a frame, in bytes.

@@ -138,6 +138,7 @@ impl Detector {
     }
 
     /// Whether a trial is going on.
+    #[cfg(test)]
     pub(super) const fn is_trying(&self) -> bool {
         self.trial.is_some()
     }

@@ -20,7 +20,7 @@ const LEAST_PEAK_TIME: Duration = Duration::from_millis(50);
 
 /// What a sample tells of one path.
 #[derive(Clone, Copy, Debug)]
-pub struct Observation {
+pub(crate) struct Observation {
     /// The path.
     pub path: PathId,
     /// What TCP says.

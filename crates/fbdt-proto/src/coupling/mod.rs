@@ -20,7 +20,7 @@ mod window;
 
 use alloc::vec::Vec;
 
-pub use member::Observation;
+pub(crate) use member::Observation;
 
 use self::detector::Detector;
 use self::member::Member;
@@ -39,7 +39,7 @@ const LEAST: f64 = 4096.0;
 
 /// The coupled control of one end of a session.
 #[derive(Clone, Debug)]
-pub struct Coupling {
+pub(crate) struct Coupling {
     growth: Growth,
     members: Vec<Member>,
     detector: Detector,
@@ -50,7 +50,7 @@ pub struct Coupling {
 impl Coupling {
     /// Over subflows whose windows grow as `growth` says.
     #[must_use]
-    pub fn new(growth: WindowGrowth) -> Self {
+    pub(crate) fn new(growth: WindowGrowth) -> Self {
         let growth = if growth == WindowGrowth::Reno { Growth::Reno } else { Growth::Cubic };
         Self {
             growth,
@@ -62,14 +62,14 @@ impl Coupling {
     }
 
     /// The path has a new TCP connection, to the same place as before.
-    pub fn restart(&mut self, path: PathId) {
+    pub(crate) fn restart(&mut self, path: PathId) {
         if let Some(member) = self.members.iter_mut().find(|m| m.path == path) {
             member.restart();
         }
     }
 
     /// The path is gone; it may come back somewhere else.
-    pub fn forget(&mut self, now: Instant, path: PathId) {
+    pub(crate) fn forget(&mut self, now: Instant, path: PathId) {
         self.members.retain(|m| m.path != path);
         self.detector.forget(path);
         self.regroup(now);
@@ -77,7 +77,7 @@ impl Coupling {
     }
 
     /// Takes in a sample of a path.
-    pub fn observe(&mut self, now: Instant, seen: &Observation) {
+    pub(crate) fn observe(&mut self, now: Instant, seen: &Observation) {
         let index = self.members.iter().position(|m| m.path == seen.path).unwrap_or_else(|| {
             self.members.push(Member::new(seen.path));
             self.members.len() - 1
@@ -110,19 +110,20 @@ impl Coupling {
     /// Most bytes that the path may hold because of others; `None` if it is
     /// free.
     #[must_use]
-    pub fn allowance(&self, path: PathId) -> Option<u64> {
+    pub(crate) fn allowance(&self, path: PathId) -> Option<u64> {
         self.allowances.iter().find(|(id, _)| *id == path).map(|(_, bytes)| *bytes)
     }
 
     /// The paths with which `path` is thought to share a bottleneck.
-    pub fn sharers(&self, path: PathId) -> impl Iterator<Item = PathId> + '_ {
+    pub(crate) fn sharers(&self, path: PathId) -> impl Iterator<Item = PathId> + '_ {
         let group = self.groups.iter().find(move |g| g.paths.contains(&path));
         group.into_iter().flat_map(|g| &g.paths).copied().filter(move |other| *other != path)
     }
 
     /// Whether a path is just being tried.
     #[must_use]
-    pub const fn is_trying(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) const fn is_trying(&self) -> bool {
         self.detector.is_trying()
     }
 

@@ -15,7 +15,7 @@ impl PathState {
     /// still in slow start.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
-    pub fn arrival(&self) -> Duration {
+    pub(crate) fn arrival(&self) -> Duration {
         let Some(subflow) = &self.subflow else {
             return Duration::from_secs(3600);
         };

@@ -8,7 +8,7 @@ const CLEAN: f64 = 0.001;
 /// The algorithm for a path whose smoothed share of retransmitted bytes is
 /// `loss` and that runs `current`.
 #[must_use]
-pub fn suggested_congestion_control(loss: f64, current: &'static str) -> &'static str {
+pub(crate) fn suggested_congestion_control(loss: f64, current: &'static str) -> &'static str {
     if loss > LOSSY {
         "bbr"
     } else if loss < CLEAN {

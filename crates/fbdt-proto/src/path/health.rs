@@ -31,7 +31,7 @@ impl Health {
 
 /// Watches whether what a subflow holds is being acknowledged.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub(crate) struct Progress {
     last: Instant,
     acked: u64,
     timeout: Duration,
@@ -40,17 +40,17 @@ pub struct Progress {
 impl Progress {
     /// A subflow that has just come up.
     #[must_use]
-    pub const fn new(now: Instant, timeout: Duration) -> Self {
+    pub(crate) const fn new(now: Instant, timeout: Duration) -> Self {
         Self { last: now, acked: 0, timeout }
     }
 
     /// Something was acknowledged, or nothing is owed.
-    pub const fn mark(&mut self, now: Instant) {
+    pub(crate) const fn mark(&mut self, now: Instant) {
         self.last = now;
     }
 
     /// Takes in a sample; says whether it shows progress.
-    pub fn update(&mut self, now: Instant, sample: &SubflowSample, floor: Duration) -> bool {
+    pub(crate) fn update(&mut self, now: Instant, sample: &SubflowSample, floor: Duration) -> bool {
         self.timeout = (sample.srtt * 2 + sample.rttvar * 4).max(floor);
         let progress = sample.acked_total > self.acked;
         self.acked = sample.acked_total;
@@ -62,13 +62,13 @@ impl Progress {
 
     /// When the subflow becomes suspect if nothing happens.
     #[must_use]
-    pub fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         self.last + self.timeout
     }
 
     /// How long nothing has been acknowledged.
     #[must_use]
-    pub const fn silence(&self, now: Instant) -> Duration {
+    pub(crate) const fn silence(&self, now: Instant) -> Duration {
         now.saturating_since(self.last)
     }
 }
@@ -80,30 +80,30 @@ const ANSWER_SLACK: Duration = Duration::from_millis(500);
 /// Watches whether the peer itself answers: a proxy on the way may acknowledge
 /// TCP segments whose bytes the peer never sees.
 #[derive(Clone, Debug, Default)]
-pub struct Answers {
+pub(crate) struct Answers {
     owed: Option<Instant>,
 }
 
 impl Answers {
     /// Data or a probe leaves.
-    pub fn ask(&mut self, now: Instant) {
+    pub(crate) fn ask(&mut self, now: Instant) {
         self.owed.get_or_insert(now);
     }
 
     /// A frame arrived.
-    pub const fn heard(&mut self) {
+    pub(crate) const fn heard(&mut self) {
         self.owed = None;
     }
 
     /// When the subflow becomes suspect if nothing is heard.
     #[must_use]
-    pub fn deadline(&self, progress: &Progress) -> Option<Instant> {
+    pub(crate) fn deadline(&self, progress: &Progress) -> Option<Instant> {
         self.owed.map(|at| at + progress.timeout + ANSWER_SLACK)
     }
 
     /// How long an answer has been owed.
     #[must_use]
-    pub fn silence(&self, now: Instant) -> Duration {
+    pub(crate) fn silence(&self, now: Instant) -> Duration {
         self.owed.map_or(Duration::ZERO, |at| now.saturating_since(at))
     }
 }

@@ -9,7 +9,7 @@ use crate::units::StreamId;
 /// One data frame's worth of stream bytes. The end of a stream counts as one
 /// more byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
+pub(crate) struct Chunk {
     /// The stream.
     pub stream: StreamId,
     /// Its bytes.
@@ -31,20 +31,20 @@ const PRUNE: usize = 4096;
 /// A path's chunks in the order in which it sends them; a subflow delivers in
 /// order, so they are acknowledged in about that order too.
 #[derive(Clone, Debug, Default)]
-pub struct InFlight {
+pub(crate) struct InFlight {
     chunks: VecDeque<Chunk>,
     prune_at: usize,
 }
 
 impl InFlight {
     /// One more chunk leaves.
-    pub fn push(&mut self, chunk: Chunk) {
+    pub(crate) fn push(&mut self, chunk: Chunk) {
         self.chunks.push_back(chunk);
     }
 
     /// Drops what `done` says is acknowledged, from the oldest on; says how
     /// many chunks went.
-    pub fn settle(&mut self, mut done: impl FnMut(&Chunk) -> bool) -> usize {
+    pub(crate) fn settle(&mut self, mut done: impl FnMut(&Chunk) -> bool) -> usize {
         let before = self.chunks.len();
         while self.chunks.front().is_some_and(&mut done) {
             self.chunks.pop_front();
@@ -57,29 +57,23 @@ impl InFlight {
     }
 
     /// All chunks, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Chunk> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Chunk> {
         self.chunks.iter()
     }
 
     /// All chunks, oldest first.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Chunk> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Chunk> {
         self.chunks.iter_mut()
     }
 
     /// Takes every chunk out: the subflow is gone.
-    pub fn take(&mut self) -> VecDeque<Chunk> {
+    pub(crate) fn take(&mut self) -> VecDeque<Chunk> {
         core::mem::take(&mut self.chunks)
     }
 
     /// Whether the path owes nothing.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.chunks.is_empty()
-    }
-
-    /// Number of chunks.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.chunks.len()
     }
 }

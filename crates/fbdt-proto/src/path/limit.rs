@@ -13,7 +13,7 @@ const BURST_LEAST: f64 = 16_384.0;
 
 /// A token bucket: bytes may leave while it holds some, and it fills at the cap.
 #[derive(Clone, Copy, Debug)]
-pub struct RateLimit {
+pub(crate) struct RateLimit {
     cap: RateCap,
     /// Bytes that may leave, at `filled`; below zero after a large frame.
     tokens: f64,
@@ -23,7 +23,7 @@ pub struct RateLimit {
 impl RateLimit {
     /// A full bucket.
     #[must_use]
-    pub fn new(now: Instant, cap: RateCap) -> Self {
+    pub(crate) fn new(now: Instant, cap: RateCap) -> Self {
         let mut limit = Self { cap, tokens: 0.0, filled: now };
         limit.tokens = limit.burst();
         limit
@@ -31,7 +31,7 @@ impl RateLimit {
 
     /// The cap.
     #[must_use]
-    pub const fn cap(&self) -> RateCap {
+    pub(crate) const fn cap(&self) -> RateCap {
         self.cap
     }
 
@@ -46,7 +46,7 @@ impl RateLimit {
 
     /// `bytes` leave. What must leave may leave beyond the cap; later bytes wait for it.
     #[allow(clippy::cast_precision_loss)]
-    pub fn spend(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn spend(&mut self, now: Instant, bytes: u64) {
         self.tokens = self.tokens_at(now) - bytes as f64;
         self.filled = now;
     }
@@ -54,7 +54,7 @@ impl RateLimit {
     /// When a frame of `bytes` may leave.
     #[must_use]
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub fn opens_at(&self, bytes: u64) -> Instant {
+    pub(crate) fn opens_at(&self, bytes: u64) -> Instant {
         let missing = (bytes as f64).min(self.burst()) - self.tokens;
         if missing <= 0.0 {
             return self.filled;

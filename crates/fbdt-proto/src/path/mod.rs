@@ -15,20 +15,23 @@ mod scaling;
 mod share;
 mod state;
 #[cfg(any(test, feature = "testing"))]
-pub mod testing;
+#[allow(unreachable_pub)] // the feature exports it
+pub(crate) mod testing;
 mod view;
 
-pub use congestion::suggested_congestion_control;
-pub use health::{Answers, Health, Progress};
-pub use inflight::{Chunk, InFlight};
-pub use limit::RateLimit;
-pub use one_way::{OneWay, forward_delay};
-pub use rate::RateEstimate;
+pub(crate) use congestion::suggested_congestion_control;
+pub use health::Health;
+pub(crate) use health::{Answers, Progress};
+pub(crate) use inflight::{Chunk, InFlight};
+pub(crate) use limit::RateLimit;
+pub(crate) use one_way::{OneWay, forward_delay};
+pub(crate) use rate::RateEstimate;
 pub use reliability::Reliability;
-pub use scaling::window_factor;
-pub use share::Share;
-pub use state::{CopyReason, PathCounters, PathState, Subflow};
-pub use view::{PathView, lead, lead_with_silent};
+pub(crate) use scaling::window_factor;
+pub(crate) use share::Share;
+pub(crate) use state::{CopyReason, PathState, Subflow};
+pub(crate) use view::lead_with_silent;
+pub use view::{PathView, lead};
 
 use core::time::Duration;
 

@@ -15,7 +15,7 @@ const BUCKET: Duration = Duration::from_secs(5);
 /// Smallest difference of the two clocks at arrival and sending, lately; in
 /// nanoseconds, with an offset that all paths of a session share.
 #[derive(Clone, Debug, Default)]
-pub struct OneWay {
+pub(crate) struct OneWay {
     current: Option<i64>,
     previous: Option<i64>,
     since: Instant,
@@ -24,7 +24,7 @@ pub struct OneWay {
 impl OneWay {
     /// A probe sent at `sent` reached the peer when its clock showed
     /// `received` nanoseconds.
-    pub fn update(&mut self, now: Instant, sent: u64, received: u64) {
+    pub(crate) fn update(&mut self, now: Instant, sent: u64, received: u64) {
         let difference = received.wrapping_sub(sent).cast_signed();
         if now.saturating_since(self.since) >= BUCKET {
             self.previous = self.current.take();
@@ -35,7 +35,7 @@ impl OneWay {
 
     /// The smallest difference, if any was measured.
     #[must_use]
-    pub fn least(&self) -> Option<i64> {
+    pub(crate) fn least(&self) -> Option<i64> {
         [self.current, self.previous].into_iter().flatten().min()
     }
 }
@@ -44,7 +44,7 @@ impl OneWay {
 /// differences and base RTTs. The path with the smallest difference is taken
 /// to be symmetric.
 #[must_use]
-pub fn forward_delay(least: i64, anchor: (i64, Duration), base_rtt: Duration) -> Duration {
+pub(crate) fn forward_delay(least: i64, anchor: (i64, Duration), base_rtt: Duration) -> Duration {
     let (anchor_least, anchor_rtt) = anchor;
     let extra = least.saturating_sub(anchor_least);
     let delay = nanos(anchor_rtt / 2).saturating_add_signed(extra);

@@ -18,7 +18,7 @@ const GROWTH: f64 = 1.25;
 /// it never lowers the estimate unless the RTT shows a queue (F7, first trap).
 /// `acked` is what was acknowledged lately, whoever limited it.
 #[derive(Clone, Debug, Default)]
-pub struct RateEstimate {
+pub(crate) struct RateEstimate {
     buckets: VecDeque<(Instant, f64)>,
     link: f64,
     acked: f64,
@@ -31,7 +31,7 @@ impl RateEstimate {
     /// Takes in a sample of the subflow, whose acknowledgements are held back
     /// for `hold`.
     #[allow(clippy::cast_precision_loss)]
-    pub fn update(&mut self, now: Instant, sample: &SubflowSample, hold: Duration) {
+    pub(crate) fn update(&mut self, now: Instant, sample: &SubflowSample, hold: Duration) {
         let base = sample.base_rtt();
         let rate = sample.delivery_rate as f64;
         let queue = sample.srtt > (base + hold) * 3 / 2 + Duration::from_millis(2);
@@ -72,7 +72,7 @@ impl RateEstimate {
 
     /// The link's rate; before the first sample, ten segments per `base_rtt`.
     #[must_use]
-    pub fn link(&self, base_rtt: Duration) -> f64 {
+    pub(crate) fn link(&self, base_rtt: Duration) -> f64 {
         if self.link > 0.0 {
             self.link
         } else {
@@ -82,7 +82,7 @@ impl RateEstimate {
 
     /// What the path has delivered lately, at most the link's rate.
     #[must_use]
-    pub fn delivered(&self, base_rtt: Duration) -> f64 {
+    pub(crate) fn delivered(&self, base_rtt: Duration) -> f64 {
         let link = self.link(base_rtt);
         if self.acked > 0.0 { self.acked.min(link) } else { link }
     }
@@ -90,14 +90,14 @@ impl RateEstimate {
     /// Whether the rate was found to be larger lately, or was never tried:
     /// slow start goes on.
     #[must_use]
-    pub fn is_ramping(&self, now: Instant, base_rtt: Duration) -> bool {
+    pub(crate) fn is_ramping(&self, now: Instant, base_rtt: Duration) -> bool {
         let span = base_rtt * 8 + Duration::from_millis(20);
         !self.saturated || self.grown.is_none_or(|(at, _)| now.saturating_since(at) < span)
     }
 
     /// A new subflow starts to count acknowledgements anew; the link is the
     /// same one.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.acked = 0.0;
         self.acked_mark = None;
     }

@@ -8,13 +8,13 @@ const AHEAD: f64 = 65_536.0;
 /// What a weighted path has been given, over its weight: the path with the least is never held
 /// back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share(f64);
+pub(crate) struct Share(f64);
 
 impl Share {
     /// `bytes` were given to a path of this weight. One that was away, and so has fallen behind
     /// `rivals`, starts level with the last of them: what it missed is not owed.
     #[allow(clippy::cast_precision_loss)]
-    pub fn give(&mut self, bytes: u64, weight: Weight, rivals: impl Iterator<Item = Self>) {
+    pub(crate) fn give(&mut self, bytes: u64, weight: Weight, rivals: impl Iterator<Item = Self>) {
         let last = rivals.map(|rival| rival.0).min_by(f64::total_cmp);
         let level = last.map_or(self.0, |last| self.0.max(last - 4.0 * AHEAD));
         self.0 = level + bytes as f64 / f64::from(weight.get());
@@ -22,7 +22,7 @@ impl Share {
 
     /// Whether a path with this share waits for one with that of `rival`.
     #[must_use]
-    pub fn is_ahead_of(self, rival: Self) -> bool {
+    pub(crate) fn is_ahead_of(self, rival: Self) -> bool {
         self.0 > rival.0 + AHEAD
     }
 }

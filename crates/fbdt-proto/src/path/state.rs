@@ -16,7 +16,7 @@ use crate::units::{PathId, StreamId, SubflowId, bytes_in, time_for};
 
 /// Why bytes were sent a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CopyReason {
+pub(crate) enum CopyReason {
     /// Their subflow is gone.
     Lost,
     /// Their path is suspect (F9).
@@ -31,7 +31,7 @@ pub enum CopyReason {
 
 impl CopyReason {
     /// Every reason, in the order in which they are counted.
-    pub const ALL: [Self; 5] =
+    pub(crate) const ALL: [Self; 5] =
         [Self::Lost, Self::Suspect, Self::Overdue, Self::Idle, Self::Scheduled];
 }
 
@@ -51,7 +51,7 @@ const CAPPED_LEAST: u64 = 4 << 10;
 
 /// The TCP connection that a path has now.
 #[derive(Debug)]
-pub struct Subflow {
+pub(crate) struct Subflow {
     /// Its number.
     pub id: SubflowId,
     /// What TCP said last.
@@ -96,7 +96,7 @@ pub struct Subflow {
 
 /// One path: its subflow if it has one, what it owes and what is known of it.
 #[derive(Debug)]
-pub struct PathState {
+pub(crate) struct PathState {
     /// The path.
     pub id: PathId,
     /// The client's name for it.
@@ -147,7 +147,7 @@ pub struct PathState {
 
 /// What a path has done so far, in bytes and events.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PathCounters {
+pub(crate) struct PathCounters {
     /// Stream bytes sent for the first time.
     pub new_bytes: u64,
     /// Stream bytes sent again, by [`CopyReason`].
@@ -171,12 +171,12 @@ pub struct PathCounters {
 impl Subflow {
     /// Whether the peer owes an answer for too long (F9).
     #[must_use]
-    pub fn is_unanswered(&self, now: Instant) -> bool {
+    pub(crate) fn is_unanswered(&self, now: Instant) -> bool {
         self.answers.deadline(&self.progress).is_some_and(|at| at <= now)
     }
 
     /// `bytes` of `stream` arrived, its end with them or not.
-    pub fn arrived(&mut self, stream: StreamId, bytes: u64, fin: bool) {
+    pub(crate) fn arrived(&mut self, stream: StreamId, bytes: u64, fin: bool) {
         self.unacked += bytes;
         self.ack_streams.insert(stream);
         if fin {
@@ -186,7 +186,7 @@ impl Subflow {
 
     /// An acknowledgement of `stream` is owed, and without patience: somebody
     /// may wait for it.
-    pub fn owe(&mut self, stream: StreamId) {
+    pub(crate) fn owe(&mut self, stream: StreamId) {
         self.ack_streams.insert(stream);
         self.unacked = self.unacked.max(ACK_BYTES);
     }
@@ -195,14 +195,14 @@ impl Subflow {
     /// the last ones, and later while only little has arrived, because each
     /// costs both ends as much as a frame.
     #[must_use]
-    pub fn ack_at(&self, interval: Duration) -> Option<Instant> {
+    pub(crate) fn ack_at(&self, interval: Duration) -> Option<Instant> {
         let patience = if self.unacked < ACK_BYTES { ACK_PATIENCE } else { 1 };
         (!self.ack_streams.is_empty()).then(|| self.last_ack + interval * patience)
     }
 
     /// How long TCP or the peer itself has been silent.
     #[must_use]
-    pub fn silence(&self, now: Instant) -> Duration {
+    pub(crate) fn silence(&self, now: Instant) -> Duration {
         self.progress.silence(now).max(self.answers.silence(now))
     }
 }
@@ -210,7 +210,7 @@ impl Subflow {
 impl PathState {
     /// A path without a subflow.
     #[must_use]
-    pub fn new(id: PathId, name: &str) -> Self {
+    pub(crate) fn new(id: PathId, name: &str) -> Self {
         Self {
             id,
             name: name.into(),
@@ -240,7 +240,7 @@ impl PathState {
     }
 
     /// Gives the path a fresh subflow.
-    pub fn attach(&mut self, now: Instant, id: SubflowId, floor: Duration) {
+    pub(crate) fn attach(&mut self, now: Instant, id: SubflowId, floor: Duration) {
         self.subflow = Some(Subflow {
             id,
             sample: SubflowSample::default(),
@@ -274,7 +274,7 @@ impl PathState {
     }
 
     /// Takes the subflow away.
-    pub fn detach(&mut self) -> Option<Subflow> {
+    pub(crate) fn detach(&mut self) -> Option<Subflow> {
         let subflow = self.subflow.take()?;
         self.counters.past_sent += subflow.sample.sent_total;
         self.counters.past_retransmitted += subflow.sample.retransmitted_total;
@@ -284,7 +284,7 @@ impl PathState {
     }
 
     /// Takes in what TCP says; says whether it shows progress.
-    pub fn update(&mut self, now: Instant, sample: &SubflowSample, config: &Config) -> bool {
+    pub(crate) fn update(&mut self, now: Instant, sample: &SubflowSample, config: &Config) -> bool {
         let Some(subflow) = &mut self.subflow else {
             return false;
         };
@@ -328,14 +328,14 @@ impl PathState {
     /// back it should not: RTTs would differ by as much as they are, which ends slow start (HyStart,
     /// RFC 9406), while all that is sent when they come has the same RTT.
     #[must_use]
-    pub fn is_paced(&self) -> bool {
+    pub(crate) fn is_paced(&self) -> bool {
         !self.aggregation.is_certain()
     }
 
     /// Whether slow start ended although nothing was lost, because TCP took acknowledgements that
     /// are held back for a queue: a fresh subflow, which is not paced, begins anew (F7).
     #[must_use]
-    pub fn was_misled(&self) -> bool {
+    pub(crate) fn was_misled(&self) -> bool {
         let misled = |s: &Subflow| {
             let over = (1..u64::MAX).contains(&s.sample.ssthresh);
             s.paced && over && s.sample.retransmitted_total == 0
@@ -346,7 +346,7 @@ impl PathState {
     /// TCP's congestion window, or what a punishment or its scale left of it, in bytes.
     #[must_use]
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub fn window(&self) -> u64 {
+    pub(crate) fn window(&self) -> u64 {
         let window = self.subflow.as_ref().map_or(0, |s| s.sample.cwnd);
         let left = self.punished.map_or(window, |left| left.min(window));
         if self.scale < 1.0 { (left as f64 * self.scale) as u64 } else { left }
@@ -355,21 +355,21 @@ impl PathState {
     /// TCP's window over its RTT in bytes per second (equation 4.2); none while it carries nothing.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
-    pub fn window_rate(&self) -> Option<f64> {
+    pub(crate) fn window_rate(&self) -> Option<f64> {
         let sample = &self.subflow.as_ref().filter(|_| self.is_usable())?.sample;
         let rtt = sample.srtt.as_secs_f64();
         (rtt > 0.0).then(|| sample.cwnd as f64 / rtt)
     }
 
     /// Uses this part of the window from the next sample on.
-    pub const fn scale(&mut self, factor: f64) {
+    pub(crate) const fn scale(&mut self, factor: f64) {
         self.scale = factor;
     }
 
     /// Halves what the path may hold, as MPTCP halves the congestion window
     /// of a subflow that blocks delivery. It grows back by half of what is
     /// acknowledged.
-    pub fn punish(&mut self) {
+    pub(crate) fn punish(&mut self) {
         let Some(subflow) = &self.subflow else { return };
         let least = u64::from(subflow.sample.mss.max(1));
         let half = (self.window() / 2).max(least);
@@ -379,37 +379,37 @@ impl PathState {
 
     /// Bytes that the subflow holds (F7).
     #[must_use]
-    pub fn outstanding(&self) -> u64 {
+    pub(crate) fn outstanding(&self) -> u64 {
         self.subflow.as_ref().map_or(0, |s| s.sample.outstanding() + s.since_sample)
     }
 
     /// Bytes that it holds and that the peer's TCP does not have.
     #[must_use]
-    pub fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         let sacked = self.subflow.as_ref().map_or(0, |s| s.sample.sacked);
         self.outstanding().saturating_sub(sacked)
     }
 
     /// Most bytes that it may hold now (F7, F17).
     #[must_use]
-    pub fn commit_limit(&self) -> u64 {
+    pub(crate) fn commit_limit(&self) -> u64 {
         self.allowance.map_or(self.commit.limit, |bytes| bytes.min(self.commit.limit))
     }
 
     /// The same without regard to other paths (F7).
     #[must_use]
-    pub const fn own_limit(&self) -> u64 {
+    pub(crate) const fn own_limit(&self) -> u64 {
         self.commit.limit
     }
 
     /// Sets what it may hold at most because of other paths (F17).
-    pub const fn allow(&mut self, bytes: Option<u64>) {
+    pub(crate) const fn allow(&mut self, bytes: Option<u64>) {
         self.allowance = bytes;
     }
 
     /// Payload of one frame, in bytes (F7).
     #[must_use]
-    pub fn frame(&self) -> u64 {
+    pub(crate) fn frame(&self) -> u64 {
         match &self.limit {
             None => self.commit.frame,
             // A capped path's frames are as long as those of a link with that rate.
@@ -419,7 +419,7 @@ impl PathState {
     }
 
     /// Uses the path as `policy` says from now on.
-    pub fn set_policy(&mut self, now: Instant, policy: PathPolicy) {
+    pub(crate) fn set_policy(&mut self, now: Instant, policy: PathPolicy) {
         if policy.rate_cap != self.policy.rate_cap {
             self.limit = policy.rate_cap.map(|cap| RateLimit::new(now, cap));
         }
@@ -431,12 +431,12 @@ impl PathState {
 
     /// Whether it costs money and stands by: then it is probed as rarely as if nothing was open.
     #[must_use]
-    pub const fn is_frugal(&self) -> bool {
+    pub(crate) const fn is_frugal(&self) -> bool {
         self.policy.metered && self.standby
     }
 
     /// `bytes` left on the path.
-    pub fn spend(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn spend(&mut self, now: Instant, bytes: u64) {
         if let Some(limit) = &mut self.limit {
             limit.spend(now, bytes);
         }
@@ -444,13 +444,13 @@ impl PathState {
 
     /// When its cap lets the next frame leave; `None` without one.
     #[must_use]
-    pub fn opens_at(&self) -> Option<Instant> {
+    pub(crate) fn opens_at(&self) -> Option<Instant> {
         self.limit.as_ref().map(|limit| limit.opens_at(self.frame()))
     }
 
     /// Whether its cap holds the next frame back.
     #[must_use]
-    pub fn is_capped(&self, now: Instant) -> bool {
+    pub(crate) fn is_capped(&self, now: Instant) -> bool {
         self.opens_at().is_some_and(|at| at > now)
     }
 
@@ -475,14 +475,14 @@ impl PathState {
 
     /// Bytes that are given to the socket at once, if there are so many (F7).
     #[must_use]
-    pub const fn batch(&self) -> u64 {
+    pub(crate) const fn batch(&self) -> u64 {
         self.commit.batch
     }
 
     /// How often TCP should be asked while it holds bytes: a slow path has no
     /// room for the next frame any sooner.
     #[must_use]
-    pub fn sample_interval(&self) -> Duration {
+    pub(crate) fn sample_interval(&self) -> Duration {
         let rate = self.rate.link(self.base_rtt);
         let (least, most) = SAMPLE_INTERVAL;
         if rate > 0.0 { time_for(self.frame(), rate).clamp(least, most) } else { least }
@@ -491,27 +491,27 @@ impl PathState {
     /// Whether one more frame fits under the commit limit. What the peer's
     /// TCP has by selective acknowledgement does not count.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.subflow.is_some() && self.held() + self.commit.frame / 2 <= self.commit_limit()
     }
 
     /// Whether nothing has come for so long that its radio may be asleep (F10).
     #[must_use]
-    pub fn is_cold(&self, now: Instant) -> bool {
+    pub(crate) fn is_cold(&self, now: Instant) -> bool {
         let silent = |subflow: &Subflow| now.saturating_since(subflow.last_input) >= COLD;
         self.subflow.as_ref().is_some_and(silent)
     }
 
     /// Whether new bytes may be given to it.
     #[must_use]
-    pub fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         let known = self.subflow.as_ref().is_some_and(|s| s.sampled);
         known && self.health == Health::Active && !self.standby
     }
 
     /// What schedulers see.
     #[must_use]
-    pub fn view(&self, now: Instant, pinned: bool) -> PathView {
+    pub(crate) fn view(&self, now: Instant, pinned: bool) -> PathView {
         let sample = self.subflow.as_ref().map_or_else(
             || SubflowSample { srtt: self.base_rtt, ..SubflowSample::default() },
             |s| s.sample,

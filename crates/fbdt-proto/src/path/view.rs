@@ -104,7 +104,7 @@ pub fn lead(paths: &[PathView], path: usize) -> u64 {
 
 /// The same where narrower paths that have just fallen silent bring what is theirs, too.
 #[must_use]
-pub fn lead_with_silent(paths: &[PathView], path: usize) -> u64 {
+pub(crate) fn lead_with_silent(paths: &[PathView], path: usize) -> u64 {
     ahead_of(paths, path, PathView::is_counted_on)
 }
 

@@ -25,7 +25,7 @@ struct Piece {
 
 /// What an insertion changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inserted {
+pub(crate) struct Inserted {
     /// Bytes that were not there before.
     pub new: u64,
     /// Bytes that were received before (F13).
@@ -36,7 +36,7 @@ pub struct Inserted {
 
 /// Holds what arrived above a hole and gives out the prefix at once (F13).
 #[derive(Debug, Default)]
-pub struct Assembler {
+pub(crate) struct Assembler {
     cumulative: u64,
     received: RangeSet,
     pieces: BTreeMap<u64, Piece>,
@@ -54,38 +54,38 @@ pub struct Assembler {
 impl Assembler {
     /// Everything below this was received.
     #[must_use]
-    pub const fn cumulative(&self) -> u64 {
+    pub(crate) const fn cumulative(&self) -> u64 {
         self.cumulative
     }
 
     /// Ranges received above [`Self::cumulative`], lowest first.
-    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.received.iter()
     }
 
     /// Separate pieces out of order: held, or known to have arrived and thrown away.
     #[must_use]
-    pub fn pieces(&self) -> usize {
+    pub(crate) fn pieces(&self) -> usize {
         self.pieces.len().max(self.received.count())
     }
 
     /// What the holes cost beside the bytes that are held: pieces, and the ranges that say where
     /// they lie. The ranges stay where the bytes are thrown away.
     #[must_use]
-    pub fn overhead(&self) -> u64 {
+    pub(crate) fn overhead(&self) -> u64 {
         PIECE_OVERHEAD * self.pieces.len() as u64 + self.range_overhead()
     }
 
     /// What the ranges alone cost.
     #[must_use]
-    pub fn range_overhead(&self) -> u64 {
+    pub(crate) fn range_overhead(&self) -> u64 {
         RANGE_OVERHEAD * self.received.count() as u64
     }
 
     /// Memory held: out of order and unread, in bytes, with the cost of each
     /// piece.
     #[must_use]
-    pub fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         self.held
             + self.ready_bytes
             + PIECE_OVERHEAD * (self.pieces.len() + self.ready.len()) as u64
@@ -93,36 +93,36 @@ impl Assembler {
 
     /// In-order bytes that the application has not read.
     #[must_use]
-    pub const fn ready_bytes(&self) -> u64 {
+    pub(crate) const fn ready_bytes(&self) -> u64 {
         self.ready_bytes
     }
 
     /// Bytes held out of order.
     #[must_use]
-    pub const fn held(&self) -> u64 {
+    pub(crate) const fn held(&self) -> u64 {
         self.held
     }
 
     /// Most bytes ever held out of order.
     #[must_use]
-    pub const fn held_peak(&self) -> u64 {
+    pub(crate) const fn held_peak(&self) -> u64 {
         self.held_peak
     }
 
     /// Time from arrival to delivery, weighted by bytes.
     #[must_use]
-    pub const fn in_order_delay(&self) -> &DelayHistogram {
+    pub(crate) const fn in_order_delay(&self) -> &DelayHistogram {
         &self.in_order_delay
     }
 
     /// Longest time between two deliveries.
     #[must_use]
-    pub const fn longest_stall(&self) -> core::time::Duration {
+    pub(crate) const fn longest_stall(&self) -> core::time::Duration {
         self.longest_stall
     }
 
     /// Takes `payload`, which starts at `offset`.
-    pub fn insert(&mut self, now: Instant, offset: u64, payload: &Bytes) -> Inserted {
+    pub(crate) fn insert(&mut self, now: Instant, offset: u64, payload: &Bytes) -> Inserted {
         let end = offset + payload.len() as u64;
         let mut result = Inserted::default();
         let mut at = offset.max(self.cumulative);
@@ -196,7 +196,7 @@ impl Assembler {
     }
 
     /// Up to `max` in-order bytes; `None` if there are none.
-    pub fn read(&mut self, max: usize) -> Option<Bytes> {
+    pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
         if self.ready.is_empty() {
             self.close_tail();
         }
@@ -207,7 +207,7 @@ impl Assembler {
     }
 
     /// Forgets all that is held; what arrives later is not kept either.
-    pub fn discard(&mut self) {
+    pub(crate) fn discard(&mut self) {
         self.pieces.clear();
         self.ready.clear();
         self.tail = Vec::new();

@@ -15,7 +15,7 @@ use crate::wire::{AckFrame, MAX_ACK_RANGES};
 
 /// What became of a stream's messages at this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReceivedMessages {
+pub(crate) struct ReceivedMessages {
     /// Arrived, each once.
     pub received: u64,
     /// Arrived a second time.
@@ -26,7 +26,7 @@ pub struct ReceivedMessages {
 
 /// Messages coming in on one stream: whole, in the order in which they arrive, each once.
 #[derive(Debug)]
-pub struct ReceiveMessages {
+pub(crate) struct ReceiveMessages {
     space: StreamId,
     received: RangeSet,
     window: ReceiveWindow,
@@ -42,7 +42,7 @@ pub struct ReceiveMessages {
 impl ReceiveMessages {
     /// Nothing has arrived on `space`.
     #[must_use]
-    pub fn new(space: StreamId) -> Self {
+    pub(crate) fn new(space: StreamId) -> Self {
         Self {
             space,
             received: RangeSet::new(),
@@ -59,7 +59,11 @@ impl ReceiveMessages {
     ///
     /// # Errors
     /// It lies beyond the limit, or across others; or there are too many holes.
-    pub fn insert(&mut self, offset: u64, bytes: &Bytes) -> Result<(bool, bool), SessionError> {
+    pub(crate) fn insert(
+        &mut self,
+        offset: u64,
+        bytes: &Bytes,
+    ) -> Result<(bool, bool), SessionError> {
         let range = self.check(offset, bytes.len() as u64 + MESSAGE_OVERHEAD)?;
         match self.received.first_gap(range.clone()) {
             None => {
@@ -85,7 +89,7 @@ impl ReceiveMessages {
     ///
     /// # Errors
     /// It is no range, or reaches beyond the limit; or there are too many holes.
-    pub fn skip(&mut self, range: Range<u64>) -> Result<bool, SessionError> {
+    pub(crate) fn skip(&mut self, range: Range<u64>) -> Result<bool, SessionError> {
         let range = self.check(range.start, range.end.saturating_sub(range.start))?;
         let known = self.received.total_within(range.clone());
         let missing = range.end - range.start - known;
@@ -117,7 +121,7 @@ impl ReceiveMessages {
     }
 
     /// The next message, and whether the limit moved.
-    pub fn read(&mut self) -> Option<(Bytes, bool)> {
+    pub(crate) fn read(&mut self) -> Option<(Bytes, bool)> {
         let bytes = self.ready.pop_front()?;
         let size = bytes.len() as u64 + MESSAGE_OVERHEAD;
         self.ready_bytes -= size;
@@ -126,47 +130,41 @@ impl ReceiveMessages {
     }
 
     /// Nobody will read them any more; says whether the limit moved.
-    pub fn discard(&mut self) -> bool {
+    pub(crate) fn discard(&mut self) -> bool {
         self.discarding = true;
         self.ready.clear();
         let size = core::mem::take(&mut self.ready_bytes);
         size > 0 && self.window.consume(size)
     }
 
-    /// Whether a message waits to be read.
-    #[must_use]
-    pub fn is_readable(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
     /// The sender could use a window of `wanted` bytes: grows by at most `pool`, says by how much,
     /// and whether the limit moved.
-    pub fn want(&mut self, wanted: u64, pool: u64) -> (u64, bool) {
+    pub(crate) fn want(&mut self, wanted: u64, pool: u64) -> (u64, bool) {
         self.window.want(wanted, self.ready_bytes, pool)
     }
 
     /// By how much the window has grown.
     #[must_use]
-    pub const fn grown(&self) -> u64 {
+    pub(crate) const fn grown(&self) -> u64 {
         self.window.size() - FIRST_MESSAGE_WINDOW
     }
 
     /// Memory that unread messages take, in bytes.
     #[must_use]
-    pub const fn memory(&self) -> u64 {
+    pub(crate) const fn memory(&self) -> u64 {
         self.ready_bytes
     }
 
     /// What the holes cost beside that, in bytes: the ranges that say where they lie.
     #[must_use]
-    pub fn overhead(&self) -> u64 {
+    pub(crate) fn overhead(&self) -> u64 {
         let start = self.received.first().is_some_and(|range| range.start == 0);
         RANGE_OVERHEAD * (self.received.count() as u64 - u64::from(start))
     }
 
     /// The acknowledgement that describes this half.
     #[must_use]
-    pub fn acknowledgement(&self) -> AckFrame {
+    pub(crate) fn acknowledgement(&self) -> AckFrame {
         let mut ranges = self.received.iter().peekable();
         let cumulative = ranges.next_if(|range| range.start == 0).map_or(0, |range| range.end);
         let ranges: Vec<_> = ranges.take(MAX_ACK_RANGES).collect();

@@ -5,7 +5,7 @@ mod messages;
 mod stream;
 mod window;
 
-pub use assembler::{Assembler, Inserted};
-pub use messages::{ReceiveMessages, ReceivedMessages};
-pub use stream::ReceiveStream;
-pub use window::ReceiveWindow;
+pub(crate) use assembler::{Assembler, Inserted};
+pub(crate) use messages::ReceiveMessages;
+pub(crate) use stream::ReceiveStream;
+pub(crate) use window::ReceiveWindow;

@@ -13,7 +13,7 @@ use crate::wire::{AckFrame, MAX_ACK_RANGES};
 
 /// Bytes coming in on one stream.
 #[derive(Debug)]
-pub struct ReceiveStream {
+pub(crate) struct ReceiveStream {
     id: StreamId,
     assembler: Assembler,
     window: ReceiveWindow,
@@ -27,7 +27,7 @@ pub struct ReceiveStream {
 impl ReceiveStream {
     /// A stream that nothing has arrived on.
     #[must_use]
-    pub fn new(id: StreamId, window: ReceiveWindow) -> Self {
+    pub(crate) fn new(id: StreamId, window: ReceiveWindow) -> Self {
         Self {
             id,
             assembler: Assembler::default(),
@@ -42,18 +42,18 @@ impl ReceiveStream {
 
     /// Highest offset that arrived, for the session's limit.
     #[must_use]
-    pub const fn highest(&self) -> u64 {
+    pub(crate) const fn highest(&self) -> u64 {
         self.highest
     }
 
     /// What has been put together so far.
     #[must_use]
-    pub const fn assembler(&self) -> &Assembler {
+    pub(crate) const fn assembler(&self) -> &Assembler {
         &self.assembler
     }
 
     /// The advertised limit.
-    pub const fn window(&mut self) -> &mut ReceiveWindow {
+    pub(crate) const fn window(&mut self) -> &mut ReceiveWindow {
         &mut self.window
     }
 
@@ -62,7 +62,7 @@ impl ReceiveStream {
     /// # Errors
     /// Data beyond the advertised limit or the stream's end, or too many
     /// separate pieces.
-    pub fn insert(
+    pub(crate) fn insert(
         &mut self,
         now: Instant,
         offset: u64,
@@ -108,7 +108,7 @@ impl ReceiveStream {
     ///
     /// # Errors
     /// An end that contradicts what is known.
-    pub fn peer_reset(&mut self, code: u32, end: u64) -> Result<(), SessionError> {
+    pub(crate) fn peer_reset(&mut self, code: u32, end: u64) -> Result<(), SessionError> {
         let end = end.max(self.highest);
         self.check_end(end, false)?;
         if end > self.window.limit() {
@@ -127,7 +127,7 @@ impl ReceiveStream {
     ///
     /// # Errors
     /// [`StreamError::Blocked`] if nothing is there yet, or the peer's reset.
-    pub fn read(&mut self, max: usize) -> Result<Option<Bytes>, StreamError> {
+    pub(crate) fn read(&mut self, max: usize) -> Result<Option<Bytes>, StreamError> {
         if let Some(code) = self.reset {
             self.end_seen = true;
             return Err(StreamError::Reset { stream: self.id, code });
@@ -143,7 +143,7 @@ impl ReceiveStream {
     }
 
     /// Nobody will read this stream any more.
-    pub fn discard(&mut self) {
+    pub(crate) fn discard(&mut self) {
         self.discarding = true;
         self.end_seen = true;
         self.assembler.discard();
@@ -151,39 +151,39 @@ impl ReceiveStream {
 
     /// The code with which the peer gave up sending.
     #[must_use]
-    pub const fn reset_code(&self) -> Option<u32> {
+    pub(crate) const fn reset_code(&self) -> Option<u32> {
         self.reset
     }
 
     /// Whether what arrives is thrown away.
     #[must_use]
-    pub const fn is_discarding(&self) -> bool {
+    pub(crate) const fn is_discarding(&self) -> bool {
         self.discarding || self.reset.is_some()
     }
 
     /// Whether every byte and the end have arrived.
     #[must_use]
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.end == Some(self.assembler.cumulative())
     }
 
     /// Whether the application has nothing more to learn from this half.
     #[must_use]
-    pub fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         let over = self.reset.is_some() || self.is_complete();
         over && self.end_seen
     }
 
     /// Whether there is something for the application to see.
     #[must_use]
-    pub fn is_readable(&self) -> bool {
+    pub(crate) fn is_readable(&self) -> bool {
         self.reset.is_some() || self.assembler.ready_bytes() > 0 || self.is_complete()
     }
 
     /// The acknowledgement that describes this half (F8). The end counts as
     /// one more byte.
     #[must_use]
-    pub fn acknowledgement(&self) -> AckFrame {
+    pub(crate) fn acknowledgement(&self) -> AckFrame {
         let limit = self.window.limit();
         if self.reset.is_some() || self.is_complete() {
             return AckFrame { stream: self.id, cumulative: u64::MAX, limit, ranges: Vec::new() };

@@ -6,7 +6,7 @@
 /// application keeps up, so that a stream that nobody reads never costs more
 /// than the first window.
 #[derive(Clone, Debug)]
-pub struct ReceiveWindow {
+pub(crate) struct ReceiveWindow {
     window: u64,
     max_window: u64,
     consumed: u64,
@@ -16,25 +16,25 @@ pub struct ReceiveWindow {
 impl ReceiveWindow {
     /// A window of `window` bytes that may grow to `max_window`.
     #[must_use]
-    pub const fn new(window: u64, max_window: u64) -> Self {
+    pub(crate) const fn new(window: u64, max_window: u64) -> Self {
         Self { window, max_window, consumed: 0, limit: window }
     }
 
     /// Offset up to which the peer may send. Never falls.
     #[must_use]
-    pub const fn limit(&self) -> u64 {
+    pub(crate) const fn limit(&self) -> u64 {
         self.limit
     }
 
     /// Bytes that the application has taken.
     #[must_use]
-    pub const fn consumed(&self) -> u64 {
+    pub(crate) const fn consumed(&self) -> u64 {
         self.consumed
     }
 
     /// The application took `bytes`; says whether the limit moved far enough
     /// to tell the peer without waiting for its next data.
-    pub fn consume(&mut self, bytes: u64) -> bool {
+    pub(crate) fn consume(&mut self, bytes: u64) -> bool {
         self.consumed += bytes;
         self.raise()
     }
@@ -42,7 +42,7 @@ impl ReceiveWindow {
     /// The sender could use `wanted` bytes and `unread` bytes wait for the
     /// application; grows by at most `pool` bytes and says by how many, and
     /// whether the limit moved.
-    pub fn want(&mut self, wanted: u64, unread: u64, pool: u64) -> (u64, bool) {
+    pub(crate) fn want(&mut self, wanted: u64, unread: u64, pool: u64) -> (u64, bool) {
         let keeps_up = unread <= self.window / 4;
         let mut grown = 0;
         if keeps_up && wanted > self.window {
@@ -59,7 +59,7 @@ impl ReceiveWindow {
 
     /// The window now, in bytes.
     #[must_use]
-    pub const fn size(&self) -> u64 {
+    pub(crate) const fn size(&self) -> u64 {
         self.window
     }
 

@@ -68,8 +68,9 @@ impl Scheduler for JustInTime {
 mod tests {
     use super::*;
     use crate::path::PathView;
+    use crate::path::testing::view;
     use crate::ranges::RangeSet;
-    use crate::schedule::testing::{request, view};
+    use crate::schedule::testing::request;
     use core::time::Duration;
 
     fn ask(

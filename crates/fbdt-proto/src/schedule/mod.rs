@@ -4,14 +4,15 @@
 //! paths as immutable [`PathView`]s, and of one stream which bytes are unsent and which are under way.
 
 mod just_in_time;
-pub mod redundancy;
+pub(crate) mod redundancy;
 mod share;
 mod standby;
 #[cfg(any(test, feature = "testing"))]
-pub mod testing;
+#[allow(unreachable_pub)] // the feature exports it
+pub(crate) mod testing;
 
 pub use just_in_time::JustInTime;
-pub use standby::in_service;
+pub(crate) use standby::in_service;
 
 use core::fmt::Debug;
 use core::ops::Range;

@@ -31,7 +31,7 @@ fn remaining(now: Instant, chunk: &Chunk, owner: &PathView) -> Duration {
 /// Whether a copy sent by `helper` now is expected to arrive before the
 /// owner's by the margin (F6).
 #[must_use]
-pub fn copy_wins(
+pub(crate) fn copy_wins(
     config: &Config,
     now: Instant,
     chunk: &Chunk,
@@ -49,7 +49,7 @@ pub fn copy_wins(
 /// Whether the chunk is overdue long enough to be copied while its owner is
 /// not suspect yet (F6).
 #[must_use]
-pub fn is_overdue(now: Instant, chunk: &Chunk, owner: &PathView) -> bool {
+pub(crate) fn is_overdue(now: Instant, chunk: &Chunk, owner: &PathView) -> bool {
     let patience = (owner.srtt * LATE_RTTS).min(LATE_CAP);
     now >= chunk.expected + patience
 }
@@ -57,7 +57,7 @@ pub fn is_overdue(now: Instant, chunk: &Chunk, owner: &PathView) -> bool {
 /// The paper's rule (R10): a path that has had nothing to do and owes
 /// nothing for one RTT of the other side copies what that side owes.
 #[must_use]
-pub fn waited_an_rtt(now: Instant, idle_since: Instant, owner: &PathView) -> bool {
+pub(crate) fn waited_an_rtt(now: Instant, idle_since: Instant, owner: &PathView) -> bool {
     now >= idle_since + owner.srtt + owner.rttvar * 4
 }
 

@@ -7,7 +7,7 @@ use crate::units::Priority;
 /// that priority carry bytes; others that are active stand by. `None` while no
 /// path is active.
 #[must_use]
-pub fn in_service(paths: impl IntoIterator<Item = (Health, Priority)>) -> Option<Priority> {
+pub(crate) fn in_service(paths: impl IntoIterator<Item = (Health, Priority)>) -> Option<Priority> {
     let active = paths.into_iter().filter(|(health, _)| *health == Health::Active);
     active.map(|(_, priority)| priority).min()
 }

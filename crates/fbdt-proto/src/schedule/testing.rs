@@ -4,7 +4,6 @@ use core::ops::Range;
 
 use super::{PlacementRequest, UnderWay};
 use crate::path::PathView;
-pub use crate::path::testing::view;
 use crate::ranges::RangeSet;
 use crate::time::Instant;
 use crate::units::StreamId;

@@ -314,13 +314,6 @@ impl Session {
         self.close.as_ref()
     }
 
-    /// Whether every subflow has been given the close frame.
-    #[must_use]
-    pub fn close_flushed(&self) -> bool {
-        self.close.is_some()
-            && self.paths.iter().filter_map(|p| p.subflow.as_ref()).all(|s| s.close_sent)
-    }
-
     fn end(&mut self, reason: CloseReason) {
         if self.close.is_some() {
             return;

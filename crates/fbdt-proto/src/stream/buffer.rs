@@ -13,7 +13,7 @@ const LARGE: usize = 4 << 10;
 
 /// A contiguous range of a stream's bytes in pieces, addressed by offset.
 #[derive(Debug, Default)]
-pub struct SendBuffer {
+pub(crate) struct SendBuffer {
     /// Offset and bytes, lowest first, without gaps.
     pieces: VecDeque<(u64, Bytes)>,
     /// What was written last, behind the pieces, with room for more.
@@ -26,12 +26,12 @@ pub struct SendBuffer {
 impl SendBuffer {
     /// Offset behind the last byte written.
     #[must_use]
-    pub const fn end(&self) -> u64 {
+    pub(crate) const fn end(&self) -> u64 {
         self.end
     }
 
     /// Appends a copy of `data`.
-    pub fn push(&mut self, mut data: &[u8]) {
+    pub(crate) fn push(&mut self, mut data: &[u8]) {
         while !data.is_empty() {
             if self.tail.len() == self.tail.capacity() {
                 self.close_tail();
@@ -47,7 +47,7 @@ impl SendBuffer {
     }
 
     /// Appends `bytes` without copying them, unless they are few.
-    pub fn push_shared(&mut self, bytes: Bytes) {
+    pub(crate) fn push_shared(&mut self, bytes: Bytes) {
         if bytes.len() < LARGE {
             return self.push(&bytes);
         }
@@ -69,7 +69,7 @@ impl SendBuffer {
     /// Hands the bytes of `range` to `take` in order, in as many pieces as
     /// they lie in; what is not held is left out.
     #[allow(clippy::cast_possible_truncation)]
-    pub fn share(&mut self, range: Range<u64>, mut take: impl FnMut(Bytes)) {
+    pub(crate) fn share(&mut self, range: Range<u64>, mut take: impl FnMut(Bytes)) {
         if range.end > self.end - self.tail.len() as u64 {
             self.close_tail();
         }
@@ -86,7 +86,7 @@ impl SendBuffer {
     }
 
     /// Gives up pieces that lie below `bound` as a whole.
-    pub fn release_below(&mut self, bound: u64) {
+    pub(crate) fn release_below(&mut self, bound: u64) {
         while self.pieces.front().is_some_and(|(start, b)| start + b.len() as u64 <= bound) {
             self.pieces.pop_front();
         }
@@ -96,7 +96,7 @@ impl SendBuffer {
     }
 
     /// Gives up everything.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.pieces.clear();
         self.tail = BytesMut::new();
     }

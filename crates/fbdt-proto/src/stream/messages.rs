@@ -19,7 +19,7 @@ use crate::wire::AckFrame;
 /// Bytes of messages, with their overhead, that may always wait on one stream.
 const LEAST_CAPACITY: u64 = 256 << 10;
 /// The most that may.
-pub const MOST_WAITING: u64 = 16 << 20;
+pub(crate) const MOST_WAITING: u64 = 16 << 20;
 /// What is over is looked for this often at most.
 const EXPIRY_PAUSE: Duration = Duration::from_millis(1);
 
@@ -57,7 +57,7 @@ impl Sent {
 
 /// The message that goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct First {
+pub(crate) struct First {
     /// How much it matters.
     pub importance: Importance,
     /// Since when it waits.
@@ -68,7 +68,7 @@ pub struct First {
 
 /// What goes out for a range of the message space.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// A message, whole.
     Message(Bytes),
     /// Nothing will come there.
@@ -77,7 +77,7 @@ pub enum Unit {
 
 /// What became of a stream's messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SentMessages {
+pub(crate) struct SentMessages {
     /// Given to a path.
     pub sent: u64,
     /// Acknowledged by the peer.
@@ -91,7 +91,7 @@ pub struct SentMessages {
 /// Each takes a range of the stream's message space when it is first sent: its length and
 /// [`MESSAGE_OVERHEAD`]. What expires before that costs the peer nothing.
 #[derive(Debug, Default)]
-pub struct SendMessages {
+pub(crate) struct SendMessages {
     /// By falling importance, each in the order in which they came.
     waiting: [VecDeque<Waiting>; 3],
     /// Bytes of each of the three.
@@ -138,12 +138,12 @@ const fn cost(bytes: &Bytes) -> u64 {
 impl SendMessages {
     /// Nothing waits; the peer takes [`FIRST_MESSAGE_WINDOW`].
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { limit: FIRST_MESSAGE_WINDOW, capacity: LEAST_CAPACITY, ..Self::default() }
     }
 
     /// Takes a message; `false` if too much waits already that matters as much or more.
-    pub fn push(&mut self, now: Instant, bytes: Bytes, options: MessageOptions) -> bool {
+    pub(crate) fn push(&mut self, now: Instant, bytes: Bytes, options: MessageOptions) -> bool {
         self.expire(now);
         let size = cost(&bytes);
         let MessageOptions { importance, delivery, lifetime } = options;
@@ -161,7 +161,7 @@ impl SendMessages {
     }
 
     /// Drops what is worth nothing any more; says whether anything was.
-    pub fn expire(&mut self, now: Instant) -> bool {
+    pub(crate) fn expire(&mut self, now: Instant) -> bool {
         if self.expiry.is_none_or(|at| at > now) {
             return false;
         }
@@ -192,7 +192,7 @@ impl SendMessages {
 
     /// Whether a writer that was told to wait is to be told to try again: there is room, or nobody
     /// takes any more. It is told once.
-    pub fn wakes_writer(&mut self) -> bool {
+    pub(crate) fn wakes_writer(&mut self) -> bool {
         let Some(importance) = self.writer_blocked else { return false };
         let wakes = self.before(importance) <= self.capacity / 2;
         if wakes {
@@ -203,19 +203,19 @@ impl SendMessages {
 
     /// When the next of them is worth nothing any more.
     #[must_use]
-    pub const fn expiry(&self) -> Option<Instant> {
+    pub(crate) const fn expiry(&self) -> Option<Instant> {
         self.expiry
     }
 
     /// `bytes` that wait keep all paths busy: a later one takes the last of them, as soon as those
     /// before it keep the faster ones busy for the difference (F3b).
-    pub fn size(&mut self, bytes: u64) {
+    pub(crate) fn size(&mut self, bytes: u64) {
         self.capacity = bytes.clamp(LEAST_CAPACITY, MOST_WAITING);
     }
 
     /// The first message that waits.
     #[must_use]
-    pub fn first(&self) -> Option<First> {
+    pub(crate) fn first(&self) -> Option<First> {
         let named = [Importance::High, Importance::Normal, Importance::Low];
         named.into_iter().zip(&self.waiting).find_map(|(importance, queue)| {
             let Waiting { queued, expires, .. } = *queue.front()?;
@@ -225,7 +225,7 @@ impl SendMessages {
 
     /// The limit that the first message needs, if what may be sent does not reach so far.
     #[must_use]
-    pub fn short_of(&self) -> Option<u64> {
+    pub(crate) fn short_of(&self) -> Option<u64> {
         let first = self.waiting.iter().find_map(VecDeque::front)?;
         let end = self.next + cost(&first.bytes);
         (end > self.bound()).then_some(end)
@@ -242,7 +242,7 @@ impl SendMessages {
     }
 
     /// Whether its first message may go now, after a time without one that could: true once.
-    pub fn joins(&mut self) -> bool {
+    pub(crate) fn joins(&mut self) -> bool {
         let before = self.in_turn;
         self.in_turn = self.may_go();
         self.in_turn && !before
@@ -250,7 +250,7 @@ impl SendMessages {
 
     /// Whether it takes turns with the class's other streams (F12).
     #[must_use]
-    pub const fn takes_turns(&self) -> bool {
+    pub(crate) const fn takes_turns(&self) -> bool {
         self.in_turn
     }
 
@@ -263,13 +263,13 @@ impl SendMessages {
 
     /// Bytes that wait, with their overhead.
     #[must_use]
-    pub fn backlog(&self) -> u64 {
+    pub(crate) fn backlog(&self) -> u64 {
         self.waiting_bytes.iter().sum()
     }
 
     /// Memory that they take until the peer has them, with their overhead.
     #[must_use]
-    pub fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         let sent = self.next.saturating_sub(self.settled());
         let ranges = RANGE_OVERHEAD * self.acked.count() as u64;
         if self.over { ranges } else { self.backlog() + sent + ranges }
@@ -281,7 +281,7 @@ impl SendMessages {
     }
 
     /// Gives the first message its place; its range, or `None` if none waits or fits.
-    pub fn take(&mut self) -> Option<Range<u64>> {
+    pub(crate) fn take(&mut self) -> Option<Range<u64>> {
         if self.short_of().is_some() {
             return None;
         }
@@ -295,7 +295,7 @@ impl SendMessages {
     /// is not over then, and the peer takes it. The greatest of which that is so, lest what matters
     /// less arrives in time on a late path and what matters more does not on the others.
     #[must_use]
-    pub fn last_may_go(&self, arrival: Instant, lead: u64) -> Option<Importance> {
+    pub(crate) fn last_may_go(&self, arrival: Instant, lead: u64) -> Option<Importance> {
         let mut ahead = 0;
         for importance in [Importance::High, Importance::Normal, Importance::Low] {
             let rank = rank(importance);
@@ -316,7 +316,7 @@ impl SendMessages {
     }
 
     /// Gives the last message of that importance its place: the newest.
-    pub fn take_last(&mut self, importance: Importance) -> Option<Range<u64>> {
+    pub(crate) fn take_last(&mut self, importance: Importance) -> Option<Range<u64>> {
         let rank = rank(importance);
         let message = self.waiting[rank].pop_back()?;
         Some(self.place(rank, message))
@@ -343,7 +343,7 @@ impl SendMessages {
     /// What goes out for `range`, which is a message's or lies in gaps: those in whose place a gap
     /// goes out are counted.
     #[must_use]
-    pub fn unit(&mut self, range: &Range<u64>) -> Unit {
+    pub(crate) fn unit(&mut self, range: &Range<u64>) -> Unit {
         if let Some(Sent { end, bytes: Some(bytes), .. }) = self.sent.get(&range.start)
             && *end == range.end
         {
@@ -359,35 +359,29 @@ impl SendMessages {
 
     /// The part of `range` that the peer does not have, if there is any.
     #[must_use]
-    pub fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
+    pub(crate) fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
         if self.over {
             return None;
         }
         self.acked.first_gap(range.start.max(self.cumulative)..range.end)
     }
 
-    /// Everything below this is done with.
-    #[must_use]
-    pub const fn cumulative(&self) -> u64 {
-        self.cumulative
-    }
-
     /// Bytes that the peer has acknowledged, or needs no more.
     #[must_use]
-    pub const fn settled(&self) -> u64 {
+    pub(crate) const fn settled(&self) -> u64 {
         self.cumulative + self.acked.total()
     }
 
     /// Whether a message on its way is to be sent twice whatever that costs, and was not yet.
     #[must_use]
-    pub fn asks_copies(&self) -> bool {
+    pub(crate) fn asks_copies(&self) -> bool {
         !self.asking.is_empty()
     }
 
     /// Whether a copy of the message at `start` may be sent on a second path at once: `None` if
     /// not, else whether it may whatever it costs.
     #[must_use]
-    pub fn may_copy(&self, start: u64) -> Option<bool> {
+    pub(crate) fn may_copy(&self, start: u64) -> Option<bool> {
         let sent = self.sent.get(&start).filter(|sent| !sent.copied && sent.bytes.is_some())?;
         match sent.delivery {
             Delivery::Reliable => Some(false),
@@ -398,12 +392,12 @@ impl SendMessages {
 
     /// Whether what is lost of it is worth a copy.
     #[must_use]
-    pub fn is_repaired(&self, start: u64) -> bool {
+    pub(crate) fn is_repaired(&self, start: u64) -> bool {
         self.sent.get(&start).is_none_or(|sent| sent.delivery != Delivery::BestEffort)
     }
 
     /// A second path carries the message at `start`.
-    pub fn copied(&mut self, start: u64) {
+    pub(crate) fn copied(&mut self, start: u64) {
         if let Some(sent) = self.sent.get_mut(&start) {
             sent.copied = true;
             self.asking.remove(&start);
@@ -411,7 +405,7 @@ impl SendMessages {
     }
 
     /// The path that carried what lies in `range` too is gone.
-    pub fn uncopied(&mut self, range: Range<u64>) {
+    pub(crate) fn uncopied(&mut self, range: Range<u64>) {
         for (start, sent) in self.sent.range_mut(range) {
             sent.copied = false;
             if sent.asks_copy() {
@@ -421,7 +415,7 @@ impl SendMessages {
     }
 
     /// Nobody carries what lies in `range` any more.
-    pub fn lose(&mut self, range: Range<u64>) {
+    pub(crate) fn lose(&mut self, range: Range<u64>) {
         self.uncopied(range.clone());
         let mut at = range.start;
         while let Some(gap) = self.unacknowledged(at..range.end) {
@@ -437,7 +431,7 @@ impl SendMessages {
 
     /// The next range to be sent again: one message that is there `in_time`, by when it is worth
     /// nothing any more, or gaps that lie together.
-    pub fn take_lost(&mut self, in_time: impl Fn(Instant) -> bool) -> Option<Range<u64>> {
+    pub(crate) fn take_lost(&mut self, in_time: impl Fn(Instant) -> bool) -> Option<Range<u64>> {
         let mut at = 0;
         while let Some(piece) = self.lost.first_within(at..u64::MAX) {
             let Some(gap) = self.unacknowledged(piece.clone()) else {
@@ -468,19 +462,19 @@ impl SendMessages {
 
     /// Whether anything waits to be sent, for the first time or again.
     #[must_use]
-    pub fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.iter().any(|queue| !queue.is_empty()) || !self.lost.is_empty()
     }
 
     /// Whether a lost range waits.
     #[must_use]
-    pub fn has_lost(&self) -> bool {
+    pub(crate) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
     /// Whether nothing waits and everything was acknowledged or given up.
     #[must_use]
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         !self.is_waiting() && self.cumulative >= self.next
     }
 
@@ -488,7 +482,7 @@ impl SendMessages {
     ///
     /// # Errors
     /// An acknowledgement of what was never sent.
-    pub fn acknowledge(&mut self, ack: &AckFrame) -> Result<bool, SessionError> {
+    pub(crate) fn acknowledge(&mut self, ack: &AckFrame) -> Result<bool, SessionError> {
         if self.over {
             return Ok(false);
         }
@@ -555,7 +549,7 @@ impl SendMessages {
     }
 
     /// Nothing more is sent, and nothing waited for.
-    pub fn abandon(&mut self) {
+    pub(crate) fn abandon(&mut self) {
         let waiting: usize = self.waiting.iter().map(VecDeque::len).sum();
         let given_up = self.sent.values().filter(|sent| !sent.dropped).count();
         self.counts.dropped += (waiting + given_up) as u64;
@@ -571,13 +565,13 @@ impl SendMessages {
 
     /// Whether the peer, or this end, wants no more messages here.
     #[must_use]
-    pub const fn is_over(&self) -> bool {
+    pub(crate) const fn is_over(&self) -> bool {
         self.over
     }
 
     /// Offset up to which the peer takes messages.
     #[must_use]
-    pub const fn limit(&self) -> u64 {
+    pub(crate) const fn limit(&self) -> u64 {
         self.limit
     }
 }

@@ -6,7 +6,7 @@ mod reader;
 mod send;
 mod wants;
 
-pub use buffer::SendBuffer;
-pub use messages::{First, MOST_WAITING, SendMessages, SentMessages, Unit};
-pub use send::{SendState, SendStream};
-pub use wants::Wants;
+pub(crate) use buffer::SendBuffer;
+pub(crate) use messages::{First, MOST_WAITING, SendMessages, Unit};
+pub(crate) use send::{SendState, SendStream};
+pub(crate) use wants::Wants;

@@ -18,7 +18,7 @@ const WRITER_WAKE: u64 = 64 << 10;
 
 /// Where the sending half is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendState {
+pub(crate) enum SendState {
     /// The application may write.
     Open,
     /// It has said that no more comes.
@@ -34,7 +34,7 @@ pub enum SendState {
 /// Bytes going out on one stream. The end of the stream counts as one more
 /// byte behind the last, so that its acknowledgement is like any other.
 #[derive(Debug)]
-pub struct SendStream {
+pub(crate) struct SendStream {
     id: StreamId,
     /// Traffic class (F11).
     pub class: Class,
@@ -62,7 +62,7 @@ pub struct SendStream {
 impl SendStream {
     /// A stream that may be sent up to `limit`.
     #[must_use]
-    pub fn new(id: StreamId, class: Class, limit: u64, capacity: u64) -> Self {
+    pub(crate) fn new(id: StreamId, class: Class, limit: u64, capacity: u64) -> Self {
         Self {
             id,
             class,
@@ -84,51 +84,51 @@ impl SendStream {
 
     /// Where this half is.
     #[must_use]
-    pub const fn state(&self) -> SendState {
+    pub(crate) const fn state(&self) -> SendState {
         self.state
     }
 
     /// Everything below this was acknowledged.
     #[must_use]
-    pub const fn cumulative(&self) -> u64 {
+    pub(crate) const fn cumulative(&self) -> u64 {
         self.cumulative
     }
 
     /// Highest offset ever sent, for the session's limit; without the end.
     #[must_use]
-    pub fn highest_sent(&self) -> u64 {
+    pub(crate) fn highest_sent(&self) -> u64 {
         self.highest_sent.min(self.buffer.end())
     }
 
     /// Bytes written and not acknowledged in order.
     #[must_use]
-    pub const fn backlog(&self) -> u64 {
+    pub(crate) const fn backlog(&self) -> u64 {
         self.buffer.end().saturating_sub(self.cumulative)
     }
 
     /// Memory that is kept until the peer has the bytes: they, and the ranges that it has of them.
     #[must_use]
-    pub fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         let ranges = RANGE_OVERHEAD * self.acked.count() as u64;
         if self.is_over() { ranges } else { self.backlog() + ranges }
     }
 
     /// Offset up to which the peer allows data.
     #[must_use]
-    pub const fn limit(&self) -> u64 {
+    pub(crate) const fn limit(&self) -> u64 {
         self.limit
     }
 
     /// Bytes written so far.
     #[must_use]
-    pub const fn written(&self) -> u64 {
+    pub(crate) const fn written(&self) -> u64 {
         self.buffer.end()
     }
 
     /// Offset up to which frames may be made now: the peer's limit, the
     /// session's credit, and the end.
     #[must_use]
-    pub fn bound(&self, session_credit: u64) -> u64 {
+    pub(crate) fn bound(&self, session_credit: u64) -> u64 {
         let data = self.allowance(session_credit);
         // The end costs no credit: it may go out when all data may.
         let end = u64::from(self.state == SendState::Finished && data >= self.buffer.end());
@@ -138,13 +138,13 @@ impl SendStream {
     /// Offset up to which the peer's limit and the session's credit allow
     /// data, whether there is any or not.
     #[must_use]
-    pub fn allowance(&self, session_credit: u64) -> u64 {
+    pub(crate) fn allowance(&self, session_credit: u64) -> u64 {
         self.limit.min(self.highest_sent().saturating_add(session_credit))
     }
 
     /// End of what was ever sent, the stream's own end included.
     #[must_use]
-    pub const fn sent_end(&self) -> u64 {
+    pub(crate) const fn sent_end(&self) -> u64 {
         self.highest_sent
     }
 
@@ -152,7 +152,7 @@ impl SendStream {
     ///
     /// # Errors
     /// [`StreamError::Blocked`] when nothing fits, or that the stream is over.
-    pub fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
+    pub(crate) fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
         let size = self.admit(data.len())?;
         let start = self.buffer.end();
         self.buffer.push(&data[..size]);
@@ -165,7 +165,7 @@ impl SendStream {
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub fn write_bytes(&mut self, data: &mut Bytes) -> Result<usize, StreamError> {
+    pub(crate) fn write_bytes(&mut self, data: &mut Bytes) -> Result<usize, StreamError> {
         let size = self.admit(data.len())?;
         let start = self.buffer.end();
         self.buffer.push_shared(data.split_to(size));
@@ -180,7 +180,7 @@ impl SendStream {
     }
 
     /// Whether a writer waits for whom there is room now; it waits no longer then.
-    pub fn wakes_writer(&mut self) -> bool {
+    pub(crate) fn wakes_writer(&mut self) -> bool {
         let worth = WRITER_WAKE.min(self.capacity.min(self.ahead) / 4);
         let wakes = self.writer_blocked && self.room() >= worth;
         self.writer_blocked &= !wakes;
@@ -205,7 +205,7 @@ impl SendStream {
     }
 
     /// No more will be written.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if self.state == SendState::Open {
             self.state = SendState::Finished;
             let end = self.buffer.end();
@@ -214,7 +214,7 @@ impl SendStream {
     }
 
     /// Gives up sending; returns whether that is news to the peer.
-    pub fn reset(&mut self, state: SendState) -> bool {
+    pub(crate) fn reset(&mut self, state: SendState) -> bool {
         if !matches!(self.state, SendState::Open | SendState::Finished) {
             return false;
         }
@@ -228,7 +228,7 @@ impl SendStream {
     /// A path takes `range`: appends its bytes to `out` and says whether it
     /// includes the end. The caller has chosen from unsent, lost or owed
     /// bytes.
-    pub fn emit(&mut self, range: Range<u64>, out: &mut Outgoing) {
+    pub(crate) fn emit(&mut self, range: Range<u64>, out: &mut Outgoing) {
         let data = range.start..range.end.min(self.buffer.end());
         self.buffer.share(data, |bytes| out.put(bytes));
         self.highest_sent = self.highest_sent.max(range.end);
@@ -236,13 +236,13 @@ impl SendStream {
 
     /// Whether `range` includes the end of the stream.
     #[must_use]
-    pub fn includes_end(&self, range: &Range<u64>) -> bool {
+    pub(crate) fn includes_end(&self, range: &Range<u64>) -> bool {
         self.state == SendState::Finished && range.end > self.buffer.end()
     }
 
     /// The lowest part of `range` that is not acknowledged.
     #[must_use]
-    pub fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
+    pub(crate) fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
         if !matches!(self.state, SendState::Open | SendState::Finished) {
             return None;
         }
@@ -253,7 +253,11 @@ impl SendStream {
     ///
     /// # Errors
     /// An acknowledgement of what was never sent.
-    pub fn acknowledge(&mut self, now: Instant, ack: &AckFrame) -> Result<bool, SessionError> {
+    pub(crate) fn acknowledge(
+        &mut self,
+        now: Instant,
+        ack: &AckFrame,
+    ) -> Result<bool, SessionError> {
         let old_limit = self.limit;
         self.limit = self.limit.max(ack.limit);
         if !matches!(self.state, SendState::Open | SendState::Finished) {
@@ -290,7 +294,7 @@ impl SendStream {
     /// For how long so far the peer has held all that its limit lets it be sent:
     /// its application did not read (F11). Zero once no more will be written.
     #[must_use]
-    pub fn reader_wait(&self, now: Instant) -> Duration {
+    pub(crate) fn reader_wait(&self, now: Instant) -> Duration {
         if self.state == SendState::Open { self.reader.total(now) } else { Duration::ZERO }
     }
 
@@ -310,25 +314,25 @@ impl SendStream {
     /// Whether everything written has been given to a path at least once and
     /// what is unacknowledged is at most `bytes` (F10).
     #[must_use]
-    pub fn is_short_tail(&self, bytes: u64) -> bool {
+    pub(crate) fn is_short_tail(&self, bytes: u64) -> bool {
         self.unsent.is_empty() && self.backlog() <= bytes
     }
 
     /// Whether everything written so far was acknowledged.
     #[must_use]
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.unsent.is_empty() && self.cumulative >= self.highest_sent && self.backlog() == 0
     }
 
     /// Whether sending was given up here or by the peer's word.
     #[must_use]
-    pub const fn is_given_up(&self) -> bool {
+    pub(crate) const fn is_given_up(&self) -> bool {
         matches!(self.state, SendState::Reset | SendState::Stopped(_))
     }
 
     /// Whether the peer needs nothing more of this half.
     #[must_use]
-    pub const fn is_over(&self) -> bool {
+    pub(crate) const fn is_over(&self) -> bool {
         !matches!(self.state, SendState::Open | SendState::Finished)
     }
 }

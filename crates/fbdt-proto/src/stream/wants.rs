@@ -11,7 +11,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 /// doubles the pause, unless it was told that the limit has moved. A peer that has no more to
 /// give is not asked a hundred times a second.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wants {
+pub(crate) struct Wants {
     sent: Option<Instant>,
     pause: Duration,
     /// The largest window so far, in bytes.
@@ -23,13 +23,13 @@ pub struct Wants {
 impl Wants {
     /// Whether it is time to ask again, the window being `window` bytes.
     #[must_use]
-    pub fn are_due(&self, now: Instant, window: u64) -> bool {
+    pub(crate) fn are_due(&self, now: Instant, window: u64) -> bool {
         let pause = if self.not_in_vain(window) { PAUSE.0 } else { self.pause };
         self.sent.is_none_or(|at| now.saturating_since(at) >= pause)
     }
 
     /// The peer is asked.
-    pub fn ask(&mut self, now: Instant, window: u64) {
+    pub(crate) fn ask(&mut self, now: Instant, window: u64) {
         let in_vain = self.sent.is_some() && !self.not_in_vain(window);
         self.pause = if in_vain { (self.pause * 2).min(PAUSE.1) } else { PAUSE.0 };
         self.answered = false;
@@ -38,7 +38,7 @@ impl Wants {
     }
 
     /// The limit has moved. What waits for a place of its own needs that, and not a larger window.
-    pub const fn answer(&mut self) {
+    pub(crate) const fn answer(&mut self) {
         self.answered = true;
     }
 

@@ -11,11 +11,11 @@ use super::cursor::Cursor;
 use crate::units::StreamId;
 
 /// Type (1 byte) and length of the body (3 bytes).
-pub const HEADER_LEN: usize = 4;
+pub(crate) const HEADER_LEN: usize = 4;
 /// Header, stream and offset of a data frame.
 pub const DATA_OVERHEAD: usize = HEADER_LEN + 4 + 8;
 /// Ranges that one acknowledgement can carry; the lowest are sent.
-pub const MAX_ACK_RANGES: usize = 64;
+pub(crate) const MAX_ACK_RANGES: usize = 64;
 /// Longest reason of a close frame, in bytes.
 const MAX_REASON: usize = 256;
 
@@ -118,7 +118,13 @@ pub struct AckFrame {
 }
 
 /// Appends the header of a data frame whose payload of `len` bytes follows.
-pub fn encode_data_header(out: &mut Vec<u8>, stream: StreamId, offset: u64, fin: bool, len: u32) {
+pub(crate) fn encode_data_header(
+    out: &mut Vec<u8>,
+    stream: StreamId,
+    offset: u64,
+    fin: bool,
+    len: u32,
+) {
     let kind = if fin { kind::DATA_FIN } else { kind::DATA };
     put_header(out, kind, 12 + len);
     out.extend_from_slice(&stream.0.to_be_bytes());
@@ -126,7 +132,7 @@ pub fn encode_data_header(out: &mut Vec<u8>, stream: StreamId, offset: u64, fin:
 }
 
 /// Appends the header of a message whose payload of `len` bytes follows.
-pub fn encode_message_header(out: &mut Vec<u8>, stream: StreamId, offset: u64, len: u32) {
+pub(crate) fn encode_message_header(out: &mut Vec<u8>, stream: StreamId, offset: u64, len: u32) {
     put_header(out, kind::MESSAGE, 12 + len);
     out.extend_from_slice(&stream.0.to_be_bytes());
     out.extend_from_slice(&offset.to_be_bytes());

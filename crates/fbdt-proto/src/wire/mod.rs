@@ -12,10 +12,8 @@ mod outgoing;
 
 pub use control::ControlMessage;
 pub use decoder::FrameDecoder;
-pub use frame::{
-    AckFrame, DATA_OVERHEAD, Frame, HEADER_LEN, MAX_ACK_RANGES, encode_data_header,
-    encode_message_header,
-};
+pub use frame::{AckFrame, DATA_OVERHEAD, Frame};
+pub(crate) use frame::{MAX_ACK_RANGES, encode_data_header, encode_message_header};
 pub use label::PathLabel;
 pub use outgoing::Outgoing;
 

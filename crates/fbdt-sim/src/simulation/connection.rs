@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use fbdt_proto::wire::FrameDecoder;
-use fbdt_proto::{Instant, PathId, SubflowId};
+use fbdt_proto::{FrameDecoder, Instant, PathId, SubflowId};
 
 use super::{CLIENT, SERVER, Simulation};
 use crate::growth::TcpGrowth;

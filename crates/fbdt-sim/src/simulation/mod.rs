@@ -10,10 +10,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use fbdt_proto::wire::Outgoing;
 use fbdt_proto::{
-    Class, Config, Event, Instant, OpenError, PathId, PathPolicy, Role, Session, SessionStats,
-    StreamId,
+    Class, Config, Event, Instant, OpenError, Outgoing, PathId, PathPolicy, Role, Session,
+    SessionStats, StreamId,
 };
 
 use self::beside::PlainTcp;

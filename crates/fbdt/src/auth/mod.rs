@@ -7,7 +7,7 @@
 
 use aws_lc_rs::hmac;
 
-use fbdt_proto::wire::handshake::{Proof, SessionId, limits_bytes};
+use fbdt_proto::handshake::{Proof, SessionId, limits_bytes};
 use fbdt_proto::{Limits, PathId};
 
 use crate::identity::{RandomError, Secret, fill_random};

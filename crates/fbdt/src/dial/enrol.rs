@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fbdt_proto::wire::handshake::{HandshakeMessage, Hello, Join, SessionId};
-use fbdt_proto::wire::{MESSAGE_VERSION, PathLabel};
-use fbdt_proto::{PathId, Role};
+use fbdt_proto::handshake::{HandshakeMessage, Hello, Join, SessionId};
+use fbdt_proto::{MESSAGE_VERSION, PathId, PathLabel, Role};
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::time::timeout;
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use fbdt_proto::wire::handshake::RefuseCode;
+use fbdt_proto::handshake::RefuseCode;
 
 use crate::socket::SocketError;
 use crate::subflow::{ConnectionError, HandshakeError};

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use fbdt_proto::wire::handshake::{
+use fbdt_proto::handshake::{
     HandshakeMessage, Hello, Join, RefuseCode, Refused, SessionId, Welcome,
 };
-use fbdt_proto::wire::{MESSAGE_VERSION, PathLabel, WireError};
-use fbdt_proto::{Config, Role};
+use fbdt_proto::{Config, MESSAGE_VERSION, PathLabel, Role, WireError};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 

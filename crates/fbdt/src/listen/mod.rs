@@ -301,7 +301,7 @@ fn close_largest(
 
 #[cfg(test)]
 mod tests {
-    use fbdt_proto::wire::handshake::Join;
+    use fbdt_proto::handshake::Join;
     use fbdt_proto::{Class, CloseReason, Config, Limits, PathId, Role, Session as Protocol};
 
     use super::registry::Full;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fbdt_proto::wire::handshake::SessionId;
+use fbdt_proto::handshake::SessionId;
 
 use crate::auth::ProofKey;
 use crate::identity::CredentialId;

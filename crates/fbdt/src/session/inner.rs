@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
-use fbdt_proto::wire::PathLabel;
 use fbdt_proto::{
-    CloseReason, Event, Instant, PathId, PathPolicy, Session as Protocol, StreamId, SubflowId,
+    CloseReason, Event, Instant, PathId, PathLabel, PathPolicy, Session as Protocol, StreamId,
+    SubflowId,
 };
 use socket2::SockRef;
 use tokio::net::TcpStream;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use fbdt_proto::wire::PathLabel;
-use fbdt_proto::{Health, PathId, PathPolicy, SubflowId};
+use fbdt_proto::{Health, PathId, PathLabel, PathPolicy, SubflowId};
 use tokio::sync::watch;
 
 /// Both ends of a subflow.

@@ -7,8 +7,9 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fbdt_proto::wire::PathLabel;
-use fbdt_proto::{CloseReason, Instant, PathId, Session as Protocol, StreamId, SubflowId};
+use fbdt_proto::{
+    CloseReason, Instant, PathId, PathLabel, Session as Protocol, StreamId, SubflowId,
+};
 use tokio::sync::{Notify, watch};
 
 use super::inner::{Inner, Wakes};

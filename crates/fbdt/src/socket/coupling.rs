@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use fbdt_proto::Role;
-use fbdt_proto::wire::handshake::SessionId;
+use fbdt_proto::handshake::SessionId;
 
 /// Is told of every connection of every session, so that a congestion control that couples them
 /// can find those that belong together.

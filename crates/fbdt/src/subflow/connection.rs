@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::BufMut;
-use fbdt_proto::wire::Outgoing;
+use fbdt_proto::Outgoing;
 use socket2::SockRef;
 use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;

@@ -1,7 +1,7 @@
 //! The exchange that makes a connection part of a session: TLS, one request, one answer.
 
-use fbdt_proto::wire::WireError;
-use fbdt_proto::wire::handshake::{HandshakeMessage, RefuseCode};
+use fbdt_proto::WireError;
+use fbdt_proto::handshake::{HandshakeMessage, RefuseCode};
 use std::ops::ControlFlow;
 
 use super::connection::{Connection, ConnectionError, Received};
@@ -145,7 +145,7 @@ pub(crate) async fn exchange(
     connection: &mut Connection,
     incoming: &mut Incoming,
     request: &HandshakeMessage,
-) -> Result<fbdt_proto::wire::handshake::Welcome, HandshakeError> {
+) -> Result<fbdt_proto::handshake::Welcome, HandshakeError> {
     send(connection, request).await?;
     match receive(connection, incoming).await? {
         HandshakeMessage::Welcome(welcome) => Ok(welcome),

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use fbdt_proto::wire::{DATA_OVERHEAD, FrameDecoder, Outgoing, WireError};
-use fbdt_proto::{Frame, Instant, SubflowId};
+use fbdt_proto::{DATA_OVERHEAD, Frame, FrameDecoder, Instant, Outgoing, SubflowId, WireError};
 use tokio::time::timeout;
 
 use super::connection::{Connection, ConnectionError, Received};

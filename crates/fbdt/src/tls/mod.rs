@@ -1,6 +1,6 @@
 //! TLS 1.3 under every subflow, and the record layer that drives it without a copy too many.
 
-use fbdt_proto::wire::{MESSAGE_VERSION, VERSION};
+use fbdt_proto::{MESSAGE_VERSION, VERSION};
 
 mod config;
 mod pinned;

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use fbdt_proto::wire::{Outgoing, VERSION};
+use fbdt_proto::{Outgoing, VERSION};
 use rustls::pki_types::ServerName;
 use rustls::{
     AlertDescription, ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection,

@@ -7,10 +7,8 @@ use aws_lc_rs::hmac;
 use fbdt::{
     AcceptLimits, Class, CloseReason, ConnectError, Limits, PathId, Session, StreamId, connect,
 };
-use fbdt_proto::Frame;
-use fbdt_proto::error::SessionError;
-use fbdt_proto::wire::VERSION;
-use fbdt_proto::wire::handshake::{HandshakeMessage, Hello, Join, RefuseCode, limits_bytes};
+use fbdt_proto::handshake::{HandshakeMessage, Hello, Join, RefuseCode, limits_bytes};
+use fbdt_proto::{Frame, SessionError, VERSION};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

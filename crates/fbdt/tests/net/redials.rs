@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_lc_rs::hmac;
 use fbdt::{CredentialLimits, Limits, Link, PathId, ServerAddress, ServerState, connect};
-use fbdt_proto::wire::handshake::{HandshakeMessage, Welcome};
-use fbdt_proto::wire::{ControlMessage, FrameDecoder};
-use fbdt_proto::{Frame, StreamId};
+use fbdt_proto::handshake::{HandshakeMessage, Welcome};
+use fbdt_proto::{ControlMessage, Frame, FrameDecoder, StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, mpsc};

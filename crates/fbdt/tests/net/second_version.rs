@@ -4,9 +4,7 @@ use std::net::TcpStream;
 
 use bytes::Bytes;
 use fbdt::{AcceptLimits, CloseReason, Credential, Session, StreamId, connect};
-use fbdt_proto::Frame;
-use fbdt_proto::error::SessionError;
-use fbdt_proto::wire::AckFrame;
+use fbdt_proto::{AckFrame, Frame, SessionError};
 
 use crate::first_version::{self as peer, Wire};
 use crate::world::{App, Mode, World, eventually, loopback, round_trip, within};

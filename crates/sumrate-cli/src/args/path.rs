@@ -4,8 +4,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use fbdt_proto::Priority;
-use fbdt_proto::wire::PathLabel;
+use fbdt_proto::{PathLabel, Priority};
 
 /// Longest interface name that Linux accepts.
 const IFACE_MAX: usize = 15;

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use fbdt_proto::plain_text::is_hidden;
-use fbdt_proto::stats::WhyIdle;
-use fbdt_proto::{Class, PathStats, StreamId};
+use fbdt_proto::{Class, PathStats, StreamId, WhyIdle};
 use serde::{Deserialize, Serialize};
 
 use super::rate;

@@ -1,7 +1,6 @@
 //! Paths that carry nothing: paused, over their quota, or never connected.
 
-use fbdt_proto::stats::WhyIdle;
-use fbdt_proto::{Direction, Health, Priority};
+use fbdt_proto::{Direction, Health, Priority, WhyIdle};
 
 use super::{PathReport, QuotaReport};
 

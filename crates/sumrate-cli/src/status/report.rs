@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use fbdt_proto::stats::{Cell, WhyIdle, WindowPicture};
 use fbdt_proto::{
-    ClassStats, Direction, MessageStats, PathId, PathPolicy, PathStats, Priority, SessionStats,
-    StreamStats,
+    Cell, ClassStats, Direction, MessageStats, PathId, PathPolicy, PathStats, Priority,
+    SessionStats, StreamStats, WhyIdle, WindowPicture,
 };
 use serde::{Deserialize, Serialize};
 
