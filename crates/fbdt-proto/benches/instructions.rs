@@ -1,5 +1,6 @@
 //! What a frame costs in instructions, the same on an idle and on a busy machine:
-//! `cargo bench -p fbdt-proto --features testing --bench instructions` (needs valgrind and gungraun-runner).
+//! `cargo bench -p fbdt-proto --features testing --bench instructions`
+//! (needs valgrind and gungraun-runner).
 // The macros make public items.
 #![allow(missing_docs)]
 

@@ -13,11 +13,13 @@ pub struct Assembler(crate::receive::Assembler);
 
 impl Assembler {
     /// Takes in bytes that arrived.
+    #[inline]
     pub fn insert(&mut self, now: Instant, offset: u64, payload: &Bytes) {
         self.0.insert(now, offset, payload);
     }
 
     /// The next bytes in order, at most `max` of them.
+    #[inline]
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
         self.0.read(max)
     }

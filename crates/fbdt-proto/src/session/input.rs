@@ -210,7 +210,7 @@ impl Session {
     fn handle_ack(&mut self, now: Instant, ack: &AckFrame) -> Result<(), SessionError> {
         let id = ack.stream;
         if id.is_message_space() && self.with_messages {
-            return self.handle_message_ack(now, ack);
+            return self.handle_message_ack(ack);
         }
         let Some(stream) = self.streams.get_mut(&id) else {
             // Late words about a stream that is over; or of none that can be.
@@ -228,13 +228,13 @@ impl Session {
             self.busy.remove(id);
         }
         self.refresh_turn(id);
-        self.settle(now);
+        self.settle();
         self.reap(id);
         Ok(())
     }
 
     /// Takes acknowledged chunks off every path's account.
-    pub(super) fn settle(&mut self, _now: Instant) {
+    pub(super) fn settle(&mut self) {
         let streams = &self.streams;
         for path in &mut self.paths {
             path.in_flight.settle(|chunk| {

@@ -233,11 +233,7 @@ impl Session {
         self.charge_holes(holes)
     }
 
-    pub(super) fn handle_message_ack(
-        &mut self,
-        now: Instant,
-        ack: &AckFrame,
-    ) -> Result<(), SessionError> {
+    pub(super) fn handle_message_ack(&mut self, ack: &AckFrame) -> Result<(), SessionError> {
         let id = ack.stream.stream();
         let Some(stream) = self.streams.get_mut(&id) else {
             return self.admit_stream(id).map(|_| ());
@@ -258,7 +254,7 @@ impl Session {
         }
         self.recount(id);
         self.level_messages(id);
-        self.settle(now);
+        self.settle();
         self.reap(id);
         Ok(())
     }

@@ -211,7 +211,7 @@ impl Session {
         Self::with_scheduler(now, role, config, peer_limits, Box::new(JustInTime))
     }
 
-    /// The same with the scheduler that `config` names.
+    /// A session without paths, with the scheduler that `config` names.
     ///
     /// # Errors
     /// A configuration that can't work, field by field; one that names another scheduler.

@@ -40,7 +40,7 @@ impl Session {
             self.paths.len() - 1
         });
         self.paths[index].name = name.into();
-        self.drop_subflow(now, index, true);
+        self.drop_subflow(index, true);
         self.paths[index].attach(now, id, self.config.suspect_floor);
         self.enter(now, index, WhyIdle::Unmeasured);
         if let Some(coupling) = &mut self.coupling {
@@ -59,7 +59,7 @@ impl Session {
         let Some(index) = self.path_of(subflow) else {
             return;
         };
-        self.drop_subflow(now, index, false);
+        self.drop_subflow(index, false);
         self.enter(now, index, WhyIdle::NoSubflow);
         self.scheduler.path_failed(self.paths[index].id);
         self.set_health(index, Health::Dead);
@@ -105,7 +105,7 @@ impl Session {
         let idle = sample.outstanding() == 0;
         let answered = path.subflow.as_ref().is_some_and(|s| !s.is_unanswered(now));
         match path.health {
-            Health::Suspect if answered && (progress || idle) => self.revive(now, index),
+            Health::Suspect if answered && (progress || idle) => self.revive(index),
             Health::Suspect => self.ask_redial(now, index),
             Health::Active if !idle => {
                 let overdue = path.subflow.as_ref().is_some_and(|s| now >= s.progress.deadline());
@@ -183,7 +183,7 @@ impl Session {
 
     /// Takes the subflow off the path; what it owed and nobody else carries
     /// is lost.
-    fn drop_subflow(&mut self, _now: Instant, index: usize, retire: bool) {
+    fn drop_subflow(&mut self, index: usize, retire: bool) {
         let path = &mut self.paths[index];
         let Some(old) = path.detach() else { return };
         let mut owed = BTreeMap::<StreamId, RangeSet>::new();
@@ -293,7 +293,7 @@ impl Session {
         }
     }
 
-    fn revive(&mut self, _now: Instant, index: usize) {
+    fn revive(&mut self, index: usize) {
         let asked = self.paths[index].redial_asked.is_some();
         let path = self.paths[index].id;
         self.set_health(index, Health::Active);
@@ -393,7 +393,7 @@ impl Session {
             subflow.answers.heard();
         }
         if path.health == Health::Suspect && path.outstanding() == 0 {
-            self.revive(now, index);
+            self.revive(index);
         }
     }
 
