@@ -1,9 +1,6 @@
 //! What is derived from the names of links: interface names, MAC addresses, seeds.
 
-use crate::config::Side;
-
-/// Longest interface name that Linux takes.
-pub const MAX_INTERFACE: usize = 15;
+use crate::config::{MAX_INTERFACE, Side};
 
 /// A 64-bit hash of a name, the same on every machine and in every version (FNV-1a with a final mix).
 pub fn hash(name: &str) -> u64 {

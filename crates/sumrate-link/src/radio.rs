@@ -2,16 +2,8 @@
 
 use serde::Serialize;
 
+use crate::config::Sleep;
 use crate::time::Nanos;
-
-/// When a radio sleeps and how long it takes to wake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sleep {
-    /// It sleeps after this time without a packet in either direction.
-    pub after: Nanos,
-    /// What comes then waits this long, and so does what comes meanwhile.
-    pub wake: Nanos,
-}
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -10,9 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use sumrate_link::config::Directions;
 use sumrate_link::control::client::ask;
 use sumrate_link::control::protocol::Request;
-use sumrate_link::direction::Directions;
 use sumrate_link::netns::run_in;
 
 const INSIDE: &str = "SUMRATE_LINK_TEST_INSIDE";

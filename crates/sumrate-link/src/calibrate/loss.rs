@@ -9,10 +9,7 @@ use super::CalibrateError;
 use super::endpoint::{Endpoints, is_timeout, resolve};
 use super::verdict::{Measurement, loss_tolerance, packets_for};
 use crate::config::parameters::Parameters;
-use crate::config::{LinkConfig, Side};
-use crate::direction::Direction;
-use crate::direction::queue::QueueLimit;
-use crate::direction::rate::Rate;
+use crate::config::{Direction, LinkConfig, QueueLimit, Side};
 use crate::time::to_millis;
 
 const PAYLOAD: usize = 32;
@@ -40,7 +37,7 @@ pub(super) fn measure(
         resolve(link, [&sender, &receiver])?;
     }
     let bits = ((PAYLOAD + ends.header_bytes()) * 8) as f64;
-    let nominal = Rate::nominal_of(&parameters.rate);
+    let nominal = parameters.rate.nominal();
     let per_second =
         nominal.map_or(MOST_PER_SECOND, |rate| (rate as f64 * LOAD / bits).min(MOST_PER_SECOND));
     let possible = per_second * duration.as_secs_f64() * 4.0;

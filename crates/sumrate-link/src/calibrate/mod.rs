@@ -17,8 +17,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::config::{Config, LinkConfig, Schedule, Side};
-use crate::direction::Direction;
+use crate::config::{Config, Direction, LinkConfig, Schedule, Side};
 use crate::emulator::report::Report;
 use crate::emulator::{Emulator, RunError};
 use crate::interfaces::SetupError;

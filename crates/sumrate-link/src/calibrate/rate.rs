@@ -11,11 +11,8 @@ use nix::sys::socket::{setsockopt, sockopt};
 use super::CalibrateError;
 use super::endpoint::{Endpoints, is_timeout, resolve};
 use super::verdict::{Measurement, rate_tolerance};
-use crate::config::parameters::{Parameters, RateSetting};
-use crate::config::{LinkConfig, Side};
-use crate::direction::Direction;
-use crate::direction::queue::QueueLimit;
-use crate::direction::rate::Rate;
+use crate::config::parameters::Parameters;
+use crate::config::{Direction, LinkConfig, QueueLimit, RateSetting, Side};
 
 /// Offered load over the set rate.
 const OVERLOAD: f64 = 1.15;
@@ -39,7 +36,7 @@ pub(super) fn measure(
         source,
     };
     let parameters = &link.parameters[direction.index()];
-    let nominal = Rate::nominal_of(&parameters.rate);
+    let nominal = parameters.rate.nominal();
     let payload = link.mtu as usize - ends.header_bytes();
     let [sender, receiver] = ends.pair(link, Side::source(direction))?;
     if parameters.loss < 1.0 {

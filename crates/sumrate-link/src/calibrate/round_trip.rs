@@ -10,9 +10,7 @@ use super::CalibrateError;
 use super::endpoint::{Endpoints, is_timeout, resolve};
 use super::verdict::{Measurement, ROUND_TRIP_MS, ROUND_TRIP_SHARE};
 use crate::config::parameters::Parameters;
-use crate::config::{LinkConfig, Side};
-use crate::direction::Direction;
-use crate::direction::rate::Rate;
+use crate::config::{Direction, LinkConfig, Side};
 use crate::time::{Nanos, to_millis};
 
 const PAYLOAD: usize = 32;
@@ -54,7 +52,7 @@ pub(super) fn measure(
 /// Delays, half of the jitters, and the time that small packets take to send.
 fn expected_ms(link: &LinkConfig, bits: u64) -> f64 {
     let one_way = |parameters: &Parameters| -> Nanos {
-        let nominal = Rate::nominal_of(&parameters.rate);
+        let nominal = parameters.rate.nominal();
         let sending = nominal.map_or(0, |rate| bits * 1_000_000_000 / rate.max(1));
         parameters.delay + parameters.jitter / 2 + sending
     };

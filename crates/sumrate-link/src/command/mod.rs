@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use crate::direction::Directions;
+use crate::config::Directions;
 
 /// Exit code of a measurement that failed.
 pub const MEASURED_FAILURE: u8 = 1;

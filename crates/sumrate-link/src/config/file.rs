@@ -8,11 +8,9 @@ use serde::Deserialize;
 
 use super::parameters::{ParameterError, Parameters, WrittenUpdate, check_together};
 use super::{
-    Backend, Config, ConfigError, Endpoint, LinkConfig, Schedule, ScheduleEntry, ScheduleStart,
+    Backend, Config, ConfigError, Directions, Endpoint, LinkConfig, MAX_INTERFACE, Schedule,
+    ScheduleEntry, ScheduleStart, Sleep,
 };
-use crate::direction::Directions;
-use crate::names::MAX_INTERFACE;
-use crate::radio::Sleep;
 use crate::time::{SECOND, from_millis};
 
 const MTU: std::ops::RangeInclusive<u32> = 68..=65_535;

@@ -2,6 +2,7 @@
 
 mod file;
 pub mod parameters;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -10,10 +11,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::direction::{Direction, Directions};
-use crate::radio::Sleep;
 use crate::time::Nanos;
 use parameters::{Parameters, Update};
+pub use settings::{Direction, Directions, QueueLimit, RateSetting, Sleep};
+
+/// Longest interface name that Linux takes.
+pub const MAX_INTERFACE: usize = 15;
 
 /// Why a configuration was refused.
 #[derive(Debug, thiserror::Error)]

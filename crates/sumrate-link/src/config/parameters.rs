@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::direction::queue::QueueLimit;
+use super::{QueueLimit, RateSetting};
 use crate::time::{Nanos, from_millis, to_millis};
-use crate::trace::{self, Trace};
+use crate::trace;
 
 /// Queue of a direction that has a rate but no queue setting: 20 ms.
 pub const DEFAULT_QUEUE: QueueLimit = QueueLimit::Time(20_000_000);
@@ -22,17 +22,6 @@ pub struct ParameterError {
     pub key: &'static str,
     /// What is wrong and what would be right.
     pub problem: String,
-}
-
-/// How fast.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RateSetting {
-    /// As fast as the machine can.
-    Unlimited,
-    /// Bits per second.
-    Constant(u64),
-    /// Follows a trace, repeated at its end.
-    Trace(Arc<Trace>),
 }
 
 /// Parameters in force in one direction.
@@ -96,11 +85,7 @@ impl Parameters {
     /// The parameters as people write them.
     pub fn describe(&self) -> Description {
         Description {
-            rate_mbps: match &self.rate {
-                RateSetting::Unlimited => None,
-                RateSetting::Constant(rate) => Some(*rate as f64 / 1e6),
-                RateSetting::Trace(trace) => Some(trace.mean_rate() as f64 / 1e6),
-            },
+            rate_mbps: self.rate.nominal().map(|rate| rate as f64 / 1e6),
             trace: matches!(self.rate, RateSetting::Trace(_)),
             burst_bytes: self.burst,
             delay_ms: to_millis(self.delay),

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use super::parameters::RateSetting;
 use super::*;
-use crate::direction::queue::QueueLimit;
 use crate::time::SECOND;
 
 const ENDS: &str = r#"

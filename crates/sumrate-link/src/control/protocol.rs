@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Directions;
 use crate::config::parameters::WrittenUpdate;
-use crate::direction::Directions;
 
 /// Longest line.
 pub const MAX_LINE: usize = 64 * 1024;

@@ -11,7 +11,8 @@ use super::delay::DelayLine;
 use super::loss::Loss;
 use super::queue::{Queue, bits_of};
 use super::rate::Rate;
-use crate::config::parameters::{Parameters, RateSetting, Update};
+use crate::config::RateSetting;
+use crate::config::parameters::{Parameters, Update};
 use crate::packet::{Frame, Packet};
 use crate::time::Nanos;
 

@@ -3,34 +3,24 @@
 use std::collections::VecDeque;
 
 use super::rate::Rate;
+use crate::config::QueueLimit;
 use crate::packet::Packet;
 use crate::time::{Nanos, SECOND};
 
 /// Bound when nothing else bounds the queue (no rate, or a held link): 64 MiB.
 const SAFETY_LIMIT_BITS: u64 = 64 * 1024 * 1024 * 8;
 
-/// How much may wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueLimit {
-    /// What the link sends in this time (a trace counts with its mean rate).
-    Time(Nanos),
-    /// This many segments.
-    Packets(u64),
-}
-
-impl QueueLimit {
-    /// Whether one more segment may join `bits` in `segments` that wait already.
-    pub fn admits(self, rate: &Rate, bits: u64, segments: u64) -> bool {
-        if bits > SAFETY_LIMIT_BITS {
-            return false;
-        }
-        match (self, rate.nominal()) {
-            (QueueLimit::Packets(limit), _) => segments < limit.max(1),
-            (QueueLimit::Time(_), None) => true,
-            (QueueLimit::Time(time), Some(rate)) => {
-                let limit = u128::from(rate) * u128::from(time) / u128::from(SECOND);
-                u128::from(bits) <= limit
-            }
+/// Whether one more segment may join `bits` in `segments` that wait already.
+fn admits(limit: QueueLimit, rate: &Rate, bits: u64, segments: u64) -> bool {
+    if bits > SAFETY_LIMIT_BITS {
+        return false;
+    }
+    match (limit, rate.nominal()) {
+        (QueueLimit::Packets(limit), _) => segments < limit.max(1),
+        (QueueLimit::Time(_), None) => true,
+        (QueueLimit::Time(time), Some(rate)) => {
+            let limit = u128::from(rate) * u128::from(time) / u128::from(SECOND);
+            u128::from(bits) <= limit
         }
     }
 }
@@ -86,7 +76,7 @@ impl Queue {
         let mut end = 0;
         while end < segments {
             let waiting = self.bits.saturating_sub(served);
-            if !limit.admits(rate, waiting, self.segments) {
+            if !admits(limit, rate, waiting, self.segments) {
                 break;
             }
             self.bits += bits_of(&packet, end..end + 1);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::config::parameters::RateSetting;
 use crate::time::{Nanos, SECOND};
 use crate::trace::Trace;
 
@@ -62,15 +61,6 @@ impl Rate {
             Rate::Unlimited | Rate::Stopped => None,
             Rate::Constant(rate) => Some(*rate),
             Rate::Trace { trace, .. } => Some(trace.mean_rate()),
-        }
-    }
-
-    /// Like `nominal`, of a setting.
-    pub fn nominal_of(setting: &RateSetting) -> Option<u64> {
-        match setting {
-            RateSetting::Unlimited => None,
-            RateSetting::Constant(rate) => Some(*rate),
-            RateSetting::Trace(trace) => Some(trace.mean_rate()),
         }
     }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::queue::QueueLimit;
-use super::{Direction, Pipeline, generator};
-use crate::config::parameters::{Parameters, RateSetting, Update};
+use super::{Pipeline, generator};
+use crate::config::parameters::{Parameters, Update};
+use crate::config::{Direction, QueueLimit, RateSetting};
 use crate::packet::Packet;
 use crate::packet::buffer::Pool;
 use crate::packet::vnet::VNET_HEADER;

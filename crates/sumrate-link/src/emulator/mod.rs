@@ -12,11 +12,11 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeSpec;
 
 use crate::config::parameters::{WrittenUpdate, check_together};
-use crate::config::{Config, ScheduleEntry};
+use crate::config::{Config, Direction, Directions, ScheduleEntry};
 use crate::control::protocol::{Answer, Request};
 use crate::control::server::Server;
 use crate::device::{self, Device, Sent};
-use crate::direction::{Direction, Directions, Pipeline, generator};
+use crate::direction::{Pipeline, generator};
 use crate::interfaces::{Interfaces, SetupError};
 use crate::packet::Packet;
 use crate::packet::buffer::Pool;

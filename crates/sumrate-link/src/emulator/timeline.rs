@@ -52,8 +52,8 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Directions;
     use crate::config::parameters::Update;
-    use crate::direction::Directions;
 
     fn schedule(start: ScheduleStart, every: Option<Nanos>, times: &[Nanos]) -> Schedule {
         let entries = times.iter().map(|at| ScheduleEntry {
