@@ -56,9 +56,12 @@ fn inside_the_namespace() {
     let mut emulator = Emulator::start(&configuration("af-packet"), 1);
     tcp_passes_both_ways(&emulator);
     delay_and_blackout_and_hold(&emulator);
+    order_is_kept_unless_packets_may_overtake(&emulator);
+    a_policer_drops_beyond_its_burst(&emulator);
     commands_are_checked(&emulator);
     trigger_starts_the_schedule(&emulator);
     emulator.stop();
+    calibration_measures_jitter();
     let links = command("ip -br link");
     assert!(!links.contains("em-"), "interfaces are left: {links}");
 
@@ -283,6 +286,78 @@ fn delay_and_blackout_and_hold(emulator: &Emulator) {
     emulator.set(serde_json::json!({ "hold": false })).unwrap();
     let length = server.recv(&mut buffer).unwrap();
     assert_eq!(&buffer[..length], b"held");
+}
+
+fn order_is_kept_unless_packets_may_overtake(emulator: &Emulator) {
+    const PACKETS: u32 = 200;
+    let (client, server) = udp_pair();
+    for reorder in [false, true] {
+        let varying = serde_json::json!({ "delay_ms": 50, "jitter_sd_ms": 15, "reorder": reorder });
+        emulator.set(varying).unwrap();
+        for number in 0..PACKETS {
+            client.send(&number.to_be_bytes()).unwrap();
+        }
+        let mut buffer = [0; 4];
+        let mut received: Vec<u32> = (0..PACKETS)
+            .map(|_| {
+                assert_eq!(server.recv(&mut buffer).unwrap(), 4);
+                u32::from_be_bytes(buffer)
+            })
+            .collect();
+        assert_eq!(received.is_sorted(), !reorder, "{received:?}");
+        received.sort_unstable();
+        assert_eq!(received, (0..PACKETS).collect::<Vec<_>>());
+    }
+    let plain = serde_json::json!({ "delay_ms": 0, "jitter_sd_ms": 0, "reorder": false });
+    emulator.set(plain).unwrap();
+}
+
+fn a_policer_drops_beyond_its_burst(emulator: &Emulator) {
+    const BURST: u64 = 3_000;
+    const PACKETS: u64 = 100;
+    let (client, _server) = udp_pair();
+    let error = emulator.set(serde_json::json!({ "policer": true })).unwrap_err();
+    assert!(error.contains("burst_bytes") && error.contains("1500"), "{error}");
+    let counters = || ["packets_in", "policer_drops"].map(|name| emulator.counter("a_to_b", name));
+    // A packet a second: what the rate adds is little.
+    let policed = serde_json::json!({ "policer": true, "burst_bytes": BURST, "rate_mbps": 0.001 });
+    let begin = Instant::now();
+    emulator.set(policed).unwrap();
+    let [before, dropped_before] = counters();
+    for _ in 0..PACKETS {
+        client.send(&[0; 97]).unwrap();
+    }
+    emulator.wait_for("a_to_b", "packets_in", before + PACKETS);
+    let [after, dropped_after] = counters();
+    let passed = (after - before) - (dropped_after - dropped_before);
+    // 97 bytes and the headers of UDP and IPv4 are 125 bytes.
+    let most = BURST / 125 + 1 + begin.elapsed().as_secs();
+    assert!((1..=most).contains(&passed), "{passed} passed, not 1 to {most}");
+    let open = serde_json::json!({ "policer": false, "burst_bytes": 0, "rate_mbps": 500 });
+    emulator.set(open).unwrap();
+}
+
+/// On real packets; how close the values are says something about the machine, and is not judged here.
+fn calibration_measures_jitter() {
+    let varying =
+        configuration("af-packet").replace("delay_ms = 2", "delay_ms = 9\njitter_sd_ms = 2");
+    std::fs::write("/run/9.toml", varying).unwrap();
+    let output = Command::new(BINARY)
+        .args(["calibrate", "/run/9.toml", "--json", "--duration", "0.1"])
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{message}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let measured = said["links"][0]["measurements"].as_array().unwrap();
+    for (quantity, expected) in [("delay_ms", 9.0), ("jitter_sd_ms", 2.0)] {
+        let found: Vec<_> = measured.iter().filter(|row| row["quantity"] == quantity).collect();
+        assert_eq!(found.len(), 2, "one for each direction: {said:#}");
+        for row in found {
+            assert!((row["expected"].as_f64().unwrap() - expected).abs() < 0.1, "{row}");
+            assert!(row["measured"].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
 }
 
 fn commands_are_checked(emulator: &Emulator) {

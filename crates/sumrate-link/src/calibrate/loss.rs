@@ -42,8 +42,7 @@ pub(super) fn measure(
         nominal.map_or(MOST_PER_SECOND, |rate| (rate as f64 * LOAD / bits).min(MOST_PER_SECOND));
     let possible = per_second * duration.as_secs_f64() * 4.0;
     let count = packets_for(parameters.loss, parameters.loss_burst).min(possible as u64).max(10);
-    let silence =
-        Duration::from_secs_f64((to_millis(parameters.delay + parameters.jitter) + 500.0) / 1e3);
+    let silence = Duration::from_secs_f64((to_millis(parameters.delay) + 500.0) / 1e3);
     receiver.set_read_timeout(Some(silence)).map_err(fail)?;
     let burst = burst_limit(parameters, nominal, bits);
     let received = thread::scope(|scope| {

@@ -49,12 +49,12 @@ pub(super) fn measure(
     Ok(Measurement::checked("round_trip_ms", direction, expected, median, tolerance))
 }
 
-/// Delays, half of the jitters, and the time that small packets take to send.
+/// Delays, and the time that small packets take to send.
 fn expected_ms(link: &LinkConfig, bits: u64) -> f64 {
     let one_way = |parameters: &Parameters| -> Nanos {
         let nominal = parameters.rate.nominal();
         let sending = nominal.map_or(0, |rate| bits * 1_000_000_000 / rate.max(1));
-        parameters.delay + parameters.jitter / 2 + sending
+        parameters.delay + sending
     };
     to_millis(link.parameters.iter().map(one_way).sum())
 }

@@ -8,6 +8,8 @@ pub const RATE_SHARE: f64 = 0.02;
 pub const ROUND_TRIP_MS: f64 = 0.5;
 /// The same of long round trips: a machine that slept meanwhile takes a millisecond to wake up.
 pub const ROUND_TRIP_SHARE: f64 = 0.005;
+/// Tolerance of a delay's standard deviation, milliseconds.
+pub const JITTER_MS: f64 = 0.2;
 /// Tolerance of a loss share: 0.3 points.
 pub const LOSS_SHARE: f64 = 0.003;
 /// A tolerance below this many standard deviations of the count is widened to it.
@@ -16,7 +18,7 @@ const DEVIATIONS: f64 = 4.0;
 /// One measured quantity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measurement {
-    /// `round_trip_ms`, `loss` or `rate_mbps`.
+    /// `round_trip_ms`, `loss`, `rate_mbps`, `delay_ms` or `jitter_sd_ms`.
     pub quantity: &'static str,
     /// `a_to_b` or `b_to_a`; of a round trip, the direction of its first half.
     pub direction: String,
@@ -66,6 +68,13 @@ impl Measurement {
     }
 }
 
+/// Tolerances of the mean and of the standard deviation of delays, milliseconds. Both vary with the `packets` measured.
+pub fn delay_tolerances(mean: f64, deviation: f64, packets: usize) -> [f64; 2] {
+    let spread = DEVIATIONS * deviation / (packets.max(1) as f64).sqrt();
+    let least = ROUND_TRIP_MS.max(mean * ROUND_TRIP_SHARE);
+    [least + spread, JITTER_MS + spread]
+}
+
 /// Variance of a loss count per packet: bursts of mean length `burst` make it larger than the binomial one.
 fn variance(loss: f64, burst: f64) -> f64 {
     loss * (1.0 - loss) * (2.0 * burst - 1.0).max(1.0)
@@ -100,6 +109,13 @@ mod tests {
         let slow = rate_tolerance(2.0, 0.03, 1.0, 50);
         assert!((0.19..0.21).contains(&slow), "four of sqrt(0.03 x 0.97 / 50) / 0.97: {slow}");
         assert!((rate_tolerance(2.0, 0.03, 1.0, 50_000) - 0.04).abs() < 1e-12);
+    }
+
+    #[test]
+    fn few_packets_leave_the_delay_uncertain() {
+        let [mean, deviation] = delay_tolerances(20.0, 5.0, 400);
+        assert!((mean - 1.5).abs() < 1e-12 && (deviation - 1.2).abs() < 1e-12);
+        assert_eq!(delay_tolerances(400.0, 0.0, 0), [2.0, JITTER_MS]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::control::client::ask;
 use crate::control::protocol::Request;
 
 pub(super) fn set(arguments: &SetArgs) -> Result<ExitCode, Failure> {
-    let parameters = parse(&arguments.parameters).map_err(Failure::usage)?;
+    let parameters = Box::new(parse(&arguments.parameters).map_err(Failure::usage)?);
     let request =
         Request::Set { link: arguments.link.clone(), direction: arguments.direction, parameters };
     send(&arguments.control, &request, arguments.control.json)

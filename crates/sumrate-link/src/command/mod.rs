@@ -93,7 +93,8 @@ pub struct SetArgs {
     pub link: String,
     /// a_to_b, b_to_a or both.
     pub direction: Directions,
-    /// rate_mbps, trace, burst_bytes, delay_ms, jitter_ms, queue_ms, queue_packets, loss, loss_burst, blackout, hold.
+    /// rate_mbps, trace, burst_bytes, policer, delay_ms, jitter_ms, jitter_sd_ms, reorder, gather_ms, queue_ms,
+    /// queue_packets, loss, loss_burst, blackout, hold.
     #[arg(required = true, value_name = "KEY=VALUE")]
     pub parameters: Vec<String>,
 }
@@ -112,7 +113,7 @@ pub struct StatsArgs {
 /// Arguments of `calibrate`.
 #[derive(Debug, Args)]
 pub struct CalibrateArgs {
-    /// Configuration (TOML, version 1). Schedules, blackouts and holds are left out.
+    /// Configuration (TOML, version 1). Schedules, blackouts, holds, bursts, policers and gathering are left out.
     pub config: PathBuf,
     /// Seconds that each rate is measured; a loss takes up to four times as long.
     #[arg(long, value_name = "S", default_value_t = 1.5)]

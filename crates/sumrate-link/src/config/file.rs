@@ -138,7 +138,7 @@ fn check_link(
         let merged = link.both.overlaid(written);
         let update = place.parameter(table, merged.check(place.directory))?;
         parameters[index].apply(&update);
-        place.parameter(table, check_together(&parameters[index]))?;
+        place.parameter(table, check_together(&parameters[index], mtu))?;
     }
     let schedule = check_schedule(place, &link, start)?;
     let sleep = check_sleep(place, &link)?;

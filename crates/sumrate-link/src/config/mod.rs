@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
 use parameters::{Parameters, Update};
-pub use settings::{Direction, Directions, QueueLimit, RateSetting, Sleep};
+pub use settings::{Direction, Directions, Jitter, QueueLimit, RateSetting, Sleep};
 
 /// Longest interface name that Linux takes.
 pub const MAX_INTERFACE: usize = 15;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{QueueLimit, RateSetting};
+use super::{Jitter, QueueLimit, RateSetting};
 use crate::time::{Nanos, from_millis, to_millis};
 use crate::trace;
 
@@ -31,10 +31,16 @@ pub struct Parameters {
     pub rate: RateSetting,
     /// Token bucket, bytes: what an idle line saves up and lets out without spacing.
     pub burst: u64,
+    /// Segments beyond the token bucket are dropped; nothing is queued or spaced.
+    pub policer: bool,
     /// One-way propagation delay.
     pub delay: Nanos,
-    /// Most extra delay; uniform, never reorders.
-    pub jitter: Nanos,
+    /// Variation of the delay.
+    pub jitter: Jitter,
+    /// Packets may overtake each other; else each one waits for those before it.
+    pub reorder: bool,
+    /// Packets leave the link together, at multiples of this time; 0: each on its own.
+    pub gather: Nanos,
     /// Bound of the queue.
     pub queue: QueueLimit,
     /// Share of segments lost, 0 to 1.
@@ -52,8 +58,11 @@ impl Default for Parameters {
         Parameters {
             rate: RateSetting::Unlimited,
             burst: 0,
+            policer: false,
             delay: 0,
-            jitter: 0,
+            jitter: Jitter::NONE,
+            reorder: false,
+            gather: 0,
             queue: DEFAULT_QUEUE,
             loss: 0.0,
             loss_burst: 1.0,
@@ -73,8 +82,11 @@ impl Parameters {
         }
         set(&mut self.rate, &update.rate);
         set(&mut self.burst, &update.burst);
+        set(&mut self.policer, &update.policer);
         set(&mut self.delay, &update.delay);
         set(&mut self.jitter, &update.jitter);
+        set(&mut self.reorder, &update.reorder);
+        set(&mut self.gather, &update.gather);
         set(&mut self.queue, &update.queue);
         set(&mut self.loss, &update.loss);
         set(&mut self.loss_burst, &update.loss_burst);
@@ -88,8 +100,18 @@ impl Parameters {
             rate_mbps: self.rate.nominal().map(|rate| rate as f64 / 1e6),
             trace: matches!(self.rate, RateSetting::Trace(_)),
             burst_bytes: self.burst,
+            policer: self.policer,
             delay_ms: to_millis(self.delay),
-            jitter_ms: to_millis(self.jitter),
+            jitter_ms: match self.jitter {
+                Jitter::Uniform(most) => to_millis(most),
+                Jitter::Normal(_) => 0.0,
+            },
+            jitter_sd_ms: match self.jitter {
+                Jitter::Uniform(_) => 0.0,
+                Jitter::Normal(deviation) => to_millis(deviation),
+            },
+            reorder: self.reorder,
+            gather_ms: to_millis(self.gather),
             queue_ms: match self.queue {
                 QueueLimit::Time(time) => Some(to_millis(time)),
                 QueueLimit::Packets(_) => None,
@@ -115,10 +137,18 @@ pub struct Description {
     pub trace: bool,
     /// Token bucket.
     pub burst_bytes: u64,
+    /// Dropping what exceeds the token bucket.
+    pub policer: bool,
     /// One-way delay.
     pub delay_ms: f64,
     /// Most extra delay.
     pub jitter_ms: f64,
+    /// Standard deviation of the delay.
+    pub jitter_sd_ms: f64,
+    /// Whether packets may overtake each other.
+    pub reorder: bool,
+    /// Packets leave together at multiples of this time.
+    pub gather_ms: f64,
     /// Queue bound in time.
     pub queue_ms: Option<f64>,
     /// Queue bound in segments.
@@ -141,9 +171,15 @@ pub struct Update {
     /// See [`Parameters`].
     pub burst: Option<u64>,
     /// See [`Parameters`].
+    pub policer: Option<bool>,
+    /// See [`Parameters`].
     pub delay: Option<Nanos>,
     /// See [`Parameters`].
-    pub jitter: Option<Nanos>,
+    pub jitter: Option<Jitter>,
+    /// See [`Parameters`].
+    pub reorder: Option<bool>,
+    /// See [`Parameters`].
+    pub gather: Option<Nanos>,
     /// See [`Parameters`].
     pub queue: Option<QueueLimit>,
     /// See [`Parameters`].
@@ -179,12 +215,24 @@ pub struct WrittenUpdate {
     /// Token bucket in bytes: filled at the rate while the line is idle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_bytes: Option<u64>,
+    /// Drop what exceeds the token bucket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policer: Option<bool>,
     /// One-way delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<f64>,
     /// Most extra delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_ms: Option<f64>,
+    /// Standard deviation of a normal delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_sd_ms: Option<f64>,
+    /// Packets may overtake each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<bool>,
+    /// Packets leave together at multiples of this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gather_ms: Option<f64>,
     /// Queue bound in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_ms: Option<f64>,
@@ -209,7 +257,7 @@ impl WrittenUpdate {
     /// What `over` sets, else what `self` sets.
     pub fn overlaid(&self, over: &WrittenUpdate) -> WrittenUpdate {
         let mut result = over.clone();
-        // A rate and a trace replace each other, and so do the two bounds of the queue.
+        // A rate and a trace replace each other; so do the two bounds of the queue and the two jitters.
         if over.rate_mbps.is_none() && over.trace.is_none() {
             result.rate_mbps.clone_from(&self.rate_mbps);
             result.trace.clone_from(&self.trace);
@@ -218,9 +266,15 @@ impl WrittenUpdate {
             result.queue_ms = self.queue_ms;
             result.queue_packets = self.queue_packets;
         }
+        if over.jitter_ms.is_none() && over.jitter_sd_ms.is_none() {
+            result.jitter_ms = self.jitter_ms;
+            result.jitter_sd_ms = self.jitter_sd_ms;
+        }
         result.burst_bytes = over.burst_bytes.or(self.burst_bytes);
+        result.policer = over.policer.or(self.policer);
         result.delay_ms = over.delay_ms.or(self.delay_ms);
-        result.jitter_ms = over.jitter_ms.or(self.jitter_ms);
+        result.reorder = over.reorder.or(self.reorder);
+        result.gather_ms = over.gather_ms.or(self.gather_ms);
         result.loss = over.loss.or(self.loss);
         result.loss_burst = over.loss_burst.or(self.loss_burst);
         result.blackout = over.blackout.or(self.blackout);
@@ -233,8 +287,11 @@ impl WrittenUpdate {
         Ok(Update {
             rate: self.check_rate(directory)?,
             burst: self.check_burst()?,
+            policer: self.policer,
             delay: milliseconds("delay_ms", self.delay_ms)?,
-            jitter: milliseconds("jitter_ms", self.jitter_ms)?,
+            jitter: self.check_jitter()?,
+            reorder: self.reorder,
+            gather: milliseconds("gather_ms", self.gather_ms)?,
             queue: self.check_queue()?,
             loss: within("loss", self.loss, 0.0, 1.0)?,
             loss_burst: within("loss_burst", self.loss_burst, 1.0, 1e6)?,
@@ -278,6 +335,17 @@ impl WrittenUpdate {
         }
     }
 
+    fn check_jitter(&self) -> Result<Option<Jitter>, ParameterError> {
+        if self.jitter_ms.is_some() && self.jitter_sd_ms.is_some() {
+            return refuse(
+                "jitter_sd_ms",
+                "a direction has jitter_ms or jitter_sd_ms, not both".into(),
+            );
+        }
+        let uniform = milliseconds("jitter_ms", self.jitter_ms)?.map(Jitter::Uniform);
+        Ok(uniform.or(milliseconds("jitter_sd_ms", self.jitter_sd_ms)?.map(Jitter::Normal)))
+    }
+
     fn check_queue(&self) -> Result<Option<QueueLimit>, ParameterError> {
         match (self.queue_ms, self.queue_packets) {
             (None, None) => Ok(None),
@@ -291,8 +359,17 @@ impl WrittenUpdate {
     }
 }
 
-/// Checks what only shows when a change meets the parameters in force.
-pub fn check_together(parameters: &Parameters) -> Result<(), ParameterError> {
+/// Checks what only shows when a change meets the parameters in force; `mtu` is of the largest packet, bytes.
+pub fn check_together(parameters: &Parameters, mtu: u32) -> Result<(), ParameterError> {
+    if parameters.policer && parameters.burst < u64::from(mtu) {
+        return refuse(
+            "policer",
+            format!(
+                "needs burst_bytes of at least the mtu, {mtu}, not {}: larger packets would never pass",
+                parameters.burst
+            ),
+        );
+    }
     let (loss, burst) = (parameters.loss, parameters.loss_burst);
     if burst > 1.0 && loss < 1.0 && loss / (1.0 - loss) > burst {
         return refuse(

@@ -1,4 +1,4 @@
-//! Types of single settings: which direction, how fast, how long a queue.
+//! Types of single settings: direction, rate, queue, jitter, radio sleep.
 
 use std::fmt;
 use std::str::FromStr;
@@ -115,6 +115,25 @@ pub enum QueueLimit {
     Time(Nanos),
     /// This many segments.
     Packets(u64),
+}
+
+/// How the delay of packets varies; each packet on the wire is drawn independently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jitter {
+    /// Extra delay, uniform from 0 to this; 0: none.
+    Uniform(Nanos),
+    /// Normal with this standard deviation around the delay; a delay below 0 becomes 0.
+    Normal(Nanos),
+}
+
+impl Jitter {
+    /// No variation.
+    pub const NONE: Jitter = Jitter::Uniform(0);
+
+    /// Whether every packet takes the same time.
+    pub fn is_none(self) -> bool {
+        matches!(self, Jitter::Uniform(0) | Jitter::Normal(0))
+    }
 }
 
 /// When a radio sleeps and how long it takes to wake.

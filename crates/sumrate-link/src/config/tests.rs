@@ -40,6 +40,18 @@ fn directions_override_both() {
 }
 
 #[test]
+fn one_jitter_replaces_the_other() {
+    let config = one_link("", "[link.both]\njitter_ms = 5\nreorder = true\ngather_ms = 20\npolicer = true\nburst_bytes = 9000\n[link.b_to_a]\njitter_sd_ms = 3\nreorder = false\npolicer = false\n").unwrap();
+    let [forth, back] = &config.links[0].parameters;
+    assert_eq!((forth.jitter, forth.reorder), (Jitter::Uniform(5_000_000), true));
+    assert_eq!((back.jitter, back.reorder), (Jitter::Normal(3_000_000), false));
+    assert_eq!((forth.gather, back.gather), (20_000_000, 20_000_000));
+    assert_eq!((forth.policer, back.policer), (true, false));
+    let shown = back.describe();
+    assert_eq!((shown.jitter_ms, shown.jitter_sd_ms, shown.gather_ms), (0.0, 3.0, 20.0));
+}
+
+#[test]
 fn defaults_are_an_open_link() {
     let config = one_link("", "").unwrap();
     assert_eq!(config.links[0].parameters[0], Parameters::default());
@@ -92,6 +104,15 @@ fn wrong_values_name_their_key() {
         ("", "[link.both]\nqueue_ms = 5\nqueue_packets = 7\n", &["queue_packets", "not both"]),
         ("", "[link.both]\nloss = 0.9\nloss_burst = 2\n", &["loss_burst", "9"]),
         ("", "[link.both]\nburst_bytes = 2000000000\n", &["burst_bytes", "0 to 1000000000"]),
+        ("", "[link.both]\njitter_ms = 5\njitter_sd_ms = 7\n", &["jitter_sd_ms", "not both"]),
+        ("", "[link.both]\njitter_sd_ms = -1\n", &["jitter_sd_ms", "0 to 3600000"]),
+        ("", "[link.both]\ngather_ms = 1e9\n", &["gather_ms", "0 to 3600000"]),
+        ("", "[link.both]\npolicer = true\n", &["a_to_b.policer", "burst_bytes", "1500"]),
+        (
+            "mtu = 9000\n",
+            "[link.b_to_a]\npolicer = true\nburst_bytes = 8999\n",
+            &["b_to_a.policer", "9000"],
+        ),
         ("mtu = 1000\n", "", &["mtu", "1280"]),
         ("", "[[link.schedule]]\nat_s = 1\n", &["schedule[0]", "nothing"]),
         ("", "[[link.schedule]]\nblackout = true\n", &["schedule[0].at_s"]),

@@ -20,7 +20,7 @@ pub enum Request {
         #[serde(default)]
         direction: Directions,
         /// What.
-        parameters: WrittenUpdate,
+        parameters: Box<WrittenUpdate>,
     },
     /// Begin the schedules that wait for a trigger.
     Trigger,

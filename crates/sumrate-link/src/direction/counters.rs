@@ -21,6 +21,8 @@ pub struct Counters {
     pub lost: u64,
     /// Segments that found the queue full.
     pub queue_drops: u64,
+    /// Segments that exceeded a policer's burst.
+    pub policer_drops: u64,
     /// Segments that left the queue during a blackout.
     pub blackout_drops: u64,
     /// Segments that the device refused to take.

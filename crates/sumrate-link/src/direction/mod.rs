@@ -1,4 +1,4 @@
-//! One direction of a link: queue, transmitter, loss, propagation. Pure: time and packets are arguments.
+//! One direction of a link: policer, queue, transmitter, loss, propagation. Pure: time and packets are arguments.
 //!
 //! Contract: `arrive` and `apply` may be called at any time that does not go back by more than the caller's clock
 //! error; after either, and when `next_deadline` has passed, call `advance`, then `pop_due` until it returns `None`.
@@ -8,6 +8,7 @@ pub mod counters;
 pub mod delay;
 pub mod loss;
 mod pipeline;
+mod policer;
 pub mod queue;
 pub mod rate;
 #[cfg(test)]

@@ -9,10 +9,11 @@ use super::bucket::Bucket;
 use super::counters::Counters;
 use super::delay::DelayLine;
 use super::loss::Loss;
+use super::policer::Policer;
 use super::queue::{Queue, bits_of};
 use super::rate::Rate;
-use crate::config::RateSetting;
 use crate::config::parameters::{Parameters, Update};
+use crate::config::{Jitter, QueueLimit, RateSetting};
 use crate::packet::{Frame, Packet};
 use crate::time::Nanos;
 
@@ -40,6 +41,8 @@ pub struct Pipeline {
     rate: Rate,
     trace_origin: Nanos,
     bucket: Bucket,
+    /// A policer instead of the bucket, and the rate at which it fills.
+    policer: Option<(Policer, Rate)>,
     queue: Queue,
     service: Option<InService>,
     /// When the transmitter finished its last part.
@@ -59,6 +62,9 @@ impl Pipeline {
             rate: effective_rate(&parameters, now),
             loss: Loss::new(parameters.loss, parameters.loss_burst),
             bucket: Bucket::full(now, parameters.burst),
+            policer: parameters
+                .policer
+                .then(|| (Policer::full(now, parameters.burst), configured_rate(&parameters, now))),
             parameters,
             trace_origin: now,
             queue: Queue::default(),
@@ -98,9 +104,15 @@ impl Pipeline {
         self.counters.packets_in += 1;
         self.counters.segments_in += segments as u64;
         self.counters.bytes_in += packet.wire_bytes(&(0..segments)) as u64;
+        let (passed, limit) = match &mut self.policer {
+            None => (segments, self.parameters.queue),
+            // Packets only queue behind a hold or a sleeping radio, which no limit in time bounds.
+            Some((policer, rate)) => (policer.pass(rate, now, &packet), QueueLimit::Time(0)),
+        };
+        self.counters.policer_drops += (segments - passed) as u64;
         let served = self.served(now);
-        let dropped = self.queue.admit(now, packet, self.parameters.queue, &self.rate, served);
-        self.counters.queue_drops += dropped as u64;
+        let admitted = self.queue.admit(now, packet, passed, limit, &self.rate, served);
+        self.counters.queue_drops += (passed - admitted) as u64;
         self.advance(now);
         let waiting = self.queue_bytes(now);
         self.counters.queue_peak_bytes = self.counters.queue_peak_bytes.max(waiting);
@@ -109,7 +121,8 @@ impl Pipeline {
     /// Changes parameters. What is in flight stays in flight; what is being sent goes on at the new rate.
     pub fn apply(&mut self, now: Nanos, update: &Update) {
         self.advance(now);
-        let rate_changes = update.rate.is_some() || update.hold.is_some();
+        let rate_changes =
+            update.rate.is_some() || update.hold.is_some() || update.policer.is_some();
         match self.service.as_mut() {
             Some(service) if rate_changes => {
                 let sent = self.rate.bits_between(service.since, now);
@@ -127,6 +140,7 @@ impl Pipeline {
             self.trace_origin = now;
         }
         self.rate = effective_rate(&self.parameters, self.trace_origin);
+        self.change_policer(now);
         if update.loss.is_some() || update.loss_burst.is_some() {
             self.loss = Loss::new(self.parameters.loss, self.parameters.loss_burst);
             self.loses_next = false;
@@ -135,6 +149,18 @@ impl Pipeline {
             service.finish = self.rate.finish(service.since, service.left);
         }
         self.advance(now);
+    }
+
+    fn change_policer(&mut self, now: Nanos) {
+        let Parameters { policer, burst, .. } = self.parameters;
+        self.policer = policer.then(|| {
+            let mut bucket = Policer::full(now, burst);
+            if let Some((before, rate)) = &self.policer {
+                bucket = *before;
+                bucket.change(rate, now, burst);
+            }
+            (bucket, configured_rate(&self.parameters, self.trace_origin))
+        });
     }
 
     /// When the transmitter had sent everything; `None` while something waits or is being sent.
@@ -163,8 +189,12 @@ impl Pipeline {
     /// When `advance` and `pop_due` have something to do next.
     pub fn next_deadline(&self) -> Option<Nanos> {
         let sent = self.service.as_ref().and_then(|service| service.finish);
-        // A part that is through needs nothing before it has crossed the link.
-        let crossed = sent.map(|finish| finish.saturating_add(self.parameters.delay));
+        // A part that is through needs nothing before it may have crossed the link.
+        let least = match self.parameters.jitter {
+            Jitter::Uniform(_) => self.parameters.delay,
+            Jitter::Normal(_) => 0,
+        };
+        let crossed = sent.map(|finish| finish.saturating_add(least));
         match (crossed, self.line.next_due()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -239,9 +269,8 @@ impl Pipeline {
         } else if service.lost {
             self.counters.lost += count;
         } else if let Some(head) = self.queue.head() {
-            let frame = head.packet.frame(service.segments.clone());
-            let (delay, jitter) = (self.parameters.delay, self.parameters.jitter);
-            self.line.push(finish, delay, jitter, &mut self.random, frame);
+            let segments = service.segments.clone();
+            self.line.carry(finish, &self.parameters, &mut self.random, &head.packet, segments);
         }
         self.queue.advance(service.segments.len());
         self.idle_since = finish;
@@ -249,15 +278,21 @@ impl Pipeline {
     }
 }
 
-/// The rate that parameters ask for.
+/// The rate at which the transmitter sends: behind a policer nothing is spaced.
 fn effective_rate(parameters: &Parameters, trace_origin: Nanos) -> Rate {
-    match (&parameters.rate, parameters.hold) {
-        (_, true) => Rate::Stopped,
-        (RateSetting::Unlimited, _) => Rate::Unlimited,
-        (RateSetting::Constant(rate), _) => Rate::Constant(*rate),
-        (RateSetting::Trace(trace), _) => {
-            Rate::Trace { trace: Arc::clone(trace), origin: trace_origin }
-        }
+    match (parameters.hold, parameters.policer) {
+        (true, _) => Rate::Stopped,
+        (false, true) => Rate::Unlimited,
+        (false, false) => configured_rate(parameters, trace_origin),
+    }
+}
+
+/// The rate that parameters ask for.
+fn configured_rate(parameters: &Parameters, trace_origin: Nanos) -> Rate {
+    match &parameters.rate {
+        RateSetting::Unlimited => Rate::Unlimited,
+        RateSetting::Constant(rate) => Rate::Constant(*rate),
+        RateSetting::Trace(trace) => Rate::Trace { trace: Arc::clone(trace), origin: trace_origin },
     }
 }
 

@@ -62,19 +62,19 @@ impl Queue {
         self.packets.front()
     }
 
-    /// Admits as many segments of `packet` as the limit allows, from its first on; returns how many were not.
+    /// Admits as many of the first `most` segments of `packet` as the limit allows; returns how many it admitted.
     /// `served` bits of what waits have left already.
     pub fn admit(
         &mut self,
         now: Nanos,
         packet: Packet,
+        most: usize,
         limit: QueueLimit,
         rate: &Rate,
         served: u64,
     ) -> usize {
-        let segments = packet.segments();
         let mut end = 0;
-        while end < segments {
+        while end < most {
             let waiting = self.bits.saturating_sub(served);
             if !admits(limit, rate, waiting, self.segments) {
                 break;
@@ -86,7 +86,7 @@ impl Queue {
         if end > 0 {
             self.packets.push_back(Waiting { packet, next: 0, end, arrived: now });
         }
-        segments - end
+        end
     }
 
     /// Removes the first `segments` segments of the packet at the head.

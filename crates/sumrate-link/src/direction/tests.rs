@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Pipeline, generator};
 use crate::config::parameters::{Parameters, Update};
-use crate::config::{Direction, QueueLimit, RateSetting};
+use crate::config::{Direction, Jitter, QueueLimit, RateSetting};
 use crate::packet::Packet;
 use crate::packet::buffer::Pool;
 use crate::packet::vnet::VNET_HEADER;
@@ -244,12 +244,13 @@ fn a_trace_without_rate_is_waited_out() {
 }
 
 #[test]
-fn each_direction_of_each_link_has_its_own_losses_and_a_seed_repeats_them() {
+fn each_direction_of_each_link_has_its_own_losses_and_delays_and_a_seed_repeats_them() {
     let pattern = |seed, link: &str, direction| {
-        let parameters = Parameters { loss: 0.5, ..Parameters::default() };
+        let jitter = Jitter::Normal(5 * MS);
+        let parameters = Parameters { loss: 0.5, delay: 20 * MS, jitter, ..Parameters::default() };
         let mut pipeline = Pipeline::new(0, parameters, generator(seed, link, direction));
         pipeline.arrive(0, super_packet(40));
-        collect(&mut pipeline, SECOND).iter().map(|(_, segments, _)| *segments).collect::<Vec<_>>()
+        collect(&mut pipeline, SECOND)
     };
     let one = pattern(1, "wifi", Direction::AToB);
     assert_eq!(one, pattern(1, "wifi", Direction::AToB));
@@ -258,6 +259,104 @@ fn each_direction_of_each_link_has_its_own_losses_and_a_seed_repeats_them() {
     {
         assert_ne!(one, pattern(other.0, other.1, other.2));
     }
+}
+
+#[test]
+fn jitter_draws_each_packet_on_the_wire_on_its_own() {
+    let varying = |reorder| Parameters {
+        delay: 50 * MS,
+        jitter: Jitter::Normal(8 * MS),
+        reorder,
+        ..Parameters::default()
+    };
+    let mut overtaking = pipeline(varying(true));
+    overtaking.arrive(0, super_packet(40));
+    let frames = collect(&mut overtaking, SECOND);
+    assert_eq!(frames.len(), 40, "each segment has a time of its own");
+    let mut ordered = pipeline(varying(false));
+    ordered.arrive(0, super_packet(40));
+    let frames = collect(&mut ordered, SECOND);
+    assert!((2..20).contains(&frames.len()), "segments that wait for one stay with it: {frames:?}");
+    assert_eq!(frames.iter().map(|(_, segments, _)| segments).sum::<usize>(), 40);
+}
+
+#[test]
+fn jitter_has_the_mean_and_the_deviation_that_were_set() {
+    for reorder in [false, true] {
+        let mut pipeline = pipeline(Parameters {
+            delay: 50 * MS,
+            jitter: Jitter::Normal(8 * MS),
+            reorder,
+            ..Parameters::default()
+        });
+        let mut delays = Vec::new();
+        for number in 0..4_000 {
+            // So far apart that no packet has to wait for another.
+            let now = number * SECOND;
+            pipeline.arrive(now, packet(1500));
+            while let Some(due) = pipeline.next_deadline() {
+                pipeline.advance(due);
+                delays.extend(pipeline.pop_due(due).map(|(due, _)| (due - now) as f64 / MS as f64));
+            }
+        }
+        let count = delays.len() as f64;
+        let mean = delays.iter().sum::<f64>() / count;
+        let variance = delays.iter().map(|delay| (delay - mean).powi(2)).sum::<f64>() / count;
+        assert_eq!(count, 4_000.0);
+        assert!((mean - 50.0).abs() < 0.5 && (variance.sqrt() - 8.0).abs() < 0.4, "{mean}");
+    }
+}
+
+#[test]
+fn gathered_packets_leave_together() {
+    let mut pipeline =
+        pipeline(Parameters { gather: 20 * MS, delay: 5 * MS, ..Parameters::default() });
+    for now in [0, 1, 7 * MS, 20 * MS, 30 * MS] {
+        pipeline.arrive(now, packet(60));
+    }
+    let times: Vec<Nanos> = collect(&mut pipeline, SECOND).iter().map(|(time, ..)| *time).collect();
+    assert_eq!(times, [5 * MS, 25 * MS, 25 * MS, 25 * MS, 45 * MS]);
+}
+
+fn policed(burst: u64) -> Parameters {
+    Parameters { burst, policer: true, queue: QueueLimit::Packets(1), ..limited() }
+}
+
+#[test]
+fn a_policer_drops_what_exceeds_the_burst_and_delays_nothing() {
+    let mut pipeline = pipeline(Parameters { delay: 3 * MS, ..policed(10 * 1500) });
+    pipeline.arrive(0, super_packet(40));
+    pipeline.arrive(2 * MS, super_packet(4));
+    let frames = collect(&mut pipeline, SECOND);
+    assert_eq!(frames, [(3 * MS, 10, 15_000), (5 * MS, 2, 3_000)], "two came back in 2 ms");
+    assert_eq!(pipeline.counters().policer_drops, 32);
+    assert_eq!(pipeline.counters().queue_drops, 0, "it has no queue");
+}
+
+#[test]
+fn a_policer_keeps_its_credit_when_something_else_changes() {
+    let mut pipeline = pipeline(policed(10 * 1500));
+    pipeline.arrive(0, super_packet(10));
+    pipeline.apply(MS, &Update { delay: Some(MS), ..Update::default() });
+    pipeline.arrive(2 * MS, super_packet(10));
+    let passed = |pipeline: &Pipeline| 20 - pipeline.counters().policer_drops;
+    assert_eq!(passed(&pipeline), 12);
+    let shaper =
+        Update { policer: Some(false), queue: Some(QueueLimit::Packets(99)), ..Update::default() };
+    pipeline.apply(3 * MS, &shaper);
+    pipeline.arrive(3 * MS, super_packet(30));
+    assert_eq!(passed(&pipeline), 12, "a shaper queues instead");
+}
+
+#[test]
+fn a_hold_stops_a_policed_link_and_keeps_what_passed() {
+    let mut pipeline = pipeline(Parameters { hold: true, ..policed(10 * 1500) });
+    pipeline.arrive(0, super_packet(8));
+    assert!(collect(&mut pipeline, SECOND).is_empty());
+    pipeline.apply(SECOND, &Update { hold: Some(false), ..Update::default() });
+    let released = collect(&mut pipeline, 2 * SECOND);
+    assert!(released.iter().all(|(time, ..)| *time == SECOND), "{released:?}");
+    assert_eq!(released.iter().map(|(_, segments, _)| segments).sum::<usize>(), 8);
 }
 
 /// An operation on a pipeline.
@@ -277,27 +376,35 @@ fn operations() -> impl Strategy<Value = Vec<(Nanos, Operation)>> {
         (0..50 * MS).prop_map(QueueLimit::Time),
         (1_u64..200).prop_map(QueueLimit::Packets)
     ];
+    let jitter =
+        prop_oneof![(0..5 * MS).prop_map(Jitter::Uniform), (0..20 * MS).prop_map(Jitter::Normal)];
     let update = (
         proptest::option::of(rate),
         proptest::option::of(0_u64..200_000),
         proptest::option::of(0..30 * MS),
-        proptest::option::of(0..5 * MS),
+        proptest::option::of(jitter),
         proptest::option::of(queue),
         proptest::option::of(0.0..0.5),
         proptest::option::of(1.0..8.0),
-        any::<Option<bool>>(),
-        any::<Option<bool>>(),
+        any::<[Option<bool>; 4]>(),
+        proptest::option::of(0..50 * MS),
     )
-        .prop_map(|(rate, burst, delay, jitter, queue, loss, loss_burst, blackout, hold)| Update {
-            rate,
-            burst,
-            delay,
-            jitter,
-            queue,
-            loss,
-            loss_burst,
-            blackout,
-            hold,
+        .prop_map(|(rate, burst, delay, jitter, queue, loss, loss_burst, switches, gather)| {
+            let [blackout, hold, policer, reorder] = switches;
+            Update {
+                rate,
+                burst,
+                policer,
+                delay,
+                jitter,
+                reorder,
+                gather,
+                queue,
+                loss,
+                loss_burst,
+                blackout,
+                hold,
+            }
         });
     let operation = prop_oneof![
         3 => (40_usize..1500).prop_map(Operation::Plain),
@@ -308,7 +415,7 @@ fn operations() -> impl Strategy<Value = Vec<(Nanos, Operation)>> {
 }
 
 proptest! {
-    /// Every segment that came in is delivered, counted as dropped, or still there; deliveries keep their order.
+    /// Every segment that came in is delivered, counted as dropped, or still there; times of delivery never go back.
     #[test]
     fn every_segment_is_accounted_for(operations in operations()) {
         let mut pipeline = pipeline(limited());
@@ -332,7 +439,8 @@ proptest! {
         collect(&mut pipeline, now + SECOND);
         prop_assert_eq!(pipeline.queue_bytes(now + SECOND), 0);
         let counters = pipeline.counters();
-        let gone = counters.segments_out + counters.lost + counters.queue_drops + counters.blackout_drops;
+        let dropped = counters.lost + counters.queue_drops + counters.policer_drops + counters.blackout_drops;
+        let gone = counters.segments_out + dropped;
         prop_assert_eq!(counters.segments_in, gone);
         prop_assert!(counters.bytes_out <= counters.bytes_in);
     }
@@ -364,6 +472,78 @@ proptest! {
                 prop_assert!(bits <= most, "{bits} of {most} bits");
             }
         }
+    }
+
+    /// In no window does a policer let more pass than the burst and the rate allow, and what fits always passes.
+    #[test]
+    fn a_policer_passes_the_burst_and_the_rate(burst in 1500_u64..300_000, rate in 60_000_u64..2_000_000_000, gaps in proptest::collection::vec((0..5 * MS, 1_usize..44), 1..60)) {
+        let rate_setting = RateSetting::Constant(rate);
+        let mut pipeline = pipeline(Parameters { rate: rate_setting, ..policed(burst) });
+        let (mut now, mut credit) = (0, u128::from(burst) * 8 * u128::from(SECOND));
+        let (full, mut passed, mut frames) = (credit, 0, Vec::new());
+        for (gap, segments) in gaps {
+            now += gap;
+            credit = full.min(credit + u128::from(rate) * u128::from(gap));
+            pipeline.arrive(now, if segments == 1 { packet(1500) } else { super_packet(segments) });
+            pipeline.advance(now);
+            let mut bytes = 0;
+            while let Some((due, frame)) = pipeline.pop_due(now) {
+                prop_assert_eq!(due, now, "nothing is delayed");
+                bytes += frame.wire_bytes();
+                frames.push((now, frame.wire_bytes()));
+            }
+            passed += bytes / 1500;
+            let fits = usize::try_from(credit / (1500 * 8 * u128::from(SECOND))).unwrap().min(segments);
+            // Credit is counted in whole bits: the last segment may miss one.
+            prop_assert!(bytes == fits * 1500 || bytes + 1500 == fits * 1500, "{} of {}", bytes, fits);
+            credit -= bytes as u128 * 8 * u128::from(SECOND);
+        }
+        for (first, (from, _)) in frames.iter().enumerate() {
+            let mut bits = 0_u128;
+            for (time, bytes) in &frames[first..] {
+                bits += *bytes as u128 * 8;
+                let brought = u128::from(rate) * u128::from(time - from) / u128::from(SECOND);
+                prop_assert!(bits <= u128::from(burst) * 8 + brought + 1, "{} bits", bits);
+            }
+        }
+        let counters = pipeline.counters();
+        prop_assert_eq!(counters.segments_in, passed as u64 + counters.policer_drops);
+    }
+
+    /// Small and frequent packets get the whole rate of a policer: rounding does not add up.
+    #[test]
+    fn a_policer_loses_nothing_to_rounding(rate in 60_000_u64..5_000_000, gap in 1_000_u64..30_000) {
+        let mut pipeline = pipeline(Parameters { rate: RateSetting::Constant(rate), ..policed(100) });
+        let (end, small) = (SECOND / 50, packet(1));
+        for now in (0..end).step_by(usize::try_from(gap).unwrap()) {
+            pipeline.arrive(now, small.clone());
+        }
+        let passed = (pipeline.counters().segments_in - pipeline.counters().policer_drops) * 8;
+        let offered = pipeline.counters().segments_in * 8;
+        let allowed = (800 + rate / 50).min(offered);
+        prop_assert!(passed <= allowed + 8 && passed + 16 + rate * gap / SECOND >= allowed, "{} of {}", passed, allowed);
+    }
+
+    /// Without `reorder`, packets arrive as they were sent, whatever their jitter; with it, all of them still arrive.
+    #[test]
+    fn order_is_kept_unless_packets_may_overtake(reorder: bool, deviation in 0..50 * MS, gather in 0..20 * MS, gaps in proptest::collection::vec(0..3 * MS, 2..80)) {
+        let mut pipeline = pipeline(Parameters {
+            delay: 20 * MS,
+            jitter: Jitter::Normal(deviation),
+            reorder,
+            gather,
+            ..Parameters::default()
+        });
+        let mut now = 0;
+        for (number, gap) in gaps.iter().enumerate() {
+            now += gap;
+            pipeline.arrive(now, packet(100 + number));
+        }
+        let mut sizes: Vec<usize> = collect(&mut pipeline, 10 * SECOND).iter().map(|(.., bytes)| *bytes).collect();
+        if reorder {
+            sizes.sort_unstable();
+        }
+        prop_assert_eq!(sizes, (100..100 + gaps.len()).collect::<Vec<_>>());
     }
 
     /// No window of deliveries carries more than the rate allows, give or take one part.

@@ -285,11 +285,12 @@ impl Emulator {
             return Err(format!("no link is named {name:?}; there are: {}", known()));
         };
         let update = written.check(&self.config.directory).map_err(|error| error.to_string())?;
+        let mtu = self.config.links[index].mtu;
         let link = &mut self.links[index];
         for direction in directions.list() {
             let mut together = link.pipelines[direction.index()].parameters().clone();
             together.apply(&update);
-            check_together(&together).map_err(|error| error.to_string())?;
+            check_together(&together, mtu).map_err(|error| error.to_string())?;
         }
         let now = self.clock.now();
         for direction in directions.list() {
