@@ -23,8 +23,9 @@ OFF = 1
 
 
 def plain(link: Link) -> Link:
-    """The link as it is between its changes: no blackouts, holds, traces, bursts and sleep."""
-    return replace(link, blackouts=(), ack_delay=None, sleep=None, ssthresh=0).with_burst(0)
+    """The link as it is between its changes: no blackouts, holds, steps, bursts and sleep."""
+    steady = link.without_variation()
+    return replace(steady, blackouts=(), ack_delay=None, sleep=None, ssthresh=0)
 
 
 def measurable(link: Link) -> bool:
@@ -33,7 +34,7 @@ def measurable(link: Link) -> bool:
 
 
 def calibrate(links: Iterable[Sequence[Link]], *, seed: int, folder: Path) -> list[dict[str, Any]]:
-    """Measures round trip, loss and rate of every different link, in both directions.
+    """Measures round trip, loss, rate and jitter of every different link, in both directions.
 
     Args:
         links: the links of each condition.

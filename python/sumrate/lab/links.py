@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -28,11 +28,21 @@ class Impairment:
     """One-way delay."""
     queue_ms: float = 20.0
     loss: float = 0.0
-    """Independent loss probability of each MTU segment."""
+    """Loss probability of each MTU segment."""
     trace: Path | None = None
     """File with a rate over time, which the link follows instead of `rate_mbps`."""
     burst_bytes: int = 0
     """Token bucket: what an idle line saves up, and lets out without spacing."""
+    loss_burst: float = 1.0
+    """Mean length of a burst of losses, in segments; 1: independent losses."""
+    policer: bool = False
+    """Whether segments beyond `burst_bytes` are dropped instead of queued."""
+    jitter_sd_ms: float = 0.0
+    """Standard deviation of each segment's delay."""
+    reorder: bool = False
+    """Whether segments overtake each other."""
+    gather_ms: float = 0.0
+    """Packets leave together, at multiples of this time; 0: each on its own."""
 
     def toml(self) -> str:
         """The keys of this direction in the emulator's configuration."""
@@ -43,8 +53,13 @@ class Impairment:
         ]
         if self.loss > 0:
             lines.append(f"loss = {self.loss}")
+            lines += [f"loss_burst = {float(self.loss_burst)}"] if self.loss_burst > 1 else []
         if self.burst_bytes > 0:
             lines.append(f"burst_bytes = {self.burst_bytes}")
+        lines += [f"{key} = true" for key in ("policer", "reorder") if getattr(self, key)]
+        for key in ("jitter_sd_ms", "gather_ms"):
+            if getattr(self, key) > 0:
+                lines.append(f"{key} = {float(getattr(self, key))}")
         return "\n".join(lines)
 
 
@@ -90,6 +105,8 @@ class Link:
     """Fourth octet of the client's address; the server's is one more."""
     mtu: int = 1500
     """Largest IP packet, in bytes."""
+    rate_steps: tuple[tuple[float, float], ...] = ()
+    """Seconds after the schedule's start, and the factor of both rates from then on."""
     ack_delay: AckDelay | None = None
     """From the schedule's start on, over and over."""
     sleep: Sleep | None = None
@@ -101,7 +118,8 @@ class Link:
     @property
     def is_scheduled(self) -> bool:
         """Whether something happens to it while it runs."""
-        return bool(self.blackouts or self.ack_delay or self.up.trace or self.down.trace)
+        traced = self.up.trace or self.down.trace
+        return bool(self.blackouts or self.rate_steps or self.ack_delay or traced)
 
     @property
     def interface(self) -> str:
@@ -133,6 +151,15 @@ class Link:
             self,
             down=replace(self.down, burst_bytes=burst_bytes),
             up=replace(self.up, burst_bytes=burst_bytes),
+        )
+
+    def without_variation(self) -> "Link":
+        """The same link without token buckets, policers, gathering and steps of the rate."""
+        return replace(
+            self,
+            rate_steps=(),
+            down=replace(self.down, burst_bytes=0, policer=False, gather_ms=0.0),
+            up=replace(self.up, burst_bytes=0, policer=False, gather_ms=0.0),
         )
 
     def with_extra_rtt(self, extra_ms: float) -> "Link":
@@ -174,11 +201,6 @@ class Link:
 
         """
         parts = [self._head()]
-        traces = [
-            (direction, impairment.trace)
-            for direction, impairment in (("a_to_b", self.up), ("b_to_a", self.down))
-            if impairment.trace
-        ]
         pairs = (self, *sharing)
         for end, host, addresses in (
             ("a", CLIENT, [link.client_ip for link in pairs]),
@@ -191,22 +213,25 @@ class Link:
             )
         parts.append(f"[link.a_to_b]\n{self.up.toml()}")
         parts.append(f"[link.b_to_a]\n{self.down.toml()}")
-        for direction, path in traces:
-            parts.append(
-                f'[[link.schedule]]\nat_s = 0.0\ndirection = "{direction}"\n{_trace_key(path)}'
-            )
+        return "\n".join([*parts, *self._schedule()])
+
+    def _schedule(self) -> Iterator[str]:
+        """The entries of the link's schedule: traces, steps of the rate, blackouts and holds."""
+        ways = (("a_to_b", self.up), ("b_to_a", self.down))
+        for way, direction in ways:
+            if direction.trace:
+                yield _entry(0.0, way, _trace_key(direction.trace))
+        # A trigger begins the schedule anew: the first rate holds again.
+        first = [(0.0, 1.0)] if self.rate_steps and self.rate_steps[0][0] > 0 else []
+        for at, factor in (*first, *self.rate_steps):
+            for way, direction in ways:
+                yield _entry(at, way, f"rate_mbps = {direction.rate_mbps * factor}")
         for blackout in self.blackouts:
             for at, dark in ((blackout.start_s, "true"), (blackout.end_s, "false")):
-                parts.append(
-                    f"[[link.schedule]]\nat_s = {float(at)}\n"
-                    f'direction = "{blackout.direction}"\nblackout = {dark}'
-                )
+                yield _entry(at, blackout.direction, f"blackout = {dark}")
         if self.ack_delay:
             for at, hold in ((0.0, "true"), (self.ack_delay.hold_s, "false")):
-                parts.append(
-                    f'[[link.schedule]]\nat_s = {float(at)}\ndirection = "a_to_b"\nhold = {hold}'
-                )
-        return "\n".join(parts)
+                yield _entry(at, "a_to_b", f"hold = {hold}")
 
     def _head(self) -> str:
         """What holds for the whole link."""
@@ -225,6 +250,10 @@ class Link:
 
 def _following(impairment: Impairment, path: Path, trace: Trace) -> Impairment:
     return replace(impairment, trace=path, rate_mbps=trace.mean_rate_mbps)
+
+
+def _entry(at_s: float, direction: str, change: str) -> str:
+    return f'[[link.schedule]]\nat_s = {float(at_s)}\ndirection = "{direction}"\n{change}'
 
 
 def _trace_key(path: Path) -> str:

@@ -22,7 +22,16 @@ SPREADS = (
 )
 """Metrics of the samples of all repetitions, the two percentiles that they divide, and how many
 samples of 100 ms are one: of those that are left at a run's end, and are fewer, there is none."""
-UNSTEADY = ("trace", "blackouts", "unplugged", "medium", "shares", "returns", "beside")
+UNSTEADY = (
+    "trace",
+    "rate_steps",
+    "blackouts",
+    "unplugged",
+    "medium",
+    "shares",
+    "returns",
+    "beside",
+)
 """What makes a link's rate no measure of what it carries, by its key in the manifest."""
 
 

@@ -11,6 +11,7 @@ import msgspec
 from sumrate.lab.experiment import (
     calls,
     forward,
+    impairments,
     keys,
     metrics,
     player,
@@ -117,6 +118,7 @@ def _problems(experiment: Experiment, stem: str) -> Iterator[tuple[str, str]]:
     yield from calls.problems(experiment)
     yield from forward.problems(experiment)
     yield from _link_problems(experiment)
+    yield from impairments.problems(experiment)
     yield from _scheme_problems(experiment)
     for condition in experiment.conditions:
         yield from _condition_problems(condition, experiment)

@@ -58,8 +58,25 @@ class SleepSetting(Setting, frozen=True):
     wake_ms: float
 
 
-class LinkSetting(Setting, frozen=True):
-    """One radio: a symmetric link; rate in Mbit/s, times in ms.
+class Impairments(Setting, frozen=True):
+    """Keys that both a link and a condition's change of it may have; the change wins."""
+
+    rate_up_mbps: float | None = None
+    """Towards the server, if that is another rate."""
+    jitter_sd_ms: float | None = None
+    """Standard deviation of the delay of each packet, in each direction."""
+    reorder: bool | None = None
+    """Whether packets of different delays overtake each other; else each waits for the earlier."""
+    policer: bool | None = None
+    """Whether packets beyond `burst_bytes` are dropped instead of queued."""
+    gather_ms: float | None = None
+    """The client's packets leave together, at multiples of this time: gathered acknowledgements."""
+    loss_burst: float | None = None
+    """Mean length of a burst of losses, in segments; 1: independent losses."""
+
+
+class LinkSetting(Impairments, frozen=True, kw_only=True):
+    """One radio: a symmetric link; rate in Mbit/s, times in ms. It has the keys of Impairments too.
 
     On the medium `veth` there is no rate, delay or queue. A link that `shares` another is a second
     pair of addresses on its wire: two paths with one bottleneck. What the client sends back on a
@@ -99,11 +116,14 @@ class AckDelay(Setting, frozen=True):
     every_ms: float
 
 
-class Change(Setting, frozen=True):
-    """What a condition does to one link; what is not named stays as it is."""
+class Change(Impairments, frozen=True):
+    """What a condition does to one link; what is not named stays as it is.
+
+    It has the keys of Impairments too.
+    """
 
     loss: float | None = None
-    """Independent loss probability of each segment towards the client."""
+    """Loss probability of each segment towards the client."""
     loss_up: float | None = None
     """The same towards the server."""
     extra_rtt_ms: float = 0.0
@@ -125,6 +145,8 @@ class Change(Setting, frozen=True):
     unplugged: tuple[tuple[float, float], ...] = ()
     """Intervals in which the client's interface is down, seconds after the first byte."""
     trace: TraceKind | None = None
+    rate_steps: tuple[tuple[float, float], ...] = ()
+    """From these seconds after the first byte on, the rate times a factor; not with a trace."""
     trace_scale: float = 1.0
     """The trace's rates are multiplied by it, and by the experiment's."""
     awake: bool = False

@@ -23,6 +23,7 @@ from sumrate.lab.endpoints import (
     Together,
     Tquic,
 )
+from sumrate.lab.experiment.impairments import merged
 from sumrate.lab.experiment.model import (
     Change,
     ConditionSetting,
@@ -207,23 +208,32 @@ def _scaled(experiment: Experiment, change: Change, seed: int, seconds: float) -
 
 
 def _link(setting: LinkSetting, change: Change, subnet: int, seconds: float) -> Link:
-    def direction(loss: float | None) -> Impairment:
+    found = merged(setting, change)
+    rate_mbps = change.rate_mbps or setting.rate_mbps
+
+    def direction(loss: float | None, rate_mbps: float, gather_ms: float) -> Impairment:
         rtt = setting.rtt_ms if change.rtt_ms is None else change.rtt_ms
         return Impairment(
-            rate_mbps=change.rate_mbps or setting.rate_mbps,
+            rate_mbps=rate_mbps,
             delay_ms=(rtt + change.extra_rtt_ms) / 2,
             queue_ms=change.queue_ms or setting.queue_ms,
             loss=loss or 0.0,
+            loss_burst=found.loss_burst or 1.0,
             burst_bytes=setting.burst_bytes if change.burst_bytes is None else change.burst_bytes,
+            policer=found.policer or False,
+            jitter_sd_ms=found.jitter_sd_ms or 0.0,
+            reorder=found.reorder or False,
+            gather_ms=gather_ms,
         )
 
     return Link(
         setting.name,
         subnet,
-        down=direction(change.loss),
-        up=direction(change.loss_up),
+        down=direction(change.loss, rate_mbps, 0.0),
+        up=direction(change.loss_up, found.rate_up_mbps or rate_mbps, found.gather_ms or 0.0),
         blackouts=blackouts_of(change, seconds),
         mtu=change.mtu or setting.mtu,
+        rate_steps=change.rate_steps,
         ack_delay=_ack_delay(change),
         sleep=None if change.awake else _sleep(setting),
         wire=setting.shares,
@@ -346,17 +356,24 @@ def links_shown(experiment: Experiment) -> list[dict[str, Any]]:
             "name": link.name,
             "title": titles[link.name],
             "rate_mbps": link.down.rate_mbps,
+            "rate_up_mbps": link.up.rate_mbps if link.up.rate_mbps != link.down.rate_mbps else 0,
             "rtt_ms": link.down.delay_ms + link.up.delay_ms,
             "queue_ms": link.down.queue_ms,
             "mtu": link.mtu,
             "burst_bytes": link.down.burst_bytes,
+            "policer": link.down.policer,
+            "jitter_sd_ms": link.down.jitter_sd_ms,
+            "reorder": link.down.reorder,
+            "gather_ms": link.up.gather_ms,
             "ack_delay": _shown_delay(link),
             "ssthresh": link.ssthresh,
             "sleep": _shown_sleep(link),
             "loss": link.down.loss,
             "loss_up": link.up.loss,
+            "loss_burst": link.down.loss_burst if link.down.loss_burst > 1 else 0,
             "blackouts": [[b.start_s, b.end_s, b.direction] for b in link.blackouts],
             "unplugged": [list(i) for i in condition.links.get(link.name, Change()).unplugged],
+            "rate_steps": [list(step) for step in link.rate_steps],
             "trace": _shown_trace(experiment, condition, link),
             "medium": "bare interface" if on_wires(experiment, condition) else "",
             "shares": link.wire,
