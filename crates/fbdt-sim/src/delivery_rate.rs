@@ -14,6 +14,13 @@ pub(crate) struct Departure {
     limited: bool,
 }
 
+impl Departure {
+    /// Bytes that were acknowledged then.
+    pub(crate) const fn acked(&self) -> u64 {
+        self.acked
+    }
+}
+
 /// The latest sample, and what the next ones are taken from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeliveryRate {

@@ -17,6 +17,11 @@ pub enum TcpGrowth {
     Reno,
     /// RFC 9438, 0.7.
     Cubic,
+    /// Linux's cubic, with its loss detection (RACK, tail loss probes), its timer, its estimates of
+    /// the RTT, and bursts of a millisecond of the pacing rate.
+    Linux,
+    /// Linux's BBR, version 1, with that loss detection; always paced.
+    Bbr,
 }
 
 impl TcpGrowth {
@@ -25,14 +30,14 @@ impl TcpGrowth {
     pub(crate) const fn burst(self) -> usize {
         match self {
             Self::Brisk => 8 * MSS,
-            Self::Reno | Self::Cubic => 3 * MSS,
+            Self::Reno | Self::Cubic | Self::Linux | Self::Bbr => 3 * MSS,
         }
     }
 
     pub(crate) const fn kept(self) -> f64 {
         match self {
             Self::Reno => 0.5,
-            Self::Brisk | Self::Cubic => 0.7,
+            Self::Brisk | Self::Cubic | Self::Linux | Self::Bbr => 0.7,
         }
     }
 }

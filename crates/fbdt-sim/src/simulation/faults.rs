@@ -4,8 +4,6 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use fbdt_proto::{ConfigError, PathId, PathPolicy};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 
 use super::connection::SimulatedPath;
 use super::{CLIENT, SERVER, Simulation, applications, sessions};
@@ -18,7 +16,12 @@ const VANISHED: Duration = Duration::from_secs(20);
 impl Simulation {
     /// One more path, dialled at once.
     pub fn add_path(&mut self, parameters: LinkParameters, seed: u64) {
-        let links = links(parameters, seed);
+        self.add_path_of([parameters.clone(), parameters], seed);
+    }
+
+    /// One more path whose directions differ, client to server and server to client; dialled at once.
+    pub fn add_path_of(&mut self, parameters: [LinkParameters; 2], seed: u64) {
+        let links = Link::seeded_pair(parameters, seed);
         let dial_at = Some(self.now);
         let path = SimulatedPath { links, connections: Vec::new(), dial_at, removed: false };
         self.paths.push(path);
@@ -61,7 +64,7 @@ impl Simulation {
     pub fn readdress_path(&mut self, index: usize, parameters: LinkParameters, seed: u64) {
         self.lose_interface(index);
         if let Some(path) = self.paths.get_mut(index) {
-            path.links = links(parameters, seed);
+            path.links = Link::seeded_pair([parameters.clone(), parameters], seed);
         }
         self.restore_path(index);
     }
@@ -196,9 +199,4 @@ impl Simulation {
         }
         Ok(())
     }
-}
-
-fn links(parameters: LinkParameters, seed: u64) -> [Link; 2] {
-    let rng = |salt: u64| ChaCha8Rng::seed_from_u64(seed ^ (salt << 40));
-    [Link::new(parameters.clone(), rng(1)), Link::new(parameters, rng(2))]
 }

@@ -15,20 +15,19 @@ use fbdt_proto::{
     SessionStats, StreamId,
 };
 
-use self::beside::PlainTcp;
 use self::connection::{Connection, SimulatedPath};
 pub use self::talk::Arrival;
 use self::talk::Talk;
+use crate::START;
 use crate::application::Application;
 use crate::coverage::Observer;
 use crate::growth::TcpGrowth;
 use crate::link::LinkParameters;
+use crate::plain::PlainTcp;
 use crate::violation::Violation;
 
 /// While bytes are on their way, TCP is asked this often unless said otherwise.
 const SAMPLE: Duration = Duration::from_millis(1);
-/// Where virtual time begins.
-const START: Instant = Instant::from_nanos(1_000_000_000);
 /// Events that are believed: so many, and so many more in each millisecond.
 const MOST_STEPS: u64 = 50_000;
 const MOST_STEPS_PER_MS: u64 = 500;
@@ -428,7 +427,7 @@ impl Simulation {
             consider(path.dial_at);
             for connection in &path.connections {
                 consider(connection.next_event(&path.links));
-                outstanding |= connection.directions.iter().any(|d| d.sample().outstanding() > 0);
+                outstanding |= connection.directions.iter().any(|d| d.outstanding() > 0);
             }
         }
         consider(outstanding.then_some(self.next_sample));
@@ -523,7 +522,9 @@ impl Simulation {
                                 moved = true;
                             }
                         }
-                        direction.pump(self.now, &mut links[end]);
+                        let [own, other] = links;
+                        let (link, back) = if end == CLIENT { (own, other) } else { (other, own) };
+                        direction.pump(self.now, link, back);
                     }
                 }
             }

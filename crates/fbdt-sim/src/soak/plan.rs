@@ -246,10 +246,7 @@ impl LinkPlan {
             delay: Duration::from_micros(self.rtt_us / 2),
             queue: Duration::from_micros(self.queue_us),
             loss: f64::from(self.loss_ppm) / 1e6,
-            blackout: false,
-            held: false,
-            trace: Vec::new(),
-            aggregation: None,
+            ..LinkParameters::new(0.0, 0.0)
         }
     }
 }

@@ -15,7 +15,7 @@ fn acknowledgements_that_are_due_in_a_blackout_are_lost() {
     let link = |seed| Link::new(LinkParameters::new(10.0, 20.0), ChaCha8Rng::seed_from_u64(seed));
     let (mut there, mut back) = (link(1), link(2));
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-    let mut tcp = TcpDirection::new(at(0), Duration::from_millis(20), TcpGrowth::Brisk);
+    let mut tcp = BurstTcp::new(at(0), Duration::from_millis(20), TcpGrowth::Brisk);
     let mut got = Vec::new();
     tcp.write(&[7; 1000]);
     tcp.pump(at(0), &mut there);
@@ -34,7 +34,7 @@ fn what_was_written_first_does_not_wait_for_what_is_sent_with_it() {
     let random = ChaCha8Rng::seed_from_u64(1);
     let mut link = Link::new(LinkParameters::new(30.0, 4.0), random);
     let at = |us| Instant::ZERO + Duration::from_micros(us);
-    let mut tcp = TcpDirection::new(at(0), Duration::from_millis(4), TcpGrowth::Brisk);
+    let mut tcp = BurstTcp::new(at(0), Duration::from_millis(4), TcpGrowth::Brisk);
     tcp.write(&[7; 8 * MSS]);
     tcp.pump(at(0), &mut link);
     let mut got = Vec::new();
@@ -44,7 +44,7 @@ fn what_was_written_first_does_not_wait_for_what_is_sent_with_it() {
         assert_eq!(got.len(), segments * MSS, "after {us} us");
     }
     let mut events = 0;
-    let mut tcp = TcpDirection::new(at(0), Duration::from_millis(4), TcpGrowth::Brisk);
+    let mut tcp = BurstTcp::new(at(0), Duration::from_millis(4), TcpGrowth::Brisk);
     tcp.write(&[7; 8 * MSS]);
     tcp.pump(at(0), &mut link);
     got.clear();
@@ -58,11 +58,11 @@ fn what_was_written_first_does_not_wait_for_what_is_sent_with_it() {
 }
 
 /// A TCP that always has something to send, over a link and back; until then, in steps of 1 ms.
-fn endless(parameters: LinkParameters, until_ms: u64, mut each: impl FnMut(u64, &TcpDirection)) {
+fn endless(parameters: LinkParameters, until_ms: u64, mut each: impl FnMut(u64, &BurstTcp)) {
     let link = |seed| Link::new(parameters.clone(), ChaCha8Rng::seed_from_u64(seed));
     let (mut there, back) = (link(1), link(2));
     let rtt = parameters.delay * 2;
-    let mut tcp = TcpDirection::new(Instant::ZERO, rtt, TcpGrowth::Brisk).paced(true);
+    let mut tcp = BurstTcp::new(Instant::ZERO, rtt, TcpGrowth::Brisk).paced(true);
     let mut got = Vec::new();
     for us in (0..until_ms * 1000).step_by(250) {
         let now = Instant::ZERO + Duration::from_micros(us);

@@ -1,5 +1,5 @@
-//! One direction of an emulated TCP connection: reliable, in order, with a
-//! congestion window, fast retransmission and a doubling timer.
+//! A TCP that knows of each burst whether it arrived: a congestion window, fast retransmission after
+//! one RTT and a doubling timer. Its segments keep their order.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Burst {
 
 /// Sender state of one direction.
 #[derive(Debug)]
-pub(crate) struct TcpDirection {
+pub(crate) struct BurstTcp {
     unsent: VecDeque<u8>,
     flight: VecDeque<Burst>,
     /// Bytes that are sent and not acknowledged, also not selectively.
@@ -114,7 +114,7 @@ pub(crate) struct TcpDirection {
     pace: Option<Instant>,
 }
 
-impl TcpDirection {
+impl BurstTcp {
     pub(crate) fn new(now: Instant, rtt: Duration, growth: TcpGrowth) -> Self {
         Self {
             growth,
@@ -265,9 +265,9 @@ impl TcpDirection {
         burst.in_flight = size;
         (burst.arrives, burst.noticed) = (None, None);
         match link.carry(now, size) {
-            Fate::Arrives(at) => {
-                burst.begins = at - link.time_of(now, size);
-                burst.arrives = Some(at);
+            Fate::Arrives { first, last } => {
+                burst.begins = first;
+                burst.arrives = Some(last);
             }
             Fate::Lost(bytes) => {
                 let at = now + self.srtt;
@@ -423,6 +423,8 @@ impl TcpDirection {
                 let window = self.cubic.grow(now, self.cwnd / mss, acked / mss, self.srtt);
                 window * mss - self.cwnd
             }
+            // They have a model of their own.
+            TcpGrowth::Linux | TcpGrowth::Bbr => 0.0,
         }
     }
 
@@ -511,5 +513,5 @@ impl TcpDirection {
 }
 
 #[cfg(test)]
-#[path = "subflow_tests.rs"]
+#[path = "bursts_tests.rs"]
 mod tests;
