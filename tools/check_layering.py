@@ -28,6 +28,7 @@ CRATES: dict[str, set[str]] = {
     "fbdt-model": set(),
     "fbdt-tournament": {"fbdt-proto", "fbdt-sim", "sumrate-link"},
     "fbdt": {"fbdt-baselines", "fbdt-proto"},
+    "fbdt-world": {"fbdt-proto", "fbdt-sim"},
     "sumrate-link": set(),
     "sumrate-cc": set(),
     "sumrate-preload": set(),

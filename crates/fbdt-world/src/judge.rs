@@ -1,0 +1,114 @@
+//! Runs many draws on all cores.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use fbdt_proto::{Config, SchedulerKind};
+
+use crate::draw::Draw;
+use crate::goals::{Run, Verdict, best_path};
+use crate::measure::{Outcome, run_alone, run_session};
+use crate::stage::rules;
+
+/// The product's default, by this name.
+pub const DEFAULT: &str = "default";
+
+/// A scheduler with its rules.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// Configuration of both ends.
+    pub config: Config,
+}
+
+impl Setting {
+    /// The product's default.
+    #[must_use]
+    pub fn product() -> Self {
+        Self { name: DEFAULT.to_owned(), config: Config::default() }
+    }
+
+    /// A scheduler by its name, with the rules that it is published with.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        if name == DEFAULT {
+            return Some(Self::product());
+        }
+        let kind = SchedulerKind::ALL.into_iter().find(|kind| kind.name() == name)?;
+        Some(Self { name: name.to_owned(), config: rules(kind) })
+    }
+
+    /// The default, and all others.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let own = SchedulerKind::default();
+        let others = SchedulerKind::ALL.into_iter().filter(|kind| *kind != own);
+        let named = others.filter_map(|kind| Self::named(kind.name()));
+        std::iter::once(Self::product()).chain(named).collect()
+    }
+}
+
+/// Which draws, and which schedulers; the first one is judged.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    /// The first seed.
+    pub first: u64,
+    /// How many.
+    pub draws: u64,
+    /// The schedulers.
+    pub settings: Vec<Setting>,
+    /// Threads.
+    pub threads: usize,
+}
+
+impl Judge {
+    /// All verdicts by seed; fewer if it is told to stop. `progress` is told after each how many are
+    /// done.
+    #[must_use]
+    pub fn run(&self, stop: &AtomicBool, progress: impl Fn(u64) + Sync) -> Vec<Verdict> {
+        let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        let verdicts: Mutex<Vec<Verdict>> = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.max(1) {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        if index >= self.draws {
+                            return;
+                        }
+                        let verdict = verdict(self.first + index, &self.settings);
+                        verdicts.lock().unwrap_or_else(PoisonError::into_inner).push(verdict);
+                        progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+                    }
+                });
+            }
+        });
+        let mut verdicts = verdicts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        verdicts.sort_by_key(|verdict| verdict.draw.seed);
+        verdicts
+    }
+}
+
+/// Runs one draw.
+#[must_use]
+pub fn verdict(seed: u64, settings: &[Setting]) -> Verdict {
+    let started = Instant::now();
+    let draw = Draw::from_seed(seed);
+    let alone: Vec<Outcome> = (0..draw.paths.len()).map(|path| run_alone(&draw, path, 0)).collect();
+    let again = run_alone(&draw, best_path(&draw, &alone), 1);
+    let run = |setting: &Setting| {
+        let once = || run_session(&draw, &setting.config);
+        // A panic is a finding, and not the end of the others.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(once));
+        let outcome = outcome.unwrap_or_else(|_| Outcome {
+            violation: "it panicked".to_owned(),
+            ..Outcome::default()
+        });
+        Run { scheduler: setting.name.clone(), outcome }
+    };
+    let runs = settings.iter().map(run).collect();
+    let wall_s = started.elapsed().as_secs_f64();
+    Verdict { draw, alone, again, runs, wall_s }
+}

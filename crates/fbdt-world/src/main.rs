@@ -1,0 +1,280 @@
+//! `fbdt-world`: judges the scheduler on random draws, and replays one.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use clap::{Args, Parser, Subcommand};
+use fbdt_proto::SchedulerKind;
+use fbdt_world::draw::Draw;
+use fbdt_world::goals::{self, Verdict};
+use fbdt_world::judge::{DEFAULT, Judge, Setting, verdict};
+use fbdt_world::words;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+const EXAMPLE: &str = "\
+Examples:
+  fbdt-world judge --draws 500
+  fbdt-world judge --draws 2000 --from 10000 --all --json world.json
+  fbdt-world replay 17 --scheduler minrtt
+  fbdt-world draw 17 --json
+
+Everything is simulated: a seed gives the same draw, and a draw the same outcome.";
+
+/// The worst draws that are printed.
+const WORST: usize = 20;
+/// Status of a judge that was interrupted, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+/// The scheduler under random conditions, in virtual time.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLE)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run many draws; exit status 1 if a goal is missed
+    Judge(JudgeArguments),
+    /// Run one draw, and print it and what came out
+    Replay(ReplayArguments),
+    /// Print a draw
+    Draw(DrawArguments),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: fbdt-world judge --draws 2000 --schedulers default,minrtt --json world.json"
+)]
+struct JudgeArguments {
+    /// How many draws
+    #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u64).range(1..))]
+    draws: u64,
+    /// The first seed; 0 to 99999 are for building, others for judging
+    #[arg(long, value_name = "SEED", default_value = "0")]
+    from: u64,
+    /// Schedulers, of which the first one is judged
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = DEFAULT, value_parser = names(), conflicts_with = "all")]
+    schedulers: Vec<String>,
+    /// The default and all other schedulers
+    #[arg(long)]
+    all: bool,
+    /// Threads [default: all processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Write goals and all draws with their outcomes as JSON here; - is stdout
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: fbdt-world replay 17 --log | less")]
+struct ReplayArguments {
+    /// The seed
+    seed: u64,
+    /// Only this scheduler (can be repeated) [default: all of them]
+    #[arg(long, value_name = "NAME", value_parser = names())]
+    scheduler: Vec<String>,
+    /// Print what each path did in each 100 ms, and all events of the session, of the first scheduler
+    #[arg(long)]
+    log: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: fbdt-world draw 17 --json")]
+struct DrawArguments {
+    /// The seed
+    seed: u64,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn names() -> clap::builder::PossibleValuesParser {
+    let all = SchedulerKind::ALL.map(SchedulerKind::name);
+    clap::builder::PossibleValuesParser::new(std::iter::once(DEFAULT).chain(all))
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{path}: {error}")]
+    Output { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Judge(arguments) => judge(&arguments),
+        Command::Replay(arguments) => replay(&arguments),
+        Command::Draw(arguments) => draw(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        // The reader of a pipe has gone: it has what it wants.
+        Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("fbdt-world: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// A file that has its name when it is whole, or stdout.
+struct Output {
+    path: PathBuf,
+    partial: Option<PathBuf>,
+    writer: Box<dyn Write>,
+}
+
+impl Output {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            let writer = Box::new(io::stdout());
+            return Ok(Self { path: path.to_owned(), partial: None, writer });
+        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(".part");
+        let partial = PathBuf::from(name);
+        let failed = |error| Failure::Output { path: path.to_owned(), error };
+        let writer = Box::new(io::BufWriter::new(File::create(&partial).map_err(failed)?));
+        Ok(Self { path: path.to_owned(), partial: Some(partial), writer })
+    }
+
+    fn finish(mut self, text: &str) -> Result<(), Failure> {
+        let path = self.path.clone();
+        let failed = |error| Failure::Output { path: path.clone(), error };
+        self.writer.write_all(text.as_bytes()).map_err(failed)?;
+        self.writer.flush().map_err(failed)?;
+        match &self.partial {
+            Some(partial) => std::fs::rename(partial, &self.path).map_err(failed),
+            None => Ok(()),
+        }
+    }
+}
+
+fn judge(arguments: &JudgeArguments) -> Result<ExitCode, Failure> {
+    // Before the long run: whether there is where to write.
+    let output = arguments.json.as_deref().map(Output::create).transpose()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let judge = Judge {
+        first: arguments.from,
+        draws: arguments.draws,
+        settings: if arguments.all {
+            Setting::all()
+        } else {
+            arguments.schedulers.iter().filter_map(|name| Setting::named(name)).collect()
+        },
+        threads: arguments.threads.map_or_else(available, usize::from),
+    };
+    let started = Instant::now();
+    let every = if io::stderr().is_terminal() { 1 } else { (judge.draws / 20).max(1) };
+    let verdicts = judge.run(&stop, |done| {
+        if done % every == 0 || done == judge.draws {
+            progress(done, judge.draws, started);
+        }
+    });
+    if io::stderr().is_terminal() {
+        eprintln!();
+    }
+    let wall = started.elapsed().as_secs_f64();
+    let to_stdout = arguments.json.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    if !to_stdout {
+        report(&verdicts, wall)?;
+    }
+    if let Some(output) = output {
+        output.finish(&encode(&verdicts, wall)?)?;
+    }
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("interrupted after {} of {} draws", verdicts.len(), judge.draws);
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let reached = goals::goals(&verdicts).iter().all(goals::Goal::is_reached);
+    Ok(if reached { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn progress(done: u64, all: u64, started: Instant) {
+    let spent = started.elapsed().as_secs_f64();
+    let left = spent / done as f64 * (all - done) as f64;
+    let (minutes, seconds) = ((left / 60.0) as u64, left as u64 % 60);
+    let line = format!("{done} of {all} draws, {minutes} min {seconds:02} s left");
+    if io::stderr().is_terminal() {
+        eprint!("\r{line}   ");
+    } else {
+        eprintln!("{line}");
+    }
+}
+
+fn report(verdicts: &[Verdict], wall: f64) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{} draws in {wall:.0} s", verdicts.len())?;
+    writeln!(out, "\n{}", words::goals(&goals::goals(verdicts)))?;
+    writeln!(out, "{}", words::kinds(&goals::kinds(verdicts)))?;
+    writeln!(out, "worst draws beside the best path alone:")?;
+    for verdict in goals::worst(verdicts, WORST) {
+        let ratio = verdict.ratio(verdict.judged());
+        let again = verdict.ratio(&verdict.again);
+        writeln!(
+            out,
+            "{ratio:.3} (alone again {again:.3}) fbdt-world replay {}",
+            verdict.draw.seed
+        )?;
+        write!(out, "{}", words::draw(&verdict.draw))?;
+    }
+    Ok(())
+}
+
+/// One JSON object with a draw a line.
+fn encode(verdicts: &[Verdict], wall: f64) -> Result<String, Failure> {
+    let rows: Vec<String> = verdicts.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    Ok(format!(
+        "{{\"schema\":\"world.v1\",\"arguments\":{},\"wall_s\":{wall:.1},\"goals\":{},\"kinds\":{},\"draws\":[\n{}\n]}}\n",
+        serde_json::to_string(&command)?,
+        serde_json::to_string(&goals::goals(verdicts))?,
+        serde_json::to_string(&goals::kinds(verdicts))?,
+        rows.join(",\n")
+    ))
+}
+
+fn replay(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
+    let settings = if arguments.scheduler.is_empty() {
+        Setting::all()
+    } else {
+        arguments.scheduler.iter().filter_map(|name| Setting::named(name)).collect()
+    };
+    let mut out = io::stdout().lock();
+    if arguments.log
+        && let Some(setting) = settings.first()
+    {
+        let log = fbdt_world::log::session(&Draw::from_seed(arguments.seed), &setting.config);
+        out.write_all(log.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    write!(out, "{}", words::verdict(&verdict(arguments.seed, &settings)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn draw(arguments: &DrawArguments) -> Result<ExitCode, Failure> {
+    let draw = Draw::from_seed(arguments.seed);
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&draw)?)?;
+    } else {
+        write!(out, "{}", words::draw(&draw))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
