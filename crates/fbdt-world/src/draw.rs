@@ -4,8 +4,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-/// A policer's burst is at least this long in bytes: with less it would pass no segment.
-const LEAST_POLICED: u64 = 6000;
+/// Queues and bursts of policers hold at least four segments: no device has less.
+const LEAST_BYTES: f64 = 6000.0;
 /// A draw lasts so many of its longest RTTs, and this long besides, in seconds.
 const RTTS: f64 = 30.0;
 const BESIDE: f64 = 3.0;
@@ -236,8 +236,8 @@ impl Draw {
         let time = (BESIDE + RTTS * rtt).min(LONGEST);
         // What a buffer allows in an RTT is carried at most.
         let carried = |path: &PathDraw| {
-            let mbps = if self.work.is_upload() { path.up_mbps } else { path.down_mbps };
-            (mbps * 125e3).min(self.buffer_bytes as f64 / (path.rtt_ms / 1e3))
+            let rate = path.rate(self.work.is_upload());
+            rate.min(self.buffer_bytes as f64 / (path.rtt_ms / 1e3))
         };
         let rate: f64 = self.paths.iter().map(carried).sum();
         let least = (SHORTEST + FEWEST_RTTS * rtt).min(time);
@@ -336,15 +336,30 @@ fn work(dice: &mut Dice, paths: &[PathDraw]) -> Work {
 }
 
 impl PathDraw {
+    /// Rate of a direction, in bytes per second.
+    #[must_use]
+    pub fn rate(&self, upload: bool) -> f64 {
+        125e3 * if upload { self.up_mbps } else { self.down_mbps }
+    }
+
     /// Bytes that a token bucket holds, and that a policer passes at once.
     #[must_use]
     pub fn bucket(&self, upload: bool) -> u64 {
         match self.bottleneck {
             Bottleneck::QueueMs(_) => self.burst_bytes,
             Bottleneck::PolicerMs(ms) => {
-                let mbps = if upload { self.up_mbps } else { self.down_mbps };
-                ((mbps * 125.0 * ms) as u64 + self.burst_bytes).max(LEAST_POLICED)
+                let policed = (self.rate(upload) * ms / 1e3).max(LEAST_BYTES);
+                policed as u64 + self.burst_bytes
             }
+        }
+    }
+
+    /// The longest wait in the queue of a direction, in seconds; of a policer 0.
+    #[must_use]
+    pub fn queue(&self, upload: bool) -> f64 {
+        match self.bottleneck {
+            Bottleneck::QueueMs(ms) => (ms / 1e3).max(LEAST_BYTES / self.rate(upload)),
+            Bottleneck::PolicerMs(_) => 0.0,
         }
     }
 }

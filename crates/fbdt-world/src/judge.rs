@@ -7,7 +7,7 @@ use std::time::Instant;
 use fbdt_proto::{Config, SchedulerKind};
 
 use crate::draw::Draw;
-use crate::goals::{Run, Verdict, best_path};
+use crate::goals::{LUCK, Run, Verdict, best_path};
 use crate::measure::{Outcome, run_alone, run_session};
 use crate::stage::rules;
 
@@ -97,7 +97,8 @@ pub fn verdict(seed: u64, settings: &[Setting]) -> Verdict {
     let started = Instant::now();
     let draw = Draw::from_seed(seed);
     let alone: Vec<Outcome> = (0..draw.paths.len()).map(|path| run_alone(&draw, path, 0)).collect();
-    let again = run_alone(&draw, best_path(&draw, &alone), 1);
+    let best = best_path(&draw, &alone);
+    let again = (1..=LUCK as u64 + 1).map(|chance| run_alone(&draw, best, chance)).collect();
     let run = |setting: &Setting| {
         let once = || run_session(&draw, &setting.config);
         // A panic is a finding, and not the end of the others.

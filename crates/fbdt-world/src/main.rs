@@ -225,12 +225,12 @@ fn report(verdicts: &[Verdict], wall: f64) -> Result<(), Failure> {
     writeln!(out, "{}", words::kinds(&goals::kinds(verdicts)))?;
     writeln!(out, "worst draws beside the best path alone:")?;
     for verdict in goals::worst(verdicts, WORST) {
-        let ratio = verdict.ratio(verdict.judged());
-        let again = verdict.ratio(&verdict.again);
+        let (fair, strict) =
+            (verdict.fair_ratio(verdict.judged()), verdict.ratio(verdict.judged()));
+        let seed = verdict.draw.seed;
         writeln!(
             out,
-            "{ratio:.3} (alone again {again:.3}) fbdt-world replay {}",
-            verdict.draw.seed
+            "{fair:.3} of its worst luck ({strict:.3} of its first run): fbdt-world replay {seed}"
         )?;
         write!(out, "{}", words::draw(&verdict.draw))?;
     }

@@ -10,8 +10,8 @@ use fbdt_sim::{
 
 use crate::draw::{Bottleneck, Control, Draw, PathDraw};
 
-/// Paths are dialled for this long, and three of the longest RTTs, before the work begins.
-const DIALLING: f64 = 0.4;
+/// Paths are dialled for this long, and five of the longest RTTs, before the work begins.
+const DIALLING: f64 = 1.0;
 /// Gathered acknowledgements pass in this part of their time.
 const OPEN: f64 = 0.02;
 /// RTT of other TCPs on a path's bottleneck, as a share of its own.
@@ -23,7 +23,7 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
 
 /// When the work begins.
 pub(crate) fn beginning(draw: &Draw) -> Duration {
-    seconds(DIALLING + 3.0 * draw.longest_rtt())
+    seconds(DIALLING + 5.0 * draw.longest_rtt())
 }
 
 const fn growth(control: Control) -> TcpGrowth {
@@ -41,7 +41,7 @@ fn paced(path: &PathDraw) -> bool {
 /// Both directions of a path: client to server, server to client.
 fn links(draw: &Draw, path: &PathDraw) -> [LinkParameters; 2] {
     [true, false].map(|up| {
-        let mbps = if up { path.up_mbps } else { path.down_mbps };
+        let rate = path.rate(up);
         let begins = beginning(draw);
         let steps = path.steps.iter();
         let impairments = Impairments {
@@ -50,9 +50,7 @@ fn links(draw: &Draw, path: &PathDraw) -> [LinkParameters; 2] {
             burst: path.bucket(up),
             policer: matches!(path.bottleneck, Bottleneck::PolicerMs(_)),
             loss_run: path.loss_run,
-            rates: steps
-                .map(|step| (begins + seconds(step.at_s), mbps * 125e3 * step.factor))
-                .collect(),
+            rates: steps.map(|step| (begins + seconds(step.at_s), rate * step.factor)).collect(),
             sleep: path.sleep.map(|sleep| Sleep {
                 rest: seconds(sleep.rest_ms / 1e3),
                 wake: seconds(sleep.wake_ms / 1e3),
@@ -62,14 +60,11 @@ fn links(draw: &Draw, path: &PathDraw) -> [LinkParameters; 2] {
         let gathered = path.gathered_ms > 0.0 && up != draw.work.is_upload();
         let time = seconds(path.gathered_ms / 1e3);
         LinkParameters {
-            queue: match path.bottleneck {
-                Bottleneck::QueueMs(ms) => seconds(ms / 1e3),
-                Bottleneck::PolicerMs(_) => Duration::ZERO,
-            },
+            queue: seconds(path.queue(up)),
             loss: path.loss,
             aggregation: gathered.then(|| (time.mul_f64(1.0 - OPEN), time)),
             impairments,
-            ..LinkParameters::new(mbps, path.rtt_ms)
+            ..LinkParameters::new(rate * 8e-6, path.rtt_ms)
         }
     })
 }

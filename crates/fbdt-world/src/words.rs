@@ -142,7 +142,8 @@ pub fn verdict(verdict: &Verdict) -> String {
     }
     let sum: f64 = verdict.alone.iter().map(|alone| alone.goodput_mbps).sum();
     let _ = writeln!(text, "  sum of the paths alone: {} Mbit/s", number(sum));
-    let again = number(verdict.ratio(&verdict.again));
+    let again: Vec<String> = verdict.again.iter().map(|a| number(verdict.ratio(a))).collect();
+    let again = again.join(", ");
     let _ = writeln!(text, "  best path alone with other losses and jitter: {again} of it");
     for run in &verdict.runs {
         let (name, ratio) = (&run.scheduler, number(verdict.ratio(&run.outcome)));

@@ -328,6 +328,11 @@ impl Link {
         Some(Crossing { first, last, lost })
     }
 
+    /// When a few bytes that are sent now have arrived, if nothing of them is lost.
+    pub(crate) fn crossed(&mut self, now: Instant, size: usize) -> Option<Instant> {
+        self.cross(now, size).filter(|crossing| crossing.lost.is_empty()).map(|c| c.last)
+    }
+
     /// When an acknowledgement that leaves at `at` reaches the other end.
     pub(crate) fn cross_back(&mut self, at: Instant) -> Instant {
         let delay = self.delay(1.0);

@@ -15,6 +15,13 @@ use crate::violation::Violation;
 const REDIAL: Duration = Duration::from_millis(50);
 /// An answer to a Join is waited for this long.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Crossings before the server has a connection whose TCP is Linux's: of TCP's handshake and of TLS's,
+/// which wait in the link's queues. Their sizes in bytes, from the client's first on.
+const CROSSINGS: [usize; 5] = [60, 60, 400, 2500, 300];
+/// And of the answer.
+const ANSWER: usize = 100;
+/// Such an attempt is kept this long, and for its crossings.
+const KEPT: Duration = Duration::from_secs(3);
 /// A reset that a dark link swallowed is found out this much later.
 const RESET_AGAIN: Duration = Duration::from_millis(200);
 /// After its session has closed, an end waits this long for the peer to see it.
@@ -33,6 +40,8 @@ pub(super) struct Connection {
     gone_at: [Option<Instant>; 2],
     /// When the client gives the attempt up, while it waits for an answer.
     patience: Option<Instant>,
+    /// Crossings that are done; `None` if the handshake is one round trip without queues.
+    crossings: Option<usize>,
     /// From client, from server.
     pub(super) directions: [TcpDirection; 2],
     decoders: [FrameDecoder; 2],
@@ -45,11 +54,14 @@ pub(super) struct Connection {
 impl Connection {
     fn new(now: Instant, links: &[Link; 2], growth: TcpGrowth, paced: bool) -> Self {
         let [up, down] = [0, 1].map(|way: usize| links[way].parameters.delay);
+        let crosses = matches!(growth, TcpGrowth::Linux | TcpGrowth::Bbr);
+        let patience = if crosses { KEPT + (up + down) * 3 } else { up + down + PATIENCE };
         Self {
             ids: [None; 2],
-            up_at: [None, Some(now + up)],
+            up_at: [None, Some(if crosses { now } else { now + up })],
             gone_at: [None; 2],
-            patience: Some(now + up + down + PATIENCE),
+            patience: Some(now + patience),
+            crossings: crosses.then_some(0),
             directions: [(); 2].map(|()| TcpDirection::new(now, up + down, growth).paced(paced)),
             decoders: [FrameDecoder::new(64 << 10), FrameDecoder::new(64 << 10)],
             inbox: [Vec::new(), Vec::new()],
@@ -184,10 +196,22 @@ impl Simulation {
                     connection.up_at[end] = Some(now + RESET_AGAIN);
                     continue;
                 }
+                if let Some(done) = connection.crossings
+                    && end == SERVER
+                    && let Some(size) = CROSSINGS.get(done)
+                {
+                    // One that is lost is tried again as soon as another attempt would be.
+                    let arrives = path.links[done % 2].crossed(now, *size);
+                    connection.crossings = Some(done + usize::from(arrives.is_some()));
+                    connection.up_at[SERVER] = Some(arrives.unwrap_or(now + REDIAL));
+                    continue;
+                }
                 connection.up_at[end] = None;
                 if end == SERVER {
-                    let back = path.links[SERVER].parameters.delay;
-                    connection.up_at[CLIENT] = Some(now + back);
+                    let back = &mut path.links[SERVER];
+                    let plain = now + back.parameters.delay;
+                    let crossed = connection.crossings.and_then(|_| back.crossed(now, ANSWER));
+                    connection.up_at[CLIENT] = Some(crossed.unwrap_or(plain));
                 }
                 self.bring_up(index, which, end);
             }

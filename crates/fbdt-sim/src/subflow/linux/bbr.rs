@@ -55,6 +55,8 @@ pub(super) struct Bbr {
     mode: Mode,
     full_rate: f64,
     full_rounds: u32,
+    /// The pacing rate of startup, which never falls: small answers say little about the link.
+    startup_rate: f64,
     /// Gathered acknowledgements: since when, how many bytes, and the greatest excess over the rate.
     epoch: (Instant, f64),
     extra: Greatest,
@@ -69,22 +71,22 @@ impl Bbr {
             mode: Mode::Startup,
             full_rate: 0.0,
             full_rounds: 0,
+            startup_rate: 0.0,
             epoch: (now, 0.0),
             extra: Greatest::default(),
         }
     }
 
-    /// Bytes per second; before the first sample what a window in an RTT is.
+    /// Bytes per second; at first what the first window in an RTT is.
     pub(super) fn pacing_rate(&self, window: f64, srtt: Duration) -> f64 {
-        let rate = self.rate.get();
-        let rate = if rate > 0.0 { rate } else { window / srtt.as_secs_f64().max(1e-6) };
-        let gain = match self.mode {
-            Mode::Startup => STARTUP,
-            Mode::Drain => 1.0 / STARTUP,
-            Mode::Probe { phase, .. } => CYCLE[phase],
-        };
         // Linux stays a hundredth below, so that no queue is left.
-        0.99 * gain * rate
+        let rate = 0.99 * self.rate.get();
+        match self.mode {
+            Mode::Startup if self.startup_rate > 0.0 => self.startup_rate,
+            Mode::Startup => STARTUP * window / srtt.as_secs_f64().max(1e-6),
+            Mode::Drain => rate / STARTUP,
+            Mode::Probe { phase, .. } => rate * CYCLE[phase],
+        }
     }
 
     /// The window after an acknowledgement.
@@ -97,6 +99,10 @@ impl Bbr {
         if !acked.limited || acked.rate >= self.rate.get() {
             self.rate.note(self.round, acked.rate, RATE_ROUNDS);
         }
+        if self.startup_rate <= 0.0 {
+            self.startup_rate = self.pacing_rate(window, acked.srtt);
+        }
+        self.startup_rate = self.startup_rate.max(0.99 * STARTUP * self.rate.get());
         self.note_extra(acked, window);
         if new_round && !acked.limited && self.mode == Mode::Startup {
             self.note_full();

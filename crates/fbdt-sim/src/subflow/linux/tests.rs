@@ -198,3 +198,21 @@ fn directions_differ() {
     }
     assert!(START > Instant::ZERO);
 }
+
+#[test]
+fn small_answers_before_a_transfer_do_not_slow_bbr_down() {
+    let link = || impaired(50.0, 40.0, Impairments::default());
+    let time = |answers: u32| {
+        let mut path = path(link(), TcpGrowth::Bbr);
+        for _ in 0..answers {
+            path.write(40);
+            path.run(MS * 100);
+        }
+        let (at, before) = (path.elapsed(), path.delivered());
+        path.write(1_000_000);
+        assert!(path.run_until(MS * 3000, |path| path.delivered() >= before + 1_000_000));
+        path.elapsed() - at
+    };
+    let (fresh, after) = (time(0), time(5));
+    assert!(after < fresh + MS * 80, "{after:?} instead of {fresh:?}");
+}
