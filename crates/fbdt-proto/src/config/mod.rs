@@ -266,7 +266,7 @@ impl Config {
             self.scheduler.name() == given,
             "scheduler",
             f64::from(self.scheduler as u8),
-            "give the session the scheduler of that number",
+            "build the session with fbdt_baselines::session, which has every scheduler",
         )
     }
 

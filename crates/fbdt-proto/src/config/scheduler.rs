@@ -1,5 +1,5 @@
 //! The schedulers by name, and what of the transport's own rules each runs
-//! with.
+//! with. FBDT's own is in `schedule`, the others are in the crate `fbdt-baselines`.
 
 use super::Redundancy;
 

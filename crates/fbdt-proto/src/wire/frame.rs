@@ -69,7 +69,7 @@ pub enum Frame {
     },
     /// The session is over.
     Close {
-        /// Why, as a number of [`crate::error::close_code`] or the
+        /// Why, as a number of `close_code` or the
         /// application's.
         code: u32,
         /// Why, in words.
