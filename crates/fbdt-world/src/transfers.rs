@@ -10,7 +10,7 @@ use crate::stage::{Timeline, seconds};
 const MOST: f64 = 10.0;
 /// Time between one's end and the next one's beginning.
 const PAUSE: Duration = Duration::from_millis(100);
-/// What has not arrived when so many times the draw's time are over has taken until then.
+/// When so many times the draw's time are over, all that has not arrived counts as that late.
 const PATIENCE: f64 = 3.0;
 /// Its arrival is known to this precision, relative to its expected time.
 const PRECISION: f64 = 1.0 / 2000.0;
@@ -34,7 +34,12 @@ pub(crate) fn measure<B: Bearer>(
     let end = bearer.elapsed() + seconds(PATIENCE * draw.time_s);
     let step = seconds(expected * PRECISION).clamp(Duration::from_micros(50), PAUSE / 100);
     let (mut total, mut stall) = (Duration::ZERO, 0.0_f64);
-    for _ in 0..count {
+    for number in 0..count {
+        if bearer.elapsed() >= end {
+            // Those that could not even begin count as late as that.
+            total += seconds(PATIENCE * draw.time_s) * u32::try_from(count - number).unwrap_or(1);
+            break;
+        }
         bearer.begin()?;
         let (begins, goal) = (bearer.elapsed(), bearer.delivered() + bytes);
         let mut stalls = Stalls::new(begins, bearer.delivered());
@@ -51,9 +56,6 @@ pub(crate) fn measure<B: Bearer>(
         stall = stall.max(stalls.longest_ms());
         let pause = (bearer.elapsed() + PAUSE).min(end);
         timeline.run_until(bearer, pause, PAUSE, |_| false).map_err(|error| error.to_string())?;
-        if bearer.elapsed() >= end {
-            break;
-        }
     }
     let transfer = total.as_secs_f64() / count as f64;
     Ok(Outcome {

@@ -231,7 +231,7 @@ impl LinuxTcp {
         for (part, arrival) in parts(size, crossing.as_ref()) {
             let number = self.base + self.flight.len() as u64;
             let burst = Burst {
-                bytes: self.unsent.drain(..part.len()).collect(),
+                bytes: self.take_unsent(part.len()),
                 sent: now,
                 departure,
                 arrival,
@@ -246,6 +246,15 @@ impl LinuxTcp {
         self.outstanding += size as u64;
         self.arm(now);
         size
+    }
+
+    /// The first bytes of what is unsent.
+    fn take_unsent(&mut self, size: usize) -> Vec<u8> {
+        let (first, second) = self.unsent.as_slices();
+        let part = size.min(first.len());
+        let bytes = [&first[..part], &second[..size - part]].concat();
+        self.unsent.drain(..size);
+        bytes
     }
 
     fn send_again(&mut self, now: Instant, number: u64, link: &mut Link, back: &mut Link) -> usize {
