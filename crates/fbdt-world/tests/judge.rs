@@ -88,3 +88,26 @@ fn a_session_is_logged_and_a_draw_described() {
     assert!(text.starts_with(&words::draw(&draw)));
     assert!(text.contains("Mbit/s") && text.contains("path 0 up"), "{text}");
 }
+
+#[test]
+fn verdicts_follow_the_schema() {
+    let schema = include_str!("../../../docs/schemas/world.v1.json");
+    let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+    let judge = Judge { draws: 1, ..judge(vec![Setting::product()], 1) };
+    let verdict = serde_json::to_value(&run(&judge)[0]).unwrap();
+    let parts = [
+        ("verdict", &verdict),
+        ("draw", &verdict["draw"]),
+        ("path", &verdict["draw"]["paths"][0]),
+        ("outcome", &verdict["alone"][0]),
+        ("run", &verdict["runs"][0]),
+    ];
+    for (name, value) in parts {
+        let mut fields: Vec<&String> = value.as_object().unwrap().keys().collect();
+        let described = schema["$defs"][name]["properties"].as_object().unwrap();
+        let mut known: Vec<&String> = described.keys().collect();
+        fields.sort();
+        known.sort();
+        assert_eq!(fields, known, "{name}");
+    }
+}

@@ -7,6 +7,7 @@ mod bbr;
 mod burst;
 mod control;
 mod rack;
+mod rtt;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -17,6 +18,7 @@ use fbdt_proto::{Instant, SubflowSample};
 use self::burst::{Burst, parts};
 use self::control::{Acked, Control};
 use self::rack::{Patience, Rack};
+use self::rtt::{MIN_RTO, Rtt};
 use crate::delivery_rate::DeliveryRate;
 use crate::growth::{MSS, TcpGrowth};
 use crate::link::Link;
@@ -28,8 +30,6 @@ const LARGEST_BURST: usize = 44 * MSS;
 const TOGETHER: f64 = 1.0 / 1024.0;
 /// Below this rate, in bytes per second, BBR sends a segment at a time.
 const SLOW: f64 = 150_000.0;
-const MIN_RTO: Duration = Duration::from_millis(200);
-const MAX_RTO: Duration = Duration::from_secs(120);
 /// How often a used window is looked at, at least.
 const USED: Duration = Duration::from_millis(1);
 
@@ -86,13 +86,7 @@ pub(crate) struct LinuxTcp {
     /// Timeouts since the last acknowledgement, and whether the tail was probed since.
     backoff: u32,
     probed: bool,
-    srtt: Duration,
-    mdev: Duration,
-    /// The greatest `mdev` of this RTT, what the timer uses, and when the RTT began.
-    mdev_max: Duration,
-    rttvar: Duration,
-    rtt_since: Instant,
-    min_rtt: Duration,
+    rtt: Rtt,
     rate: DeliveryRate,
     sent: u64,
     retransmitted: u64,
@@ -134,12 +128,7 @@ impl LinuxTcp {
             timer: None,
             backoff: 0,
             probed: false,
-            srtt: rtt,
-            mdev: rtt / 2,
-            mdev_max: MIN_RTO / 4,
-            rttvar: (rtt / 2).max(MIN_RTO / 4),
-            rtt_since: now,
-            min_rtt: rtt,
+            rtt: Rtt::new(now, rtt),
             rate: DeliveryRate::new(now),
             sent: 0,
             retransmitted: 0,
@@ -193,7 +182,7 @@ impl LinuxTcp {
     /// Sends what the congestion window allows: lost bursts first.
     pub(crate) fn pump(&mut self, now: Instant, link: &mut Link, back: &mut Link) {
         while self.may_send() && self.pace.is_none_or(|at| at <= now) {
-            let rate = self.control.pacing_rate(self.srtt, self.in_flight);
+            let rate = self.control.pacing_rate(self.rtt.smoothed, self.in_flight);
             let size = match self.lost.first() {
                 Some(&number) => self.send_again(now, number, link, back),
                 None => self.send_new(now, self.room(), link, back),
@@ -217,7 +206,7 @@ impl LinuxTcp {
 
     /// Bytes that are sent together: a millisecond of the pacing rate.
     fn quantum(&self) -> usize {
-        let rate = self.control.pacing_rate(self.srtt, self.in_flight);
+        let rate = self.control.pacing_rate(self.rtt.smoothed, self.in_flight);
         let least = if self.control.is_always_paced() && rate < SLOW { MSS } else { 2 * MSS };
         ((rate * TOGETHER) as usize).clamp(least, LARGEST_BURST)
     }
@@ -335,7 +324,7 @@ impl LinuxTcp {
         if self.next_notice.is_some_and(|at| at <= now) {
             self.notice_losses(now);
         }
-        if now.saturating_since(self.used_since) >= self.srtt.max(USED) {
+        if now.saturating_since(self.used_since) >= self.rtt.smoothed.max(USED) {
             self.used_since = now;
             self.used = self.in_flight;
         }
@@ -358,15 +347,15 @@ impl LinuxTcp {
         }
         let Some((departure, sent, first)) = news.newest else { return };
         if let Some(oldest) = news.oldest {
-            self.measure(now, now.saturating_since(oldest));
+            self.rtt.measure(now, now.saturating_since(oldest));
         }
         // The smallest RTT is of a burst's first segment, which does not wait for the others.
         let rtt = first.map(|first| first.saturating_since(sent));
         if let Some(rtt) = rtt {
-            self.min_rtt = self.min_rtt.min(rtt);
+            self.rtt.least = self.rtt.least.min(rtt);
         }
         let delivered = self.acked + self.sacked;
-        self.rate.acknowledge(now, delivered, departure, self.min_rtt);
+        self.rate.acknowledge(now, delivered, departure, self.rtt.least);
         self.forget_acknowledged();
         let losing = self.recovery.is_some();
         self.control.acked(&Acked {
@@ -375,8 +364,8 @@ impl LinuxTcp {
             delivered,
             departed_at: departure.acked(),
             first: rtt.map(|rtt| (sent, rtt)),
-            srtt: self.srtt,
-            min_rtt: self.min_rtt,
+            srtt: self.rtt.smoothed,
+            min_rtt: self.rtt.least,
             in_flight: self.in_flight,
             used: self.used,
             quantum: self.quantum(),
@@ -399,7 +388,7 @@ impl LinuxTcp {
         let burst = number.checked_sub(self.base).map(|index| self.flight.get_mut(index as usize));
         let Some(Some(burst)) = burst.filter(|b| b.as_ref().is_none_or(|b| !b.acked)) else {
             // Only what was sent again arrives twice.
-            self.rack.duplicate(now, self.srtt);
+            self.rack.duplicate(now, self.rtt.smoothed);
             if original {
                 self.note_needless();
             }
@@ -423,7 +412,7 @@ impl LinuxTcp {
         }
         let rtt = now.saturating_since(burst.sent);
         let sent = burst.sent;
-        if !again || (!original && rtt >= self.min_rtt) {
+        if !again || (!original && rtt >= self.rtt.least) {
             self.rack.acked(now, sent, number, !marked && number < self.highest);
         }
         self.highest = self.highest.max(number);
@@ -465,8 +454,8 @@ impl LinuxTcp {
 
     fn notice_losses(&mut self, now: Instant) {
         let patience = Patience {
-            min_rtt: self.min_rtt,
-            srtt: self.srtt,
+            min_rtt: self.rtt.least,
+            srtt: self.rtt.smoothed,
             recovering: self.recovery.is_some(),
             sacked_segments: self.sacked / MSS as u64,
         };
@@ -504,30 +493,9 @@ impl LinuxTcp {
         self.lost.insert(number);
     }
 
-    fn measure(&mut self, now: Instant, rtt: Duration) {
-        self.min_rtt = self.min_rtt.min(rtt);
-        let gap = rtt.abs_diff(self.srtt);
-        // As Linux: an RTT that falls does not raise the deviation by more than an eighth of that.
-        let gain = if rtt < self.srtt && gap > self.mdev { 32 } else { 4 };
-        self.mdev = (self.mdev * (gain - 1) + gap) / gain;
-        self.srtt = (self.srtt * 7 + rtt) / 8;
-        self.mdev_max = self.mdev_max.max(self.mdev);
-        self.rttvar = self.rttvar.max(self.mdev_max);
-        if now.saturating_since(self.rtt_since) >= self.srtt {
-            if self.mdev_max < self.rttvar {
-                self.rttvar -= (self.rttvar - self.mdev_max) / 4;
-            }
-            (self.rtt_since, self.mdev_max) = (now, MIN_RTO / 4);
-        }
-    }
-
-    fn rto(&self) -> Duration {
-        (self.srtt + self.rttvar * 4).max(MIN_RTO)
-    }
-
     /// Sets the timer for what is in flight.
     fn arm(&mut self, now: Instant) {
-        let rto = (self.rto() * 2u32.pow(self.backoff.min(10))).min(MAX_RTO);
+        let rto = self.rtt.timeout(self.backoff);
         let unacked = self.outstanding > self.sacked;
         self.timer = if !unacked {
             None
@@ -536,7 +504,7 @@ impl LinuxTcp {
         } else {
             // A single segment's acknowledgement may be delayed.
             let delayed = if self.in_flight <= MSS { MIN_RTO } else { Duration::from_millis(2) };
-            Some(Timer::Probe(now + (self.srtt * 2 + delayed).min(rto)))
+            Some(Timer::Probe(now + (self.rtt.smoothed * 2 + delayed).min(rto)))
         };
     }
 
@@ -549,7 +517,7 @@ impl LinuxTcp {
         } else if let Some(index) = last {
             self.send_again(now, self.base + index as u64, link, back);
         }
-        self.timer = Some(Timer::Rto(now + self.rto()));
+        self.timer = Some(Timer::Rto(now + self.rtt.timeout(0)));
     }
 
     /// Everything that is not acknowledged is lost.
@@ -584,10 +552,10 @@ impl LinuxTcp {
 
     pub(crate) fn sample(&self) -> SubflowSample {
         SubflowSample {
-            srtt: self.srtt,
+            srtt: self.rtt.smoothed,
             // TCP_INFO has the deviation itself, and not what the timer makes of it.
-            rttvar: self.mdev,
-            min_rtt: self.min_rtt,
+            rttvar: self.rtt.deviation,
+            min_rtt: self.rtt.least,
             cwnd: self.control.window as u64,
             // From f64::MAX before the first loss to u64::MAX.
             ssthresh: self.control.threshold as u64,
