@@ -231,6 +231,20 @@ impl Draw {
         self.paths.iter().map(|path| path.rtt_ms / 1e3).fold(0.0, f64::max)
     }
 
+    /// The same work over one of its paths alone.
+    #[must_use]
+    pub fn only(&self, path: usize) -> Self {
+        let mut paths: Vec<PathDraw> = self.paths.get(path).cloned().into_iter().collect();
+        if self.shared
+            && path == 1
+            && let [only] = &mut paths[..]
+        {
+            // The first path's others are on this bottleneck too.
+            only.others = self.paths[0].others;
+        }
+        Self { paths, shared: false, ..self.clone() }
+    }
+
     fn time(&self) -> f64 {
         let rtt = self.longest_rtt();
         let time = (BESIDE + RTTS * rtt).min(LONGEST);

@@ -40,6 +40,8 @@ pub struct Verdict {
     /// The best path alone [`LUCK`] times more with other losses and jitter, and once more to compare
     /// with these.
     pub again: Vec<Outcome>,
+    /// The judged session over the best path alone: what a session costs without a choice of paths.
+    pub single: Outcome,
     /// The session with each scheduler; the first one is judged.
     pub runs: Vec<Run>,
     /// Time that all of it took, in seconds.
@@ -165,6 +167,7 @@ pub fn goals(verdicts: &[Verdict]) -> Vec<Goal> {
     let fair = |least: f64| move |v: &Verdict| v.fair_ratio(v.judged()) >= least;
     let control = |least: f64| move |v: &Verdict| v.ratio(v.control()) >= least;
     let fair_control = |least: f64| move |v: &Verdict| v.fair_ratio(v.control()) >= least;
+    let single = |least: f64| move |v: &Verdict| v.fair_ratio(&v.single) >= least;
     let mut goals = vec![
         share("bulk: at least 0.98 of the best path alone", Some(0.99), bulk(), over(BULK)),
         share("  (the best path alone once more)", None, bulk(), control(BULK)),
@@ -172,12 +175,15 @@ pub fn goals(verdicts: &[Verdict]) -> Vec<Goal> {
         share("  (the best path alone once more)", None, bulk(), control(BULK_IN_ALL)),
         share("bulk: 0.98 of its worst luck of four", Some(0.99), bulk(), fair(BULK)),
         share("  (the best path alone once more)", None, bulk(), fair_control(BULK)),
+        share("  (a session over the best path alone)", None, bulk(), single(BULK)),
         share("bulk: 0.90 of its worst luck of four", Some(1.0), bulk(), fair(BULK_IN_ALL)),
         share("  (the best path alone once more)", None, bulk(), fair_control(BULK_IN_ALL)),
+        share("  (a session over the best path alone)", None, bulk(), single(BULK_IN_ALL)),
         share("short: at most 1.02 of the best path alone", Some(0.99), short(), over(1.0 / SHORT)),
         share("  (the best path alone once more)", None, short(), control(1.0 / SHORT)),
         share("short: 1.02 of its worst luck of four", Some(0.99), short(), fair(1.0 / SHORT)),
         share("  (the best path alone once more)", None, short(), fair_control(1.0 / SHORT)),
+        share("  (a session over the best path alone)", None, short(), single(1.0 / SHORT)),
         share("no invariant breaks", Some(1.0), verdicts.iter(), |v| {
             v.judged().violation.is_empty()
         }),

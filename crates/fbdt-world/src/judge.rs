@@ -78,7 +78,7 @@ impl Judge {
                         if index >= self.draws {
                             return;
                         }
-                        let verdict = verdict(self.first + index, &self.settings);
+                        let verdict = verdict(Draw::from_seed(self.first + index), &self.settings);
                         verdicts.lock().unwrap_or_else(PoisonError::into_inner).push(verdict);
                         progress(done.fetch_add(1, Ordering::Relaxed) + 1);
                     }
@@ -93,23 +93,26 @@ impl Judge {
 
 /// Runs one draw.
 #[must_use]
-pub fn verdict(seed: u64, settings: &[Setting]) -> Verdict {
+pub fn verdict(draw: Draw, settings: &[Setting]) -> Verdict {
     let started = Instant::now();
-    let draw = Draw::from_seed(seed);
     let alone: Vec<Outcome> = (0..draw.paths.len()).map(|path| run_alone(&draw, path, 0)).collect();
     let best = best_path(&draw, &alone);
     let again = (1..=LUCK as u64 + 1).map(|chance| run_alone(&draw, best, chance)).collect();
+    let single = settings.first().map(|judged| guarded(&draw.only(best), judged));
     let run = |setting: &Setting| {
-        let once = || run_session(&draw, &setting.config);
-        // A panic is a finding, and not the end of the others.
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(once));
-        let outcome = outcome.unwrap_or_else(|_| Outcome {
-            violation: "it panicked".to_owned(),
-            ..Outcome::default()
-        });
+        let outcome = guarded(&draw, setting);
         Run { scheduler: setting.name.clone(), outcome }
     };
     let runs = settings.iter().map(run).collect();
     let wall_s = started.elapsed().as_secs_f64();
-    Verdict { draw, alone, again, runs, wall_s }
+    let single = single.unwrap_or_default();
+    Verdict { draw, alone, again, single, runs, wall_s }
+}
+
+/// Runs a session. A panic is a finding, and not the end of other draws.
+fn guarded(draw: &Draw, setting: &Setting) -> Outcome {
+    let once = || run_session(draw, &setting.config);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(once));
+    outcome
+        .unwrap_or_else(|_| Outcome { violation: "it panicked".to_owned(), ..Outcome::default() })
 }

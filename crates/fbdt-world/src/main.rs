@@ -81,6 +81,9 @@ struct ReplayArguments {
     /// Only this scheduler (can be repeated) [default: all of them]
     #[arg(long, value_name = "NAME", value_parser = names())]
     scheduler: Vec<String>,
+    /// With this path alone, by its number
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(u8).range(0..=3))]
+    only: Option<u8>,
     /// Print what each path did in each 100 ms, and all events of the session, of the first scheduler
     #[arg(long)]
     log: bool,
@@ -104,6 +107,8 @@ fn names() -> clap::builder::PossibleValuesParser {
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error("--only {path}: the draw has the paths 0 to {last}")]
+    NoPath { path: usize, last: usize },
     #[error("{path}: {error}")]
     Output { path: PathBuf, error: io::Error },
     #[error(transparent)]
@@ -143,7 +148,7 @@ impl Output {
             return Ok(Self { path: path.to_owned(), partial: None, writer });
         }
         let mut name = path.as_os_str().to_owned();
-        name.push(".part");
+        name.push(format!(".{}.part", std::process::id()));
         let partial = PathBuf::from(name);
         let failed = |error| Failure::Output { path: path.to_owned(), error };
         let writer = Box::new(io::BufWriter::new(File::create(&partial).map_err(failed)?));
@@ -227,10 +232,12 @@ fn report(verdicts: &[Verdict], wall: f64) -> Result<(), Failure> {
     for verdict in goals::worst(verdicts, WORST) {
         let (fair, strict) =
             (verdict.fair_ratio(verdict.judged()), verdict.ratio(verdict.judged()));
+        let single = verdict.fair_ratio(&verdict.single);
         let seed = verdict.draw.seed;
         writeln!(
             out,
-            "{fair:.3} of its worst luck ({strict:.3} of its first run): fbdt-world replay {seed}"
+            "{fair:.3} of its worst luck ({strict:.3} of its first run, {single:.3} over it alone): \
+             fbdt-world replay {seed}"
         )?;
         write!(out, "{}", words::draw(&verdict.draw))?;
     }
@@ -256,15 +263,22 @@ fn replay(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
     } else {
         arguments.scheduler.iter().filter_map(|name| Setting::named(name)).collect()
     };
+    let mut draw = Draw::from_seed(arguments.seed);
+    if let Some(path) = arguments.only.map(usize::from) {
+        if path >= draw.paths.len() {
+            return Err(Failure::NoPath { path, last: draw.paths.len() - 1 });
+        }
+        draw = draw.only(path);
+    }
     let mut out = io::stdout().lock();
     if arguments.log
         && let Some(setting) = settings.first()
     {
-        let log = fbdt_world::log::session(&Draw::from_seed(arguments.seed), &setting.config);
+        let log = fbdt_world::log::session(&draw, &setting.config);
         out.write_all(log.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    write!(out, "{}", words::verdict(&verdict(arguments.seed, &settings)))?;
+    write!(out, "{}", words::verdict(&verdict(draw, &settings)))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -145,6 +145,8 @@ pub fn verdict(verdict: &Verdict) -> String {
     let again: Vec<String> = verdict.again.iter().map(|a| number(verdict.ratio(a))).collect();
     let again = again.join(", ");
     let _ = writeln!(text, "  best path alone with other losses and jitter: {again} of it");
+    let single = number(verdict.ratio(&verdict.single));
+    let _ = writeln!(text, "  the session over the best path alone: {single} of it");
     for run in &verdict.runs {
         let (name, ratio) = (&run.scheduler, number(verdict.ratio(&run.outcome)));
         let _ = writeln!(
