@@ -14,6 +14,8 @@ const BUFFER_GAIN: f64 = 1.3;
 const WRITER_TURN: Duration = Duration::from_millis(5);
 /// Bytes that any writer may leave unsent.
 const LEAST_AHEAD: u64 = 256 << 10;
+/// RTTs that a loss takes on one path while the others go on: to be seen, and to be repaired.
+const REPAIRS: u32 = 2;
 /// What slow start makes of a rate in two RTTs.
 const RAMP: f64 = 4.0;
 
@@ -54,7 +56,7 @@ impl WindowSize {
 #[must_use]
 pub(crate) fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
     let usable = || paths.iter().filter(|p| p.usable);
-    let slowest = usable().map(|p| p.arrival + p.base_rtt / 2).max().unwrap_or(Duration::ZERO);
+    let slowest = usable().map(|p| p.arrival + p.srtt * REPAIRS).max().unwrap_or(Duration::ZERO);
     let soon = |p: &PathView| if p.ramping { RAMP * p.rate } else { p.delivered_rate };
     let rates: f64 = usable().map(soon).sum();
     bytes_in(rates * BUFFER_GAIN, slowest) + size.bytes * size.depth as u64

@@ -2,15 +2,18 @@
 //! it may hold (F7, F9).
 
 mod ack_aggregation;
-mod arrival;
-mod commit;
 mod congestion;
+mod eta;
 mod health;
 mod inflight;
 mod limit;
+mod model;
 mod one_way;
 mod rate;
+mod redials;
 mod reliability;
+mod response;
+mod room;
 mod scaling;
 mod share;
 mod state;

@@ -8,6 +8,8 @@ use crate::time::Instant;
 use crate::units::rate_of;
 
 const BUCKETS: usize = 8;
+/// Milliseconds of a bucket of a short path, in which a burst that a token bucket lets pass at once counts.
+const SPAN: u64 = 25;
 /// A rate that grows by this factor within a few RTTs is not known yet.
 const GROWTH: f64 = 1.25;
 
@@ -28,15 +30,13 @@ pub(crate) struct RateEstimate {
 }
 
 impl RateEstimate {
-    /// Takes in a sample of the subflow, whose acknowledgements are held back
-    /// for `hold`.
+    /// Takes in a sample of the subflow, whose RTT shows a queue or not.
     #[allow(clippy::cast_precision_loss)]
-    pub(crate) fn update(&mut self, now: Instant, sample: &SubflowSample, hold: Duration) {
+    pub(crate) fn update(&mut self, now: Instant, sample: &SubflowSample, queue: bool) {
         let base = sample.base_rtt();
         let rate = sample.delivery_rate as f64;
-        let queue = sample.srtt > (base + hold) * 3 / 2 + Duration::from_millis(2);
         if rate > 0.0 && (!sample.app_limited || rate > self.link || queue) {
-            let span = (base * 2).max(Duration::from_millis(100));
+            let span = (base * 2).max(Duration::from_millis(SPAN));
             match self.buckets.back_mut() {
                 Some((start, best)) if now.saturating_since(*start) < span => {
                     *best = best.max(rate);
@@ -124,34 +124,34 @@ mod tests {
     #[test]
     fn an_app_limited_sample_never_lowers_the_rate() {
         let mut rate = RateEstimate::default();
-        rate.update(at(0), &sample(1000, false, 4), Duration::ZERO);
+        rate.update(at(0), &sample(1000, false, 4), false);
         for ms in 1..5000 {
-            rate.update(at(ms), &sample(10, true, 4), Duration::ZERO);
+            rate.update(at(ms), &sample(10, true, 4), false);
         }
         assert!((rate.link(Duration::ZERO) - 1000.0).abs() < 1e-9);
-        rate.update(at(5000), &sample(2000, true, 4), Duration::ZERO);
+        rate.update(at(5000), &sample(2000, true, 4), false);
         assert!((rate.link(Duration::ZERO) - 2000.0).abs() < 1e-9, "but it can raise it");
     }
 
     #[test]
     fn a_queue_tells_that_a_link_is_full_whoever_limits_what_is_sent() {
-        let ramping = |srtt_ms| {
+        let ramping = |queue| {
             let mut rate = RateEstimate::default();
             for ms in 0..100 {
-                rate.update(at(ms), &sample(1000, true, srtt_ms), Duration::ZERO);
+                rate.update(at(ms), &sample(1000, true, 4), queue);
             }
             rate.is_ramping(at(100), Duration::from_millis(4))
         };
-        assert!(ramping(4), "nothing tried it");
-        assert!(!ramping(12), "8 ms of queue");
+        assert!(ramping(false), "nothing tried it");
+        assert!(!ramping(true));
     }
 
     #[test]
     fn a_slower_link_shows_within_the_window() {
         let mut rate = RateEstimate::default();
-        rate.update(at(0), &sample(1000, false, 4), Duration::ZERO);
+        rate.update(at(0), &sample(1000, false, 4), false);
         for ms in 1..2000 {
-            rate.update(at(ms), &sample(100, false, 4), Duration::ZERO);
+            rate.update(at(ms), &sample(100, false, 4), false);
         }
         assert!((rate.link(Duration::ZERO) - 100.0).abs() < 1e-9);
     }

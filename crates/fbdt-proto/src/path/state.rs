@@ -4,11 +4,12 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use core::time::Duration;
 
-use super::ack_aggregation::AckAggregation;
-use super::commit::Commit;
+use super::model::PathModel;
+use super::redials::Redials;
+use super::room::Room;
 use super::{
-    Answers, Health, InFlight, OneWay, PathView, Progress, RateEstimate, RateLimit, Reliability,
-    Share, SubflowSample,
+    Answers, Health, InFlight, OneWay, PathView, Progress, RateLimit, Reliability, Share,
+    SubflowSample,
 };
 use crate::config::{Config, PathPolicy};
 use crate::time::Instant;
@@ -105,8 +106,8 @@ pub(crate) struct PathState {
     pub subflow: Option<Subflow>,
     /// Stream bytes that it owes.
     pub in_flight: InFlight,
-    /// Its rate.
-    pub rate: RateEstimate,
+    /// What is known of it.
+    pub(crate) model: PathModel,
     /// Its reliability.
     pub reliability: Reliability,
     /// Whether it can be relied on.
@@ -121,22 +122,17 @@ pub(crate) struct PathState {
     limit: Option<RateLimit>,
     /// Whether it waits because a path of a better priority is active (F15).
     pub standby: bool,
-    /// Last known base RTT.
-    pub base_rtt: Duration,
     /// One-way delay, comparable between paths.
     pub one_way: OneWay,
-    /// Queue-free delay to the peer; half the base RTT until compared.
-    pub forward_delay: Option<Duration>,
-    commit: Commit,
+    commit: Room,
     /// What it may hold at most because of other paths (F17).
     allowance: Option<u64>,
-    /// Whether its acknowledgements come all at once.
-    pub(super) aggregation: AckAggregation,
     /// What a scheduler's punishment left of the congestion window.
     punished: Option<u64>,
     /// The part of the window that is used (F14).
     scale: f64,
     last_reliability: Instant,
+    redials: Redials,
     /// When a subflow beside this one was last asked for.
     pub redial_asked: Option<Instant>,
     /// Since when there has been nothing new to send.
@@ -216,7 +212,7 @@ impl PathState {
             name: name.into(),
             subflow: None,
             in_flight: InFlight::default(),
-            rate: RateEstimate::default(),
+            model: PathModel::default(),
             reliability: Reliability::default(),
             health: Health::Dead,
             suspect_since: None,
@@ -224,15 +220,13 @@ impl PathState {
             share: Share::default(),
             limit: None,
             standby: false,
-            base_rtt: Duration::from_millis(100),
             one_way: OneWay::default(),
-            forward_delay: None,
-            commit: Commit::initial(),
+            commit: Room::initial(),
             allowance: None,
-            aggregation: AckAggregation::default(),
             punished: None,
             scale: 1.0,
             last_reliability: Instant::ZERO,
+            redials: Redials::default(),
             redial_asked: None,
             idle_since: None,
             counters: PathCounters::default(),
@@ -263,13 +257,13 @@ impl PathState {
             paced: self.is_paced(),
             rested: None,
         });
-        self.rate.restart();
+        self.model.restart();
         self.reliability.restart();
-        self.commit = Commit::initial();
-        self.aggregation.restart();
+        self.commit = Room::initial();
         self.punished = None;
         self.health = Health::Active;
         self.redial_asked = None;
+        self.redials.begin();
         self.counters.subflows += 1;
     }
 
@@ -290,21 +284,19 @@ impl PathState {
         };
         let acked = sample.acked_total.saturating_sub(subflow.sample.acked_total);
         self.punished = recovered(self.punished, acked, sample.cwnd);
-        self.aggregation.update(now, sample);
-        let hold = self.aggregation.hold();
-        let sample = &self.aggregation.corrected(sample);
+        let sample = &self.model.update(now, sample);
         subflow.sample = *sample;
         subflow.since_sample = 0;
         subflow.sampled = true;
         if sample.outstanding() == 0 {
             subflow.rested = Some(sample.acked_total);
         }
-        let progress = subflow.progress.update(now, sample, config.suspect_floor + hold);
+        self.redials.carried(sample.acked_total);
+        let patience = config.suspect_floor + self.model.spread() + self.model.patience(sample.mss);
+        let progress = subflow.progress.update(now, sample, patience);
         if sample.outstanding() == 0 {
             subflow.progress.mark(now);
         }
-        self.base_rtt = sample.base_rtt();
-        self.rate.update(now, sample, hold);
         if now.saturating_since(self.last_reliability) > sample.srtt.max(Duration::from_millis(50))
         {
             self.reliability.update(sample);
@@ -316,7 +308,7 @@ impl PathState {
         let ssthresh =
             if self.punished.is_some() { sample.ssthresh.min(window) } else { sample.ssthresh };
         let windowed = SubflowSample { cwnd: window, ssthresh, ..*sample };
-        self.commit = Commit::of(config, &self.rate, &windowed, hold);
+        self.commit = Room::of(config, &self.model, &windowed);
         if self.scale < 1.0 {
             // TCP would send at once what is committed beyond a scaled window.
             self.commit.limit = self.commit.limit.min(window.max(self.commit.frame));
@@ -329,7 +321,7 @@ impl PathState {
     /// RFC 9406), while all that is sent when they come has the same RTT.
     #[must_use]
     pub(crate) fn is_paced(&self) -> bool {
-        !self.aggregation.is_certain()
+        !self.model.is_gathered()
     }
 
     /// Whether slow start ended although nothing was lost, because TCP took acknowledgements that
@@ -340,7 +332,7 @@ impl PathState {
             let over = (1..u64::MAX).contains(&s.sample.ssthresh);
             s.paced && over && s.sample.retransmitted_total == 0
         };
-        self.aggregation.is_certain() && self.subflow.as_ref().is_some_and(misled)
+        self.model.is_gathered() && self.subflow.as_ref().is_some_and(misled)
     }
 
     /// TCP's congestion window, or what a punishment or its scale left of it, in bytes.
@@ -359,6 +351,11 @@ impl PathState {
         let sample = &self.subflow.as_ref().filter(|_| self.is_usable())?.sample;
         let rtt = sample.srtt.as_secs_f64();
         (rtt > 0.0).then(|| sample.cwnd as f64 / rtt)
+    }
+
+    /// Takes one of the attempts at a fresh subflow, if there is one.
+    pub(crate) fn may_redial(&mut self, now: Instant) -> bool {
+        self.redials.take(now)
     }
 
     /// Uses this part of the window from the next sample on.
@@ -483,7 +480,7 @@ impl PathState {
     /// room for the next frame any sooner.
     #[must_use]
     pub(crate) fn sample_interval(&self) -> Duration {
-        let rate = self.rate.link(self.base_rtt);
+        let rate = self.model.rate();
         let (least, most) = SAMPLE_INTERVAL;
         if rate > 0.0 { time_for(self.frame(), rate).clamp(least, most) } else { least }
     }
@@ -513,7 +510,7 @@ impl PathState {
     #[must_use]
     pub(crate) fn view(&self, now: Instant, pinned: bool) -> PathView {
         let sample = self.subflow.as_ref().map_or_else(
-            || SubflowSample { srtt: self.base_rtt, ..SubflowSample::default() },
+            || SubflowSample { srtt: self.model.base(), ..SubflowSample::default() },
             |s| s.sample,
         );
         let held = self.held();
@@ -522,14 +519,14 @@ impl PathState {
             id: self.id,
             usable: self.is_usable(),
             suspect_for: self.suspect_since.map(|since| now.saturating_since(since)),
-            rate: self.usable_rate(self.rate.link(self.base_rtt)),
-            delivered_rate: self.usable_rate(self.rate.delivered(self.base_rtt)),
-            arrival: self.arrival(),
-            ramping: self.rate.is_ramping(now, self.base_rtt),
+            rate: self.usable_rate(self.model.rate()),
+            delivered_rate: self.usable_rate(self.model.delivered_rate()),
+            arrival: self.arrival(now),
+            ramping: self.model.is_growing(now),
             srtt: sample.srtt,
             rttvar: sample.rttvar,
-            base_rtt: self.base_rtt,
-            hold: self.aggregation.hold(),
+            base_rtt: self.model.base(),
+            hold: self.model.spread(),
             window,
             ssthresh,
             held,

@@ -285,6 +285,9 @@ impl Session {
         if path.redial_asked.is_some_and(|at| now.saturating_since(at) < REDIAL_PAUSE * 2) {
             return;
         }
+        if !path.may_redial(now) {
+            return;
+        }
         path.redial_asked = Some(now);
         let path = path.id;
         match self.role {
@@ -318,12 +321,13 @@ impl Session {
             .paths
             .iter()
             .filter(|p| p.subflow.is_some())
-            .filter_map(|p| p.one_way.least().map(|least| (least, p.base_rtt)))
+            .filter_map(|p| p.one_way.least().map(|least| (least, p.model.base())))
             .min();
         let Some(anchor) = anchor else { return };
         for path in &mut self.paths {
-            path.forward_delay =
-                path.one_way.least().map(|least| forward_delay(least, anchor, path.base_rtt));
+            let base = path.model.base();
+            let least = path.one_way.least();
+            path.model.set_there(least.map(|least| forward_delay(least, anchor, base)));
         }
     }
 

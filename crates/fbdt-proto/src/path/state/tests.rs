@@ -16,14 +16,14 @@ fn a_punished_path_holds_half_and_comes_back() {
         ..SubflowSample::default()
     };
     path.update(Instant::ZERO, &sample, &config);
-    assert_eq!((path.window(), path.commit_limit()), (100_000, 104_096));
+    assert_eq!((path.window(), path.commit_limit()), (100_000, 108_192));
     path.punish();
     assert_eq!((path.window(), path.commit_limit()), (50_000, 50_000));
     path.punish();
     assert_eq!(path.window(), 25_000);
     sample.acked_total = 50_000;
     path.update(Instant::from_nanos(1_000_000), &sample, &config);
-    assert_eq!((path.window(), path.commit_limit()), (50_000, 54_096));
+    assert_eq!((path.window(), path.commit_limit()), (50_000, 58_192));
     sample.acked_total = 200_000;
     path.update(Instant::from_nanos(2_000_000), &sample, &config);
     assert_eq!(path.window(), 100_000);

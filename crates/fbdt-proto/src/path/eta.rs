@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::{PathState, Subflow};
+use crate::time::Instant;
 use crate::units::time_for;
 
 /// Segments acknowledged after a rest that make the smoothed RTT one of today.
@@ -15,23 +16,24 @@ impl PathState {
     /// still in slow start.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
-    pub(crate) fn arrival(&self) -> Duration {
+    pub(crate) fn arrival(&self, now: Instant) -> Duration {
         let Some(subflow) = &self.subflow else {
             return Duration::from_secs(3600);
         };
         let sample = &subflow.sample;
         if !subflow.sampled || sample.srtt.is_zero() {
-            return self.base_rtt;
+            return self.model.base();
         }
-        let srtt = sample.srtt;
+        // Bytes that are owed for longer than an RTT take at least as long as they already did.
+        let srtt = sample.srtt.max(subflow.progress.silence(now));
         let pace = sample.cwnd as f64 / srtt.as_secs_f64().max(1e-4);
-        let rate = self.rate.link(self.base_rtt);
+        let rate = self.model.rate();
         let pace = pace.max(1e4).min(rate.max(pace * 0.5));
         let unsent = sample.unsent + subflow.since_sample;
         let wait = time_for(unsent, pace).min(srtt / 4 + Duration::from_millis(20));
-        let there = self.forward_delay.unwrap_or(self.base_rtt / 2).min(self.base_rtt);
+        let there = self.model.there();
         // What waits on the way back has arrived.
-        let queue = srtt.saturating_sub(self.base_rtt + self.aggregation.hold());
+        let queue = srtt.saturating_sub(self.model.base() + self.model.gathered());
         there + queue.min(self.own_queue(subflow, rate)) + wait
     }
 
@@ -42,7 +44,7 @@ impl PathState {
             return Duration::MAX;
         }
         let held = subflow.sample.outstanding() + subflow.since_sample;
-        time_for(held, rate).saturating_sub(self.base_rtt)
+        time_for(held, rate).saturating_sub(self.model.base())
     }
 }
 
@@ -59,7 +61,6 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::path::SubflowSample;
-    use crate::time::Instant;
     use crate::units::{PathId, SubflowId};
 
     #[test]
@@ -81,7 +82,7 @@ mod tests {
                 ..SubflowSample::default()
             };
             path.update(Instant::from_nanos(at), &sample, &config);
-            path.arrival().as_millis()
+            path.arrival(Instant::from_nanos(at)).as_millis()
         };
         assert_eq!(arrival(500_000, 100_000), 25, "5 ms there, and 20 of queue");
         assert_eq!(arrival(600_000, 0), 5, "it is empty");
