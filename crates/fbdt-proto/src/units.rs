@@ -32,12 +32,6 @@ impl StreamId {
         self.0 & Self::MESSAGES != 0
     }
 
-    /// The name under which the stream's message space is acknowledged (F16).
-    #[must_use]
-    pub const fn message_space(self) -> Self {
-        Self(self.0 | Self::MESSAGES)
-    }
-
     /// The stream that a message space belongs to; a stream itself otherwise.
     #[must_use]
     pub const fn stream(self) -> Self {
@@ -69,6 +63,66 @@ impl StreamId {
             n if n % 2 == 1 => Some(Role::Client),
             _ => Some(Role::Server),
         }
+    }
+}
+
+/// One sequence of offsets that is sent and acknowledged on its own.
+///
+/// On the wire, and in the fields of other modules that hold wire names, a [`StreamId`] names it:
+/// the bit [`StreamId::MESSAGES`] tells a stream's messages from its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Space {
+    /// The bytes of the session's control stream.
+    Control,
+    /// The bytes of a stream of the application.
+    Bytes(StreamId),
+    /// The messages of a stream (F16).
+    Messages(StreamId),
+}
+
+impl Space {
+    /// The space that `name` stands for on the wire.
+    #[must_use]
+    pub(crate) const fn of_wire(name: StreamId) -> Self {
+        match name {
+            StreamId(0) => Self::Control,
+            name if name.is_message_space() => Self::Messages(name.stream()),
+            name => Self::Bytes(name),
+        }
+    }
+
+    /// Its name on the wire.
+    #[must_use]
+    pub(crate) const fn to_wire(self) -> StreamId {
+        match self {
+            Self::Control => StreamId::CONTROL,
+            Self::Bytes(id) => id,
+            Self::Messages(id) => StreamId(id.0 | StreamId::MESSAGES),
+        }
+    }
+
+    /// The bytes of a stream, the control stream or another.
+    #[must_use]
+    pub(crate) const fn bytes_of(id: StreamId) -> Self {
+        match id {
+            StreamId(0) => Self::Control,
+            id => Self::Bytes(id),
+        }
+    }
+
+    /// The stream that it belongs to.
+    #[must_use]
+    pub(crate) const fn stream(self) -> StreamId {
+        match self {
+            Self::Control => StreamId::CONTROL,
+            Self::Bytes(id) | Self::Messages(id) => id,
+        }
+    }
+
+    /// Whether it holds messages.
+    #[must_use]
+    pub(crate) const fn is_messages(self) -> bool {
+        matches!(self, Self::Messages(_))
     }
 }
 
@@ -308,6 +362,18 @@ pub fn rate_of(bytes: u64, time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn f16_each_space_has_its_own_name_on_the_wire() {
+        let (id, last) = (StreamId(7), StreamId(StreamId::MESSAGES - 1));
+        let spaces = [Space::Control, Space::Bytes(id), Space::Bytes(last), Space::Messages(id)];
+        for space in spaces.into_iter().chain([Space::Messages(last)]) {
+            assert_eq!(Space::of_wire(space.to_wire()), space);
+        }
+        assert!(spaces.is_sorted_by_key(|space| space.to_wire()), "in the order of their names");
+        assert_eq!(Space::bytes_of(StreamId::CONTROL), Space::Control);
+        assert_eq!(Space::Messages(id).stream(), Space::bytes_of(id).stream());
+    }
 
     #[test]
     fn stream_numbers_alternate() {

@@ -6,7 +6,7 @@ use super::Session;
 use crate::error::{OpenError, StreamError};
 use crate::stream::{SendState, SendStream};
 use crate::time::Instant;
-use crate::units::{Class, StreamId};
+use crate::units::{Class, Space, StreamId};
 use crate::wire::ControlMessage;
 
 impl Session {
@@ -132,7 +132,7 @@ impl Session {
         let moved = stream.receive.window().consume(size);
         stream.recount(&mut self.memory);
         if moved {
-            self.announce(id);
+            self.announce(Space::bytes_of(id));
         }
         self.consume_credit(size);
         Ok(Some(bytes))
@@ -188,7 +188,7 @@ impl Session {
         let moved = stream.messages.as_mut().is_some_and(|channel| channel.input.discard());
         self.recount(id);
         if moved {
-            self.announce(id.message_space());
+            self.announce(Space::Messages(id));
         }
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -218,7 +218,7 @@ impl Session {
         stream.recount(&mut self.memory);
         self.credit.holes = self.credit.holes.saturating_sub(before) + now;
         if moved {
-            self.announce(id);
+            self.announce(Space::bytes_of(id));
         }
         self.consume_credit(rest);
     }

@@ -7,7 +7,7 @@ use crate::error::{CloseReason, SessionError};
 use crate::event::Event;
 use crate::stream::SendState;
 use crate::time::Instant;
-use crate::units::{PathId, Role, StreamId};
+use crate::units::{PathId, Role, Space, StreamId};
 use crate::wire::ControlMessage;
 
 /// Control messages are few and small: a peer that leaves this much of them
@@ -37,7 +37,7 @@ impl Session {
             && let Ok(Some(bytes)) = control.receive.read(usize::MAX)
         {
             if control.receive.window().consume(bytes.len() as u64) {
-                self.announce(StreamId::CONTROL);
+                self.announce(Space::Control);
             }
             self.control_input.extend_from_slice(&bytes);
         }

@@ -10,7 +10,7 @@ use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::schedule::redundancy::{copy_wins, is_overdue, waited_an_rtt};
 use crate::stream::{SendMessages, SendState};
 use crate::time::Instant;
-use crate::units::{Class, StreamId, bytes_in};
+use crate::units::{Class, Space, StreamId, bytes_in};
 
 /// A short flow: at most this much is on its way and all of it was sent.
 pub(super) const SHORT_FLOW: u64 = 64 << 10;
@@ -61,8 +61,7 @@ enum Exemption {
 struct Candidate {
     owner: usize,
     chunk: usize,
-    /// The stream, or its message space.
-    space: StreamId,
+    space: Space,
     gap: Range<u64>,
     /// The most urgent is the least: class, then distance from delivery.
     urgency: (bool, Class, u64),
@@ -93,7 +92,7 @@ impl Session {
         if first && self.transmit_better(now, path, views, class, out) {
             return true;
         }
-        let whole = found.space.is_message_space();
+        let whole = found.space.is_messages();
         let frame = if whole { u64::MAX } else { self.paths[path].frame() };
         let range = found.gap.start..found.gap.end.min(found.gap.start.saturating_add(frame));
         let exempt = self.exemption(now, path, views, occasion, &found);
@@ -106,7 +105,7 @@ impl Session {
         if whole {
             self.emit_message(now, path, view, found.space.stream(), range, Some(reason), out);
         } else {
-            self.emit(now, path, view, found.space, range, Some(reason), out);
+            self.emit(now, path, view, found.space.stream(), range, Some(reason), out);
         }
         if let Some(exemption) = exempt {
             let bytes = self.totals.copied[reason as usize] - before;
@@ -132,7 +131,7 @@ impl Session {
         match occasion {
             Occasion::Prompt | Occasion::Idle if self.is_asked(found) => Some(Exemption::Asked),
             Occasion::Idle if self.config.redundancy == Redundancy::RttWait => {
-                self.is_blocked(found.space).then_some(Exemption::Freeing)
+                self.blocks(found.space).then_some(Exemption::Freeing)
             }
             Occasion::Idle => {
                 let chunk = self.paths[found.owner].in_flight.iter().nth(found.chunk)?;
@@ -146,7 +145,7 @@ impl Session {
     /// Whether the program wants the message sent twice whatever it costs (F16).
     fn is_asked(&self, found: &Candidate) -> bool {
         let stream = self.streams.get(&found.space.stream());
-        let channel = stream.filter(|_| found.space.is_message_space());
+        let channel = stream.filter(|_| found.space.is_messages());
         let channel = channel.and_then(|stream| stream.messages.as_ref());
         channel.is_some_and(|channel| channel.out.may_copy(found.gap.start) == Some(true))
     }
@@ -245,14 +244,15 @@ impl Session {
             for (index, chunk) in state.in_flight.iter().enumerate() {
                 // The sessions' own words must get through in every mode: a
                 // redial that waits behind what it should replace helps nobody.
-                let message = chunk.stream.is_message_space();
+                let space = Space::of_wire(chunk.stream);
+                let message = space.is_messages();
                 let left_out = match occasion {
                     Occasion::Prompt | Occasion::Idle if message => {
-                        !self.copies_messages_of(chunk.stream.stream())
+                        !self.copies_messages_of(space.stream())
                     }
                     _ => messages_only && !message,
                 };
-                if left_out || (off && chunk.stream != StreamId::CONTROL) {
+                if left_out || (off && space != Space::Control) {
                     continue;
                 }
                 if occasion == Occasion::Overdue && !is_overdue(now, chunk, &views[owner]) {
@@ -279,12 +279,12 @@ impl Session {
         if chunk.copied >= chunk.range.end {
             return None;
         }
-        let space = chunk.stream;
+        let space = Space::of_wire(chunk.stream);
         let stream = self.streams.get(&space.stream())?;
         let gap = stream.owed(space, chunk.copied.max(chunk.range.start)..chunk.range.end)?;
         // A message is late by itself, whatever lies below it.
-        let ahead = if space.is_message_space() { 0 } else { gap.start - stream.send.cumulative() };
-        let urgency = (space != StreamId::CONTROL, stream.send.class, ahead);
+        let ahead = if space.is_messages() { 0 } else { gap.start - stream.send.cumulative() };
+        let urgency = (space != Space::Control, stream.send.class, ahead);
         Some(Candidate { owner, chunk: index, space, gap, urgency })
     }
 
@@ -309,7 +309,7 @@ impl Session {
                     && ahead <= bytes_in(helper.rate, OVERDUE_BATCH)
                     && copy_wins(&self.config, now, chunk, owner, helper)
             }
-            Occasion::Prompt | Occasion::Idle if candidate.space.is_message_space() => {
+            Occasion::Prompt | Occasion::Idle if candidate.space.is_messages() => {
                 self.message_copy(candidate, is_crossing(chunk, owner, helper))
             }
             Occasion::Prompt => affordable && self.prompt_copy(class, chunk, owner, helper),
@@ -319,13 +319,13 @@ impl Session {
             }
         };
         wanted
-            && !self.is_kept_off(path, candidate.space)
+            && !self.is_kept_off(path, candidate.space.stream())
             && !self.carries(path, candidate.space, candidate.gap.start)
     }
 
     /// Whether a message that its path lost is worth sending again; streams always are.
     fn is_repaired(&self, candidate: &Candidate) -> bool {
-        if !candidate.space.is_message_space() {
+        if !candidate.space.is_messages() {
             return true;
         }
         let stream = self.streams.get(&candidate.space.stream());
@@ -361,7 +361,7 @@ impl Session {
         self.config.redundancy == Redundancy::ExpectedArrival
             && class <= Class::Interactive
             && waiting.is_some_and(|waiting| class < waiting)
-            && self.is_short(chunk.stream)
+            && self.is_short(Space::of_wire(chunk.stream))
             && is_crossing(chunk, owner, helper)
     }
 
@@ -379,12 +379,18 @@ impl Session {
             && helper.is_drained()
             && candidate.urgency.2 <= bytes_in(helper.rate, OVERDUE_BATCH)
             && copy_wins(&self.config, now, chunk, owner, helper)
-            && self.is_blocked(candidate.space)
+            && self.blocks(candidate.space)
+    }
+
+    /// Whether new bytes of the stream that these bytes belong to wait for a full buffer.
+    fn blocks(&self, space: Space) -> bool {
+        !space.is_messages() && self.is_blocked(space.stream())
     }
 
     /// Whether all of the stream was sent and little of it is on its way.
-    fn is_short(&self, id: StreamId) -> bool {
-        self.streams.get(&id).is_some_and(|stream| stream.send.is_short_tail(SHORT_FLOW))
+    fn is_short(&self, space: Space) -> bool {
+        let stream = self.streams.get(&space.stream()).filter(|_| !space.is_messages());
+        stream.is_some_and(|stream| stream.send.is_short_tail(SHORT_FLOW))
     }
 
     /// A path without new bytes copies what its copy would win, all of a
@@ -406,7 +412,7 @@ impl Session {
             }
             Redundancy::ExpectedArrival => {
                 let Some(stream) = self.streams.get(&chunk.stream) else { return false };
-                let crossing = self.is_short(chunk.stream)
+                let crossing = self.is_short(Space::of_wire(chunk.stream))
                     && state.outstanding() <= SHORT_FLOW
                     && is_crossing(chunk, owner, helper);
                 // A writer that only pauses is no reason to send all twice, and
@@ -423,8 +429,10 @@ impl Session {
     }
 
     /// Whether `path` has this byte on its own way already.
-    pub(super) fn carries(&self, path: usize, id: StreamId, byte: u64) -> bool {
-        self.paths[path].in_flight.iter().any(|own| own.stream == id && own.range.contains(&byte))
+    pub(super) fn carries(&self, path: usize, space: Space, byte: u64) -> bool {
+        let name = space.to_wire();
+        let mut own = self.paths[path].in_flight.iter();
+        own.any(|chunk| chunk.stream == name && chunk.range.contains(&byte))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::plain_text::plain;
 use crate::receive::Inserted;
 use crate::time::Instant;
-use crate::units::{Class, StreamId, SubflowId};
+use crate::units::{Class, Space, StreamId, SubflowId};
 use crate::wire::{AckFrame, Frame};
 
 impl Stream {
@@ -120,7 +120,7 @@ impl Session {
             Some(subflow) => {
                 subflow.arrived(id, payload.len() as u64, fin);
             }
-            None => self.announce(id),
+            None => self.announce(Space::bytes_of(id)),
         }
         let size = payload.len() as u64;
         if let Some(path) = path {
@@ -209,8 +209,10 @@ impl Session {
     /// An acknowledgement, by whatever path: it frees bytes on all (F8).
     fn handle_ack(&mut self, now: Instant, ack: &AckFrame) -> Result<(), SessionError> {
         let id = ack.stream;
-        if id.is_message_space() && self.with_messages {
-            return self.handle_message_ack(ack);
+        if let Space::Messages(id) = Space::of_wire(id)
+            && self.with_messages
+        {
+            return self.handle_message_ack(id, ack);
         }
         let Some(stream) = self.streams.get_mut(&id) else {
             // Late words about a stream that is over; or of none that can be.
@@ -238,9 +240,9 @@ impl Session {
         let streams = &self.streams;
         for path in &mut self.paths {
             path.in_flight.settle(|chunk| {
-                streams
-                    .get(&chunk.stream.stream())
-                    .is_none_or(|s| s.owed(chunk.stream, chunk.range.clone()).is_none())
+                let space = Space::of_wire(chunk.stream);
+                let stream = streams.get(&space.stream());
+                stream.is_none_or(|stream| stream.owed(space, chunk.range.clone()).is_none())
             });
         }
     }
@@ -252,15 +254,17 @@ impl Session {
     fn handle_want(&mut self, id: StreamId, window: u64) {
         let pool = self.config.limits.session_window / 2;
         let free = pool.saturating_sub(self.credit.grown).min(self.room);
-        if id.is_message_space() && self.with_messages {
-            return self.handle_message_want(id.stream(), window);
+        if let Space::Messages(id) = Space::of_wire(id)
+            && self.with_messages
+        {
+            return self.handle_message_want(id, window);
         }
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let unread = stream.receive.assembler().ready_bytes();
         let (grown, moved) = stream.receive.window().want(window, unread, free.div_ceil(2));
         self.credit.grown += grown;
         if moved {
-            self.announce(id);
+            self.announce(Space::bytes_of(id));
         }
     }
 }

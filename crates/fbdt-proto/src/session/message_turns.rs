@@ -14,7 +14,7 @@ use crate::path::{CopyReason, PathView, lead};
 use crate::stats::WhyIdle;
 use crate::stream::{First, Unit};
 use crate::time::Instant;
-use crate::units::{Class, StreamId, time_for};
+use crate::units::{Class, Space, StreamId, time_for};
 use crate::wire::{Frame, Outgoing, encode_message_header};
 
 /// A message waits so long for the path that would deliver it first whatever keeps that one, and
@@ -212,7 +212,7 @@ impl Session {
         }
         // Another path may carry a copy at once.
         self.news += 1;
-        let space = id.message_space();
+        let space = Space::Messages(id);
         self.account(now, path, view, Departure { space, range, data: size, copy });
     }
 }

@@ -13,7 +13,7 @@ use crate::receive::ReceiveMessages;
 use crate::stats::MessageStats;
 use crate::stream::SendMessages;
 use crate::time::Instant;
-use crate::units::{Class, StreamId};
+use crate::units::{Class, Space, StreamId};
 use crate::wire::{AckFrame, Frame, Outgoing};
 
 /// This part of the session's window is what the windows of messages may grow by together.
@@ -28,7 +28,7 @@ pub(super) struct Channel {
 
 impl Channel {
     fn new(id: StreamId) -> Box<Self> {
-        let input = ReceiveMessages::new(id.message_space());
+        let input = ReceiveMessages::new(Space::Messages(id).to_wire());
         Box::new(Self { out: SendMessages::new(), input })
     }
 
@@ -57,21 +57,21 @@ impl Stream {
     }
 
     /// What of `range` of the stream's bytes, or of its message space, is not acknowledged.
-    pub(super) fn owed(&self, space: StreamId, range: Range<u64>) -> Option<Range<u64>> {
-        if space.is_message_space() {
+    pub(super) fn owed(&self, space: Space, range: Range<u64>) -> Option<Range<u64>> {
+        if space.is_messages() {
             return self.messages.as_ref()?.out.unacknowledged(range);
         }
         self.send.unacknowledged(range)
     }
 
     /// The acknowledgement of the stream's bytes, or of its message space.
-    pub(super) fn acknowledgement(&self, space: StreamId) -> AckFrame {
-        if !space.is_message_space() {
+    pub(super) fn acknowledgement(&self, space: Space) -> AckFrame {
+        if !space.is_messages() {
             return self.receive.acknowledgement();
         }
         match &self.messages {
             Some(channel) => channel.input.acknowledgement(),
-            None => ReceiveMessages::new(space).acknowledgement(),
+            None => ReceiveMessages::new(space.to_wire()).acknowledgement(),
         }
     }
 }
@@ -143,7 +143,7 @@ impl Session {
         if let Some((bytes, moved)) = channel.input.read() {
             self.recount(id);
             if moved {
-                self.announce(id.message_space());
+                self.announce(Space::Messages(id));
             }
             return Ok(bytes);
         }
@@ -167,9 +167,9 @@ impl Session {
         if id == StreamId::CONTROL {
             return Err(SessionError::Control("a message on the control stream"));
         }
-        let space = id.message_space();
+        let space = Space::Messages(id);
         match path.and_then(|p| self.paths[p].subflow.as_mut()) {
-            Some(subflow) => subflow.arrived(space, size, false),
+            Some(subflow) => subflow.arrived(space.to_wire(), size, false),
             None => self.announce(space),
         }
         if let Some(path) = path {
@@ -208,7 +208,7 @@ impl Session {
         }
         self.charge_holes(holes)?;
         if moved {
-            self.announce(id.message_space());
+            self.announce(Space::Messages(id));
         }
         if wake {
             self.events.push_back(Event::MessageReadable(id));
@@ -228,13 +228,16 @@ impl Session {
         let holes = stream.count_holes();
         self.recount(id);
         if moved {
-            self.announce(id.message_space());
+            self.announce(Space::Messages(id));
         }
         self.charge_holes(holes)
     }
 
-    pub(super) fn handle_message_ack(&mut self, ack: &AckFrame) -> Result<(), SessionError> {
-        let id = ack.stream.stream();
+    pub(super) fn handle_message_ack(
+        &mut self,
+        id: StreamId,
+        ack: &AckFrame,
+    ) -> Result<(), SessionError> {
         let Some(stream) = self.streams.get_mut(&id) else {
             return self.admit_stream(id).map(|_| ());
         };
@@ -275,7 +278,7 @@ impl Session {
         let (grown, moved) = channel.input.want(window, half.saturating_sub(own));
         self.credit.grown_messages += grown;
         if moved {
-            self.announce(id.message_space());
+            self.announce(Space::Messages(id));
         }
     }
 
@@ -362,7 +365,8 @@ impl Session {
             }
             channel.out.wants.ask(now, window);
             let wanted = 2 * next.saturating_sub(settled);
-            Frame::Want { stream: id.message_space(), window: wanted }.encode(out.encoder());
+            let stream = Space::Messages(*id).to_wire();
+            Frame::Want { stream, window: wanted }.encode(out.encoder());
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::ranges::RangeSet;
 use crate::schedule::in_service;
 use crate::stats::{IdleTimes, WhyIdle};
 use crate::time::Instant;
-use crate::units::{PathId, Role, StreamId, SubflowId};
+use crate::units::{PathId, Role, Space, SubflowId};
 use crate::wire::ControlMessage;
 
 /// A path is given a fresh subflow at most this often (F9b): a merely lossy
@@ -186,21 +186,22 @@ impl Session {
     fn drop_subflow(&mut self, index: usize, retire: bool) {
         let path = &mut self.paths[index];
         let Some(old) = path.detach() else { return };
-        let mut owed = BTreeMap::<StreamId, RangeSet>::new();
+        let mut owed = BTreeMap::<Space, RangeSet>::new();
         for chunk in path.in_flight.take() {
-            owed.entry(chunk.stream).or_default().insert(chunk.range);
+            owed.entry(Space::of_wire(chunk.stream)).or_default().insert(chunk.range);
         }
         let mut lost = owed.clone();
         for chunk in self.paths.iter_mut().flat_map(|path| path.in_flight.iter_mut()) {
-            let Some(shared) = owed.get(&chunk.stream) else { continue };
+            let space = Space::of_wire(chunk.stream);
+            let Some(shared) = owed.get(&space) else { continue };
             let Some(first) = shared.first_within(chunk.range.clone()) else { continue };
             // What carries it still may be copied again.
             chunk.copied = chunk.copied.min(first.start);
-            if let Some(lost) = lost.get_mut(&chunk.stream) {
+            if let Some(lost) = lost.get_mut(&space) {
                 lost.remove(chunk.range.clone());
             }
-            let stream = self.streams.get_mut(&chunk.stream.stream());
-            if chunk.stream.is_message_space()
+            let stream = self.streams.get_mut(&space.stream());
+            if space.is_messages()
                 && let Some(channel) = stream.and_then(|stream| stream.messages.as_mut())
             {
                 channel.out.uncopied(chunk.range.clone());
@@ -208,7 +209,9 @@ impl Session {
         }
         for (space, ranges) in lost {
             ranges.iter().for_each(|range| self.lose(space, range));
-            self.refresh_turn(space);
+            if !space.is_messages() {
+                self.refresh_turn(space.stream());
+            }
         }
         if retire {
             self.events.push_back(Event::SubflowRetired(old.id));
@@ -216,9 +219,9 @@ impl Session {
     }
 
     /// What of the range is not acknowledged is to be sent again.
-    fn lose(&mut self, space: StreamId, range: Range<u64>) {
+    fn lose(&mut self, space: Space, range: Range<u64>) {
         let Some(stream) = self.streams.get_mut(&space.stream()) else { return };
-        if space.is_message_space() {
+        if space.is_messages() {
             if let Some(channel) = &mut stream.messages {
                 channel.out.lose(range);
             }
@@ -333,13 +336,14 @@ impl Session {
 
     /// Says all acknowledgements and limits again on every subflow.
     fn announce_all(&mut self) {
-        let spaces = self.streams.iter().filter(|(_, stream)| stream.messages.is_some());
-        let spaces = spaces.map(|(id, _)| id.message_space());
-        let ids: alloc::vec::Vec<StreamId> = self.streams.keys().copied().chain(spaces).collect();
+        let messages = self.streams.iter().filter(|(_, stream)| stream.messages.is_some());
+        let messages = messages.map(|(id, _)| Space::Messages(*id));
+        let bytes = self.streams.keys().copied().map(Space::bytes_of);
+        let spaces: alloc::vec::Vec<Space> = bytes.chain(messages).collect();
         for path in &mut self.paths {
             if let Some(subflow) = &mut path.subflow {
                 subflow.session_limit_due = true;
-                ids.iter().for_each(|id| subflow.owe(*id));
+                spaces.iter().for_each(|space| subflow.owe(space.to_wire()));
             }
         }
     }

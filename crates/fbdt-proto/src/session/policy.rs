@@ -24,21 +24,17 @@ impl Session {
 
     /// Whether the user keeps the class of this stream, or of its messages, off the path. The
     /// session's own words go by all.
-    pub(super) fn is_kept_off(&self, path: usize, space: StreamId) -> bool {
-        let (never, id) = (self.paths[path].policy.never, space.stream());
+    pub(super) fn is_kept_off(&self, path: usize, id: StreamId) -> bool {
+        let never = self.paths[path].policy.never;
         !never.is_empty()
             && id != StreamId::CONTROL
             && self.streams.get(&id).is_some_and(|stream| never.contains(stream.send.class))
     }
 
     /// The paths as a scheduler sees them for this stream: those that it is kept off are no use.
-    pub(super) fn views_for<'a>(
-        &self,
-        views: &'a [PathView],
-        space: StreamId,
-    ) -> Cow<'a, [PathView]> {
-        let stream = Some(space.stream()).filter(|id| *id != StreamId::CONTROL);
-        match stream.and_then(|id| self.streams.get(&id)) {
+    pub(super) fn views_for<'a>(&self, views: &'a [PathView], id: StreamId) -> Cow<'a, [PathView]> {
+        let ordinary = Some(id).filter(|id| *id != StreamId::CONTROL);
+        match ordinary.and_then(|id| self.streams.get(&id)) {
             Some(stream) => self.views_of(views, stream.send.class),
             None => Cow::Borrowed(views),
         }

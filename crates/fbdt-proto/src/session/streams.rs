@@ -5,7 +5,7 @@ use crate::error::SessionError;
 use crate::event::Event;
 use crate::receive::{ReceiveStream, ReceiveWindow};
 use crate::stream::{SendStream, Wants};
-use crate::units::{Class, StreamId};
+use crate::units::{Class, Space, StreamId};
 use crate::wire::ControlMessage;
 
 /// Bytes that a new stream's writer may leave here, if there is room.
@@ -214,11 +214,11 @@ impl Session {
         }
     }
 
-    /// The stream's acknowledgement is owed on every live subflow.
-    pub(super) fn announce(&mut self, id: StreamId) {
+    /// The acknowledgement of the space is owed on every live subflow.
+    pub(super) fn announce(&mut self, space: Space) {
         for path in &mut self.paths {
             if let Some(subflow) = &mut path.subflow {
-                subflow.owe(id);
+                subflow.owe(space.to_wire());
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::schedule::{JustInTime, PlacementRequest, Repeats, Scheduler};
 use crate::stats::WhyIdle;
 use crate::time::Instant;
-use crate::units::{Class, StreamId, SubflowId, time_for};
+use crate::units::{Class, Space, StreamId, SubflowId, time_for};
 use crate::wire::{Frame, Outgoing, encode_data_header};
 
 /// Acknowledgements that leave together.
@@ -21,8 +21,8 @@ const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
 
 /// Bytes of a stream, or a message or gap, that leave in one frame.
 pub(super) struct Departure {
-    /// The stream, or its message space.
-    pub(super) space: StreamId,
+    /// Where they belong.
+    pub(super) space: Space,
     /// Where in it.
     pub(super) range: Range<u64>,
     /// The application's bytes among them.
@@ -133,8 +133,9 @@ impl Session {
             };
             subflow.ack_streams.remove(&id);
             subflow.ack_from = StreamId(id.0.saturating_add(1));
-            let ack = match self.streams.get(&id.stream()) {
-                Some(stream) => stream.acknowledgement(id),
+            let space = Space::of_wire(id);
+            let ack = match self.streams.get(&space.stream()) {
+                Some(stream) => stream.acknowledgement(space),
                 None => over(id),
             };
             Frame::Ack(ack).encode(out.encoder());
@@ -452,7 +453,8 @@ impl Session {
         {
             self.scheduler.sent(id, subflow.id, &range);
         }
-        self.account(now, path, view, Departure { space: id, range, data, copy });
+        let space = Space::bytes_of(id);
+        self.account(now, path, view, Departure { space, range, data, copy });
         self.refresh_turn(id);
     }
 
@@ -464,7 +466,7 @@ impl Session {
         view: &PathView,
         Departure { space, range, data, copy }: Departure,
     ) {
-        let ordinary = space != StreamId::CONTROL;
+        let ordinary = space != Space::Control;
         let class = self.streams.get(&space.stream()).filter(|_| ordinary).map(|s| s.send.class);
         let class = class.map(|class| &mut self.totals.classes[class as usize]);
         let state = &mut self.paths[path];
@@ -491,7 +493,7 @@ impl Session {
         // that far too long.
         let there = if view.ramping { Duration::ZERO } else { time_for(data, view.rate) };
         state.in_flight.push(Chunk {
-            stream: space,
+            stream: space.to_wire(),
             copied: range.start,
             range,
             sent: now,
