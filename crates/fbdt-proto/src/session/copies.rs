@@ -1,10 +1,10 @@
 //! Second copies of what other paths owe (F6, F9, F10, F11).
 
-use crate::wire::Outgoing;
 use core::ops::Range;
 use core::time::Duration;
 
 use super::Session;
+use super::transmit::Transmission;
 use crate::config::Redundancy;
 use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::schedule::redundancy::{copy_wins, is_overdue, waited_an_rtt};
@@ -63,53 +63,54 @@ struct Candidate {
     chunk: usize,
     space: Space,
     gap: Range<u64>,
-    /// The most urgent is the least: class, then distance from delivery.
-    urgency: (bool, Class, u64),
+    urgency: Urgency,
+}
+
+/// How urgent bytes are that may be copied; the most urgent are the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Urgency {
+    /// They are not the control stream's.
+    ordinary: bool,
+    class: Class,
+    /// Bytes of the stream that are to be delivered before them.
+    ahead: u64,
 }
 
 impl Session {
     /// Sends a copy on `path` on this occasion, if there is one to send; or what is new of a better
     /// class than it.
-    pub(super) fn transmit_copy(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        occasion: Occasion,
-        out: &mut Outgoing,
-    ) -> bool {
-        if !self.may_copy(now, occasion) {
+    pub(super) fn transmit_copy(&mut self, tx: &mut Transmission<'_>, occasion: Occasion) -> bool {
+        if !self.may_copy(tx.now, occasion) {
             return false;
         }
-        let Some(found) = self.find_copy(now, path, views, occasion) else {
+        let Some(found) = self.find_copy(tx, occasion) else {
             if occasion == Occasion::Overdue {
-                self.last_overdue_check = now;
+                self.last_overdue_check = tx.now;
             }
             return false;
         };
-        let (ordinary, class, _) = found.urgency;
+        let Urgency { ordinary, class, .. } = found.urgency;
         let first = ordinary && occasion != Occasion::Idle;
-        if first && self.transmit_better(now, path, views, class, out) {
+        if first && self.transmit_better(tx, class) {
             return true;
         }
         let whole = found.space.is_messages();
-        let frame = if whole { u64::MAX } else { self.paths[path].frame() };
+        let frame = if whole { u64::MAX } else { self.paths[tx.path].frame() };
         let range = found.gap.start..found.gap.end.min(found.gap.start.saturating_add(frame));
-        let exempt = self.exemption(now, path, views, occasion, &found);
+        let exempt = self.exemption(tx, occasion, &found);
         if let Some(chunk) = self.paths[found.owner].in_flight.iter_mut().nth(found.chunk) {
             chunk.copied = range.end;
         }
         let reason = occasion.reason();
         let before = self.totals.copied[reason as usize];
-        let view = &views[path];
         if whole {
-            self.emit_message(now, path, view, found.space.stream(), range, Some(reason), out);
+            self.emit_message(tx, found.space.stream(), range, Some(reason));
         } else {
-            self.emit(now, path, view, found.space.stream(), range, Some(reason), out);
+            self.emit(tx, found.space.stream(), range, Some(reason));
         }
         if let Some(exemption) = exempt {
             let bytes = self.totals.copied[reason as usize] - before;
-            let class = &mut self.totals.classes[found.urgency.1 as usize];
+            let class = &mut self.totals.classes[found.urgency.class as usize];
             match exemption {
                 Exemption::Asked => class.asked += bytes,
                 Exemption::Freeing => class.freeing += bytes,
@@ -122,9 +123,7 @@ impl Session {
     /// Why the copy does not use up what others may cost, if it does not.
     fn exemption(
         &self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
+        tx: &Transmission<'_>,
         occasion: Occasion,
         found: &Candidate,
     ) -> Option<Exemption> {
@@ -135,8 +134,7 @@ impl Session {
             }
             Occasion::Idle => {
                 let chunk = self.paths[found.owner].in_flight.iter().nth(found.chunk)?;
-                let (owner, helper) = (&views[found.owner], &views[path]);
-                self.frees_window(now, chunk, found, owner, helper).then_some(Exemption::Freeing)
+                self.frees_window(tx, chunk, found).then_some(Exemption::Freeing)
             }
             _ => None,
         }
@@ -196,7 +194,7 @@ impl Session {
 
     /// Whether nothing that a suspect path owes can be more urgent than this.
     fn is_most_urgent(&self, candidate: &Candidate) -> bool {
-        let (ordinary, class, ahead) = candidate.urgency;
+        let Urgency { ordinary, class, ahead } = candidate.urgency;
         let own = self.streams.get(&StreamId::CONTROL);
         let spoken = || own.is_none_or(|stream| stream.send.backlog() == 0);
         let talking = self.talking.iter().filter_map(|id| self.streams.get(id));
@@ -225,13 +223,8 @@ impl Session {
     }
 
     /// The most urgent chunk of another path that `path` should copy.
-    fn find_copy(
-        &self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        occasion: Occasion,
-    ) -> Option<Candidate> {
+    fn find_copy(&self, tx: &Transmission<'_>, occasion: Occasion) -> Option<Candidate> {
+        let path = tx.path;
         let mut best: Option<Candidate> = None;
         let messages_only = occasion == Occasion::Prompt
             && !self.waiting_class().is_some_and(|class| self.busy.any_better(class));
@@ -255,14 +248,14 @@ impl Session {
                 if left_out || (off && space != Space::Control) {
                     continue;
                 }
-                if occasion == Occasion::Overdue && !is_overdue(now, chunk, &views[owner]) {
+                if occasion == Occasion::Overdue && !is_overdue(tx.now, chunk, &tx.views[owner]) {
                     break;
                 }
                 let Some(candidate) = self.candidate(owner, index, chunk) else {
                     continue;
                 };
                 if best.as_ref().is_some_and(|b| b.urgency <= candidate.urgency)
-                    || !self.should_copy(now, path, views, occasion, chunk, &candidate)
+                    || !self.should_copy(tx, occasion, chunk, &candidate)
                 {
                     continue;
                 }
@@ -284,21 +277,20 @@ impl Session {
         let gap = stream.owed(space, chunk.copied.max(chunk.range.start)..chunk.range.end)?;
         // A message is late by itself, whatever lies below it.
         let ahead = if space.is_messages() { 0 } else { gap.start - stream.send.cumulative() };
-        let urgency = (space != Space::Control, stream.send.class, ahead);
+        let ordinary = space != Space::Control;
+        let urgency = Urgency { ordinary, class: stream.send.class, ahead };
         Some(Candidate { owner, chunk: index, space, gap, urgency })
     }
 
     fn should_copy(
         &self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
+        tx: &Transmission<'_>,
         occasion: Occasion,
         chunk: &Chunk,
         candidate: &Candidate,
     ) -> bool {
-        let (owner, helper) = (&views[candidate.owner], &views[path]);
-        let (ordinary, class, ahead) = candidate.urgency;
+        let (owner, helper) = (&tx.views[candidate.owner], tx.view());
+        let Urgency { ordinary, class, ahead } = candidate.urgency;
         let affordable = !ordinary || self.class_in_budget(class);
         let repaired = || self.is_repaired(candidate);
         let wanted = match occasion {
@@ -307,20 +299,20 @@ impl Session {
                 affordable
                     && repaired()
                     && ahead <= bytes_in(helper.rate, OVERDUE_BATCH)
-                    && copy_wins(&self.config, now, chunk, owner, helper)
+                    && copy_wins(&self.config, tx.now, chunk, owner, helper)
             }
             Occasion::Prompt | Occasion::Idle if candidate.space.is_messages() => {
                 self.message_copy(candidate, is_crossing(chunk, owner, helper))
             }
             Occasion::Prompt => affordable && self.prompt_copy(class, chunk, owner, helper),
             Occasion::Idle => {
-                (affordable && self.idle_copy(now, path, chunk, owner, helper))
-                    || self.frees_window(now, chunk, candidate, owner, helper)
+                (affordable && self.idle_copy(tx, chunk, owner))
+                    || self.frees_window(tx, chunk, candidate)
             }
         };
         wanted
-            && !self.is_kept_off(path, candidate.space.stream())
-            && !self.carries(path, candidate.space, candidate.gap.start)
+            && !self.is_kept_off(tx.path, candidate.space.stream())
+            && !self.carries(tx.path, candidate.space, candidate.gap.start)
     }
 
     /// Whether a message that its path lost is worth sending again; streams always are.
@@ -344,7 +336,7 @@ impl Session {
             None => false,
             Some(whatever_it_costs) => {
                 whatever_it_costs
-                    || (crossing && self.copies_by_choice(candidate.urgency.1, &channel.out))
+                    || (crossing && self.copies_by_choice(candidate.urgency.class, &channel.out))
             }
         }
     }
@@ -367,18 +359,12 @@ impl Session {
 
     /// Whether a copy of what is overdue is all that this path can do for a stream whose window is
     /// full: until the hole is closed nothing new may be sent, so the copy takes nobody's place (F6).
-    fn frees_window(
-        &self,
-        now: Instant,
-        chunk: &Chunk,
-        candidate: &Candidate,
-        owner: &PathView,
-        helper: &PathView,
-    ) -> bool {
-        is_overdue(now, chunk, owner)
+    fn frees_window(&self, tx: &Transmission<'_>, chunk: &Chunk, candidate: &Candidate) -> bool {
+        let (owner, helper) = (&tx.views[candidate.owner], tx.view());
+        is_overdue(tx.now, chunk, owner)
             && helper.is_drained()
-            && candidate.urgency.2 <= bytes_in(helper.rate, OVERDUE_BATCH)
-            && copy_wins(&self.config, now, chunk, owner, helper)
+            && candidate.urgency.ahead <= bytes_in(helper.rate, OVERDUE_BATCH)
+            && copy_wins(&self.config, tx.now, chunk, owner, helper)
             && self.blocks(candidate.space)
     }
 
@@ -395,15 +381,9 @@ impl Session {
 
     /// A path without new bytes copies what its copy would win, all of a
     /// short flow (F10), or as the paper says (R10).
-    fn idle_copy(
-        &self,
-        now: Instant,
-        path: usize,
-        chunk: &Chunk,
-        owner: &PathView,
-        helper: &PathView,
-    ) -> bool {
-        let state = &self.paths[path];
+    fn idle_copy(&self, tx: &Transmission<'_>, chunk: &Chunk, owner: &PathView) -> bool {
+        let (now, helper) = (tx.now, tx.view());
+        let state = &self.paths[tx.path];
         match self.config.redundancy {
             Redundancy::Suspect | Redundancy::Off => false,
             Redundancy::RttWait => {

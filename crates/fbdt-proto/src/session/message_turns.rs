@@ -7,7 +7,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use super::Session;
-use super::transmit::Departure;
+use super::transmit::{Departure, Transmission};
 use crate::event::Event;
 use crate::message::{Importance, MESSAGE_OVERHEAD};
 use crate::path::{CopyReason, PathView, lead};
@@ -15,7 +15,7 @@ use crate::stats::WhyIdle;
 use crate::stream::{First, Unit};
 use crate::time::Instant;
 use crate::units::{Class, Space, StreamId, time_for};
-use crate::wire::{Frame, Outgoing, encode_message_header};
+use crate::wire::{Frame, encode_message_header};
 
 /// A message waits so long for the path that would deliver it first whatever keeps that one, and
 /// longer where it is there sooner all the same; never longer than that path would be sooner.
@@ -23,31 +23,57 @@ const PATIENCE: Duration = Duration::from_millis(4);
 /// A path that is so much later delivers as soon as the first one.
 const EQUAL: Duration = Duration::from_millis(1);
 
-/// Whose message it is: class, importance, what its stream has been served, and the stream.
-type Turn = (Class, Reverse<Importance>, u64, StreamId);
+/// A stream whose first message may be sent, in the order of such streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct MessageTurn {
+    class: Class,
+    importance: Reverse<Importance>,
+    /// Bytes of messages that the stream has been served.
+    served: u64,
+    id: StreamId,
+}
+
+/// The last messages of the order that may be sent: all of better classes, and of this class those of
+/// streams that were served no more than this.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Until {
+    pub(super) class: Class,
+    pub(super) served: u64,
+}
+
+impl Until {
+    /// All messages of this class and of better ones.
+    pub(super) const fn all_of(class: Class) -> Self {
+        Self { class, served: u64::MAX }
+    }
+}
+
+/// A stream with lost messages; by class first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LostMessages {
+    pub(super) class: Class,
+    pub(super) id: StreamId,
+}
 
 impl Session {
     /// A message of these streams of one class whose subflow is gone, or gaps in place of those given
     /// up: the first that no sooner path would deliver in time where this one would not.
     pub(super) fn transmit_lost_message(
         &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        streams: &[(Class, StreamId)],
-        out: &mut Outgoing,
+        tx: &mut Transmission<'_>,
+        streams: &[LostMessages],
     ) -> bool {
-        let Some((_, first)) = streams.first() else { return false };
-        let late = self.standing(now, path, views, *first);
-        for &(_, id) in streams {
-            self.expire_messages_of(now, id);
+        let Some(first) = streams.first() else { return false };
+        let late = self.standing(tx, first.id);
+        for &LostMessages { id, .. } in streams {
+            self.expire_messages_of(tx.now, id);
             let stream = self.streams.get_mut(&id);
             let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
                 continue;
             };
             let in_time = |at: Instant| late.behind.is_none() || at > late.arrival;
             if let Some(range) = channel.out.take_lost(in_time) {
-                self.emit_message(now, path, &views[path], id, range, Some(CopyReason::Lost), out);
+                self.emit_message(tx, id, range, Some(CopyReason::Lost));
                 return true;
             }
         }
@@ -55,41 +81,33 @@ impl Session {
     }
 
     /// Streams with lost messages that may go by the path, by class.
-    pub(super) fn lost_messages(&self, path: usize) -> Vec<(Class, StreamId)> {
+    pub(super) fn lost_messages(&self, path: usize) -> Vec<LostMessages> {
         let lost = |id: &StreamId| {
             let stream = self.streams.get(id)?;
             let lost = stream.messages.as_ref()?.out.has_lost() && !self.is_kept_off(path, *id);
-            lost.then_some((stream.send.class, *id))
+            lost.then_some(LostMessages { class: stream.send.class, id: *id })
         };
         let mut found: Vec<_> = self.talking.iter().filter_map(lost).collect();
         found.sort_unstable();
         found
     }
 
-    /// Sends the first message of the classes up to `worst`, of that one itself only of streams that
-    /// were not served more than `served`; or the last message of its stream on a path that delivers
-    /// later than another. A message that another path should have does not hold up those of other
+    /// Sends the first message of the order before `until`; or the last message of its stream on a path
+    /// that delivers later than another. A message that another path should have does not hold up those of other
     /// streams.
-    pub(super) fn transmit_message(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        until: (Class, u64),
-        out: &mut Outgoing,
-    ) -> bool {
-        let waiting = self.talking.iter().filter_map(|id| self.turn_of(path, until, *id));
-        let mut turns: BinaryHeap<Reverse<Turn>> = waiting.map(Reverse).collect();
+    pub(super) fn transmit_message(&mut self, tx: &mut Transmission<'_>, until: Until) -> bool {
+        let waiting = self.talking.iter().filter_map(|id| self.turn_of(tx.path, until, *id));
+        let mut turns: BinaryHeap<Reverse<MessageTurn>> = waiting.map(Reverse).collect();
         let mut known: Option<(Class, Standing)> = None;
-        while let Some(Reverse((class, _, _, id))) = turns.pop() {
+        while let Some(Reverse(MessageTurn { class, id, .. })) = turns.pop() {
             let standing = match known {
                 Some((of, standing)) if of == class => standing,
-                _ => self.standing(now, path, views, id),
+                _ => self.standing(tx, id),
             };
             known = Some((class, standing));
-            if self.expire_messages_of(now, id) {
+            if self.expire_messages_of(tx.now, id) {
                 // What waits behind it has its own turn.
-                turns.extend(self.turn_of(path, until, id).map(Reverse));
+                turns.extend(self.turn_of(tx.path, until, id).map(Reverse));
                 continue;
             }
             let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
@@ -100,12 +118,12 @@ impl Session {
             let Standing { behind, lead, arrival } = standing;
             let last = behind.and_then(|_| channel.out.last_may_go(arrival, lead));
             let too_old = expires.is_some_and(|at| at <= arrival);
-            if last.is_none() && behind.is_some_and(|b| too_old || b.keeps(now, queued)) {
-                self.enter(now, path, WhyIdle::TooLate);
+            if last.is_none() && behind.is_some_and(|b| too_old || b.keeps(tx.now, queued)) {
+                self.enter(tx.now, tx.path, WhyIdle::TooLate);
                 continue;
             }
-            if !self.may_carry(path, id) {
-                self.enter(now, path, WhyIdle::Weight);
+            if !self.may_carry(tx.path, id) {
+                self.enter(tx.now, tx.path, WhyIdle::Weight);
                 return false;
             }
             let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
@@ -121,8 +139,8 @@ impl Session {
             if channel.out.wakes_writer() {
                 self.events.push_back(Event::MessageWritable(id));
             }
-            self.enter(now, path, WhyIdle::Sending);
-            self.emit_message(now, path, &views[path], id, range, None, out);
+            self.enter(tx.now, tx.path, WhyIdle::Sending);
+            self.emit_message(tx, id, range, None);
             return true;
         }
         false
@@ -131,14 +149,15 @@ impl Session {
     /// The turn of the stream's first message: by class, importance and what the stream was served.
     /// `None` if none waits, its receiver's limit does not let it go, it is kept off the path, or it is
     /// of a class behind the last one, or of that one and its stream was served more.
-    fn turn_of(&self, path: usize, (worst, served): (Class, u64), id: StreamId) -> Option<Turn> {
+    fn turn_of(&self, path: usize, until: Until, id: StreamId) -> Option<MessageTurn> {
         let stream = self.streams.get(&id)?;
         let out = &stream.messages.as_ref()?.out;
         let First { importance, .. } = out.first()?;
         let class = stream.send.class;
-        let turn = class < worst || (class == worst && out.served <= served);
+        let turn = class < until.class || (class == until.class && out.served <= until.served);
         let goes = turn && out.short_of().is_none() && !self.is_kept_off(path, id);
-        goes.then_some((class, Reverse(importance), out.served, id))
+        let importance = Reverse(importance);
+        goes.then_some(MessageTurn { class, importance, served: out.served, id })
     }
 
     /// Streams of the class whose messages wait.
@@ -151,9 +170,10 @@ impl Session {
     }
 
     /// How the path stands with the messages of the stream; the same for all streams of its class.
-    fn standing(&self, now: Instant, path: usize, views: &[PathView], id: StreamId) -> Standing {
-        let seen = self.views_for(views, id);
-        let behind = lag(&seen, path).map(|(soonest, time, matters)| {
+    fn standing(&self, tx: &Transmission<'_>, id: StreamId) -> Standing {
+        let (now, path) = (tx.now, tx.path);
+        let seen = self.views_for(tx.views, id);
+        let behind = lag(&seen, path).map(|Lag { soonest, time, matters }| {
             let expected = self.wait_for(now, &seen, soonest, id);
             Behind { time, matters, expected }
         });
@@ -180,16 +200,12 @@ impl Session {
     }
 
     /// Makes the frame of a message or of a gap and enters it on the path's account.
-    #[allow(clippy::too_many_arguments)]
     pub(super) fn emit_message(
         &mut self,
-        now: Instant,
-        path: usize,
-        view: &PathView,
+        tx: &mut Transmission<'_>,
         id: StreamId,
         range: Range<u64>,
         copy: Option<CopyReason>,
-        out: &mut Outgoing,
     ) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let Some(channel) = &mut stream.messages else { return };
@@ -197,13 +213,13 @@ impl Session {
             Unit::Message(bytes) => {
                 let size = range.end - range.start - MESSAGE_OVERHEAD;
                 let length = u32::try_from(size).unwrap_or(0);
-                encode_message_header(out.encoder(), id, range.start, length);
-                out.put(bytes);
+                encode_message_header(tx.out.encoder(), id, range.start, length);
+                tx.out.put(bytes);
                 size
             }
             Unit::Gap => {
                 let (start, end) = (range.start, range.end);
-                Frame::Gap { stream: id, start, end }.encode(out.encoder());
+                Frame::Gap { stream: id, start, end }.encode(tx.out.encoder());
                 0
             }
         };
@@ -213,7 +229,7 @@ impl Session {
         // Another path may carry a copy at once.
         self.news += 1;
         let space = Space::Messages(id);
-        self.account(now, path, view, Departure { space, range, data: size, copy });
+        self.account(tx, Departure { space, range, data: size, copy });
     }
 }
 
@@ -247,13 +263,22 @@ impl Behind {
     }
 }
 
-/// The soonest path, by how much `path` delivers later, and whether the former is worth waiting for;
-/// `None` for a path that delivers as soon as any.
-fn lag(views: &[PathView], path: usize) -> Option<(usize, Duration, bool)> {
+/// How much later a path delivers than another one.
+struct Lag {
+    /// The path that delivers first.
+    soonest: usize,
+    /// By how much.
+    time: Duration,
+    /// Whether that path is worth waiting for.
+    matters: bool,
+}
+
+/// How much later `path` delivers than the soonest path; `None` if it delivers as soon as any.
+fn lag(views: &[PathView], path: usize) -> Option<Lag> {
     let own = views[path].arrival;
     let usable = views.iter().enumerate().filter(|(_, view)| view.usable);
     let (soonest, best) =
         usable.map(|(index, view)| (index, view.arrival)).min_by_key(|(_, arrival)| *arrival)?;
     let time = own.checked_sub(best).filter(|time| *time > EQUAL)?;
-    Some((soonest, time, time > best / 4 + EQUAL))
+    Some(Lag { soonest, time, matters: time > best / 4 + EQUAL })
 }

@@ -4,32 +4,24 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Session;
-use crate::path::{CopyReason, PathState, PathView};
+use super::transmit::Transmission;
+use crate::path::{CopyReason, PathState};
 use crate::ranges::RangeSet;
 use crate::schedule::{OpenWindows, Repeat, RepeatRequest, Repeats, UnderWay};
 use crate::stream::{SendState, SendStream};
-use crate::time::Instant;
 use crate::units::StreamId;
-use crate::wire::Outgoing;
 
 impl Session {
     /// Sends bytes again that the scheduler wants repeated on `path`, if it repeats bytes at this
     /// point of the order.
-    pub(super) fn transmit_repeated(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        when: Repeats,
-        out: &mut Outgoing,
-    ) -> bool {
+    pub(super) fn transmit_repeated(&mut self, tx: &mut Transmission<'_>, when: Repeats) -> bool {
         if self.needs.repeats != Some(when) {
             return false;
         }
-        let ordinary = |id: &StreamId| *id != StreamId::CONTROL && !self.is_kept_off(path, *id);
+        let ordinary = |id: &StreamId| *id != StreamId::CONTROL && !self.is_kept_off(tx.path, *id);
         let streams: Vec<StreamId> = self.busy.in_turn().filter(ordinary).collect();
         for id in streams {
-            let Some(Repeat { range, punish }) = self.repeat(now, path, views, id) else {
+            let Some(Repeat { range, punish }) = self.repeat(tx, id) else {
                 continue;
             };
             if let Some(owner) = punish.and_then(|owner| self.paths.get_mut(owner)) {
@@ -38,27 +30,22 @@ impl Session {
             let Some(range) = range else { continue };
             let class = self.streams.get(&id).map(|stream| stream.send.class).unwrap_or_default();
             // A path that is behind with a large transfer is free for a call all the same (F11).
-            if when == Repeats::BeforeNew && self.transmit_better(now, path, views, class, out) {
+            if when == Repeats::BeforeNew && self.transmit_better(tx, class) {
                 return true;
             }
-            let range = range.start..range.end.min(range.start + self.paths[path].frame());
-            self.emit(now, path, &views[path], id, range, Some(CopyReason::Scheduled), out);
+            let range = range.start..range.end.min(range.start + self.paths[tx.path].frame());
+            self.emit(tx, id, range, Some(CopyReason::Scheduled));
             return true;
         }
         false
     }
 
     /// Asks the scheduler whether `path` should send bytes of the stream again.
-    fn repeat(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        id: StreamId,
-    ) -> Option<Repeat> {
+    fn repeat(&mut self, tx: &Transmission<'_>, id: StreamId) -> Option<Repeat> {
+        let (now, path) = (tx.now, tx.path);
         let subflow = self.paths[path].subflow.as_ref()?.id;
         let blocked = self.is_blocked(id);
-        let views = &*self.views_for(views, id);
+        let views = &*self.views_for(tx.views, id);
         let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
         let send = &self.streams.get(&id)?.send;
         Some(self.scheduler.repeat(&RepeatRequest {

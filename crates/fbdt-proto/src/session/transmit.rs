@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use super::Session;
 use super::copies::{Occasion, SHORT_FLOW};
+use super::message_turns::Until;
 use super::scheduled::Sent;
 use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::schedule::{JustInTime, PlacementRequest, Repeats, Scheduler};
@@ -18,6 +19,24 @@ use crate::wire::{Frame, Outgoing, encode_data_header};
 const ACK_BATCH: usize = 256;
 /// Added to the expected arrival of a chunk before it counts as overdue.
 const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
+
+/// One opportunity of a path to send, until a frame was appended or nothing was found.
+pub(super) struct Transmission<'a> {
+    pub(super) now: Instant,
+    /// The path's index.
+    pub(super) path: usize,
+    /// All paths as schedulers see them now.
+    pub(super) views: &'a [PathView],
+    /// Where the frame goes.
+    pub(super) out: &'a mut Outgoing,
+}
+
+impl Transmission<'_> {
+    /// The path as schedulers see it.
+    pub(super) fn view(&self) -> &PathView {
+        &self.views[self.path]
+    }
+}
 
 /// Bytes of a stream, or a message or gap, that leave in one frame.
 pub(super) struct Departure {
@@ -174,20 +193,21 @@ impl Session {
         self.size_buffers(now, &views);
         self.ask_for_windows(out);
         self.want_for_messages(now, out);
-        let done = self.transmit_lost(now, path, &views, out)
-            || self.transmit_copy(now, path, &views, Occasion::Suspect, out)
-            || (!frugal && self.transmit_copy(now, path, &views, Occasion::Overdue, out))
-            || (!frugal && self.transmit_copy(now, path, &views, Occasion::Prompt, out))
-            || (!frugal && self.transmit_repeated(now, path, &views, Repeats::BeforeNew, out))
-            || self.transmit_new(now, path, &views, out)
-            || (!frugal && self.transmit_repeated(now, path, &views, Repeats::AfterNew, out));
+        let tx = &mut Transmission { now, path, views: &views, out };
+        let done = self.transmit_lost(tx)
+            || self.transmit_copy(tx, Occasion::Suspect)
+            || (!frugal && self.transmit_copy(tx, Occasion::Overdue))
+            || (!frugal && self.transmit_copy(tx, Occasion::Prompt))
+            || (!frugal && self.transmit_repeated(tx, Repeats::BeforeNew))
+            || self.transmit_new(tx)
+            || (!frugal && self.transmit_repeated(tx, Repeats::AfterNew));
         if done {
             self.paths[path].idle_since = None;
             return;
         }
         self.paths[path].idle_since.get_or_insert(now);
         if !frugal {
-            self.transmit_copy(now, path, &views, Occasion::Idle, out);
+            self.transmit_copy(tx, Occasion::Idle);
         }
     }
 
@@ -200,29 +220,23 @@ impl Session {
     /// What was on a subflow that is gone: the session's own words, then by class, messages before
     /// bytes; but what is new of better classes goes first: a call does not wait until a large
     /// transfer is mended.
-    fn transmit_lost(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        out: &mut Outgoing,
-    ) -> bool {
-        if self.transmit_lost_bytes(now, path, views, None, out) {
+    fn transmit_lost(&mut self, tx: &mut Transmission<'_>) -> bool {
+        if self.transmit_lost_bytes(tx, None) {
             return true;
         }
-        let never = self.paths[path].policy.never;
-        let messages = self.lost_messages(path);
+        let never = self.paths[tx.path].policy.never;
+        let messages = self.lost_messages(tx.path);
         let mut rest = &messages[..];
         for class in Class::ALL {
-            let (speaking, worse) = rest.split_at(rest.partition_point(|(of, _)| *of <= class));
+            let (speaking, worse) = rest.split_at(rest.partition_point(|of| of.class <= class));
             rest = worse;
             let bytes = self.busy.first_lost(Some(class)).is_some() && !never.contains(class);
             if speaking.is_empty() && !bytes {
                 continue;
             }
-            if self.transmit_better(now, path, views, class, out)
-                || self.transmit_lost_message(now, path, views, speaking, out)
-                || (bytes && self.transmit_lost_bytes(now, path, views, Some(class), out))
+            if self.transmit_better(tx, class)
+                || self.transmit_lost_message(tx, speaking)
+                || (bytes && self.transmit_lost_bytes(tx, Some(class)))
             {
                 return true;
             }
@@ -231,15 +245,8 @@ impl Session {
     }
 
     /// Lost bytes of a class, or of the session's own stream.
-    fn transmit_lost_bytes(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        class: Option<Class>,
-        out: &mut Outgoing,
-    ) -> bool {
-        let frame = self.paths[path].frame();
+    fn transmit_lost_bytes(&mut self, tx: &mut Transmission<'_>, class: Option<Class>) -> bool {
+        let frame = self.paths[tx.path].frame();
         while let Some(id) = self.busy.first_lost(class) {
             let Some(stream) = self.streams.get_mut(&id) else {
                 self.busy.remove(id);
@@ -252,7 +259,7 @@ impl Session {
                 };
                 let range = gap.start..gap.end.min(gap.start + frame);
                 stream.send.lost.remove(piece.start..range.end);
-                self.emit(now, path, &views[path], id, range, Some(CopyReason::Lost), out);
+                self.emit(tx, id, range, Some(CopyReason::Lost));
                 return true;
             }
             self.refresh_turn(id);
@@ -260,61 +267,34 @@ impl Session {
         false
     }
 
-    fn transmit_new(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        out: &mut Outgoing,
-    ) -> bool {
-        let never = self.paths[path].policy.never;
-        let held = self.keeps_waiting(path);
-        self.enter(now, path, if held { WhyIdle::KeptOff } else { WhyIdle::NothingToSend });
-        let frame = self.paths[path].frame();
-        let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
+    fn transmit_new(&mut self, tx: &mut Transmission<'_>) -> bool {
+        let never = self.paths[tx.path].policy.never;
+        let held = self.keeps_waiting(tx.path);
+        self.enter(tx.now, tx.path, if held { WhyIdle::KeptOff } else { WhyIdle::NothingToSend });
         if self.busy.any_blocked(never) {
-            self.enter(now, path, WhyIdle::FlowControl);
+            self.enter(tx.now, tx.path, WhyIdle::FlowControl);
         }
-        self.transmit_first(now, path, views, None, (frame, credit), out)
-            || self.transmit_message(now, path, views, (Class::Background, u64::MAX), out)
+        self.transmit_first(tx, None) || self.transmit_message(tx, Until::all_of(Class::Background))
     }
 
     /// What is new of this session's own words and of the classes before `class`: it goes before what
     /// is sent again of that one.
-    pub(super) fn transmit_better(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        class: Class,
-        out: &mut Outgoing,
-    ) -> bool {
-        let frame = self.paths[path].frame();
-        let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
-        if self.transmit_first(now, path, views, Some(class), (frame, credit), out) {
+    pub(super) fn transmit_better(&mut self, tx: &mut Transmission<'_>, class: Class) -> bool {
+        if self.transmit_first(tx, Some(class)) {
             return true;
         }
         let last = Class::ALL.into_iter().rev().find(|better| *better < class);
-        let sent =
-            last.is_some_and(|last| self.transmit_message(now, path, views, (last, u64::MAX), out));
+        let sent = last.is_some_and(|last| self.transmit_message(tx, Until::all_of(last)));
         if !sent {
             // The path is not idle for what it does not send first.
-            self.enter(now, path, WhyIdle::Sending);
+            self.enter(tx.now, tx.path, WhyIdle::Sending);
         }
         sent
     }
 
     /// The first new bytes that may leave, or a message that goes before them; of the classes before
     /// `end` if there is one.
-    fn transmit_first(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        end: Option<Class>,
-        limits: (u64, u64),
-        out: &mut Outgoing,
-    ) -> bool {
+    fn transmit_first(&mut self, tx: &mut Transmission<'_>, end: Option<Class>) -> bool {
         let mut turn = None;
         // Messages go before the bytes of streams of their class (F16).
         let mut spoken = None;
@@ -330,27 +310,28 @@ impl Session {
                 // with the class's streams by what both have been served (F12).
                 let prompt = next.class <= Class::Interactive;
                 let served = if prompt { u64::MAX } else { next.served };
-                if self.transmit_message(now, path, views, (next.class, served), out) {
+                let until = Until { class: next.class, served };
+                if self.transmit_message(tx, until) {
                     return true;
                 }
             }
-            if self.is_kept_off(path, next.id) {
+            if self.is_kept_off(tx.path, next.id) {
                 turn = Some(next.end_of_class());
                 continue;
             }
-            if !self.may_carry(path, next.id) {
+            if !self.may_carry(tx.path, next.id) {
                 // Nor any behind it: what is urgent comes first.
-                self.enter(now, path, WhyIdle::Weight);
+                self.enter(tx.now, tx.path, WhyIdle::Weight);
                 break;
             }
-            let Some(range) = self.place(now, path, views, next.id, limits) else {
+            let Some(range) = self.place(tx, next.id) else {
                 continue;
             };
             // Who was left without bytes in favour of this path asks again: this one's window may be
             // full now, its turn over, or others' bytes assigned.
             self.news += u64::from(self.needs.defers);
-            self.enter(now, path, WhyIdle::Sending);
-            self.emit(now, path, &views[path], next.id, range, None, out);
+            self.enter(tx.now, tx.path, WhyIdle::Sending);
+            self.emit(tx, next.id, range, None);
             return true;
         }
         false
@@ -358,16 +339,11 @@ impl Session {
 
     /// New bytes of one stream for `path`, taken from what is unsent; `None`,
     /// with the reason in `why_idle`, if it gets none.
-    fn place(
-        &mut self,
-        now: Instant,
-        path: usize,
-        views: &[PathView],
-        id: StreamId,
-        (frame, credit): (u64, u64),
-    ) -> Option<Range<u64>> {
-        let all_paths = views;
-        let views = &*self.views_for(views, id);
+    fn place(&mut self, tx: &Transmission<'_>, id: StreamId) -> Option<Range<u64>> {
+        let (now, path, all_paths) = (tx.now, tx.path, tx.views);
+        let views = &*self.views_for(all_paths, id);
+        let frame = self.paths[path].frame();
+        let credit = self.credit.send_limit.saturating_sub(self.credit.sent);
         let send = &mut self.streams.get_mut(&id)?.send;
         let credit = if id == StreamId::CONTROL { u64::MAX } else { credit };
         let bound = send.bound(credit);
@@ -414,16 +390,12 @@ impl Session {
     }
 
     /// Makes the frame and enters it on the path's account.
-    #[allow(clippy::too_many_arguments)]
     pub(super) fn emit(
         &mut self,
-        now: Instant,
-        path: usize,
-        view: &PathView,
+        tx: &mut Transmission<'_>,
         id: StreamId,
         range: Range<u64>,
         copy: Option<CopyReason>,
-        out: &mut Outgoing,
     ) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -432,8 +404,8 @@ impl Session {
         let data = range.end - range.start - u64::from(fin);
         let highest = stream.send.highest_sent();
         let length = u32::try_from(data).unwrap_or(0);
-        encode_data_header(out.encoder(), id, range.start, fin, length);
-        stream.send.emit(range.clone(), out);
+        encode_data_header(tx.out.encoder(), id, range.start, fin, length);
+        stream.send.emit(range.clone(), tx.out);
         if copy.is_none() {
             if id != StreamId::CONTROL {
                 self.clock.serve(stream.send.class, stream.send.served);
@@ -449,23 +421,22 @@ impl Session {
             self.credit.sent += stream.send.highest_sent() - highest;
         }
         if self.needs.repeats.is_some()
-            && let Some(subflow) = &self.paths[path].subflow
+            && let Some(subflow) = &self.paths[tx.path].subflow
         {
             self.scheduler.sent(id, subflow.id, &range);
         }
         let space = Space::bytes_of(id);
-        self.account(now, path, view, Departure { space, range, data, copy });
+        self.account(tx, Departure { space, range, data, copy });
         self.refresh_turn(id);
     }
 
     /// Enters what left on the accounts of its path, class and session.
     pub(super) fn account(
         &mut self,
-        now: Instant,
-        path: usize,
-        view: &PathView,
+        tx: &Transmission<'_>,
         Departure { space, range, data, copy }: Departure,
     ) {
+        let (now, path, view) = (tx.now, tx.path, tx.view());
         let ordinary = space != Space::Control;
         let class = self.streams.get(&space.stream()).filter(|_| ordinary).map(|s| s.send.class);
         let class = class.map(|class| &mut self.totals.classes[class as usize]);
