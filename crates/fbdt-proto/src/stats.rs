@@ -130,14 +130,12 @@ impl IdleTimes {
 
     /// Another reason, or the same, from `now` on.
     pub(crate) fn enter(&mut self, now: Instant, why: WhyIdle) {
-        if why != self.now {
-            self.spent[self.now as usize] += now.saturating_since(self.since);
-            self.since = now;
-            self.now = why;
-        }
+        self.spent[self.now as usize] += now.saturating_since(self.since);
+        self.since = now;
+        self.now = why;
     }
 
-    /// Time by reason, in the order of [`WhyIdle::ALL`], up to the last change.
+    /// Time by reason, in the order of [`WhyIdle::ALL`], up to the last entry.
     #[must_use]
     pub(crate) const fn spent(&self) -> &[Duration; WhyIdle::ALL.len()] {
         &self.spent
@@ -159,7 +157,7 @@ pub struct PathStats {
     pub direction: Direction,
     /// Why it sends no data now.
     pub why_idle: WhyIdle,
-    /// For how long it was so, by reason (order of [`WhyIdle::ALL`]), up to the last change.
+    /// For how long it was so, by reason (order of [`WhyIdle::ALL`]), up to the last entry.
     pub waited: [Duration; WhyIdle::ALL.len()],
     /// Estimated rate of the link, bytes per second.
     pub rate: f64,

@@ -7,7 +7,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use super::Session;
-use super::transmit::{Departure, Transmission};
+use super::transmit::{Departure, Refusal, Transmission};
 use crate::event::Event;
 use crate::message::{Importance, MESSAGE_OVERHEAD};
 use crate::path::{CopyReason, PathView, lead};
@@ -119,11 +119,11 @@ impl Session {
             let last = behind.and_then(|_| channel.out.last_may_go(arrival, lead));
             let too_old = expires.is_some_and(|at| at <= arrival);
             if last.is_none() && behind.is_some_and(|b| too_old || b.keeps(tx.now, queued)) {
-                self.enter(tx.now, tx.path, WhyIdle::TooLate);
+                tx.refusal = Refusal::Other(WhyIdle::TooLate);
                 continue;
             }
             if !self.may_carry(tx.path, id) {
-                self.enter(tx.now, tx.path, WhyIdle::Weight);
+                tx.refusal = Refusal::Share;
                 return false;
             }
             let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
@@ -139,7 +139,6 @@ impl Session {
             if channel.out.wakes_writer() {
                 self.events.push_back(Event::MessageWritable(id));
             }
-            self.enter(tx.now, tx.path, WhyIdle::Sending);
             self.emit_message(tx, id, range, None);
             return true;
         }

@@ -25,6 +25,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use self::messages::Channel;
+use self::policy::Appetite;
 use self::turns::{Clock, Turns};
 use crate::config::{Config, ConfigError, CouplingMode, Limits, WindowGrowth};
 use crate::coupling::Coupling;
@@ -151,6 +152,8 @@ pub struct Session {
     config: Config,
     paths: Vec<PathState>,
     why_idle: Vec<IdleTimes>,
+    /// Of each path, whether rivals with a weight must wait for it (F15).
+    appetites: Vec<Appetite>,
     streams: BTreeMap<StreamId, Stream>,
     /// Streams with bytes that are unsent, lost or unacknowledged.
     busy: Turns,
@@ -229,6 +232,7 @@ impl Session {
             role,
             paths: Vec::new(),
             why_idle: Vec::new(),
+            appetites: Vec::new(),
             streams: BTreeMap::new(),
             busy: Turns::default(),
             clock: Clock::default(),

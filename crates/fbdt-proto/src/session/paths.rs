@@ -5,6 +5,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use super::Session;
+use super::policy::Appetite;
 use crate::config::{SharedBottleneck, WindowGrowth};
 use crate::coupling::Observation;
 use crate::error::CloseReason;
@@ -37,11 +38,13 @@ impl Session {
         let index = self.paths.iter().position(|p| p.id == path).unwrap_or_else(|| {
             self.paths.push(PathState::new(path, name));
             self.why_idle.push(IdleTimes::new(now));
+            self.appetites.push(Appetite::Declines);
             self.paths.len() - 1
         });
         self.paths[index].name = name.into();
         self.drop_subflow(index, true);
         self.paths[index].attach(now, id, self.config.suspect_floor);
+        self.appetites[index] = Appetite::Declines;
         self.enter(now, index, WhyIdle::Unmeasured);
         if let Some(coupling) = &mut self.coupling {
             coupling.restart(path);
@@ -60,6 +63,7 @@ impl Session {
             return;
         };
         self.drop_subflow(index, false);
+        self.appetites[index] = Appetite::Declines;
         self.enter(now, index, WhyIdle::NoSubflow);
         self.scheduler.path_failed(self.paths[index].id);
         self.set_health(index, Health::Dead);

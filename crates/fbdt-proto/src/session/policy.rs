@@ -9,6 +9,18 @@ use crate::stats::WhyIdle;
 use crate::time::Instant;
 use crate::units::{Class, PathId, StreamId};
 
+/// What came of a path's last opportunity to send: rivals with a weight wait for a path that takes
+/// bytes (F15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Appetite {
+    /// It takes bytes, now or when it has room.
+    Takes,
+    /// It has carried its share and leaves bytes to rivals.
+    Leaves,
+    /// It takes none.
+    Declines,
+}
+
 impl Session {
     /// Has a path that the session knows be used as `policy` says. Both ends are told by the
     /// handshake, each decides for what it sends.
@@ -96,8 +108,7 @@ impl Session {
     /// Whether a path goes on taking bytes. One that the scheduler leaves out must not be waited
     /// for, or nobody would send.
     pub(super) fn takes_bytes(&self, path: usize) -> bool {
-        let why = self.why_idle[path].now();
-        matches!(why, WhyIdle::Sending | WhyIdle::CommitLimit | WhyIdle::RateCap)
+        self.appetites[path] == Appetite::Takes
     }
 
     /// A path was given `bytes` new ones.
@@ -111,7 +122,7 @@ impl Session {
 
     /// What `path` did may let another go on that waits for its share.
     pub(super) fn wake_shares(&mut self, path: usize) {
-        let waits = |index: usize| index != path && self.why_idle[index].now() == WhyIdle::Weight;
+        let waits = |index: usize| index != path && self.appetites[index] == Appetite::Leaves;
         let goes_on = |index: usize| {
             let kept_off = self.paths[index].policy.never;
             Class::ALL.into_iter().any(|class| {
@@ -135,7 +146,7 @@ impl Session {
         self.busy.is_ready(class) || self.talking.iter().any(speaks)
     }
 
-    /// Enters why a path sends nothing now.
+    /// Reports why a path sends nothing now; decides nothing.
     pub(super) fn enter(&mut self, now: Instant, path: usize, why: WhyIdle) {
         self.why_idle[path].enter(now, why);
     }

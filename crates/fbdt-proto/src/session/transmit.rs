@@ -7,6 +7,7 @@ use core::time::Duration;
 use super::Session;
 use super::copies::{Occasion, SHORT_FLOW};
 use super::message_turns::Until;
+use super::policy::Appetite;
 use super::scheduled::Sent;
 use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::schedule::{JustInTime, PlacementRequest, Repeats, Scheduler};
@@ -29,6 +30,29 @@ pub(super) struct Transmission<'a> {
     pub(super) views: &'a [PathView],
     /// Where the frame goes.
     pub(super) out: &'a mut Outgoing,
+    /// Why the last kind of sending that was asked for new bytes or messages had none.
+    pub(super) refusal: Refusal,
+}
+
+/// Why a kind of sending has nothing for a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The path has no room, or its cap is reached: it sends as soon as that changes.
+    Room(WhyIdle),
+    /// The path has carried its share and leaves new bytes to paths that have not (F15).
+    Share,
+    /// Anything else.
+    Other(WhyIdle),
+}
+
+impl Refusal {
+    /// The reason as reports have it.
+    const fn why(self) -> WhyIdle {
+        match self {
+            Self::Room(why) | Self::Other(why) => why,
+            Self::Share => WhyIdle::Weight,
+        }
+    }
 }
 
 impl Transmission<'_> {
@@ -163,52 +187,72 @@ impl Session {
 
     fn transmit_data(&mut self, now: Instant, path: usize, out: &mut Outgoing) {
         let took = self.takes_bytes(path);
-        self.transmit_streams(now, path, out);
+        let refusal = self.gate(now, path).or_else(|| {
+            self.appetites[path] = Appetite::Takes;
+            self.transmit_streams(now, path, out)
+        });
+        self.appetites[path] = match refusal {
+            None | Some(Refusal::Room(_)) => Appetite::Takes,
+            Some(Refusal::Share) => Appetite::Leaves,
+            Some(Refusal::Other(_)) => Appetite::Declines,
+        };
+        self.enter(now, path, refusal.map_or(WhyIdle::Sending, Refusal::why));
         if took && !self.takes_bytes(path) {
             self.wake_shares(path);
         }
     }
 
-    fn transmit_streams(&mut self, now: Instant, path: usize, out: &mut Outgoing) {
-        let why = match self.paths[path].health {
-            Health::Dead => WhyIdle::NoSubflow,
-            Health::Suspect => WhyIdle::Suspect,
-            // F15: neither new bytes nor copies; probes and
-            // acknowledgements go out above.
-            Health::Active if self.paths[path].standby => WhyIdle::Standby,
+    /// Why a path sends neither bytes nor messages, whatever is pending.
+    fn gate(&self, now: Instant, path: usize) -> Option<Refusal> {
+        let path = &self.paths[path];
+        match path.health {
+            Health::Dead => Some(Refusal::Other(WhyIdle::NoSubflow)),
+            Health::Suspect => Some(Refusal::Other(WhyIdle::Suspect)),
+            // F15: neither new bytes nor copies; probes and acknowledgements do.
+            Health::Active if path.standby => Some(Refusal::Other(WhyIdle::Standby)),
             // Nothing is placed on a path of which nothing is known.
-            Health::Active if !self.paths[path].is_usable() => WhyIdle::Unmeasured,
-            Health::Active if !self.paths[path].has_room() => WhyIdle::CommitLimit,
-            // F15: everything waits, so that the cap holds over any time.
-            Health::Active if self.paths[path].is_capped(now) => WhyIdle::RateCap,
-            Health::Active => WhyIdle::Sending,
-        };
-        self.enter(now, path, why);
-        if why != WhyIdle::Sending {
-            return;
+            Health::Active if !path.is_usable() => Some(Refusal::Other(WhyIdle::Unmeasured)),
+            Health::Active if !path.has_room() => Some(Refusal::Room(WhyIdle::CommitLimit)),
+            // F15: the cap holds over any time for everything but acknowledgements and probes.
+            Health::Active if path.is_capped(now) => Some(Refusal::Room(WhyIdle::RateCap)),
+            Health::Active => None,
         }
+    }
+
+    /// Sends the next bytes or message on a path with room; why there was nothing new, if there was not.
+    fn transmit_streams(
+        &mut self,
+        now: Instant,
+        path: usize,
+        out: &mut Outgoing,
+    ) -> Option<Refusal> {
         // F15: what only saves time is not worth a metered path's bytes.
         let frugal = self.paths[path].policy.metered;
         let views = self.views(now);
         self.size_buffers(now, &views);
         self.ask_for_windows(out);
         self.want_for_messages(now, out);
-        let tx = &mut Transmission { now, path, views: &views, out };
-        let done = self.transmit_lost(tx)
+        let refusal = Refusal::Other(WhyIdle::NothingToSend);
+        let tx = &mut Transmission { now, path, views: &views, out, refusal };
+        let sent = self.transmit_lost(tx)
             || self.transmit_copy(tx, Occasion::Suspect)
             || (!frugal && self.transmit_copy(tx, Occasion::Overdue))
             || (!frugal && self.transmit_copy(tx, Occasion::Prompt))
             || (!frugal && self.transmit_repeated(tx, Repeats::BeforeNew))
-            || self.transmit_new(tx)
-            || (!frugal && self.transmit_repeated(tx, Repeats::AfterNew));
-        if done {
+            || self.transmit_new(tx);
+        if sent {
             self.paths[path].idle_since = None;
-            return;
+            return None;
+        }
+        if !frugal && self.transmit_repeated(tx, Repeats::AfterNew) {
+            self.paths[path].idle_since = None;
+            return Some(tx.refusal);
         }
         self.paths[path].idle_since.get_or_insert(now);
         if !frugal {
             self.transmit_copy(tx, Occasion::Idle);
         }
+        Some(tx.refusal)
     }
 
     /// What schedulers see of the paths now.
@@ -270,10 +314,11 @@ impl Session {
     fn transmit_new(&mut self, tx: &mut Transmission<'_>) -> bool {
         let never = self.paths[tx.path].policy.never;
         let held = self.keeps_waiting(tx.path);
-        self.enter(tx.now, tx.path, if held { WhyIdle::KeptOff } else { WhyIdle::NothingToSend });
-        if self.busy.any_blocked(never) {
-            self.enter(tx.now, tx.path, WhyIdle::FlowControl);
-        }
+        tx.refusal = Refusal::Other(match held {
+            _ if self.busy.any_blocked(never) => WhyIdle::FlowControl,
+            true => WhyIdle::KeptOff,
+            false => WhyIdle::NothingToSend,
+        });
         self.transmit_first(tx, None) || self.transmit_message(tx, Until::all_of(Class::Background))
     }
 
@@ -284,12 +329,7 @@ impl Session {
             return true;
         }
         let last = Class::ALL.into_iter().rev().find(|better| *better < class);
-        let sent = last.is_some_and(|last| self.transmit_message(tx, Until::all_of(last)));
-        if !sent {
-            // The path is not idle for what it does not send first.
-            self.enter(tx.now, tx.path, WhyIdle::Sending);
-        }
-        sent
+        last.is_some_and(|last| self.transmit_message(tx, Until::all_of(last)))
     }
 
     /// The first new bytes that may leave, or a message that goes before them; of the classes before
@@ -321,7 +361,7 @@ impl Session {
             }
             if !self.may_carry(tx.path, next.id) {
                 // Nor any behind it: what is urgent comes first.
-                self.enter(tx.now, tx.path, WhyIdle::Weight);
+                tx.refusal = Refusal::Share;
                 break;
             }
             let Some(range) = self.place(tx, next.id) else {
@@ -330,16 +370,15 @@ impl Session {
             // Who was left without bytes in favour of this path asks again: this one's window may be
             // full now, its turn over, or others' bytes assigned.
             self.news += u64::from(self.needs.defers);
-            self.enter(tx.now, tx.path, WhyIdle::Sending);
             self.emit(tx, next.id, range, None);
             return true;
         }
         false
     }
 
-    /// New bytes of one stream for `path`, taken from what is unsent; `None`,
-    /// with the reason in `why_idle`, if it gets none.
-    fn place(&mut self, tx: &Transmission<'_>, id: StreamId) -> Option<Range<u64>> {
+    /// New bytes of one stream for the path, taken from what is unsent; `None`, with the reason as the
+    /// refusal, if it gets none.
+    fn place(&mut self, tx: &mut Transmission<'_>, id: StreamId) -> Option<Range<u64>> {
         let (now, path, all_paths) = (tx.now, tx.path, tx.views);
         let views = &*self.views_for(all_paths, id);
         let frame = self.paths[path].frame();
@@ -349,7 +388,7 @@ impl Session {
         let bound = send.bound(credit);
         let front = send.unsent.first().map_or(0, |r| r.start);
         if front >= bound {
-            self.why_idle[path].enter(now, WhyIdle::FlowControl);
+            tx.refusal = Refusal::Other(WhyIdle::FlowControl);
             return None;
         }
         let request = PlacementRequest {
@@ -376,14 +415,11 @@ impl Session {
             Some(range) => send.unsent.remove(range.clone()),
             None => {
                 let late = crate::path::lead(views, path) > 0;
-                self.why_idle[path].enter(
-                    now,
-                    match () {
-                        () if self.needs.defers => WhyIdle::LeftToAnother,
-                        () if late => WhyIdle::TooLate,
-                        () => WhyIdle::WindowsFull,
-                    },
-                );
+                tx.refusal = Refusal::Other(match () {
+                    () if self.needs.defers => WhyIdle::LeftToAnother,
+                    () if late => WhyIdle::TooLate,
+                    () => WhyIdle::WindowsFull,
+                });
             }
         }
         placed
