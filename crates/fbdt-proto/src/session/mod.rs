@@ -6,16 +6,14 @@
 mod application;
 mod buffers;
 mod control;
-mod copies;
 mod input;
 mod memory;
-mod message_turns;
 mod messages;
 mod observe;
 mod paths;
 mod picture;
 mod policy;
-mod scheduled;
+mod send;
 mod streams;
 mod transmit;
 mod turns;

@@ -23,7 +23,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    fn of(id: StreamId, send: &SendStream) -> Self {
+    pub(super) fn of(id: StreamId, send: &SendStream) -> Self {
         Self { ordinary: id != StreamId::CONTROL, class: send.class, served: send.served, id }
     }
 

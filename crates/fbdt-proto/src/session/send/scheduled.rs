@@ -3,20 +3,25 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::Session;
-use super::transmit::Transmission;
+use super::Transmission;
+use super::offers::{Again, Kind, Level, Rank, What};
 use crate::path::{CopyReason, PathState};
 use crate::ranges::RangeSet;
 use crate::schedule::{OpenWindows, Repeat, RepeatRequest, Repeats, UnderWay};
+use crate::session::Session;
 use crate::stream::{SendState, SendStream};
 use crate::units::StreamId;
 
 impl Session {
-    /// Sends bytes again that the scheduler wants repeated on `path`, if it repeats bytes at this
-    /// point of the order.
-    pub(super) fn transmit_repeated(&mut self, tx: &mut Transmission<'_>, when: Repeats) -> bool {
+    /// Bytes that the scheduler wants repeated on the path, if it repeats bytes at this level.
+    pub(super) fn repeated(
+        &mut self,
+        tx: &Transmission<'_>,
+        when: Repeats,
+        level: Level,
+    ) -> Option<Again> {
         if self.needs.repeats != Some(when) {
-            return false;
+            return None;
         }
         let ordinary = |id: &StreamId| *id != StreamId::CONTROL && !self.is_kept_off(tx.path, *id);
         let streams: Vec<StreamId> = self.busy.in_turn().filter(ordinary).collect();
@@ -29,15 +34,22 @@ impl Session {
             }
             let Some(range) = range else { continue };
             let class = self.streams.get(&id).map(|stream| stream.send.class).unwrap_or_default();
-            // A path that is behind with a large transfer is free for a call all the same (F11).
-            if when == Repeats::BeforeNew && self.transmit_better(tx, class) {
-                return true;
-            }
-            let range = range.start..range.end.min(range.start + self.paths[tx.path].frame());
-            self.emit(tx, id, range, Some(CopyReason::Scheduled));
-            return true;
+            let rank = Rank::again(level, Some(class), Kind::Repeated);
+            return Some(Again { rank, what: What::Repeated { id, range } });
         }
-        false
+        None
+    }
+
+    /// Sends a frame of bytes that the scheduler wants repeated.
+    pub(super) fn send_repeated(
+        &mut self,
+        tx: &mut Transmission<'_>,
+        id: StreamId,
+        range: Range<u64>,
+    ) -> bool {
+        let range = range.start..range.end.min(range.start + self.paths[tx.path].frame());
+        self.emit(tx, id, range, Some(CopyReason::Scheduled));
+        true
     }
 
     /// Asks the scheduler whether `path` should send bytes of the stream again.
@@ -63,7 +75,7 @@ impl Session {
     }
 
     /// The windows of a stream that the scheduler has open, for people.
-    pub(super) fn open_windows(&self, id: StreamId, send: &SendStream) -> OpenWindows {
+    pub(in crate::session) fn open_windows(&self, id: StreamId, send: &SendStream) -> OpenWindows {
         if send.is_given_up() {
             return OpenWindows::default();
         }

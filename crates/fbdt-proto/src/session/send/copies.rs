@@ -3,11 +3,12 @@
 use core::ops::Range;
 use core::time::Duration;
 
-use super::Session;
-use super::transmit::Transmission;
+use super::Transmission;
+use super::offers::{Again, Kind, Level, Rank, What};
 use crate::config::Redundancy;
 use crate::path::{Chunk, CopyReason, Health, PathView};
 use crate::schedule::redundancy::{copy_wins, is_overdue, waited_an_rtt};
+use crate::session::Session;
 use crate::stream::{SendMessages, SendState};
 use crate::time::Instant;
 use crate::units::{Class, Space, StreamId, bytes_in};
@@ -46,6 +47,22 @@ impl Occasion {
             Self::Prompt | Self::Idle => CopyReason::Idle,
         }
     }
+
+    const fn kind(self) -> Kind {
+        match self {
+            Self::Suspect => Kind::SuspectCopy,
+            Self::Overdue => Kind::OverdueCopy,
+            Self::Prompt => Kind::PromptCopy,
+            Self::Idle => Kind::IdleCopy,
+        }
+    }
+
+    const fn level(self) -> Level {
+        match self {
+            Self::Idle => Level::Idle,
+            Self::Suspect | Self::Overdue | Self::Prompt => Level::Due,
+        }
+    }
 }
 
 /// Why a copy by an idle path has no budget.
@@ -55,6 +72,14 @@ enum Exemption {
     Asked,
     /// It was overdue and a full window waited for it (F6), or the paper's rule asked for it (R10).
     Freeing,
+}
+
+/// A copy that a path may send.
+pub(super) struct Copied {
+    occasion: Occasion,
+    found: Candidate,
+    /// Why it is free; other copies are paid from the budgets (F6, F11).
+    exemption: Option<Exemption>,
 }
 
 /// A chunk that may be copied: whose, which, and its first open part.
@@ -77,27 +102,33 @@ struct Urgency {
 }
 
 impl Session {
-    /// Sends a copy on `path` on this occasion, if there is one to send; or what is new of a better
-    /// class than it.
-    pub(super) fn transmit_copy(&mut self, tx: &mut Transmission<'_>, occasion: Occasion) -> bool {
+    /// The most urgent copy that the path may send on this occasion, and what it costs.
+    pub(super) fn copy_offer(
+        &mut self,
+        tx: &Transmission<'_>,
+        occasion: Occasion,
+    ) -> Option<Again> {
         if !self.may_copy(tx.now, occasion) {
-            return false;
+            return None;
         }
         let Some(found) = self.find_copy(tx, occasion) else {
             if occasion == Occasion::Overdue {
                 self.last_overdue_check = tx.now;
             }
-            return false;
+            return None;
         };
-        let Urgency { ordinary, class, .. } = found.urgency;
-        let first = ordinary && occasion != Occasion::Idle;
-        if first && self.transmit_better(tx, class) {
-            return true;
-        }
+        let class = found.urgency.ordinary.then_some(found.urgency.class);
+        let exemption = self.exemption(tx, occasion, &found);
+        let rank = Rank::again(occasion.level(), class, occasion.kind());
+        Some(Again { rank, what: What::Copy(Copied { occasion, found, exemption }) })
+    }
+
+    /// Sends a copy and pays its price.
+    pub(super) fn send_copy(&mut self, tx: &mut Transmission<'_>, copied: &Copied) -> bool {
+        let Copied { occasion, found, exemption } = copied;
         let whole = found.space.is_messages();
         let frame = if whole { u64::MAX } else { self.paths[tx.path].frame() };
         let range = found.gap.start..found.gap.end.min(found.gap.start.saturating_add(frame));
-        let exempt = self.exemption(tx, occasion, &found);
         if let Some(chunk) = self.paths[found.owner].in_flight.iter_mut().nth(found.chunk) {
             chunk.copied = range.end;
         }
@@ -108,7 +139,7 @@ impl Session {
         } else {
             self.emit(tx, found.space.stream(), range, Some(reason));
         }
-        if let Some(exemption) = exempt {
+        if let Some(exemption) = exemption {
             let bytes = self.totals.copied[reason as usize] - before;
             let class = &mut self.totals.classes[found.urgency.class as usize];
             match exemption {
@@ -251,7 +282,7 @@ impl Session {
                 if occasion == Occasion::Overdue && !is_overdue(tx.now, chunk, &tx.views[owner]) {
                     break;
                 }
-                let Some(candidate) = self.candidate(owner, index, chunk) else {
+                let Some(candidate) = self.candidate(owner, index, space, chunk) else {
                     continue;
                 };
                 if best.as_ref().is_some_and(|b| b.urgency <= candidate.urgency)
@@ -268,11 +299,16 @@ impl Session {
         best
     }
 
-    fn candidate(&self, owner: usize, index: usize, chunk: &Chunk) -> Option<Candidate> {
+    fn candidate(
+        &self,
+        owner: usize,
+        index: usize,
+        space: Space,
+        chunk: &Chunk,
+    ) -> Option<Candidate> {
         if chunk.copied >= chunk.range.end {
             return None;
         }
-        let space = Space::of_wire(chunk.stream);
         let stream = self.streams.get(&space.stream())?;
         let gap = stream.owed(space, chunk.copied.max(chunk.range.start)..chunk.range.end)?;
         // A message is late by itself, whatever lies below it.
@@ -304,9 +340,9 @@ impl Session {
             Occasion::Prompt | Occasion::Idle if candidate.space.is_messages() => {
                 self.message_copy(candidate, is_crossing(chunk, owner, helper))
             }
-            Occasion::Prompt => affordable && self.prompt_copy(class, chunk, owner, helper),
+            Occasion::Prompt => affordable && self.prompt_copy(tx, chunk, candidate),
             Occasion::Idle => {
-                (affordable && self.idle_copy(tx, chunk, owner))
+                (affordable && self.idle_copy(tx, chunk, candidate))
                     || self.frees_window(tx, chunk, candidate)
             }
         };
@@ -342,19 +378,14 @@ impl Session {
     }
 
     /// What little a better class has on its way goes before a worse class's new bytes (F11).
-    fn prompt_copy(
-        &self,
-        class: Class,
-        chunk: &Chunk,
-        owner: &PathView,
-        helper: &PathView,
-    ) -> bool {
+    fn prompt_copy(&self, tx: &Transmission<'_>, chunk: &Chunk, candidate: &Candidate) -> bool {
+        let class = candidate.urgency.class;
         let waiting = self.waiting_class();
         self.config.redundancy == Redundancy::ExpectedArrival
             && class <= Class::Interactive
             && waiting.is_some_and(|waiting| class < waiting)
-            && self.is_short(Space::of_wire(chunk.stream))
-            && is_crossing(chunk, owner, helper)
+            && self.is_short(candidate.space)
+            && is_crossing(chunk, &tx.views[candidate.owner], tx.view())
     }
 
     /// Whether a copy of what is overdue is all that this path can do for a stream whose window is
@@ -381,8 +412,8 @@ impl Session {
 
     /// A path without new bytes copies what its copy would win, all of a
     /// short flow (F10), or as the paper says (R10).
-    fn idle_copy(&self, tx: &Transmission<'_>, chunk: &Chunk, owner: &PathView) -> bool {
-        let (now, helper) = (tx.now, tx.view());
+    fn idle_copy(&self, tx: &Transmission<'_>, chunk: &Chunk, candidate: &Candidate) -> bool {
+        let (now, owner, helper) = (tx.now, &tx.views[candidate.owner], tx.view());
         let state = &self.paths[tx.path];
         match self.config.redundancy {
             Redundancy::Suspect | Redundancy::Off => false,
@@ -391,8 +422,10 @@ impl Session {
                 state.in_flight.is_empty() && waited_an_rtt(now, idle, owner)
             }
             Redundancy::ExpectedArrival => {
-                let Some(stream) = self.streams.get(&chunk.stream) else { return false };
-                let crossing = self.is_short(Space::of_wire(chunk.stream))
+                let Some(stream) = self.streams.get(&candidate.space.stream()) else {
+                    return false;
+                };
+                let crossing = stream.send.is_short_tail(SHORT_FLOW)
                     && state.outstanding() <= SHORT_FLOW
                     && is_crossing(chunk, owner, helper);
                 // A writer that only pauses is no reason to send all twice, and
@@ -409,7 +442,7 @@ impl Session {
     }
 
     /// Whether `path` has this byte on its own way already.
-    pub(super) fn carries(&self, path: usize, space: Space, byte: u64) -> bool {
+    fn carries(&self, path: usize, space: Space, byte: u64) -> bool {
         let name = space.to_wire();
         let mut own = self.paths[path].in_flight.iter();
         own.any(|chunk| chunk.stream == name && chunk.range.contains(&byte))

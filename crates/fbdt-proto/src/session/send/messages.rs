@@ -1,16 +1,17 @@
 //! Which message a path takes, and which path a message waits for (F16).
 
 use alloc::collections::BinaryHeap;
-use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Range;
 use core::time::Duration;
 
-use super::Session;
-use super::transmit::{Departure, Refusal, Transmission};
+use super::account::Departure;
+use super::offers::Offers;
+use super::{Refusal, Transmission};
 use crate::event::Event;
 use crate::message::{Importance, MESSAGE_OVERHEAD};
 use crate::path::{CopyReason, PathView, lead};
+use crate::session::Session;
 use crate::stats::WhyIdle;
 use crate::stream::{First, Unit};
 use crate::time::Instant;
@@ -25,142 +26,100 @@ const EQUAL: Duration = Duration::from_millis(1);
 
 /// A stream whose first message may be sent, in the order of such streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct MessageTurn {
-    class: Class,
-    importance: Reverse<Importance>,
+pub(super) struct MessageTurn {
+    pub(super) class: Class,
+    pub(super) importance: Reverse<Importance>,
     /// Bytes of messages that the stream has been served.
-    served: u64,
-    id: StreamId,
-}
-
-/// The last messages of the order that may be sent: all of better classes, and of this class those of
-/// streams that were served no more than this.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Until {
-    pub(super) class: Class,
     pub(super) served: u64,
-}
-
-impl Until {
-    /// All messages of this class and of better ones.
-    pub(super) const fn all_of(class: Class) -> Self {
-        Self { class, served: u64::MAX }
-    }
-}
-
-/// A stream with lost messages; by class first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LostMessages {
-    pub(super) class: Class,
     pub(super) id: StreamId,
 }
 
 impl Session {
-    /// A message of these streams of one class whose subflow is gone, or gaps in place of those given
-    /// up: the first that no sooner path would deliver in time where this one would not.
-    pub(super) fn transmit_lost_message(
+    /// Streams whose first message may go by the path, in order.
+    pub(super) fn message_turns(&self, path: usize) -> BinaryHeap<Reverse<MessageTurn>> {
+        let turns = self.talking.iter().filter_map(|id| self.message_turn(path, *id));
+        turns.map(Reverse).collect()
+    }
+
+    /// Sends the first message of the stream whose turn it is; or the last one on a path that delivers
+    /// later than another. A message that another path should have does not hold up those of other
+    /// streams.
+    pub(super) fn send_message_of(
         &mut self,
         tx: &mut Transmission<'_>,
-        streams: &[LostMessages],
+        offers: &mut Offers,
+        turn: MessageTurn,
     ) -> bool {
-        let Some(first) = streams.first() else { return false };
-        let late = self.standing(tx, first.id);
-        for &LostMessages { id, .. } in streams {
-            self.expire_messages_of(tx.now, id);
-            let stream = self.streams.get_mut(&id);
-            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
-                continue;
-            };
-            let in_time = |at: Instant| late.behind.is_none() || at > late.arrival;
-            if let Some(range) = channel.out.take_lost(in_time) {
-                self.emit_message(tx, id, range, Some(CopyReason::Lost));
-                return true;
-            }
+        let MessageTurn { class, id, .. } = turn;
+        let known = offers.standing.filter(|(of, _)| *of == class);
+        let standing = known.map_or_else(|| self.standing(tx, id), |(_, standing)| standing);
+        offers.standing = Some((class, standing));
+        if self.expire_messages_of(tx.now, id) {
+            // The message behind it has its own turn.
+            offers.messages.extend(self.message_turn(tx.path, id).map(Reverse));
+            return false;
         }
-        false
+        let channel = self.streams.get(&id).and_then(|stream| stream.messages.as_ref());
+        let Some(out) = channel.map(|channel| &channel.out) else { return false };
+        let Some(First { queued, expires, .. }) = out.first() else { return false };
+        // The front is the soonest path's, whether it has room now or not; others take the back.
+        let Standing { behind, lead, arrival } = standing;
+        let last = behind.and_then(|_| out.last_may_go(arrival, lead));
+        let too_old = expires.is_some_and(|at| at <= arrival);
+        if last.is_none() && behind.is_some_and(|b| too_old || b.keeps(tx.now, queued)) {
+            tx.message_refused = Some(Refusal::Other(WhyIdle::TooLate));
+            return false;
+        }
+        if !self.may_carry(tx.path, id) {
+            // Nor messages of any stream behind it.
+            tx.message_refused = Some(Refusal::Share);
+            offers.messages.clear();
+            return false;
+        }
+        self.take_message(tx, turn, last)
     }
 
-    /// Streams with lost messages that may go by the path, by class.
-    pub(super) fn lost_messages(&self, path: usize) -> Vec<LostMessages> {
-        let lost = |id: &StreamId| {
-            let stream = self.streams.get(id)?;
-            let lost = stream.messages.as_ref()?.out.has_lost() && !self.is_kept_off(path, *id);
-            lost.then_some(LostMessages { class: stream.send.class, id: *id })
+    /// Sends the stream's first message, or the last one of the importance `last`.
+    fn take_message(
+        &mut self,
+        tx: &mut Transmission<'_>,
+        MessageTurn { class, id, .. }: MessageTurn,
+        last: Option<Importance>,
+    ) -> bool {
+        let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
+            return false;
         };
-        let mut found: Vec<_> = self.talking.iter().filter_map(lost).collect();
-        found.sort_unstable();
-        found
-    }
-
-    /// Sends the first message of the order before `until`; or the last message of its stream on a path
-    /// that delivers later than another. A message that another path should have does not hold up those of other
-    /// streams.
-    pub(super) fn transmit_message(&mut self, tx: &mut Transmission<'_>, until: Until) -> bool {
-        let waiting = self.talking.iter().filter_map(|id| self.turn_of(tx.path, until, *id));
-        let mut turns: BinaryHeap<Reverse<MessageTurn>> = waiting.map(Reverse).collect();
-        let mut known: Option<(Class, Standing)> = None;
-        while let Some(Reverse(MessageTurn { class, id, .. })) = turns.pop() {
-            let standing = match known {
-                Some((of, standing)) if of == class => standing,
-                _ => self.standing(tx, id),
-            };
-            known = Some((class, standing));
-            if self.expire_messages_of(tx.now, id) {
-                // What waits behind it has its own turn.
-                turns.extend(self.turn_of(tx.path, until, id).map(Reverse));
-                continue;
-            }
-            let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
-                return false;
-            };
-            let Some(First { queued, expires, .. }) = channel.out.first() else { continue };
-            // The front is the soonest path's, whether it has room now or not; others take the back.
-            let Standing { behind, lead, arrival } = standing;
-            let last = behind.and_then(|_| channel.out.last_may_go(arrival, lead));
-            let too_old = expires.is_some_and(|at| at <= arrival);
-            if last.is_none() && behind.is_some_and(|b| too_old || b.keeps(tx.now, queued)) {
-                tx.refusal = Refusal::Other(WhyIdle::TooLate);
-                continue;
-            }
-            if !self.may_carry(tx.path, id) {
-                tx.refusal = Refusal::Share;
-                return false;
-            }
-            let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
-                return false;
-            };
-            let taken = match last {
-                Some(importance) => channel.out.take_last(importance),
-                None => channel.out.take(),
-            };
-            let Some(range) = taken else { return false };
-            let served = channel.out.served - (range.end - range.start);
-            self.clock.serve(class, served);
-            if channel.out.wakes_writer() {
-                self.events.push_back(Event::MessageWritable(id));
-            }
-            self.emit_message(tx, id, range, None);
-            return true;
+        let taken = match last {
+            Some(importance) => channel.out.take_last(importance),
+            None => channel.out.take(),
+        };
+        let Some(range) = taken else { return false };
+        let served = channel.out.served - (range.end - range.start);
+        self.clock.serve(class, served);
+        if channel.out.wakes_writer() {
+            self.events.push_back(Event::MessageWritable(id));
         }
-        false
+        self.emit_message(tx, id, range, None);
+        true
     }
 
     /// The turn of the stream's first message: by class, importance and what the stream was served.
-    /// `None` if none waits, its receiver's limit does not let it go, it is kept off the path, or it is
-    /// of a class behind the last one, or of that one and its stream was served more.
-    fn turn_of(&self, path: usize, until: Until, id: StreamId) -> Option<MessageTurn> {
+    /// `None` if it has none, its receiver's limit does not let it go, or it is kept off the path.
+    fn message_turn(&self, path: usize, id: StreamId) -> Option<MessageTurn> {
         let stream = self.streams.get(&id)?;
         let out = &stream.messages.as_ref()?.out;
         let First { importance, .. } = out.first()?;
-        let class = stream.send.class;
-        let turn = class < until.class || (class == until.class && out.served <= until.served);
-        let goes = turn && out.short_of().is_none() && !self.is_kept_off(path, id);
-        let importance = Reverse(importance);
-        goes.then_some(MessageTurn { class, importance, served: out.served, id })
+        let goes = out.short_of().is_none() && !self.is_kept_off(path, id);
+        goes.then_some(MessageTurn {
+            class: stream.send.class,
+            importance: Reverse(importance),
+            served: out.served,
+            id,
+        })
     }
 
     /// Streams of the class whose messages wait.
-    pub(super) fn speaking(&self, class: Class) -> u64 {
+    pub(in crate::session) fn speaking(&self, class: Class) -> u64 {
         let speaks = |id: &&StreamId| {
             let stream = self.streams.get(*id).filter(|stream| stream.send.class == class);
             stream.and_then(|s| s.messages.as_ref()).is_some_and(|c| c.out.backlog() > 0)
@@ -169,7 +128,7 @@ impl Session {
     }
 
     /// How the path stands with the messages of the stream; the same for all streams of its class.
-    fn standing(&self, tx: &Transmission<'_>, id: StreamId) -> Standing {
+    pub(super) fn standing(&self, tx: &Transmission<'_>, id: StreamId) -> Standing {
         let (now, path) = (tx.now, tx.path);
         let seen = self.views_for(tx.views, id);
         let behind = lag(&seen, path).map(|Lag { soonest, time, matters }| {
@@ -234,13 +193,20 @@ impl Session {
 
 /// How a path stands with the messages of a class.
 #[derive(Clone, Copy)]
-struct Standing {
+pub(super) struct Standing {
     /// `None` if it delivers as soon as any.
     behind: Option<Behind>,
     /// Bytes that faster paths deliver first.
     lead: u64,
     /// When it delivers what it takes now.
-    arrival: Instant,
+    pub(super) arrival: Instant,
+}
+
+impl Standing {
+    /// Whether another path delivers sooner.
+    pub(super) const fn is_behind(&self) -> bool {
+        self.behind.is_some()
+    }
 }
 
 /// How much later a path delivers than the soonest one.
