@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use super::Session;
 use super::policy::Appetite;
+use super::send::Refusal;
 use crate::config::{SharedBottleneck, WindowGrowth};
 use crate::coupling::Observation;
 use crate::error::CloseReason;
@@ -44,8 +45,7 @@ impl Session {
         self.paths[index].name = name.into();
         self.drop_subflow(index, true);
         self.paths[index].attach(now, id, self.config.suspect_floor);
-        self.appetites[index] = Appetite::Declines;
-        self.enter(now, index, WhyIdle::Unmeasured);
+        self.conclude(now, index, Some(Refusal::Other(WhyIdle::Unmeasured)));
         if let Some(coupling) = &mut self.coupling {
             coupling.restart(path);
         }
@@ -63,8 +63,7 @@ impl Session {
             return;
         };
         self.drop_subflow(index, false);
-        self.appetites[index] = Appetite::Declines;
-        self.enter(now, index, WhyIdle::NoSubflow);
+        self.conclude(now, index, Some(Refusal::Other(WhyIdle::NoSubflow)));
         self.scheduler.path_failed(self.paths[index].id);
         self.set_health(index, Health::Dead);
         self.announce_all();

@@ -5,7 +5,6 @@ use alloc::borrow::Cow;
 use super::Session;
 use crate::config::PathPolicy;
 use crate::path::{Health, PathView};
-use crate::stats::WhyIdle;
 use crate::time::Instant;
 use crate::units::{Class, PathId, StreamId};
 
@@ -144,11 +143,6 @@ impl Session {
             out.is_some_and(|out| out.first().is_some() && out.short_of().is_none())
         };
         self.busy.is_ready(class) || self.talking.iter().any(speaks)
-    }
-
-    /// Reports why a path sends nothing now; decides nothing.
-    pub(super) fn enter(&mut self, now: Instant, path: usize, why: WhyIdle) {
-        self.why_idle[path].enter(now, why);
     }
 
     /// When a path whose cap holds it back may send on, if there is anything to send.

@@ -37,7 +37,7 @@ struct Transmission<'a> {
 
 /// Why an offer was refused, or why a path gets none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
+pub(super) enum Refusal {
     /// The path has no room, or its cap is reached: it sends as soon as that changes.
     Room(WhyIdle),
     /// The path has carried its share and leaves new bytes to paths that have not (F15).
@@ -71,15 +71,20 @@ impl Session {
             self.appetites[path] = Appetite::Takes;
             self.transmit_offers(now, path, out)
         });
+        self.conclude(now, path, refusal);
+        if took && !self.takes_bytes(path) {
+            self.wake_shares(path);
+        }
+    }
+
+    /// Keeps what came of a path's opportunity to send, for its rivals (F15) and for reports.
+    pub(super) fn conclude(&mut self, now: Instant, path: usize, refusal: Option<Refusal>) {
         self.appetites[path] = match refusal {
             None | Some(Refusal::Room(_)) => Appetite::Takes,
             Some(Refusal::Share) => Appetite::Leaves,
             Some(Refusal::Other(_)) => Appetite::Declines,
         };
-        self.enter(now, path, refusal.map_or(WhyIdle::Sending, Refusal::why));
-        if took && !self.takes_bytes(path) {
-            self.wake_shares(path);
-        }
+        self.why_idle[path].enter(now, refusal.map_or(WhyIdle::Sending, Refusal::why));
     }
 
     /// Why a path sends neither bytes nor messages, whatever is pending.
