@@ -1,4 +1,6 @@
-//! Messages: units that are delivered whole and out of order (F16).
+//! Messages: units that are delivered whole and out of order.
+//!
+//! Rule: F16.
 
 use core::time::Duration;
 

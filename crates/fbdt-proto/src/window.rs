@@ -1,4 +1,6 @@
-//! How large windows and buffers are (F2).
+//! How large windows and buffers are.
+//!
+//! Rule: F2.
 
 use core::time::Duration;
 

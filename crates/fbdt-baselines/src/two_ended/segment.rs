@@ -1,4 +1,6 @@
-//! The parts of a window (F3, F4).
+//! The parts of a window (F4).
+//!
+//! See also F3.
 
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,4 +1,6 @@
-//! The windows of one stream that are open (F3, F4, F5).
+//! The windows of one stream that are open (F5).
+//!
+//! See also F3, F4.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -1,4 +1,6 @@
-//! What second copies may cost each class (F6, F11).
+//! What second copies may cost each class (F11).
+//!
+//! See also F6.
 
 use crate::units::Class;
 

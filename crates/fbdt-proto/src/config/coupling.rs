@@ -1,4 +1,6 @@
-//! Which paths take no more together than one of them would: told (F14) or found out (F17).
+//! Which paths take no more together than one of them would, as configured or as measured.
+//!
+//! Rules: F14, F17.
 
 use alloc::string::String;
 use alloc::vec::Vec;

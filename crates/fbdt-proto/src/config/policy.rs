@@ -1,4 +1,6 @@
-//! How a user wants a path to be used (F15).
+//! How a user wants a path to be used.
+//!
+//! Rule: F15.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,4 +1,6 @@
-//! Acknowledgements that are held back and come all at once (F7).
+//! Acknowledgements that are held back and come all at once.
+//!
+//! Rule: F7.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;

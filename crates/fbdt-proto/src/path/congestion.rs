@@ -1,4 +1,6 @@
-//! Which congestion control a path's measured loss suggests (F14).
+//! Which congestion control a path's measured loss suggests.
+//!
+//! Rule: F14.
 
 /// Loss at which `cubic`, which takes every loss for a full queue, is left.
 const LOSSY: f64 = 0.01;

@@ -1,4 +1,6 @@
-//! What keeps a path below its rate cap (F15).
+//! What keeps a path below its rate cap.
+//!
+//! Rule: F15.
 
 use core::time::Duration;
 

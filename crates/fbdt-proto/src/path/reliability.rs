@@ -1,4 +1,6 @@
-//! How far a path is trusted with the front (F3).
+//! How far a path is trusted with the front.
+//!
+//! Rule: F3.
 
 use core::time::Duration;
 

@@ -1,4 +1,6 @@
-//! The thesis's coupled mode: send windows scaled by alpha and beta (F14).
+//! The thesis's coupled mode: send windows scaled by alpha and beta.
+//!
+//! Rule: F14.
 
 /// The factor of every path of a shared bottleneck, 0 < factor <= 1: together they take what the
 /// fastest of them would alone (RFC 6356, goal 2). The thesis leaves the formula open; this is

@@ -1,4 +1,6 @@
-//! Shares of new bytes by weight (F15).
+//! Shares of new bytes by weight.
+//!
+//! Rule: F15.
 
 use crate::config::Weight;
 

@@ -1,4 +1,4 @@
-//! One stream's bytes, from any order into theirs.
+//! Puts a stream's bytes into order (F13).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;

@@ -1,4 +1,6 @@
-//! The receiving half of a stream's messages (F16).
+//! The receiving half of a stream's messages.
+//!
+//! Rule: F16.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

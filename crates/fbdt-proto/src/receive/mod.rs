@@ -1,4 +1,6 @@
-//! Reassembly, removal of duplicates, acknowledgements and delivery (F8, F13).
+//! Reassembly, removal of duplicates, acknowledgements and delivery.
+//!
+//! Rules: F8, F13.
 
 mod assembler;
 mod messages;

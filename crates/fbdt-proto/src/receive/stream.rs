@@ -1,4 +1,4 @@
-//! The receiving half of a stream.
+//! The receiving half of a stream and its acknowledgements (F8).
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,6 @@
-//! Which bytes a path sends next (F3b).
+//! Which bytes a path sends next.
+//!
+//! Rule: F3b.
 //!
 //! A scheduler answers with a byte range, not only with a path. It sees the
 //! paths as immutable [`PathView`]s, and of one stream which bytes are unsent and which are under way.

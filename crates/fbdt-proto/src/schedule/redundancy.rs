@@ -1,4 +1,6 @@
-//! Whether a path sends a copy of what another one owes (F6, F10).
+//! Whether a path sends a copy of what another one owes (F6).
+//!
+//! See also F10.
 
 use core::time::Duration;
 

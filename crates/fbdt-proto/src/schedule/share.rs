@@ -1,4 +1,6 @@
-//! What each path may hold of a window that some paths could fill alone (F7).
+//! What each path may hold of a window that some paths could fill alone.
+//!
+//! Rule: F7.
 
 use crate::path::PathView;
 use crate::units::bytes_in;

@@ -1,4 +1,6 @@
-//! Which paths wait in reserve (F15).
+//! Which paths wait in reserve.
+//!
+//! Rule: F15.
 
 use crate::path::Health;
 use crate::units::Priority;

@@ -1,4 +1,6 @@
-//! How much writers may leave here, and which windows the peer is asked for (F2).
+//! How much writers may leave here, and which windows the peer is asked for.
+//!
+//! Rule: F2.
 
 use core::time::Duration;
 

@@ -1,4 +1,6 @@
-//! Memory that a session takes, for a driver that shares some among sessions (F2).
+//! Memory that a session takes, for a driver that shares some among sessions.
+//!
+//! Rule: F2.
 
 use super::{Session, Stream};
 use crate::units::StreamId;

@@ -1,4 +1,6 @@
-//! Subflows come, go, fall silent and come back (F9, F9b).
+//! Subflows come, go, fall silent and come back.
+//!
+//! Rules: F9, F9b.
 
 use alloc::collections::BTreeMap;
 use core::ops::Range;

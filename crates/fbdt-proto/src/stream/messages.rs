@@ -1,4 +1,6 @@
-//! The sending half of a stream's messages (F16).
+//! The sending half of a stream's messages.
+//!
+//! Rule: F16.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::ops::Range;

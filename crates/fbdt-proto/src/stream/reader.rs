@@ -1,4 +1,6 @@
-//! How long the peer's application has let this end wait (F11).
+//! How long the peer's application has let this end wait.
+//!
+//! Rule: F11.
 
 use core::time::Duration;
 

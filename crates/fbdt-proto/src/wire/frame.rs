@@ -1,4 +1,4 @@
-//! Frames: what subflows carry after the handshake.
+//! Frames, which carry stream offsets (F1).
 
 use alloc::string::String;
 use alloc::vec::Vec;

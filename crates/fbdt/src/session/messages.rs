@@ -1,4 +1,6 @@
-//! A stream's messages as an application holds them (F16).
+//! A stream's messages as an application holds them.
+//!
+//! Rule: F16.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Subflows of one session that share their congestion control (F14).
+//! Subflows of one session that share their congestion control.
+//!
+//! Rule: F14.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,6 @@
-//! Second copies of what other paths owe (F6, F9, F10, F11).
+//! Second copies of what other paths owe (F10).
+//!
+//! See also F6, F9, F11.
 
 use core::ops::Range;
 use core::time::Duration;
