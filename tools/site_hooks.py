@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 import features  # noqa: E402 (mkdocs loads this file without its folder in the path)
 import reference  # noqa: E402
+import rules  # noqa: E402
 
 LINK = re.compile(r"(?<=\]\()(?P<target>\.\./[^)\s#]+)(?:#[^)\s]*)?(?=\))")
 LANGUAGES = {".py": "python", ".rs": "rust", ".sh": "sh", ".toml": "toml", ".json": "json"}
@@ -80,10 +81,16 @@ def features_page(root: Path) -> str:
     return features.page(features.load(root), root)
 
 
+def rules_page(root: Path) -> str:
+    """Rules with their files and tests."""
+    return rules.page(rules.load(root))
+
+
 GENERATED: dict[str, Callable[[Path], str]] = {
     **{f"reference/{name}": page for name, page in reference.PAGES.items()},
     CLI_PAGE: cli_page,
     "features.md": features_page,
+    "reference/rules.md": rules_page,
 }
 """Pages that are written when the site is built."""
 

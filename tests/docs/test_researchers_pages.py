@@ -98,7 +98,7 @@ def test_the_laboratorys_metrics_exist(repository: Path) -> None:
 
 
 PAGES = ("figures", "laboratory", "traces", "channel", "initial-access", "schedulers",
-         "congestion-control", "coupling", "protocol")  # fmt: skip
+         "congestion-control", "coupling", "sender", "wire")  # fmt: skip
 
 
 def commands_told(repository: Path) -> list[list[str]]:

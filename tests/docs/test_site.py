@@ -152,6 +152,6 @@ def test_the_search_works_from_the_disk(site: Path, tmp_path: Path) -> None:
                        r'class="md-search-result__link"')  # fmt: skip
     dom = browsed(f"{site.as_uri()}/index.html?q=redial", tmp_path / "profile")
     pages = {(a or b).rpartition("/")[2] for a, b in found.findall(dom)}
-    assert "protocol.html" in pages
+    assert "sender.html" in pages
     nothing = browsed(f"{site.as_uri()}/index.html?q=xyzzyplugh", tmp_path / "profile")
     assert not found.search(nothing)

@@ -1,4 +1,4 @@
-//! The rules of `docs/protocol.md` as two state machines, small enough that
+//! The rules of `docs/wire.md` and `docs/sender.md` as two state machines, small enough that
 //! every order of events is explored (stateright):
 //!
 //! - [`transfer`]: one stream over paths that die, fall silent and come back:

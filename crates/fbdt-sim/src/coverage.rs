@@ -1,4 +1,4 @@
-//! Which rules of `docs/protocol.md` a simulation has seen at work.
+//! Which rules (`docs/wire.md`, `docs/sender.md`) a simulation has seen at work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ macro_rules! marks {
             /// All of them, in the order of the rules.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The rule's clause in `docs/protocol.md`.
+            /// The rule's number, as in `docs/sender.md` or `docs/wire.md`.
             #[must_use]
             pub const fn rule(self) -> &'static str {
                 match self { $(Self::$name => $rule,)* }

@@ -1,7 +1,7 @@
 //! The first message of each end on a new subflow, inside TLS.
 //!
 //! The proofs are computed by the driver, which knows the TLS connection; the
-//! bytes are laid out here. `docs/protocol.md` says what each proof covers.
+//! bytes are laid out here. `docs/wire.md` lists what each proof covers.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
 //! What travels on a subflow: frames, and the handshake before them.
 //!
-//! `docs/protocol.md` is the normative description.
+//! `docs/wire.md` is the normative description.
 
 mod control;
 mod cursor;
@@ -17,7 +17,7 @@ pub(crate) use frame::{MAX_ACK_RANGES, encode_data_header, encode_message_header
 pub use label::PathLabel;
 pub use outgoing::Outgoing;
 
-/// The first version of the wire format; every end speaks it (`docs/protocol.md`, section 5).
+/// The first version of the wire format; every end speaks it (`docs/wire.md`, section 6).
 pub const VERSION: u16 = 1;
 /// The version that added messages (F16); no other is spoken beside these two.
 pub const MESSAGE_VERSION: u16 = 2;

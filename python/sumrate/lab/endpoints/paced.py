@@ -1,7 +1,7 @@
 """One plain TCP over the first link that is paced, as Sumrate's sockets are.
 
 SO_MAX_PACING_RATE above any link's rate: the kernel spreads segments over the round trip, at twice
-the window's rate in slow start and at 1.2 times it afterwards (docs/protocol.md, F7).
+the window's rate in slow start and at 1.2 times it afterwards (docs/sender.md, F7).
 """
 
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ import struct
 
 ALPN = "fbdt/2"
 HELLO, REFUSED = 0x41, 0x44
-"""Types of handshake messages (docs/protocol.md, section 1)."""
+"""Types of handshake messages (docs/wire.md, section 1)."""
 VERSION = 2
 LIMITS = struct.pack(">IQQI", 1 << 16, 1 << 18, 1 << 28, 1024)
 """Frame, window of a stream and of the session, streams: what a client usually says."""
