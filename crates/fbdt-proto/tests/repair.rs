@@ -149,20 +149,6 @@ fn f11_what_is_new_of_a_better_class_goes_before_repairs_of_a_worse_one() {
 }
 
 #[test]
-fn f11_a_copy_of_a_better_class_goes_before_lost_bytes_of_a_worse_one() {
-    let (mut session, one, [call, _, _, transfer]) = session();
-    session.write(at(4), transfer, &[7; 250_000]).unwrap();
-    assert_eq!(volume(&sends(&mut session, at(4), one)), 250_000);
-    let two = up(&mut session, at(4), 1);
-    session.write(at(5), call, &[7; 1000]).unwrap();
-    assert_eq!(streams_of(&sends(&mut session, at(5), two)), [call]);
-    let three = up(&mut session, at(5), 2);
-    fall_silent(&mut session, 6, two);
-    session.subflow_down(at(106), one);
-    assert_eq!(streams_of(&sends(&mut session, at(106), three)), [call, transfer]);
-}
-
-#[test]
 fn f11_a_copy_by_choice_waits_for_what_is_new_of_a_better_class() {
     let (mut session, one, [call, page, ..]) = session();
     say(&mut session, at(4), page, None);

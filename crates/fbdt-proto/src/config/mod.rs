@@ -131,9 +131,7 @@ pub struct Config {
     pub linger: Duration,
     /// No acknowledgement for this long (at least) makes a path suspect (F9).
     pub suspect_floor: Duration,
-    /// Multiple of rate x min RTT that a path may hold (F7); more where min RTT is less than 40 ms.
-    pub commit_gain: f64,
-    /// Time's worth of bytes that a path may hold beyond that (F7).
+    /// Time's worth of bytes that a path may hold beyond TCP's window (F7).
     pub commit_slack: Duration,
     /// Time's worth of bytes in one frame (F7).
     pub frame_time: Duration,
@@ -166,7 +164,6 @@ impl Default for Config {
             max_stream_window: 128 << 20,
             linger: Duration::from_secs(60),
             suspect_floor: Duration::from_millis(50),
-            commit_gain: 2.0,
             commit_slack: Duration::from_millis(2),
             frame_time: Duration::from_millis(1),
             ack_interval: Duration::from_millis(1),
@@ -317,12 +314,6 @@ impl Config {
             "max_stream_window",
             self.max_stream_window as f64,
             "use at least the window of a new stream",
-        )?;
-        check(
-            (1.0..=100.0).contains(&self.commit_gain),
-            "commit_gain",
-            self.commit_gain,
-            "use 1 to 100",
         )
     }
 }

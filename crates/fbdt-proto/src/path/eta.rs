@@ -24,8 +24,7 @@ impl PathState {
         if !subflow.sampled || sample.srtt.is_zero() {
             return self.model.base();
         }
-        // Bytes that are owed for longer than an RTT take at least as long as they already did.
-        let srtt = sample.srtt.max(subflow.progress.silence(now));
+        let srtt = sample.srtt;
         let pace = sample.cwnd as f64 / srtt.as_secs_f64().max(1e-4);
         let rate = self.model.rate();
         let pace = pace.max(1e4).min(rate.max(pace * 0.5));
@@ -33,7 +32,9 @@ impl PathState {
         let wait = time_for(unsent, pace).min(srtt / 4 + Duration::from_millis(20));
         let there = self.model.there();
         // What waits on the way back has arrived.
-        let queue = srtt.saturating_sub(self.model.base() + self.model.gathered());
+        // Bytes that are owed for longer than an RTT take at least as long as they already did.
+        let rtt = srtt.max(subflow.progress.silence(now));
+        let queue = rtt.saturating_sub(self.model.base() + self.model.gathered());
         there + queue.min(self.own_queue(subflow, rate)) + wait
     }
 

@@ -1,4 +1,6 @@
-//! What a path knows: the only interpreter of TCP_INFO (F7).
+//! What a path knows: the only interpreter of TCP_INFO.
+//!
+//! Rule: F7.
 
 use core::time::Duration;
 

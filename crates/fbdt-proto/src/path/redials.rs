@@ -1,4 +1,6 @@
-//! How often a path may ask for a fresh subflow (F9).
+//! How often a path may ask for a fresh subflow.
+//!
+//! Rule: F9.
 
 use core::time::Duration;
 

@@ -1,4 +1,6 @@
-//! How the delivered rate responds to the bytes under way (F7).
+//! How the delivered rate responds to the bytes under way.
+//!
+//! Rule: F7.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What left is entered on the accounts of its path, class and session.
+//! Records a sent frame in the totals of its path, class and session.
 
 use core::ops::Range;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! Offers of new bytes, one stream after the other (F12), and the frames that carry bytes.
+//! Offers of new bytes, one stream after the other, and the frames that carry bytes.
 
 use core::ops::Range;
 

@@ -42,6 +42,9 @@ pub(super) enum Occasion {
 }
 
 impl Occasion {
+    /// Occasions before a path sends anything new, the first one on metered paths too.
+    pub(super) const DUE: [Self; 3] = [Self::Suspect, Self::Overdue, Self::Prompt];
+
     const fn reason(self) -> CopyReason {
         match self {
             Self::Suspect => CopyReason::Suspect,

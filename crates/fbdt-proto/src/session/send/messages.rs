@@ -1,4 +1,4 @@
-//! Which message a path takes, and which path a message waits for (F16).
+//! Which message a path takes, and which path a message waits for.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;

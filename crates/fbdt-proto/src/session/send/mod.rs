@@ -149,7 +149,13 @@ impl Session {
         let mut offers = self.due_offers(tx);
         while let Some(offer) = offers.take_best() {
             let sent = match offer {
-                Offer::Again(again) => self.send_again(tx, again),
+                Offer::Again(again) => {
+                    let sent = self.send_again(tx, again);
+                    if !sent && offers.again.is_empty() {
+                        offers.again.extend(self.copy_or_repeat(tx));
+                    }
+                    sent
+                }
                 Offer::Message(turn) => self.send_message_of(tx, &mut offers, turn),
                 Offer::Bytes(turn) => self.send_bytes(tx, &mut offers, turn),
             };
@@ -160,23 +166,31 @@ impl Session {
         false
     }
 
-    /// All offers to the path that are looked for at every opportunity.
+    /// All offers to the path. Of what was sent before, only the first kind that has any makes offers:
+    /// the costs of looking for a copy are spared where something else is sent again.
     fn due_offers(&mut self, tx: &Transmission<'_>) -> Offers {
         let mut again = Vec::new();
         self.offer_repairs(tx.path, &mut again);
-        again.extend(self.copy_offer(tx, Occasion::Suspect));
-        // F15: what only saves time is not worth a metered path's bytes.
-        if !self.paths[tx.path].policy.metered {
-            again.extend(self.copy_offer(tx, Occasion::Overdue));
-            again.extend(self.copy_offer(tx, Occasion::Prompt));
-            // Asking a scheduler may halve a path's window: ask only where nothing else is sent again.
-            if again.is_empty() {
-                again.extend(self.repeated(tx, Repeats::BeforeNew, Level::Due));
-            }
+        if again.is_empty() {
+            again.extend(self.copy_or_repeat(tx));
         }
         let messages = self.message_turns(tx.path);
         let bytes = self.next_bytes(tx.path, None);
         Offers { again, messages, standing: None, bytes }
+    }
+
+    /// A copy of what another path owes, or what the scheduler repeats: the first kind that has any.
+    fn copy_or_repeat(&mut self, tx: &Transmission<'_>) -> Option<Again> {
+        // F15: what only saves time is not worth a metered path's bytes.
+        let metered = self.paths[tx.path].policy.metered;
+        let last = if metered { 1 } else { Occasion::DUE.len() };
+        for occasion in &Occasion::DUE[..last] {
+            let found = self.copy_offer(tx, *occasion);
+            if found.is_some() {
+                return found;
+            }
+        }
+        if metered { None } else { self.repeated(tx, Repeats::BeforeNew, Level::Due) }
     }
 
     /// Sends what was sent before; `false` if nothing of it is still owed.

@@ -1,4 +1,4 @@
-//! What a path may send next, in one order: by class (F11), then by kind, then by urgency.
+//! What a path may send next, in one order: by class, then by kind, then by urgency.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -21,7 +21,8 @@ pub(super) enum Level {
     Idle,
 }
 
-/// Kinds of offers; of one class, an earlier kind is sent first.
+/// Kinds of offers; of one class, an earlier kind is sent first. Kinds of copies are asked in this
+/// order, and only until one has an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// Messages whose subflow is gone.

@@ -1,4 +1,4 @@
-//! What a scheduler sends a second time by its own rules.
+//! Bytes that a scheduler repeats by its own rules.
 
 use alloc::vec::Vec;
 use core::ops::Range;
