@@ -52,9 +52,8 @@ impl Progress {
     /// Takes in a sample; says whether it shows progress.
     pub(crate) fn update(&mut self, now: Instant, sample: &SubflowSample, floor: Duration) -> bool {
         self.timeout = (sample.srtt * 2 + sample.rttvar * 4).max(floor);
-        let delivered = sample.acked_total + sample.sacked;
-        let progress = delivered > self.acked;
-        self.acked = delivered;
+        let progress = sample.acked_total > self.acked;
+        self.acked = sample.acked_total;
         if progress {
             self.last = now;
         }

@@ -124,9 +124,9 @@ impl PathModel {
         self.rate.delivered(self.base)
     }
 
-    /// Time in which a few segments are acknowledged at the rate of late: silence for less says nothing.
+    /// Time in which a few segments are acknowledged at the link's rate: silence for less says nothing.
     pub(super) fn patience(&self, mss: u32) -> Duration {
-        time_for(SILENT_SEGMENTS * u64::from(mss), self.delivered_rate()).min(LONGEST_SILENCE)
+        time_for(SILENT_SEGMENTS * u64::from(mss), self.rate()).min(LONGEST_SILENCE)
     }
 
     /// Whether the rate is still being found out.

@@ -8,8 +8,8 @@ use crate::time::Instant;
 use crate::units::rate_of;
 
 const BUCKETS: usize = 8;
-/// Milliseconds of a bucket of a short path, in which a burst that a token bucket lets pass at once counts.
-const SPAN: u64 = 25;
+/// Least time of a bucket: short paths' rates vary from one RTT to the next.
+const SPAN: Duration = Duration::from_millis(100);
 /// A rate that grows by this factor within a few RTTs is not known yet.
 const GROWTH: f64 = 1.25;
 
@@ -36,7 +36,7 @@ impl RateEstimate {
         let base = sample.base_rtt();
         let rate = sample.delivery_rate as f64;
         if rate > 0.0 && (!sample.app_limited || rate > self.link || queue) {
-            let span = (base * 2).max(Duration::from_millis(SPAN));
+            let span = (base * 2).max(SPAN);
             match self.buckets.back_mut() {
                 Some((start, best)) if now.saturating_since(*start) < span => {
                     *best = best.max(rate);
