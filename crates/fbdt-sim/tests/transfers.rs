@@ -136,7 +136,7 @@ fn f6_what_is_not_overdue_yet_stays_within_the_budget_when_a_window_is_full() {
 fn f6_a_link_with_a_queue_has_no_time_for_copies_while_a_window_is_full() {
     // Twice of what has to be on the way: it stands in the links' queues.
     let links = vec![LinkParameters::new(45.0, 10.0), LinkParameters::new(15.0, 30.0)];
-    let (copied, full) = copied_in_a_small_window(439 << 10, links);
+    let (copied, full) = copied_in_a_small_window(224 << 10, links);
     assert!(full > Duration::from_millis(50), "the window was not full");
     assert!(copied < 0.025, "{copied} of the bytes were sent twice");
 }
