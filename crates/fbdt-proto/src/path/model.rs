@@ -13,6 +13,8 @@ use crate::units::{bytes_in, time_for};
 /// Queue that a path may have at least: radios gather bytes and acknowledgements for some milliseconds, and
 /// a path that is held to less is starved by it.
 const LEAST_QUEUE: Duration = Duration::from_millis(10);
+/// A queue of two RTTs is allowed up to this: who leaves less gives way to TCPs that fill these.
+const OTHERS_QUEUE: Duration = Duration::from_millis(40);
 
 /// A path is silent if in the time of so many segments none is acknowledged.
 const SILENT_SEGMENTS: u64 = 4;
@@ -104,9 +106,9 @@ impl PathModel {
     }
 
     /// Longest queue that the path may have: as long as the path, so that a loss, which takes a third of
-    /// TCP's window, does not leave it empty.
+    /// TCP's window, does not leave it empty; over short paths more, as others' queues are several RTTs there.
     pub(super) fn allowed_queue(&self) -> Duration {
-        self.base.max(LEAST_QUEUE)
+        self.base.max((self.base * 2).min(OTHERS_QUEUE)).max(LEAST_QUEUE)
     }
 
     /// Whether there is a queue of more than half the allowed one.

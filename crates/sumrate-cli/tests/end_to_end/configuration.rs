@@ -55,7 +55,10 @@ fn paths_and_protocol() {
     up(&["--socks", "0.0.0.0:0"], &["--socks-auth", "--socks-open"]);
     up(&["--socks", "1080"], &["ADDR:PORT"]);
     up(&["--ready-file", "/nonexistent/x"], &["--ready-file /nonexistent/x"]);
-    up(&["--status-socket", "/etc/passwd"], &["/etc/passwd", "not a socket"]);
+    up(
+        &["--socks", "127.0.0.1:0", "--status-socket", "/etc/passwd"],
+        &["/etc/passwd", "not a socket"],
+    );
 }
 
 #[test]
