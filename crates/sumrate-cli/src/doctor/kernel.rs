@@ -65,7 +65,11 @@ fn congestion_control() -> Finding {
             Finding::warning(check, "bbr is for root only: --cc bbr and auto need CAP_NET_ADMIN")
                 .mend(sysctl::set("ipv4.tcp_allowed_congestion_control", &format!("{allowed} bbr")))
         }
-        (Err(_), _) => {
+        (Err(CongestionRefusal::NotPermitted(allowed)), _) => {
+            Finding::warning(check, "cubic is for root only: the kernel's default is used")
+                .mend(sysctl::set("ipv4.tcp_allowed_congestion_control", &format!("{allowed} cubic")))
+        }
+        (Err(CongestionRefusal::Unknown(_)), _) => {
             Finding::warning(check, "cubic is not available: the kernel's default is used")
                 .mend("modprobe tcp_cubic")
         }
