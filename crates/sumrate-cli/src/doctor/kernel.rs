@@ -66,8 +66,9 @@ fn congestion_control() -> Finding {
                 .mend(sysctl::set("ipv4.tcp_allowed_congestion_control", &format!("{allowed} bbr")))
         }
         (Err(CongestionRefusal::NotPermitted(allowed)), _) => {
-            Finding::warning(check, "cubic is for root only: the kernel's default is used")
-                .mend(sysctl::set("ipv4.tcp_allowed_congestion_control", &format!("{allowed} cubic")))
+            Finding::warning(check, "cubic is for root only: the kernel's default is used").mend(
+                sysctl::set("ipv4.tcp_allowed_congestion_control", &format!("{allowed} cubic")),
+            )
         }
         (Err(CongestionRefusal::Unknown(_)), _) => {
             Finding::warning(check, "cubic is not available: the kernel's default is used")
