@@ -12,7 +12,7 @@ const RESEND_RATIO: u32 = 4;
 /// ... or its owner's congestion window is down to this many segments.
 const SMALL_WINDOW: u64 = 4;
 
-/// What schedulers need that handle blocking bytes.
+/// Needs of minRTT, BLEST and ECF, which resend blocking bytes.
 pub(super) const BLOCKERS: Needs =
     Needs { defers: true, looks_ahead: true, repeats: Some(Repeats::AfterNew) };
 
@@ -24,11 +24,11 @@ pub(super) struct Blocked<'a> {
     pub(super) now: Instant,
     /// All paths.
     pub(super) paths: &'a [PathView],
-    /// Which of them has room and nothing new to send.
+    /// The asking path: it has room, and the scheduler placed no new bytes on it.
     pub(super) path: usize,
     /// The path that holds the missing byte.
     pub(super) owner: usize,
-    /// Whether the asking path has sent that byte too and waits for the answer.
+    /// Whether the asking path has sent the missing byte too and has no acknowledgement of it.
     pub(super) carried: bool,
     /// Bytes from the first that is not acknowledged to the peer's limits.
     pub(super) window: u64,
@@ -36,7 +36,7 @@ pub(super) struct Blocked<'a> {
     pub(super) unsent: u64,
 }
 
-/// What a scheduler does about it.
+/// A scheduler's reaction to blocking bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unblocking {
     /// The asking path sends the missing bytes too.

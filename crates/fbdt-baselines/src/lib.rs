@@ -141,7 +141,7 @@ mod tests {
                     }
                     None => {
                         idle += 1;
-                        // The same path may ask as often as there are asks.
+                        // The drawn order may name one path up to 60 times in a row.
                         prop_assert!(idle <= 60 + 2 * rates.len(), "nobody takes the rest");
                         acked = unsent.first().map_or(total, |r| r.start);
                     }

@@ -31,9 +31,9 @@ impl PathState {
         let unsent = sample.unsent + subflow.since_sample;
         let wait = time_for(unsent, pace).min(srtt / 4 + Duration::from_millis(20));
         let there = self.model.there();
-        // What waits on the way back has arrived.
-        // Bytes that are owed for longer than an RTT take at least as long as they already did.
+        // A path that is silent for longer than its RTT takes at least as long as it already did.
         let rtt = srtt.max(subflow.progress.silence(now));
+        // Bytes whose acknowledgements are gathered have arrived.
         let queue = rtt.saturating_sub(self.model.base() + self.model.gathered());
         there + queue.min(self.own_queue(subflow, rate)) + wait
     }

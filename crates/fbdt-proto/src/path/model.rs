@@ -1,4 +1,4 @@
-//! What a path knows: the only interpreter of TCP_INFO.
+//! Rate, delays and queue of a path, from TCP_INFO and the peer's answers.
 //!
 //! Rule: F7.
 
@@ -13,7 +13,7 @@ use crate::units::{bytes_in, time_for};
 /// Queue that a path may have at least: radios gather bytes and acknowledgements for some milliseconds, and
 /// a path that is held to less is starved by it.
 const LEAST_QUEUE: Duration = Duration::from_millis(10);
-/// A queue of two RTTs is allowed up to this: who leaves less gives way to TCPs that fill these.
+/// A queue of two RTTs is allowed up to this: a path with less gives way to TCPs that fill it.
 const OTHERS_QUEUE: Duration = Duration::from_millis(40);
 
 /// A path is silent if in the time of so many segments none is acknowledged.

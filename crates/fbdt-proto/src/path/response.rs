@@ -83,6 +83,7 @@ pub(super) struct Response {
     updated: Instant,
     raised: bool,
     spread: Duration,
+    /// Whether there is evidence; until then all delay is spread.
     measured: bool,
 }
 
@@ -122,7 +123,7 @@ impl Response {
     ) {
         let time = nanos(now.saturating_since(core::mem::replace(&mut self.updated, now)));
         let excess = rtt.saturating_sub(base);
-        self.spread = if self.is_unknown() { excess } else { self.spread.min(excess) };
+        self.spread = if self.measured { self.spread.min(excess) } else { excess };
         let Some((since, from)) = self.begun else {
             self.begun = Some((now, delivered));
             return;
@@ -148,11 +149,6 @@ impl Response {
             self.learn(rtt, excess);
         }
         self.raised = !self.raised;
-    }
-
-    /// Whether nothing has been measured yet.
-    fn is_unknown(&self) -> bool {
-        !self.measured
     }
 
     /// Moves the spread towards where more bytes are just worth it, as far as that is sure.

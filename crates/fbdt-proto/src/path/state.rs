@@ -124,7 +124,7 @@ pub(crate) struct PathState {
     pub standby: bool,
     /// One-way delay, comparable between paths.
     pub one_way: OneWay,
-    commit: Room,
+    room: Room,
     /// What it may hold at most because of other paths (F17).
     allowance: Option<u64>,
     /// What a scheduler's punishment left of the congestion window.
@@ -221,7 +221,7 @@ impl PathState {
             limit: None,
             standby: false,
             one_way: OneWay::default(),
-            commit: Room::initial(),
+            room: Room::initial(),
             allowance: None,
             punished: None,
             scale: 1.0,
@@ -259,7 +259,7 @@ impl PathState {
         });
         self.model.restart();
         self.reliability.restart();
-        self.commit = Room::initial();
+        self.room = Room::initial();
         self.punished = None;
         self.health = Health::Active;
         self.redial_asked = None;
@@ -308,10 +308,10 @@ impl PathState {
         let ssthresh =
             if self.punished.is_some() { sample.ssthresh.min(window) } else { sample.ssthresh };
         let windowed = SubflowSample { cwnd: window, ssthresh, ..*sample };
-        self.commit = Room::of(config, &self.model, &windowed);
+        self.room = Room::of(config, &self.model, &windowed);
         if self.scale < 1.0 {
             // TCP would send at once what is committed beyond a scaled window.
-            self.commit.limit = self.commit.limit.min(window.max(self.commit.frame));
+            self.room.limit = self.room.limit.min(window.max(self.room.frame));
         }
         progress
     }
@@ -371,7 +371,7 @@ impl PathState {
         let least = u64::from(subflow.sample.mss.max(1));
         let half = (self.window() / 2).max(least);
         self.punished = Some(half);
-        self.commit.limit = self.commit.limit.min(half.max(self.commit.frame));
+        self.room.limit = self.room.limit.min(half.max(self.room.frame));
     }
 
     /// Bytes that the subflow holds (F7).
@@ -390,13 +390,13 @@ impl PathState {
     /// Most bytes that it may hold now (F7, F17).
     #[must_use]
     pub(crate) fn commit_limit(&self) -> u64 {
-        self.allowance.map_or(self.commit.limit, |bytes| bytes.min(self.commit.limit))
+        self.allowance.map_or(self.room.limit, |bytes| bytes.min(self.room.limit))
     }
 
     /// The same without regard to other paths (F7).
     #[must_use]
     pub(crate) const fn own_limit(&self) -> u64 {
-        self.commit.limit
+        self.room.limit
     }
 
     /// Sets what it may hold at most because of other paths (F17).
@@ -408,10 +408,10 @@ impl PathState {
     #[must_use]
     pub(crate) fn frame(&self) -> u64 {
         match &self.limit {
-            None => self.commit.frame,
+            None => self.room.frame,
             // A capped path's frames are as long as those of a link with that rate.
             Some(limit) => bytes_in(limit.cap().bytes_per_second(), CAPPED_FRAME)
-                .clamp(CAPPED_LEAST.min(self.commit.frame), self.commit.frame),
+                .clamp(CAPPED_LEAST.min(self.room.frame), self.room.frame),
         }
     }
 
@@ -473,7 +473,7 @@ impl PathState {
     /// Bytes that are given to the socket at once, if there are so many (F7).
     #[must_use]
     pub(crate) const fn batch(&self) -> u64 {
-        self.commit.batch
+        self.room.batch
     }
 
     /// How often TCP should be asked while it holds bytes: a slow path has no
@@ -489,7 +489,7 @@ impl PathState {
     /// TCP has by selective acknowledgement does not count.
     #[must_use]
     pub(crate) fn has_room(&self) -> bool {
-        self.subflow.is_some() && self.held() + self.commit.frame / 2 <= self.commit_limit()
+        self.subflow.is_some() && self.held() + self.room.frame / 2 <= self.commit_limit()
     }
 
     /// Whether nothing has come for so long that its radio may be asleep (F10).
@@ -526,7 +526,7 @@ impl PathState {
             srtt: sample.srtt,
             rttvar: sample.rttvar,
             base_rtt: self.model.base(),
-            hold: self.model.spread(),
+            spread: self.model.spread(),
             window,
             ssthresh,
             held,

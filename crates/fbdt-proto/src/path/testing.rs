@@ -19,7 +19,7 @@ pub fn view(id: u8, rate: f64, failures: f64) -> PathView {
         srtt: Duration::from_millis(4),
         rttvar: Duration::ZERO,
         base_rtt: Duration::from_millis(4),
-        hold: Duration::ZERO,
+        spread: Duration::ZERO,
         window: 100_000,
         ssthresh: 100_000,
         held: 0,

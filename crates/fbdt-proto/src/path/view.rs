@@ -30,8 +30,8 @@ pub struct PathView {
     pub rttvar: Duration,
     /// Smallest RTT.
     pub base_rtt: Duration,
-    /// How much longer than that acknowledgements keep being held back.
-    pub hold: Duration,
+    /// Delay beyond that which is no queue: gathered acknowledgements, jitter, the queues of others.
+    pub spread: Duration,
     /// TCP's congestion window, or what a punishment left of it, in bytes.
     pub window: u64,
     /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
@@ -66,7 +66,7 @@ impl PathView {
     /// What waits for an acknowledgement that is held back (F7) has left the link.
     #[must_use]
     pub(crate) fn is_drained(&self) -> bool {
-        self.ramping || self.held <= bytes_in(self.rate, self.base_rtt + self.hold)
+        self.ramping || self.held <= bytes_in(self.rate, self.base_rtt + self.spread)
     }
 
     /// Whether `later` leaves it its bytes at the front. A narrow path that has just fallen silent mostly

@@ -126,9 +126,9 @@ mod tests {
         assert!(path(400_000).is_drained());
         assert!(!path(400_001).is_drained());
         assert!(PathView { ramping: true, ..path(400_001) }.is_drained(), "the rate is a guess");
-        let hold = Duration::from_millis(16);
-        assert!(PathView { hold, ..path(2_000_000) }.is_drained(), "its answers are held back");
-        assert!(!PathView { hold, ..path(2_000_001) }.is_drained());
+        let spread = Duration::from_millis(16);
+        assert!(PathView { spread, ..path(2_000_000) }.is_drained(), "its answers are held back");
+        assert!(!PathView { spread, ..path(2_000_001) }.is_drained());
     }
 
     #[test]
