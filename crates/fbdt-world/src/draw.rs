@@ -19,6 +19,8 @@ const SHORTEST: f64 = 0.5;
 /// this share of its rate.
 const TRANSFER_TIME: f64 = 5.0;
 const STREAM_SHARE: f64 = 0.9;
+/// Paths of a draw that is written by hand.
+const MOST_PATHS: usize = 8;
 /// A paced stream has at most this rate, in Mbit/s.
 const STREAM_MBPS: f64 = 50.0;
 
@@ -223,6 +225,35 @@ impl Draw {
             path.steps.retain(|step| step.at_s < draw.time_s);
         }
         draw
+    }
+
+    /// Whether a draw that was written by hand can be run.
+    ///
+    /// # Errors
+    ///
+    /// The first value that cannot be, with its name.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=MOST_PATHS).contains(&self.paths.len()) {
+            return Err(format!("paths: {}, 1 to {MOST_PATHS} are allowed", self.paths.len()));
+        }
+        let within = |name: &str, value: f64, least: f64, most: f64| {
+            let fits = (least..=most).contains(&value);
+            fits.then_some(()).ok_or_else(|| format!("{name}: {value}, {least} to {most} is allowed"))
+        };
+        within("time_s", self.time_s, 0.001, 3600.0)?;
+        within("buffer_bytes", self.buffer_bytes as f64, 1.0, 4e9)?;
+        for path in &self.paths {
+            within("down_mbps", path.down_mbps, 1e-3, 1e5)?;
+            within("up_mbps", path.up_mbps, 1e-3, 1e5)?;
+            within("rtt_ms", path.rtt_ms, 1e-3, 1e5)?;
+            within("loss", path.loss, 0.0, 1.0)?;
+            within("loss_run", path.loss_run, 1.0, 1e6)?;
+            within("jitter_ms", path.jitter_ms, 0.0, 1e5)?;
+            within("gathered_ms", path.gathered_ms, 0.0, 1e5)?;
+            let (Bottleneck::QueueMs(ms) | Bottleneck::PolicerMs(ms)) = path.bottleneck;
+            within("queue_ms or policer_ms", ms, 0.0, 1e5)?;
+        }
+        Ok(())
     }
 
     /// The longest RTT without queue, in seconds.

@@ -76,13 +76,13 @@ struct JudgeArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fbdt-world replay 17 --log | less")]
 struct ReplayArguments {
-    /// The seed
-    seed: u64,
+    /// The seed, or a file with a draw as `fbdt-world draw SEED --json` prints it
+    draw: String,
     /// Only this scheduler (can be repeated) [default: all of them]
     #[arg(long, value_name = "NAME", value_parser = names())]
     scheduler: Vec<String>,
     /// With this path alone, by its number
-    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(u8).range(0..=3))]
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(u8).range(0..=7))]
     only: Option<u8>,
     /// Print what each path did in each 100 ms, and all events of the session, of the first scheduler
     #[arg(long)]
@@ -109,6 +109,8 @@ fn names() -> clap::builder::PossibleValuesParser {
 enum Failure {
     #[error("--only {path}: the draw has the paths 0 to {last}")]
     NoPath { path: usize, last: usize },
+    #[error("{path} is neither a seed nor a draw: {reason}; `fbdt-world draw 17 --json` prints a draw")]
+    Draw { path: PathBuf, reason: String },
     #[error("{path}: {error}")]
     Output { path: PathBuf, error: io::Error },
     #[error(transparent)]
@@ -263,7 +265,7 @@ fn replay(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
     } else {
         arguments.scheduler.iter().filter_map(|name| Setting::named(name)).collect()
     };
-    let mut draw = Draw::from_seed(arguments.seed);
+    let mut draw = condition(&arguments.draw)?;
     if let Some(path) = arguments.only.map(usize::from) {
         if path >= draw.paths.len() {
             return Err(Failure::NoPath { path, last: draw.paths.len() - 1 });
@@ -280,6 +282,18 @@ fn replay(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
     }
     write!(out, "{}", words::verdict(&verdict(draw, &settings)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The draw of a seed, or the one in a file.
+fn condition(seed_or_file: &str) -> Result<Draw, Failure> {
+    if let Ok(seed) = seed_or_file.parse() {
+        return Ok(Draw::from_seed(seed));
+    }
+    let failed = |reason: String| Failure::Draw { path: seed_or_file.into(), reason };
+    let text = std::fs::read_to_string(seed_or_file).map_err(|error| failed(error.to_string()))?;
+    let draw: Draw = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    draw.check().map_err(failed)?;
+    Ok(draw)
 }
 
 fn draw(arguments: &DrawArguments) -> Result<ExitCode, Failure> {

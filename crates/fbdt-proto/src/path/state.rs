@@ -135,6 +135,8 @@ pub(crate) struct PathState {
     redials: Redials,
     /// When a subflow beside this one was last asked for.
     pub redial_asked: Option<Instant>,
+    /// Whether the peer asked for one: what it sends is stuck, whatever this end sends.
+    pub peer_asks: bool,
     /// Since when there has been nothing new to send.
     pub idle_since: Option<Instant>,
     /// Counters for people.
@@ -228,6 +230,7 @@ impl PathState {
             last_reliability: Instant::ZERO,
             redials: Redials::default(),
             redial_asked: None,
+            peer_asks: false,
             idle_since: None,
             counters: PathCounters::default(),
         }
@@ -263,6 +266,7 @@ impl PathState {
         self.punished = None;
         self.health = Health::Active;
         self.redial_asked = None;
+        self.peer_asks = false;
         self.redials.begin();
         self.counters.subflows += 1;
     }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::Session;
 use crate::error::{CloseReason, SessionError};
 use crate::event::Event;
+use crate::path::Health;
 use crate::stream::SendState;
 use crate::time::Instant;
 use crate::units::{PathId, Role, Space, StreamId};
@@ -77,7 +78,7 @@ impl Session {
             ControlMessage::Redial { path } => self.peer_redial(now, path)?,
             ControlMessage::RedialCancel { path } => {
                 self.client_only("redial cancelled by a client")?;
-                self.events.push_back(Event::RedialCancelled { path });
+                self.peer_redial_cancel(path);
             }
         }
         Ok(())
@@ -91,9 +92,19 @@ impl Session {
         self.client_only("redial asked by a client")?;
         if let Some(path) = self.paths.iter_mut().find(|p| p.id == path) {
             path.redial_asked = Some(now);
+            path.peer_asks = true;
             self.events.push_back(Event::Redial { path: path.id });
         }
         Ok(())
+    }
+
+    fn peer_redial_cancel(&mut self, path: PathId) {
+        if let Some(path) = self.paths.iter_mut().find(|p| p.id == path) {
+            path.peer_asks = false;
+            if path.health != Health::Suspect {
+                self.events.push_back(Event::RedialCancelled { path: path.id });
+            }
+        }
     }
 
     fn peer_reset(&mut self, id: StreamId, code: u32, end: u64) -> Result<(), SessionError> {

@@ -305,8 +305,8 @@ impl Session {
     }
 
     fn revive(&mut self, index: usize) {
-        let asked = self.paths[index].redial_asked.is_some();
-        let path = self.paths[index].id;
+        let path = &self.paths[index];
+        let (path, asked) = (path.id, path.redial_asked.is_some() && !path.peer_asks);
         self.set_health(index, Health::Active);
         if asked {
             match self.role {

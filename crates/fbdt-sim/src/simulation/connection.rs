@@ -337,13 +337,13 @@ impl Simulation {
     }
 
     pub(super) fn redial(&mut self, path: PathId) {
-        let at = self.now + REDIAL;
+        let now = self.now;
         if let Some(path) = self.path_mut(path)
             && path.dial_at.is_none()
             && !path.removed
             && !path.is_attempting()
         {
-            path.dial_at = Some(at);
+            path.dial_at = Some(now);
         }
     }
 

@@ -183,11 +183,13 @@ impl LinuxTcp {
     pub(crate) fn pump(&mut self, now: Instant, link: &mut Link, back: &mut Link) {
         while self.may_send() && self.pace.is_none_or(|at| at <= now) {
             let rate = self.control.pacing_rate(self.rtt.smoothed, self.in_flight);
+            let room = self.room();
             let size = match self.lost.first() {
                 Some(&number) => self.send_again(now, number, link, back),
-                None => self.send_new(now, self.room(), link, back),
+                None => self.send_new(now, room, link, back),
             };
-            let time = Duration::from_secs_f64((size as f64 / rate.max(1.0)).min(10.0));
+            let time = (size as f64 / rate.max(1.0)).min(self.time_to_open(room, size));
+            let time = Duration::from_secs_f64(time.min(10.0));
             self.pace = self.pace.map(|at| at.max(now) + time);
         }
         self.used = self.used.max(self.in_flight);
@@ -202,6 +204,14 @@ impl LinuxTcp {
     /// Bytes that the congestion window has room for: at least one segment.
     fn room(&self) -> usize {
         ((self.control.window - self.in_flight as f64) as usize).max(MSS)
+    }
+
+    /// Seconds in which a window with `room` grows to `size` when each RTT, or half of a longer smoothed one
+    /// that paces it, doubles it. A burst that is sent again is larger than the window after a timeout,
+    /// and is not divided.
+    fn time_to_open(&self, room: usize, size: usize) -> f64 {
+        let doubling = self.rtt.least.max(self.rtt.smoothed / 2).as_secs_f64();
+        if size > room { doubling * (size as f64 / room as f64).log2() } else { f64::INFINITY }
     }
 
     /// Bytes that are sent together: a millisecond of the pacing rate.
