@@ -440,15 +440,15 @@ impl Session {
         for index in 0..self.paths.len() {
             let silence = self.keepalive_silence(&self.paths[index]);
             let path = &mut self.paths[index];
-            let frugal = path.is_frugal();
+            let (frugal, holds) = (path.is_frugal(), path.outstanding() > 0);
             let Some(subflow) = &mut path.subflow else { continue };
             let heard = subflow.last_input.max(subflow.last_ping);
             let quiet = now.saturating_since(heard) >= silence;
             let compare = sending && !frugal && now.saturating_since(subflow.last_ping) >= PROBE;
             if quiet || compare {
                 subflow.last_ping = now;
-                // A suspect path holds enough that TCP probes with by itself.
-                subflow.ping_due = path.health == Health::Active;
+                // TCP itself probes a suspect path with what it holds.
+                subflow.ping_due = path.health == Health::Active || !holds;
             }
         }
     }

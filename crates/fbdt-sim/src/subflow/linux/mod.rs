@@ -318,6 +318,8 @@ impl LinuxTcp {
             }
             self.delivered += 1;
         }
+        // Where a jitter leaves no delay, the acknowledgement came at once.
+        self.forget_acknowledged();
     }
 
     /// Acknowledgements, what they tell to be lost, and timers.
