@@ -69,6 +69,8 @@ pub(crate) struct Subflow {
     pub last_input: Instant,
     /// When the last probe left.
     pub last_ping: Instant,
+    /// Whether the peer stands still without the acknowledgements that are owed.
+    pub ack_awaited: bool,
     /// Stream bytes that arrived since then.
     pub unacked: u64,
     /// Streams whose acknowledgement is owed on this subflow.
@@ -194,7 +196,11 @@ impl Subflow {
     /// costs both ends as much as a frame.
     #[must_use]
     pub(crate) fn ack_at(&self, interval: Duration) -> Option<Instant> {
-        let patience = if self.unacked < ACK_BYTES { ACK_PATIENCE } else { 1 };
+        let patience = match self.unacked {
+            _ if self.ack_awaited => 0,
+            0..ACK_BYTES => ACK_PATIENCE,
+            _ => 1,
+        };
         (!self.ack_streams.is_empty()).then(|| self.last_ack + interval * patience)
     }
 
@@ -245,6 +251,7 @@ impl PathState {
             progress: Progress::new(now, floor),
             answers: Answers::default(),
             last_ack: Instant::ZERO,
+            ack_awaited: false,
             unacked: 0,
             last_input: now,
             last_ping: now,

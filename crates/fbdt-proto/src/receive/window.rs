@@ -11,13 +11,15 @@ pub(crate) struct ReceiveWindow {
     max_window: u64,
     consumed: u64,
     limit: u64,
+    /// What the sender last said that it could use.
+    wanted: u64,
 }
 
 impl ReceiveWindow {
     /// A window of `window` bytes that may grow to `max_window`.
     #[must_use]
     pub(crate) const fn new(window: u64, max_window: u64) -> Self {
-        Self { window, max_window, consumed: 0, limit: window }
+        Self { window, max_window, consumed: 0, limit: window, wanted: 0 }
     }
 
     /// Offset up to which the peer may send. Never falls.
@@ -43,6 +45,7 @@ impl ReceiveWindow {
     /// application; grows by at most `pool` bytes and says by how many, and
     /// whether the limit moved.
     pub(crate) fn want(&mut self, wanted: u64, unread: u64, pool: u64) -> (u64, bool) {
+        self.wanted = wanted;
         let keeps_up = unread <= self.window / 4;
         let mut grown = 0;
         if keeps_up && wanted > self.window {
@@ -61,6 +64,12 @@ impl ReceiveWindow {
     #[must_use]
     pub(crate) const fn size(&self) -> u64 {
         self.window
+    }
+
+    /// Whether the sender could use more than the window: it waits for every raise of the limit.
+    #[must_use]
+    pub(crate) const fn is_short(&self) -> bool {
+        self.wanted > self.window
     }
 
     fn raise(&mut self) -> bool {

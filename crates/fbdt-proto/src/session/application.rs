@@ -129,10 +129,12 @@ impl Session {
             end => return end,
         };
         let size = bytes.len() as u64;
-        let moved = stream.receive.window().consume(size);
+        let window = stream.receive.window();
+        let (moved, awaited) = (window.consume(size), window.is_short());
         stream.recount(&mut self.memory);
         if moved {
             self.announce(Space::bytes_of(id));
+            self.hurry(awaited);
         }
         self.consume_credit(size);
         Ok(Some(bytes))

@@ -214,6 +214,13 @@ impl Session {
         }
     }
 
+    /// What is owed leaves at once if the peer stands still without it.
+    pub(super) fn hurry(&mut self, awaited: bool) {
+        for subflow in self.paths.iter_mut().filter_map(|path| path.subflow.as_mut()) {
+            subflow.ack_awaited |= awaited;
+        }
+    }
+
     /// The acknowledgement of the space is owed on every live subflow.
     pub(super) fn announce(&mut self, space: Space) {
         for path in &mut self.paths {
