@@ -34,6 +34,9 @@ impl Health {
 pub(crate) struct Progress {
     last: Instant,
     acked: u64,
+    /// When anything was acknowledged last, in order or not.
+    alive: Instant,
+    delivered: u64,
     timeout: Duration,
 }
 
@@ -41,12 +44,13 @@ impl Progress {
     /// A subflow that has just come up.
     #[must_use]
     pub(crate) const fn new(now: Instant, timeout: Duration) -> Self {
-        Self { last: now, acked: 0, timeout }
+        Self { last: now, acked: 0, alive: now, delivered: 0, timeout }
     }
 
     /// Something was acknowledged, or nothing is owed.
     pub(crate) const fn mark(&mut self, now: Instant) {
         self.last = now;
+        self.alive = now;
     }
 
     /// Takes in a sample; says whether it shows progress.
@@ -57,6 +61,10 @@ impl Progress {
         if progress {
             self.last = now;
         }
+        let delivered = sample.acked_total + sample.sacked;
+        if core::mem::replace(&mut self.delivered, delivered) != delivered {
+            self.alive = now;
+        }
         progress
     }
 
@@ -64,6 +72,12 @@ impl Progress {
     #[must_use]
     pub(crate) fn deadline(&self) -> Instant {
         self.last + self.timeout
+    }
+
+    /// How long nothing has been acknowledged, not even out of order.
+    #[must_use]
+    pub(crate) const fn dead_time(&self, now: Instant) -> Duration {
+        now.saturating_since(self.alive)
     }
 
     /// How long nothing has been acknowledged.

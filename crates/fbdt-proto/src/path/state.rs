@@ -55,6 +55,8 @@ const CAPPED_LEAST: u64 = 4 << 10;
 pub(crate) struct Subflow {
     /// Its number.
     pub id: SubflowId,
+    /// When it came up.
+    pub since: Instant,
     /// What TCP said last.
     pub sample: SubflowSample,
     /// Bytes handed over since then.
@@ -207,7 +209,7 @@ impl Subflow {
     /// How long TCP or the peer itself has been silent.
     #[must_use]
     pub(crate) fn silence(&self, now: Instant) -> Duration {
-        self.progress.silence(now).max(self.answers.silence(now))
+        self.progress.dead_time(now).max(self.answers.silence(now))
     }
 }
 
@@ -246,6 +248,7 @@ impl PathState {
     pub(crate) fn attach(&mut self, now: Instant, id: SubflowId, floor: Duration) {
         self.subflow = Some(Subflow {
             id,
+            since: now,
             sample: SubflowSample::default(),
             since_sample: 0,
             progress: Progress::new(now, floor),

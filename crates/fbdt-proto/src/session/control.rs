@@ -90,7 +90,12 @@ impl Session {
 
     fn peer_redial(&mut self, now: Instant, path: PathId) -> Result<(), SessionError> {
         self.client_only("redial asked by a client")?;
+        let floor = self.config.suspect_floor;
         if let Some(path) = self.paths.iter_mut().find(|p| p.id == path) {
+            // Nobody suspects a subflow so soon: the request is about the one before.
+            if path.subflow.as_ref().is_some_and(|s| now.saturating_since(s.since) < floor) {
+                return Ok(());
+            }
             path.redial_asked = Some(now);
             path.peer_asks = true;
             self.events.push_back(Event::Redial { path: path.id });
