@@ -232,6 +232,9 @@ impl Simulation {
         self.down_since[end] = None;
         let connection = &mut self.paths[index].connections[which];
         connection.ids[end] = Some(id);
+        if !self.ends[end].is_paced(PathId(index as u8)) {
+            connection.directions[end].pace(false);
+        }
         if end == CLIENT {
             connection.patience = None;
         }

@@ -145,9 +145,8 @@ impl BurstTcp {
     }
 
     /// From now on it spreads what it sends over the RTT, as a paced socket does.
-    pub(crate) fn paced(mut self, paced: bool) -> Self {
+    pub(crate) fn pace(&mut self, paced: bool) {
         self.pace = paced.then_some(Instant::ZERO);
-        self
     }
 
     /// How long a burst takes: twice the window in an RTT of slow start, 1.2 times afterwards.

@@ -62,7 +62,8 @@ fn endless(parameters: LinkParameters, until_ms: u64, mut each: impl FnMut(u64, 
     let link = |seed| Link::new(parameters.clone(), ChaCha8Rng::seed_from_u64(seed));
     let (mut there, back) = (link(1), link(2));
     let rtt = parameters.delay * 2;
-    let mut tcp = BurstTcp::new(Instant::ZERO, rtt, TcpGrowth::Brisk).paced(true);
+    let mut tcp = BurstTcp::new(Instant::ZERO, rtt, TcpGrowth::Brisk);
+    tcp.pace(true);
     let mut got = Vec::new();
     for us in (0..until_ms * 1000).step_by(250) {
         let now = Instant::ZERO + Duration::from_micros(us);

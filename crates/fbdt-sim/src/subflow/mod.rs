@@ -42,11 +42,14 @@ impl TcpDirection {
     }
 
     /// From now on it spreads what it sends over the RTT, as a paced socket does.
-    pub(crate) fn paced(self, paced: bool) -> Self {
-        match self {
-            Self::Bursts(tcp) => Self::Bursts(Box::new(tcp.paced(paced))),
-            Self::Linux(tcp) => Self::Linux(Box::new(tcp.paced(paced))),
-        }
+    pub(crate) fn paced(mut self, paced: bool) -> Self {
+        self.pace(paced);
+        self
+    }
+
+    /// See [`Self::paced`].
+    pub(crate) fn pace(&mut self, paced: bool) {
+        either!(self, tcp => tcp.pace(paced));
     }
 
     /// The peer's receive buffer, in bytes; only [`TcpGrowth::Linux`] and [`TcpGrowth::Bbr`] know it.

@@ -140,9 +140,8 @@ impl LinuxTcp {
         }
     }
 
-    pub(crate) fn paced(mut self, paced: bool) -> Self {
+    pub(crate) fn pace(&mut self, paced: bool) {
         self.pace = (paced || self.control.is_always_paced()).then_some(Instant::ZERO);
-        self
     }
 
     pub(crate) const fn received_into(mut self, buffer: u64) -> Self {
