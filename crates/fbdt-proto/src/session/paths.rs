@@ -116,8 +116,6 @@ impl Session {
                 let overdue = path.subflow.as_ref().is_some_and(|s| now >= s.progress.deadline());
                 if overdue {
                     self.suspect(now, index);
-                } else if path.was_misled() {
-                    self.request_redial(now, index);
                 }
             }
             _ => {}
