@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use fbdt_proto::{Config, SchedulerKind};
+use serde::Serialize;
 
 use crate::draw::Draw;
 use crate::goals::{LUCK, Run, Verdict, best_path};
@@ -64,12 +65,31 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// All verdicts by seed; fewer if it is told to stop. `progress` is told after each how many are
-    /// done.
+    /// All verdicts by seed; fewer if `stop` is set. `progress` gets the number of finished draws.
     #[must_use]
     pub fn run(&self, stop: &AtomicBool, progress: impl Fn(u64) + Sync) -> Vec<Verdict> {
+        self.each_draw(stop, progress, |draw| verdict(draw, &self.settings))
+    }
+
+    /// Outcomes of the judged scheduler alone, by seed: no plain TCP and no other scheduler is run.
+    #[must_use]
+    pub fn outcomes(&self, stop: &AtomicBool, progress: impl Fn(u64) + Sync) -> Vec<Judged> {
+        let judged = self.settings.first().cloned().unwrap_or_else(Setting::product);
+        self.each_draw(stop, progress, |draw| Judged {
+            outcome: guarded(&draw, &judged),
+            seed: draw.seed,
+        })
+    }
+
+    /// Runs all draws on all threads; the results are in the order of the seeds.
+    fn each_draw<T: Send>(
+        &self,
+        stop: &AtomicBool,
+        progress: impl Fn(u64) + Sync,
+        run: impl Fn(Draw) -> T + Sync,
+    ) -> Vec<T> {
         let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-        let verdicts: Mutex<Vec<Verdict>> = Mutex::new(Vec::new());
+        let results: Mutex<Vec<(u64, T)>> = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for _ in 0..self.threads.max(1) {
                 scope.spawn(|| {
@@ -78,17 +98,29 @@ impl Judge {
                         if index >= self.draws {
                             return;
                         }
-                        let verdict = verdict(Draw::from_seed(self.first + index), &self.settings);
-                        verdicts.lock().unwrap_or_else(PoisonError::into_inner).push(verdict);
+                        let result = run(Draw::from_seed(self.first + index));
+                        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                        results.push((index, result));
+                        drop(results);
                         progress(done.fetch_add(1, Ordering::Relaxed) + 1);
                     }
                 });
             }
         });
-        let mut verdicts = verdicts.into_inner().unwrap_or_else(PoisonError::into_inner);
-        verdicts.sort_by_key(|verdict| verdict.draw.seed);
-        verdicts
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
     }
+}
+
+/// The judged scheduler's outcome of one draw.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    /// Seed of the draw.
+    pub seed: u64,
+    /// What came out.
+    #[serde(flatten)]
+    pub outcome: Outcome,
 }
 
 /// Runs one draw.

@@ -42,6 +42,8 @@ struct Arguments {
 enum Command {
     /// Run many draws; exit status 1 if a goal is missed
     Judge(JudgeArguments),
+    /// Run the default scheduler alone on many draws: an outcome a line, as JSON
+    Outcomes(OutcomesArguments),
     /// Run one draw, and print it and what came out
     Replay(ReplayArguments),
     /// Print a draw
@@ -71,6 +73,23 @@ struct JudgeArguments {
     /// Write goals and all draws with their outcomes as JSON here; - is stdout
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: fbdt-world outcomes --draws 100 --json outcomes.jsonl")]
+struct OutcomesArguments {
+    /// How many draws
+    #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u64).range(1..))]
+    draws: u64,
+    /// The first seed
+    #[arg(long, value_name = "SEED", default_value = "0")]
+    from: u64,
+    /// Threads [default: all processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Write the outcomes here; - is stdout
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    json: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -122,6 +141,7 @@ enum Failure {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Judge(arguments) => judge(&arguments),
+        Command::Outcomes(arguments) => outcomes(&arguments),
         Command::Replay(arguments) => replay(&arguments),
         Command::Draw(arguments) => draw(&arguments),
     };
@@ -172,11 +192,7 @@ impl Output {
 fn judge(arguments: &JudgeArguments) -> Result<ExitCode, Failure> {
     // Before the long run: whether there is where to write.
     let output = arguments.json.as_deref().map(Output::create).transpose()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let stop = interruption()?;
     let judge = Judge {
         first: arguments.from,
         draws: arguments.draws,
@@ -185,18 +201,10 @@ fn judge(arguments: &JudgeArguments) -> Result<ExitCode, Failure> {
         } else {
             arguments.schedulers.iter().filter_map(|name| Setting::named(name)).collect()
         },
-        threads: arguments.threads.map_or_else(available, usize::from),
+        threads: threads(arguments.threads),
     };
     let started = Instant::now();
-    let every = if io::stderr().is_terminal() { 1 } else { (judge.draws / 20).max(1) };
-    let verdicts = judge.run(&stop, |done| {
-        if done % every == 0 || done == judge.draws {
-            progress(done, judge.draws, started);
-        }
-    });
-    if io::stderr().is_terminal() {
-        eprintln!();
-    }
+    let verdicts = judge.run(&stop, |done| progress(done, judge.draws, started));
     let wall = started.elapsed().as_secs_f64();
     let to_stdout = arguments.json.as_deref().is_some_and(|path| path.as_os_str() == "-");
     if !to_stdout {
@@ -206,22 +214,68 @@ fn judge(arguments: &JudgeArguments) -> Result<ExitCode, Failure> {
         output.finish(&encode(&verdicts, wall)?)?;
     }
     if stop.load(Ordering::Relaxed) {
-        eprintln!("interrupted after {} of {} draws", verdicts.len(), judge.draws);
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(interrupted(verdicts.len(), judge.draws));
     }
     let reached = goals::goals(&verdicts).iter().all(goals::Goal::is_reached);
     Ok(if reached { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
+fn outcomes(arguments: &OutcomesArguments) -> Result<ExitCode, Failure> {
+    let output = Output::create(&arguments.json)?;
+    let stop = interruption()?;
+    let judge = Judge {
+        first: arguments.from,
+        draws: arguments.draws,
+        settings: vec![Setting::product()],
+        threads: threads(arguments.threads),
+    };
+    let started = Instant::now();
+    let outcomes = judge.outcomes(&stop, |done| progress(done, judge.draws, started));
+    let mut lines = String::new();
+    for outcome in &outcomes {
+        lines += &serde_json::to_string(outcome)?;
+        lines.push('\n');
+    }
+    output.finish(&lines)?;
+    if stop.load(Ordering::Relaxed) {
+        return Ok(interrupted(outcomes.len(), judge.draws));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A flag that SIGINT and SIGTERM set.
+fn interruption() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+fn interrupted(done: usize, all: u64) -> ExitCode {
+    eprintln!("interrupted after {done} of {all} draws");
+    ExitCode::from(INTERRUPTED)
+}
+
+fn threads(wanted: Option<u16>) -> usize {
+    let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    wanted.map_or_else(available, usize::from)
+}
+
+/// Prints the time left: on a terminal after each draw, elsewhere twenty times.
 fn progress(done: u64, all: u64, started: Instant) {
+    let terminal = io::stderr().is_terminal();
+    if !terminal && !done.is_multiple_of((all / 20).max(1)) && done != all {
+        return;
+    }
     let spent = started.elapsed().as_secs_f64();
     let left = spent / done as f64 * (all - done) as f64;
     let (minutes, seconds) = ((left / 60.0) as u64, left as u64 % 60);
     let line = format!("{done} of {all} draws, {minutes} min {seconds:02} s left");
-    if io::stderr().is_terminal() {
-        eprint!("\r{line}   ");
-    } else {
-        eprintln!("{line}");
+    match terminal {
+        true if done == all => eprintln!("\r{line}   "),
+        true => eprint!("\r{line}   "),
+        false => eprintln!("{line}"),
     }
 }
 

@@ -37,6 +37,17 @@ fn verdicts_do_not_depend_on_threads_and_come_by_seed() {
 }
 
 #[test]
+fn outcomes_are_those_of_the_verdicts() {
+    let judge = Judge { draws: 6, ..judge(vec![Setting::product()], 2) };
+    let outcomes = judge.outcomes(&AtomicBool::new(false), |_| {});
+    let verdicts = run(&judge);
+    assert_eq!(outcomes.len(), 6);
+    for (judged, verdict) in outcomes.iter().zip(&verdicts) {
+        assert_eq!((judged.seed, &judged.outcome), (verdict.draw.seed, verdict.judged()));
+    }
+}
+
+#[test]
 fn a_scheduler_that_does_badly_is_seen() {
     // The whole session holds no more than one small buffer.
     let limits = Limits {
