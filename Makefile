@@ -8,7 +8,7 @@ VENV := .venv
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build deb static dist docs demo first-use bench bench-core results tournament world peers browser player test test-all test-long test-rust test-python lint advisories format clean prerequisites soak soak-real faults attacks load fuzz trust-report
+.PHONY: help build deb static dist docs demo first-use bench bench-core results tournament world ablation peers browser player test test-all test-long test-rust test-python lint advisories format clean prerequisites soak soak-real faults attacks load fuzz trust-report
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -66,12 +66,14 @@ tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, si
 	  $(foreach name,tournament-sample tournament-contrast,--sockets $(firstword \
 	    $(wildcard out/lab/$(name)) results/$(name).parquet))
 
-DRAWS ?= 10000
-
 world: ## Judge the scheduler on DRAWS=10000 random conditions, simulated: out/world/report.json (flags: WORLD="--all")
 	cargo build --release --locked -p fbdt-world
 	mkdir -p out/world
-	$(TARGET)/release/fbdt-world judge --draws $(DRAWS) --json out/world/report.json $(WORLD)
+	$(TARGET)/release/fbdt-world judge --draws $(or $(DRAWS),10000) --json out/world/report.json $(WORLD)
+
+ablation: ## Halve and double each constant, switch off each rule, on DRAWS=2000 random conditions: out/ablation/table.md (flags: ABLATION="--only silence")
+	mkdir -p out/ablation
+	$(PYTHON) tools/ablation.py --draws $(or $(DRAWS),2000) --table out/ablation/table.md --json out/ablation/report.json $(ABLATION)
 
 results: $(VENV)/installed build ## Record what docs/results.md compares: under an hour (flags: RESULTS="--only windows", RESULTS=--plan)
 	$(VENV)/bin/python -m sumrate.lab results $(RESULTS)

@@ -1,0 +1,180 @@
+"""Builds variants of the core in a copy of the tree and keeps their outcomes.
+
+The copy and its target directory are reused, so that cargo compiles only what a variant changes.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from variants import UNMODIFIED, Variant, edited
+
+COPIED = ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "crates", "fuzz")
+"""What cargo reads of the workspace to build one of its crates."""
+JUDGED = ("Cargo.lock", "rust-toolchain.toml", "crates/fbdt-proto", "crates/fbdt-baselines",
+          "crates/fbdt-sim", "crates/fbdt-world")  # fmt: skip
+"""What outcomes depend on."""
+CHUNK = 500
+"""Draws of one call. A variant that changes nothing in the first chunk is not run further."""
+PATIENCE = 10.0
+"""Times the unmodified code's time after which a variant counts as endless."""
+PROFILE = {
+    "CARGO_INCREMENTAL": "1",
+    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
+    "CARGO_PROFILE_RELEASE_DEBUG": "0",
+    "CARGO_PROFILE_RELEASE_LTO": "off",
+}
+FIELDS = ("goodput_mbps", "stall_ms", "in_order_p99_ms", "latency_p99_ms")
+DOES_NOT_BUILD = "does not build"
+DOES_NOT_FINISH = "does not finish"
+
+
+class Row(NamedTuple):
+    """The outcome of one draw."""
+
+    values: tuple[float, ...]
+    is_broken: bool
+
+
+@dataclass
+class Run:
+    """A variant's outcomes, by seed from 0."""
+
+    rows: list[Row]
+    build_s: float = 0.0
+    judge_s: float = 0.0
+    failure: str = ""
+
+
+def sources(root: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Files of these names and below these folders, relative to the root."""
+    for name in names:
+        found = sorted((root / name).rglob("*")) if (root / name).is_dir() else [root / name]
+        for path in found:
+            if path.is_file() and not {"target", "node_modules"} & set(
+                path.parts[len(root.parts) :]
+            ):
+                yield path.relative_to(root)
+
+
+class Judge:
+    """Runs variants on the draws from seed 0, or reads what was run before."""
+
+    def __init__(self, root: Path, folder: Path, draws: int, threads: int | None = None) -> None:
+        """Copies the tree of `root` to `folder`; outcomes are kept there, too."""
+        self.root, self.folder, self.draws = root, folder, draws
+        self.tree, self.target = folder / "tree", folder / "target"
+        self.threads = ["--threads", str(threads)] if threads else []
+        for name in ("runs", "logs", "tree"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        for path in sources(root, JUDGED):
+            digest.update(str(path).encode() + b"\0" + (root / path).read_bytes())
+        self.digest = digest.hexdigest()
+
+    def source(self, variant: Variant) -> str:
+        """A hash of what the variant's outcomes depend on."""
+        return hashlib.sha256(f"{self.digest} {variant.edits}".encode()).hexdigest()
+
+    def _path(self, variant: Variant, folder: str, ending: str) -> Path:
+        name = "".join(c if c.isalnum() or c in "-_." else "-" for c in variant.title)
+        return self.folder / folder / f"{name}.{ending}"
+
+    def log_of(self, variant: Variant) -> Path:
+        """What cargo and the judge printed."""
+        return self._path(variant, "logs", "log")
+
+    def kept(self, variant: Variant) -> Run:
+        """What was run before of the same source; empty if nothing was."""
+        path = self._path(variant, "runs", "json")
+        try:
+            stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return Run([])
+        if stored.pop("source") != self.source(variant):
+            return Run([])
+        rows = [Row(tuple(values), broken) for values, broken in stored.pop("rows")]
+        return Run(rows, **stored)
+
+    def keep(self, variant: Variant, run: Run) -> None:
+        """Writes what was run; a file of this name is always whole."""
+        path = self._path(variant, "runs", "json")
+        text = json.dumps({"source": self.source(variant), **vars(run)})
+        path.with_suffix(".part").write_text(text, encoding="utf-8")
+        path.with_suffix(".part").replace(path)
+
+    def is_known(self, variant: Variant, base: Run | None = None) -> bool:
+        """Whether nothing of the variant is to be run."""
+        run = self.kept(variant)
+        return self._is_whole(variant, run, base or self.kept(UNMODIFIED))
+
+    def _is_whole(self, variant: Variant, run: Run, base: Run) -> bool:
+        same = len(run.rows) >= CHUNK and run.rows[:CHUNK] == base.rows[:CHUNK]
+        without_effect = variant != UNMODIFIED and same and len(run.rows) == CHUNK
+        return bool(run.failure) or len(run.rows) >= self.draws or without_effect
+
+    def run(self, variant: Variant, base: Run | None = None) -> Run:
+        """The variant's outcomes: at most of all draws, of none if it does not build."""
+        run = self.kept(variant)
+        base = base or Run([])
+        if self._is_whole(variant, run, base):
+            return run
+        started = time.monotonic()
+        built = self.build(variant)
+        run.build_s = time.monotonic() - started
+        if not built:
+            return Run([], run.build_s, failure=DOES_NOT_BUILD)
+        while not self._is_whole(variant, run, base):
+            count = min(CHUNK, self.draws - len(run.rows))
+            started = time.monotonic()
+            rows = self.outcomes(variant, len(run.rows), count, base)
+            run.judge_s += time.monotonic() - started
+            run.failure = "" if rows else DOES_NOT_FINISH
+            run.rows += rows
+            self.keep(variant, run)
+        return run
+
+    def build(self, variant: Variant) -> bool:
+        """Makes the copy the variant's tree and builds it; whether that succeeds."""
+        changed = edited(self.root, variant)
+        there = set(sources(self.root, COPIED))
+        for path in there:
+            old = (self.root / path).read_bytes()
+            new = changed[str(path)].encode() if str(path) in changed else old
+            copy = self.tree / path
+            if not copy.is_file() or copy.read_bytes() != new:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(new)
+        for gone in set(sources(self.tree, COPIED)) - there:
+            (self.tree / gone).unlink()
+        command = ["cargo", "build", "--release", "--locked", "--package", "fbdt-world"]
+        command += ["--target-dir", str(self.target)]
+        with self.log_of(variant).open("w", encoding="utf-8") as log:
+            return subprocess.run(command, cwd=self.tree, env=os.environ | PROFILE, stdout=log,
+                                  stderr=log, check=False).returncode == 0  # fmt: skip
+
+    def outcomes(self, variant: Variant, first: int, count: int, base: Run) -> list[Row]:
+        """Outcomes of `count` draws; none if the judge fails or takes far too long."""
+        command = [str(self.target / "release/fbdt-world"), "outcomes", "--draws", str(count)]
+        command += ["--from", str(first), *self.threads]
+        limit = 60 + PATIENCE * base.judge_s / len(base.rows) * count if base.rows else None
+        try:
+            with self.log_of(variant).open("a", encoding="utf-8") as log:
+                done = subprocess.run(
+                    command,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    check=True,
+                    text=True,
+                    timeout=limit,
+                )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            return []
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        return [Row(tuple(one[field] for field in FIELDS), bool(one["violation"])) for one in found]
