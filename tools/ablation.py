@@ -6,6 +6,9 @@ tools/ablation.toml is switched off. Each variant is built in a copy of the tree
 are compared by four measures. A variant whose first draws all have the same outcome is not run
 on the others.
 
+A microsecond changes the goodput of every fourth draw by more than this threshold, either way
+(the rule `luck`). A verdict that this may explain has a ?; more draws, or --until-sure, decide.
+
 Run: python3 tools/ablation.py --draws 2000
 Outcomes are kept in out/ablation/runs: an interrupted run goes on, and runs again only what has
 changed in the source. `--only suspect_floor --factors 100` plants a change that must show.
@@ -136,6 +139,11 @@ def compared(variant: Variant, run: Run, base: Sequence[Row]) -> Result:
     )
 
 
+def is_sure(run: Run, base: Run) -> bool:
+    """Whether more draws would hardly change the verdict."""
+    return not compared(UNMODIFIED, run, base.rows).verdict.endswith("?")
+
+
 def table(results: Iterable[Result]) -> str:
     """A Markdown table; shares of draws in percent, losing / winning."""
     names = [measure.name for measure in MEASURES]
@@ -182,12 +190,12 @@ def judged(judge: Judge, todo: Sequence[Variant], say: Callable[[str], None]) ->
     results: list[Result] = []
     spent, fresh = 0.0, 0
     for number, variant in enumerate(todo, 1):
-        started, known = time.monotonic(), judge.is_known(variant)
+        started, known = time.monotonic(), judge.is_known(variant, base)
         run = judge.run(variant, base)
         results.append(compared(variant, run, base.rows))
         if not known:
             spent, fresh = spent + time.monotonic() - started, fresh + 1
-        left = sum(not judge.is_known(later) for later in todo[number:])
+        left = sum(not judge.is_known(later, base) for later in todo[number:])
         each = spent / fresh if fresh else base.judge_s + base.build_s
         failed = f" ({judge.log_of(variant)})" if run.failure == DOES_NOT_BUILD else ""
         say(
@@ -207,6 +215,8 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
                         type=lambda text: [float(part) for part in text.split(",")],
                         help="by which constants are multiplied [default: 0.5,2]")  # fmt: skip
     parser.add_argument("--threads", type=int, help="[default: all processors]")
+    parser.add_argument("--until-sure", action="store_true",
+                        help="run no more draws of a variant than its verdict needs")  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
     parser.add_argument("--table", type=Path, metavar="FILE", help="write the table as Markdown")
     parser.add_argument("--list", action="store_true", help="print all variants and stop")
@@ -222,6 +232,8 @@ def main(words: Sequence[str] | None = None) -> int:
             print("\n".join(variant.title for variant in todo))
             return 0
         judge = Judge(ROOT, ROOT / "out/ablation", arguments.draws, arguments.threads)
+        if arguments.until_sure:
+            judge.is_decided = is_sure
         results = judged(judge, todo, lambda line: print(line, file=sys.stderr, flush=True))
     except ValueError as error:
         print(f"ablation: {error}", file=sys.stderr)

@@ -8,12 +8,12 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from variants import UNMODIFIED, Variant, edited
+from variants import Variant, edited
 
 COPIED = ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "crates", "fuzz")
 """What cargo reads of the workspace to build one of its crates."""
@@ -21,7 +21,7 @@ JUDGED = ("Cargo.lock", "rust-toolchain.toml", "crates/fbdt-proto", "crates/fbdt
           "crates/fbdt-sim", "crates/fbdt-world")  # fmt: skip
 """What outcomes depend on."""
 CHUNK = 500
-"""Draws of one call. A variant that changes nothing in the first chunk is not run further."""
+"""Draws of one call. After each, a variant that has changed no outcome is not run further."""
 PATIENCE = 10.0
 """Times the unmodified code's time after which a variant counts as endless."""
 PROFILE = {
@@ -66,8 +66,20 @@ def sources(root: Path, names: Sequence[str]) -> Iterator[Path]:
 class Judge:
     """Runs variants on the draws from seed 0, or reads what was run before."""
 
-    def __init__(self, root: Path, folder: Path, draws: int, threads: int | None = None) -> None:
-        """Copies the tree of `root` to `folder`; outcomes are kept there, too."""
+    def __init__(
+        self,
+        root: Path,
+        folder: Path,
+        draws: int,
+        threads: int | None = None,
+        is_decided: Callable[[Run, Run], bool] = lambda _run, _base: False,
+    ) -> None:
+        """The copy of `root`, and all outcomes, are below `folder`.
+
+        `is_decided` compares a variant with the unmodified code, and says whether more draws are
+        needless.
+        """
+        self.is_decided = is_decided
         self.root, self.folder, self.draws = root, folder, draws
         self.tree, self.target = folder / "tree", folder / "target"
         self.threads = ["--threads", str(threads)] if threads else []
@@ -109,28 +121,30 @@ class Judge:
         path.with_suffix(".part").write_text(text, encoding="utf-8")
         path.with_suffix(".part").replace(path)
 
-    def is_known(self, variant: Variant, base: Run | None = None) -> bool:
+    def is_known(self, variant: Variant, base: Run) -> bool:
         """Whether nothing of the variant is to be run."""
-        run = self.kept(variant)
-        return self._is_whole(variant, run, base or self.kept(UNMODIFIED))
+        return self._is_whole(self.kept(variant), base)
 
-    def _is_whole(self, variant: Variant, run: Run, base: Run) -> bool:
-        same = len(run.rows) >= CHUNK and run.rows[:CHUNK] == base.rows[:CHUNK]
-        without_effect = variant != UNMODIFIED and same and len(run.rows) == CHUNK
-        return bool(run.failure) or len(run.rows) >= self.draws or without_effect
+    def _is_whole(self, run: Run, base: Run) -> bool:
+        """Whether all draws were run, or the first chunks decide."""
+        if run.failure or len(run.rows) >= self.draws:
+            return True
+        if len(run.rows) < CHUNK or not base.rows:
+            return False
+        return run.rows == base.rows[: len(run.rows)] or self.is_decided(run, base)
 
     def run(self, variant: Variant, base: Run | None = None) -> Run:
         """The variant's outcomes: at most of all draws, of none if it does not build."""
         run = self.kept(variant)
         base = base or Run([])
-        if self._is_whole(variant, run, base):
+        if self._is_whole(run, base):
             return run
         started = time.monotonic()
         built = self.build(variant)
         run.build_s = time.monotonic() - started
         if not built:
             return Run([], run.build_s, failure=DOES_NOT_BUILD)
-        while not self._is_whole(variant, run, base):
+        while not self._is_whole(run, base):
             count = min(CHUNK, self.draws - len(run.rows))
             started = time.monotonic()
             rows = self.outcomes(variant, len(run.rows), count, base)

@@ -108,10 +108,25 @@ def test_outcomes_are_kept_until_the_source_changes(tmp_path: Path) -> None:
         (tmp_path / path).write_text("1", encoding="utf-8")
     folder, variant = tmp_path / "out", Variant("a:B", "halved", (Edit("a.rs", "1", "2"),))
     judge = Judge(tmp_path, folder, draws=2)
-    assert not judge.is_known(variant)
+    assert not judge.is_known(variant, Run([]))
     judge.keep(variant, Run(rows(1.5, 2), judge_s=3.0))
     assert judge.run(variant) == Run(rows(1.5, 2), judge_s=3.0)
-    assert not Judge(tmp_path, folder, draws=3).is_known(variant), "a draw is missing"
-    assert not judge.is_known(Variant("a:B", "halved", (Edit("a.rs", "1", "3"),)))
+    assert not Judge(tmp_path, folder, draws=3).is_known(variant, Run([])), "a draw is missing"
+    assert not judge.is_known(Variant("a:B", "halved", (Edit("a.rs", "1", "3"),)), Run([]))
     (tmp_path / "crates/fbdt-proto/a.rs").write_text("2", encoding="utf-8")
-    assert not Judge(tmp_path, folder, draws=2).is_known(variant)
+    assert not Judge(tmp_path, folder, draws=2).is_known(variant, Run([]))
+
+
+def test_a_variant_is_not_run_further_than_it_needs(tmp_path: Path) -> None:
+    for path in ("Cargo.lock", "rust-toolchain.toml"):
+        (tmp_path / path).touch()
+    judge = Judge(tmp_path, tmp_path / "out", draws=2000)
+    base, variant = Run(rows(*range(1, 2001))), Variant("a:B", "halved")
+    judge.keep(variant, Run(base.rows[:500]))
+    assert judge.is_known(variant, base), "it has no effect"
+    judge.keep(variant, Run(rows(*[0.5] * 500)))
+    assert not judge.is_known(variant, base)
+    judge.is_decided = ablation.is_sure
+    assert judge.is_known(variant, base)
+    judge.keep(variant, Run(rows(*[0.5] * 499)))
+    assert not judge.is_known(variant, base)
