@@ -183,6 +183,7 @@ def duration(seconds: float) -> str:
 
 def judged(judge: Judge, todo: Sequence[Variant], say: Callable[[str], None]) -> list[Result]:
     """All variants beside the unmodified code, with the time left after each."""
+    judge.say = say
     base = judge.run(UNMODIFIED)
     if base.failure:
         raise ValueError(f"unmodified code: {base.failure} ({judge.log_of(UNMODIFIED)})")

@@ -80,6 +80,7 @@ class Judge:
         needless.
         """
         self.is_decided = is_decided
+        self.say: Callable[[str], None] = lambda _line: None
         self.root, self.folder, self.draws = root, folder, draws
         self.tree, self.target = folder / "tree", folder / "target"
         self.threads = ["--threads", str(threads)] if threads else []
@@ -152,6 +153,7 @@ class Judge:
             run.failure = "" if rows else DOES_NOT_FINISH
             run.rows += rows
             self.keep(variant, run)
+            self.say(f"  {variant.title}: {len(run.rows)} of {self.draws} draws")
         return run
 
     def build(self, variant: Variant) -> bool:
