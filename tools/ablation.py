@@ -6,7 +6,7 @@ tools/ablation.toml is switched off. Each variant is built in a copy of the tree
 are compared by four measures. A variant whose first draws all have the same outcome is not run
 on the others.
 
-A microsecond changes the goodput of every fourth draw by more than this threshold, either way
+A microsecond changes the goodput of every sixth draw by more than this threshold, either way
 (the rule `luck`). A verdict that this may explain has a ?; more draws, or --until-sure, decide.
 
 Run: python3 tools/ablation.py --draws 2000
