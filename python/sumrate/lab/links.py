@@ -107,6 +107,8 @@ class Link:
     """Largest IP packet, in bytes."""
     rate_steps: tuple[tuple[float, float], ...] = ()
     """Seconds after the schedule's start, and the factor of both rates from then on."""
+    queue_of_bytes: bool = False
+    """The queue holds as many bytes at every rate; otherwise it is as long in time."""
     ack_delay: AckDelay | None = None
     """From the schedule's start on, over and over."""
     sleep: Sleep | None = None
@@ -225,7 +227,10 @@ class Link:
         first = [(0.0, 1.0)] if self.rate_steps and self.rate_steps[0][0] > 0 else []
         for at, factor in (*first, *self.rate_steps):
             for way, direction in ways:
-                yield _entry(at, way, f"rate_mbps = {direction.rate_mbps * factor}")
+                change = f"rate_mbps = {direction.rate_mbps * factor}"
+                if self.queue_of_bytes:
+                    change += f"\nqueue_ms = {direction.queue_ms / factor}"
+                yield _entry(at, way, change)
         for blackout in self.blackouts:
             for at, dark in ((blackout.start_s, "true"), (blackout.end_s, "false")):
                 yield _entry(at, blackout.direction, f"blackout = {dark}")

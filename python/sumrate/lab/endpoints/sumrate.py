@@ -248,7 +248,7 @@ class Sumrate:
                 client = Process(argv, log=log, host=site.client, stdout=answer, stdin=held)
                 clients.append(stack.enter_context(client))
             os.close(held)
-            _gather(site, sessions)
+            gather(site, sessions)
             began = time.monotonic()
             os.close(start)
             ends = [_ended(client, began + CROWD_TIMEOUT_S) for client in clients]
@@ -305,7 +305,7 @@ def at_once(intervals: Iterable[tuple[float, float]]) -> int:
     return max(accumulate(change for _, change in sorted(events)), default=0)
 
 
-def _gather(site: Site, sessions: int) -> None:
+def gather(site: Site, sessions: int) -> None:
     """Waits until so many sessions have all of the site's paths at the server."""
     deadline = time.monotonic() + GATHERING_S
     while time.monotonic() < deadline:

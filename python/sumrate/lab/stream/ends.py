@@ -6,9 +6,11 @@ a FIFO, and writes what it got as JSON: goodput, bytes in 5 ms bins, the exact g
 between two reads, the longest of all, and the delay of every paced block. Both run on one machine,
 so both have one clock. SIGTERM ends a sink early, with the result of what it got.
 
-Neither limits a socket buffer: autotuning works as in any program. A block that could not be sent
-in time because the connection took no more keeps the stamp of when it was due; one that is only
-late because this process woke up late gets the stamp of the moment.
+Neither limits a socket buffer unless a sink is given a `--window`: autotuning works as in any
+program. A held source sends when its standard input ends: its connection stands by then. For
+uploads the source connects and the sink listens. A block that could not be sent in time because
+the connection took no more keeps the stamp of when it was due; one that is only late because this
+process woke up late gets the stamp of the moment.
 """
 
 import argparse
@@ -36,6 +38,10 @@ SCHEMA = "sumrate.lab.stream.v1"
 IPPROTO_MPTCP = 262
 SEND_BYTES = 1 << 20
 READ_BYTES = 1 << 20
+SO_MAX_PACING_RATE = 47
+FASTEST_PACE = struct.pack("Q", 10**12)
+"""Bytes per second: paced by the congestion control alone."""
+SO_RCVBUFFORCE = 33
 WAKE_S = 0.05
 """How often a silent sink looks at the clock."""
 CONNECT_TIMEOUT_S = 15.0
@@ -85,22 +91,54 @@ def send_paced(connection: socket.socket, mbps: float, block_bytes: int) -> None
             due += every_ns
 
 
+def serve(connection: socket.socket, args: argparse.Namespace, go: threading.Event) -> None:
+    """Sends over one connection, once it may."""
+    if args.pacing:
+        connection.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, FASTEST_PACE)
+    go.wait()
+    if args.paced:
+        send_paced(connection, args.paced, args.block)
+    else:
+        send_endlessly(connection)
+
+
+def set_at_end_of_input(go: threading.Event) -> None:
+    """Sets an event when standard input ends."""
+    sys.stdin.buffer.read()
+    go.set()
+
+
 def source(args: argparse.Namespace) -> int:
-    """Serves until it is told to stop."""
-    listener = listen(args.listen, args.port, args.cc, mptcp=args.mptcp)
+    """Serves until it is told to stop, or sends over the connection that it makes."""
+    go = threading.Event()
+    if args.hold:
+        read_all = lambda: sys.stdin.buffer.read() or go.set()  # noqa: E731
+        threading.Thread(target=read_all, daemon=True).start()
+    else:
+        go.set()
+    connection = connect(args) if args.address else None
+    listener = None if connection else listen(args.listen, args.port, args.cc, mptcp=args.mptcp)
     if args.ready:
         args.ready.write_text("ready\n", encoding="ascii")
-    while True:
+    if connection:
+        connection.setblocking(True)
+        serve(connection, args, go)
+    while listener:
         connection, _ = listener.accept()
-        if args.paced:
-            work: tuple[Any, ...] = (send_paced, (connection, args.paced, args.block))
-        else:
-            work = (send_endlessly, (connection,))
-        threading.Thread(target=work[0], args=work[1], daemon=True).start()
+        threading.Thread(target=serve, args=(connection, args, go), daemon=True).start()
+    return 0
+
+
+def opened(args: argparse.Namespace) -> socket.socket:
+    """The sink's connection: the one that it makes, or the first that comes."""
+    if args.address:
+        return connect(args)
+    connection, _ = listen(args.listen, args.port, args.cc, mptcp=args.mptcp).accept()
+    return connection
 
 
 def connect(args: argparse.Namespace) -> socket.socket:
-    """The sink's connection, ready for data.
+    """A connection, ready for data.
 
     Raises:
         OSError: nobody answered.
@@ -110,6 +148,9 @@ def connect(args: argparse.Namespace) -> socket.socket:
     host, port = args.socks or (args.address, args.port)
     connection = _socket(host, mptcp=args.mptcp)
     connection.settimeout(CONNECT_TIMEOUT_S)
+    if args.window:  # a buffer of a fixed size keeps the kernel from raising the window
+        connection.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, min(4 * args.window, 1 << 30))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, args.window)
     if args.bind:
         connection.bind((args.bind, 0))
     connection.connect((host, port))
@@ -217,7 +258,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     blocks = Blocks() if args.paced else None
     gc.disable()  # a collection would be measured as a stall
     began = time.monotonic_ns()
-    read = fifo_reader(args.fifo) if args.fifo else socket_reader(connect(args))
+    read = fifo_reader(args.fifo) if args.fifo else socket_reader(opened(args))
     stopped = False
     stop_on_sigterm()
     try:
@@ -281,17 +322,12 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="sumrate.lab.stream", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True)
     sender = commands.add_parser("source", help="send to whoever connects")
-    sender.add_argument("--listen", default="0.0.0.0")  # noqa: S104  (in a private namespace)
-    sender.add_argument("--port", type=int, required=True)
-    sender.add_argument("--cc", default="cubic", help="congestion control (cubic)")
     sender.add_argument("--paced", type=float, metavar="MBPS", help="send blocks at this rate")
     sender.add_argument("--block", type=int, default=16384, metavar="BYTES", help="of a block")
+    sender.add_argument("--hold", action="store_true", help="send when standard input ends")
+    sender.add_argument("--pacing", action="store_true", help="TCP spreads segments over the RTT")
     sender.set_defaults(run=source)
     receiver = commands.add_parser("sink", help="receive and measure")
-    receiver.add_argument("--address", help="of the source")
-    receiver.add_argument("--port", type=int)
-    receiver.add_argument("--socks", type=host_and_port, metavar="HOST:PORT", help="SOCKS5 proxy")
-    receiver.add_argument("--bind", metavar="ADDRESS", help="local address")
     receiver.add_argument("--fifo", type=Path, help="read this FIFO instead of connecting")
     receiver.add_argument("--time", type=float, default=10.0, help="seconds that count (10)")
     receiver.add_argument("--warmup", type=float, default=0.0, help="seconds before them (0)")
@@ -300,6 +336,15 @@ def parser() -> argparse.ArgumentParser:
     receiver.add_argument("--output", type=Path, metavar="FILE", help="of the JSON (stdout)")
     receiver.set_defaults(run=sink)
     for command in (sender, receiver):
+        command.add_argument("--listen", default="0.0.0.0")  # noqa: S104  (in a private namespace)
+        command.add_argument("--cc", default="cubic", help="congestion control (cubic)")
+        command.add_argument("--address", help="of the other end, to connect to it")
+        command.add_argument("--port", type=int)
+        command.add_argument(
+            "--socks", type=host_and_port, metavar="HOST:PORT", help="SOCKS5 proxy"
+        )
+        command.add_argument("--bind", metavar="ADDRESS", help="local address")
+        command.add_argument("--window", type=int, metavar="BYTES", help="largest receive window")
         command.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
         command.add_argument("--ready", type=Path, help="file that is made when it is ready")
     return top
@@ -311,7 +356,7 @@ def main() -> int:
     args = top.parse_args()
     if args.command == "source" and args.paced and args.block <= HEADER.size:
         top.error(f"--block must be more than {HEADER.size}")
-    if args.command == "sink" and not args.fifo and not (args.address and args.port):
-        top.error("sink needs --address and --port, or --fifo")
+    if not args.port and not (args.command == "sink" and args.fifo):
+        top.error("an end needs --port, and --address to connect; a sink can have --fifo instead")
     status: int = args.run(args)
     return status

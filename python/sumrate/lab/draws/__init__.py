@@ -1,0 +1,1 @@
+"""Random conditions of `fbdt-world` on real sockets, beside their simulation."""
