@@ -78,7 +78,7 @@ class Optional(NamedTuple):
 OPTIONAL = (
     Optional("sumrate.lab.experiment.commands", "list, run and report", "lab", "pyarrow"),
     Optional("sumrate.lab.draws.command", "draws", "lab", "msgspec",
-             "compare the simulation of random conditions with real sockets"),
+             "compare simulated draws with real sockets"),
     Optional("sumrate.lab.events_command", "events", "lab", "matplotlib",
              "summarise or plot an event log"),
     Optional("sumrate.lab.trace_play", "trace", "ghz", "numpy",

@@ -7,6 +7,7 @@ shared bottleneck are skipped, and so are those that are too fast for this machi
 
 import argparse
 import json
+import math
 import shutil
 import subprocess
 from collections import Counter
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
 from sumrate.lab.draws.conditions import Draw, decoded, why_skipped
@@ -36,7 +37,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Declares `draws`."""
     sub = commands.add_parser(
         "draws",
-        help="compare the simulation of random conditions with real sockets",
+        help="compare simulated draws with real sockets",
         description=__doc__,
         epilog="example: sumrate-lab draws --from 0 --count 60 --output out/draws.jsonl "
         "(repeat the command to go on where it was stopped). "
@@ -178,7 +179,7 @@ def compared(rows: Sequence[Row]) -> Row:
         found[name] = {"draws": len(sizes), "disturbed": len(listed) - len(sizes)}
         if sizes:
             found[name]["median"] = median(sizes)
-            found[name]["p90"] = quantiles([*sizes, sizes[0]], n=10, method="inclusive")[-1]
+            found[name]["p90"] = sorted(sizes)[math.ceil(0.9 * len(sizes)) - 1]
     counts = {key: [row[key] for row in rows if key in row] for key in ("skipped", "error")}
     found["skipped"], found["failed"] = Counter(counts["skipped"]), Counter(counts["error"])
     ranked = [(abs(d), row) for row, p in pairs["session"] if (d := difference(p)) is not None]

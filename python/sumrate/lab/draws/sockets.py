@@ -16,6 +16,7 @@ from sumrate.lab.endpoints.sumrate import SOCKS_PORT, gather, serve, status, up
 from sumrate.lab.experiment.topology import BUFFER_SETTINGS
 from sumrate.lab.lateness import why_late
 from sumrate.lab.links import Link
+from sumrate.lab.machine_load import MOST, foreign_share, user_time
 from sumrate.lab.process import Process, listening
 from sumrate.lab.scene import SERVICE_IP, Scene, scene
 from sumrate.lab.stream.driver import ENVIRONMENT, PROGRAM, timing
@@ -38,7 +39,7 @@ class Outcome:
     latency_p99_ms: float = 0.0
     paths_mbps: dict[str, float] = field(default_factory=dict)
     disturbed: str = ""
-    """Why the emulator did not do what was asked; empty if it did."""
+    """Why it does not count; empty if it does."""
 
 
 def run_session(draw: Draw, folder: Path) -> Outcome:
@@ -60,7 +61,7 @@ def run_session(draw: Draw, folder: Path) -> Outcome:
         work.begin()
         after, sent = _session(built, receiver), _session(built, sender)
         outcome = work.outcome()
-        outcome.disturbed = why_late(built.emulator.stats()) or ""
+        outcome.disturbed = work.why_disturbed()
     if draw.work.kind != "stream":  # as in the simulation: also what arrived out of order
         outcome.goodput_mbps = _mbps(before, after, draw)
     outcome.in_order_p99_ms = max(
@@ -81,7 +82,7 @@ def run_alone(draw: Draw, number: int, folder: Path) -> Outcome:
         work.compete([link], [draw.paths[number].others])
         work.begin()
         outcome = work.outcome()
-        outcome.disturbed = why_late(built.emulator.stats()) or ""
+        outcome.disturbed = work.why_disturbed()
     return outcome
 
 
@@ -112,7 +113,7 @@ class _Work:
             self.sending, self.receiving = built.client, built.server
         self.output = built.folder / "sink.json"
         self.dialling_s = DIALLING_S + 5.0 * draw.longest_rtt_s
-        self.begun_s = 0.0
+        self.begun_s = self.foreign = 0.0
         self.stack = ExitStack()
         self.held, self.start = os.pipe()
 
@@ -143,7 +144,8 @@ class _Work:
             rate = draw.work.bytes * 8e-3 / draw.work.every_ms
             source += ["--paced", f"{rate:.9g}", "--block", str(draw.work.bytes)]
             sink.append("--paced")
-        sink += timing(draw.time_s, 0.0, self.output)
+        # It is stopped when the time is over: its connection stands until then.
+        sink += timing(draw.time_s + GRACE_S, 0.0, self.output)
         sink += ["--patience", f"{self.dialling_s + draw.time_s + GRACE_S:g}"]
         if through_proxy and draw.is_upload:  # the client makes the connection of an upload too
             self.sink = self._listener("sink", PORT, *sink)
@@ -184,11 +186,19 @@ class _Work:
     def begin(self) -> None:
         """Begins when the connections stand, and returns when the time is over."""
         time.sleep(self.dialling_s)
+        used = user_time()
         self.begun_s = time.monotonic()
         os.close(self.start)
         if any(link.is_scheduled for link in self.built.links):
             self.built.emulator.trigger()
         time.sleep(max(0.0, self.begun_s + self.draw.time_s - time.monotonic()))
+        self.foreign = foreign_share(used, user_time()) or 0.0
+
+    def why_disturbed(self) -> str:
+        """Why the run does not count: a late emulator, or other programs; empty if it counts."""
+        if self.foreign > MOST:
+            return f"other programs used {self.foreign:.0%} of the processors"
+        return why_late(self.built.emulator.stats()) or ""
 
     def outcome(self) -> Outcome:
         """What the sink had when the time was over; nothing if no byte came."""

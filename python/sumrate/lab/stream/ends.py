@@ -112,8 +112,7 @@ def source(args: argparse.Namespace) -> int:
     """Serves until it is told to stop, or sends over the connection that it makes."""
     go = threading.Event()
     if args.hold:
-        read_all = lambda: sys.stdin.buffer.read() or go.set()  # noqa: E731
-        threading.Thread(target=read_all, daemon=True).start()
+        threading.Thread(target=set_at_end_of_input, args=(go,), daemon=True).start()
     else:
         go.set()
     connection = connect(args) if args.address else None
