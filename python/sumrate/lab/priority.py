@@ -9,7 +9,7 @@ test. Without the privilege they run at normal priority, and a run in which they
 import os
 from pathlib import Path
 
-SAMPLER_PRIORITY = 2
+SAMPLER_PRIORITY = 3
 
 
 def raise_own() -> bool:
@@ -23,12 +23,18 @@ def raise_own() -> bool:
     return True
 
 
-def raise_threads(pid: int) -> bool:
-    """Gives every thread of a program real-time priority, below the sampler's; False if refused."""
+def raise_threads(pid: int, below: int = 1) -> bool:
+    """Gives every thread of a program real-time priority; False if refused.
+
+    Args:
+        pid: of the program.
+        below: by how much it is less than the sampler's.
+
+    """
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
             os.sched_setscheduler(
-                int(task.name), os.SCHED_FIFO, os.sched_param(SAMPLER_PRIORITY - 1)
+                int(task.name), os.SCHED_FIFO, os.sched_param(SAMPLER_PRIORITY - below)
             )
     except OSError:
         return False

@@ -22,6 +22,7 @@ from sumrate.lab.draws.conditions import Draw, decoded, why_skipped
 from sumrate.lab.draws.sockets import Outcome, run_alone, run_session
 from sumrate.lab.experiment.run import FAILURES
 from sumrate.lab.namespaces import run_isolated
+from sumrate.lab.priority import raise_own
 from sumrate.lab.programs import RUN_FOLDER, program, require
 from sumrate.lab.results import Progress, commit
 
@@ -75,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress(sum(_seconds(draw, args) for draw in draws))
 
     def body() -> int:
+        raise_own()
         for draw in draws:
             progress.show(f"draw {draw.seed}, {draw.work.kind}, {draw.control}")
             row = _row(draw, args)

@@ -15,8 +15,9 @@ from sumrate.lab.draws.conditions import Draw
 from sumrate.lab.endpoints.sumrate import SOCKS_PORT, gather, serve, status, up
 from sumrate.lab.experiment.topology import BUFFER_SETTINGS
 from sumrate.lab.lateness import why_late
-from sumrate.lab.links import Link
+from sumrate.lab.links import Emulator, Link
 from sumrate.lab.machine_load import MOST, foreign_share, user_time
+from sumrate.lab.priority import raise_threads
 from sumrate.lab.process import Process, listening
 from sumrate.lab.scene import SERVICE_IP, Scene, scene
 from sumrate.lab.stream.driver import ENVIRONMENT, PROGRAM, timing
@@ -49,12 +50,11 @@ def run_session(draw: Draw, folder: Path) -> Outcome:
     receiver, sender = ("serve", "up") if draw.is_upload else ("up", "serve")
     with (
         _scene(draw, draw.links(), folder) as built,
-        serve(built, *buffer),
-        up(built, *buffer, "--class-rule", f"{PORT}={kind}"),
-        ExitStack() as stack,
+        serve(built, *buffer) as server,
+        up(built, *buffer, "--class-rule", f"{PORT}={kind}") as client,
+        _Work(built, draw, server, client) as work,
     ):
         gather(built, 1)
-        work = stack.enter_context(_Work(built, draw))
         work.connect(SERVICE_IP, through_proxy=True)
         work.compete(built.links, [path.others for path in draw.paths])
         before = _session(built, receiver)
@@ -106,8 +106,8 @@ def _mbps(before: dict[str, Any], after: dict[str, Any], draw: Draw) -> float:
 class _Work:
     """Sources that wait for the beginning of the work, and their sinks."""
 
-    def __init__(self, built: Scene, draw: Draw) -> None:
-        self.built, self.draw = built, draw
+    def __init__(self, built: Scene, draw: Draw, *daemons: Process) -> None:
+        self.built, self.draw, self.programs = built, draw, list(daemons)
         self.sending, self.receiving = built.server, built.client
         if draw.is_upload:
             self.sending, self.receiving = built.client, built.server
@@ -175,6 +175,7 @@ class _Work:
             env=ENVIRONMENT,
             stdin=self.held if is_source else subprocess.DEVNULL,
         )
+        self.programs.append(process)
         return self.stack.enter_context(process)
 
     def _listener(self, end: str, port: int, *options: str) -> Process:
@@ -186,13 +187,17 @@ class _Work:
     def begin(self) -> None:
         """Begins when the connections stand, and returns when the time is over."""
         time.sleep(self.dialling_s)
+        # Programs of others are not to slow these down, nor these the emulator.
+        emulator = self.built.emulator
+        granted = [isinstance(emulator, Emulator) and raise_threads(emulator.process.pid)]
+        granted += [raise_threads(process.pid, below=2) for process in self.programs]
         used = user_time()
         self.begun_s = time.monotonic()
         os.close(self.start)
         if any(link.is_scheduled for link in self.built.links):
             self.built.emulator.trigger()
         time.sleep(max(0.0, self.begun_s + self.draw.time_s - time.monotonic()))
-        self.foreign = foreign_share(used, user_time()) or 0.0
+        self.foreign = 0.0 if all(granted) else foreign_share(used, user_time()) or 0.0
 
     def why_disturbed(self) -> str:
         """Why the run does not count: a late emulator, or other programs; empty if it counts."""
