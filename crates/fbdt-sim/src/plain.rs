@@ -89,8 +89,9 @@ impl PlainPath {
     #[must_use]
     pub fn new(parameters: [LinkParameters; 2], seed: u64, options: PlainOptions) -> Self {
         let [up, down] = Link::seeded_pair(parameters, seed);
-        let rtt = up.parameters.delay + down.parameters.delay;
-        let links = if options.upload { [up, down] } else { [down, up] };
+        let mut links = if options.upload { [up, down] } else { [down, up] };
+        let [link, back] = &mut links;
+        let rtt = link.handshake(back, START);
         let direction = TcpDirection::new(START, rtt, options.growth)
             .paced(options.paced)
             .received_into(options.buffer);

@@ -345,6 +345,13 @@ impl Link {
         self.arrived[1]
     }
 
+    /// RTT that a TCP's handshake measures if its first segment leaves at `now`: jitter and gathering
+    /// make it another one than the base RTT.
+    pub(crate) fn handshake(&mut self, back: &mut Self, now: Instant) -> Duration {
+        let there = self.cross_back(now);
+        back.cross_back(there).saturating_since(now)
+    }
+
     /// The one-way delay, the greatest of so many draws where it varies.
     fn delay(&mut self, draws: f64) -> Duration {
         let p = &self.parameters;

@@ -52,9 +52,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    fn new(now: Instant, links: &[Link; 2], growth: TcpGrowth, paced: bool) -> Self {
+    fn new(now: Instant, links: &mut [Link; 2], growth: TcpGrowth, paced: bool) -> Self {
         let [up, down] = [0, 1].map(|way: usize| links[way].parameters.delay);
         let crosses = matches!(growth, TcpGrowth::Linux | TcpGrowth::Bbr);
+        let [first, second] = links;
+        let rtts = match crosses {
+            true => [first.handshake(second, now), second.handshake(first, now)],
+            false => [up + down; 2],
+        };
         let patience = if crosses { KEPT + (up + down) * 3 } else { up + down + PATIENCE };
         Self {
             ids: [None; 2],
@@ -62,7 +67,7 @@ impl Connection {
             gone_at: [None; 2],
             patience: Some(now + patience),
             crossings: crosses.then_some(0),
-            directions: [(); 2].map(|()| TcpDirection::new(now, up + down, growth).paced(paced)),
+            directions: rtts.map(|rtt| TcpDirection::new(now, rtt, growth).paced(paced)),
             decoders: [FrameDecoder::new(64 << 10), FrameDecoder::new(64 << 10)],
             inbox: [Vec::new(), Vec::new()],
             poll: [true; 2],
@@ -172,7 +177,7 @@ impl Simulation {
             return;
         }
         let path = &mut self.paths[index];
-        let connection = Connection::new(now, &path.links, self.tcp, self.paced);
+        let connection = Connection::new(now, &mut path.links, self.tcp, self.paced);
         path.connections.push(connection);
     }
 

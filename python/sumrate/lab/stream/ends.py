@@ -128,6 +128,11 @@ def source(args: argparse.Namespace) -> int:
     return 0
 
 
+def limit_window(connection: socket.socket, window: int) -> None:
+    """Has the peer send at most so many bytes ahead; the kernel forgets it with each new MSS."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, window)
+
+
 def opened(args: argparse.Namespace) -> socket.socket:
     """The sink's connection: the one that it makes, or the first that comes."""
     if args.address:
@@ -149,7 +154,7 @@ def connect(args: argparse.Namespace) -> socket.socket:
     connection.settimeout(CONNECT_TIMEOUT_S)
     if args.window:  # a buffer of a fixed size keeps the kernel from raising the window
         connection.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, min(4 * args.window, 1 << 30))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, args.window)
+        limit_window(connection, args.window)
     if args.bind:
         connection.bind((args.bind, 0))
     connection.connect((host, port))
@@ -158,13 +163,15 @@ def connect(args: argparse.Namespace) -> socket.socket:
     return connection
 
 
-def socket_reader(connection: socket.socket) -> Read:
-    """Blocking reads that wake up now and then, at one system call per read."""
+def socket_reader(connection: socket.socket, window: int = 0) -> Read:
+    """Blocking reads that wake up now and then, at one system call per read without a window."""
     connection.setblocking(True)
     limit = struct.pack("ll", 0, int(WAKE_S * 1e6))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
 
     def read(view: memoryview) -> int | None:
+        if window:
+            limit_window(connection, window)
         try:
             return connection.recv_into(view)
         except BlockingIOError:
@@ -257,7 +264,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     blocks = Blocks() if args.paced else None
     gc.disable()  # a collection would be measured as a stall
     began = time.monotonic_ns()
-    read = fifo_reader(args.fifo) if args.fifo else socket_reader(opened(args))
+    read = fifo_reader(args.fifo) if args.fifo else socket_reader(opened(args), args.window or 0)
     stopped = False
     stop_on_sigterm()
     try:

@@ -216,3 +216,20 @@ fn small_answers_before_a_transfer_do_not_slow_bbr_down() {
     let (fresh, after) = (time(0), time(5));
     assert!(after < fresh + MS * 80, "{after:?} instead of {fresh:?}");
 }
+
+#[test]
+fn a_handshake_measures_jitter_and_gathering_too() {
+    let jittery = impaired(20.0, 40.0, Impairments { jitter: MS * 8, ..Impairments::default() });
+    let gathering = LinkParameters {
+        aggregation: Some((MS * 98, MS * 100)),
+        ..impaired(20.0, 40.0, Impairments::default())
+    };
+    let clean = impaired(20.0, 40.0, Impairments::default());
+    let rtt = |back: &LinkParameters| {
+        let links = [back.clone(), clean.clone()];
+        PlainPath::new(links, 5, options(TcpGrowth::Bbr)).sample().srtt
+    };
+    assert_eq!(rtt(&clean), MS * 40);
+    assert!(rtt(&jittery).abs_diff(MS * 40) > MS / 10, "{:?}", rtt(&jittery));
+    assert!(rtt(&gathering) > MS * 41, "{:?}", rtt(&gathering));
+}
