@@ -188,3 +188,18 @@ fn both_directions_of_a_radio_sleep_and_wake_together() {
     assert!((since(cross(&mut up, 230.0, 1).last, 230.0) - 11.0).abs() < 1e-3, "of the other's");
     assert!((since(cross(&mut down, 340.0, 1).last, 340.0) - 61.0).abs() < 1e-3, "it slept again");
 }
+
+#[test]
+fn a_bucket_waits_for_what_a_changing_rate_brings() {
+    let slow = 11.584e6 / 8.0 / 10.0;
+    let rates = vec![(MS * 20, slow)];
+    let burst = 50 * MSS as u64;
+    let mut link = link(Impairments { burst, rates, ..Impairments::default() });
+    let crossing = cross(&mut link, 0.0, 50);
+    assert!((since(crossing.last, 0.0) - 10.0).abs() < 1e-3, "the bucket has all of it");
+    // The rate brings a segment in a millisecond until it is a tenth of that.
+    let crossing = cross(&mut link, 0.0, 20);
+    assert!((since(crossing.last, 0.0) - 30.0).abs() < 1e-3, "{}", since(crossing.last, 0.0));
+    let crossing = cross(&mut link, 20.0, 1);
+    assert!((since(crossing.last, 20.0) - 20.0).abs() < 1e-3, "{}", since(crossing.last, 20.0));
+}

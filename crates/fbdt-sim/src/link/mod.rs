@@ -383,9 +383,12 @@ impl Link {
         let bytes = (room.max(0.0) as usize).saturating_mul(MSS).min(size);
         let sent = p.drained(now, start, bytes as f64);
         self.free_at.set(sent);
-        let credit = Duration::from_secs_f64(depth / p.rate_at(now));
-        let last = if p.impairments.policer { open } else { (sent - credit).max(open) };
-        let first = if p.impairments.policer { open } else { (start - credit).max(open) };
+        // What exceeds the bucket waits until the rate, which may change meanwhile, has brought it.
+        let brought = |bytes: f64| p.drained(now, open, (bytes - depth).max(0.0));
+        let [first, last] = match p.impairments.policer {
+            true => [open; 2],
+            false => [brought(before), brought(before + bytes as f64)],
+        };
         if p.impairments.sleep.is_some() {
             keep_awake(&self.radio, last);
         }
