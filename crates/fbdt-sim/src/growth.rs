@@ -85,16 +85,16 @@ impl Cubic {
 pub(crate) struct HyStart {
     since: Instant,
     least: Option<Duration>,
-    segments: usize,
+    samples: usize,
 }
 
 impl HyStart {
-    /// `segments` are acknowledged that were sent then, of which the first took `rtt`.
+    /// So many samples came with an acknowledgement of what was sent then, of which the first took `rtt`.
     pub(crate) fn queue_began(
         &mut self,
         now: Instant,
         sent: Instant,
-        segments: usize,
+        samples: usize,
         rtt: Duration,
         base: Duration,
     ) -> bool {
@@ -102,8 +102,8 @@ impl HyStart {
             *self = Self { since: now, ..Self::default() };
         }
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
-        self.segments += segments;
+        self.samples += samples;
         let margin = (base / 8).clamp(Duration::from_millis(4), Duration::from_millis(16));
-        self.segments >= 8 && self.least.is_some_and(|least| least > base + margin)
+        self.samples >= 8 && self.least.is_some_and(|least| least > base + margin)
     }
 }

@@ -1,7 +1,6 @@
 //! BBR, version 1, as Linux has it.
 //!
-//! Not modelled: probing for the RTT, its long-term rate behind a policer, and packet conservation in the
-//! first round of a recovery. Losses do not change its window.
+//! Not modelled: its long-term rate behind a policer.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,6 +19,11 @@ const RATE_ROUNDS: u64 = 10;
 const EXTRA_ROUNDS: u64 = 10;
 /// Most that acknowledgements are expected to be gathered for.
 const MOST_EXTRA: Duration = Duration::from_millis(100);
+
+/// A smallest RTT counts for this long. Then the window is small for a while, so that it is measured anew.
+const RTT_AGE: Duration = Duration::from_secs(10);
+const PROBE_TIME: Duration = Duration::from_millis(200);
+const LEAST_WINDOW: usize = 4 * MSS;
 
 /// The greatest value of the latest rounds.
 #[derive(Debug, Default)]
@@ -43,7 +47,15 @@ impl Greatest {
 enum Mode {
     Startup,
     Drain,
-    Probe { phase: usize, since: Instant },
+    Probe {
+        phase: usize,
+        since: Instant,
+    },
+    /// The window is small until then, and for a round at least; `None` while too much is in flight.
+    ProbeRtt {
+        until: Option<Instant>,
+        round: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -60,6 +72,12 @@ pub(super) struct Bbr {
     /// Gathered acknowledgements: since when, how many bytes, and the greatest excess over the rate.
     epoch: (Instant, f64),
     extra: Greatest,
+    /// The smallest RTT of late, and when it was measured.
+    min_rtt: Option<(Duration, Instant)>,
+    /// The window before it became small.
+    window_before: f64,
+    /// In the first round of a recovery no more is sent than arrives.
+    conserves: bool,
 }
 
 impl Bbr {
@@ -74,7 +92,20 @@ impl Bbr {
             startup_rate: 0.0,
             epoch: (now, 0.0),
             extra: Greatest::default(),
+            min_rtt: None,
+            window_before: 0.0,
+            conserves: false,
         }
+    }
+
+    /// A recovery begins.
+    pub(super) const fn recover(&mut self) {
+        self.conserves = true;
+    }
+
+    /// A recovery is over.
+    pub(super) const fn recovered(&mut self) {
+        self.conserves = false;
     }
 
     /// Bytes per second; at first what the first window in an RTT is.
@@ -86,6 +117,7 @@ impl Bbr {
             Mode::Startup => STARTUP * window / srtt.as_secs_f64().max(1e-6),
             Mode::Drain => rate / STARTUP,
             Mode::Probe { phase, .. } => rate * CYCLE[phase],
+            Mode::ProbeRtt { .. } => rate,
         }
     }
 
@@ -95,6 +127,7 @@ impl Bbr {
         if new_round {
             self.round += 1;
             self.next_round = acked.delivered;
+            self.conserves = false;
         }
         if !acked.limited || acked.rate >= self.rate.get() {
             self.rate.note(self.round, acked.rate, RATE_ROUNDS);
@@ -108,7 +141,47 @@ impl Bbr {
             self.note_full();
         }
         self.advance(acked);
+        let window = self.probe_rtt(acked, window);
         self.window(acked, window)
+    }
+
+    fn least_rtt(&self, acked: &Acked) -> Duration {
+        self.min_rtt.map_or(acked.min_rtt, |(rtt, _)| rtt)
+    }
+
+    /// Measures the smallest RTT anew when it is old; gives the window, as before such a time after it.
+    fn probe_rtt(&mut self, acked: &Acked, window: f64) -> f64 {
+        let (least, at) = *self.min_rtt.get_or_insert((acked.min_rtt, acked.now));
+        let old = acked.now.saturating_since(at) > RTT_AGE;
+        if let Some((_, rtt)) = acked.first
+            && (rtt <= least || old)
+        {
+            self.min_rtt = Some((rtt, acked.now));
+        }
+        match self.mode {
+            Mode::ProbeRtt { until: None, .. } if acked.in_flight <= LEAST_WINDOW => {
+                let until = Some(acked.now + PROBE_TIME);
+                self.mode = Mode::ProbeRtt { until, round: self.round };
+                self.next_round = acked.delivered;
+            }
+            Mode::ProbeRtt { until: Some(until), round }
+                if acked.now > until && self.round > round =>
+            {
+                self.min_rtt = Some((self.least_rtt(acked), acked.now));
+                self.mode = match self.full_rounds {
+                    0..3 => Mode::Startup,
+                    _ => Mode::Probe { phase: 2, since: acked.now },
+                };
+                return window.max(self.window_before);
+            }
+            Mode::ProbeRtt { .. } => {}
+            _ if old => {
+                self.window_before = window;
+                self.mode = Mode::ProbeRtt { until: None, round: self.round };
+            }
+            _ => {}
+        }
+        window
     }
 
     /// Startup is over when the rate has not grown by a quarter for three rounds.
@@ -124,10 +197,11 @@ impl Bbr {
     }
 
     fn advance(&mut self, acked: &Acked) {
-        let product = self.rate.get() * acked.min_rtt.as_secs_f64();
+        let least = self.least_rtt(acked);
+        let product = self.rate.get() * least.as_secs_f64();
         let in_flight = acked.in_flight as f64;
         match self.mode {
-            Mode::Startup => {}
+            Mode::Startup | Mode::ProbeRtt { .. } => {}
             Mode::Drain => {
                 if in_flight <= product {
                     // Linux begins anywhere but in the phase that drains.
@@ -135,7 +209,7 @@ impl Bbr {
                 }
             }
             Mode::Probe { phase, since } => {
-                let long = acked.now.saturating_since(since) > acked.min_rtt;
+                let long = acked.now.saturating_since(since) > least;
                 let next = match phase {
                     0 => long && (acked.losing || in_flight >= 1.25 * product),
                     1 => long || in_flight <= product,
@@ -165,8 +239,11 @@ impl Bbr {
     }
 
     fn window(&self, acked: &Acked, window: f64) -> f64 {
-        let product = self.rate.get() * acked.min_rtt.as_secs_f64();
-        let full = self.mode != Mode::Startup;
+        if self.conserves {
+            return window.max(acked.in_flight as f64 + acked.bytes);
+        }
+        let product = self.rate.get() * self.least_rtt(acked).as_secs_f64();
+        let full = self.full_rounds >= 3;
         let gain =
             if self.mode == Mode::Startup || self.mode == Mode::Drain { STARTUP } else { 2.0 };
         let extra = if full { self.extra.get() } else { 0.0 };
@@ -177,6 +254,9 @@ impl Bbr {
             false if window < target || acked.delivered < 10 * MSS as u64 => grown,
             false => window,
         };
-        window.max(4.0 * MSS as f64)
+        match self.mode {
+            Mode::ProbeRtt { .. } => LEAST_WINDOW as f64,
+            _ => window.max(LEAST_WINDOW as f64),
+        }
     }
 }

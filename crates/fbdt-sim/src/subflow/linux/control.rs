@@ -52,6 +52,8 @@ pub(super) struct Control {
     kind: Kind,
     pub(super) window: f64,
     pub(super) threshold: f64,
+    /// The smallest RTT of data: Linux's cubic does not count the handshake's.
+    least: Duration,
     /// Both before the present recovery.
     prior: Option<(f64, f64)>,
 }
@@ -66,7 +68,8 @@ impl Control {
     }
 
     const fn new(kind: Kind) -> Self {
-        Self { kind, window: INITIAL_WINDOW, threshold: f64::MAX, prior: None }
+        let (window, least) = (INITIAL_WINDOW, Duration::MAX);
+        Self { kind, window, threshold: f64::MAX, least, prior: None }
     }
 
     pub(super) const fn is_always_paced(&self) -> bool {
@@ -85,14 +88,16 @@ impl Control {
     }
 
     pub(super) fn acked(&mut self, acked: &Acked) {
+        self.least = acked.first.map_or(self.least, |(_, rtt)| rtt.min(self.least));
         match &mut self.kind {
             Kind::Bbr(bbr) => self.window = bbr.acked(acked, self.window),
             Kind::Cubic(..) if acked.losing && !acked.timed_out => {}
             Kind::Cubic(cubic, hystart) => {
                 if self.window < self.threshold {
                     let full = acked.first.is_some_and(|(sent, rtt)| {
-                        let segments = acked.bytes as usize / MSS;
-                        hystart.queue_began(acked.now, sent, segments, rtt, acked.min_rtt)
+                        // A receiver acknowledges every second segment.
+                        let samples = (acked.bytes as usize).div_ceil(2 * MSS);
+                        hystart.queue_began(acked.now, sent, samples, rtt, self.least)
                     });
                     if full && self.window >= HYSTART_WINDOW {
                         self.threshold = self.window;
@@ -123,6 +128,10 @@ impl Control {
                 self.threshold = (self.window * KEPT).max(2.0 * MSS as f64);
                 self.window = self.threshold;
             }
+            Kind::Bbr(bbr) if anew && !timed_out => {
+                bbr.recover();
+                self.window = (in_flight + MSS) as f64;
+            }
             Kind::Bbr(_) => {}
         }
         if timed_out {
@@ -130,8 +139,18 @@ impl Control {
         }
     }
 
+    /// So many bytes more are known to be lost: BBR leaves them no room in its window.
+    pub(super) fn lost(&mut self, bytes: usize) {
+        if matches!(self.kind, Kind::Bbr(_)) {
+            self.window = (self.window - bytes as f64).max(MSS as f64);
+        }
+    }
+
     /// Nothing was lost: the window is as before.
     pub(super) fn undo(&mut self) {
+        if let Kind::Bbr(bbr) = &mut self.kind {
+            bbr.recovered();
+        }
         if let Some((window, threshold)) = self.prior.take() {
             self.window = self.window.max(window);
             self.threshold = self.threshold.max(threshold);
@@ -141,8 +160,9 @@ impl Control {
     /// A recovery is over. BBR has its window back.
     pub(super) fn recovered(&mut self) {
         if let Some((window, _)) = self.prior
-            && matches!(self.kind, Kind::Bbr(_))
+            && let Kind::Bbr(bbr) = &mut self.kind
         {
+            bbr.recovered();
             self.window = self.window.max(window);
         }
     }

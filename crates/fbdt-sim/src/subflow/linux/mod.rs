@@ -480,12 +480,16 @@ impl LinuxTcp {
         if lost.is_empty() {
             return;
         }
+        let before = self.in_flight;
         for number in &lost {
             self.lose(*number);
         }
+        let bytes = before - self.in_flight;
         if self.recovery.is_none() {
             self.control.lose(false, true, self.in_flight);
             self.recovery = Some(self.recovery_from_now(false));
+        } else {
+            self.control.lost(bytes);
         }
         if let Some(recovery) = &mut self.recovery {
             recovery.marked += lost.len() as u64;

@@ -133,8 +133,8 @@ fn a_policer_and_a_bucket_carry_their_rate() {
         let impairments = Impairments { policer, burst: 250_000, ..Impairments::default() };
         let goodput = goodput(&mut path(impaired(20.0, 40.0, impairments), growth));
         assert!(goodput > least * 20.0, "{growth:?}, policer {policer}: {goodput} of 20 Mbit/s");
-        // What the bucket holds passes once.
-        assert!(goodput < 20.5, "{growth:?}, policer {policer}: {goodput} of 20 Mbit/s");
+        // What the bucket holds passes once, and again after BBR has probed for the RTT.
+        assert!(goodput < 20.8, "{growth:?}, policer {policer}: {goodput} of 20 Mbit/s");
     }
 }
 
@@ -194,7 +194,7 @@ fn directions_differ() {
     for (upload, mbps) in [(true, 2.0), (false, 30.0)] {
         let options = PlainOptions { upload, ..options(TcpGrowth::Linux) };
         let goodput = goodput(&mut PlainPath::new([slow.clone(), fast.clone()], 5, options));
-        assert!(goodput > 0.9 * mbps && goodput < 1.01 * mbps, "{goodput} of {mbps}");
+        assert!(goodput > 0.9 * mbps && goodput < 1.02 * mbps, "{goodput} of {mbps}");
     }
     assert!(START > Instant::ZERO);
 }
@@ -232,4 +232,43 @@ fn a_handshake_measures_jitter_and_gathering_too() {
     assert_eq!(rtt(&clean), MS * 40);
     assert!(rtt(&jittery).abs_diff(MS * 40) > MS / 10, "{:?}", rtt(&jittery));
     assert!(rtt(&gathering) > MS * 41, "{:?}", rtt(&gathering));
+}
+
+#[test]
+fn bbr_measures_an_old_smallest_rtt_anew() {
+    let mut path = path(impaired(20.0, 40.0, Impairments::default()), TcpGrowth::Bbr);
+    path.write(ENDLESS);
+    let mut small = Vec::new();
+    for step in 0..1600 {
+        path.run(MS * 10);
+        if path.sample().cwnd <= 4 * MSS as u64 {
+            small.push(step * 10);
+        }
+    }
+    let (first, last) = (small.first().unwrap(), small.last().unwrap());
+    assert!(*first > 8000, "ten seconds after it was measured, not at {first} ms");
+    assert!((200..600).contains(&(last - first)), "{first} to {last} ms");
+}
+
+#[test]
+fn bbr_leaves_lost_segments_no_room() {
+    let segments = |count: usize| (count * MSS) as f64;
+    let mut control = Control::bbr(START);
+    control.window = segments(100);
+    control.lose(false, true, 60 * MSS);
+    assert_eq!(control.window, segments(61), "what is in flight, and a segment");
+    control.lost(10 * MSS);
+    assert_eq!(control.window, segments(51));
+    control.recovered();
+    assert_eq!(control.window, segments(100));
+}
+
+#[test]
+fn gathered_acknowledgements_end_slow_start_no_sooner_than_many_of_them() {
+    let clean = impaired(16.0, 155.0, Impairments::default());
+    let up = LinkParameters { aggregation: Some((MS * 68, MS * 70)), ..clean.clone() };
+    let mut path = PlainPath::new([up, clean], 5, options(TcpGrowth::Linux));
+    path.write(ENDLESS);
+    path.run(MS * 1500);
+    assert!(path.sample().ssthresh > 48 * MSS as u64, "{:?}", path.sample());
 }
