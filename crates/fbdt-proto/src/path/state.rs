@@ -93,8 +93,6 @@ pub(crate) struct Subflow {
     pub sampled: bool,
     /// Congestion control that the path's loss suggests (F14).
     pub congestion_control: &'static str,
-    /// Whether TCP spreads what it sends (F7).
-    pub paced: bool,
     /// What TCP had acknowledged when it held nothing last.
     pub rested: Option<u64>,
 }
@@ -267,7 +265,6 @@ impl PathState {
             close_sent: false,
             sampled: false,
             congestion_control: "cubic",
-            paced: self.is_paced(),
             rested: None,
         });
         self.model.restart();
@@ -336,17 +333,6 @@ impl PathState {
     #[must_use]
     pub(crate) fn is_paced(&self) -> bool {
         !self.model.is_gathered()
-    }
-
-    /// Whether slow start ended although nothing was lost, because TCP took acknowledgements that
-    /// are held back for a queue: a fresh subflow, which is not paced, begins anew (F7).
-    #[must_use]
-    pub(crate) fn was_misled(&self) -> bool {
-        let misled = |s: &Subflow| {
-            let over = (1..u64::MAX).contains(&s.sample.ssthresh);
-            s.paced && over && s.sample.retransmitted_total == 0
-        };
-        self.model.is_gathered() && self.subflow.as_ref().is_some_and(misled)
     }
 
     /// TCP's congestion window, or what a punishment or its scale left of it, in bytes.
