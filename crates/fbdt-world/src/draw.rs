@@ -238,7 +238,8 @@ impl Draw {
         }
         let within = |name: &str, value: f64, least: f64, most: f64| {
             let fits = (least..=most).contains(&value);
-            fits.then_some(()).ok_or_else(|| format!("{name}: {value}, {least} to {most} is allowed"))
+            fits.then_some(())
+                .ok_or_else(|| format!("{name}: {value}, {least} to {most} is allowed"))
         };
         within("time_s", self.time_s, 0.001, 3600.0)?;
         within("buffer_bytes", self.buffer_bytes as f64, 1.0, 4e9)?;

@@ -128,7 +128,9 @@ fn names() -> clap::builder::PossibleValuesParser {
 enum Failure {
     #[error("--only {path}: the draw has the paths 0 to {last}")]
     NoPath { path: usize, last: usize },
-    #[error("{path} is neither a seed nor a draw: {reason}; `fbdt-world draw 17 --json` prints a draw")]
+    #[error(
+        "{path} is neither a seed nor a draw: {reason}; `fbdt-world draw 17 --json` prints a draw"
+    )]
     Draw { path: PathBuf, reason: String },
     #[error("{path}: {error}")]
     Output { path: PathBuf, error: io::Error },

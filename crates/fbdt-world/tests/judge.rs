@@ -122,3 +122,17 @@ fn verdicts_follow_the_schema() {
         assert_eq!(fields, known, "{name}");
     }
 }
+
+#[test]
+fn a_draw_in_a_file_is_checked_before_it_runs() {
+    let draw = Draw::from_seed(17);
+    assert_eq!(draw.check(), Ok(()));
+    let wrong = |change: fn(&mut Draw)| {
+        let mut draw = draw.clone();
+        change(&mut draw);
+        draw.check().unwrap_err()
+    };
+    assert!(wrong(|draw| draw.paths.clear()).starts_with("paths: 0"));
+    assert!(wrong(|draw| draw.paths[0].loss = 1.5).starts_with("loss: 1.5"));
+    assert!(wrong(|draw| draw.time_s = f64::NAN).starts_with("time_s: NaN"));
+}

@@ -153,4 +153,17 @@ mod tests {
         assert!(!progress.update(later, &sample, floor), "nothing new was acknowledged");
         assert_eq!(progress.deadline(), Instant::ZERO + Duration::from_millis(240));
     }
+
+    #[test]
+    fn f9_what_is_acknowledged_out_of_order_is_no_progress_but_life() {
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let floor = Duration::from_millis(50);
+        let mut progress = Progress::new(at(0), floor);
+        let sample = SubflowSample { sacked: 1448, ..SubflowSample::default() };
+        assert!(!progress.update(at(40), &sample, floor));
+        assert_eq!(progress.silence(at(100)), Duration::from_millis(100));
+        assert_eq!(progress.dead_time(at(100)), Duration::from_millis(60));
+        assert!(!progress.update(at(100), &sample, floor), "nothing new");
+        assert_eq!(progress.dead_time(at(100)), Duration::from_millis(60));
+    }
 }

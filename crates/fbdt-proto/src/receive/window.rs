@@ -108,4 +108,16 @@ mod tests {
         assert_eq!(window.want(10, 0, 9000), (0, false), "never smaller again");
         assert_eq!(window.limit(), 4000);
     }
+
+    #[test]
+    fn f8_a_sender_that_wants_more_than_the_window_waits_for_every_raise() {
+        let mut window = ReceiveWindow::new(1000, 2000);
+        assert!(!window.is_short());
+        window.want(1500, 0, 10_000);
+        assert!(!window.is_short(), "it got what it wanted");
+        window.want(3000, 0, 10_000);
+        assert!(window.is_short());
+        window.want(2000, 0, 10_000);
+        assert!(!window.is_short());
+    }
 }

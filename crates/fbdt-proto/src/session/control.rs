@@ -177,3 +177,91 @@ impl Session {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::config::{Config, Limits};
+    use crate::path::SubflowSample;
+
+    const PATH: PathId = PathId(0);
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    /// A client with one path, and what it asked its diallers for since the last look.
+    struct Client(Session);
+
+    impl Client {
+        fn new() -> Self {
+            let mut session =
+                Session::new(at(0), Role::Client, Config::default(), Limits::default()).unwrap();
+            session.subflow_up(at(0), PATH, "a");
+            Self(session)
+        }
+
+        /// 1000 bytes are in flight, and so many were acknowledged so far.
+        fn sample(&mut self, ms: u64, acked_total: u64) {
+            let rtt = core::time::Duration::from_millis(5);
+            let sample = SubflowSample {
+                srtt: rtt,
+                min_rtt: rtt,
+                cwnd: 50_000,
+                delivery_rate: 1_000_000,
+                mss: 1448,
+                in_flight: 1000,
+                acked_total,
+                ..SubflowSample::default()
+            };
+            self.0.handle_sample(at(ms), crate::units::SubflowId(0), &sample);
+        }
+
+        fn asked(&mut self) -> Vec<bool> {
+            core::iter::from_fn(|| self.0.poll_event())
+                .filter_map(|event| match event {
+                    Event::Redial { .. } => Some(true),
+                    Event::RedialCancelled { .. } => Some(false),
+                    _ => None,
+                })
+                .collect()
+        }
+    }
+
+    #[test]
+    fn f9b_what_the_peer_asked_for_only_the_peer_gives_up() {
+        let mut client = Client::new();
+        client.sample(100, 0);
+        client.sample(300, 0);
+        assert_eq!(client.asked(), [true], "its own bytes are stuck");
+        client.0.peer_redial(at(310), PATH).unwrap();
+        assert_eq!(client.asked(), [true]);
+        client.sample(320, 1000);
+        assert!(client.asked().is_empty(), "the peer's bytes may still be stuck");
+        client.0.peer_redial_cancel(PATH);
+        assert_eq!(client.asked(), [false]);
+    }
+
+    #[test]
+    fn f9b_what_this_end_asked_for_it_gives_up_itself() {
+        let mut client = Client::new();
+        client.sample(100, 0);
+        client.sample(300, 0);
+        assert_eq!(client.asked(), [true]);
+        client.0.peer_redial_cancel(PATH);
+        assert!(client.asked().is_empty(), "its own bytes are still stuck");
+        client.sample(320, 1000);
+        assert_eq!(client.asked(), [false]);
+    }
+
+    #[test]
+    fn f9b_a_request_that_a_new_subflow_overtook_is_ignored() {
+        let mut client = Client::new();
+        client.0.peer_redial(at(20), PATH).unwrap();
+        assert!(client.asked().is_empty());
+        client.0.peer_redial(at(60), PATH).unwrap();
+        assert_eq!(client.asked(), [true]);
+    }
+}
