@@ -171,10 +171,15 @@ impl Output {
             let writer = Box::new(io::stdout());
             return Ok(Self { path: path.to_owned(), partial: None, writer });
         }
+        let failed = |error| Failure::Output { path: path.to_owned(), error };
+        // A device or a pipe is written to; a renamed file would take its place.
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            let writer = Box::new(File::options().write(true).open(path).map_err(failed)?);
+            return Ok(Self { path: path.to_owned(), partial: None, writer });
+        }
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}.part", std::process::id()));
         let partial = PathBuf::from(name);
-        let failed = |error| Failure::Output { path: path.to_owned(), error };
         let writer = Box::new(io::BufWriter::new(File::create(&partial).map_err(failed)?));
         Ok(Self { path: path.to_owned(), partial: Some(partial), writer })
     }
