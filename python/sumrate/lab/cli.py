@@ -10,7 +10,8 @@ from typing import NamedTuple
 from sumrate import __version__
 from sumrate.lab.demo import command as demo
 from sumrate.lab.faults import commands as faults
-from sumrate.lab.namespaces import INTERRUPTED
+from sumrate.lab.namespaces import INTERRUPTED, IsolationUnavailableError
+from sumrate.lab.programs import MissingProgramError
 from sumrate.lab.refusal import USAGE, RefusedError
 
 
@@ -50,7 +51,7 @@ def main() -> int:
         # Whoever read has gone, as in `sumrate-lab list | head`; nothing is flushed to it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except RefusedError as error:
+    except (RefusedError, MissingProgramError, IsolationUnavailableError) as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:

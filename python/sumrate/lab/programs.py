@@ -65,8 +65,8 @@ def peer(name: str) -> Path:
     return path
 
 
-def program(name: str) -> Path:
-    """Path of one of this project's own binaries.
+def program(name: str, *, build: str = "make build") -> Path:
+    """Path of one of this project's own binaries, which the command `build` makes.
 
     Raises:
         MissingProgramError: it has not been built.
@@ -75,7 +75,7 @@ def program(name: str) -> Path:
     path = binary_folder() / name
     if not os.access(path, os.X_OK):
         raise MissingProgramError(
-            f"{path} does not exist: run `make build`, or set {BIN_DIR_VARIABLE} to its folder"
+            f"{path} does not exist: run `{build}`, or set {BIN_DIR_VARIABLE} to its folder"
         )
     return path
 

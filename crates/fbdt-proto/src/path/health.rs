@@ -74,13 +74,13 @@ impl Progress {
         self.last + self.timeout
     }
 
-    /// How long nothing has been acknowledged, not even out of order.
+    /// How long TCP has acknowledged nothing, neither in order nor by SACK.
     #[must_use]
     pub(crate) const fn dead_time(&self, now: Instant) -> Duration {
         now.saturating_since(self.alive)
     }
 
-    /// How long nothing has been acknowledged.
+    /// How long TCP has acknowledged nothing in order.
     #[must_use]
     pub(crate) const fn silence(&self, now: Instant) -> Duration {
         now.saturating_since(self.last)

@@ -71,8 +71,8 @@ pub(crate) struct Subflow {
     pub last_input: Instant,
     /// When the last probe left.
     pub last_ping: Instant,
-    /// Whether the peer stands still without the acknowledgements that are owed.
-    pub ack_awaited: bool,
+    /// Whether the next acknowledgements leave without a pause.
+    pub ack_hurries: bool,
     /// Stream bytes that arrived since then.
     pub unacked: u64,
     /// Streams whose acknowledgement is owed on this subflow.
@@ -137,7 +137,7 @@ pub(crate) struct PathState {
     redials: Redials,
     /// When a subflow beside this one was last asked for.
     pub redial_asked: Option<Instant>,
-    /// Whether the peer asked for one: what it sends is stuck, whatever this end sends.
+    /// Whether the peer asked for it: its bytes are stuck, even if those of this end move.
     pub peer_asks: bool,
     /// Since when there has been nothing new to send.
     pub idle_since: Option<Instant>,
@@ -196,11 +196,8 @@ impl Subflow {
     /// costs both ends as much as a frame.
     #[must_use]
     pub(crate) fn ack_at(&self, interval: Duration) -> Option<Instant> {
-        let patience = match self.unacked {
-            _ if self.ack_awaited => 0,
-            0..ACK_BYTES => ACK_PATIENCE,
-            _ => 1,
-        };
+        let patience = if self.unacked < ACK_BYTES { ACK_PATIENCE } else { 1 };
+        let patience = if self.ack_hurries { 0 } else { patience };
         (!self.ack_streams.is_empty()).then(|| self.last_ack + interval * patience)
     }
 
@@ -252,7 +249,7 @@ impl PathState {
             progress: Progress::new(now, floor),
             answers: Answers::default(),
             last_ack: Instant::ZERO,
-            ack_awaited: false,
+            ack_hurries: false,
             unacked: 0,
             last_input: now,
             last_ping: now,

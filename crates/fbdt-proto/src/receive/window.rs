@@ -11,7 +11,7 @@ pub(crate) struct ReceiveWindow {
     max_window: u64,
     consumed: u64,
     limit: u64,
-    /// What the sender last said that it could use.
+    /// The window that the sender's last Want asked for, in bytes.
     wanted: u64,
 }
 
@@ -66,7 +66,7 @@ impl ReceiveWindow {
         self.window
     }
 
-    /// Whether the sender could use more than the window: it waits for every raise of the limit.
+    /// Whether the sender's last Want asked for more: then it waits for each raise of the limit.
     #[must_use]
     pub(crate) const fn is_short(&self) -> bool {
         self.wanted > self.window

@@ -130,11 +130,13 @@ impl Session {
         };
         let size = bytes.len() as u64;
         let window = stream.receive.window();
-        let (moved, awaited) = (window.consume(size), window.is_short());
+        let (moved, short) = (window.consume(size), window.is_short());
         stream.recount(&mut self.memory);
         if moved {
             self.announce(Space::bytes_of(id));
-            self.hurry(awaited);
+        }
+        if moved && short {
+            self.hurry_acks();
         }
         self.consume_credit(size);
         Ok(Some(bytes))

@@ -92,7 +92,7 @@ impl Session {
         self.client_only("redial asked by a client")?;
         let floor = self.config.suspect_floor;
         if let Some(path) = self.paths.iter_mut().find(|p| p.id == path) {
-            // Nobody suspects a subflow so soon: the request is about the one before.
+            // The server suspects no subflow so soon: it means the one before.
             if path.subflow.as_ref().is_some_and(|s| now.saturating_since(s.since) < floor) {
                 return Ok(());
             }

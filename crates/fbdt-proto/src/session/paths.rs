@@ -109,15 +109,11 @@ impl Session {
         let path = &mut self.paths[index];
         let idle = sample.outstanding() == 0;
         let answered = path.subflow.as_ref().is_some_and(|s| !s.is_unanswered(now));
+        let overdue = path.subflow.as_ref().is_some_and(|s| now >= s.progress.deadline());
         match path.health {
             Health::Suspect if answered && (progress || idle) => self.revive(index),
             Health::Suspect => self.ask_redial(now, index),
-            Health::Active if !idle => {
-                let overdue = path.subflow.as_ref().is_some_and(|s| now >= s.progress.deadline());
-                if overdue {
-                    self.suspect(now, index);
-                }
-            }
+            Health::Active if !idle && overdue => self.suspect(now, index),
             _ => {}
         }
     }
@@ -499,8 +495,8 @@ mod tests {
         assert_eq!(alone, whole, "one path shares with nobody");
     }
 
-    /// Whether the next subflow is paced of a path that sends 1 kB per ms and is sampled every 2 ms for 1 s, all
-    /// being acknowledged after each `wait`.
+    /// A path sends 1 kB per ms for 1 s. Its peer acknowledges everything once in `wait_ms`. Returns whether its
+    /// next subflow is paced.
     fn is_paced_after(wait_ms: u64) -> bool {
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         let mut session =

@@ -214,10 +214,10 @@ impl Session {
         }
     }
 
-    /// What is owed leaves at once if the peer stands still without it.
-    pub(super) fn hurry(&mut self, awaited: bool) {
+    /// Acknowledgements that are owed leave without a pause (F8): the peer's sender waits for the limit.
+    pub(super) fn hurry_acks(&mut self) {
         for subflow in self.paths.iter_mut().filter_map(|path| path.subflow.as_mut()) {
-            subflow.ack_awaited |= awaited;
+            subflow.ack_hurries = true;
         }
     }
 

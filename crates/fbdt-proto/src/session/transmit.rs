@@ -103,7 +103,7 @@ impl Session {
             return;
         }
         subflow.last_ack = now;
-        (subflow.unacked, subflow.ack_awaited) = (0, false);
+        (subflow.unacked, subflow.ack_hurries) = (0, false);
         for _ in 0..ACK_BATCH {
             // In turn: streams with low numbers may owe again before the last
             // one's turn has come.

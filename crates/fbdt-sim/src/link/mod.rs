@@ -383,7 +383,7 @@ impl Link {
         let bytes = (room.max(0.0) as usize).saturating_mul(MSS).min(size);
         let sent = p.drained(now, start, bytes as f64);
         self.free_at.set(sent);
-        // What exceeds the bucket waits until the rate, which may change meanwhile, has brought it.
+        // Bytes beyond the bucket wait for its tokens, which come at a rate that may change meanwhile.
         let brought = |bytes: f64| p.drained(now, open, (bytes - depth).max(0.0));
         let [first, last] = match p.impairments.policer {
             true => [open; 2],

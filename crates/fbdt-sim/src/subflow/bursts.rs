@@ -144,7 +144,7 @@ impl BurstTcp {
         }
     }
 
-    /// From now on it spreads what it sends over the RTT, as a paced socket does.
+    /// Whether it spreads what it sends over the RTT from now on, as a paced socket does.
     pub(crate) fn pace(&mut self, paced: bool) {
         self.pace = paced.then_some(Instant::ZERO);
     }

@@ -41,7 +41,7 @@ impl TcpDirection {
         }
     }
 
-    /// From now on it spreads what it sends over the RTT, as a paced socket does.
+    /// Whether it spreads what it sends over the RTT from now on, as a paced socket does.
     pub(crate) fn paced(mut self, paced: bool) -> Self {
         self.pace(paced);
         self

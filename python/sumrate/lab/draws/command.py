@@ -24,6 +24,7 @@ from sumrate.lab.experiment.run import FAILURES
 from sumrate.lab.namespaces import run_isolated
 from sumrate.lab.priority import raise_own
 from sumrate.lab.programs import RUN_FOLDER, program, require
+from sumrate.lab.refusal import RefusedError
 from sumrate.lab.results import Progress, commit
 
 GOALS = {"median": 0.03, "p90": 0.10}
@@ -42,7 +43,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=__doc__,
         epilog="example: sumrate-lab draws --from 0 --count 60 --output out/draws.jsonl "
         "(repeat the command to go on where it was stopped). "
-        "Exit status: 0 both goals are reached, 1 one is missed or nothing was compared",
+        "Exit status: 0 both goals are reached, 1 one is missed or nothing was compared, "
+        "2 refused",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.add_argument("seeds", nargs="*", type=int, metavar="SEED", help="draws by their seeds")
@@ -66,9 +68,12 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Runs the draws that the file does not have yet, and compares all that were asked for."""
     require("ip", "nsenter", "ss", "sysctl")
-    for name in ("sumrate", "sumrate-link", "fbdt-world"):
-        program(name)
+    program("sumrate")
+    program("sumrate-link")
+    program("fbdt-world", build="cargo build --release -p fbdt-world")
     seeds = args.seeds or list(range(args.first, args.first + args.count))
+    if not seeds or min(seeds) < 0:
+        raise RefusedError("a seed is a number from 0 on, and --count is at least 1")
     args.output.parent.mkdir(parents=True, exist_ok=True)
     output = args.output.resolve()
     known = {} if args.again else kept(output)

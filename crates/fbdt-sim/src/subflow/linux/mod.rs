@@ -187,7 +187,11 @@ impl LinuxTcp {
                 Some(&number) => self.send_again(now, number, link, back),
                 None => self.send_new(now, room, link, back),
             };
-            let time = (size as f64 / rate.max(1.0)).min(self.time_to_open(room, size));
+            let mut time = size as f64 / rate.max(1.0);
+            // A burst is sent again as a whole, also where the window after a timeout is smaller.
+            if size > room {
+                time = time.min(self.rtt.time_to_grow(size as f64 / room as f64));
+            }
             let time = Duration::from_secs_f64(time.min(10.0));
             self.pace = self.pace.map(|at| at.max(now) + time);
         }
@@ -203,14 +207,6 @@ impl LinuxTcp {
     /// Bytes that the congestion window has room for: at least one segment.
     fn room(&self) -> usize {
         ((self.control.window - self.in_flight as f64) as usize).max(MSS)
-    }
-
-    /// Seconds in which a window with `room` grows to `size` when each RTT, or half of a longer smoothed one
-    /// that paces it, doubles it. A burst that is sent again is larger than the window after a timeout,
-    /// and is not divided.
-    fn time_to_open(&self, room: usize, size: usize) -> f64 {
-        let doubling = self.rtt.least.max(self.rtt.smoothed / 2).as_secs_f64();
-        if size > room { doubling * (size as f64 / room as f64).log2() } else { f64::INFINITY }
     }
 
     /// Bytes that are sent together: a millisecond of the pacing rate.

@@ -54,4 +54,10 @@ impl Rtt {
         let once = (self.smoothed + self.variation * 4).max(MIN_RTO);
         (once * 2u32.pow(backoff.min(10))).min(MAX_RTO)
     }
+
+    /// Seconds in which slow start makes a window this many times as large: each RTT doubles it, or half of the
+    /// smoothed RTT where that is longer, which paces it.
+    pub(super) fn time_to_grow(&self, factor: f64) -> f64 {
+        self.least.max(self.smoothed / 2).as_secs_f64() * factor.log2()
+    }
 }
