@@ -136,13 +136,13 @@ def limit_window(connection: socket.socket, window: int) -> None:
 def opened(args: argparse.Namespace) -> socket.socket:
     """The sink's connection: the one that it makes, or the first that comes."""
     if args.address:
-        return connect(args)
+        return connect(args, args.window)
     connection, _ = listen(args.listen, args.port, args.cc, mptcp=args.mptcp).accept()
     return connection
 
 
-def connect(args: argparse.Namespace) -> socket.socket:
-    """A connection, ready for data.
+def connect(args: argparse.Namespace, window: int = 0) -> socket.socket:
+    """A connection, ready for data; its peer sends at most `window` bytes ahead, if that is not 0.
 
     Raises:
         OSError: nobody answered.
@@ -152,9 +152,9 @@ def connect(args: argparse.Namespace) -> socket.socket:
     host, port = args.socks or (args.address, args.port)
     connection = _socket(host, mptcp=args.mptcp)
     connection.settimeout(CONNECT_TIMEOUT_S)
-    if args.window:  # a buffer of a fixed size keeps the kernel from raising the window
-        connection.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, min(4 * args.window, 1 << 30))
-        limit_window(connection, args.window)
+    if window:  # a buffer of a fixed size keeps the kernel from raising the window
+        connection.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, min(4 * window, 1 << 30))
+        limit_window(connection, window)
     if args.bind:
         connection.bind((args.bind, 0))
     connection.connect((host, port))
@@ -264,7 +264,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     blocks = Blocks() if args.paced else None
     gc.disable()  # a collection would be measured as a stall
     began = time.monotonic_ns()
-    read = fifo_reader(args.fifo) if args.fifo else socket_reader(opened(args), args.window or 0)
+    read = fifo_reader(args.fifo) if args.fifo else socket_reader(opened(args), args.window)
     stopped = False
     stop_on_sigterm()
     try:
@@ -334,6 +334,9 @@ def parser() -> argparse.ArgumentParser:
     sender.add_argument("--pacing", action="store_true", help="TCP spreads segments over the RTT")
     sender.set_defaults(run=source)
     receiver = commands.add_parser("sink", help="receive and measure")
+    receiver.add_argument(
+        "--window", type=int, default=0, metavar="BYTES", help="largest receive window (any)"
+    )
     receiver.add_argument("--fifo", type=Path, help="read this FIFO instead of connecting")
     receiver.add_argument("--time", type=float, default=10.0, help="seconds that count (10)")
     receiver.add_argument("--warmup", type=float, default=0.0, help="seconds before them (0)")
@@ -350,7 +353,6 @@ def parser() -> argparse.ArgumentParser:
             "--socks", type=host_and_port, metavar="HOST:PORT", help="SOCKS5 proxy"
         )
         command.add_argument("--bind", metavar="ADDRESS", help="local address")
-        command.add_argument("--window", type=int, metavar="BYTES", help="largest receive window")
         command.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
         command.add_argument("--ready", type=Path, help="file that is made when it is ready")
     return top
