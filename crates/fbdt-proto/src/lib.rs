@@ -31,6 +31,7 @@ extern crate std;
 mod coupling;
 mod path;
 mod receive;
+mod scale;
 mod schedule;
 mod session;
 mod stream;

@@ -6,16 +6,11 @@ use core::time::Duration;
 
 use crate::config::{Config, WindowMode};
 use crate::path::{PathView, lead};
+use crate::scale::{NOISE, TURN};
 use crate::units::bytes_in;
 
-/// Multiple of sum of rate x RTT in one window.
-const WINDOW_GAIN: f64 = 1.0;
 /// Room beyond what differing arrival delays need.
-const BUFFER_GAIN: f64 = 1.3;
-/// Time in which a writer that was told of room has written more.
-const WRITER_TURN: Duration = Duration::from_millis(5);
-/// Bytes that any writer may leave unsent.
-const LEAST_AHEAD: u64 = 256 << 10;
+const SPARE: f64 = 1.25;
 /// RTTs that a loss takes on one path while the others go on: to be seen, and to be repaired.
 const REPAIRS: u32 = 2;
 /// What slow start makes of a rate in two RTTs.
@@ -42,7 +37,7 @@ impl WindowSize {
         }
         let (low, high) = config.window;
         let usable = || paths.iter().filter(|p| p.usable);
-        let bdp: u64 = usable().map(|p| bytes_in(p.rate, p.srtt.mul_f64(WINDOW_GAIN))).sum();
+        let bdp: u64 = usable().map(|p| bytes_in(p.rate, p.srtt)).sum();
         let fastest = usable().map(|p| p.rate).fold(0.0, f64::max);
         let slowest = usable().map(|p| p.rate).fold(f64::MAX, f64::min);
         let ratio = (fastest / slowest.max(1.0)).min(1e4);
@@ -61,7 +56,7 @@ pub(crate) fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
     let slowest = usable().map(|p| p.arrival + p.srtt * REPAIRS).max().unwrap_or(Duration::ZERO);
     let soon = |p: &PathView| if p.ramping { RAMP * p.rate } else { p.delivered_rate };
     let rates: f64 = usable().map(soon).sum();
-    bytes_in(rates * BUFFER_GAIN, slowest) + size.bytes * size.depth as u64
+    bytes_in(rates * SPARE, slowest) + size.bytes * size.depth as u64
 }
 
 /// Bytes of one stream that a writer may leave unsent where no windows are laid out: those that a
@@ -75,7 +70,7 @@ pub(crate) fn unsent_ahead(paths: &[PathView], most: u64) -> u64 {
     let longest = leads.filter(|&lead| lead <= most).max().unwrap_or(0);
     let soon = |p: &PathView| p.rate.max(p.delivered_rate) * if p.ramping { RAMP } else { 1.0 };
     let rates: f64 = usable().map(soon).sum();
-    longest + longest / 4 + bytes_in(rates, WRITER_TURN).max(LEAST_AHEAD)
+    (longest as f64 * SPARE) as u64 + bytes_in(rates, NOISE / 2).max(TURN)
 }
 
 #[cfg(test)]
@@ -118,7 +113,7 @@ mod tests {
         let silent = PathView { usable: false, ..far };
         assert_eq!(unsent_ahead(&[near, silent], 1 << 30), 500_000);
         let slow = PathView { rate: 1e6, delivered_rate: 1e6, ..near };
-        assert_eq!(unsent_ahead(&[slow], 1 << 30), LEAST_AHEAD);
+        assert_eq!(unsent_ahead(&[slow], 1 << 30), TURN);
     }
 
     #[test]

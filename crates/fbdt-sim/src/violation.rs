@@ -68,14 +68,6 @@ pub enum Violation {
         /// Bytes counted over all streams.
         counted: u64,
     },
-    /// Copies of overdue bytes cost more than their budget.
-    #[error("{copied} overdue bytes copied, {allowed} allowed")]
-    Budget {
-        /// Bytes copied.
-        copied: u64,
-        /// Bytes allowed.
-        allowed: u64,
-    },
     /// An honest peer's frames were refused, or the session ended.
     #[error("refused: {0}")]
     Refused(String),

@@ -91,8 +91,6 @@ fn behind_a_hole(redundancy: Redundancy) -> (u64, u64) {
     let config = Config {
         redundancy,
         max_stream_window: 4 * MIB,
-        overdue_budget: 0.0,
-        overdue_allowance: 0,
         class_budgets: [none; Class::ALL.len()],
         ..Config::default()
     };

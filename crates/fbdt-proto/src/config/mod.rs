@@ -113,11 +113,6 @@ pub struct Config {
     pub window_depth: usize,
     /// Window of the thesis mode, in bytes.
     pub thesis_window: u64,
-    /// Share of the bytes that copies of overdue bytes may cost (F6).
-    pub overdue_budget: f64,
-    /// Bytes of such copies that are always allowed, so that a short
-    /// transfer has a budget too.
-    pub overdue_allowance: u64,
     /// What copies by choice may cost each class, in the order of [`Class::ALL`] (F11).
     pub class_budgets: [Budget; Class::ALL.len()],
     /// A copy must be expected this many times sooner than the original.
@@ -156,8 +151,6 @@ impl Default for Config {
             window: (256 << 10, 4 << 20),
             window_depth: 4,
             thesis_window: 64 << 10,
-            overdue_budget: 0.005,
-            overdue_allowance: 1 << 20,
             class_budgets: Budget::DEFAULT,
             copy_margin: 1.5,
             limits: Limits::default(),
@@ -294,12 +287,6 @@ impl Config {
             self.thesis_window as f64,
             "use 4096 bytes to 1 GiB",
         )?;
-        check(
-            (0.0..=1.0).contains(&self.overdue_budget),
-            "overdue_budget",
-            self.overdue_budget,
-            "use a share of 0 to 1",
-        )?;
         for budget in self.class_budgets {
             check(
                 (0.0..=1.0).contains(&budget.share),
@@ -369,7 +356,8 @@ mod tests {
         assert_eq!(bad.validate().unwrap_err().field, "window");
         let bad = Config { thesis_window: u64::MAX, ..Config::default() };
         assert_eq!(bad.validate().unwrap_err().field, "thesis_window");
-        let bad = Config { overdue_budget: f64::NAN, ..Config::default() };
-        assert_eq!(bad.validate().unwrap_err().field, "overdue_budget");
+        let none = Budget { share: f64::NAN, allowance: 0 };
+        let bad = Config { class_budgets: [none; Class::ALL.len()], ..Config::default() };
+        assert_eq!(bad.validate().unwrap_err().field, "class_budgets");
     }
 }

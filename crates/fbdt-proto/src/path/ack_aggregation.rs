@@ -6,12 +6,9 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::SubflowSample;
+use crate::scale::{HICCUP, NOISE};
 use crate::time::Instant;
 
-/// Shorter waits are those of a link's own bursts and of the time between samples.
-pub(super) const LEAST: Duration = Duration::from_millis(10);
-/// A path that acknowledges nothing for longer is not slow in acknowledging.
-const MOST: Duration = Duration::from_millis(500);
 /// Waits that ended longer ago do not count any more.
 const MEMORY: Duration = Duration::from_secs(2);
 /// As many waits must have been as long: fewer are outages.
@@ -19,10 +16,6 @@ const RECURRING: usize = 3;
 /// TCP itself delays the acknowledgement of less than so many segments, by up to 40 ms
 /// (RFC 9293, section 3.8.6.3): lone frames of a path that rests.
 const DELAYED_ACK: u64 = 2;
-/// What comes so soon after the end of a wait was held back with what ended it.
-const AT_ONCE: Duration = Duration::from_millis(4);
-/// What is sent so long after a wait began was not sent for what ended the one before.
-const LATER: Duration = Duration::from_millis(8);
 /// What is certain of a path holds for so long without new evidence, what is not for `MEMORY`.
 const KNOWN: Duration = Duration::from_secs(60);
 
@@ -69,7 +62,7 @@ pub(super) struct AckAggregation {
     /// When something was last acknowledged, or nothing was under way; bytes sent again until then.
     since: Instant,
     retransmitted: u64,
-    /// Bytes sent until `LATER` after that.
+    /// Bytes sent until [`NOISE`] after that.
     early: u64,
     /// Bytes acknowledged on all subflows, and the time in which any were under way: now, and at
     /// `since`.
@@ -106,7 +99,7 @@ impl AckAggregation {
             (self.since, self.total_since) = (now, self.total);
             self.retransmitted = sample.retransmitted_total;
         }
-        if now.saturating_since(self.since) <= LATER {
+        if now.saturating_since(self.since) <= NOISE {
             self.early = sample.acked_total + sample.in_flight;
         }
         self.delivered = delivered;
@@ -117,13 +110,13 @@ impl AckAggregation {
     /// Bytes were acknowledged after a wait.
     fn acknowledged(&mut self, now: Instant, acked: u64, delivered: u64, sample: &SubflowSample) {
         let time = now.saturating_since(self.since);
-        if (LEAST..=MOST).contains(&time) {
+        if (NOISE..=HICCUP).contains(&time) {
             let late = delivered.saturating_sub(self.early).min(acked);
             let (before, early) = (self.total_since, self.early);
             self.waits.push_back(Wait { end: now, time, acked, late, early, before });
             self.judge(now, sample);
         } else if let Some(last) = self.waits.back_mut()
-            && now.saturating_since(last.end) <= AT_ONCE
+            && now.saturating_since(last.end) <= NOISE / 2
         {
             last.acked += acked;
             last.late = delivered.saturating_sub(last.early).min(last.acked);
@@ -154,7 +147,7 @@ impl AckAggregation {
         let base = sample.base_rtt();
         let base = self.found.map_or(base, |found| found.base.min(base));
         let hold = longest[RECURRING - 1].saturating_sub(base);
-        if hold >= LEAST {
+        if hold >= NOISE {
             self.found = Some(Found { at: now, base, hold, certain });
         }
     }

@@ -2,10 +2,8 @@
 //!
 //! Rule: F14.
 
-/// Loss at which `cubic`, which takes every loss for a full queue, is left.
-const LOSSY: f64 = 0.01;
-/// Loss at which it is taken up again.
-const CLEAN: f64 = 0.001;
+/// Loss at which `cubic`, which takes every loss for a full queue, starves, and silence is mostly TCP's timer.
+pub(super) const LOSSY: f64 = 0.01;
 
 /// The algorithm for a path whose smoothed share of retransmitted bytes is
 /// `loss` and that runs `current`.
@@ -13,7 +11,7 @@ const CLEAN: f64 = 0.001;
 pub(crate) fn suggested_congestion_control(loss: f64, current: &'static str) -> &'static str {
     if loss > LOSSY {
         "bbr"
-    } else if loss < CLEAN {
+    } else if loss < LOSSY / 10.0 {
         "cubic"
     } else {
         current

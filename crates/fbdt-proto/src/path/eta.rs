@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::{PathState, Subflow};
+use crate::scale::NOISE;
 use crate::time::Instant;
 use crate::units::time_for;
 
@@ -29,7 +30,7 @@ impl PathState {
         let rate = self.model.rate();
         let pace = pace.max(1e4).min(rate.max(pace * 0.5));
         let unsent = sample.unsent + subflow.since_sample;
-        let wait = time_for(unsent, pace).min(srtt / 4 + Duration::from_millis(20));
+        let wait = time_for(unsent, pace).min(srtt / 4 + NOISE * 2);
         let there = self.model.there();
         // A path that is silent for longer than its RTT takes at least as long as it already did.
         let rtt = srtt.max(subflow.progress.silence(now));

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::SubflowSample;
+use crate::scale::HICCUP;
 use crate::time::Instant;
 
 /// Whether a path can be relied on now.
@@ -87,10 +88,6 @@ impl Progress {
     }
 }
 
-/// Added to what TCP may take before an answer of the peer itself is missed:
-/// its process may be busy.
-const ANSWER_SLACK: Duration = Duration::from_millis(500);
-
 /// Watches whether the peer itself answers: a proxy on the way may acknowledge
 /// TCP segments whose bytes the peer never sees.
 #[derive(Clone, Debug, Default)]
@@ -112,7 +109,7 @@ impl Answers {
     /// When the subflow becomes suspect if nothing is heard.
     #[must_use]
     pub(crate) fn deadline(&self, progress: &Progress) -> Option<Instant> {
-        self.owed.map(|at| at + progress.timeout + ANSWER_SLACK)
+        self.owed.map(|at| at + progress.timeout + HICCUP)
     }
 
     /// How long an answer has been owed.
@@ -135,7 +132,7 @@ mod tests {
         let asked = Instant::from_nanos(7);
         answers.ask(asked);
         answers.ask(asked + Duration::from_secs(1));
-        assert_eq!(answers.deadline(&progress), Some(asked + floor + ANSWER_SLACK));
+        assert_eq!(answers.deadline(&progress), Some(asked + floor + HICCUP));
         answers.heard();
         assert_eq!(answers.deadline(&progress), None);
     }

@@ -24,16 +24,11 @@ pub(crate) struct Chunk {
     pub cold: bool,
 }
 
-/// Chunks from which on acknowledged ones are taken out of the middle too: a
-/// peer may leave the first one unacknowledged for ever.
-const PRUNE: usize = 4096;
-
 /// A path's chunks in the order in which it sends them; a subflow delivers in
 /// order, so they are acknowledged in about that order too.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     chunks: VecDeque<Chunk>,
-    prune_at: usize,
 }
 
 impl InFlight {
@@ -49,9 +44,9 @@ impl InFlight {
         while self.chunks.front().is_some_and(&mut done) {
             self.chunks.pop_front();
         }
-        if self.chunks.len() > self.prune_at.max(PRUNE) {
+        // A peer may leave the first one unacknowledged for ever: others go before memory grows.
+        if self.chunks.len() == self.chunks.capacity() {
             self.chunks.retain(|chunk| !done(chunk));
-            self.prune_at = self.chunks.len() * 2;
         }
         before - self.chunks.len()
     }

@@ -5,13 +5,9 @@
 use core::time::Duration;
 
 use crate::config::RateCap;
+use crate::scale::{LEAST_FRAME, NOISE};
 use crate::time::Instant;
 use crate::units::time_for;
-
-/// Time's worth of bytes that may leave at once.
-const BURST_TIME: f64 = 0.02;
-/// The same for slow paths, in bytes.
-const BURST_LEAST: f64 = 16_384.0;
 
 /// A token bucket: bytes may leave while it holds some, and it fills at the cap.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +34,7 @@ impl RateLimit {
     }
 
     fn burst(&self) -> f64 {
-        (self.cap.bytes_per_second() * BURST_TIME).max(BURST_LEAST)
+        (self.cap.bytes_per_second() * (NOISE * 2).as_secs_f64()).max((4 * LEAST_FRAME) as f64)
     }
 
     fn tokens_at(&self, now: Instant) -> f64 {

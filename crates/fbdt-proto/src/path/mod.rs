@@ -33,7 +33,6 @@ pub use reliability::Reliability;
 pub(crate) use scaling::window_factor;
 pub(crate) use share::Share;
 pub(crate) use state::{CopyReason, PathState, Subflow};
-pub(crate) use view::lead_with_silent;
 pub use view::{PathView, lead};
 
 use core::time::Duration;

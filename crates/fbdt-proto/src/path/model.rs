@@ -7,19 +7,12 @@ use core::time::Duration;
 use super::ack_aggregation::AckAggregation;
 use super::response::Response;
 use super::{RateEstimate, SubflowSample};
+use crate::scale::NOISE;
 use crate::time::Instant;
 use crate::units::{bytes_in, time_for};
 
-/// Queue that a path may have at least: radios gather bytes and acknowledgements for some milliseconds, and
-/// a path that is held to less is starved by it.
-const LEAST_QUEUE: Duration = Duration::from_millis(10);
-/// A queue of two RTTs is allowed up to this: a path with less gives way to TCPs that fill it.
-const OTHERS_QUEUE: Duration = Duration::from_millis(40);
-
 /// A path is silent if in the time of so many segments none is acknowledged.
 const SILENT_SEGMENTS: u64 = 4;
-/// Longest silence of a path that is only slow.
-const LONGEST_SILENCE: Duration = Duration::from_secs(1);
 
 /// Rate and delays of a path, over all its subflows.
 #[derive(Clone, Debug)]
@@ -108,7 +101,7 @@ impl PathModel {
     /// Longest queue that the path may have: as long as the path, so that a loss, which takes a third of
     /// TCP's window, does not leave it empty; over short paths more, as others' queues are several RTTs there.
     pub(super) fn allowed_queue(&self) -> Duration {
-        self.base.max((self.base * 2).min(OTHERS_QUEUE)).max(LEAST_QUEUE)
+        (self.base + self.base.min(NOISE * 2)).max(NOISE)
     }
 
     /// Whether there is a queue of more than half the allowed one.
@@ -128,7 +121,7 @@ impl PathModel {
 
     /// Time in which a few segments are acknowledged at the link's rate: silence for less says nothing.
     pub(super) fn patience(&self, mss: u32) -> Duration {
-        time_for(SILENT_SEGMENTS * u64::from(mss), self.rate()).min(LONGEST_SILENCE)
+        time_for(SILENT_SEGMENTS * u64::from(mss), self.rate())
     }
 
     /// Whether the rate is still being found out.

@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::SubflowSample;
+use crate::scale::NOISE;
 use crate::time::Instant;
 use crate::units::rate_of;
 
@@ -91,7 +92,7 @@ impl RateEstimate {
     /// slow start goes on.
     #[must_use]
     pub(crate) fn is_ramping(&self, now: Instant, base_rtt: Duration) -> bool {
-        let span = base_rtt * 8 + Duration::from_millis(20);
+        let span = base_rtt * 8 + NOISE * 2;
         !self.saturated || self.grown.is_none_or(|(at, _)| now.saturating_since(at) < span)
     }
 

@@ -4,15 +4,13 @@
 
 use core::time::Duration;
 
+use crate::scale::FRAME;
 use crate::time::Instant;
 
 /// Attempts at once: two outages that follow each other, each with a second attempt.
 const BURST: u32 = 4;
 /// One more attempt comes back after this time.
 const PAUSE: Duration = Duration::from_secs(2);
-/// A fresh subflow that has carried so many bytes was worth it, and its attempt comes back: four initial
-/// windows (RFC 6928).
-const WORTH: u64 = 4 * 14_600;
 
 /// A token bucket of attempts. A path that is only slow gains nothing by a fresh subflow, which begins with a
 /// window that the path can't carry. A path that flaps gains much, each time.
@@ -52,7 +50,7 @@ impl Redials {
 
     /// The subflow has carried `bytes`.
     pub(super) fn carried(&mut self, bytes: u64) {
-        if bytes >= WORTH && !core::mem::replace(&mut self.earned, true) {
+        if bytes >= FRAME && !core::mem::replace(&mut self.earned, true) {
             self.left = (self.left + 1).min(BURST);
         }
     }
@@ -71,7 +69,7 @@ mod tests {
         let mut redials = Redials::default();
         let taken = (0..100).filter(|second| {
             redials.begin();
-            redials.carried(WORTH - 1);
+            redials.carried(FRAME - 1);
             redials.take(at(1000 + second))
         });
         assert_eq!(taken.count(), 4 + 49);
@@ -83,8 +81,8 @@ mod tests {
         for second in 0..100 {
             assert!(redials.take(at(second)), "{second}");
             redials.begin();
-            redials.carried(WORTH);
-            redials.carried(WORTH * 2);
+            redials.carried(FRAME);
+            redials.carried(FRAME * 2);
         }
     }
 }

@@ -5,16 +5,13 @@
 use core::time::Duration;
 
 use super::SubflowSample;
+use super::congestion::LOSSY;
 use crate::time::{Instant, nanos};
 
 /// Time in which a past failure loses half of its weight.
 const HALF_LIFE: f64 = 10.0;
 /// Weight of a share of retransmitted bytes against one failure.
 const LOSS_WEIGHT: f64 = 20.0;
-/// More than this share is no loss of packets but an outage.
-const OUTAGE: f64 = 0.1;
-/// Loss at which a path is silent now and then without being gone.
-const LOSSY: f64 = 0.02;
 
 /// A penalty that grows with each time the path was suspect, with the share
 /// of its bytes that TCP had to send again, and with its RTT.
@@ -48,7 +45,7 @@ impl Reliability {
             return;
         }
         let again = sample.retransmitted_total.saturating_sub(self.retransmitted);
-        self.loss = 0.95 * self.loss + 0.05 * (again as f64 / sent as f64).min(OUTAGE);
+        self.loss = 0.95 * self.loss + 0.05 * (again as f64 / sent as f64).min(10.0 * LOSSY);
         self.sent = sample.sent_total;
         self.retransmitted = sample.retransmitted_total;
     }

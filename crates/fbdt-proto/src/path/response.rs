@@ -4,20 +4,17 @@
 
 use core::time::Duration;
 
+use crate::scale::NOISE;
 use crate::time::{Instant, nanos};
 
 /// Share by which the bytes under a queue's limit are raised and lowered in turn, to see what that changes.
 const SWING: f64 = 0.125;
-/// A measurement takes an RTT and at least this long: samples come every few milliseconds.
-const LEAST: Duration = Duration::from_millis(20);
+/// Part of the RTT by which one measurement changes the spread, by what the response is off [`WORTH`].
+const STEP: f64 = 0.5;
 /// Part of an added byte that must arrive as added rate: more bytes pay above, and are a queue below.
 const WORTH: f64 = 0.5;
 /// Part of the evidence that each new measurement takes the place of.
 const FORGOTTEN: f64 = 0.2;
-/// Part of the RTT by which one measurement changes the spread, by what the response is off [`WORTH`].
-const STEP: f64 = 0.5;
-/// Evidence below this is old, and a new look is due: about six measurements after the last one.
-const SURE: f64 = SWING * SWING;
 
 /// Sums over differences from one measurement to the next: of x = ln(bytes under way), y = ln(rate).
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +98,7 @@ impl Response {
     /// Factor of the bytes that the path may hold now: a swing while the evidence is old.
     pub(super) fn swing(&self) -> f64 {
         match self.raised {
-            _ if self.evidence.xx >= SURE => 1.0,
+            _ if self.evidence.xx >= SWING * SWING => 1.0,
             true => 1.0 + SWING,
             false => 1.0 - SWING,
         }
@@ -130,7 +127,7 @@ impl Response {
         };
         self.area += bytes as f64 * time as f64;
         let length = now.saturating_since(since);
-        if length < (rtt + variation * 2).max(LEAST) {
+        if length < (rtt + variation * 2).max(NOISE * 2) {
             return;
         }
         let length = nanos(length) as f64;
@@ -142,7 +139,7 @@ impl Response {
         let point = point.map(|bytes| Point { x: libm::log(bytes), y: libm::log(rate) });
         let before = core::mem::replace(&mut self.last, point);
         if let (Some(before), Some(point)) = (before, point)
-            && excess > base.max(LEAST / 2) / 2
+            && excess > base.max(NOISE) / 2
         {
             self.evidence.add(point.x - before.x, point.y - before.y);
             self.measured = true;

@@ -5,19 +5,15 @@ use core::time::Duration;
 use super::SubflowSample;
 use super::model::PathModel;
 use crate::config::{CommitRule, Config};
+use crate::scale::{LEAST_FRAME, TURN};
 use crate::units::bytes_in;
 
-/// Bytes that a path may hold of which nothing is known, so that a slow start can start.
-const INITIAL: u64 = 32 << 10;
-/// Smallest frame payload, in bytes.
-const MIN_FRAME: u64 = 4 << 10;
 /// Bytes that any path may hold: one frame under way, one behind it, one that is being acknowledged. More
 /// would be a queue of its own on a narrow path, behind which copies and the front wait.
-const FLOOR: u64 = 3 * MIN_FRAME;
+const FLOOR: u64 = 3 * LEAST_FRAME;
 /// Frames leave together that take the link this long, and at most so many bytes: a frame of 64 KiB
 /// ends in a short segment, which costs the kernel at either end as much as a long one.
 const BATCH: Duration = Duration::from_micros(200);
-const MAX_BATCH: u64 = 256 << 10;
 
 /// The commit limit and the frame size that go with a path's state, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +29,7 @@ pub(super) struct Room {
 impl Room {
     /// The limits of a path before anything is known of it.
     pub(super) const fn initial() -> Self {
-        Self { limit: INITIAL, frame: 16 << 10, batch: 0 }
+        Self { limit: 8 * LEAST_FRAME, frame: 4 * LEAST_FRAME, batch: 0 }
     }
 
     /// TCP's window and as much as leaves next; where there is a queue, at most what fills the link
@@ -41,13 +37,13 @@ impl Room {
     pub(super) fn of(config: &Config, model: &PathModel, sample: &SubflowSample) -> Self {
         let rate = model.rate();
         let max_frame = u64::from(config.limits.max_frame);
-        let frame = bytes_in(rate, config.frame_time).clamp(MIN_FRAME, max_frame);
+        let frame = bytes_in(rate, config.frame_time).clamp(LEAST_FRAME, max_frame);
         let by_window = sample.cwnd + ahead(config, rate, sample);
         let queue = config.commit == CommitRule::Rate && model.has_queue();
         let limit = if queue { by_window.min(model.full().max(FLOOR)) } else { by_window };
         // A fresh subflow of a fast link may hold less than a frame of the link's rate.
-        let frame = frame.min((limit / 2).max(MIN_FRAME));
-        Self { limit, frame, batch: bytes_in(rate, BATCH).min(MAX_BATCH) }
+        let frame = frame.min((limit / 2).max(LEAST_FRAME));
+        Self { limit, frame, batch: bytes_in(rate, BATCH).min(TURN) }
     }
 }
 
@@ -55,7 +51,7 @@ impl Room {
 /// window, which has doubled an RTT from now. What follows in portions then looks to TCP like a long
 /// train of acknowledgements, which ends slow start (HyStart, RFC 9406).
 fn ahead(config: &Config, rate: f64, sample: &SubflowSample) -> u64 {
-    let slack = bytes_in(rate, config.commit_slack).max(2 * MIN_FRAME);
+    let slack = bytes_in(rate, config.commit_slack).max(2 * LEAST_FRAME);
     if sample.cwnd < sample.ssthresh { slack.max(sample.cwnd) } else { slack.min(sample.cwnd / 4) }
 }
 
@@ -91,7 +87,7 @@ mod tests {
         let queued = room(rate, 20, 4, 10_000_000);
         assert_eq!(queued.limit, 1_400_000, "100 MB/s x (4 ms + 10 ms)");
         let long = room(rate, 90, 40, 10_000_000);
-        assert_eq!(long.limit, 8_000_000, "100 MB/s x 2 x 40 ms");
+        assert_eq!(long.limit, 10_000_000, "100 MB/s x (40 ms + 40 ms + 20 ms)");
         let small_window = room(rate, 20, 4, 50_000);
         assert_eq!(small_window.limit, 62_500, "never beyond what TCP could send");
     }
@@ -108,7 +104,7 @@ mod tests {
         let batch = |rate| room(rate, 4, 4, 10_000_000).batch;
         assert_eq!(batch(225_000_000), 45_000, "less than a frame, at 1.8 Gbit/s");
         assert_eq!(batch(1_000_000_000), 200_000);
-        assert_eq!(batch(5_000_000_000), MAX_BATCH);
+        assert_eq!(batch(5_000_000_000), TURN);
         assert_eq!(Room::initial().batch, 0);
     }
 

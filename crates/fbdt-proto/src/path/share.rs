@@ -3,9 +3,7 @@
 //! Rule: F15.
 
 use crate::config::Weight;
-
-/// How far a path may be ahead of another, in bytes of a path of weight 1.
-const AHEAD: f64 = 65_536.0;
+use crate::scale::FRAME;
 
 /// What a weighted path has been given, over its weight: the path with the least is never held
 /// back.
@@ -18,14 +16,14 @@ impl Share {
     #[allow(clippy::cast_precision_loss)]
     pub(crate) fn give(&mut self, bytes: u64, weight: Weight, rivals: impl Iterator<Item = Self>) {
         let last = rivals.map(|rival| rival.0).min_by(f64::total_cmp);
-        let level = last.map_or(self.0, |last| self.0.max(last - 4.0 * AHEAD));
+        let level = last.map_or(self.0, |last| self.0.max(last - 4.0 * FRAME as f64));
         self.0 = level + bytes as f64 / f64::from(weight.get());
     }
 
     /// Whether a path with this share waits for one with that of `rival`.
     #[must_use]
     pub(crate) fn is_ahead_of(self, rival: Self) -> bool {
-        self.0 > rival.0 + AHEAD
+        self.0 > rival.0 + FRAME as f64
     }
 }
 
@@ -61,7 +59,7 @@ mod tests {
                 given.iter().zip(&weights).map(|(b, w)| *b as f64 / f64::from(*w)).collect();
             let (least, most) = each.iter().fold((f64::MAX, 0f64), |(a, b), x| (a.min(*x), b.max(*x)));
             // Ahead by the slack and a frame.
-            prop_assert!(most - least <= AHEAD + 65_536.0 + 1.0, "{each:?}");
+            prop_assert!(most - least <= 2.0 * FRAME as f64 + 1.0, "{each:?}");
         }
     }
 

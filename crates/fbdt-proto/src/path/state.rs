@@ -12,6 +12,7 @@ use super::{
     SubflowSample,
 };
 use crate::config::{Config, PathPolicy};
+use crate::scale::{LEAST_FRAME, NOISE, TICK};
 use crate::time::Instant;
 use crate::units::{PathId, StreamId, SubflowId, bytes_in, time_for};
 
@@ -42,13 +43,6 @@ const ACK_BYTES: u64 = 16 << 10;
 const ACK_PATIENCE: u32 = 3;
 /// A radio may sleep after this much silence.
 const COLD: Duration = Duration::from_millis(40);
-/// How often a subflow that holds bytes is sampled.
-const SAMPLE_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
-
-/// Time's worth of bytes in a frame of a path with a rate cap.
-const CAPPED_FRAME: Duration = Duration::from_millis(1);
-/// Least payload of its frames, in bytes.
-const CAPPED_LEAST: u64 = 4 << 10;
 
 /// The TCP connection that a path has now.
 #[derive(Debug)]
@@ -407,8 +401,8 @@ impl PathState {
         match &self.limit {
             None => self.room.frame,
             // A capped path's frames are as long as those of a link with that rate.
-            Some(limit) => bytes_in(limit.cap().bytes_per_second(), CAPPED_FRAME)
-                .clamp(CAPPED_LEAST.min(self.room.frame), self.room.frame),
+            Some(limit) => bytes_in(limit.cap().bytes_per_second(), TICK)
+                .clamp(LEAST_FRAME.min(self.room.frame), self.room.frame),
         }
     }
 
@@ -478,8 +472,7 @@ impl PathState {
     #[must_use]
     pub(crate) fn sample_interval(&self) -> Duration {
         let rate = self.model.rate();
-        let (least, most) = SAMPLE_INTERVAL;
-        if rate > 0.0 { time_for(self.frame(), rate).clamp(least, most) } else { least }
+        if rate > 0.0 { time_for(self.frame(), rate).clamp(TICK, NOISE / 2) } else { TICK }
     }
 
     /// Whether one more frame fits under the commit limit. What the peer's
@@ -515,7 +508,6 @@ impl PathState {
         PathView {
             id: self.id,
             usable: self.is_usable(),
-            suspect_for: self.suspect_since.map(|since| now.saturating_since(since)),
             rate: self.usable_rate(self.model.rate()),
             delivered_rate: self.usable_rate(self.model.delivered_rate()),
             arrival: self.arrival(now),

@@ -11,7 +11,6 @@ pub fn view(id: u8, rate: f64, failures: f64) -> PathView {
     PathView {
         id: PathId(id),
         usable: true,
-        suspect_for: None,
         rate,
         delivered_rate: rate,
         arrival: Duration::from_millis(2),

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::Reliability;
+use crate::scale::NOISE;
 use crate::time::Instant;
 use crate::units::{PathId, bytes_in, time_for};
 
@@ -14,8 +15,6 @@ pub struct PathView {
     /// Whether it can be given new bytes: it has a subflow and is not
     /// suspect.
     pub usable: bool,
-    /// For how long it has been suspect, if it is.
-    pub suspect_for: Option<Duration>,
     /// Rate of the link, bytes per second.
     pub rate: f64,
     /// Rate that it has delivered lately, bytes per second.
@@ -69,14 +68,6 @@ impl PathView {
         self.ramping || self.held <= bytes_in(self.rate, self.base_rtt + self.spread)
     }
 
-    /// Whether `later` leaves it its bytes at the front. A narrow path that has just fallen silent mostly
-    /// repairs a loss, and is back before a far later path could stand in for it; what a fast one leaves
-    /// undone is too much to wait for.
-    fn is_counted_on(&self, later: &Self) -> bool {
-        let is_back_soon = |time: Duration| time < later.arrival / REPAIR_PART;
-        self.usable || (self.rate < later.rate && self.suspect_for.is_some_and(is_back_soon))
-    }
-
     /// Time until a frame handed over now is there, to its last byte. Only to its first while the rate
     /// is still being found out: what little is known of it makes a frame seem to take far too long.
     fn frame_arrival(&self) -> Duration {
@@ -87,11 +78,6 @@ impl PathView {
     }
 }
 
-/// Another path leaves a silent one its bytes for this part of the time that its own take.
-const REPAIR_PART: u32 = 4;
-/// Difference of arrival delays at which a wrong guess does little harm.
-const GUESSABLE: Duration = Duration::from_millis(20);
-
 /// New bytes of path `path` arrive this many bytes behind those that the
 /// faster paths deliver meanwhile (F3b): the sum over the others of
 /// rate x (arrival of a frame of `path` - that of one of the other's). Without bound while a
@@ -99,19 +85,9 @@ const GUESSABLE: Duration = Duration::from_millis(20);
 /// and a wrong one holds up delivery for the difference.
 #[must_use]
 pub fn lead(paths: &[PathView], path: usize) -> u64 {
-    ahead_of(paths, path, |other, _| other.usable)
-}
-
-/// The same where narrower paths that have just fallen silent bring what is theirs, too.
-#[must_use]
-pub(crate) fn lead_with_silent(paths: &[PathView], path: usize) -> u64 {
-    ahead_of(paths, path, PathView::is_counted_on)
-}
-
-fn ahead_of(paths: &[PathView], path: usize, brings: impl Fn(&PathView, &PathView) -> bool) -> u64 {
     let Some(own) = paths.get(path) else { return 0 };
     let unknown = |other: &PathView| {
-        other.usable && other.ramping && own.arrival > other.arrival * 4 + GUESSABLE
+        other.usable && other.ramping && own.arrival > other.arrival * 4 + NOISE * 2
     };
     if paths.iter().any(unknown) {
         return u64::MAX;
@@ -119,7 +95,7 @@ fn ahead_of(paths: &[PathView], path: usize, brings: impl Fn(&PathView, &PathVie
     paths
         .iter()
         .enumerate()
-        .filter(|(index, other)| *index != path && brings(other, own))
+        .filter(|(index, other)| *index != path && other.usable)
         .map(|(_, other)| {
             let ahead = own.frame_arrival().saturating_sub(other.frame_arrival());
             bytes_in(other.rate, ahead)

@@ -2,13 +2,10 @@
 
 use core::ops::Range;
 
-use super::share::share;
 use super::{PlacementRequest, Scheduler};
-use crate::path::{lead, lead_with_silent};
+use crate::path::lead;
+use crate::scale::LEAST_FRAME;
 use crate::units::{Direction, PathId};
-
-/// Least that a late path takes at the bound.
-const CRUMB: u64 = 1024;
 
 /// Path k's new bytes lie so far above the front that the other paths will
 /// have sent what is below them by the time they arrive. A path whose lead
@@ -24,23 +21,8 @@ impl Scheduler for JustInTime {
     fn place(&mut self, request: PlacementRequest<'_>) -> Option<Range<u64>> {
         let unsent = request.unsent;
         let front = unsent.first()?.start;
-        // One stream whose window some paths could fill alone: a queue on one
-        // of them would leave the others without bytes. What paths hold is
-        // other streams' while this one has hardly begun.
-        let window = request.limit.saturating_sub(request.acked);
-        let own = request.paths.get(request.path)?;
-        if request.sharing <= 1
-            && front.saturating_sub(request.acked) >= window / 2
-            && own.held >= share(request.paths, request.path, window, request.frame)
-        {
-            return None;
-        }
         // The front of a stream that takes turns with others moves slower.
         let lead = lead(request.paths, request.path) / request.sharing.max(1);
-        // Bytes that do not reach beyond what a silent path would bring wait for nobody.
-        let silent = lead_with_silent(request.paths, request.path) / request.sharing.max(1);
-        let beyond = |at: u64| at.saturating_add(request.frame) <= request.bound;
-        let lead = unsent.skip(front, silent).filter(|at| beyond(*at)).map_or(lead, |_| silent);
         if lead == 0 || (request.sharing > 1 && lead < request.frame) {
             let piece = unsent.first_within(front..request.bound)?;
             return Some(piece.start..piece.end.min(piece.start + request.frame));
@@ -53,7 +35,7 @@ impl Scheduler for JustInTime {
         let wanted = unsent.last_within(near).map_or(wanted, |piece| piece.start.min(wanted));
         let piece = unsent.first_within(wanted..request.bound)?;
         // Too little room at the bound is left to a path that is early.
-        if piece.end == request.bound && piece.end - piece.start < CRUMB {
+        if piece.end == request.bound && piece.end - piece.start < LEAST_FRAME {
             return None;
         }
         Some(piece.start..piece.end.min(piece.start + request.frame))
@@ -114,32 +96,6 @@ mod tests {
     }
 
     #[test]
-    fn f3b_a_path_that_has_just_fallen_silent_is_left_its_bytes() {
-        let mut late = view(1, 1e7, 0.0);
-        late.frame = 1000;
-        late.arrival = Duration::from_millis(202);
-        let silent = |ms: Option<u64>| {
-            let suspect_for = ms.map(Duration::from_millis);
-            [PathView { usable: false, suspect_for, ..view(0, 1e6, 0.0) }, late]
-        };
-        let ahead = |ms| lead_with_silent(&silent(ms), 1);
-        // The silent path's frame takes 10 ms, that of the late one 0.1.
-        assert_eq!(ahead(Some(50)), 190_100, "1 MB/s x 190.1 ms: it mostly repairs a loss");
-        assert_eq!(ahead(Some(51)), 0, "a quarter of what a byte takes that stands in for it");
-        assert_eq!(ahead(None), 0, "it is dead, or waits for a better one");
-        let [mut fast, late] = silent(Some(1));
-        fast.rate = late.rate;
-        assert_eq!(lead_with_silent(&[fast, late], 1), 0, "not for so much");
-        let mut unsent = RangeSet::new();
-        unsent.insert(0..2_000_000);
-        let beyond = ask(&mut unsent, &silent(Some(50)), 1, 2_000_000).unwrap();
-        assert!((180_100..=190_100).contains(&beyond.start), "{beyond:?}");
-        let mut unsent = RangeSet::new();
-        unsent.insert(0..100_000);
-        assert_eq!(ask(&mut unsent, &silent(Some(50)), 1, 100_000), Some(0..10_000), "its end");
-    }
-
-    #[test]
     fn f3b_of_the_last_bytes_a_later_path_leaves_what_others_bring_first() {
         let (mut busy, free) = (view(0, 1e7, 0.0), view(1, 1e7, 0.0));
         busy.arrival = free.arrival + Duration::from_micros(800);
@@ -149,9 +105,9 @@ mod tests {
         unsent.insert(0..2_000_000);
         assert_eq!(ask(&mut unsent, &paths, 0, 2_000_000), Some(0..10_000));
         let mut unsent = RangeSet::new();
-        unsent.insert(0..12_000);
-        assert_eq!(ask(&mut unsent, &paths, 0, 12_000), Some(8000..12_000));
-        assert_eq!(ask(&mut unsent, &paths, 1, 12_000), Some(0..8000));
+        unsent.insert(0..13_000);
+        assert_eq!(ask(&mut unsent, &paths, 0, 13_000), Some(8000..13_000));
+        assert_eq!(ask(&mut unsent, &paths, 1, 13_000), Some(0..8000));
     }
 
     #[test]

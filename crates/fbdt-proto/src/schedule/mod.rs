@@ -7,7 +7,6 @@
 
 mod just_in_time;
 pub(crate) mod redundancy;
-mod share;
 mod standby;
 #[cfg(any(test, feature = "testing"))]
 #[allow(unreachable_pub)] // the feature exports it

@@ -6,14 +6,11 @@ use core::time::Duration;
 
 use crate::config::{Config, Redundancy};
 use crate::path::{Chunk, PathView};
+use crate::scale::{NOISE, TICK};
 use crate::time::Instant;
 
 /// An overdue byte is copied after this many RTTs of its path ...
 const LATE_RTTS: u32 = 3;
-/// ... but no later than this.
-const LATE_CAP: Duration = Duration::from_millis(20);
-/// A copy must win by more than timing noise.
-const NOISE: Duration = Duration::from_millis(1);
 
 /// When the owner's chunk will arrive, as seen now: as expected; if it is
 /// overdue, when TCP's repair of a loss is there, an RTT later than expected;
@@ -45,14 +42,14 @@ pub(crate) fn copy_wins(
     }
     let size = chunk.range.end.saturating_sub(chunk.copied.max(chunk.range.start));
     let mine = helper.arrival + crate::units::time_for(size.min(64 << 10), helper.rate);
-    remaining(now, chunk, owner) > mine.mul_f64(config.copy_margin) + NOISE
+    remaining(now, chunk, owner) > mine.mul_f64(config.copy_margin) + TICK
 }
 
 /// Whether the chunk is overdue long enough to be copied while its owner is
 /// not suspect yet (F6).
 #[must_use]
 pub(crate) fn is_overdue(now: Instant, chunk: &Chunk, owner: &PathView) -> bool {
-    let patience = (owner.srtt * LATE_RTTS).min(LATE_CAP);
+    let patience = (owner.srtt * LATE_RTTS).min(NOISE * 2);
     now >= chunk.expected + patience
 }
 

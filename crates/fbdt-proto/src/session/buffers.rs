@@ -2,20 +2,14 @@
 //!
 //! Rule: F2.
 
-use core::time::Duration;
-
 use super::Session;
 use crate::path::PathView;
+use crate::scale::{NOISE, TICK};
 use crate::stream::{MOST_WAITING, SendState};
 use crate::time::Instant;
 use crate::units::{Class, Classes, StreamId};
 use crate::window::{WindowSize, unsent_ahead, wanted_buffer};
 use crate::wire::{Frame, Outgoing};
-
-/// How often buffers are sized anew.
-const BUFFER_CHECK: Duration = Duration::from_millis(10);
-/// The same while every stream that has something to send is at its limit.
-const BLOCKED_CHECK: Duration = Duration::from_millis(1);
 
 impl Session {
     /// Sizes writers' buffers and wishes for the peer's windows (F2): all of
@@ -24,7 +18,7 @@ impl Session {
     pub(super) fn size_buffers(&mut self, now: Instant, views: &[PathView]) {
         let all_blocked =
             self.busy.any_blocked(Classes::NONE) && self.busy.next_ready(None).is_none();
-        let pause = if all_blocked { BLOCKED_CHECK } else { BUFFER_CHECK };
+        let pause = if all_blocked { TICK } else { NOISE };
         let due = now.saturating_since(self.last_buffer_check) >= pause;
         if !due && self.near_limit.is_empty() {
             return;

@@ -107,8 +107,6 @@ struct SessionCredit {
 struct Totals {
     new_bytes: u64,
     copied: [u64; CopyReason::ALL.len()],
-    /// Of them those of idle paths that have no budget.
-    exempt: u64,
     classes: [ClassTotals; Class::ALL.len()],
     received: u64,
     duplicate: u64,

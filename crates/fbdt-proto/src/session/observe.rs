@@ -83,12 +83,6 @@ impl Session {
         self.streams.values().map(held).sum()
     }
 
-    /// Stream bytes sent for the first time, and copies of overdue ones (F6).
-    #[must_use]
-    pub const fn overdue_copies(&self) -> (u64, u64) {
-        (self.totals.new_bytes, self.totals.copied[CopyReason::Overdue as usize])
-    }
-
     /// For how long so far the peer has held all that it lets this end send of
     /// the stream: its application did not read. Zero once no more will be
     /// written; `None` if there is no such stream.

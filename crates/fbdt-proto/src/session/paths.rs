@@ -17,20 +17,12 @@ use crate::path::{
     Health, PathState, SubflowSample, forward_delay, suggested_congestion_control, window_factor,
 };
 use crate::ranges::RangeSet;
+use crate::scale::{HICCUP, TICK};
 use crate::schedule::in_service;
 use crate::stats::{IdleTimes, WhyIdle};
 use crate::time::Instant;
 use crate::units::{PathId, Role, Space, SubflowId};
 use crate::wire::ControlMessage;
-
-/// A path is given a fresh subflow at most this often (F9b): a merely lossy
-/// one must not get fresh windows for ever.
-const REDIAL_PAUSE: Duration = Duration::from_millis(500);
-/// While bytes are on their way, something is looked at this often.
-const TICK: Duration = Duration::from_millis(2);
-/// While a session has something to send, one-way delays are compared this
-/// often.
-const PROBE: Duration = Duration::from_millis(500);
 
 impl Session {
     /// A subflow of `path` is up. It replaces an older one, which the driver
@@ -155,7 +147,7 @@ impl Session {
     /// while [`Session::needs_sample`].
     #[must_use]
     pub fn sample_interval(&self, subflow: SubflowId) -> Duration {
-        self.path_of(subflow).map_or(TICK, |index| self.paths[index].sample_interval())
+        self.path_of(subflow).map_or(TICK * 2, |index| self.paths[index].sample_interval())
     }
 
     /// Bytes for which to call [`Session::poll_transmit`] before the socket is given them: more
@@ -264,7 +256,7 @@ impl Session {
         path.counters.suspected += 1;
         path.suspect_since = Some(now);
         path.reliability.failed(now);
-        path.redial_asked = path.redial_asked.filter(|at| now.saturating_since(*at) < REDIAL_PAUSE);
+        path.redial_asked = path.redial_asked.filter(|at| now.saturating_since(*at) < HICCUP);
         self.scheduler.path_failed(path.id);
         self.set_health(index, Health::Suspect);
         self.ask_redial(now, index);
@@ -274,7 +266,7 @@ impl Session {
     fn ask_redial(&mut self, now: Instant, index: usize) {
         let path = &self.paths[index];
         // On a path that loses, silence is mostly TCP's own timer.
-        let patience = if path.reliability.is_lossy() { REDIAL_PAUSE } else { REDIAL_PAUSE / 10 };
+        let patience = if path.reliability.is_lossy() { HICCUP } else { HICCUP / 10 };
         let young = path.subflow.as_ref().is_some_and(|s| s.silence(now) < patience);
         if !young {
             self.request_redial(now, index);
@@ -284,7 +276,7 @@ impl Session {
     /// Asks for a fresh subflow, unless that was done just now.
     fn request_redial(&mut self, now: Instant, index: usize) {
         let path = &mut self.paths[index];
-        if path.redial_asked.is_some_and(|at| now.saturating_since(at) < REDIAL_PAUSE * 2) {
+        if path.redial_asked.is_some_and(|at| now.saturating_since(at) < HICCUP * 2) {
             return;
         }
         if !path.may_redial(now) {
@@ -360,8 +352,8 @@ impl Session {
         let moving = !self.busy.is_empty()
             || !self.talking.is_empty()
             || self.paths.iter().any(|p| !p.in_flight.is_empty());
-        let slowest = self.paths.iter().map(PathState::sample_interval).min().unwrap_or(TICK);
-        let tick = moving.then_some(self.tick + slowest.max(TICK));
+        let slowest = self.paths.iter().map(PathState::sample_interval).min().unwrap_or(TICK * 2);
+        let tick = moving.then_some(self.tick + slowest.max(TICK * 2));
         let acks = self
             .paths
             .iter()
@@ -438,7 +430,7 @@ impl Session {
             let Some(subflow) = &mut path.subflow else { continue };
             let heard = subflow.last_input.max(subflow.last_ping);
             let quiet = now.saturating_since(heard) >= silence;
-            let compare = sending && !frugal && now.saturating_since(subflow.last_ping) >= PROBE;
+            let compare = sending && !frugal && now.saturating_since(subflow.last_ping) >= HICCUP;
             if quiet || compare {
                 subflow.last_ping = now;
                 // TCP itself probes a suspect path with what it holds.

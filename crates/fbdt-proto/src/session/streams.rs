@@ -4,16 +4,11 @@ use super::{Session, Stream};
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::receive::{ReceiveStream, ReceiveWindow};
+use crate::scale::{LEAST_FRAME, TURN};
 use crate::stream::{SendStream, Wants};
 use crate::units::{Class, Space, StreamId};
 use crate::wire::ControlMessage;
 
-/// Bytes that a new stream's writer may leave here, if there is room.
-const FIRST_CAPACITY: u64 = 1 << 20;
-/// Least send buffer of a stream.
-const LEAST_CAPACITY: u64 = 256 << 10;
-/// Send buffer of a stream while memory is short.
-const SHORT_CAPACITY: u64 = 16 << 10;
 /// Part of the session's window that a peer gets anew where the driver has no memory left.
 const SHORT_WINDOW: u64 = 16;
 
@@ -21,7 +16,7 @@ impl Session {
     pub(super) fn new_stream(&self, id: StreamId, class: Class) -> Stream {
         let limits = &self.config.limits;
         let window = ReceiveWindow::new(limits.stream_window, self.config.max_stream_window);
-        let capacity = FIRST_CAPACITY.min(self.send_share()).max(self.least_capacity());
+        let capacity = (4 * TURN).min(self.send_share()).max(self.least_capacity());
         Stream {
             send: SendStream::new(id, class, self.peer_limits.stream_window, capacity),
             receive: ReceiveStream::new(id, window),
@@ -43,14 +38,14 @@ impl Session {
     /// each may.
     pub(super) fn send_share(&self) -> u64 {
         if self.lacks_memory() {
-            return SHORT_CAPACITY;
+            return 4 * LEAST_FRAME;
         }
         self.config.limits.session_window / (self.busy.len() as u64).max(1)
     }
 
     /// Bytes that the writers of each busy stream may leave here in any case.
     pub(super) const fn least_capacity(&self) -> u64 {
-        if self.lacks_memory() { SHORT_CAPACITY } else { LEAST_CAPACITY }
+        if self.lacks_memory() { 4 * LEAST_FRAME } else { TURN }
     }
 
     /// Makes sure that the stream of an arriving frame exists. `Ok(false)`:

@@ -4,7 +4,6 @@
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::ops::Range;
-use core::time::Duration;
 
 use bytes::Bytes;
 
@@ -15,15 +14,12 @@ use crate::message::{
     MessageOptions,
 };
 use crate::ranges::{MAX_MESSAGE_RANGES, RANGE_OVERHEAD, RangeSet};
+use crate::scale::{TICK, TURN};
 use crate::time::Instant;
 use crate::wire::AckFrame;
 
-/// Bytes of messages, with their overhead, that may always wait on one stream.
-const LEAST_CAPACITY: u64 = 256 << 10;
 /// The most that may.
 pub(crate) const MOST_WAITING: u64 = 16 << 20;
-/// What is over is looked for this often at most.
-const EXPIRY_PAUSE: Duration = Duration::from_millis(1);
 
 /// A message that no path was given yet.
 #[derive(Clone, Debug)]
@@ -141,7 +137,7 @@ impl SendMessages {
     /// Nothing waits; the peer takes [`FIRST_MESSAGE_WINDOW`].
     #[must_use]
     pub(crate) fn new() -> Self {
-        Self { limit: FIRST_MESSAGE_WINDOW, capacity: LEAST_CAPACITY, ..Self::default() }
+        Self { limit: FIRST_MESSAGE_WINDOW, capacity: TURN, ..Self::default() }
     }
 
     /// Takes a message; `false` if too much waits already that matters as much or more.
@@ -187,7 +183,7 @@ impl SendMessages {
         }
         let waiting = self.waiting.iter().flatten().filter_map(|message| message.expires);
         let sent = self.sent.values().filter_map(|sent| sent.expires);
-        self.expiry = waiting.chain(sent).min().map(|at| at.max(now + EXPIRY_PAUSE));
+        self.expiry = waiting.chain(sent).min().map(|at| at.max(now + TICK));
         self.rest();
         self.counts.dropped > before
     }
@@ -212,7 +208,7 @@ impl SendMessages {
     /// `bytes` that wait keep all paths busy: a later one takes the last of them, as soon as those
     /// before it keep the faster ones busy for the difference (F3b).
     pub(crate) fn size(&mut self, bytes: u64) {
-        self.capacity = bytes.clamp(LEAST_CAPACITY, MOST_WAITING);
+        self.capacity = bytes.clamp(TURN, MOST_WAITING);
     }
 
     /// The first message that waits.

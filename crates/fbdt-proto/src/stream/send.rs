@@ -9,12 +9,10 @@ use super::SendBuffer;
 use super::reader::ReaderWait;
 use crate::error::{SessionError, StreamError};
 use crate::ranges::{MAX_BYTE_RANGES, RANGE_OVERHEAD, RangeSet};
+use crate::scale::FRAME;
 use crate::time::Instant;
 use crate::units::{Class, StreamId};
 use crate::wire::{AckFrame, Outgoing};
-
-/// A writer is woken when this much fits, or a quarter of what ever fits.
-const WRITER_WAKE: u64 = 64 << 10;
 
 /// Where the sending half is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +179,7 @@ impl SendStream {
 
     /// Whether a writer waits for whom there is room now; it waits no longer then.
     pub(crate) fn wakes_writer(&mut self) -> bool {
-        let worth = WRITER_WAKE.min(self.capacity.min(self.ahead) / 4);
+        let worth = FRAME.min(self.capacity.min(self.ahead) / 4);
         let wakes = self.writer_blocked && self.room() >= worth;
         self.writer_blocked &= !wakes;
         wakes

@@ -2,10 +2,11 @@
 
 use core::time::Duration;
 
+use crate::scale::NOISE;
 use crate::time::Instant;
 
-/// Between two requests: at first, and where they change nothing.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+/// Longest pause between two requests.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The requests for a larger window of one stream: each that has not made it larger by a quarter
 /// doubles the pause, unless it was told that the limit has moved. A peer that has no more to
@@ -24,14 +25,14 @@ impl Wants {
     /// Whether it is time to ask again, the window being `window` bytes.
     #[must_use]
     pub(crate) fn are_due(&self, now: Instant, window: u64) -> bool {
-        let pause = if self.not_in_vain(window) { PAUSE.0 } else { self.pause };
+        let pause = if self.not_in_vain(window) { NOISE } else { self.pause };
         self.sent.is_none_or(|at| now.saturating_since(at) >= pause)
     }
 
     /// The peer is asked.
     pub(crate) fn ask(&mut self, now: Instant, window: u64) {
         let in_vain = self.sent.is_some() && !self.not_in_vain(window);
-        self.pause = if in_vain { (self.pause * 2).min(PAUSE.1) } else { PAUSE.0 };
+        self.pause = if in_vain { (self.pause * 2).min(PAUSE) } else { NOISE };
         self.answered = false;
         self.window = self.window.max(window);
         self.sent = Some(now);

@@ -28,12 +28,6 @@ impl Simulation {
             if noted != counted {
                 return Err(Violation::Account { noted, counted });
             }
-            let (new, copied) = self.ends[end].overdue_copies();
-            let allowed =
-                (new as f64 * config.overdue_budget) as u64 + config.overdue_allowance + FRAME;
-            if copied > allowed {
-                return Err(Violation::Budget { copied, allowed });
-            }
             self.check_classes(end)?;
         }
         self.check_progress()

@@ -5,11 +5,9 @@ use core::time::Duration;
 
 use super::Transmission;
 use crate::path::{Chunk, CopyReason};
+use crate::scale::TICK;
 use crate::session::Session;
 use crate::units::{Space, time_for};
-
-/// Added to the expected arrival of a chunk before it counts as overdue.
-const ARRIVAL_SLACK: Duration = Duration::from_millis(3);
 
 /// Bytes of a stream, or a message or gap, that leave in one frame.
 pub(super) struct Departure {
@@ -62,7 +60,7 @@ impl Session {
             copied: range.start,
             range,
             sent: now,
-            expected: now + view.arrival + there + ARRIVAL_SLACK,
+            expected: now + view.arrival + there + TICK * 3,
             cold: state.is_cold(now),
         });
         if copy.is_none() && ordinary {

@@ -3,11 +3,11 @@
 use core::ops::Range;
 
 use super::account::Departure;
-use super::copies::SHORT_FLOW;
 use super::offers::Offers;
 use super::scheduled::Sent;
 use super::{Refusal, Transmission};
 use crate::path::CopyReason;
+use crate::scale::FRAME;
 use crate::schedule::{JustInTime, PlacementRequest, Scheduler};
 use crate::session::Session;
 use crate::session::turns::Turn;
@@ -123,7 +123,7 @@ impl Session {
                 self.events.push_back(crate::Event::Writable(id));
             }
             // Idle paths copy short flows at once (F10).
-            self.news += u64::from(stream.send.is_short_tail(SHORT_FLOW));
+            self.news += u64::from(stream.send.is_short_tail(FRAME));
         }
         if id != StreamId::CONTROL {
             self.credit.sent += stream.send.highest_sent() - highest;

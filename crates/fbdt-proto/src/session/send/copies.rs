@@ -9,22 +9,15 @@ use super::Transmission;
 use super::offers::{Again, Kind, Level, Rank, What};
 use crate::config::Redundancy;
 use crate::path::{Chunk, CopyReason, Health, PathView};
+use crate::scale::{FRAME, NOISE, TICK};
 use crate::schedule::redundancy::{copy_wins, is_overdue, waited_an_rtt};
 use crate::session::Session;
 use crate::stream::{SendMessages, SendState};
 use crate::time::Instant;
 use crate::units::{Class, Space, StreamId, bytes_in};
 
-/// A short flow: at most this much is on its way and all of it was sent.
-pub(super) const SHORT_FLOW: u64 = 64 << 10;
-/// Where more messages of a stream wait than this, none is copied by choice.
-const CALLS_QUEUE: u64 = 64 << 10;
-/// After none were found, overdue bytes are looked for again this much later.
-const OVERDUE_PAUSE: Duration = Duration::from_micros(500);
 /// Overdue bytes this far above the hole are copied with it.
 const OVERDUE_BATCH: Duration = Duration::from_millis(100);
-/// A second radio that is this much later does not help a short flow.
-const CROSSING_SLACK: Duration = Duration::from_millis(10);
 /// The same if the first radio may be asleep: it takes about so long to wake.
 const COLD_SLACK: Duration = Duration::from_millis(150);
 
@@ -151,7 +144,6 @@ impl Session {
                 Exemption::Asked => class.asked += bytes,
                 Exemption::Freeing => class.freeing += bytes,
             }
-            self.totals.exempt += bytes;
         }
         true
     }
@@ -193,10 +185,8 @@ impl Session {
                 self.paths.iter().any(|p| p.health == Health::Suspect && !p.in_flight.is_empty())
             }
             Occasion::Overdue => {
-                let pause = now.saturating_since(self.last_overdue_check) < OVERDUE_PAUSE;
-                self.config.redundancy == Redundancy::ExpectedArrival
-                    && !pause
-                    && self.in_budget(self.totals.copied[CopyReason::Overdue as usize])
+                let pause = now.saturating_since(self.last_overdue_check) < TICK / 2;
+                self.config.redundancy == Redundancy::ExpectedArrival && !pause
             }
             Occasion::Prompt => {
                 self.copies_messages()
@@ -224,7 +214,7 @@ impl Session {
     fn copies_by_choice(&self, class: Class, out: &SendMessages) -> bool {
         self.config.redundancy == Redundancy::ExpectedArrival
             && class <= Class::Interactive
-            && out.backlog() <= CALLS_QUEUE
+            && out.backlog() <= FRAME
             && self.class_in_budget(class)
     }
 
@@ -242,14 +232,6 @@ impl Session {
     fn waiting_class(&self) -> Option<Class> {
         let next = self.busy.next_ready(None).filter(|turn| turn.id != StreamId::CONTROL);
         next.map(|turn| turn.class)
-    }
-
-    /// Whether `spent` bytes of copies leave room for more (F6).
-    #[allow(clippy::cast_precision_loss)]
-    fn in_budget(&self, spent: u64) -> bool {
-        let budget = self.config.overdue_budget * self.totals.new_bytes as f64
-            + self.config.overdue_allowance as f64;
-        (spent as f64) < budget
     }
 
     /// Whether the class may spend more on copies by choice (F11).
@@ -412,7 +394,7 @@ impl Session {
     /// Whether all of the stream was sent and little of it is on its way.
     fn is_short(&self, space: Space) -> bool {
         let stream = self.streams.get(&space.stream()).filter(|_| !space.is_messages());
-        stream.is_some_and(|stream| stream.send.is_short_tail(SHORT_FLOW))
+        stream.is_some_and(|stream| stream.send.is_short_tail(FRAME))
     }
 
     /// A path without new bytes copies what its copy would win, all of a
@@ -430,18 +412,16 @@ impl Session {
                 let Some(stream) = self.streams.get(&candidate.space.stream()) else {
                     return false;
                 };
-                let crossing = stream.send.is_short_tail(SHORT_FLOW)
-                    && state.outstanding() <= SHORT_FLOW
+                let crossing = stream.send.is_short_tail(FRAME)
+                    && state.outstanding() <= FRAME
                     && is_crossing(chunk, owner, helper);
                 // A writer that only pauses is no reason to send all twice, and
                 // neither is an end while other streams have bytes to send that may go here.
                 let tail = stream.send.state() == SendState::Finished
                     && !self.busy.any_unsent(state.policy.never);
-                let copied = self.totals.copied[CopyReason::Idle as usize];
-                let spare = helper.is_drained()
-                    && self.in_budget(copied.saturating_sub(self.totals.exempt));
-                let last = tail || spare;
-                crossing || (last && copy_wins(&self.config, now, chunk, owner, helper))
+                crossing
+                    || ((tail || helper.is_drained())
+                        && copy_wins(&self.config, now, chunk, owner, helper))
             }
         }
     }
@@ -457,6 +437,6 @@ impl Session {
 /// Whether a copy of a short flow is not much later than its original (F10); a radio that may be
 /// asleep is expected to be late itself.
 fn is_crossing(chunk: &Chunk, owner: &PathView, helper: &PathView) -> bool {
-    let slack = if chunk.cold { COLD_SLACK } else { CROSSING_SLACK };
+    let slack = if chunk.cold { COLD_SLACK } else { NOISE };
     helper.arrival <= owner.arrival * 2 + slack
 }

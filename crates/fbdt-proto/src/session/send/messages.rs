@@ -11,18 +11,13 @@ use super::{Refusal, Transmission};
 use crate::event::Event;
 use crate::message::{Importance, MESSAGE_OVERHEAD};
 use crate::path::{CopyReason, PathView, lead};
+use crate::scale::{NOISE, TICK};
 use crate::session::Session;
 use crate::stats::WhyIdle;
 use crate::stream::{First, Unit};
 use crate::time::Instant;
 use crate::units::{Class, Space, StreamId, time_for};
 use crate::wire::{Frame, encode_message_header};
-
-/// A message waits so long for the path that would deliver it first whatever keeps that one, and
-/// longer where it is there sooner all the same; never longer than that path would be sooner.
-const PATIENCE: Duration = Duration::from_millis(4);
-/// A path that is so much later delivers as soon as the first one.
-const EQUAL: Duration = Duration::from_millis(1);
 
 /// A stream whose first message may be sent, in the order of such streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -223,7 +218,7 @@ impl Behind {
     /// Whether a message that waits since `queued` goes on waiting for the soonest path.
     fn keeps(&self, now: Instant, queued: Instant) -> bool {
         let waited = now.saturating_since(queued);
-        let early = waited < self.time.min(PATIENCE);
+        let early = waited < self.time.min(NOISE / 2);
         self.matters && (early || (waited < self.time && self.expected <= self.time))
     }
 }
@@ -244,6 +239,6 @@ fn lag(views: &[PathView], path: usize) -> Option<Lag> {
     let usable = views.iter().enumerate().filter(|(_, view)| view.usable);
     let (soonest, best) =
         usable.map(|(index, view)| (index, view.arrival)).min_by_key(|(_, arrival)| *arrival)?;
-    let time = own.checked_sub(best).filter(|time| *time > EQUAL)?;
-    Some(Lag { soonest, time, matters: time > best / 4 + EQUAL })
+    let time = own.checked_sub(best).filter(|time| *time > TICK)?;
+    Some(Lag { soonest, time, matters: time > best / 4 + TICK })
 }
