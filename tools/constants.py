@@ -1,9 +1,9 @@
 """Constants of the core and of its settings, compared with the tables of the documentation.
 
 A constant is a `const NAME: TYPE = VALUE` with a number or a time, in crates/fbdt-proto/src outside
-tests, wire/ and coupling/. A setting is such a value of `Config` or `Limits` by default. Left out
-are codes of the wire format and sizes of what only people look at. Each of the others stands in
-exactly one table of docs/sender.md or docs/wire.md.
+tests and coupling/, or in one of `BESIDE`. A setting is such a value of `Config` or `Limits` by
+default. Left out are sizes of what only people look at. Each of the others stands in exactly one
+table of docs/sender.md or docs/wire.md.
 
 Run: python3 tools/constants.py [ROOT]
 ROOT is another checkout whose code is read. Prints every constant and setting with its value and
@@ -21,14 +21,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = "crates/fbdt-proto/src"
-SETTINGS = f"{CORE}/config/mod.rs"
+BESIDE = ("crates/fbdt-wire/src/limits.rs", "crates/fbdt-wire/src/policy.rs")
+"""Limits of this implementation that are no part of the core."""
 PAGES = ("docs/sender.md", "docs/wire.md")
 LEFT_OUT = {
-    "wire": "the wire format",
     "coupling": "a rule of its own, docs/coupling.md",
-    "error.rs": "codes of the wire format",
-    "units.rs": "numbers of streams, classes and priorities",
-    "time.rs": "the origin of time",
     "histogram.rs": "a distribution for people",
     "session/picture.rs": "a picture for people",
     "session/memory.rs": "how memory is counted",
@@ -55,7 +52,7 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 Values = tuple[float, ...]
 Key = tuple[str, str]
-"""File below `CORE` and name."""
+"""File below `CORE`, or the name of one of `BESIDE`, and name."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +72,16 @@ def product_code(path: Path) -> str:
 
 
 def files(root: Path) -> Iterator[tuple[str, str]]:
-    """The product's files of the core, by their path below it, with their text."""
+    """The product's files of the core, by their path below it, and those beside, with their text."""
     core = root / CORE
     for path in sorted(core.rglob("*.rs")):
         name = str(path.relative_to(core))
         is_test = re.search(r"(^|[/_])(tests|testing)\.rs$", name)
         if not is_test and not any(name == out or name.startswith(f"{out}/") for out in LEFT_OUT):
             yield name, product_code(path)
+    for path in (root / beside for beside in BESIDE):
+        if path.is_file():
+            yield path.name, product_code(path)
 
 
 def calculated(node: ast.expr, known: dict[str, Values]) -> float:
@@ -135,11 +135,10 @@ def constants(root: Path = ROOT) -> list[Constant]:
 
 def settings(root: Path = ROOT) -> list[Constant]:
     """Settings with a number, as they are by default."""
-    text = (root / SETTINGS).read_text(encoding="utf-8")
-    fields = [field for body in DEFAULT.findall(text) for field in FIELD.findall(body)]
-    found = [(name, evaluated(expression, {})) for name, expression in fields]
-    file = str(Path(SETTINGS).relative_to(CORE))
-    return [Constant(file, name, values) for name, values in found if values is not None]
+    fields = [(file, *field) for file, text in files(root) for body in DEFAULT.findall(text)
+              for field in FIELD.findall(body)]  # fmt: skip
+    found = [(file, name, evaluated(expression, {})) for file, name, expression in fields]
+    return [Constant(file, name, values) for file, name, values in found if values is not None]
 
 
 def written(page: str) -> list[tuple[Key, Values]]:

@@ -6,12 +6,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fbdt_proto::handshake::HandshakeMessage;
 use fbdt_proto::{
-    Class, Config, ControlMessage, Event, Frame, FrameDecoder, Instant, Limits, MessageOptions,
-    Outgoing, PathId, Role, Session, StreamId, SubflowSample,
+    Class, Config, Event, Instant, MessageOptions, PathId, Role, Session, StreamId, SubflowSample,
 };
 use fbdt_sim::soak::{Plan, run_plan};
+use fbdt_wire::handshake::{HandshakeMessage, MAX_LEN};
+use fbdt_wire::{ControlMessage, Frame, FrameDecoder, Limits, Outgoing};
 pub use sumrate_capture::fuzzing::packet;
 pub use sumrate_cli::fuzzing::{config, datagram, dns, files, http, report, service, socks5};
 
@@ -87,7 +87,7 @@ pub fn control_message(data: &[u8]) {
 /// The first bytes of a stranger.
 pub fn handshake(data: &[u8]) {
     let Ok(Some((message, size))) = HandshakeMessage::decode(data) else { return };
-    assert!(size <= data.len() && size <= fbdt_proto::handshake::MAX_LEN);
+    assert!(size <= data.len() && size <= MAX_LEN);
     assert_eq!(HandshakeMessage::decode(&data[..size - 1]), Ok(None), "a prefix waits");
     let mut encoded = Vec::new();
     message.encode(&mut encoded);

@@ -26,9 +26,7 @@ def test_every_constant_is_varied_to_what_its_factor_says(repository: Path, tmp_
             copy = tmp_path / path
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(text, encoding="utf-8")
-            found = constants.constants(tmp_path)
-            if path == constants.SETTINGS:
-                found += constants.settings(tmp_path)
+            found = constants.constants(tmp_path) + constants.settings(tmp_path)
             file, _, name = variant.name.partition(":")
             factor = {"halved": 0.5, "doubled": 2.0}[variant.change]
             [varied] = [c.values for c in found if (c.file, c.name) == (f"{file}.rs", name)]

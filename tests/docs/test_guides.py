@@ -41,5 +41,5 @@ def test_the_scheduler_of_the_guide_has_what_the_trait_demands(repository: Path)
         written = re.search(rf"^    {name}\(.*\{{$", code, re.MULTILINE)
         assert written, name
         assert written[0].rpartition("->")[2].rstrip(" {") == signature.rpartition("->")[2]
-    units = (repository / "crates/fbdt-proto/src/units.rs").read_text(encoding="utf-8")
-    assert "    InOrder," in units
+    names = (repository / "crates/fbdt-units/src/names.rs").read_text(encoding="utf-8")
+    assert "    InOrder," in names

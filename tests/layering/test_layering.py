@@ -80,11 +80,11 @@ def proto_without_no_std(root: Path) -> None:
 
 
 def proto_with_std(root: Path) -> None:
-    append(root / PROTO / "src/time.rs", "\nextern crate std;\n")
+    append(root / PROTO / "src/ranges.rs", "\nextern crate std;\n")
 
 
 def proto_with_renamed_std(root: Path) -> None:
-    append(root / PROTO / "src/time.rs", "\nextern crate std as core2;\n")
+    append(root / PROTO / "src/ranges.rs", "\nextern crate std as core2;\n")
 
 
 def proto_with_build_script(root: Path) -> None:
@@ -94,6 +94,20 @@ def proto_with_build_script(root: Path) -> None:
 def proto_depends_on_baselines(root: Path) -> None:
     manifest = root / PROTO / "Cargo.toml"
     replace(manifest, "[dependencies]", "[dependencies]\nfbdt-baselines.workspace = true")
+
+
+def wire_depends_on_proto(root: Path) -> None:
+    manifest = root / "crates/fbdt-wire/Cargo.toml"
+    replace(manifest, "[dependencies]", "[dependencies]\nfbdt-proto.workspace = true")
+
+
+def wire_depends_on_skips(root: Path) -> None:
+    manifest = root / "crates/fbdt-wire/Cargo.toml"
+    replace(manifest, "[dev-dependencies]", "[dev-dependencies]\ntest-skip.workspace = true")
+
+
+def units_with_std(root: Path) -> None:
+    append(root / "crates/fbdt-units/src/time.rs", "\nextern crate std;\n")
 
 
 def baselines_depend_on_clock(root: Path) -> None:
@@ -106,13 +120,13 @@ def baselines_without_no_std(root: Path) -> None:
 
 
 def leaf_uses_session(root: Path) -> None:
-    append(root / PROTO / "src/time.rs", "\nuse crate::session::Session;\n")
+    append(root / PROTO / "src/ranges.rs", "\nuse crate::session::Session;\n")
 
 
 def window_uses_schedule_in_group(root: Path) -> None:
     append(
         root / PROTO / "src/window.rs",
-        "\nuse crate::{\n    units::{PathId, Role},\n    schedule::Scheduler,\n};\n",
+        "\nuse crate::{\n    config::{Config, WindowMode},\n    schedule::Scheduler,\n};\n",
     )
 
 
@@ -159,9 +173,12 @@ def relative_import(root: Path) -> None:
         (proto_with_renamed_std, "`extern crate std`"),
         (proto_with_build_script, "build script"),
         (proto_depends_on_baselines, "fbdt-proto must not depend on fbdt-baselines"),
+        (wire_depends_on_proto, "fbdt-wire must not depend on fbdt-proto"),
+        (wire_depends_on_skips, "fbdt-wire must not depend on test-skip"),
+        (units_with_std, "`extern crate std`"),
         (baselines_depend_on_clock, "fbdt-baselines must not depend on time"),
         (baselines_without_no_std, "`#![no_std]` is missing"),
-        (leaf_uses_session, "time uses session"),
+        (leaf_uses_session, "ranges uses session"),
         (window_uses_schedule_in_group, "window uses schedule"),
         (path_uses_session_by_reexport, "path uses session"),
         (new_module_without_place, "module unplaced has no place"),
@@ -208,7 +225,7 @@ def test_compiler_keeps_clock_socket_and_environment_out(
     target = tmp_path_factory.getbasetemp() / "proto-check"  # shared by the cases: built once
     clean = cargo_check(copy, target)
     assert clean.returncode == 0, clean.stderr
-    append(copy / PROTO / "src/time.rs", f"\nfn planted() {{ let _ = {planted}; }}\n")
+    append(copy / PROTO / "src/ranges.rs", f"\nfn planted() {{ let _ = {planted}; }}\n")
     refused = cargo_check(copy, target)
     assert refused.returncode != 0
     assert "std" in refused.stderr

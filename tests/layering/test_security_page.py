@@ -28,7 +28,7 @@ LIMITS = {
         "| 256 of one source, then 20 a second |": "WRONG_AT_ONCE: u32 = 256;\n"
         "const WRONG_PAUSE: Duration = Duration::from_millis(50);",
     },
-    "crates/fbdt-proto/src/wire/handshake.rs": {
+    "crates/fbdt-wire/src/handshake.rs": {
         "handshake message at most 512 bytes": "MAX_LEN: usize = 512;",
     },
     "crates/sumrate-cli/src/commands/reach.rs": {
@@ -79,10 +79,12 @@ LIMITS = {
         "At most 8 copies of a session,": "SESSION_TRANSFERS_MAX: usize = 8;",
         "of a credential and 64 of a server": "const TRANSFERS_MAX: usize = 64;",
     },
-    "crates/fbdt-proto/src/config/mod.rs": {
+    "crates/fbdt-wire/src/limits.rs": {
         "session window (256 MiB); of `serve` a quarter of `--memory` if that is less; a stream "
         "starts with 256 KiB": "stream_window: 256 << 10,\n            session_window: 256 << 20,",
         "1024 of the library": "max_streams: 1024,",
+    },
+    "crates/fbdt-proto/src/config/mod.rs": {
         "to 128 MiB only while": "max_stream_window: 128 << 20,",
     },
     "crates/fbdt-proto/src/session/control.rs": {

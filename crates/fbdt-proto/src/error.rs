@@ -2,8 +2,8 @@
 
 use alloc::string::String;
 
-use crate::units::{StreamId, SubflowId};
-use crate::wire::WireError;
+use fbdt_units::{StreamId, SubflowId};
+use fbdt_wire::{WireError, close_code};
 
 /// The peer broke a rule; the session closes with this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,30 +102,6 @@ impl SessionError {
             Self::UnknownSubflow(_) => close_code::INTERNAL,
         }
     }
-}
-
-/// Codes of the close frame.
-pub(crate) mod close_code {
-    /// Nothing went wrong.
-    pub(crate) const NONE: u32 = 0;
-    /// A fault of this end.
-    pub(crate) const INTERNAL: u32 = 1;
-    /// Malformed frame.
-    pub(crate) const WIRE: u32 = 2;
-    /// Data beyond a limit.
-    pub(crate) const FLOW_CONTROL: u32 = 3;
-    /// Stream number out of order.
-    pub(crate) const STREAM_NUMBER: u32 = 4;
-    /// Contradicting stream end.
-    pub(crate) const FINAL_SIZE: u32 = 5;
-    /// Acknowledgement of unsent bytes.
-    pub(crate) const ACKNOWLEDGEMENT: u32 = 6;
-    /// Too many pieces out of order.
-    pub(crate) const FRAGMENTS: u32 = 7;
-    /// Malformed or misplaced control message.
-    pub(crate) const CONTROL: u32 = 8;
-    /// A message that cannot be.
-    pub(crate) const MESSAGE: u32 = 9;
 }
 
 /// Why a session is over.

@@ -1,8 +1,9 @@
 //! What a session tells its driver.
 
+use fbdt_units::{PathId, StreamId, SubflowId};
+
 use crate::error::CloseReason;
 use crate::path::Health;
-use crate::units::{PathId, StreamId, SubflowId};
 
 /// Something happened that the driver or the application acts on.
 #[derive(Clone, Debug, PartialEq, Eq)]

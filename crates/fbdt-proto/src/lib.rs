@@ -19,8 +19,8 @@
 //! The modules stand in the order in which data meets them: the
 //! application's bytes wait in a `stream`, are given to a path by a
 //! [`Scheduler`] (`schedule`), leave within what the `path` may hold, alone or by `coupling`, travel
-//! as [`Frame`]s (`wire`), and are put together again by `receive`. `window` sizes windows and
-//! buffers. `session` wires them; the leaf modules know nobody.
+//! as [`Frame`]s (the crate `fbdt-wire`), and are put together again by `receive`. `window` sizes
+//! windows and buffers. `session` wires them; the leaf modules know nobody.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -36,29 +36,34 @@ mod schedule;
 mod session;
 mod stream;
 mod window;
-mod wire;
 
 mod config;
 mod error;
 mod event;
 mod histogram;
 mod message;
-pub mod plain_text;
 mod ranges;
 mod stats;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod time;
-mod units;
 
 pub use config::{
-    Budget, CommitRule, Config, ConfigError, CouplingMode, Limits, PathPolicy, RateCap, Redundancy,
-    SchedulerKind, SharedBottleneck, Weight, WindowGrowth, WindowMode,
+    Budget, CommitRule, Config, CouplingMode, Redundancy, SchedulerKind, SharedBottleneck,
+    WindowGrowth, WindowMode,
 };
 pub use error::{CloseReason, MessageError, OpenError, SessionError, StreamError};
 pub use event::Event;
+pub use fbdt_units::{
+    Class, Classes, Direction, Instant, PathId, Priority, Role, StreamId, SubflowId, SubflowSample,
+    rate_of,
+};
+pub use fbdt_wire::{
+    AckFrame, ConfigError, ControlMessage, DATA_OVERHEAD, Frame, FrameDecoder, Limits,
+    MESSAGE_VERSION, Outgoing, PathLabel, PathPolicy, RateCap, VERSION, Weight, WireError,
+    handshake, plain_text,
+};
 pub use message::{Delivery, Importance, MessageOptions};
-pub use path::{Health, PathView, Reliability, SubflowSample, lead};
+pub use path::{Health, PathView, Reliability, lead};
 pub use ranges::RangeSet;
 pub use schedule::{
     JustInTime, Needs, OpenWindows, PlacementRequest, Repeat, RepeatRequest, Repeats, Scheduler,
@@ -68,10 +73,4 @@ pub use session::Session;
 pub use stats::{
     Cell, ClassStats, MessageStats, PathStats, SessionStats, StreamStats, WhyIdle, WindowPicture,
 };
-pub use time::Instant;
-pub use units::{Class, Classes, Direction, PathId, Priority, Role, StreamId, SubflowId, rate_of};
 pub use window::WindowSize;
-pub use wire::{
-    AckFrame, ControlMessage, DATA_OVERHEAD, Frame, FrameDecoder, MESSAGE_VERSION, Outgoing,
-    PathLabel, VERSION, WireError, handshake,
-};

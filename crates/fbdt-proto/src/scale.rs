@@ -12,6 +12,6 @@ pub(crate) const HICCUP: Duration = Duration::from_millis(500);
 /// Smallest frame payload, in bytes: headers cost more below.
 pub(crate) const LEAST_FRAME: u64 = 4 << 10;
 /// Largest frame payload, in bytes: less is one piece, a web page's object for example.
-pub(crate) const FRAME: u64 = crate::config::Limits::MAX_FRAME as u64;
+pub(crate) const FRAME: u64 = fbdt_wire::Limits::MAX_FRAME as u64;
 /// Bytes that a writer or a socket takes at once.
 pub(crate) const TURN: u64 = 4 * FRAME;

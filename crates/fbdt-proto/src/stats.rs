@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
 
-use crate::config::PathPolicy;
+use fbdt_units::{Class, Direction, Instant, PathId, StreamId};
+use fbdt_wire::PathPolicy;
+
 use crate::path::Health;
-use crate::time::Instant;
-use crate::units::{Class, Direction, PathId, StreamId};
 
 /// Why a path sends no data now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

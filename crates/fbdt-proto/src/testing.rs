@@ -1,8 +1,7 @@
 //! Parts of the core for tests and benchmarks of other crates.
 
 use bytes::Bytes;
-
-use crate::time::Instant;
+use fbdt_units::Instant;
 
 pub use crate::path::testing::view;
 pub use crate::schedule::testing::{Acknowledged, request};

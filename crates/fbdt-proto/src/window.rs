@@ -4,10 +4,11 @@
 
 use core::time::Duration;
 
+use fbdt_units::bytes_in;
+
 use crate::config::{Config, WindowMode};
 use crate::path::{PathView, lead};
 use crate::scale::{NOISE, TURN};
-use crate::units::bytes_in;
 
 /// Room beyond what differing arrival delays need.
 const SPARE: f64 = 1.25;

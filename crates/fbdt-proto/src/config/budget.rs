@@ -2,7 +2,7 @@
 //!
 //! See also F6.
 
-use crate::units::Class;
+use fbdt_units::Class;
 
 /// Bytes of a class that may be sent twice by choice: a share of what it has sent, and an
 /// allowance so that a short exchange has a budget too. Copies of what a suspect or lost path

@@ -2,18 +2,17 @@
 
 mod budget;
 mod coupling;
-mod policy;
 mod scheduler;
 
 pub use budget::Budget;
 pub use coupling::{CouplingMode, SharedBottleneck, WindowGrowth};
-pub use policy::{PathPolicy, RateCap, Weight};
 pub use scheduler::{CommitRule, SchedulerKind};
 
 use alloc::string::String;
 use core::time::Duration;
 
-use crate::units::Class;
+use fbdt_units::Class;
+use fbdt_wire::{ConfigError, Limits};
 
 /// How windows follow each other (F5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,31 +58,6 @@ impl Redundancy {
             Self::RttWait => "rtt-wait",
             Self::Suspect => "suspect",
             Self::Off => "off",
-        }
-    }
-}
-
-/// What one end is willing to hold; both tell each other in the handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Largest payload of a data frame, in bytes.
-    pub max_frame: u32,
-    /// Receive window of a new stream, in bytes.
-    pub stream_window: u64,
-    /// Receive window of the whole session, in bytes; no more than this is
-    /// ever held for streams together. This end's writers share as much.
-    pub session_window: u64,
-    /// Streams that the peer may have open at once.
-    pub max_streams: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_frame: 64 << 10,
-            stream_window: 256 << 10,
-            session_window: 256 << 20,
-            max_streams: 1024,
         }
     }
 }
@@ -165,68 +139,6 @@ impl Default for Config {
     }
 }
 
-/// A value that a session can't start with.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{field} is {value}: {advice}")]
-pub struct ConfigError {
-    /// The field of [`Config`] or [`Limits`].
-    pub field: &'static str,
-    /// The value found there.
-    pub value: f64,
-    /// What to do about it.
-    pub advice: &'static str,
-}
-
-impl Limits {
-    /// Smallest payload that every peer must accept, in bytes.
-    pub const MIN_FRAME: u32 = 4 << 10;
-    /// Largest payload that a frame can have, in bytes.
-    pub const MAX_FRAME: u32 = 64 << 10;
-    /// What holes may cost in every session, in bytes.
-    const LEAST_HOLES: u64 = 8 << 20;
-
-    /// What holes may cost beside the bytes that are held, over all streams of a session together:
-    /// pieces out of order, and the ranges that say what has arrived. The messages of honest peers
-    /// cannot cost as much, whatever is lost, and their pieces are larger than those that could.
-    #[must_use]
-    pub fn most_for_holes(&self) -> u64 {
-        (self.session_window / 4).max(Self::LEAST_HOLES)
-    }
-
-    /// Checks what this end or the peer says.
-    ///
-    /// # Errors
-    /// The first limit that is out of range.
-    #[allow(clippy::cast_precision_loss)]
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        let frame = u64::from(self.max_frame);
-        check(
-            (Self::MIN_FRAME..=Self::MAX_FRAME).contains(&self.max_frame),
-            "max_frame",
-            frame as f64,
-            "use 4096 to 65536 bytes",
-        )?;
-        check(
-            (2 * frame..=1 << 40).contains(&self.stream_window),
-            "stream_window",
-            self.stream_window as f64,
-            "use at least two frames",
-        )?;
-        check(
-            (self.stream_window..=1 << 40).contains(&self.session_window),
-            "session_window",
-            self.session_window as f64,
-            "use at least one stream window",
-        )?;
-        check(
-            (1..=1 << 20).contains(&self.max_streams),
-            "max_streams",
-            f64::from(self.max_streams),
-            "use 1 to 1048576 streams",
-        )
-    }
-}
-
 impl Config {
     /// Largest window of either mode, in bytes.
     pub const MAX_WINDOW: u64 = 1 << 30;
@@ -252,7 +164,7 @@ impl Config {
 
     /// Checks that a session is given the scheduler that this names.
     pub(crate) fn validate_scheduler(&self, given: &str) -> Result<(), ConfigError> {
-        check(
+        ConfigError::unless(
             self.scheduler.name() == given,
             "scheduler",
             f64::from(self.scheduler as u8),
@@ -267,7 +179,7 @@ impl Config {
     #[allow(clippy::cast_precision_loss)]
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.limits.validate()?;
-        check(
+        ConfigError::unless(
             self.window.0 >= 16 << 10
                 && self.window.0 <= self.window.1
                 && self.window.1 <= Self::MAX_WINDOW,
@@ -275,43 +187,39 @@ impl Config {
             self.window.0 as f64,
             "use 16384 bytes to 1 GiB and a maximum that is not below the minimum",
         )?;
-        check(
+        ConfigError::unless(
             (1..=64).contains(&self.window_depth),
             "window_depth",
             self.window_depth as f64,
             "use 1 to 64 open windows",
         )?;
-        check(
+        ConfigError::unless(
             (4 << 10..=Self::MAX_WINDOW).contains(&self.thesis_window),
             "thesis_window",
             self.thesis_window as f64,
             "use 4096 bytes to 1 GiB",
         )?;
         for budget in self.class_budgets {
-            check(
+            ConfigError::unless(
                 (0.0..=1.0).contains(&budget.share),
                 "class_budgets",
                 budget.share,
                 "use shares of 0 to 1",
             )?;
         }
-        check(self.copy_margin >= 1.0, "copy_margin", self.copy_margin, "use at least 1")?;
-        check(
+        ConfigError::unless(
+            self.copy_margin >= 1.0,
+            "copy_margin",
+            self.copy_margin,
+            "use at least 1",
+        )?;
+        ConfigError::unless(
             self.max_stream_window >= self.limits.stream_window,
             "max_stream_window",
             self.max_stream_window as f64,
             "use at least the window of a new stream",
         )
     }
-}
-
-fn check(
-    ok: bool,
-    field: &'static str,
-    value: f64,
-    advice: &'static str,
-) -> Result<(), ConfigError> {
-    if ok { Ok(()) } else { Err(ConfigError { field, value, advice }) }
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use fbdt_units::{Instant, PathId, nanos};
+
 use super::member::{Member, Queue};
 use super::series::{BIN, bin_of, correlation};
 use super::trial::{Answer, Baseline, Trial};
-use crate::time::{Instant, nanos};
-use crate::units::PathId;
 
 /// How often correlations are looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -261,7 +261,7 @@ impl Detector {
 mod tests {
     use super::super::member::Observation;
     use super::*;
-    use crate::path::SubflowSample;
+    use fbdt_units::SubflowSample;
 
     fn at(s: u64) -> Instant {
         Instant::from_nanos((s + 100) * 1_000_000_000)

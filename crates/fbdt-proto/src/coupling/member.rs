@@ -2,10 +2,9 @@
 
 use core::time::Duration;
 
+use fbdt_units::{Instant, PathId, SubflowSample};
+
 use super::series::Series;
-use crate::path::SubflowSample;
-use crate::time::Instant;
-use crate::units::PathId;
 
 /// A queue below this (ms) is none.
 const LEAST_QUEUE: f64 = 1.5;

@@ -26,8 +26,8 @@ use self::detector::Detector;
 use self::member::Member;
 use self::window::{Group, Growth, SharedWindow, divide};
 use crate::config::WindowGrowth;
-use crate::time::Instant;
-use crate::units::PathId;
+use fbdt_units::Instant;
+use fbdt_units::PathId;
 
 /// A window is in use if this share of it was in flight lately, but for half a
 /// smallest frame of each path that did not fit in.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::time::{Instant, nanos};
+use fbdt_units::{Instant, nanos};
 
 /// Width of a bin: a queue's noise fits in, and a queue that oscillates with
 /// the RTT does not blur.

@@ -3,13 +3,11 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use fbdt_units::{Instant, PathId, SubflowSample};
 use proptest::prelude::*;
 
 use super::{Coupling, Observation, mix};
 use crate::config::WindowGrowth;
-use crate::path::SubflowSample;
-use crate::time::Instant;
-use crate::units::PathId;
 
 const MSS: f64 = 1448.0;
 /// The longest queue.

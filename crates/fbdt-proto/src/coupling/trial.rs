@@ -9,9 +9,9 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use fbdt_units::{Instant, PathId};
+
 use super::mix;
-use crate::time::Instant;
-use crate::units::PathId;
 
 /// Shortest slot in RTTs: one until the queue has followed, one to look. Later
 /// the other flows of a narrow link would have taken what was left to them.

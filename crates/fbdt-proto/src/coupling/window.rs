@@ -3,8 +3,7 @@
 
 use core::time::Duration;
 
-use crate::time::Instant;
-use crate::units::PathId;
+use fbdt_units::{Instant, PathId};
 
 /// How a TCP's window grows and what a loss leaves of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,8 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::SubflowSample;
 use crate::scale::{HICCUP, NOISE};
-use crate::time::Instant;
+use fbdt_units::{Instant, SubflowSample};
 
 /// Waits that ended longer ago do not count any more.
 const MEMORY: Duration = Duration::from_secs(2);

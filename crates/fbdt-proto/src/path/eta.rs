@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
+use fbdt_units::{Instant, time_for};
+
 use super::{PathState, Subflow};
 use crate::scale::NOISE;
-use crate::time::Instant;
-use crate::units::time_for;
 
 /// Segments acknowledged after a rest that make the smoothed RTT one of today.
 const AFTER_REST: u64 = 16;
@@ -62,8 +62,8 @@ impl Subflow {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::path::SubflowSample;
-    use crate::units::{PathId, SubflowId};
+    use fbdt_units::SubflowSample;
+    use fbdt_units::{PathId, SubflowId};
 
     #[test]
     fn a_path_that_rests_has_no_queue_when_it_is_used_again() {

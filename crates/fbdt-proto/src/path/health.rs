@@ -2,9 +2,8 @@
 
 use core::time::Duration;
 
-use super::SubflowSample;
 use crate::scale::HICCUP;
-use crate::time::Instant;
+use fbdt_units::{Instant, SubflowSample};
 
 /// Whether a path can be relied on now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

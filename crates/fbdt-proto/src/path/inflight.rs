@@ -3,8 +3,7 @@
 use alloc::collections::VecDeque;
 use core::ops::Range;
 
-use crate::time::Instant;
-use crate::units::StreamId;
+use fbdt_units::{Instant, StreamId};
 
 /// One data frame's worth of stream bytes. The end of a stream counts as one
 /// more byte.

@@ -4,10 +4,9 @@
 
 use core::time::Duration;
 
-use crate::config::RateCap;
 use crate::scale::{LEAST_FRAME, NOISE};
-use crate::time::Instant;
-use crate::units::time_for;
+use fbdt_units::{Instant, time_for};
+use fbdt_wire::RateCap;
 
 /// A token bucket: bytes may leave while it holds some, and it fills at the cap.
 #[derive(Clone, Copy, Debug)]

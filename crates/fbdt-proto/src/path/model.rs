@@ -4,12 +4,12 @@
 
 use core::time::Duration;
 
+use fbdt_units::{Instant, SubflowSample, bytes_in, time_for};
+
+use super::RateEstimate;
 use super::ack_aggregation::AckAggregation;
 use super::response::Response;
-use super::{RateEstimate, SubflowSample};
 use crate::scale::NOISE;
-use crate::time::Instant;
-use crate::units::{bytes_in, time_for};
 
 /// A path is silent if in the time of so many segments none is acknowledged.
 const SILENT_SEGMENTS: u64 = 4;

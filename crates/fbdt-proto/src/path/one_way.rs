@@ -7,7 +7,7 @@
 
 use core::time::Duration;
 
-use crate::time::{Instant, nanos};
+use fbdt_units::{Instant, nanos};
 
 /// Span of one of the two buckets of the windowed minimum.
 const BUCKET: Duration = Duration::from_secs(5);

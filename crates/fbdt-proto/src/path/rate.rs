@@ -3,10 +3,8 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::SubflowSample;
 use crate::scale::NOISE;
-use crate::time::Instant;
-use crate::units::rate_of;
+use fbdt_units::{Instant, SubflowSample, rate_of};
 
 const BUCKETS: usize = 8;
 /// Least time of a bucket: short paths' rates vary from one RTT to the next.

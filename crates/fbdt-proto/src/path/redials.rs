@@ -5,7 +5,7 @@
 use core::time::Duration;
 
 use crate::scale::FRAME;
-use crate::time::Instant;
+use fbdt_units::Instant;
 
 /// Attempts at once: two outages that follow each other, each with a second attempt.
 const BURST: u32 = 4;

@@ -4,9 +4,8 @@
 
 use core::time::Duration;
 
-use super::SubflowSample;
 use super::congestion::LOSSY;
-use crate::time::{Instant, nanos};
+use fbdt_units::{Instant, SubflowSample, nanos};
 
 /// Time in which a past failure loses half of its weight.
 const HALF_LIFE: f64 = 10.0;

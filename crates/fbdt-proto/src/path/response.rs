@@ -5,7 +5,7 @@
 use core::time::Duration;
 
 use crate::scale::NOISE;
-use crate::time::{Instant, nanos};
+use fbdt_units::{Instant, nanos};
 
 /// Share by which the bytes under a queue's limit are raised and lowered in turn, to see what that changes.
 const SWING: f64 = 0.125;

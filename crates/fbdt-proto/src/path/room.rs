@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use super::SubflowSample;
+use fbdt_units::{SubflowSample, bytes_in};
+
 use super::model::PathModel;
 use crate::config::{CommitRule, Config};
 use crate::scale::{LEAST_FRAME, TURN};
-use crate::units::bytes_in;
 
 /// Bytes that any path may hold: one frame under way, one behind it, one that is being acknowledged. More
 /// would be a queue of its own on a narrow path, behind which copies and the front wait.
@@ -58,7 +58,7 @@ fn ahead(config: &Config, rate: f64, sample: &SubflowSample) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Instant;
+    use fbdt_units::Instant;
 
     fn of(config: &Config, sample: &SubflowSample) -> Room {
         let mut model = PathModel::queued();

@@ -2,7 +2,8 @@
 //!
 //! Rule: F15.
 
-use crate::config::Weight;
+use fbdt_wire::Weight;
+
 use crate::scale::FRAME;
 
 /// What a weighted path has been given, over its weight: the path with the least is never held

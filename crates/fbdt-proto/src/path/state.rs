@@ -4,17 +4,15 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use core::time::Duration;
 
+use fbdt_units::{Instant, PathId, StreamId, SubflowId, SubflowSample, bytes_in, time_for};
+use fbdt_wire::PathPolicy;
+
 use super::model::PathModel;
 use super::redials::Redials;
 use super::room::Room;
-use super::{
-    Answers, Health, InFlight, OneWay, PathView, Progress, RateLimit, Reliability, Share,
-    SubflowSample,
-};
-use crate::config::{Config, PathPolicy};
+use super::{Answers, Health, InFlight, OneWay, PathView, Progress, RateLimit, Reliability, Share};
+use crate::config::Config;
 use crate::scale::{LEAST_FRAME, NOISE, TICK};
-use crate::time::Instant;
-use crate::units::{PathId, StreamId, SubflowId, bytes_in, time_for};
 
 /// Why bytes were sent a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 
+use fbdt_units::PathId;
+
 use super::{PathView, Reliability};
-use crate::units::PathId;
 
 /// A path of this rate that has failed so often: 4 ms, and a window of 100 kB.
 #[must_use]

@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
+use fbdt_units::{Instant, PathId, bytes_in, time_for};
+
 use super::Reliability;
 use crate::scale::NOISE;
-use crate::time::Instant;
-use crate::units::{PathId, bytes_in, time_for};
 
 /// An immutable picture of one path; all that schedulers may look at.
 #[derive(Clone, Copy, Debug, PartialEq)]

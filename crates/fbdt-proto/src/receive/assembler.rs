@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use bytes::Bytes;
+use fbdt_units::Instant;
 
 use crate::histogram::DelayHistogram;
 use crate::ranges::{RANGE_OVERHEAD, RangeSet};
-use crate::time::Instant;
 
 /// Memory that a piece costs beside its bytes: map node, handle, allocation.
 const PIECE_OVERHEAD: u64 = 128;

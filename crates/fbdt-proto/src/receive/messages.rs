@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use bytes::Bytes;
+use fbdt_units::StreamId;
+use fbdt_wire::{AckFrame, MAX_ACK_RANGES};
 
 use super::ReceiveWindow;
 use crate::error::SessionError;
 use crate::message::{FIRST_MESSAGE_WINDOW, MESSAGE_OVERHEAD, MOST_MESSAGE_WINDOW};
 use crate::ranges::{MAX_MESSAGE_RANGES, RANGE_OVERHEAD, RangeSet};
-use crate::units::StreamId;
-use crate::wire::{AckFrame, MAX_ACK_RANGES};
 
 /// What became of a stream's messages at this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,13 +3,12 @@
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use fbdt_units::{Instant, StreamId};
+use fbdt_wire::{AckFrame, MAX_ACK_RANGES};
 
 use super::{Assembler, Inserted, ReceiveWindow};
 use crate::error::{SessionError, StreamError};
 use crate::ranges::MAX_BYTE_RANGES;
-use crate::time::Instant;
-use crate::units::StreamId;
-use crate::wire::{AckFrame, MAX_ACK_RANGES};
 
 /// Bytes coming in on one stream.
 #[derive(Debug)]

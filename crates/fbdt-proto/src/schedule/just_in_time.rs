@@ -2,10 +2,11 @@
 
 use core::ops::Range;
 
+use fbdt_units::{Direction, PathId};
+
 use super::{PlacementRequest, Scheduler};
 use crate::path::lead;
 use crate::scale::LEAST_FRAME;
-use crate::units::{Direction, PathId};
 
 /// Path k's new bytes lie so far above the front that the other paths will
 /// have sent what is below them by the time they arrive. A path whose lead

@@ -18,10 +18,10 @@ pub(crate) use standby::in_service;
 use core::fmt::Debug;
 use core::ops::Range;
 
+use fbdt_units::{Direction, Instant, PathId, StreamId, SubflowId};
+
 use crate::path::PathView;
 use crate::ranges::RangeSet;
-use crate::time::Instant;
-use crate::units::{Direction, PathId, StreamId, SubflowId};
 
 /// Everything that a placement is decided on.
 pub struct PlacementRequest<'a> {

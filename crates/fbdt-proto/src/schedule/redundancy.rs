@@ -4,10 +4,11 @@
 
 use core::time::Duration;
 
+use fbdt_units::Instant;
+
 use crate::config::{Config, Redundancy};
 use crate::path::{Chunk, PathView};
 use crate::scale::{NOISE, TICK};
-use crate::time::Instant;
 
 /// An overdue byte is copied after this many RTTs of its path ...
 const LATE_RTTS: u32 = 3;
@@ -41,7 +42,7 @@ pub(crate) fn copy_wins(
         return false;
     }
     let size = chunk.range.end.saturating_sub(chunk.copied.max(chunk.range.start));
-    let mine = helper.arrival + crate::units::time_for(size.min(64 << 10), helper.rate);
+    let mine = helper.arrival + fbdt_units::time_for(size.min(64 << 10), helper.rate);
     remaining(now, chunk, owner) > mine.mul_f64(config.copy_margin) + TICK
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn waited_an_rtt(now: Instant, idle_since: Instant, owner: &PathView)
 mod tests {
     use super::*;
     use crate::path::testing::view;
-    use crate::units::StreamId;
+    use fbdt_units::StreamId;
 
     fn chunk(expected_ms: u64) -> Chunk {
         Chunk {

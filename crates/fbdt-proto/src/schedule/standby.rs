@@ -2,8 +2,9 @@
 //!
 //! Rule: F15.
 
+use fbdt_units::Priority;
+
 use crate::path::Health;
-use crate::units::Priority;
 
 /// The priority in service: the best of the paths that are active. Paths of
 /// that priority carry bytes; others that are active stand by. `None` while no

@@ -2,11 +2,11 @@
 
 use core::ops::Range;
 
+use fbdt_units::{Instant, StreamId};
+
 use super::{PlacementRequest, UnderWay};
 use crate::path::PathView;
 use crate::ranges::RangeSet;
-use crate::time::Instant;
-use crate::units::StreamId;
 
 /// A stream of which everything below an offset is acknowledged, and nothing else was sent.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,12 @@
 //! What the application calls.
 
 use bytes::Bytes;
+use fbdt_units::{Class, Instant, Space, StreamId};
+use fbdt_wire::ControlMessage;
 
 use super::Session;
 use crate::error::{OpenError, StreamError};
 use crate::stream::{SendState, SendStream};
-use crate::time::Instant;
-use crate::units::{Class, Space, StreamId};
-use crate::wire::ControlMessage;
 
 impl Session {
     /// Opens a stream; the peer sees it with its first bytes.

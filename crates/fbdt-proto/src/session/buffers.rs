@@ -2,14 +2,14 @@
 //!
 //! Rule: F2.
 
+use fbdt_units::{Class, Classes, Instant, StreamId};
+use fbdt_wire::{Frame, Outgoing};
+
 use super::Session;
 use crate::path::PathView;
 use crate::scale::{NOISE, TICK};
 use crate::stream::{MOST_WAITING, SendState};
-use crate::time::Instant;
-use crate::units::{Class, Classes, StreamId};
 use crate::window::{WindowSize, unsent_ahead, wanted_buffer};
-use crate::wire::{Frame, Outgoing};
 
 impl Session {
     /// Sizes writers' buffers and wishes for the peer's windows (F2): all of

@@ -2,14 +2,14 @@
 
 use alloc::vec::Vec;
 
+use fbdt_units::{Instant, PathId, Role, Space, StreamId};
+use fbdt_wire::ControlMessage;
+
 use super::Session;
 use crate::error::{CloseReason, SessionError};
 use crate::event::Event;
 use crate::path::Health;
 use crate::stream::SendState;
-use crate::time::Instant;
-use crate::units::{PathId, Role, Space, StreamId};
-use crate::wire::ControlMessage;
 
 /// Control messages are few and small: a peer that leaves this much of them
 /// unacknowledged is not honest.
@@ -183,8 +183,9 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::config::{Config, Limits};
-    use crate::path::SubflowSample;
+    use crate::config::Config;
+    use fbdt_units::SubflowSample;
+    use fbdt_wire::Limits;
 
     const PATH: PathId = PathId(0);
 
@@ -216,7 +217,7 @@ mod tests {
                 acked_total,
                 ..SubflowSample::default()
             };
-            self.0.handle_sample(at(ms), crate::units::SubflowId(0), &sample);
+            self.0.handle_sample(at(ms), fbdt_units::SubflowId(0), &sample);
         }
 
         fn asked(&mut self) -> Vec<bool> {

@@ -1,15 +1,14 @@
 //! Frames that arrive.
 
 use bytes::Bytes;
+use fbdt_units::{Class, Instant, Space, StreamId, SubflowId};
+use fbdt_wire::plain_text::plain;
+use fbdt_wire::{AckFrame, Frame};
 
 use super::{Session, Stream};
 use crate::error::{CloseReason, SessionError};
 use crate::event::Event;
-use crate::plain_text::plain;
 use crate::receive::Inserted;
-use crate::time::Instant;
-use crate::units::{Class, Space, StreamId, SubflowId};
-use crate::wire::{AckFrame, Frame};
 
 impl Stream {
     /// What its holes cost when they were last counted, and what they cost now.
@@ -44,7 +43,7 @@ impl Session {
     }
 
     /// The peer's bytes were no frames.
-    pub fn handle_wire_error(&mut self, error: crate::wire::WireError) {
+    pub fn handle_wire_error(&mut self, error: fbdt_wire::WireError) {
         self.end(CloseReason::Protocol(error.into()));
     }
 
@@ -64,7 +63,7 @@ impl Session {
         if let Some(kind) = frame.second_version()
             && !self.with_messages
         {
-            return Err(crate::wire::WireError::Type(kind).into());
+            return Err(fbdt_wire::WireError::Type(kind).into());
         }
         match frame {
             Frame::Message { stream, offset, payload } => {

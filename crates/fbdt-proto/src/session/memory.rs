@@ -2,8 +2,9 @@
 //!
 //! Rule: F2.
 
+use fbdt_units::StreamId;
+
 use super::{Session, Stream};
-use crate::units::StreamId;
 
 /// Memory of a stream beside its bytes: its state here, and the task that serves it.
 const STREAM_OVERHEAD: u64 = 8 << 10;
@@ -80,10 +81,11 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::config::{Config, Limits};
-    use crate::time::Instant;
-    use crate::units::{Class, PathId, Role, SubflowId};
-    use crate::wire::Frame;
+    use crate::config::Config;
+    use fbdt_units::Instant;
+    use fbdt_units::{Class, PathId, Role, SubflowId};
+    use fbdt_wire::Frame;
+    use fbdt_wire::Limits;
 
     const NOW: Instant = Instant::from_nanos(1_000_000_000);
     const FIRST: StreamId = StreamId(1);

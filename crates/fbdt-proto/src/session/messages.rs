@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use core::ops::Range;
 
 use bytes::Bytes;
+use fbdt_units::{Class, Instant, Space, StreamId};
+use fbdt_wire::{AckFrame, Frame, Outgoing};
 
 use super::{Session, Stream};
 use crate::error::{MessageError, SessionError, StreamError};
@@ -12,9 +14,6 @@ use crate::message::{FIRST_MESSAGE_WINDOW, MESSAGE_OVERHEAD, MessageOptions};
 use crate::receive::ReceiveMessages;
 use crate::stats::MessageStats;
 use crate::stream::SendMessages;
-use crate::time::Instant;
-use crate::units::{Class, Space, StreamId};
-use crate::wire::{AckFrame, Frame, Outgoing};
 
 /// This part of the session's window is what the windows of messages may grow by together.
 const POOL: u64 = 16;

@@ -22,10 +22,13 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use fbdt_units::{Class, Instant, Role, StreamId};
+use fbdt_wire::{ConfigError, Limits};
+
 use self::messages::Channel;
 use self::policy::Appetite;
 use self::turns::{Clock, Turns};
-use crate::config::{Config, ConfigError, CouplingMode, Limits, WindowGrowth};
+use crate::config::{Config, CouplingMode, WindowGrowth};
 use crate::coupling::Coupling;
 use crate::error::CloseReason;
 use crate::event::Event;
@@ -35,8 +38,6 @@ use crate::receive::ReceiveStream;
 use crate::schedule::{JustInTime, Needs, Scheduler};
 use crate::stats::{IdleTimes, MessageStats};
 use crate::stream::{SendStream, Wants};
-use crate::time::Instant;
-use crate::units::{Class, Role, StreamId};
 
 /// Both halves of one stream.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use fbdt_units::{Class, Instant, StreamId};
+
 use super::{Session, Stream};
 use crate::path::{CopyReason, Health, PathState};
 use crate::stats::{ClassStats, IdleTimes, PathStats, SessionStats, StreamStats, WhyIdle};
-use crate::time::Instant;
-use crate::units::{Class, StreamId};
 
 impl Session {
     /// Everything there is to see, now.

@@ -6,6 +6,9 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
+use fbdt_units::{Instant, PathId, Role, Space, SubflowId, SubflowSample};
+use fbdt_wire::ControlMessage;
+
 use super::Session;
 use super::policy::Appetite;
 use super::send::Refusal;
@@ -13,16 +16,11 @@ use crate::config::{SharedBottleneck, WindowGrowth};
 use crate::coupling::Observation;
 use crate::error::CloseReason;
 use crate::event::Event;
-use crate::path::{
-    Health, PathState, SubflowSample, forward_delay, suggested_congestion_control, window_factor,
-};
+use crate::path::{Health, PathState, forward_delay, suggested_congestion_control, window_factor};
 use crate::ranges::RangeSet;
 use crate::scale::{HICCUP, TICK};
 use crate::schedule::in_service;
 use crate::stats::{IdleTimes, WhyIdle};
-use crate::time::Instant;
-use crate::units::{PathId, Role, Space, SubflowId};
-use crate::wire::ControlMessage;
 
 impl Session {
     /// A subflow of `path` is up. It replaces an older one, which the driver
@@ -443,9 +441,10 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, Limits};
+    use crate::config::Config;
     use alloc::vec;
     use alloc::vec::Vec;
+    use fbdt_wire::Limits;
 
     /// Commit limits of three paths with windows of 100, 300 and 100 kB and RTTs of 20, 20 and 80 ms.
     fn limits(shared: SharedBottleneck) -> Vec<u64> {

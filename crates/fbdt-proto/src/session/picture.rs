@@ -4,9 +4,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use fbdt_units::StreamId;
+
 use super::{Session, Stream};
 use crate::stats::{Cell, WindowPicture};
-use crate::units::StreamId;
 
 /// Parts of a picture.
 const CELLS: u64 = 64;
@@ -108,7 +109,7 @@ impl Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::PathId;
+    use fbdt_units::PathId;
     use proptest::prelude::*;
 
     #[test]

@@ -2,11 +2,11 @@
 
 use alloc::borrow::Cow;
 
+use fbdt_units::{Class, Instant, PathId, StreamId};
+use fbdt_wire::PathPolicy;
+
 use super::Session;
-use crate::config::PathPolicy;
 use crate::path::{Health, PathView};
-use crate::time::Instant;
-use crate::units::{Class, PathId, StreamId};
 
 /// What came of a path's last opportunity to send: rivals with a weight wait for a path that takes
 /// bytes (F15).

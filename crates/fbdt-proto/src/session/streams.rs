@@ -1,13 +1,14 @@
 //! Streams come and go.
 
+use fbdt_units::{Class, Space, StreamId};
+use fbdt_wire::ControlMessage;
+
 use super::{Session, Stream};
 use crate::error::SessionError;
 use crate::event::Event;
 use crate::receive::{ReceiveStream, ReceiveWindow};
 use crate::scale::{LEAST_FRAME, TURN};
 use crate::stream::{SendStream, Wants};
-use crate::units::{Class, Space, StreamId};
-use crate::wire::ControlMessage;
 
 /// Part of the session's window that a peer gets anew where the driver has no memory left.
 const SHORT_WINDOW: u64 = 16;

@@ -1,12 +1,14 @@
 //! What leaves on a subflow next: acknowledgements, limits and probes first, then the best offer.
 
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use fbdt_units::{Instant, Space, StreamId, SubflowId};
+use fbdt_wire::{Frame, Outgoing, close_code};
+
 use super::Session;
+use crate::error::CloseReason;
 use crate::path::Health;
-use crate::time::Instant;
-use crate::units::{Space, StreamId, SubflowId};
-use crate::wire::{Frame, Outgoing};
 
 /// Acknowledgements that leave together.
 const ACK_BATCH: usize = 256;
@@ -67,8 +69,6 @@ impl Session {
     }
 
     fn transmit_close(&mut self, path: usize, out: &mut Outgoing) -> bool {
-        use crate::error::{CloseReason, close_code};
-        use alloc::string::ToString;
         let Some(subflow) = &mut self.paths[path].subflow else {
             return false;
         };
@@ -124,6 +124,6 @@ impl Session {
 }
 
 /// The acknowledgement of a stream that is over and forgotten.
-fn over(stream: StreamId) -> crate::wire::AckFrame {
-    crate::wire::AckFrame { stream, cumulative: u64::MAX, limit: 0, ranges: Vec::new() }
+fn over(stream: StreamId) -> fbdt_wire::AckFrame {
+    fbdt_wire::AckFrame { stream, cumulative: u64::MAX, limit: 0, ranges: Vec::new() }
 }

@@ -6,8 +6,9 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::{Bound, RangeInclusive};
 
+use fbdt_units::{Class, Classes, StreamId};
+
 use crate::stream::SendStream;
-use crate::units::{Class, Classes, StreamId};
 
 /// A stream's place: the control stream first, then by class, then whoever
 /// was served least, then the lower number.

@@ -6,6 +6,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::ops::Range;
 
 use bytes::Bytes;
+use fbdt_units::Instant;
+use fbdt_wire::AckFrame;
 
 use super::Wants;
 use crate::error::SessionError;
@@ -15,8 +17,6 @@ use crate::message::{
 };
 use crate::ranges::{MAX_MESSAGE_RANGES, RANGE_OVERHEAD, RangeSet};
 use crate::scale::{TICK, TURN};
-use crate::time::Instant;
-use crate::wire::AckFrame;
 
 /// The most that may.
 pub(crate) const MOST_WAITING: u64 = 16 << 20;

@@ -1,8 +1,10 @@
-use super::*;
-use crate::units::StreamId;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
+
+use fbdt_units::StreamId;
+
+use super::*;
 
 fn at(ms: u64) -> Instant {
     Instant::from_nanos(ms * 1_000_000)

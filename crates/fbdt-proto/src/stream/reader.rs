@@ -4,7 +4,7 @@
 
 use core::time::Duration;
 
-use crate::time::Instant;
+use fbdt_units::Instant;
 
 /// The time in which the peer held all that its limit lets it be sent: what was
 /// missing then was a reader, hardly ever a path.

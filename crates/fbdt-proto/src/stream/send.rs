@@ -4,15 +4,14 @@ use core::ops::Range;
 use core::time::Duration;
 
 use bytes::Bytes;
+use fbdt_units::{Class, Instant, StreamId};
+use fbdt_wire::{AckFrame, Outgoing};
 
 use super::SendBuffer;
 use super::reader::ReaderWait;
 use crate::error::{SessionError, StreamError};
 use crate::ranges::{MAX_BYTE_RANGES, RANGE_OVERHEAD, RangeSet};
 use crate::scale::FRAME;
-use crate::time::Instant;
-use crate::units::{Class, StreamId};
-use crate::wire::{AckFrame, Outgoing};
 
 /// Where the sending half is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

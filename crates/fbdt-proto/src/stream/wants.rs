@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::scale::NOISE;
-use crate::time::Instant;
+use fbdt_units::Instant;
 
 /// Longest pause between two requests.
 const PAUSE: Duration = Duration::from_secs(1);

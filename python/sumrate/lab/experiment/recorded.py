@@ -11,7 +11,10 @@ from sumrate.lab.experiment.load import FOLDER, load
 from sumrate.lab.experiment.sources import origin_of
 from sumrate.lab.programs import REPOSITORY
 
-TRANSPORT = ("crates/fbdt-proto/src", "crates/fbdt/src", "crates/fbdt-baselines/src")
+TRANSPORT = tuple(
+    f"crates/{name}/src"
+    for name in ("fbdt-units", "fbdt-wire", "fbdt-proto", "fbdt", "fbdt-baselines")
+)
 """What moves the bytes of a scheme of one of KINDS."""
 KINDS = ("sumrate", "messages")
 

@@ -54,7 +54,7 @@ fn no_room_of_slow_start_undoes_a_punishment() {
 fn a_path_whose_cap_holds_it_back_is_not_ready() {
     let mut path = PathState::new(PathId(0), "a");
     path.attach(Instant::ZERO, SubflowId(0), Duration::from_millis(50));
-    let rate_cap = crate::RateCap::from_kilobits(1000);
+    let rate_cap = fbdt_wire::RateCap::from_kilobits(1000);
     path.set_policy(Instant::ZERO, PathPolicy { rate_cap, ..PathPolicy::default() });
     let later = Instant::from_nanos(1_000_000_000);
     assert!(path.view(later, false).ready);

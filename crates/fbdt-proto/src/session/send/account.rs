@@ -3,11 +3,12 @@
 use core::ops::Range;
 use core::time::Duration;
 
+use fbdt_units::{Space, time_for};
+
 use super::Transmission;
 use crate::path::{Chunk, CopyReason};
 use crate::scale::TICK;
 use crate::session::Session;
-use crate::units::{Space, time_for};
 
 /// Bytes of a stream, or a message or gap, that leave in one frame.
 pub(super) struct Departure {

@@ -2,6 +2,9 @@
 
 use core::ops::Range;
 
+use fbdt_units::{Space, StreamId};
+use fbdt_wire::encode_data_header;
+
 use super::account::Departure;
 use super::offers::Offers;
 use super::scheduled::Sent;
@@ -12,8 +15,6 @@ use crate::schedule::{JustInTime, PlacementRequest, Scheduler};
 use crate::session::Session;
 use crate::session::turns::Turn;
 use crate::stats::WhyIdle;
-use crate::units::{Space, StreamId};
-use crate::wire::encode_data_header;
 
 impl Session {
     /// The first stream behind `turn` whose new bytes may go by the path.

@@ -5,6 +5,8 @@
 use core::ops::Range;
 use core::time::Duration;
 
+use fbdt_units::{Class, Instant, Space, StreamId, bytes_in};
+
 use super::Transmission;
 use super::offers::{Again, Kind, Level, Rank, What};
 use crate::config::Redundancy;
@@ -13,8 +15,6 @@ use crate::scale::{FRAME, NOISE, TICK};
 use crate::schedule::redundancy::{copy_wins, is_overdue, waited_an_rtt};
 use crate::session::Session;
 use crate::stream::{SendMessages, SendState};
-use crate::time::Instant;
-use crate::units::{Class, Space, StreamId, bytes_in};
 
 /// Overdue bytes this far above the hole are copied with it.
 const OVERDUE_BATCH: Duration = Duration::from_millis(100);

@@ -5,6 +5,9 @@ use core::cmp::Reverse;
 use core::ops::Range;
 use core::time::Duration;
 
+use fbdt_units::{Class, Instant, Space, StreamId, time_for};
+use fbdt_wire::{Frame, encode_message_header};
+
 use super::account::Departure;
 use super::offers::Offers;
 use super::{Refusal, Transmission};
@@ -15,9 +18,6 @@ use crate::scale::{NOISE, TICK};
 use crate::session::Session;
 use crate::stats::WhyIdle;
 use crate::stream::{First, Unit};
-use crate::time::Instant;
-use crate::units::{Class, Space, StreamId, time_for};
-use crate::wire::{Frame, encode_message_header};
 
 /// A stream whose first message may be sent, in the order of such streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,6 +10,9 @@ mod scheduled;
 
 use alloc::vec::Vec;
 
+use fbdt_units::Instant;
+use fbdt_wire::Outgoing;
+
 use self::copies::Occasion;
 use self::offers::{Again, Level, Offer, Offers, What};
 use super::Session;
@@ -17,8 +20,6 @@ use super::policy::Appetite;
 use crate::path::{Health, PathView};
 use crate::schedule::Repeats;
 use crate::stats::WhyIdle;
-use crate::time::Instant;
-use crate::wire::Outgoing;
 
 /// One opportunity of a path to send, until a frame was appended or nothing was found.
 struct Transmission<'a> {

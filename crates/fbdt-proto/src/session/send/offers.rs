@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Range;
 
+use fbdt_units::{Class, StreamId};
+
 use super::copies::Copied;
 use super::messages::{MessageTurn, Standing};
 use crate::session::turns::Turn;
-use crate::units::{Class, StreamId};
 
 /// When an offer is looked for: a later level only if all offers of the one before were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
+use fbdt_units::{Class, Classes, Instant, StreamId};
+
 use super::Transmission;
 use super::offers::{Again, Kind, Level, Rank, What};
 use crate::path::CopyReason;
 use crate::session::Session;
-use crate::time::Instant;
-use crate::units::{Class, Classes, StreamId};
 
 impl Session {
     /// Adds what was lost of the control stream, and of each class that the path may carry.

@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use fbdt_units::StreamId;
+
 use super::Transmission;
 use super::offers::{Again, Kind, Level, Rank, What};
 use crate::path::{CopyReason, PathState};
@@ -10,7 +12,6 @@ use crate::ranges::RangeSet;
 use crate::schedule::{OpenWindows, Repeat, RepeatRequest, Repeats, UnderWay};
 use crate::session::Session;
 use crate::stream::{SendState, SendStream};
-use crate::units::StreamId;
 
 impl Session {
     /// Bytes that the scheduler wants repeated on the path, if it repeats bytes at this level.

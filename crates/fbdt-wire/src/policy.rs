@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use core::num::{NonZeroU8, NonZeroU32};
 
-use crate::units::{Classes, Priority};
+use fbdt_units::{Classes, Priority};
 
 /// Wishes for one path. `Default` is a path like any other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Reading fixed-size big-endian fields off a slice.
 
-use super::WireError;
+use crate::WireError;
 
 /// A cursor over one message's body; every read is checked.
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     kind: u8,
     length: u32,
     rest: &'a [u8],
@@ -11,54 +11,54 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// A cursor over the body of a message of type `kind`.
-    pub(super) fn new(kind: u8, body: &'a [u8]) -> Self {
+    pub(crate) fn new(kind: u8, body: &'a [u8]) -> Self {
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
         Self { kind, length, rest: body }
     }
 
     /// The error for a body of the wrong length.
-    pub(super) const fn length_error(&self) -> WireError {
+    pub(crate) const fn length_error(&self) -> WireError {
         WireError::Length { kind: self.kind, length: self.length }
     }
 
     /// The error for a field with a bad value.
-    pub(super) const fn field_error(&self, field: &'static str) -> WireError {
+    pub(crate) const fn field_error(&self, field: &'static str) -> WireError {
         WireError::Field { kind: self.kind, field }
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(self.length_error())?;
         self.rest = rest;
         Ok(*head)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, WireError> {
+    pub(crate) fn u8(&mut self) -> Result<u8, WireError> {
         self.array::<1>().map(|[b]| b)
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, WireError> {
+    pub(crate) fn u16(&mut self) -> Result<u16, WireError> {
         self.array().map(u16::from_be_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, WireError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, WireError> {
         self.array().map(u32::from_be_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, WireError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, WireError> {
         self.array().map(u64::from_be_bytes)
     }
 
-    pub(super) const fn remaining(&self) -> usize {
+    pub(crate) const fn remaining(&self) -> usize {
         self.rest.len()
     }
 
     /// Everything that is left.
-    pub(super) fn rest(&mut self) -> &'a [u8] {
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.rest)
     }
 
     /// Refuses bytes behind the last field.
-    pub(super) const fn finish(&self) -> Result<(), WireError> {
+    pub(crate) const fn finish(&self) -> Result<(), WireError> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.length_error()) }
     }
 }

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use bytes::buf::Limit;
 use bytes::{BufMut, Bytes};
+use fbdt_units::StreamId;
 
-use super::WireError;
-use super::frame::{DATA_OVERHEAD, Frame, HEADER_LEN, kind};
-use crate::units::StreamId;
+use crate::WireError;
+use crate::frame::{DATA_OVERHEAD, Frame, HEADER_LEN, kind};
 
 /// Cuts one subflow's bytes into frames. Holds at most one frame.
 ///
@@ -109,12 +109,12 @@ const fn is_data(kind: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::AckFrame;
     use super::*;
+    use crate::AckFrame;
     use alloc::string::String;
     use proptest::prelude::*;
 
-    pub(super) fn frame() -> impl Strategy<Value = Frame> {
+    pub(crate) fn frame() -> impl Strategy<Value = Frame> {
         let payload = prop::collection::vec(any::<u8>(), 0..300);
         prop_oneof![
             (any::<u32>(), 0..u64::MAX - 400, any::<bool>(), payload).prop_map(

@@ -51,7 +51,7 @@ impl Sub<Duration> for Instant {
 
 /// `duration` in nanoseconds; saturates after 584 years.
 #[must_use]
-pub(crate) fn nanos(duration: Duration) -> u64 {
+pub fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -1,9 +1,6 @@
-//! Names of paths, subflows and streams, and rates.
+//! Names of paths, subflows and streams, of their kinds and classes.
 
 use core::fmt;
-use core::time::Duration;
-
-use crate::time::nanos;
 
 /// One local interface or address to one server address. The client numbers
 /// its paths; both ends use the same number.
@@ -71,7 +68,7 @@ impl StreamId {
 /// On the wire, and in the fields of other modules that hold wire names, a [`StreamId`] names it:
 /// the bit [`StreamId::MESSAGES`] tells a stream's messages from its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Space {
+pub enum Space {
     /// The bytes of the session's control stream.
     Control,
     /// The bytes of a stream of the application.
@@ -83,7 +80,7 @@ pub(crate) enum Space {
 impl Space {
     /// The space that `name` stands for on the wire.
     #[must_use]
-    pub(crate) const fn of_wire(name: StreamId) -> Self {
+    pub const fn of_wire(name: StreamId) -> Self {
         match name {
             StreamId(0) => Self::Control,
             name if name.is_message_space() => Self::Messages(name.stream()),
@@ -93,7 +90,7 @@ impl Space {
 
     /// Its name on the wire.
     #[must_use]
-    pub(crate) const fn to_wire(self) -> StreamId {
+    pub const fn to_wire(self) -> StreamId {
         match self {
             Self::Control => StreamId::CONTROL,
             Self::Bytes(id) => id,
@@ -103,7 +100,7 @@ impl Space {
 
     /// The bytes of a stream, the control stream or another.
     #[must_use]
-    pub(crate) const fn bytes_of(id: StreamId) -> Self {
+    pub const fn bytes_of(id: StreamId) -> Self {
         match id {
             StreamId(0) => Self::Control,
             id => Self::Bytes(id),
@@ -112,7 +109,7 @@ impl Space {
 
     /// The stream that it belongs to.
     #[must_use]
-    pub(crate) const fn stream(self) -> StreamId {
+    pub const fn stream(self) -> StreamId {
         match self {
             Self::Control => StreamId::CONTROL,
             Self::Bytes(id) | Self::Messages(id) => id,
@@ -121,7 +118,7 @@ impl Space {
 
     /// Whether it holds messages.
     #[must_use]
-    pub(crate) const fn is_messages(self) -> bool {
+    pub const fn is_messages(self) -> bool {
         matches!(self, Self::Messages(_))
     }
 }
@@ -330,35 +327,6 @@ impl Direction {
     }
 }
 
-/// Bytes that a rate of `bytes_per_second` moves in `time`.
-#[must_use]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-pub(crate) fn bytes_in(bytes_per_second: f64, time: Duration) -> u64 {
-    let bytes = bytes_per_second * time.as_secs_f64();
-    if bytes >= 0.0 { bytes as u64 } else { 0 }
-}
-
-/// Time that `bytes` take at `bytes_per_second`; an hour if it does not move.
-#[must_use]
-#[allow(clippy::cast_precision_loss)]
-pub(crate) fn time_for(bytes: u64, bytes_per_second: f64) -> Duration {
-    const NEVER: Duration = Duration::from_secs(3600);
-    if bytes_per_second <= 0.0 {
-        return NEVER;
-    }
-    Duration::try_from_secs_f64(bytes as f64 / bytes_per_second).unwrap_or(NEVER).min(NEVER)
-}
-
-/// `bytes` moved in `time`, as bytes per second; 0 for no time.
-#[must_use]
-#[allow(clippy::cast_precision_loss)]
-pub fn rate_of(bytes: u64, time: Duration) -> f64 {
-    match nanos(time) {
-        0 => 0.0,
-        ns => bytes as f64 * 1e9 / ns as f64,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,14 +367,5 @@ mod tests {
         }
         assert_eq!((Priority::new(10), Priority::from_name("standby")), (None, None));
         assert!(Priority::PRIMARY < Priority::BACKUP);
-    }
-
-    #[test]
-    fn rates_and_times_invert() {
-        let rate = 1e6;
-        assert_eq!(bytes_in(rate, Duration::from_millis(5)), 5000);
-        assert_eq!(time_for(5000, rate), Duration::from_millis(5));
-        assert_eq!(time_for(1, 0.0), Duration::from_secs(3600));
-        assert!((rate_of(5000, Duration::from_millis(5)) - rate).abs() < 1.0);
     }
 }

@@ -4,9 +4,10 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use super::handshake::MAX_PATH_NAME;
-use crate::config::{PathPolicy, RateCap, Weight};
-use crate::units::{Class, Classes, Priority};
+use fbdt_units::{Class, Classes, Priority};
+
+use crate::handshake::MAX_PATH_NAME;
+use crate::policy::{PathPolicy, RateCap, Weight};
 
 /// A path's name and how it is used (F15). They travel as one text, `NAME` for
 /// a path like any other and `NAME;n23;w3;r20M;m;backup` for one that never carries

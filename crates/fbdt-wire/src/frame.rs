@@ -5,31 +5,31 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use bytes::Bytes;
+use fbdt_units::StreamId;
 
-use super::WireError;
-use super::cursor::Cursor;
-use crate::units::StreamId;
+use crate::WireError;
+use crate::cursor::Cursor;
 
 /// Type (1 byte) and length of the body (3 bytes).
 pub(crate) const HEADER_LEN: usize = 4;
 /// Header, stream and offset of a data frame.
 pub const DATA_OVERHEAD: usize = HEADER_LEN + 4 + 8;
 /// Ranges that one acknowledgement can carry; the lowest are sent.
-pub(crate) const MAX_ACK_RANGES: usize = 64;
+pub const MAX_ACK_RANGES: usize = 64;
 /// Longest reason of a close frame, in bytes.
 const MAX_REASON: usize = 256;
 
-pub(super) mod kind {
-    pub(in super::super) const DATA: u8 = 1;
-    pub(in super::super) const DATA_FIN: u8 = 2;
-    pub(in super::super) const ACK: u8 = 3;
-    pub(in super::super) const SESSION_LIMIT: u8 = 4;
-    pub(in super::super) const PING: u8 = 5;
-    pub(in super::super) const PONG: u8 = 6;
-    pub(in super::super) const CLOSE: u8 = 7;
-    pub(in super::super) const WANT: u8 = 8;
-    pub(in super::super) const MESSAGE: u8 = 9;
-    pub(in super::super) const GAP: u8 = 10;
+pub(crate) mod kind {
+    pub(crate) const DATA: u8 = 1;
+    pub(crate) const DATA_FIN: u8 = 2;
+    pub(crate) const ACK: u8 = 3;
+    pub(crate) const SESSION_LIMIT: u8 = 4;
+    pub(crate) const PING: u8 = 5;
+    pub(crate) const PONG: u8 = 6;
+    pub(crate) const CLOSE: u8 = 7;
+    pub(crate) const WANT: u8 = 8;
+    pub(crate) const MESSAGE: u8 = 9;
+    pub(crate) const GAP: u8 = 10;
 }
 
 /// One unit on a subflow. Every frame can arrive on any path, in any order
@@ -69,8 +69,7 @@ pub enum Frame {
     },
     /// The session is over.
     Close {
-        /// Why, as a number of `close_code` or the
-        /// application's.
+        /// Why, as a number of [`close_code`](crate::close_code) or the application's.
         code: u32,
         /// Why, in words.
         reason: String,
@@ -118,13 +117,7 @@ pub struct AckFrame {
 }
 
 /// Appends the header of a data frame whose payload of `len` bytes follows.
-pub(crate) fn encode_data_header(
-    out: &mut Vec<u8>,
-    stream: StreamId,
-    offset: u64,
-    fin: bool,
-    len: u32,
-) {
+pub fn encode_data_header(out: &mut Vec<u8>, stream: StreamId, offset: u64, fin: bool, len: u32) {
     let kind = if fin { kind::DATA_FIN } else { kind::DATA };
     put_header(out, kind, 12 + len);
     out.extend_from_slice(&stream.0.to_be_bytes());
@@ -132,13 +125,13 @@ pub(crate) fn encode_data_header(
 }
 
 /// Appends the header of a message whose payload of `len` bytes follows.
-pub(crate) fn encode_message_header(out: &mut Vec<u8>, stream: StreamId, offset: u64, len: u32) {
+pub fn encode_message_header(out: &mut Vec<u8>, stream: StreamId, offset: u64, len: u32) {
     put_header(out, kind::MESSAGE, 12 + len);
     out.extend_from_slice(&stream.0.to_be_bytes());
     out.extend_from_slice(&offset.to_be_bytes());
 }
 
-pub(super) fn put_header(out: &mut Vec<u8>, kind: u8, length: u32) {
+pub(crate) fn put_header(out: &mut Vec<u8>, kind: u8, length: u32) {
     out.extend_from_slice(&((u32::from(kind) << 24) | (length & 0x00ff_ffff)).to_be_bytes());
 }
 
@@ -197,7 +190,7 @@ impl Frame {
     }
 
     /// Reads the body of a frame that is not data.
-    pub(super) fn decode_body(kind: u8, body: &[u8]) -> Result<Self, WireError> {
+    pub(crate) fn decode_body(kind: u8, body: &[u8]) -> Result<Self, WireError> {
         let mut cursor = Cursor::new(kind, body);
         let frame = match kind {
             kind::ACK => Self::Ack(AckFrame::decode(&mut cursor)?),
@@ -226,7 +219,7 @@ impl Frame {
     }
 
     /// Whether a header of this type may announce a body of this length.
-    pub(super) fn check_length(kind: u8, length: u32, max_data: u32) -> Result<(), WireError> {
+    pub(crate) fn check_length(kind: u8, length: u32, max_data: u32) -> Result<(), WireError> {
         let ok = match kind {
             kind::DATA => (13..=12 + max_data).contains(&length),
             kind::DATA_FIN | kind::MESSAGE => (12..=12 + max_data).contains(&length),

@@ -1,21 +1,34 @@
 //! What travels on a subflow: frames, and the handshake before them.
 //!
 //! `docs/wire.md` is the normative description.
+#![no_std]
+#![forbid(unsafe_code)]
 
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod close_code;
 mod control;
 mod cursor;
 mod decoder;
 mod frame;
 pub mod handshake;
 mod label;
+mod limits;
 mod outgoing;
+pub mod plain_text;
+mod policy;
 
 pub use control::ControlMessage;
 pub use decoder::FrameDecoder;
-pub use frame::{AckFrame, DATA_OVERHEAD, Frame};
-pub(crate) use frame::{MAX_ACK_RANGES, encode_data_header, encode_message_header};
+pub use frame::{
+    AckFrame, DATA_OVERHEAD, Frame, MAX_ACK_RANGES, encode_data_header, encode_message_header,
+};
 pub use label::PathLabel;
+pub use limits::{ConfigError, Limits};
 pub use outgoing::Outgoing;
+pub use policy::{PathPolicy, RateCap, Weight};
 
 /// The first version of the wire format; every end speaks it (`docs/wire.md`, section 6).
 pub const VERSION: u16 = 1;

@@ -4,17 +4,18 @@
 
 use alloc::vec::Vec;
 
-use super::WireError;
-use super::cursor::Cursor;
-use crate::units::{Class, PathId, StreamId};
+use fbdt_units::{Class, PathId, StreamId};
+
+use crate::WireError;
+use crate::cursor::Cursor;
 
 mod kind {
-    pub(super) const OPEN: u8 = 1;
-    pub(super) const RESET: u8 = 2;
-    pub(super) const STOP: u8 = 3;
-    pub(super) const MAX_STREAMS: u8 = 4;
-    pub(super) const REDIAL: u8 = 5;
-    pub(super) const REDIAL_CANCEL: u8 = 6;
+    pub(crate) const OPEN: u8 = 1;
+    pub(crate) const RESET: u8 = 2;
+    pub(crate) const STOP: u8 = 3;
+    pub(crate) const MAX_STREAMS: u8 = 4;
+    pub(crate) const REDIAL: u8 = 5;
+    pub(crate) const REDIAL_CANCEL: u8 = 6;
 }
 
 /// One message on the control stream: type, length of the body, body.

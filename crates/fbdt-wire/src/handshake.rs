@@ -6,11 +6,12 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::cursor::Cursor;
-use super::{MESSAGE_VERSION, VERSION, WireError};
-use crate::config::Limits;
+use fbdt_units::PathId;
+
+use crate::cursor::Cursor;
+use crate::limits::Limits;
 use crate::plain_text::is_hidden;
-use crate::units::PathId;
+use crate::{MESSAGE_VERSION, VERSION, WireError};
 
 /// Longest handshake message, in bytes, header included.
 pub const MAX_LEN: usize = 512;
