@@ -8,7 +8,7 @@ VENV := .venv
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export PYTHONPATH := $(CURDIR)/python
 
-.PHONY: help build deb static dist docs demo first-use bench bench-core results tournament world ablation peers browser player test test-all test-long test-rust test-python lint advisories format clean prerequisites soak soak-real faults attacks load fuzz trust-report
+.PHONY: help world-tests build deb static dist docs demo first-use bench bench-core results tournament world ablation peers browser player test test-all test-long test-rust test-python lint advisories format clean prerequisites soak soak-real faults attacks load fuzz trust-report
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -113,9 +113,14 @@ test-rust: ## Run the Rust tests
 test-long: $(VENV)/installed build ## Run the long tests of real processes only, with the release's binaries
 	tools/prerequisites.sh test
 	cargo build --release --locked -p fbdt --example message_relay
-	$(PYTEST_NOTED) -m "long and not alone" -n auto --dist loadfile
-	$(PYTEST_NOTED) -m "long and alone"
+	$(PYTEST_NOTED) -m "long and not alone and not world" -n auto --dist loadfile
+	$(PYTEST_NOTED) -m "long and alone and not world"
+	$(MAKE) world-tests
 	@$(PYTHON) tools/skips.py list $(SKIPS)
+
+world-tests: $(VENV)/installed build ## Run Sumrate in situations outside the lab, and print what comes of each: under 15 minutes
+	tools/prerequisites.sh test
+	$(PYTEST_NOTED) tests/world $(WORLD_TESTS)
 
 test-python: $(VENV)/installed build ## Run chosen Python tests with the release's binaries: PYTEST="tests/system -k capture"
 	tools/prerequisites.sh test

@@ -18,6 +18,7 @@ EVERYDAY = {
     "status page": ("tests/watch/test_status_page.py::",),
     "paths": ("tests/system/test_paths_fail.py::test_transfer_uses_both_paths",),
     "lab": ("tests/system/test_demo.py::",),
+    "world": ("tests/world/test_scene.py::",),
     "access": ("tests/access/test_command.py::", "tests/traces/test_trace_command.py::"),
 }
 """Beginnings of the names of the real runs in `make test`, by what they show."""

@@ -12,14 +12,15 @@ declare -A package_of=(
   [javac]=default-jdk-headless [nginx]=nginx-light [npm]=npm [prometheus]=prometheus
   [go]=golang-go [valgrind]=valgrind [dpkg-deb]=dpkg [xz]=xz-utils
   [qemu-aarch64-static]=qemu-user-static [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
+  [dnsmasq]=dnsmasq-base
 )
 # Those of `optional` are wanted and not needed: without them the results say what is missing.
 declare -A needs=(
   [build]="cc make clang pkg-config"
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
-  [test]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac go prometheus"
-  [everyday]="ip ss tc nsenter sysctl curl mptcpize iperf3 nft setpriv openssl git"
+  [test]="ip ss tc nsenter sysctl curl dnsmasq mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac go prometheus"
+  [everyday]="ip ss tc nsenter sysctl curl dnsmasq mptcpize iperf3 nft setpriv openssl git"
   [bench-core]="cc valgrind"
   [static]="cc make clang pkg-config"
   [dist]="cc make clang pkg-config dpkg-deb xz qemu-aarch64-static"

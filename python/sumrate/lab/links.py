@@ -203,19 +203,23 @@ class Link:
 
         """
         parts = [self._head()]
+        for end, host, interface, addresses in self.ends(sharing):
+            listed = ", ".join(f'"{address}"' for address in addresses)
+            parts.append(
+                f'[link.{end}]\nnetns = "{host}"\ninterface = "{interface}"\naddress = [{listed}]'
+            )
+        parts.append(f"[link.a_to_b]\n{self.up.toml()}")
+        parts.append(f"[link.b_to_a]\n{self.down.toml()}")
+        return "\n".join([*parts, *self._schedule()])
+
+    def ends(self, sharing: "Sequence[Link]") -> Iterator[tuple[str, str, str, list[str]]]:
+        """Of both ends the name, the host, the interface, and addresses with prefix lengths."""
         pairs = (self, *sharing)
         for end, host, addresses in (
             ("a", CLIENT, [link.client_ip for link in pairs]),
             ("b", SERVER, [link.server_ip for link in pairs]),
         ):
-            listed = ", ".join(f'"{address}/24"' for address in addresses)
-            parts.append(
-                f'[link.{end}]\nnetns = "{host}"\ninterface = "{self.interface}"\n'
-                f"address = [{listed}]"
-            )
-        parts.append(f"[link.a_to_b]\n{self.up.toml()}")
-        parts.append(f"[link.b_to_a]\n{self.down.toml()}")
-        return "\n".join([*parts, *self._schedule()])
+            yield end, host, self.interface, [f"{address}/24" for address in addresses]
 
     def _schedule(self) -> Iterator[str]:
         """The entries of the link's schedule: traces, steps of the rate, blackouts and holds."""
