@@ -28,6 +28,8 @@ SERVER_IP, SERVER_PORT = "203.0.113.1", 4433
 INTERNET_IP, EXIT_IP = "8.20.0.2", "8.20.0.1"
 """A host behind the server, and the server's address towards it: the exit's."""
 SERVER_IP6, INTERNET_IP6 = "2a00:20:203::1", "2a00:20:8::2"
+SILENT_NETWORK = "9.9.0.0/16"
+"""Addresses on the Internet from which nothing comes back, not even an error."""
 SOCKS_PORT, HTTP_PORT = 1080, 8081
 WEB_PORT, ECHO_PORT = 80, 7
 WIFI, LTE = "wifi0", "lte0"
@@ -167,6 +169,7 @@ class World:
         listen: str = f"0.0.0.0:{SERVER_PORT}",
         advertise: Sequence[str] = (f"{SERVER_IP}:{SERVER_PORT}",),
         state: str = "state",
+        prefix: Sequence[str] = (),
     ) -> Process:
         """Starts `sumrate serve` and waits for its link file (`link_file`).
 
@@ -177,13 +180,15 @@ class World:
             listen: address and port.
             advertise: what its link names.
             state: folder of its credentials, below the scene's.
+            prefix: what the command line begins with.
 
         """
         link_file = self.link_file(name)
         link_file.unlink(missing_ok=True)
         told = [word for address in advertise for word in ("--advertise", address)]
         argv = [
-            *(str(program("sumrate")), "serve", "--listen", listen, *told, "--config", "none"),
+            *(*prefix, str(program("sumrate")), "serve", "--listen", listen, *told),
+            *("--config", "none"),
             *("--state", str(self.folder / state), "--link-file", str(link_file)),
             *("--status-socket", str(self.folder / f"{name}.sock"), *options),
         ]
@@ -285,6 +290,12 @@ class World:
         argv = ["curl", "-sS", "--max-time", "8", *through, *options, url]
         done = self.run(self.client, argv)
         return done.stdout if done.returncode == 0 else done.stderr.strip()
+
+    def silent(self, node: Node, port: int) -> Process:
+        """Starts a server that takes TCP connections and datagrams, and never answers."""
+        process = self.python(node, "services", "silent", str(port), name=f"silent-{node.name}")
+        process.wait_until(lambda: listening(node, port), "the silent server listens")
+        return process
 
     # Names
 
@@ -447,7 +458,10 @@ def connect(built: World) -> None:
     client, server, internet, ipv6 = built.client, built.server, built.internet, built.ipv6
     server.run(["ip", "address", "add", f"{SERVER_IP}/32", "dev", "lo"])
     server.forwards()
+    server.run(["ip", "route", "add", "default", "via", INTERNET_IP])
     internet.run(["ip", "route", "add", "default", "via", EXIT_IP])
+    internet.run(["ip", "route", "add", "blackhole", SILENT_NETWORK])
+    internet.forwards()
     if ipv6:
         server.run(["ip", "address", "add", f"{SERVER_IP6}/128", "dev", "lo", "nodad"])
         internet.run(["ip", "-6", "route", "add", "default", "via", "2a00:20:8::1"])

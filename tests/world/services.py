@@ -1,6 +1,6 @@
-"""What clients reach: a web server that says what it was asked, and an echo server.
+"""What clients reach: a web server that says what it was asked, an echo server, and a silent one.
 
-Run: python -m tests.world.services web|echo PORT
+Run: python -m tests.world.services web|echo|silent PORT
 """
 
 import http.server
@@ -70,10 +70,23 @@ def echo_datagrams(port: int) -> None:
             own.sendto(data, source)
 
 
+def silence(port: int) -> None:
+    """Takes connections and datagrams, and never answers."""
+    with (
+        socket.create_server(("::", port), family=socket.AF_INET6, backlog=4096),
+        socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as datagrams,
+    ):
+        datagrams.bind(("::", port))
+        while True:
+            datagrams.recv(65535)
+
+
 def main(kind: str, port: int) -> None:
     """Serves until it is ended."""
     if kind == "web":
         Web(("::", port), Asked).serve_forever()
+    if kind == "silent":
+        silence(port)
     threading.Thread(target=echo_datagrams, args=(port,), daemon=True).start()
     EchoServer(("::", port), Echo).serve_forever()
 
