@@ -1,7 +1,7 @@
 //! A lock file: one process at a time holds it.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -34,21 +34,18 @@ pub struct ProcessLock {
 }
 
 impl ProcessLock {
-    /// Locks a file, which is made if it is missing, and writes this process's number into it. A link
-    /// in its place is refused.
+    /// Locks a file, which is made if it is missing, and writes this process's number into it. On a
+    /// read-only file system it must be there, and is only locked. A link in its place is refused.
     ///
     /// # Errors
     /// [`ProcessLockError`]
     pub fn acquire(path: &Path) -> Result<Self, ProcessLockError> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
-            .open(path)
-            .map_err(io_error("open", path))?;
+        let mut file = match open(path, true) {
+            // The number is not written there, and a file that is there can be locked.
+            Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => open(path, false),
+            opened => opened,
+        }
+        .map_err(io_error("open", path))?;
         refuse_shared(path, &file.metadata().map_err(io_error("inspect", path))?, "600")?;
         match file.try_lock() {
             Ok(()) => {}
@@ -63,6 +60,18 @@ impl ProcessLock {
         let _ = writeln!(file, "{}", std::process::id());
         Ok(Self { _file: file })
     }
+}
+
+/// Opens the file, for writing or for reading alone.
+fn open(path: &Path, writes: bool) -> std::io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(writes)
+        .create(writes)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(path)
 }
 
 /// Names the process that wrote its number into the file.

@@ -62,7 +62,7 @@ pub struct UpArgs {
     #[arg(long, help_heading = RESEARCH, value_name = "PORT|HOST=CLASS")]
     pub class_rule: Vec<ClassRule>,
     /// Maximum connections of each proxy
-    #[arg(long, help_heading = RESEARCH, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, help_heading = RESEARCH, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_connections: u32,
     /// Socket for `sumrate status` [default: one in $XDG_RUNTIME_DIR/sumrate]
     #[arg(long, help_heading = "Watching", value_name = "PATH")]

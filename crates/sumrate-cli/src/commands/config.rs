@@ -142,7 +142,7 @@ mod tests {
         if let Err(error) = check(&file) {
             assert!(!error.to_string().contains("unknown"), "{error}");
         }
-        assert!(text.contains("\n[up]\n") && text.contains("# max-connections = 1024\n"), "{text}");
+        assert!(text.contains("\n[up]\n") && text.contains("# max-connections = 4096\n"), "{text}");
         assert!(text.lines().all(|line| line.len() <= WIDTH + 24), "{text}");
     }
 
