@@ -183,7 +183,7 @@ advisories: $(VENV)/installed ## Check for known vulnerabilities of crates, by a
 
 docs: $(VENV)/installed ## Build the documentation site, with reference and Rust API: out/site/index.html
 	tools/prerequisites.sh build
-	cargo doc --quiet --locked --no-deps -p fbdt -p fbdt-proto -p fbdt-baselines -p fbdt-wire -p fbdt-units
+	cargo doc --quiet --locked --no-deps -p fbdt -p fbdt-proto -p fbdt-baselines -p fbdt-coupling -p fbdt-wire -p fbdt-units
 	mkdir -p out/reference
 	cargo run --quiet --locked -p sumrate-cli --example reference >out/reference/cli.md
 	SUMRATE_REFERENCE=out/reference SUMRATE_RUSTDOC="$${CARGO_TARGET_DIR:-target}/doc" $(VENV)/bin/mkdocs build --strict

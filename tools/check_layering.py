@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 CRATES: dict[str, set[str]] = {
     "fbdt-units": set(),
     "fbdt-wire": {"fbdt-units"},
-    "fbdt-proto": {"fbdt-units", "fbdt-wire"},
+    "fbdt-coupling": {"fbdt-units"},
+    "fbdt-proto": {"fbdt-coupling", "fbdt-units", "fbdt-wire"},
     "fbdt-baselines": {"fbdt-proto"},
     "fbdt-sim": {"fbdt-baselines", "fbdt-proto"},
     "fbdt-model": set(),
@@ -62,7 +63,8 @@ class Dependency(NamedTuple):
 SANS_IO = {
     "fbdt-units": set(),
     "fbdt-wire": {"bytes", "fbdt-units", "thiserror", "unicode-general-category"},
-    "fbdt-proto": {"bytes", "fbdt-units", "fbdt-wire", "libm", "thiserror"},
+    "fbdt-coupling": {"fbdt-units", "libm"},
+    "fbdt-proto": {"bytes", "fbdt-coupling", "fbdt-units", "fbdt-wire", "libm", "thiserror"},
     "fbdt-baselines": {"fbdt-proto"},
 }
 """The crates without sockets, clocks and threads, and all that each may depend on."""
@@ -72,7 +74,7 @@ MODULES = (
     ("config",),
     ("error",),
     ("path", "stats"),
-    ("event", "window", "coupling"),
+    ("event", "window"),
     ("schedule",),
     ("stream", "receive"),
     ("session",),

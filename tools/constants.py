@@ -1,9 +1,9 @@
 """Constants of the core and of its settings, compared with the tables of the documentation.
 
 A constant is a `const NAME: TYPE = VALUE` with a number or a time, in crates/fbdt-proto/src outside
-tests and coupling/, or in one of `BESIDE`. A setting is such a value of `Config` or `Limits` by
-default. Left out are sizes of what only people look at. Each of the others stands in exactly one
-table of docs/sender.md or docs/wire.md.
+tests, or in one of `BESIDE`. A setting is such a value of `Config` or `Limits` by default. Left out
+are sizes of what only people look at. Each of the others stands in exactly one table of
+docs/sender.md or docs/wire.md.
 
 Run: python3 tools/constants.py [ROOT]
 ROOT is another checkout whose code is read. Prints every constant and setting with its value and
@@ -25,7 +25,6 @@ BESIDE = ("crates/fbdt-wire/src/limits.rs", "crates/fbdt-wire/src/policy.rs")
 """Limits of this implementation that are no part of the core."""
 PAGES = ("docs/sender.md", "docs/wire.md")
 LEFT_OUT = {
-    "coupling": "a rule of its own, docs/coupling.md",
     "histogram.rs": "a distribution for people",
     "session/picture.rs": "a picture for people",
     "session/memory.rs": "how memory is counted",
@@ -72,7 +71,7 @@ def product_code(path: Path) -> str:
 
 
 def files(root: Path) -> Iterator[tuple[str, str]]:
-    """The product's files of the core, by their path below it, and those beside, with their text."""
+    """The product's files of the core, by their path below it, and those beside; their text."""
     core = root / CORE
     for path in sorted(core.rglob("*.rs")):
         name = str(path.relative_to(core))

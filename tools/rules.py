@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PAGES = ("wire", "sender")
-PRODUCT = ("fbdt", "fbdt-baselines", "fbdt-proto", "fbdt-units", "fbdt-wire")
+PRODUCT = ("fbdt", "fbdt-baselines", "fbdt-coupling", "fbdt-proto", "fbdt-units", "fbdt-wire")
 """Crates whose `src` has the homes."""
 DEFINED = re.compile(r"^\*\*(F\d+b?) ([^*]+?)\.?\*\*", re.MULTILINE)
 NUMBER = re.compile(r"\bF\d+b?\b")

@@ -18,7 +18,8 @@ from variants import Variant, edited
 COPIED = ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "crates", "fuzz")
 """What cargo reads of the workspace to build one of its crates."""
 JUDGED = ("Cargo.lock", "rust-toolchain.toml", "crates/fbdt-units", "crates/fbdt-wire",
-          "crates/fbdt-proto", "crates/fbdt-baselines", "crates/fbdt-sim", "crates/fbdt-world")  # fmt: skip
+          "crates/fbdt-coupling", "crates/fbdt-proto", "crates/fbdt-baselines",
+          "crates/fbdt-sim", "crates/fbdt-world")  # fmt: skip
 """What outcomes depend on."""
 CHUNK = 500
 """Draws of one call. After each, a variant that has changed no outcome is not run further."""

@@ -47,7 +47,7 @@ def test_a_rule_that_is_described_twice_is_found() -> None:
 
 
 def test_tests_are_no_homes() -> None:
-    assert not rules.is_product("crates/fbdt-proto/src/coupling/tests.rs")
+    assert not rules.is_product("crates/fbdt-coupling/src/tests.rs")
     assert not rules.is_product("crates/fbdt-proto/tests/turns.rs")
     assert not rules.is_product("crates/fbdt-sim/src/coverage.rs")
     assert rules.is_product("crates/fbdt/src/dial/race.rs")

@@ -18,9 +18,9 @@
 //!
 //! The modules stand in the order in which data meets them: the
 //! application's bytes wait in a `stream`, are given to a path by a
-//! [`Scheduler`] (`schedule`), leave within what the `path` may hold, alone or by `coupling`, travel
-//! as [`Frame`]s (the crate `fbdt-wire`), and are put together again by `receive`. `window` sizes
-//! windows and buffers. `session` wires them; the leaf modules know nobody.
+//! [`Scheduler`] (`schedule`), leave within what the `path` may hold, alone or by the crate
+//! `fbdt-coupling`, travel as [`Frame`]s (`fbdt-wire`), and are put together again by `receive`.
+//! `window` sizes windows and buffers. `session` wires them; the leaf modules know nobody.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -28,7 +28,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod coupling;
 mod path;
 mod receive;
 mod scale;
@@ -47,12 +46,10 @@ mod stats;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use config::{
-    Budget, CommitRule, Config, CouplingMode, Redundancy, SchedulerKind, SharedBottleneck,
-    WindowGrowth, WindowMode,
-};
+pub use config::{Budget, CommitRule, Config, Redundancy, SchedulerKind, WindowMode};
 pub use error::{CloseReason, MessageError, OpenError, SessionError, StreamError};
 pub use event::Event;
+pub use fbdt_coupling::{CouplingMode, SharedBottleneck, WindowGrowth};
 pub use fbdt_units::{
     Class, Classes, Direction, Instant, PathId, Priority, Role, StreamId, SubflowId, SubflowSample,
     rate_of,

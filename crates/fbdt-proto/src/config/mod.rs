@@ -1,16 +1,15 @@
 //! What a session can be told before it starts.
 
 mod budget;
-mod coupling;
 mod scheduler;
 
 pub use budget::Budget;
-pub use coupling::{CouplingMode, SharedBottleneck, WindowGrowth};
 pub use scheduler::{CommitRule, SchedulerKind};
 
 use alloc::string::String;
 use core::time::Duration;
 
+use fbdt_coupling::{CouplingMode, SharedBottleneck, WindowGrowth};
 use fbdt_units::Class;
 use fbdt_wire::{ConfigError, Limits};
 

@@ -22,14 +22,14 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use fbdt_coupling::{Coupling, CouplingMode, WindowGrowth};
 use fbdt_units::{Class, Instant, Role, StreamId};
 use fbdt_wire::{ConfigError, Limits};
 
 use self::messages::Channel;
 use self::policy::Appetite;
 use self::turns::{Clock, Turns};
-use crate::config::{Config, CouplingMode, WindowGrowth};
-use crate::coupling::Coupling;
+use crate::config::Config;
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::path::{CopyReason, PathState};

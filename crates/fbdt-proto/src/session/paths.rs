@@ -6,14 +6,13 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 use core::time::Duration;
 
+use fbdt_coupling::{Observation, SharedBottleneck, WindowGrowth};
 use fbdt_units::{Instant, PathId, Role, Space, SubflowId, SubflowSample};
 use fbdt_wire::ControlMessage;
 
 use super::Session;
 use super::policy::Appetite;
 use super::send::Refusal;
-use crate::config::{SharedBottleneck, WindowGrowth};
-use crate::coupling::Observation;
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::path::{Health, PathState, forward_delay, suggested_congestion_control, window_factor};

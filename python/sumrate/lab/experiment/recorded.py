@@ -13,7 +13,7 @@ from sumrate.lab.programs import REPOSITORY
 
 TRANSPORT = tuple(
     f"crates/{name}/src"
-    for name in ("fbdt-units", "fbdt-wire", "fbdt-proto", "fbdt", "fbdt-baselines")
+    for name in ("fbdt-units", "fbdt-wire", "fbdt-coupling", "fbdt-proto", "fbdt", "fbdt-baselines")
 )
 """What moves the bytes of a scheme of one of KINDS."""
 KINDS = ("sumrate", "messages")

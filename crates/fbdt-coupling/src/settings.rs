@@ -1,4 +1,4 @@
-//! Which paths take no more together than one of them would, as configured or as measured.
+//! Which paths take no more together than one of them would, as configured.
 //!
 //! Rules: F14, F17.
 

@@ -5,9 +5,9 @@ use core::time::Duration;
 
 use fbdt_units::{Instant, PathId, nanos};
 
-use super::member::{Member, Queue};
-use super::series::{BIN, bin_of, correlation};
-use super::trial::{Answer, Baseline, Trial};
+use crate::member::{Member, Queue};
+use crate::series::{BIN, bin_of, correlation};
+use crate::trial::{Answer, Baseline, Trial};
 
 /// How often correlations are looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -125,7 +125,7 @@ impl Pair {
 
 /// Watches all paths of a session.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Detector {
+pub(crate) struct Detector {
     pairs: Vec<Pair>,
     trial: Option<Trial>,
     last_look: Instant,
@@ -133,29 +133,29 @@ pub(super) struct Detector {
 
 impl Detector {
     /// What `path` may hold now because it is being tried.
-    pub(super) fn cap(&self, now: Instant, path: PathId) -> Option<u64> {
+    pub(crate) fn cap(&self, now: Instant, path: PathId) -> Option<u64> {
         self.trial.as_ref().filter(|t| t.path == path).and_then(|t| t.cap(now))
     }
 
     /// Whether a trial is going on.
     #[cfg(test)]
-    pub(super) const fn is_trying(&self) -> bool {
+    pub(crate) const fn is_trying(&self) -> bool {
         self.trial.is_some()
     }
 
     /// Whether the path was ever compared with another.
-    pub(super) fn knows(&self, path: PathId) -> bool {
+    pub(crate) fn knows(&self, path: PathId) -> bool {
         self.pairs.iter().any(|pair| pair.paths.contains(&path))
     }
 
     /// Forgets all about a path.
-    pub(super) fn forget(&mut self, path: PathId) {
+    pub(crate) fn forget(&mut self, path: PathId) {
         self.pairs.retain(|pair| !pair.paths.contains(&path));
         self.trial = self.trial.take().filter(|trial| trial.path != path);
     }
 
     /// A fresh sample of `member`; says whether what is known has changed.
-    pub(super) fn see(&mut self, now: Instant, member: &Member, members: &[Member]) -> bool {
+    pub(crate) fn see(&mut self, now: Instant, member: &Member, members: &[Member]) -> bool {
         let mut changed = false;
         if let Some(trial) = &mut self.trial {
             if let Some(delay) = member.fresh_delay() {
@@ -176,7 +176,7 @@ impl Detector {
     }
 
     /// Whether two paths are thought to share a bottleneck.
-    pub(super) fn shares(&self, a: PathId, b: PathId) -> bool {
+    pub(crate) fn shares(&self, a: PathId, b: PathId) -> bool {
         self.pairs
             .iter()
             .any(|pair| pair.shared && pair.paths.contains(&a) && pair.paths.contains(&b))
@@ -259,8 +259,8 @@ impl Detector {
 
 #[cfg(test)]
 mod tests {
-    use super::super::member::Observation;
     use super::*;
+    use crate::member::Observation;
     use fbdt_units::SubflowSample;
 
     fn at(s: u64) -> Instant {

@@ -1,13 +1,14 @@
 //! The congestion window of all paths over one bottleneck together: that of
 //! one TCP.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use fbdt_units::{Instant, PathId};
 
 /// How a TCP's window grows and what a loss leaves of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Growth {
+pub(crate) enum Growth {
     /// CUBIC, RFC 9438: the least of a share that its neighbours leave it.
     Cubic,
     /// AIMD, RFC 5681.
@@ -23,7 +24,7 @@ const LONGEST_STEP: Duration = Duration::from_millis(200);
 
 /// One TCP's congestion window, in segments of `mss` bytes.
 #[derive(Clone, Debug)]
-pub(super) struct SharedWindow {
+pub(crate) struct SharedWindow {
     growth: Growth,
     mss: f64,
     segments: f64,
@@ -42,7 +43,7 @@ pub(super) struct SharedWindow {
 impl SharedWindow {
     /// A window of `bytes` in congestion avoidance.
     #[allow(clippy::cast_precision_loss)]
-    pub(super) fn new(now: Instant, growth: Growth, bytes: f64, mss: u32) -> Self {
+    pub(crate) fn new(now: Instant, growth: Growth, bytes: f64, mss: u32) -> Self {
         let mss = f64::from(mss.max(1));
         let segments = (bytes / mss).max(2.0);
         Self {
@@ -59,13 +60,13 @@ impl SharedWindow {
     }
 
     /// Bytes that all paths together may hold.
-    pub(super) fn bytes(&self) -> f64 {
+    pub(crate) fn bytes(&self) -> f64 {
         self.segments * self.mss
     }
 
     /// `acked` bytes were acknowledged while the window was full.
     #[allow(clippy::cast_precision_loss)]
-    pub(super) fn grow(&mut self, now: Instant, acked: u64, rtt: Duration) {
+    pub(crate) fn grow(&mut self, now: Instant, acked: u64, rtt: Duration) {
         let acked = acked as f64 / self.mss;
         self.age += now.saturating_since(self.last).min(LONGEST_STEP).as_secs_f64();
         self.last = now;
@@ -94,7 +95,7 @@ impl SharedWindow {
 
     /// One of the paths lost something, at most `used` bytes being in use;
     /// what else is lost within an `rtt` is the same event.
-    pub(super) fn lose(&mut self, now: Instant, used: f64, rtt: Duration) {
+    pub(crate) fn lose(&mut self, now: Instant, used: f64, rtt: Duration) {
         if now < self.deaf_until {
             return;
         }
@@ -113,16 +114,16 @@ impl SharedWindow {
 
 /// Paths that are thought to share a bottleneck, and their window.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     /// Two or more, in order.
-    pub(super) paths: alloc::vec::Vec<PathId>,
-    pub(super) window: SharedWindow,
+    pub(crate) paths: Vec<PathId>,
+    pub(crate) window: SharedWindow,
 }
 
 /// Divides `total` among demands, evenly, but no more to each than it asks
 /// for; what one leaves is the others'.
-pub(super) fn divide(total: f64, demands: &[f64]) -> alloc::vec::Vec<f64> {
-    let mut order: alloc::vec::Vec<usize> = (0..demands.len()).collect();
+pub(crate) fn divide(total: f64, demands: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..demands.len()).collect();
     order.sort_by(|a, b| demands[*a].total_cmp(&demands[*b]));
     let mut parts = alloc::vec![0.0; demands.len()];
     let (mut left, mut waiting) = (total.max(0.0), demands.len());

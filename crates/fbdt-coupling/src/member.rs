@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use fbdt_units::{Instant, PathId, SubflowSample};
 
-use super::series::Series;
+use crate::series::Series;
 
 /// A queue below this (ms) is none.
 const LEAST_QUEUE: f64 = 1.5;
@@ -19,7 +19,7 @@ const LEAST_PEAK_TIME: Duration = Duration::from_millis(50);
 
 /// What a sample tells of one path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Observation {
+pub struct Observation {
     /// The path.
     pub path: PathId,
     /// What TCP says.
@@ -35,7 +35,7 @@ pub(crate) struct Observation {
 
 /// What of a queue a path that carries bytes meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
+pub(crate) enum Queue {
     None,
     Short,
     Long,
@@ -43,9 +43,9 @@ pub(super) enum Queue {
 
 /// One path as coupling sees it.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
-    pub(super) path: PathId,
-    pub(super) series: Series,
+pub(crate) struct Member {
+    pub(crate) path: PathId,
+    pub(crate) series: Series,
     last: Option<Observation>,
     seen: Instant,
     usual_flight: f64,
@@ -59,15 +59,15 @@ pub(super) struct Member {
 
 /// What has happened on a path since its last sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct News {
+pub(crate) struct News {
     /// Bytes acknowledged.
-    pub(super) acked: u64,
+    pub(crate) acked: u64,
     /// Whether something was lost.
-    pub(super) lost: bool,
+    pub(crate) lost: bool,
 }
 
 impl Member {
-    pub(super) fn new(path: PathId) -> Self {
+    pub(crate) fn new(path: PathId) -> Self {
         Self {
             path,
             series: Series::default(),
@@ -82,14 +82,14 @@ impl Member {
     }
 
     /// A new TCP connection: its counters begin at zero.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.last = None;
         self.peak = [0; 2];
     }
 
     /// Takes in a sample.
     #[allow(clippy::cast_precision_loss)]
-    pub(super) fn update(&mut self, now: Instant, seen: &Observation) -> News {
+    pub(crate) fn update(&mut self, now: Instant, seen: &Observation) -> News {
         let news = self.last.map_or_else(News::default, |last| news(&last.sample, &seen.sample));
         let elapsed = now.saturating_since(self.seen).as_secs_f64();
         self.fresh_delay = self.last.and_then(|last| fresh_delay(&last.sample, &seen.sample));
@@ -113,47 +113,47 @@ impl Member {
     }
 
     /// The queueing delay that the RTT shows, in milliseconds.
-    pub(super) fn delay_ms(&self) -> f64 {
+    pub(crate) fn delay_ms(&self) -> f64 {
         let over = |s: &SubflowSample| s.srtt.saturating_sub(s.base_rtt()).as_secs_f64() * 1e3;
         self.last.as_ref().map_or(0.0, |seen| over(&seen.sample))
     }
 
     /// The queueing delay of what has just been acknowledged, in milliseconds.
-    pub(super) const fn fresh_delay(&self) -> Option<f64> {
+    pub(crate) const fn fresh_delay(&self) -> Option<f64> {
         self.fresh_delay
     }
 
-    pub(super) fn in_flight(&self) -> u64 {
+    pub(crate) fn in_flight(&self) -> u64 {
         self.last.map_or(0, |seen| seen.in_flight)
     }
 
-    pub(super) const fn usual_flight(&self) -> f64 {
+    pub(crate) const fn usual_flight(&self) -> f64 {
         self.usual_flight
     }
 
-    pub(super) const fn usual_delay_ms(&self) -> f64 {
+    pub(crate) const fn usual_delay_ms(&self) -> f64 {
         self.usual_delay
     }
 
-    pub(super) fn srtt(&self) -> Duration {
+    pub(crate) fn srtt(&self) -> Duration {
         self.last.map_or(Duration::ZERO, |seen| seen.sample.srtt)
     }
 
-    pub(super) fn base(&self) -> Duration {
+    pub(crate) fn base(&self) -> Duration {
         self.last.map_or(Duration::ZERO, |seen| seen.sample.base_rtt())
     }
 
-    pub(super) fn mss(&self) -> u32 {
+    pub(crate) fn mss(&self) -> u32 {
         self.last.map_or(1448, |seen| seen.sample.mss)
     }
 
     /// The most that it had in flight in the last RTT or two.
-    pub(super) fn peak(&self, now: Instant) -> u64 {
+    pub(crate) fn peak(&self, now: Instant) -> u64 {
         if self.is_idle(now) { 0 } else { self.peak[0].max(self.peak[1]) }
     }
 
     /// What it may hold by the other rules.
-    pub(super) fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         self.last.map_or(0, |seen| seen.limit)
     }
 
@@ -168,7 +168,7 @@ impl Member {
     }
 
     /// The queue that its bytes usually meet; `None` if it carries none.
-    pub(super) fn queue(&self, now: Instant) -> Option<Queue> {
+    pub(crate) fn queue(&self, now: Instant) -> Option<Queue> {
         let queue = match self.usual_delay {
             delay if delay < LEAST_QUEUE => Queue::None,
             delay if delay < LONG_QUEUE => Queue::Short,
@@ -179,7 +179,7 @@ impl Member {
 
     /// Whether it carries bytes and they wait in a queue: only then is there
     /// anything to compare.
-    pub(super) fn is_queued(&self, now: Instant) -> bool {
+    pub(crate) fn is_queued(&self, now: Instant) -> bool {
         self.is_busy(now) && self.usual_delay >= LEAST_QUEUE
     }
 }

@@ -9,10 +9,17 @@
 //! and is cut by each one's losses. A kernel window that is not filled does
 //! not grow, and is cut by the same losses, so that it never falls below what
 //! it is filled with.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod detector;
 mod member;
 mod series;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -20,14 +27,14 @@ mod window;
 
 use alloc::vec::Vec;
 
-pub(crate) use member::Observation;
+use fbdt_units::{Instant, PathId};
+
+pub use member::Observation;
+pub use settings::{CouplingMode, SharedBottleneck, WindowGrowth};
 
 use self::detector::Detector;
 use self::member::Member;
 use self::window::{Group, Growth, SharedWindow, divide};
-use crate::config::WindowGrowth;
-use fbdt_units::Instant;
-use fbdt_units::PathId;
 
 /// A window is in use if this share of it was in flight lately, but for half a
 /// smallest frame of each path that did not fit in.
@@ -39,7 +46,7 @@ const LEAST: f64 = 4096.0;
 
 /// The coupled control of one end of a session.
 #[derive(Clone, Debug)]
-pub(crate) struct Coupling {
+pub struct Coupling {
     growth: Growth,
     members: Vec<Member>,
     detector: Detector,
@@ -50,7 +57,7 @@ pub(crate) struct Coupling {
 impl Coupling {
     /// Over subflows whose windows grow as `growth` says.
     #[must_use]
-    pub(crate) fn new(growth: WindowGrowth) -> Self {
+    pub fn new(growth: WindowGrowth) -> Self {
         let growth = if growth == WindowGrowth::Reno { Growth::Reno } else { Growth::Cubic };
         Self {
             growth,
@@ -62,14 +69,14 @@ impl Coupling {
     }
 
     /// The path has a new TCP connection, to the same place as before.
-    pub(crate) fn restart(&mut self, path: PathId) {
+    pub fn restart(&mut self, path: PathId) {
         if let Some(member) = self.members.iter_mut().find(|m| m.path == path) {
             member.restart();
         }
     }
 
     /// The path is gone; it may come back somewhere else.
-    pub(crate) fn forget(&mut self, now: Instant, path: PathId) {
+    pub fn forget(&mut self, now: Instant, path: PathId) {
         self.members.retain(|m| m.path != path);
         self.detector.forget(path);
         self.regroup(now);
@@ -77,7 +84,7 @@ impl Coupling {
     }
 
     /// Takes in a sample of a path.
-    pub(crate) fn observe(&mut self, now: Instant, seen: &Observation) {
+    pub fn observe(&mut self, now: Instant, seen: &Observation) {
         let index = self.members.iter().position(|m| m.path == seen.path).unwrap_or_else(|| {
             self.members.push(Member::new(seen.path));
             self.members.len() - 1
@@ -110,12 +117,12 @@ impl Coupling {
     /// Most bytes that the path may hold because of others; `None` if it is
     /// free.
     #[must_use]
-    pub(crate) fn allowance(&self, path: PathId) -> Option<u64> {
+    pub fn allowance(&self, path: PathId) -> Option<u64> {
         self.allowances.iter().find(|(id, _)| *id == path).map(|(_, bytes)| *bytes)
     }
 
     /// The paths with which `path` is thought to share a bottleneck.
-    pub(crate) fn sharers(&self, path: PathId) -> impl Iterator<Item = PathId> + '_ {
+    pub fn sharers(&self, path: PathId) -> impl Iterator<Item = PathId> + '_ {
         let group = self.groups.iter().find(move |g| g.paths.contains(&path));
         group.into_iter().flat_map(|g| &g.paths).copied().filter(move |other| *other != path)
     }

@@ -7,9 +7,9 @@ use fbdt_units::{Instant, nanos};
 
 /// Width of a bin: a queue's noise fits in, and a queue that oscillates with
 /// the RTT does not blur.
-pub(super) const BIN: Duration = Duration::from_millis(50);
+pub(crate) const BIN: Duration = Duration::from_millis(50);
 /// Bins that are looked at: 6 s.
-pub(super) const BINS: usize = 120;
+pub(crate) const BINS: usize = 120;
 /// Bins on either side whose mean is a bin's trend: a queue rises for seconds
 /// on every link that is filled, so slow movements say nothing.
 const TREND: usize = 10;
@@ -23,7 +23,7 @@ struct Bin {
 
 /// The last [`BINS`] bins, means of queueing delays in milliseconds.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
+pub(crate) struct Series {
     bins: Vec<Bin>,
 }
 
@@ -34,14 +34,14 @@ impl Default for Series {
 }
 
 /// The number of the bin that `now` lies in; none is 0.
-pub(super) fn bin_of(now: Instant) -> u64 {
+pub(crate) fn bin_of(now: Instant) -> u64 {
     now.as_nanos() / nanos(BIN) + 1
 }
 
 impl Series {
     /// Takes in a queueing delay in milliseconds.
     #[allow(clippy::cast_possible_truncation)]
-    pub(super) fn push(&mut self, now: Instant, delay_ms: f64) {
+    pub(crate) fn push(&mut self, now: Instant, delay_ms: f64) {
         let index = bin_of(now);
         let bin = &mut self.bins[index as usize % BINS];
         if bin.index != index {
@@ -53,7 +53,7 @@ impl Series {
 
     /// The mean of a bin, if anything was seen in it.
     #[allow(clippy::cast_possible_truncation)]
-    pub(super) fn get(&self, index: u64) -> Option<f64> {
+    pub(crate) fn get(&self, index: u64) -> Option<f64> {
         let bin = &self.bins[index as usize % BINS];
         (bin.index == index && bin.count > 0).then(|| bin.sum / f64::from(bin.count))
     }
@@ -66,7 +66,7 @@ impl Series {
     }
 
     /// The bins before `end`, oldest first, each less its trend.
-    pub(super) fn movements(&self, end: u64) -> Vec<Option<f64>> {
+    pub(crate) fn movements(&self, end: u64) -> Vec<Option<f64>> {
         let values = self.values(end);
         let around = |at: usize| {
             let near = &values[at.saturating_sub(TREND)..values.len().min(at + TREND + 1)];
@@ -89,7 +89,7 @@ const LEAST_MOVEMENT: f64 = 0.15;
 
 /// Pearson's correlation of two paths' movements, the largest over shifts of
 /// at most `lag` bins; `None` while there is too little to see.
-pub(super) fn correlation(a: &[Option<f64>], b: &[Option<f64>], lag: usize) -> Option<f64> {
+pub(crate) fn correlation(a: &[Option<f64>], b: &[Option<f64>], lag: usize) -> Option<f64> {
     let shifted = |left: &[Option<f64>], right: &[Option<f64>], by: usize| {
         pearson(left.iter().zip(right.iter().skip(by)).filter_map(|(l, r)| (*l).zip(*r)))
     };
@@ -138,7 +138,7 @@ mod tests {
 
     /// Noise without a generator: the same for the same `salt`.
     fn noise(bin: u64, salt: u64) -> f64 {
-        let mixed = super::super::mix(bin * 1000 + salt);
+        let mixed = crate::mix(bin * 1000 + salt);
         (mixed % 1000) as f64 / 1000.0
     }
 

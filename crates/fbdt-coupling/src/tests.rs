@@ -7,7 +7,7 @@ use fbdt_units::{Instant, PathId, SubflowSample};
 use proptest::prelude::*;
 
 use super::{Coupling, Observation, mix};
-use crate::config::WindowGrowth;
+use crate::settings::WindowGrowth;
 
 const MSS: f64 = 1448.0;
 /// The longest queue.

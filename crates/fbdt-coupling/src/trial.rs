@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use fbdt_units::{Instant, PathId};
 
-use super::mix;
+use crate::mix;
 
 /// Shortest slot in RTTs: one until the queue has followed, one to look. Later
 /// the other flows of a narrow link would have taken what was left to them.
@@ -39,7 +39,7 @@ const MOST_IDLE: u32 = 6;
 
 /// What a trial found out about one other path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// Its queue shrinks with the tried path's.
     Shared,
     /// It does not.
@@ -150,8 +150,8 @@ struct Observer {
 
 /// A trial of one path against others: high and low slots in turn.
 #[derive(Clone, Debug)]
-pub(super) struct Trial {
-    pub(super) path: PathId,
+pub(crate) struct Trial {
+    pub(crate) path: PathId,
     least_slot: Duration,
     /// The present slot's length, begin, and whether it is a low one.
     slot: Duration,
@@ -173,14 +173,14 @@ pub(super) struct Trial {
 
 /// What the tried path is like before the trial.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Baseline {
+pub(crate) struct Baseline {
     /// Bytes that it has in flight.
-    pub(super) in_flight: f64,
+    pub(crate) in_flight: f64,
     /// Its smallest RTT and its queueing delay, in milliseconds.
-    pub(super) base_ms: f64,
-    pub(super) delay_ms: f64,
+    pub(crate) base_ms: f64,
+    pub(crate) delay_ms: f64,
     /// The longest RTT of all that take part.
-    pub(super) rtt: Duration,
+    pub(crate) rtt: Duration,
 }
 
 impl Baseline {
@@ -193,7 +193,7 @@ impl Baseline {
 
 impl Trial {
     /// Begins to try `path` while `others` are observed.
-    pub(super) fn new(
+    pub(crate) fn new(
         now: Instant,
         path: PathId,
         others: impl Iterator<Item = PathId>,
@@ -228,7 +228,7 @@ impl Trial {
     /// What the tried path may hold now, if less than otherwise. Behind a low
     /// slot it comes back over an RTT: all at once would overrun a full queue.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub(super) fn cap(&self, now: Instant) -> Option<u64> {
+    pub(crate) fn cap(&self, now: Instant) -> Option<u64> {
         let low = self.full * self.kept;
         if self.low {
             return Some(low as u64);
@@ -239,7 +239,7 @@ impl Trial {
     }
 
     /// A path's queueing delay is `delay_ms`, with so many bytes in flight.
-    pub(super) fn see(&mut self, now: Instant, path: PathId, delay_ms: f64, in_flight: u64) {
+    pub(crate) fn see(&mut self, now: Instant, path: PathId, delay_ms: f64, in_flight: u64) {
         // Until then the queue follows.
         if now.saturating_since(self.since) < self.least_slot / 2 {
             return;
@@ -254,7 +254,7 @@ impl Trial {
     }
 
     /// Time has passed; says whether the trial is over.
-    pub(super) fn advance(&mut self, now: Instant) -> bool {
+    pub(crate) fn advance(&mut self, now: Instant) -> bool {
         if now.saturating_since(self.since) < self.slot {
             return false;
         }
@@ -277,7 +277,7 @@ impl Trial {
     }
 
     /// What was seen of each other path.
-    pub(super) fn answers(&self) -> impl Iterator<Item = (PathId, Answer)> + '_ {
+    pub(crate) fn answers(&self) -> impl Iterator<Item = (PathId, Answer)> + '_ {
         self.observers.iter().map(|o| (o.path, o.answer.unwrap_or(o.excess.guess())))
     }
 
