@@ -217,6 +217,7 @@ class World:
         node: Node | None = None,
         socks_port: int = SOCKS_PORT,
         wait: bool = True,
+        prefix: Sequence[str] = (),
     ) -> Process:
         """Starts `sumrate up` and waits until it serves.
 
@@ -227,13 +228,19 @@ class World:
             node: where it runs; the client if absent.
             socks_port: port of its SOCKS5 proxy.
             wait: whether to wait until it is ready.
+            prefix: what the command line begins with.
 
         """
         ready = self.folder / f"{name}.ready"
         ready.unlink(missing_ok=True)
         given = self.link_file() if link is None else link
         argv = [
-            *(str(program("sumrate")), "up", f"@{given}" if isinstance(given, Path) else given),
+            *(
+                *prefix,
+                str(program("sumrate")),
+                "up",
+                f"@{given}" if isinstance(given, Path) else given,
+            ),
             *("--socks", f"127.0.0.1:{socks_port}", "--config", "none"),
             *("--status-socket", str(self.folder / f"{name}.sock")),
             *("--ready-file", str(ready), *options),

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use fbdt::{ClientConfig, Priority, Session, connect};
+use fbdt::{ClientConfig, Config, Priority, Session, connect};
 use sumrate_capture::tun::TUN_OWN;
 
 use super::setup::Missing;
 use super::{CommandError, setup};
 use crate::args::{PathArg, ProtocolArgs};
 use crate::interrupt::Interrupts;
+use crate::spare_memory;
 
 /// How long a session that is nearly open may take to be told that nobody wants it any more.
 const FAREWELL: Duration = Duration::from_millis(200);
@@ -37,10 +38,18 @@ pub(super) fn configure(
     config.congestion_control = setup::congestion_control(protocol)?;
     config.coupling = protocol.coupling.transport();
     config.proto = setup::protocol(protocol)?;
+    fit(&mut config.proto, spare_memory::half());
     let named = Some(config.paths.len()).filter(|_| !paths.is_empty());
     setup::idle_flags::warn(protocol, &config.proto, &config.congestion_control, named);
     config.insecure_plaintext = protocol.insecure_plaintext;
     Ok(config)
+}
+
+/// Makes windows as small as `memory`, of which received and unsent bytes may each take a half.
+fn fit(proto: &mut Config, memory: u64) {
+    let limits = &mut proto.limits;
+    limits.session_window = limits.session_window.min(memory / 2).max(limits.stream_window);
+    proto.max_stream_window = proto.max_stream_window.min(limits.session_window);
 }
 
 /// Connects until a signal comes. The server may have a session by then, which would wait for its
