@@ -25,7 +25,6 @@ BESIDE = ("crates/fbdt-wire/src/limits.rs", "crates/fbdt-wire/src/policy.rs")
 """Limits of this implementation that are no part of the core."""
 PAGES = ("docs/sender.md", "docs/wire.md")
 LEFT_OUT = {
-    "histogram.rs": "a distribution for people",
     "session/picture.rs": "a picture for people",
     "session/memory.rs": "how memory is counted",
     "receive/assembler.rs": "how memory is counted",

@@ -39,7 +39,6 @@ mod window;
 mod config;
 mod error;
 mod event;
-mod histogram;
 mod message;
 mod ranges;
 mod stats;
@@ -51,8 +50,8 @@ pub use error::{CloseReason, MessageError, OpenError, SessionError, StreamError}
 pub use event::Event;
 pub use fbdt_coupling::{CouplingMode, SharedBottleneck, WindowGrowth};
 pub use fbdt_units::{
-    Class, Classes, Direction, Instant, PathId, Priority, Role, StreamId, SubflowId, SubflowSample,
-    rate_of,
+    Class, Classes, Direction, Instant, PathId, Priority, RangeSet, Role, StreamId, SubflowId,
+    SubflowSample, rate_of,
 };
 pub use fbdt_wire::{
     AckFrame, ConfigError, ControlMessage, DATA_OVERHEAD, Frame, FrameDecoder, Limits,
@@ -61,7 +60,6 @@ pub use fbdt_wire::{
 };
 pub use message::{Delivery, Importance, MessageOptions};
 pub use path::{Health, PathView, Reliability, lead};
-pub use ranges::RangeSet;
 pub use schedule::{
     JustInTime, Needs, OpenWindows, PlacementRequest, Repeat, RepeatRequest, Repeats, Scheduler,
     UnderWay,

@@ -2,13 +2,11 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use bytes::Bytes;
-use fbdt_units::Instant;
+use fbdt_units::{DelayHistogram, Instant, RangeSet};
 
-use crate::histogram::DelayHistogram;
-use crate::ranges::{RANGE_OVERHEAD, RangeSet};
+use crate::ranges::RANGE_OVERHEAD;
 
 /// Memory that a piece costs beside its bytes: map node, handle, allocation.
 const PIECE_OVERHEAD: u64 = 128;
@@ -37,32 +35,27 @@ pub(crate) struct Inserted {
 /// Holds what arrived above a hole and gives out the prefix at once (F13).
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
-    cumulative: u64,
-    received: RangeSet,
+    /// Everything below this was received.
+    pub cumulative: u64,
+    /// Ranges received above that.
+    pub received: RangeSet,
     pieces: BTreeMap<u64, Piece>,
-    held: u64,
-    held_peak: u64,
+    /// Bytes held out of order, and the most that ever were.
+    pub held: u64,
+    pub held_peak: u64,
     ready: VecDeque<Bytes>,
     /// Small pieces behind `ready`.
     tail: Vec<u8>,
-    ready_bytes: u64,
-    in_order_delay: DelayHistogram,
+    /// In-order bytes that the application has not read.
+    pub ready_bytes: u64,
+    /// Time from arrival to delivery, weighted by bytes.
+    pub in_order_delay: DelayHistogram,
     last_delivery: Option<Instant>,
-    longest_stall: core::time::Duration,
+    /// Longest time between two deliveries.
+    pub longest_stall: core::time::Duration,
 }
 
 impl Assembler {
-    /// Everything below this was received.
-    #[must_use]
-    pub(crate) const fn cumulative(&self) -> u64 {
-        self.cumulative
-    }
-
-    /// Ranges received above [`Self::cumulative`], lowest first.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.received.iter()
-    }
-
     /// Separate pieces out of order: held, or known to have arrived and thrown away.
     #[must_use]
     pub(crate) fn pieces(&self) -> usize {
@@ -89,36 +82,6 @@ impl Assembler {
         self.held
             + self.ready_bytes
             + PIECE_OVERHEAD * (self.pieces.len() + self.ready.len()) as u64
-    }
-
-    /// In-order bytes that the application has not read.
-    #[must_use]
-    pub(crate) const fn ready_bytes(&self) -> u64 {
-        self.ready_bytes
-    }
-
-    /// Bytes held out of order.
-    #[must_use]
-    pub(crate) const fn held(&self) -> u64 {
-        self.held
-    }
-
-    /// Most bytes ever held out of order.
-    #[must_use]
-    pub(crate) const fn held_peak(&self) -> u64 {
-        self.held_peak
-    }
-
-    /// Time from arrival to delivery, weighted by bytes.
-    #[must_use]
-    pub(crate) const fn in_order_delay(&self) -> &DelayHistogram {
-        &self.in_order_delay
-    }
-
-    /// Longest time between two deliveries.
-    #[must_use]
-    pub(crate) const fn longest_stall(&self) -> core::time::Duration {
-        self.longest_stall
     }
 
     /// Takes `payload`, which starts at `offset`.
@@ -235,11 +198,11 @@ mod tests {
         assert_eq!(assembler.read(99), None);
         let second = assembler.insert(at(7), 0, &data.slice(0..6));
         assert_eq!(second, Inserted { new: 4, duplicate: 2, delivered: true });
-        assert_eq!(assembler.cumulative(), 10);
+        assert_eq!(assembler.cumulative, 10);
         assert_eq!(assembler.read(3).unwrap(), "012");
         assert_eq!(assembler.read(99).unwrap(), "3456789", "small pieces share memory");
-        assert_eq!(assembler.in_order_delay().max().as_millis(), 7);
-        assert_eq!(assembler.held_peak(), 6);
+        assert_eq!(assembler.in_order_delay.max().as_millis(), 7);
+        assert_eq!(assembler.held_peak, 6);
         assert_eq!(assembler.memory(), 0);
     }
 
@@ -265,7 +228,7 @@ mod tests {
                     out.extend_from_slice(&bytes);
                 }
                 let prefix = have.iter().position(|b| !b).unwrap_or(256);
-                prop_assert_eq!(assembler.cumulative(), prefix as u64);
+                prop_assert_eq!(assembler.cumulative, prefix as u64);
                 prop_assert_eq!(&out[..], &data[..prefix]);
             }
             prop_assert_eq!(fresh, have.iter().filter(|b| **b).count() as u64);

@@ -7,24 +7,14 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use bytes::Bytes;
-use fbdt_units::StreamId;
+use fbdt_units::{RangeSet, StreamId};
 use fbdt_wire::{AckFrame, MAX_ACK_RANGES};
 
 use super::ReceiveWindow;
 use crate::error::SessionError;
 use crate::message::{FIRST_MESSAGE_WINDOW, MESSAGE_OVERHEAD, MOST_MESSAGE_WINDOW};
-use crate::ranges::{MAX_MESSAGE_RANGES, RANGE_OVERHEAD, RangeSet};
-
-/// What became of a stream's messages at this end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ReceivedMessages {
-    /// Arrived, each once.
-    pub received: u64,
-    /// Arrived a second time.
-    pub duplicate: u64,
-    /// Sent and then given up by the peer.
-    pub missing_bytes: u64,
-}
+use crate::ranges::{MAX_MESSAGE_RANGES, RANGE_OVERHEAD};
+use crate::stats::MessageStats;
 
 /// Messages coming in on one stream: whole, in the order in which they arrive, each once.
 #[derive(Debug)]
@@ -33,12 +23,13 @@ pub(crate) struct ReceiveMessages {
     received: RangeSet,
     window: ReceiveWindow,
     ready: VecDeque<Bytes>,
-    ready_bytes: u64,
+    /// Memory that unread messages take, in bytes.
+    pub ready_bytes: u64,
     discarding: bool,
     /// A reader waits.
     pub reader_blocked: bool,
     /// What became of them.
-    pub counts: ReceivedMessages,
+    pub counts: MessageStats,
 }
 
 impl ReceiveMessages {
@@ -53,7 +44,7 @@ impl ReceiveMessages {
             ready_bytes: 0,
             discarding: false,
             reader_blocked: true,
-            counts: ReceivedMessages::default(),
+            counts: MessageStats::default(),
         }
     }
 
@@ -97,17 +88,15 @@ impl ReceiveMessages {
         let missing = range.end - range.start - known;
         self.received.insert(range);
         self.check_holes()?;
-        self.counts.missing_bytes += missing;
         Ok(missing > 0 && self.window.consume(missing))
     }
 
     fn check_holes(&self) -> Result<(), SessionError> {
-        let count = self.received.count();
-        let stream = self.space.stream();
-        if count > MAX_MESSAGE_RANGES {
-            Err(SessionError::Fragments { stream, count })
-        } else {
+        let (stream, count) = (self.space.stream(), self.received.count());
+        if count <= MAX_MESSAGE_RANGES {
             Ok(())
+        } else {
+            Err(SessionError::Fragments { stream, count })
         }
     }
 
@@ -115,10 +104,7 @@ impl ReceiveMessages {
         let stream = self.space;
         let end = offset.checked_add(size).filter(|_| size > 0);
         let end = end.ok_or(SessionError::Message { stream, offset })?;
-        let limit = self.window.limit();
-        if end > limit {
-            return Err(SessionError::StreamLimit { stream, end, limit });
-        }
+        self.window.check(stream, end)?;
         Ok(offset..end)
     }
 
@@ -148,13 +134,7 @@ impl ReceiveMessages {
     /// By how much the window has grown.
     #[must_use]
     pub(crate) const fn grown(&self) -> u64 {
-        self.window.size() - FIRST_MESSAGE_WINDOW
-    }
-
-    /// Memory that unread messages take, in bytes.
-    #[must_use]
-    pub(crate) const fn memory(&self) -> u64 {
-        self.ready_bytes
+        self.window.size - FIRST_MESSAGE_WINDOW
     }
 
     /// What the holes cost beside that, in bytes: the ranges that say where they lie.
@@ -170,7 +150,7 @@ impl ReceiveMessages {
         let mut ranges = self.received.iter().peekable();
         let cumulative = ranges.next_if(|range| range.start == 0).map_or(0, |range| range.end);
         let ranges: Vec<_> = ranges.take(MAX_ACK_RANGES).collect();
-        AckFrame { stream: self.space, cumulative, limit: self.window.limit(), ranges }
+        AckFrame { stream: self.space, cumulative, limit: self.window.limit, ranges }
     }
 }
 
@@ -199,7 +179,7 @@ mod tests {
         assert_eq!(m.read().unwrap().0, "bcde");
         assert_eq!(m.read().unwrap().0, "abc");
         assert_eq!(m.read(), None);
-        assert_eq!((m.counts.received, m.counts.duplicate, m.memory()), (2, 1, 0));
+        assert_eq!((m.counts.received, m.counts.duplicate, m.ready_bytes), (2, 1, 0));
     }
 
     #[test]
@@ -241,7 +221,7 @@ mod tests {
                     1 => drop(m.skip(offset..offset + size as u64)),
                     _ => drop(m.insert(offset, &Bytes::from(alloc::vec![0; size]))),
                 }
-                prop_assert!(m.memory() <= FIRST_MESSAGE_WINDOW);
+                prop_assert!(m.ready_bytes <= FIRST_MESSAGE_WINDOW);
                 let now = m.acknowledgement().limit;
                 prop_assert!(now >= limit);
                 limit = now;

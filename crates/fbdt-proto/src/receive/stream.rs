@@ -14,11 +14,15 @@ use crate::ranges::MAX_BYTE_RANGES;
 #[derive(Debug)]
 pub(crate) struct ReceiveStream {
     id: StreamId,
-    assembler: Assembler,
-    window: ReceiveWindow,
-    highest: u64,
+    /// What has been put together so far.
+    pub assembler: Assembler,
+    /// The advertised limit.
+    pub window: ReceiveWindow,
+    /// Highest offset that arrived, for the session's limit.
+    pub highest: u64,
     end: Option<u64>,
-    reset: Option<u32>,
+    /// The code with which the peer gave up sending.
+    pub reset: Option<u32>,
     discarding: bool,
     end_seen: bool,
 }
@@ -39,21 +43,15 @@ impl ReceiveStream {
         }
     }
 
-    /// Highest offset that arrived, for the session's limit.
-    #[must_use]
-    pub(crate) const fn highest(&self) -> u64 {
-        self.highest
+    /// Bytes up to the highest that arrived which the application has not taken.
+    pub(crate) const fn untaken(&self) -> u64 {
+        self.highest.saturating_sub(self.window.consumed)
     }
 
-    /// What has been put together so far.
-    #[must_use]
-    pub(crate) const fn assembler(&self) -> &Assembler {
-        &self.assembler
-    }
-
-    /// The advertised limit.
-    pub(crate) const fn window(&mut self) -> &mut ReceiveWindow {
-        &mut self.window
+    /// Counts those as taken: how many they are, and whether the limit moved.
+    pub(crate) const fn take_rest(&mut self) -> (u64, bool) {
+        let rest = self.untaken();
+        (rest, self.window.consume(rest))
     }
 
     /// Takes a data frame.
@@ -69,17 +67,14 @@ impl ReceiveStream {
         payload: &Bytes,
     ) -> Result<Inserted, SessionError> {
         let end = offset + payload.len() as u64;
-        if end > self.window.limit() {
-            let limit = self.window.limit();
-            return Err(SessionError::StreamLimit { stream: self.id, end, limit });
-        }
+        self.window.check(self.id, end)?;
         self.check_end(end, fin)?;
         if fin {
             self.end = Some(end);
         }
         self.highest = self.highest.max(end);
         let mut inserted = self.assembler.insert(now, offset, payload);
-        if self.discarding || self.reset.is_some() {
+        if self.is_discarding() {
             self.assembler.discard();
             inserted.delivered = false;
         }
@@ -110,10 +105,7 @@ impl ReceiveStream {
     pub(crate) fn peer_reset(&mut self, code: u32, end: u64) -> Result<(), SessionError> {
         let end = end.max(self.highest);
         self.check_end(end, false)?;
-        if end > self.window.limit() {
-            let limit = self.window.limit();
-            return Err(SessionError::StreamLimit { stream: self.id, end, limit });
-        }
+        self.window.check(self.id, end)?;
         if !self.is_complete() {
             self.highest = end;
             self.reset = Some(code);
@@ -148,12 +140,6 @@ impl ReceiveStream {
         self.assembler.discard();
     }
 
-    /// The code with which the peer gave up sending.
-    #[must_use]
-    pub(crate) const fn reset_code(&self) -> Option<u32> {
-        self.reset
-    }
-
     /// Whether what arrives is thrown away.
     #[must_use]
     pub(crate) const fn is_discarding(&self) -> bool {
@@ -163,37 +149,41 @@ impl ReceiveStream {
     /// Whether every byte and the end have arrived.
     #[must_use]
     pub(crate) fn is_complete(&self) -> bool {
-        self.end == Some(self.assembler.cumulative())
+        self.end == Some(self.assembler.cumulative)
+    }
+
+    /// Whether nothing more will come: it was reset, or is complete.
+    fn is_over(&self) -> bool {
+        self.reset.is_some() || self.is_complete()
     }
 
     /// Whether the application has nothing more to learn from this half.
     #[must_use]
     pub(crate) fn is_finished(&self) -> bool {
-        let over = self.reset.is_some() || self.is_complete();
-        over && self.end_seen
+        self.is_over() && self.end_seen
     }
 
     /// Whether there is something for the application to see.
     #[must_use]
     pub(crate) fn is_readable(&self) -> bool {
-        self.reset.is_some() || self.assembler.ready_bytes() > 0 || self.is_complete()
+        self.is_over() || self.assembler.ready_bytes > 0
     }
 
     /// The acknowledgement that describes this half (F8). The end counts as
     /// one more byte.
     #[must_use]
     pub(crate) fn acknowledgement(&self) -> AckFrame {
-        let limit = self.window.limit();
-        if self.reset.is_some() || self.is_complete() {
-            return AckFrame { stream: self.id, cumulative: u64::MAX, limit, ranges: Vec::new() };
+        let (stream, limit) = (self.id, self.window.limit);
+        if self.is_over() {
+            return AckFrame { stream, cumulative: u64::MAX, limit, ranges: Vec::new() };
         }
-        let mut ranges: Vec<_> = self.assembler.ranges().take(MAX_ACK_RANGES).collect();
+        let mut ranges: Vec<_> = self.assembler.received.iter().take(MAX_ACK_RANGES).collect();
         if let (Some(end), Some(last)) = (self.end, ranges.last_mut())
             && last.end == end
         {
             last.end += 1;
         }
-        AckFrame { stream: self.id, cumulative: self.assembler.cumulative(), limit, ranges }
+        AckFrame { stream, cumulative: self.assembler.cumulative, limit, ranges }
     }
 }
 
@@ -250,7 +240,7 @@ mod tests {
         let mut s = stream();
         insert(&mut s, 10, 10, false).unwrap();
         s.peer_reset(7, 30).unwrap();
-        assert_eq!(s.assembler().memory(), 0);
+        assert_eq!(s.assembler.memory(), 0);
         assert_eq!(s.read(9), Err(StreamError::Reset { stream: StreamId(1), code: 7 }));
         assert_eq!(s.acknowledgement().cumulative, u64::MAX);
     }

@@ -52,9 +52,9 @@ mod tests {
     use super::*;
     use crate::path::PathView;
     use crate::path::testing::view;
-    use crate::ranges::RangeSet;
     use crate::schedule::testing::request;
     use core::time::Duration;
+    use fbdt_units::RangeSet;
 
     fn ask(
         unsent: &mut RangeSet,

@@ -18,10 +18,9 @@ pub(crate) use standby::in_service;
 use core::fmt::Debug;
 use core::ops::Range;
 
-use fbdt_units::{Direction, Instant, PathId, StreamId, SubflowId};
+use fbdt_units::{Direction, Instant, PathId, RangeSet, StreamId, SubflowId};
 
 use crate::path::PathView;
-use crate::ranges::RangeSet;
 
 /// Everything that a placement is decided on.
 pub struct PlacementRequest<'a> {

@@ -2,11 +2,10 @@
 
 use core::ops::Range;
 
-use fbdt_units::{Instant, StreamId};
+use fbdt_units::{Instant, RangeSet, StreamId};
 
 use super::{PlacementRequest, UnderWay};
 use crate::path::PathView;
-use crate::ranges::RangeSet;
 
 /// A stream of which everything below an offset is acknowledged, and nothing else was sent.
 #[derive(Clone, Copy, Debug)]

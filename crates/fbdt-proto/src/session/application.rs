@@ -128,7 +128,7 @@ impl Session {
             end => return end,
         };
         let size = bytes.len() as u64;
-        let window = stream.receive.window();
+        let window = &mut stream.receive.window;
         let (moved, short) = (window.consume(size), window.is_short());
         stream.recount(&mut self.memory);
         if moved {
@@ -196,7 +196,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
-        let unfinished = stream.send.state() == SendState::Open;
+        let unfinished = stream.send.state == SendState::Open;
         let unread = !stream.receive.is_finished();
         if unfinished {
             self.reset(now, id, 0);
@@ -214,10 +214,7 @@ impl Session {
         };
         stream.receive.discard();
         let (before, now) = stream.count_holes();
-        let highest = stream.receive.highest();
-        let taken = stream.receive.window().consumed();
-        let rest = highest.saturating_sub(taken);
-        let moved = stream.receive.window().consume(rest);
+        let (rest, moved) = stream.receive.take_rest();
         stream.recount(&mut self.memory);
         self.credit.holes = self.credit.holes.saturating_sub(before) + now;
         if moved {

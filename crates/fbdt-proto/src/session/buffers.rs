@@ -8,7 +8,7 @@ use fbdt_wire::{Frame, Outgoing};
 use super::Session;
 use crate::path::PathView;
 use crate::scale::{NOISE, TICK};
-use crate::stream::{MOST_WAITING, SendState};
+use crate::stream::MOST_WAITING;
 use crate::window::{WindowSize, unsent_ahead, wanted_buffer};
 
 impl Session {
@@ -61,16 +61,15 @@ impl Session {
         if send.wakes_writer() {
             self.events.push_back(crate::Event::Writable(id));
         }
-        let window = send.limit().saturating_sub(send.cumulative());
-        let near = send.limit().saturating_sub(send.highest_sent()) < wanted / 2;
-        let open = matches!(send.state(), SendState::Open | SendState::Finished);
+        let window = send.limit.saturating_sub(send.cumulative);
+        let near = send.limit.saturating_sub(send.highest_sent()) < wanted / 2;
         // Slow start doubles the rates in each RTT: the wish must keep pace.
         let grown = wanted >= stream.asked + stream.asked / 4;
         // Who has little to send needs no more, and a peer that holds all that it may, because nobody
         // reads there, gives none.
         let needs = send.backlog() > window / 2 && window > 0;
         let again = grown || stream.wants.are_due(now, window);
-        if open && near && needs && wanted > window && again {
+        if !send.is_over() && near && needs && wanted > window && again {
             stream.want = Some(wanted);
             stream.wants.ask(now, window);
             stream.asked = wanted;

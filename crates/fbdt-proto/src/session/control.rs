@@ -37,7 +37,7 @@ impl Session {
         while let Some(control) = self.streams.get_mut(&StreamId::CONTROL)
             && let Ok(Some(bytes)) = control.receive.read(usize::MAX)
         {
-            if control.receive.window().consume(bytes.len() as u64) {
+            if control.receive.window.consume(bytes.len() as u64) {
                 self.announce(Space::Control);
             }
             self.control_input.extend_from_slice(&bytes);
@@ -64,9 +64,8 @@ impl Session {
                     return Err(SessionError::StreamNumber(stream));
                 }
                 // It says the first class: it may come late, when this end has chosen another.
-                if self.admit_stream(stream)?
-                    && self.streams.get(&stream).is_some_and(|stream| !stream.has_class)
-                {
+                self.admit_stream(stream)?;
+                if self.streams.get(&stream).is_some_and(|stream| !stream.has_class) {
                     self.set_class(stream, class);
                 }
             }
@@ -116,20 +115,19 @@ impl Session {
         if id == StreamId::CONTROL {
             return Err(SessionError::Control("the control stream was reset"));
         }
-        if !self.admit_stream(id)? {
-            return Ok(());
-        }
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return Ok(());
-        };
-        let before = stream.receive.highest();
+        self.admit_stream(id)?;
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let before = stream.receive.highest;
         stream.receive.peer_reset(code, end)?;
         let holes = stream.count_holes();
-        let grown = stream.receive.highest() - before;
+        let grown = stream.receive.highest - before;
+        let untaken = (!stream.receive.is_complete()).then(|| stream.receive.take_rest().0);
         stream.recount(&mut self.memory);
         self.charge_holes(holes)?;
         self.count_received(grown)?;
-        self.discard_input_if_reset(id);
+        if let Some(untaken) = untaken {
+            self.consume_credit(untaken);
+        }
         self.events.push_back(Event::StreamReset { stream: id, code });
         self.events.push_back(Event::Readable(id));
         self.events.push_back(Event::MessageReadable(id));
@@ -137,30 +135,12 @@ impl Session {
         Ok(())
     }
 
-    fn discard_input_if_reset(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        if stream.receive.is_complete() {
-            return;
-        }
-        let highest = stream.receive.highest();
-        let taken = stream.receive.window().consumed();
-        let rest = highest.saturating_sub(taken);
-        stream.receive.window().consume(rest);
-        self.consume_credit(rest);
-    }
-
     fn peer_stop(&mut self, id: StreamId, code: u32) -> Result<(), SessionError> {
         if id == StreamId::CONTROL {
             return Err(SessionError::Control("the control stream was stopped"));
         }
-        if !self.admit_stream(id)? {
-            return Ok(());
-        }
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return Ok(());
-        };
+        self.admit_stream(id)?;
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         if let Some(channel) = &mut stream.messages {
             channel.out.abandon();
             self.talking.remove(&id);

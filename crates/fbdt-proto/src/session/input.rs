@@ -14,7 +14,7 @@ impl Stream {
     /// What its holes cost when they were last counted, and what they cost now.
     pub(super) fn count_holes(&mut self) -> (u64, u64) {
         let messages = self.messages.as_ref().map_or(0, |channel| channel.input.overhead());
-        let now = self.receive.assembler().overhead() + messages;
+        let now = self.receive.assembler.overhead() + messages;
         (core::mem::replace(&mut self.holes, now), now)
     }
 }
@@ -104,6 +104,32 @@ impl Session {
         }
     }
 
+    /// `size` bytes of a stream, or a message of so many, arrived. Their acknowledgement returns by
+    /// the path that brought them (F8); by all if that subflow is gone.
+    pub(super) fn arrived(
+        &mut self,
+        path: Option<usize>,
+        space: Space,
+        size: u64,
+        fin: bool,
+    ) -> Result<(), SessionError> {
+        if space == Space::Messages(StreamId::CONTROL) {
+            return Err(SessionError::Control("a message on the control stream"));
+        }
+        match path.and_then(|p| self.paths[p].subflow.as_mut()) {
+            Some(subflow) => subflow.arrived(space.to_wire(), size, fin),
+            None => self.announce(space),
+        }
+        if let Some(path) = path {
+            self.paths[path].counters.received += size;
+        }
+        self.admit_stream(space.stream())?;
+        if !self.streams.contains_key(&space.stream()) {
+            self.count_duplicate(path, size);
+        }
+        Ok(())
+    }
+
     fn handle_data(
         &mut self,
         now: Instant,
@@ -113,35 +139,16 @@ impl Session {
         fin: bool,
         payload: &Bytes,
     ) -> Result<(), SessionError> {
-        // The acknowledgement returns by the path that brought the data (F8);
-        // by all if that subflow is gone.
-        match path.and_then(|p| self.paths[p].subflow.as_mut()) {
-            Some(subflow) => {
-                subflow.arrived(id, payload.len() as u64, fin);
-            }
-            None => self.announce(Space::bytes_of(id)),
-        }
-        let size = payload.len() as u64;
-        if let Some(path) = path {
-            self.paths[path].counters.received += size;
-        }
-        if !self.admit_stream(id)? {
-            self.count_duplicate(path, size);
-            return Ok(());
-        }
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return Ok(());
-        };
-        let before = stream.receive.highest();
+        self.arrived(path, Space::bytes_of(id), payload.len() as u64, fin)?;
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let before = stream.receive.highest;
         let inserted = stream.receive.insert(now, offset, fin, payload)?;
         let holes = stream.count_holes();
-        let grown = stream.receive.highest() - before;
-        let held = stream.receive.assembler().held();
+        let grown = stream.receive.highest - before;
+        let held = stream.receive.assembler.held;
         let wake = stream.reader_blocked && stream.receive.is_readable();
         let discarded = stream.receive.is_discarding();
-        if wake {
-            stream.reader_blocked = false;
-        }
+        stream.reader_blocked &= !wake;
         let class = stream.send.class;
         stream.recount(&mut self.memory);
         self.count_inserted(id, class, inserted, held);
@@ -215,7 +222,7 @@ impl Session {
         }
         let Some(stream) = self.streams.get_mut(&id) else {
             // Late words about a stream that is over; or of none that can be.
-            return self.admit_stream(id).map(|_| ());
+            return self.admit_stream(id);
         };
         if !stream.send.acknowledge(now, ack)? {
             return Ok(());
@@ -259,8 +266,8 @@ impl Session {
             return self.handle_message_want(id, window);
         }
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        let unread = stream.receive.assembler().ready_bytes();
-        let (grown, moved) = stream.receive.window().want(window, unread, free.div_ceil(2));
+        let unread = stream.receive.assembler.ready_bytes;
+        let (grown, moved) = stream.receive.window.want(window, unread, free.div_ceil(2));
         self.credit.grown += grown;
         if moved {
             self.announce(Space::bytes_of(id));

@@ -13,12 +13,16 @@ impl Stream {
     /// Memory that the stream takes: bytes of both directions, messages, and what it costs to keep
     /// account of them.
     fn memory_now(&self) -> u64 {
-        let bytes = self.receive.assembler();
-        let messages = self.messages.as_ref().map_or(0, |channel| {
-            channel.input.memory() + channel.input.overhead() + channel.out.memory()
-        });
-        let received = bytes.memory() + bytes.range_overhead();
-        STREAM_OVERHEAD + received + self.send.memory() + messages
+        let messages = self.messages.as_ref().map_or(0, |channel| channel.out.memory());
+        STREAM_OVERHEAD + self.receive_memory() + self.send.memory() + messages
+    }
+
+    /// The part of it that is held for receiving.
+    pub(super) fn receive_memory(&self) -> u64 {
+        let bytes = &self.receive.assembler;
+        let input = self.messages.as_ref().map(|channel| &channel.input);
+        let messages = input.map_or(0, |input| input.ready_bytes + input.overhead());
+        bytes.memory() + bytes.range_overhead() + messages
     }
 
     /// Replaces the memory that `total` counts for this stream by what it takes now.

@@ -32,13 +32,7 @@ impl Channel {
     }
 
     pub(super) const fn stats(&self) -> MessageStats {
-        MessageStats {
-            sent: self.out.counts.sent,
-            acknowledged: self.out.counts.acknowledged,
-            dropped: self.out.counts.dropped,
-            received: self.input.counts.received,
-            duplicate: self.input.counts.duplicate,
-        }
+        self.out.counts.plus(self.input.counts)
     }
 }
 
@@ -113,7 +107,7 @@ impl Session {
         let stream = self.streams.get_mut(&id).filter(|_| id != StreamId::CONTROL);
         let stream = stream.ok_or(StreamError::Unknown(id))?;
         let channel = stream.messages.get_or_insert_with(|| Channel::new(id));
-        if stream.released || channel.out.is_over() || stream.send.is_given_up() {
+        if stream.released || channel.out.over || stream.send.is_given_up() {
             return Err(StreamError::Finished(id).into());
         }
         if !channel.out.push(now, bytes, options) {
@@ -149,38 +143,24 @@ impl Session {
         if let Some(reason) = closed {
             return Err(StreamError::Closed(reason));
         }
-        if let Some(code) = stream.receive.reset_code() {
+        if let Some(code) = stream.receive.reset {
             return Err(StreamError::Reset { stream: id, code });
         }
         channel.input.reader_blocked = true;
         Err(StreamError::Blocked)
     }
 
-    /// The stream that an arriving frame's message space belongs to, if it is not over.
-    fn channel_of(
-        &mut self,
-        path: Option<usize>,
-        id: StreamId,
-        size: u64,
-    ) -> Result<Option<&mut Stream>, SessionError> {
-        if id == StreamId::CONTROL {
-            return Err(SessionError::Control("a message on the control stream"));
-        }
-        let space = Space::Messages(id);
-        match path.and_then(|p| self.paths[p].subflow.as_mut()) {
-            Some(subflow) => subflow.arrived(space.to_wire(), size, false),
-            None => self.announce(space),
-        }
-        if let Some(path) = path {
-            self.paths[path].counters.received += size;
-        }
-        if !self.admit_stream(id)? {
-            self.count_duplicate(path, size);
-            return Ok(None);
-        }
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
-        stream.channel(id);
-        Ok(Some(stream))
+    /// The messages of a stream, once there were any.
+    pub(super) fn channel_mut(&mut self, id: StreamId) -> Option<&mut Channel> {
+        self.streams.get_mut(&id)?.messages.as_deref_mut()
+    }
+
+    /// What goes out of messages of the streams of a class that have some on their way.
+    pub(super) fn talkers(&self, class: Class) -> impl Iterator<Item = (StreamId, &SendMessages)> {
+        self.talking.iter().filter_map(move |id| {
+            let stream = self.streams.get(id).filter(|stream| stream.send.class == class)?;
+            Some((*id, &stream.messages.as_ref()?.out))
+        })
     }
 
     pub(super) fn handle_message(
@@ -191,13 +171,14 @@ impl Session {
         bytes: &Bytes,
     ) -> Result<(), SessionError> {
         let size = bytes.len() as u64;
-        let Some(stream) = self.channel_of(path, id, size)? else { return Ok(()) };
+        self.arrived(path, Space::Messages(id), size, false)?;
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let class = stream.send.class as usize;
-        let Some(channel) = &mut stream.messages else { return Ok(()) };
-        let (new, moved) = channel.input.insert(offset, bytes)?;
-        let wake = new && core::mem::take(&mut channel.input.reader_blocked);
+        let input = &mut stream.channel(id).input;
+        let (new, moved) = input.insert(offset, bytes)?;
+        let wake = new && core::mem::take(&mut input.reader_blocked);
         let holes = stream.count_holes();
-        self.recount(id);
+        stream.recount(&mut self.memory);
         if new {
             self.totals.received += size;
             self.totals.classes[class].received += size;
@@ -221,11 +202,11 @@ impl Session {
         id: StreamId,
         range: Range<u64>,
     ) -> Result<(), SessionError> {
-        let Some(stream) = self.channel_of(path, id, 0)? else { return Ok(()) };
-        let Some(channel) = &mut stream.messages else { return Ok(()) };
-        let moved = channel.input.skip(range)?;
+        self.arrived(path, Space::Messages(id), 0, false)?;
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let moved = stream.channel(id).input.skip(range)?;
         let holes = stream.count_holes();
-        self.recount(id);
+        stream.recount(&mut self.memory);
         if moved {
             self.announce(Space::Messages(id));
         }
@@ -237,12 +218,10 @@ impl Session {
         id: StreamId,
         ack: &AckFrame,
     ) -> Result<(), SessionError> {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return self.admit_stream(id).map(|_| ());
-        };
+        let Some(stream) = self.streams.get_mut(&id) else { return self.admit_stream(id) };
         let Some(channel) = &mut stream.messages else {
             // It says how far it would take messages; or acknowledges what was never sent.
-            return SendMessages::new().acknowledge(ack).map(|_| ());
+            return SendMessages::new().acknowledge(ack).map(drop);
         };
         if !channel.out.acknowledge(ack)? {
             return Ok(());
@@ -298,7 +277,7 @@ impl Session {
     /// When the next message is worth nothing any more.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let streams = self.talking.iter().filter_map(|id| self.streams.get(id));
-        streams.filter_map(|stream| stream.messages.as_ref()?.out.expiry()).min()
+        streams.filter_map(|stream| stream.messages.as_ref()?.out.expiry).min()
     }
 
     /// Drops what is worth nothing any more, and wakes whom that gives room.
@@ -324,8 +303,7 @@ impl Session {
 
     /// Drops messages of one stream that are worth nothing any more; says whether there were any.
     pub(super) fn expire_messages_of(&mut self, now: Instant, id: StreamId) -> bool {
-        let channel = self.streams.get_mut(&id).and_then(|stream| stream.messages.as_mut());
-        let dropped = channel.is_some_and(|channel| channel.out.expire(now));
+        let dropped = self.channel_mut(id).is_some_and(|channel| channel.out.expire(now));
         if dropped {
             self.recount(id);
         }
@@ -358,7 +336,7 @@ impl Session {
             let Some(next) = channel.out.short_of() else { continue };
             // What was read above a hole has moved the limit on: it needs no window.
             let settled = channel.out.settled();
-            let window = channel.out.limit().saturating_sub(settled);
+            let window = channel.out.limit.saturating_sub(settled);
             if !channel.out.wants.are_due(now, window) {
                 continue;
             }

@@ -23,7 +23,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use fbdt_coupling::{Coupling, CouplingMode, WindowGrowth};
-use fbdt_units::{Class, Instant, Role, StreamId};
+use fbdt_units::{Class, Instant, RangeSet, Role, StreamId};
 use fbdt_wire::{ConfigError, Limits};
 
 use self::messages::Channel;
@@ -33,7 +33,6 @@ use crate::config::Config;
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::path::{CopyReason, PathState};
-use crate::ranges::RangeSet;
 use crate::receive::ReceiveStream;
 use crate::schedule::{JustInTime, Needs, Scheduler};
 use crate::stats::{IdleTimes, MessageStats};

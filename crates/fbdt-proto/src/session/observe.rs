@@ -74,13 +74,7 @@ impl Session {
     /// Memory held for receiving by all streams together, in bytes.
     #[must_use]
     pub fn receive_memory(&self) -> u64 {
-        let held = |s: &Stream| {
-            let bytes = s.receive.assembler();
-            let messages = s.messages.as_ref().map(|channel| &channel.input);
-            let messages = messages.map_or(0, |input| input.memory() + input.overhead());
-            bytes.memory() + bytes.range_overhead() + messages
-        };
-        self.streams.values().map(held).sum()
+        self.streams.values().map(Stream::receive_memory).sum()
     }
 
     /// For how long so far the peer has held all that it lets this end send of
@@ -138,20 +132,20 @@ impl Session {
     }
 
     fn stream(&self, id: StreamId, stream: &Stream) -> StreamStats {
-        let assembler = stream.receive.assembler();
-        let delay = assembler.in_order_delay();
+        let assembler = &stream.receive.assembler;
+        let delay = &assembler.in_order_delay;
         StreamStats {
             id,
             class: stream.send.class,
             class_guessed: stream.class_guessed,
             written: stream.send.written(),
-            acknowledged: stream.send.cumulative().min(stream.send.written()),
-            received: assembler.cumulative(),
+            acknowledged: stream.send.cumulative.min(stream.send.written()),
+            received: assembler.cumulative,
             receive_memory: assembler.memory(),
-            receive_buffer_peak: assembler.held_peak(),
+            receive_buffer_peak: assembler.held_peak,
             in_order_delay: [delay.quantile(0.5), delay.quantile(0.99), delay.max()],
-            longest_stall: assembler.longest_stall(),
-            send_limit: stream.send.limit(),
+            longest_stall: assembler.longest_stall,
+            send_limit: stream.send.limit,
             open_windows: self.open_windows(id, &stream.send).count,
             messages: stream.messages.as_ref().map(|channel| channel.stats()).unwrap_or_default(),
         }

@@ -7,7 +7,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use fbdt_coupling::{Observation, SharedBottleneck, WindowGrowth};
-use fbdt_units::{Instant, PathId, Role, Space, SubflowId, SubflowSample};
+use fbdt_units::{Instant, PathId, RangeSet, Role, Space, SubflowId, SubflowSample};
 use fbdt_wire::ControlMessage;
 
 use super::Session;
@@ -16,7 +16,6 @@ use super::send::Refusal;
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::path::{Health, PathState, forward_delay, suggested_congestion_control, window_factor};
-use crate::ranges::RangeSet;
 use crate::scale::{HICCUP, TICK};
 use crate::schedule::in_service;
 use crate::stats::{IdleTimes, WhyIdle};
@@ -188,9 +187,9 @@ impl Session {
             if let Some(lost) = lost.get_mut(&space) {
                 lost.remove(chunk.range.clone());
             }
-            let stream = self.streams.get_mut(&space.stream());
             if space.is_messages()
-                && let Some(channel) = stream.and_then(|stream| stream.messages.as_mut())
+                && let Some(stream) = self.streams.get_mut(&space.stream())
+                && let Some(channel) = &mut stream.messages
             {
                 channel.out.uncopied(chunk.range.clone());
             }
@@ -328,11 +327,9 @@ impl Session {
         let messages = messages.map(|(id, _)| Space::Messages(*id));
         let bytes = self.streams.keys().copied().map(Space::bytes_of);
         let spaces: alloc::vec::Vec<Space> = bytes.chain(messages).collect();
-        for path in &mut self.paths {
-            if let Some(subflow) = &mut path.subflow {
-                subflow.session_limit_due = true;
-                spaces.iter().for_each(|space| subflow.owe(space.to_wire()));
-            }
+        for subflow in self.subflows() {
+            subflow.session_limit_due = true;
+            spaces.iter().for_each(|space| subflow.owe(space.to_wire()));
         }
     }
 

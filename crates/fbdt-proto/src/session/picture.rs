@@ -38,7 +38,7 @@ impl Session {
     fn sent_range(&self, id: StreamId, stream: &Stream) -> Range<u64> {
         let send = &stream.send;
         let end = self.open_windows(id, send).end;
-        send.cumulative()..end.max(send.highest_sent()).min(send.written())
+        send.cumulative..end.max(send.highest_sent()).min(send.written())
     }
 
     fn sent_picture(&self, range: Range<u64>, id: StreamId, stream: &Stream) -> WindowPicture {
@@ -63,13 +63,12 @@ impl Session {
 }
 
 fn received_range(stream: &Stream) -> Range<u64> {
-    let held = stream.receive.assembler();
-    held.cumulative()..stream.receive.highest()
+    stream.receive.assembler.cumulative..stream.receive.highest
 }
 
 fn received_picture(range: Range<u64>, id: StreamId, stream: &Stream) -> WindowPicture {
     let mut picture = Picture::new(range.clone(), Cell::Missing);
-    for arrived in stream.receive.assembler().ranges() {
+    for arrived in stream.receive.assembler.received.iter() {
         picture.paint(arrived, Cell::Arrived);
     }
     WindowPicture { stream: id, sending: false, range, cells: picture.cells }

@@ -67,11 +67,8 @@ impl Session {
     /// Whether something waits that is kept off the path.
     pub(super) fn keeps_waiting(&self, path: usize) -> bool {
         let never = self.paths[path].policy.never;
-        let speaks = |id: &StreamId| {
-            let stream = self.streams.get(id).filter(|stream| never.contains(stream.send.class));
-            stream.and_then(|s| s.messages.as_ref()).is_some_and(|c| c.out.is_waiting())
-        };
-        !never.is_empty() && (self.busy.any_waiting(never) || self.talking.iter().any(speaks))
+        let speaks = |class| self.talkers(class).any(|(_, out)| out.is_waiting());
+        self.busy.any_waiting(never) || never.iter().any(speaks)
     }
 
     /// Whether what is new of a stream, and its new messages, may go by this path. Weights divide
@@ -137,12 +134,7 @@ impl Session {
 
     /// Whether new bytes of this class, or a message, can be sent.
     fn has_new(&self, class: Class) -> bool {
-        let speaks = |id: &StreamId| {
-            let stream = self.streams.get(id).filter(|stream| stream.send.class == class);
-            let out = stream.and_then(|s| s.messages.as_ref()).map(|channel| &channel.out);
-            out.is_some_and(|out| out.first().is_some() && out.short_of().is_none())
-        };
-        self.busy.is_ready(class) || self.talking.iter().any(speaks)
+        self.busy.is_ready(class) || self.talkers(class).any(|(_, out)| out.may_go())
     }
 
     /// When a path whose cap holds it back may send on, if there is anything to send.

@@ -6,6 +6,7 @@ use fbdt_wire::ControlMessage;
 use super::{Session, Stream};
 use crate::error::SessionError;
 use crate::event::Event;
+use crate::path::Subflow;
 use crate::receive::{ReceiveStream, ReceiveWindow};
 use crate::scale::{LEAST_FRAME, TURN};
 use crate::stream::{SendStream, Wants};
@@ -49,36 +50,28 @@ impl Session {
         if self.lacks_memory() { 4 * LEAST_FRAME } else { TURN }
     }
 
-    /// Makes sure that the stream of an arriving frame exists. `Ok(false)`:
-    /// it did, and is over.
-    pub(super) fn admit_stream(&mut self, id: StreamId) -> Result<bool, SessionError> {
+    /// Makes sure that the stream of an arriving frame exists, unless it did and is over.
+    pub(super) fn admit_stream(&mut self, id: StreamId) -> Result<(), SessionError> {
         if self.streams.contains_key(&id) {
-            return Ok(true);
-        }
-        if id.is_message_space() {
-            return Err(SessionError::StreamNumber(id));
-        }
-        if id.opener() == Some(self.role) {
-            // Opened here and over, unless it was never opened.
-            return if id.index() < self.counts.local {
-                Ok(false)
-            } else {
-                Err(SessionError::StreamNumber(id))
-            };
+            return Ok(());
         }
         let index = id.index();
-        if self.counts.peer_seen.covers(index..index + 1) {
-            return Ok(false);
-        }
-        if index >= self.counts.peer_limit {
+        let (over, limit) = if id.opener() == Some(self.role) {
+            (index < self.counts.local, 0)
+        } else {
+            (self.counts.peer_seen.covers(index..index + 1), self.counts.peer_limit)
+        };
+        if id.is_message_space() || (!over && index >= limit) {
             return Err(SessionError::StreamNumber(id));
         }
-        self.counts.peer_seen.insert(index..index + 1);
-        self.counts.peer += 1;
-        let stream = self.new_stream(id, Class::default());
-        self.add_stream(id, stream);
-        self.events.push_back(Event::StreamOpened(id));
-        Ok(true)
+        if !over {
+            self.counts.peer_seen.insert(index..index + 1);
+            self.counts.peer += 1;
+            let stream = self.new_stream(id, Class::default());
+            self.add_stream(id, stream);
+            self.events.push_back(Event::StreamOpened(id));
+        }
+        Ok(())
     }
 
     /// Notes that a stream has something to send or to be acknowledged.
@@ -94,7 +87,7 @@ impl Session {
         };
         // What will not fit the first window asks for a larger one before it
         // has come to its limit: the answer takes an RTT.
-        let large = stream.asked == 0 && stream.send.backlog() > stream.send.limit() / 2;
+        let large = stream.asked == 0 && stream.send.backlog() > stream.send.limit / 2;
         if self.busy.put(id, &stream.send) || large {
             self.near_limit.insert(id);
         }
@@ -119,7 +112,7 @@ impl Session {
             return;
         }
         let least = self.least_served(id, class);
-        if let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) {
+        if let Some(channel) = self.channel_mut(id) {
             channel.out.served = channel.out.served.max(least);
         }
     }
@@ -128,12 +121,8 @@ impl Session {
     /// messages; without one what whoever of it was served last had been. What its receiver's limit
     /// holds back, or what only waits for acknowledgements, says nothing about how far the others are.
     pub(super) fn least_served(&self, id: StreamId, class: Class) -> u64 {
-        let speaking = self.talking.iter().filter(|other| **other != id);
-        let speaking = speaking.filter_map(|other| self.streams.get(other));
-        let speaking = speaking.filter(|stream| stream.send.class == class);
-        let messages = speaking.filter_map(|stream| stream.messages.as_ref());
-        let messages = messages.filter(|channel| channel.out.takes_turns());
-        let messages = messages.map(|channel| channel.out.served).min();
+        let others = self.talkers(class).filter(|(other, out)| *other != id && out.in_turn);
+        let messages = others.map(|(_, out)| out.served).min();
         let waiting = [self.busy.least_served(id, class), messages];
         waiting.into_iter().flatten().min().unwrap_or_else(|| self.clock.of(class))
     }
@@ -167,16 +156,15 @@ impl Session {
         }
         if let Some(mut stream) = self.streams.remove(&id) {
             self.scheduler.stream_over(id);
-            let taken = stream.receive.window().consumed();
             let first = self.config.limits.stream_window;
-            let grown = stream.receive.window().size().saturating_sub(first);
+            let grown = stream.receive.window.size.saturating_sub(first);
             self.credit.grown = self.credit.grown.saturating_sub(grown);
             self.credit.holes = self.credit.holes.saturating_sub(stream.holes);
             self.memory = self.memory.saturating_sub(stream.memory);
             if let Some(channel) = stream.messages.take() {
                 self.forget_channel(id, &channel);
             }
-            self.consume_credit(stream.receive.highest().saturating_sub(taken));
+            self.consume_credit(stream.receive.untaken());
         }
         if id.opener() == Some(self.role.peer()) {
             self.counts.peer_closed += 1;
@@ -202,27 +190,22 @@ impl Session {
         let limit = self.credit.consumed + window;
         if limit >= self.credit.receive_limit + window / 8 {
             self.credit.receive_limit = limit;
-            for path in &mut self.paths {
-                if let Some(subflow) = &mut path.subflow {
-                    subflow.session_limit_due = true;
-                }
-            }
+            self.subflows().for_each(|subflow| subflow.session_limit_due = true);
         }
     }
 
     /// Acknowledgements that are owed leave without a pause (F8): the peer's sender waits for the limit.
     pub(super) fn hurry_acks(&mut self) {
-        for subflow in self.paths.iter_mut().filter_map(|path| path.subflow.as_mut()) {
-            subflow.ack_hurries = true;
-        }
+        self.subflows().for_each(|subflow| subflow.ack_hurries = true);
     }
 
     /// The acknowledgement of the space is owed on every live subflow.
     pub(super) fn announce(&mut self, space: Space) {
-        for path in &mut self.paths {
-            if let Some(subflow) = &mut path.subflow {
-                subflow.owe(space.to_wire());
-            }
-        }
+        self.subflows().for_each(|subflow| subflow.owe(space.to_wire()));
+    }
+
+    /// All live subflows.
+    pub(super) fn subflows(&mut self) -> impl Iterator<Item = &mut Subflow> {
+        self.paths.iter_mut().filter_map(|path| path.subflow.as_mut())
     }
 }

@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::ops::Range;
 
 use bytes::Bytes;
-use fbdt_units::Instant;
+use fbdt_units::{Instant, RangeSet};
 use fbdt_wire::AckFrame;
 
 use super::Wants;
@@ -15,8 +15,9 @@ use crate::message::{
     Delivery, FIRST_MESSAGE_WINDOW, Importance, MESSAGE_OVERHEAD, MOST_MESSAGE_WINDOW,
     MessageOptions,
 };
-use crate::ranges::{MAX_MESSAGE_RANGES, RANGE_OVERHEAD, RangeSet};
+use crate::ranges::{MAX_MESSAGE_RANGES, RANGE_OVERHEAD};
 use crate::scale::{TICK, TURN};
+use crate::stats::MessageStats;
 
 /// The most that may.
 pub(crate) const MOST_WAITING: u64 = 16 << 20;
@@ -73,17 +74,6 @@ pub(crate) enum Unit {
     Gap,
 }
 
-/// What became of a stream's messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SentMessages {
-    /// Given to a path.
-    pub sent: u64,
-    /// Acknowledged by the peer.
-    pub acknowledged: u64,
-    /// Dropped here because their time was over, or with a path that was lost.
-    pub dropped: u64,
-}
-
 /// Messages going out on one stream.
 ///
 /// Each takes a range of the stream's message space when it is first sent: its length and
@@ -98,35 +88,35 @@ pub(crate) struct SendMessages {
     capacity: u64,
     sent: BTreeMap<u64, Sent>,
     /// Nothing that waits or was sent expires sooner.
-    expiry: Option<Instant>,
+    pub expiry: Option<Instant>,
     /// Sent on a subflow that is gone.
     lost: RangeSet,
     acked: RangeSet,
     cumulative: u64,
     next: u64,
-    limit: u64,
-    /// The peer wants no more.
-    over: bool,
+    /// Offset up to which the peer takes messages.
+    pub limit: u64,
+    /// The peer, or this end, wants no more.
+    pub over: bool,
     /// Somebody waits for room: the greatest importance for which.
     pub writer_blocked: Option<Importance>,
     /// Bytes given to paths, or what others had been given when this stream joined them (F12).
     pub served: u64,
     /// Messages on their way that are to be sent twice whatever that costs, and were not yet.
     asking: BTreeSet<u64>,
-    /// It takes turns with the class's other streams: its first message may go.
-    in_turn: bool,
+    /// It takes turns with the class's other streams (F12): its first message may go.
+    pub in_turn: bool,
     /// How often the peer is asked for a larger window.
     pub wants: Wants,
     /// What became of them.
-    pub counts: SentMessages,
+    pub counts: MessageStats,
 }
 
+/// By rank: what goes first.
+const RANKED: [Importance; 3] = [Importance::High, Importance::Normal, Importance::Low];
+
 const fn rank(importance: Importance) -> usize {
-    match importance {
-        Importance::High => 0,
-        Importance::Normal => 1,
-        Importance::Low => 2,
-    }
+    Importance::High as usize - importance as usize
 }
 
 const fn cost(bytes: &Bytes) -> u64 {
@@ -191,18 +181,10 @@ impl SendMessages {
     /// Whether a writer that was told to wait is to be told to try again: there is room, or nobody
     /// takes any more. It is told once.
     pub(crate) fn wakes_writer(&mut self) -> bool {
-        let Some(importance) = self.writer_blocked else { return false };
-        let wakes = self.before(importance) <= self.capacity / 2;
-        if wakes {
-            self.writer_blocked = None;
-        }
+        let half = self.capacity / 2;
+        let wakes = self.writer_blocked.is_some_and(|importance| self.before(importance) <= half);
+        self.writer_blocked = self.writer_blocked.filter(|_| !wakes);
         wakes
-    }
-
-    /// When the next of them is worth nothing any more.
-    #[must_use]
-    pub(crate) const fn expiry(&self) -> Option<Instant> {
-        self.expiry
     }
 
     /// `bytes` that wait keep all paths busy: a later one takes the last of them, as soon as those
@@ -214,8 +196,7 @@ impl SendMessages {
     /// The first message that waits.
     #[must_use]
     pub(crate) fn first(&self) -> Option<First> {
-        let named = [Importance::High, Importance::Normal, Importance::Low];
-        named.into_iter().zip(&self.waiting).find_map(|(importance, queue)| {
+        RANKED.into_iter().zip(&self.waiting).find_map(|(importance, queue)| {
             let Waiting { queued, expires, .. } = *queue.front()?;
             Some(First { importance, queued, expires })
         })
@@ -230,7 +211,7 @@ impl SendMessages {
     }
 
     /// Whether the first message may go, as far as the peer's limit goes.
-    fn may_go(&self) -> bool {
+    pub(crate) fn may_go(&self) -> bool {
         self.backlog() > 0 && self.short_of().is_none()
     }
 
@@ -246,17 +227,10 @@ impl SendMessages {
         self.in_turn && !before
     }
 
-    /// Whether it takes turns with the class's other streams (F12).
-    #[must_use]
-    pub(crate) const fn takes_turns(&self) -> bool {
-        self.in_turn
-    }
-
     /// Offset up to which messages are sent: a peer that takes any number and acknowledges none is
     /// sent no more than this end keeps account of.
-    const fn bound(&self) -> u64 {
-        let most = self.settled() + MOST_MESSAGE_WINDOW;
-        if most < self.limit { most } else { self.limit }
+    fn bound(&self) -> u64 {
+        self.limit.min(self.settled() + MOST_MESSAGE_WINDOW)
     }
 
     /// Bytes that wait, with their overhead.
@@ -295,8 +269,7 @@ impl SendMessages {
     #[must_use]
     pub(crate) fn last_may_go(&self, arrival: Instant, lead: u64) -> Option<Importance> {
         let mut ahead = 0;
-        for importance in [Importance::High, Importance::Normal, Importance::Low] {
-            let rank = rank(importance);
+        for (rank, importance) in RANKED.into_iter().enumerate() {
             let before = ahead;
             ahead += self.waiting_bytes[rank];
             let Some(last) = self.waiting[rank].back() else { continue };
@@ -490,12 +463,8 @@ impl SendMessages {
         }
         let highest = ack.ranges.last().map_or(0, |range| range.end).max(ack.cumulative);
         if highest > self.next {
-            let sent = self.next;
-            return Err(SessionError::Acknowledgement {
-                stream: ack.stream,
-                offset: highest,
-                sent,
-            });
+            let (stream, sent) = (ack.stream, self.next);
+            return Err(SessionError::Acknowledgement { stream, offset: highest, sent });
         }
         let before = (self.cumulative, self.acked.total(), self.limit);
         if ack.limit > self.limit {
@@ -559,18 +528,6 @@ impl SendMessages {
         self.cumulative = self.next;
         self.over = true;
         self.in_turn = false;
-    }
-
-    /// Whether the peer, or this end, wants no more messages here.
-    #[must_use]
-    pub(crate) const fn is_over(&self) -> bool {
-        self.over
-    }
-
-    /// Offset up to which the peer takes messages.
-    #[must_use]
-    pub(crate) const fn limit(&self) -> u64 {
-        self.limit
     }
 }
 

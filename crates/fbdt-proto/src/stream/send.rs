@@ -4,13 +4,13 @@ use core::ops::Range;
 use core::time::Duration;
 
 use bytes::Bytes;
-use fbdt_units::{Class, Instant, StreamId};
+use fbdt_units::{Class, Instant, RangeSet, StreamId};
 use fbdt_wire::{AckFrame, Outgoing};
 
 use super::SendBuffer;
 use super::reader::ReaderWait;
 use crate::error::{SessionError, StreamError};
-use crate::ranges::{MAX_BYTE_RANGES, RANGE_OVERHEAD, RangeSet};
+use crate::ranges::{MAX_BYTE_RANGES, RANGE_OVERHEAD};
 use crate::scale::FRAME;
 
 /// Where the sending half is.
@@ -41,10 +41,13 @@ pub(crate) struct SendStream {
     /// Sent on a subflow that is gone: to be sent again first.
     pub lost: RangeSet,
     acked: RangeSet,
-    cumulative: u64,
+    /// Everything below this was acknowledged.
+    pub cumulative: u64,
     highest_sent: u64,
-    limit: u64,
-    state: SendState,
+    /// Offset up to which the peer allows data.
+    pub limit: u64,
+    /// Where this half is.
+    pub state: SendState,
     /// Whether a writer waits for room.
     pub writer_blocked: bool,
     /// Most bytes that may be here, sent or not.
@@ -79,18 +82,6 @@ impl SendStream {
         }
     }
 
-    /// Where this half is.
-    #[must_use]
-    pub(crate) const fn state(&self) -> SendState {
-        self.state
-    }
-
-    /// Everything below this was acknowledged.
-    #[must_use]
-    pub(crate) const fn cumulative(&self) -> u64 {
-        self.cumulative
-    }
-
     /// Highest offset ever sent, for the session's limit; without the end.
     #[must_use]
     pub(crate) fn highest_sent(&self) -> u64 {
@@ -108,12 +99,6 @@ impl SendStream {
     pub(crate) fn memory(&self) -> u64 {
         let ranges = RANGE_OVERHEAD * self.acked.count() as u64;
         if self.is_over() { ranges } else { self.backlog() + ranges }
-    }
-
-    /// Offset up to which the peer allows data.
-    #[must_use]
-    pub(crate) const fn limit(&self) -> u64 {
-        self.limit
     }
 
     /// Bytes written so far.
@@ -151,9 +136,7 @@ impl SendStream {
     /// [`StreamError::Blocked`] when nothing fits, or that the stream is over.
     pub(crate) fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
         let size = self.admit(data.len())?;
-        let start = self.buffer.end();
         self.buffer.push(&data[..size]);
-        self.unsent.insert(start..self.buffer.end());
         Ok(size)
     }
 
@@ -164,9 +147,7 @@ impl SendStream {
     /// As [`Self::write`].
     pub(crate) fn write_bytes(&mut self, data: &mut Bytes) -> Result<usize, StreamError> {
         let size = self.admit(data.len())?;
-        let start = self.buffer.end();
         self.buffer.push_shared(data.split_to(size));
-        self.unsent.insert(start..self.buffer.end());
         Ok(size)
     }
 
@@ -184,13 +165,11 @@ impl SendStream {
         wakes
     }
 
-    /// How much of a write of `size` bytes fits.
+    /// How much of a write of `size` bytes fits; so much waits from now on.
     fn admit(&mut self, size: usize) -> Result<usize, StreamError> {
         match self.state {
             SendState::Open => {}
-            SendState::Stopped(code) => {
-                return Err(StreamError::Stopped { stream: self.id, code });
-            }
+            SendState::Stopped(code) => return Err(StreamError::Stopped { stream: self.id, code }),
             _ => return Err(StreamError::Finished(self.id)),
         }
         let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
@@ -198,7 +177,9 @@ impl SendStream {
             self.writer_blocked = true;
             return Err(StreamError::Blocked);
         }
-        Ok(size.min(room))
+        let (size, end) = (size.min(room), self.buffer.end());
+        self.unsent.insert(end..end + size as u64);
+        Ok(size)
     }
 
     /// No more will be written.
@@ -212,7 +193,7 @@ impl SendStream {
 
     /// Gives up sending; returns whether that is news to the peer.
     pub(crate) fn reset(&mut self, state: SendState) -> bool {
-        if !matches!(self.state, SendState::Open | SendState::Finished) {
+        if self.is_over() {
             return false;
         }
         self.state = state;
@@ -240,7 +221,7 @@ impl SendStream {
     /// The lowest part of `range` that is not acknowledged.
     #[must_use]
     pub(crate) fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
-        if !matches!(self.state, SendState::Open | SendState::Finished) {
+        if self.is_over() {
             return None;
         }
         self.acked.first_gap(range.start.max(self.cumulative)..range.end)
@@ -257,7 +238,7 @@ impl SendStream {
     ) -> Result<bool, SessionError> {
         let old_limit = self.limit;
         self.limit = self.limit.max(ack.limit);
-        if !matches!(self.state, SendState::Open | SendState::Finished) {
+        if self.is_over() {
             return Ok(false);
         }
         let all = self.buffer.end() + 1;
@@ -265,11 +246,8 @@ impl SendStream {
         let highest = ack.ranges.last().map_or(0, |r| r.end).max(ack.cumulative);
         let over = ack.cumulative == u64::MAX && self.state != SendState::Finished;
         if over || (ack.cumulative != u64::MAX && highest > self.highest_sent) {
-            return Err(SessionError::Acknowledgement {
-                stream: self.id,
-                offset: highest,
-                sent: self.highest_sent,
-            });
+            let (stream, sent) = (self.id, self.highest_sent);
+            return Err(SessionError::Acknowledgement { stream, offset: highest, sent });
         }
         let before = (self.cumulative, self.acked.total());
         for range in &ack.ranges {
@@ -362,7 +340,7 @@ mod tests {
         assert_eq!(s.acknowledge(Instant::ZERO, &ack(100, vec![200..300])), Ok(true));
         assert_eq!(s.unacknowledged(0..500), Some(100..200));
         assert_eq!(s.acknowledge(Instant::ZERO, &ack(200, vec![])), Ok(true));
-        assert_eq!(s.cumulative(), 300, "ranges above join the prefix");
+        assert_eq!(s.cumulative, 300, "ranges above join the prefix");
         assert_eq!(s.write(&[1; 600]), Ok(300));
     }
 
@@ -402,7 +380,7 @@ mod tests {
         s.emit(0..11, &mut Outgoing::default());
         assert_eq!(s.highest_sent(), 10, "the end costs no credit");
         assert_eq!(s.acknowledge(Instant::ZERO, &ack(u64::MAX, vec![])), Ok(true));
-        assert_eq!(s.state(), SendState::Acknowledged);
+        assert_eq!(s.state, SendState::Acknowledged);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Session {
             stream: id,
             bound,
             limit: send.allowance(credit),
-            acked: send.cumulative(),
+            acked: send.cumulative,
             sharing: self.busy.sharing(send.class),
             unsent: &send.unsent,
             under_way: &Sent { id, send, paths: &self.paths },

@@ -299,7 +299,7 @@ impl Session {
         let stream = self.streams.get(&space.stream())?;
         let gap = stream.owed(space, chunk.copied.max(chunk.range.start)..chunk.range.end)?;
         // A message is late by itself, whatever lies below it.
-        let ahead = if space.is_messages() { 0 } else { gap.start - stream.send.cumulative() };
+        let ahead = if space.is_messages() { 0 } else { gap.start - stream.send.cumulative };
         let ordinary = space != Space::Control;
         let urgency = Urgency { ordinary, class: stream.send.class, ahead };
         Some(Candidate { owner, chunk: index, space, gap, urgency })
@@ -417,7 +417,7 @@ impl Session {
                     && is_crossing(chunk, owner, helper);
                 // A writer that only pauses is no reason to send all twice, and
                 // neither is an end while other streams have bytes to send that may go here.
-                let tail = stream.send.state() == SendState::Finished
+                let tail = stream.send.state == SendState::Finished
                     && !self.busy.any_unsent(state.policy.never);
                 crossing
                     || ((tail || helper.is_drained())

@@ -81,17 +81,16 @@ impl Session {
         MessageTurn { class, id, .. }: MessageTurn,
         last: Option<Importance>,
     ) -> bool {
-        let Some(channel) = self.streams.get_mut(&id).and_then(|s| s.messages.as_mut()) else {
-            return false;
-        };
+        let Some(channel) = self.channel_mut(id) else { return false };
         let taken = match last {
             Some(importance) => channel.out.take_last(importance),
             None => channel.out.take(),
         };
         let Some(range) = taken else { return false };
         let served = channel.out.served - (range.end - range.start);
+        let wakes = channel.out.wakes_writer();
         self.clock.serve(class, served);
-        if channel.out.wakes_writer() {
+        if wakes {
             self.events.push_back(Event::MessageWritable(id));
         }
         self.emit_message(tx, id, range, None);
@@ -115,11 +114,7 @@ impl Session {
 
     /// Streams of the class whose messages wait.
     pub(in crate::session) fn speaking(&self, class: Class) -> u64 {
-        let speaks = |id: &&StreamId| {
-            let stream = self.streams.get(*id).filter(|stream| stream.send.class == class);
-            stream.and_then(|s| s.messages.as_ref()).is_some_and(|c| c.out.backlog() > 0)
-        };
-        self.talking.iter().filter(speaks).count() as u64
+        self.talkers(class).filter(|(_, out)| out.backlog() > 0).count() as u64
     }
 
     /// How the path stands with the messages of the stream; the same for all streams of its class.

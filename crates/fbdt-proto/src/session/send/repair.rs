@@ -45,19 +45,13 @@ impl Session {
     /// Sends a lost message of the class, or a gap in place of one given up: the first that no
     /// sooner path would deliver in time where this one would not.
     fn send_lost_message(&mut self, tx: &mut Transmission<'_>, class: Class) -> bool {
-        let lost = |id: &StreamId| {
-            let stream = self.streams.get(id).filter(|stream| stream.send.class == class);
-            stream.and_then(|s| s.messages.as_ref()).is_some_and(|channel| channel.out.has_lost())
-        };
-        let streams: Vec<StreamId> = self.talking.iter().copied().filter(lost).collect();
+        let lost = self.talkers(class).filter(|(_, out)| out.has_lost());
+        let streams: Vec<StreamId> = lost.map(|(id, _)| id).collect();
         let Some(first) = streams.first() else { return false };
         let late = self.standing(tx, *first);
         for id in streams {
             self.expire_messages_of(tx.now, id);
-            let stream = self.streams.get_mut(&id);
-            let Some(channel) = stream.and_then(|stream| stream.messages.as_mut()) else {
-                continue;
-            };
+            let Some(channel) = self.channel_mut(id) else { continue };
             let in_time = |at: Instant| !late.is_behind() || at > late.arrival;
             if let Some(range) = channel.out.take_lost(in_time) {
                 self.emit_message(tx, id, range, Some(CopyReason::Lost));

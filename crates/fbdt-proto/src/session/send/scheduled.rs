@@ -3,12 +3,11 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use fbdt_units::StreamId;
+use fbdt_units::{RangeSet, StreamId};
 
 use super::Transmission;
 use super::offers::{Again, Kind, Level, Rank, What};
 use crate::path::{CopyReason, PathState};
-use crate::ranges::RangeSet;
 use crate::schedule::{OpenWindows, Repeat, RepeatRequest, Repeats, UnderWay};
 use crate::session::Session;
 use crate::stream::{SendState, SendStream};
@@ -68,8 +67,8 @@ impl Session {
             subflow,
             stream: id,
             under_way: &Sent { id, send, paths: &self.paths },
-            acked: send.cumulative(),
-            window: send.allowance(credit).saturating_sub(send.cumulative()),
+            acked: send.cumulative,
+            window: send.allowance(credit).saturating_sub(send.cumulative),
             unsent: send.unsent.total(),
             blocked,
         }))
@@ -91,7 +90,7 @@ impl Session {
         let send = &stream.send;
         match send.unsent.first() {
             Some(first) => first.start >= send.bound(credit),
-            None => send.writer_blocked && send.state() == SendState::Open,
+            None => send.writer_blocked && send.state == SendState::Open,
         }
     }
 }

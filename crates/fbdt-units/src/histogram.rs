@@ -11,7 +11,7 @@ const BUCKETS: usize = 40 * SUB as usize;
 /// Durations of 1 us to about 6 days in buckets of 1/16 of their size, each
 /// weighted by the bytes that had that duration.
 #[derive(Clone, Debug)]
-pub(crate) struct DelayHistogram {
+pub struct DelayHistogram {
     counts: Box<[u64]>,
     total: u64,
     max: Duration,
@@ -25,7 +25,7 @@ impl Default for DelayHistogram {
 
 impl DelayHistogram {
     /// Adds `bytes` that had `delay`.
-    pub(crate) fn record(&mut self, delay: Duration, bytes: u64) {
+    pub fn record(&mut self, delay: Duration, bytes: u64) {
         self.counts[bucket(delay)] += bytes;
         self.total += bytes;
         self.max = self.max.max(delay);
@@ -35,7 +35,7 @@ impl DelayHistogram {
     /// bytes do not exceed; zero if nothing was recorded.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
-    pub(crate) fn quantile(&self, quantile: f64) -> Duration {
+    pub fn quantile(&self, quantile: f64) -> Duration {
         let wanted = quantile * self.total as f64;
         let mut seen = 0;
         for (index, &count) in self.counts.iter().enumerate() {
@@ -49,14 +49,14 @@ impl DelayHistogram {
 
     /// The largest recorded duration.
     #[must_use]
-    pub(crate) const fn max(&self) -> Duration {
+    pub const fn max(&self) -> Duration {
         self.max
     }
 
     /// Bytes recorded.
     #[must_use]
     #[cfg(test)]
-    pub(crate) const fn total(&self) -> u64 {
+    pub const fn total(&self) -> u64 {
         self.total
     }
 }
