@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fbdt_proto::{PathLabel, PathPolicy, Priority};
+use ipnet::IpNet;
+use rustls::pki_types::DnsName;
 
-use crate::identity::{Link, ServerState};
+use crate::identity::{Link, ServerAddress, ServerState};
 use crate::known_servers::KnownServers;
+use crate::left_out::LeftOutInterfaces;
 use crate::policies::PathPolicies;
 use crate::socket::{CongestionControl, Coupling, LocalBinding};
-use crate::unrouted::UnroutedInterfaces;
 
 /// One path of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,10 +47,20 @@ pub struct ClientConfig {
     pub paths: Vec<PathSpec>,
     /// Interfaces with one of these addresses are no paths when `paths` is empty: those of tunnels.
     pub excluded_addresses: Vec<IpAddr>,
-    /// Is told which interfaces have no route to the server when `paths` is empty.
-    pub unrouted_interfaces: UnroutedInterfaces,
-    /// Where the link's servers were when their names could last be looked up.
+    /// Interfaces that are no paths when `paths` is empty, by name.
+    pub excluded_interfaces: Vec<String>,
+    /// Interfaces that are paths when `paths` is empty, even where they are tunnels, by name.
+    pub wanted_interfaces: Vec<String>,
+    /// Is told which interfaces are no paths, and why, when `paths` is empty.
+    pub left_out: LeftOutInterfaces,
+    /// Where the link's servers have answered, and what their names were last said to stand for.
     pub known_servers: KnownServers,
+    /// The name that networks see in TLS's handshake (SNI); absent: the first host of the link that is
+    /// one, else none.
+    pub server_name: Option<String>,
+    /// Application protocols that networks see in TLS's handshake, which the server must know too;
+    /// empty: FBDT's own.
+    pub alpn: Vec<String>,
     /// Interfaces that stand by for others when `paths` is empty (F15).
     pub backup_interfaces: Vec<(String, Priority)>,
     /// How paths are used, by name; may be changed while sessions live.
@@ -75,8 +87,12 @@ impl ClientConfig {
             link,
             paths: Vec::new(),
             excluded_addresses: Vec::new(),
-            unrouted_interfaces: UnroutedInterfaces::default(),
+            excluded_interfaces: Vec::new(),
+            wanted_interfaces: Vec::new(),
+            left_out: LeftOutInterfaces::default(),
             known_servers: KnownServers::default(),
+            server_name: None,
+            alpn: Vec::new(),
             backup_interfaces: Vec::new(),
             policies: PathPolicies::default(),
             congestion_control: CongestionControl::default(),
@@ -86,6 +102,13 @@ impl ClientConfig {
             insecure_plaintext: false,
             connect_timeout: Duration::from_secs(15),
         }
+    }
+
+    /// The name to tell networks in TLS's handshake, if there is one that can be told.
+    pub(crate) fn server_name(&self) -> Option<&str> {
+        let names = self.link.servers().iter().filter(|server| server.ip().is_none());
+        let mut names = self.server_name.iter().chain(names.map(|server| &server.host));
+        names.find(|name| DnsName::try_from(name.as_str()).is_ok()).map(String::as_str)
     }
 }
 
@@ -134,8 +157,13 @@ impl Default for AcceptLimits {
 pub struct ServerConfig {
     /// Addresses to listen on; port 0 takes a free one.
     pub listen: Vec<SocketAddr>,
-    /// Addresses to print in links; empty: those listened on.
-    pub advertise: Vec<SocketAddr>,
+    /// Addresses, or names, to print in links; empty: those listened on.
+    pub advertise: Vec<ServerAddress>,
+    /// Application protocols that clients may name in TLS's handshake beside FBDT's own.
+    pub alpn: Vec<String>,
+    /// Proxies in front of this server: their connections begin with a header of the PROXY protocol, and
+    /// limits see the client in it. From other addresses a header is none.
+    pub proxies: Vec<IpNet>,
     /// Congestion control of every socket.
     pub congestion_control: CongestionControl,
     /// Is told which sockets belong to one session; for a congestion control that couples them.
@@ -158,6 +186,8 @@ impl ServerConfig {
         Self {
             listen,
             advertise: Vec::new(),
+            alpn: Vec::new(),
+            proxies: Vec::new(),
             congestion_control: CongestionControl::default(),
             coupling: None,
             socket_mark: None,

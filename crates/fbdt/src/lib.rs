@@ -5,7 +5,7 @@
 //! `AsyncWrite`. What goes where is decided by the crate `fbdt-proto`, which knows neither sockets
 //! nor clocks; this crate gives it both and decides nothing of the protocol itself.
 //!
-//! In the order in which a connection meets them: [`identity`] says who is who, `interfaces` and
+//! In the order in which a connection meets them: [`identity`] says who is who, `interfaces`, `names` and
 //! `dial` or `listen` make connections, `socket` tunes and measures them, `tls` protects them,
 //! `auth` proves that they belong to a session, `memory` counts what sessions hold, `subflow` runs each of them, and `session` is what
 //! the application holds.
@@ -34,9 +34,11 @@ mod dial;
 mod listen;
 
 mod known_servers;
+mod left_out;
+mod names;
 mod socket;
 mod tls;
-mod unrouted;
+mod trouble;
 
 mod auth;
 mod memory;
@@ -51,12 +53,13 @@ mod policies;
 mod source;
 
 pub use config::{AcceptLimits, ClientConfig, PathSpec, ServerConfig};
-pub use dial::{CLOSE_FORGOTTEN, ConnectError, PathFailure, connect};
+pub use dial::{Attempt, CLOSE_FORGOTTEN, ConnectError, PathFailure, connect};
 pub use identity::{
     Credential, CredentialId, CredentialInfo, CredentialLimits, FileAccess, Link, LinkError,
     ServerAddress, ServerState, StateError,
 };
 pub use known_servers::KnownServers;
+pub use left_out::{LeftOutInterfaces, WhyLeftOut};
 pub use listen::{AcceptError, BindError, CLOSE_MEMORY, CLOSE_REVOKED, Listener};
 pub use memory::MemoryReservation;
 pub use policies::PathPolicies;
@@ -66,7 +69,7 @@ pub use socket::{
 };
 pub use source::source_of;
 pub use tls::TlsConfigError;
-pub use unrouted::UnroutedInterfaces;
+pub use trouble::PathTrouble;
 
 pub use fbdt_proto::handshake::RefuseCode;
 pub use fbdt_proto::{

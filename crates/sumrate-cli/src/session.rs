@@ -1,6 +1,7 @@
 //! The transport behind the seam of [`tunnel`](crate::tunnel).
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,8 +57,8 @@ pub struct SessionTunnel {
     refusal: Option<Refusal>,
 }
 
-/// Says why no stream is opened at the moment, if none is.
-type Refusal = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+/// Waits until no stream is opened, and says why.
+type Refusal = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = String> + Send>> + Send + Sync>;
 
 impl SessionTunnel {
     /// A tunnel over whatever session the channel holds.
@@ -82,10 +83,13 @@ impl SessionTunnel {
         Self { refusals: Some(refusals), ..self }
     }
 
-    /// The same, which opens no stream while there is a reason.
+    /// The same, which opens no stream once `why` gives a reason.
     #[must_use]
-    pub fn refusing(self, why: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
-        Self { refusal: Some(Arc::new(why)), ..self }
+    pub fn refusing<F>(self, why: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = String> + Send + 'static,
+    {
+        Self { refusal: Some(Arc::new(move || Box::pin(why()))), ..self }
     }
 
     fn current(&self) -> Option<Session> {
@@ -105,16 +109,24 @@ impl Tunnel for SessionTunnel {
     type Stream = Stream;
 
     async fn open(&self, purpose: Use) -> Result<Stream, TunnelError> {
-        if let Some(why) = self.refusal.as_ref().and_then(|refusal| refusal()) {
-            return Err(TunnelError::Spent(why));
-        }
-        let session = self.soon().await.ok_or(TunnelError::NoSession)?;
+        let session = tokio::select! {
+            biased;
+            why = self.unreachable() => return Err(TunnelError::Unreachable(why)),
+            session = self.soon() => session.ok_or(TunnelError::NoSession)?,
+        };
         let class = match purpose {
             Use::Interactive => Class::Interactive,
             Use::Bulk => Class::Background,
             Use::Known(class) => class,
         };
         session.open_stream(class).await.map_err(|error| TunnelError::Refused(error.to_string()))
+    }
+
+    async fn unreachable(&self) -> String {
+        match &self.refusal {
+            Some(refusal) => refusal().await,
+            None => std::future::pending().await,
+        }
     }
 
     fn report(&self) -> Option<SessionReport> {
@@ -138,6 +150,7 @@ pub fn report(session: &Session) -> SessionReport {
         .into_iter()
         .map(|path| {
             let last_error = path.last_error.map(|error| PathErrorReport {
+                trouble: error.trouble.name().to_owned(),
                 reason: error.reason,
                 ago_s: error.at.elapsed().as_secs_f64(),
                 interface_gone: error.interface_gone,

@@ -91,9 +91,9 @@ pub enum TunnelError {
     /// There is no session at the moment.
     #[error("not connected to the server; `sumrate status` shows why")]
     NoSession,
-    /// No path may be used.
+    /// No path may be used, or none reaches the server.
     #[error("{0}")]
-    Spent(String),
+    Unreachable(String),
     /// The session did not open a stream.
     #[error("the session opened no stream: {0}")]
     Refused(String),
@@ -112,6 +112,11 @@ pub trait Tunnel: Clone + Send + Sync + 'static {
 
     /// Opens a stream to the other end.
     fn open(&self, purpose: Use) -> impl Future<Output = Result<Self::Stream, TunnelError>> + Send;
+
+    /// Waits until the server cannot be reached, and says why.
+    fn unreachable(&self) -> impl Future<Output = String> + Send {
+        std::future::pending()
+    }
 
     /// What the session is doing now.
     fn report(&self) -> Option<SessionReport>;

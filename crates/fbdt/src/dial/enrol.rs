@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fbdt_proto::handshake::{HandshakeMessage, Hello, Join, SessionId};
 use fbdt_proto::{MESSAGE_VERSION, PathId, PathLabel, Role};
+use tokio::net::TcpStream;
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::time::timeout;
 
@@ -128,8 +129,15 @@ impl Enrolment {
         remote: SocketAddr,
     ) -> Result<Ready, DialError> {
         let socket = socket::connect(&spec.local, remote, &self.options).await?;
+        self.secure(socket, remote).await.map_err(DialError::at(remote))
+    }
+
+    async fn secure(&self, socket: TcpStream, remote: SocketAddr) -> Result<Ready, HandshakeError> {
         let records = match &self.tls {
-            Some(config) => RecordLayer::client(config).map_err(ConnectionError::Record)?,
+            Some(config) => {
+                let name = self.config.server_name();
+                RecordLayer::client(config, name).map_err(ConnectionError::Record)?
+            }
             None => RecordLayer::plain(),
         };
         let mut connection = Connection::new(socket, records);
@@ -147,6 +155,7 @@ impl Enrolment {
         label: &PathLabel,
         patience: Duration,
     ) -> Result<(), DialError> {
+        let remote = ready.remote;
         let mut unused = Some(ready);
         let membership = self
             .membership
@@ -154,15 +163,17 @@ impl Enrolment {
                 let ready = unused.take().ok_or(HandshakeError::Closed)?;
                 limited(HELLO_TIME.max(patience), self.hello(ready, path, label)).await
             })
-            .await?;
+            .await
+            .map_err(DialError::at(remote))?;
         let Some(ready) = unused else {
             self.formed.send_replace(true);
             return Ok(()); // it opened the session
         };
-        let joined = limited(patience, join(membership, ready, path, label)).await?;
+        let joining = limited(patience, join(membership, ready, path, label));
+        let joined = joining.await.map_err(DialError::at(remote))?;
         match membership.shared.add_subflow(path, label, joined) {
             Some(_) => Ok(()),
-            None => Err(HandshakeError::Closed.into()),
+            None => Err(DialError::at(remote)(HandshakeError::Closed)),
         }
     }
 

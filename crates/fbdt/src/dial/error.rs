@@ -1,6 +1,7 @@
 //! Why a client is not connected.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use fbdt_proto::handshake::RefuseCode;
@@ -8,6 +9,7 @@ use fbdt_proto::handshake::RefuseCode;
 use crate::socket::SocketError;
 use crate::subflow::{ConnectionError, HandshakeError};
 use crate::tls::{KEY_MISMATCH, NO_COMMON_VERSION, RecordError, TlsConfigError};
+use crate::trouble::PathTrouble;
 
 /// What became of one path's attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct PathFailure {
     pub path: String,
     /// What its last attempt failed with.
     pub reason: String,
+    /// The kind of that.
+    pub trouble: PathTrouble,
 }
 
 /// A client could not connect.
@@ -71,19 +75,30 @@ pub enum ConnectError {
         paths: Vec<String>,
     },
     /// The server has another key than the link says.
-    #[error("{KEY_MISMATCH}")]
-    WrongKey,
+    #[error("{attempt}: {KEY_MISMATCH}")]
+    WrongKey {
+        /// Which server, over which path.
+        attempt: Attempt,
+    },
     /// The server does not know the credential's secret.
     #[error(
-        "the server does not know the credential's secret; the address belongs to somebody else, or the link is damaged"
+        "{attempt}: the server does not know the credential's secret; the address belongs to somebody else, or the link is damaged"
     )]
-    WrongProof,
+    WrongProof {
+        /// Which server, over which path.
+        attempt: Attempt,
+    },
     /// Client and server have no version of the wire format in common.
-    #[error("{NO_COMMON_VERSION}")]
-    NoCommonVersion,
-    /// The server refused.
-    #[error("the server refused ({code:?}): {reason}{}", refusal_advice(*.code))]
+    #[error("{attempt}: {NO_COMMON_VERSION}")]
+    NoCommonVersion {
+        /// Which server, over which path.
+        attempt: Attempt,
+    },
+    /// The server refused, at every address that it has.
+    #[error("{attempt}: {}", refusal(*.code, .reason))]
     Refused {
+        /// Which server, over which path.
+        attempt: Attempt,
         /// Why, as a code.
         code: RefuseCode,
         /// Why, in words.
@@ -91,10 +106,28 @@ pub enum ConnectError {
     },
 }
 
-fn refusal_advice(code: RefuseCode) -> &'static str {
+/// One attempt to reach a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The server's address.
+    pub server: SocketAddr,
+    /// The path's name.
+    pub path: String,
+}
+
+impl std::fmt::Display for Attempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} over {}", self.server, self.path)
+    }
+}
+
+fn refusal(code: RefuseCode, reason: &str) -> String {
     match code {
-        RefuseCode::Authentication => "; a revoked credential needs a new link",
-        _ => "",
+        RefuseCode::Authentication => "the server does not accept the link's credential: it was \
+             revoked, or it is another server's; `sumrate credential list` on the server shows those \
+             that it accepts"
+            .to_owned(),
+        _ => format!("the server refused: {reason}"),
     }
 }
 
@@ -112,43 +145,122 @@ fn list(failures: &[PathFailure]) -> String {
 pub(super) enum DialError {
     #[error(transparent)]
     Socket(#[from] SocketError),
-    #[error(transparent)]
-    Handshake(#[from] HandshakeError),
+    #[error("{remote}: {source}")]
+    Handshake { remote: SocketAddr, source: HandshakeError },
     #[error("no answer from {remote} within {waited:?}")]
-    Silent { remote: std::net::SocketAddr, waited: Duration },
-    #[error("none of the server's addresses has an address family of this path")]
-    NoServer,
+    Silent { remote: SocketAddr, waited: Duration },
+    #[error("{remote} does not know this session: another server answers there")]
+    OtherServer { remote: SocketAddr },
+    #[error(transparent)]
+    NoServer(#[from] NoServer),
 }
 
-impl From<ConnectionError> for DialError {
-    fn from(error: ConnectionError) -> Self {
-        HandshakeError::from(error).into()
-    }
+/// Why a path has no address to dial.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoServer {
+    #[error("no name server knows an address of {}", .0.join(", "))]
+    Unresolved(Vec<String>),
+    #[error("it has IPv6 only, and its network is asked for a NAT64 to {}", ips(.0))]
+    AskingForNat64(Vec<IpAddr>),
+    #[error(
+        "it has IPv6 only, its network has no NAT64, and the server has IPv4 addresses only ({}): give the server an IPv6 address (`sumrate serve --listen [::]:PORT`) and use its new link",
+        ips(.0)
+    )]
+    NoNat64(Vec<IpAddr>),
+    #[error("it has no IPv6 address, and the server has IPv6 addresses only ({})", ips(.0))]
+    NoIpv6(Vec<IpAddr>),
 }
 
-impl DialError {
-    /// The error that trying again will not cure, if this is one.
-    pub(super) fn permanent(&self) -> Option<ConnectError> {
-        let Self::Handshake(error) = self else {
-            return None;
-        };
-        match error {
-            HandshakeError::Connection(ConnectionError::Record(RecordError::KeyMismatch)) => {
-                Some(ConnectError::WrongKey)
-            }
-            HandshakeError::Connection(ConnectionError::Record(RecordError::NoCommonVersion)) => {
-                Some(ConnectError::NoCommonVersion)
-            }
-            HandshakeError::Proof => Some(ConnectError::WrongProof),
-            HandshakeError::Refused { code, reason } if *code != RefuseCode::Busy => {
-                Some(ConnectError::Refused { code: *code, reason: reason.clone() })
-            }
-            _ => None,
+fn ips(list: &[IpAddr]) -> String {
+    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A path's error that trying again at the same address will not cure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Permanent {
+    WrongKey,
+    WrongProof,
+    NoCommonVersion,
+    Refused { code: RefuseCode, reason: String },
+}
+
+impl Permanent {
+    /// The same for whoever connects.
+    pub(super) fn of(self, attempt: Attempt) -> ConnectError {
+        match self {
+            Self::WrongKey => ConnectError::WrongKey { attempt },
+            Self::WrongProof => ConnectError::WrongProof { attempt },
+            Self::NoCommonVersion => ConnectError::NoCommonVersion { attempt },
+            Self::Refused { code, reason } => ConnectError::Refused { attempt, code, reason },
         }
     }
 
     /// Whether the server, proven to be the right one, said no for good.
+    pub(super) const fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused { .. })
+    }
+}
+
+impl DialError {
+    /// What went wrong with a connection to this address.
+    pub(super) fn at(remote: SocketAddr) -> impl FnOnce(HandshakeError) -> Self {
+        move |source| Self::Handshake { remote, source }
+    }
+
+    /// The error that trying again at the same address will not cure, if this is one.
+    pub(super) fn permanent(&self) -> Option<(SocketAddr, Permanent)> {
+        let Self::Handshake { remote, source } = self else {
+            return None;
+        };
+        let permanent = match source {
+            HandshakeError::Connection(ConnectionError::Record(RecordError::KeyMismatch)) => {
+                Permanent::WrongKey
+            }
+            HandshakeError::Connection(ConnectionError::Record(RecordError::NoCommonVersion)) => {
+                Permanent::NoCommonVersion
+            }
+            HandshakeError::Proof => Permanent::WrongProof,
+            HandshakeError::Refused { code, reason } if *code != RefuseCode::Busy => {
+                Permanent::Refused { code: *code, reason: reason.clone() }
+            }
+            _ => return None,
+        };
+        Some((*remote, permanent))
+    }
+
+    /// Whether the server, proven to be the right one, said no for good.
     pub(super) fn is_refusal(&self) -> bool {
-        matches!(self.permanent(), Some(ConnectError::Refused { .. }))
+        self.permanent().is_some_and(|(_, permanent)| permanent.is_refusal())
+    }
+
+    /// The kind of it.
+    pub(super) fn trouble(&self) -> PathTrouble {
+        let of_system = |error: &io::Error| match error.kind() {
+            io::ErrorKind::ConnectionRefused => PathTrouble::ConnectionRefused,
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                PathTrouble::Unreachable
+            }
+            io::ErrorKind::TimedOut => PathTrouble::NoAnswer,
+            _ => PathTrouble::Other,
+        };
+        match self {
+            Self::Socket(SocketError::Connect { source, .. }) => of_system(source),
+            Self::Socket(_) => PathTrouble::Other,
+            Self::Handshake { source, .. } => match source {
+                HandshakeError::Connection(ConnectionError::Record(RecordError::KeyMismatch))
+                | HandshakeError::Proof => PathTrouble::OtherKey,
+                HandshakeError::Refused { .. } => PathTrouble::Refused,
+                HandshakeError::Timeout(_) => PathTrouble::NoAnswer,
+                HandshakeError::Connection(ConnectionError::Io(error)) => of_system(error),
+                _ => PathTrouble::Other,
+            },
+            Self::Silent { .. } => PathTrouble::NoAnswer,
+            Self::OtherServer { .. } => PathTrouble::OtherServer,
+            Self::NoServer(NoServer::Unresolved(_)) => PathTrouble::Unresolved,
+            Self::NoServer(NoServer::AskingForNat64(_) | NoServer::NoNat64(_)) => {
+                PathTrouble::NoNat64
+            }
+            Self::NoServer(NoServer::NoIpv6(_)) => PathTrouble::NoFamily,
+        }
     }
 }

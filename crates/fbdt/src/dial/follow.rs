@@ -25,7 +25,7 @@ const SHORT_WAIT: Duration = Duration::from_millis(500);
 
 /// A path's running dialler.
 struct Running {
-    name: String,
+    plan: Arc<PathPlan>,
     kick: Arc<Notify>,
     task: AbortHandle,
     /// Whether its interface was there when last looked at.
@@ -96,13 +96,12 @@ async fn changed(watch: &mut InterfaceWatch, look_again: Option<Instant>) {
 impl Diallers {
     fn start(&mut self, plan: PathPlan, present: bool) {
         let kick = Arc::new(Notify::new());
-        let (id, name) = (plan.id, plan.spec.name.clone());
+        let plan = Arc::new(plan);
         tracing::debug!(path = %plan.spec.name, "dialling");
-        let task = self.tasks.spawn(run(self.dialler.clone(), Arc::new(plan), kick.clone()));
-        let running = Running { name, kick, task, present };
-        self.running.insert(id, running);
+        let task = self.tasks.spawn(run(self.dialler.clone(), plan.clone(), kick.clone()));
+        self.running.insert(plan.id, Running { plan, kick, task, present });
         self.register();
-        self.dialler.notes().dialling = self.names();
+        self.dialler.notes().dialling = self.plans();
     }
 
     /// Shows every path, and what went wrong with it, in the session's list, if there is a session yet.
@@ -111,7 +110,7 @@ impl Diallers {
             let errors = self.dialler.errors();
             membership.shared.update(|inner, _| {
                 for (id, running) in &self.running {
-                    inner.paths.register(*id, &running.name);
+                    inner.paths.register(*id, &running.plan.spec.name);
                 }
                 for (id, error) in errors {
                     inner.paths.failed(id, error);
@@ -120,8 +119,8 @@ impl Diallers {
         }
     }
 
-    fn names(&self) -> Vec<String> {
-        self.running.values().map(|running| running.name.clone()).collect()
+    fn plans(&self) -> Vec<Arc<PathPlan>> {
+        self.running.values().map(|running| running.plan.clone()).collect()
     }
 
     fn mark_present(&mut self, present: &[PathPlan]) {
@@ -160,8 +159,10 @@ impl Diallers {
         }
         {
             let mut notes = self.dialler.notes();
-            notes.dialling = self.names();
+            notes.dialling = self.plans();
             notes.failures.remove(&id);
+            notes.errors.remove(&id);
+            notes.wrong.retain(|(path, _), _| *path != id);
         }
         if let Some(membership) = self.dialler.enrolment.membership() {
             membership.shared.update(|inner, now| {
@@ -175,6 +176,7 @@ impl Diallers {
 /// Brings one path up, and up again whenever the session wants it.
 async fn run(dialler: Arc<Dialler>, plan: Arc<PathPlan>, kick: Arc<Notify>) {
     dialler.enrolment.admitted(&plan.spec.name).await;
+    dialler.servers.refresh(&plan.spec.local);
     let mut outcome = race(&dialler, &plan, Pace::First, None, &kick).await;
     let Some(membership) = dialler.enrolment.membership() else {
         return;

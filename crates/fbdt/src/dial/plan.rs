@@ -8,8 +8,8 @@ use fbdt_proto::{PathId, Priority};
 
 use crate::config::{ClientConfig, PathSpec};
 use crate::interfaces::{self, Interface};
+use crate::left_out::{LeftOutInterfaces, WhyLeftOut};
 use crate::socket::LocalBinding;
-use crate::unrouted::UnroutedInterfaces;
 
 /// One path to dial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,25 +22,66 @@ pub(super) struct PathPlan {
 pub(super) enum Plan {
     Fixed(Vec<PathSpec>),
     Interfaces {
-        excluded: Vec<IpAddr>,
+        choice: Choice,
         backups: Vec<(String, Priority)>,
         /// An interface that comes back gets its number back.
         numbers: BTreeMap<String, u8>,
-        /// Interfaces that were paths, and those that had no route, when last looked at.
+        /// Interfaces that were paths, and those that were not, when last looked at.
         taken: BTreeSet<String>,
-        unrouted: UnroutedInterfaces,
+        left_out: LeftOutInterfaces,
     },
+}
+
+/// Which interfaces may be paths, whatever their routes.
+pub(super) struct Choice {
+    /// Those with one of these addresses are not, and nobody is told: tunnels of this program.
+    excluded: Vec<IpAddr>,
+    not_wanted: Vec<String>,
+    /// Those that may be tunnels.
+    wanted: Vec<String>,
+}
+
+impl Choice {
+    /// Leaves out what is not to be a path, and says why.
+    fn apply(
+        &self,
+        usable: Vec<Interface>,
+        tunnels: &BTreeMap<String, String>,
+    ) -> (Vec<Interface>, BTreeMap<String, WhyLeftOut>) {
+        let mut left_out = BTreeMap::new();
+        let mut chosen = Vec::new();
+        for interface in usable {
+            let is_listed = |list: &[String]| list.contains(&interface.name);
+            if interface.addresses.iter().any(|address| self.excluded.contains(address)) {
+                continue;
+            }
+            let why = match tunnels.get(&interface.name) {
+                _ if is_listed(&self.not_wanted) => WhyLeftOut::NotWanted,
+                Some(kind) if !is_listed(&self.wanted) => WhyLeftOut::Tunnel(kind.clone()),
+                _ => {
+                    chosen.push(interface);
+                    continue;
+                }
+            };
+            left_out.insert(interface.name, why);
+        }
+        (chosen, left_out)
+    }
 }
 
 impl Plan {
     pub(super) fn new(config: &ClientConfig) -> Self {
         if config.paths.is_empty() {
             Self::Interfaces {
-                excluded: config.excluded_addresses.clone(),
+                choice: Choice {
+                    excluded: config.excluded_addresses.clone(),
+                    not_wanted: config.excluded_interfaces.clone(),
+                    wanted: config.wanted_interfaces.clone(),
+                },
                 backups: config.backup_interfaces.clone(),
                 numbers: BTreeMap::new(),
                 taken: BTreeSet::new(),
-                unrouted: config.unrouted_interfaces.clone(),
+                left_out: config.left_out.clone(),
             }
         } else {
             Self::Fixed(config.paths.clone())
@@ -54,17 +95,30 @@ impl Plan {
     pub(super) fn present(&mut self, servers: &[IpAddr]) -> io::Result<Vec<PathPlan>> {
         Ok(match self {
             Self::Fixed(specs) => fixed(specs, &interfaces::up()?),
-            Self::Interfaces { excluded, backups, numbers, taken, unrouted } => {
-                let mut usable = interfaces::usable()?;
-                usable.retain(|interface| {
-                    !interface.addresses.iter().any(|address| excluded.contains(address))
-                });
+            Self::Interfaces { choice, backups, numbers, taken, left_out } => {
+                let (usable, mut without) = choice.apply(interfaces::usable()?, &tunnels());
                 let (routed, others) = interfaces::by_route(usable, servers);
-                let (usable, without) = keep_taken(routed, others, taken);
-                report(&unrouted.replace(without));
+                let (usable, unrouted) = keep_taken(routed, others, taken);
+                without.extend(unrouted.into_iter().map(|name| (name, WhyLeftOut::NoRoute)));
+                report(&left_out.replace(without));
                 following(&usable, backups, numbers)
             }
         })
+    }
+
+    /// Where paths may leave this machine, to ask there for the addresses of servers.
+    pub(super) fn bindings(&self) -> Vec<LocalBinding> {
+        let found: Vec<LocalBinding> = match self {
+            Self::Fixed(specs) => specs.iter().map(|spec| spec.local.clone()).collect(),
+            Self::Interfaces { choice, .. } => {
+                let usable = interfaces::usable().unwrap_or_default();
+                let (usable, _) = choice.apply(usable, &tunnels());
+                let names = usable.into_iter().map(|interface| interface.name);
+                names.map(LocalBinding::Interface).collect()
+            }
+        };
+        // The system's resolver is asked wherever paths may come from later.
+        if found.is_empty() { vec![LocalBinding::Any] } else { found }
     }
 
     /// The paths to begin with. Fixed ones are dialled wherever they lead; what is wrong with them
@@ -113,14 +167,24 @@ fn keep_taken(
     (routed, without.into_iter().map(|interface| interface.name).collect())
 }
 
+/// Which interfaces are tunnels; none where the system does not tell.
+fn tunnels() -> BTreeMap<String, String> {
+    interfaces::tunnels().unwrap_or_else(|error| {
+        tracing::debug!(%error, "interfaces cannot be told from tunnels");
+        BTreeMap::new()
+    })
+}
+
 /// Says which interfaces are left out that were not so before.
-fn report(new: &[String]) {
-    for name in new {
-        tracing::info!(
-            interface = %name,
-            "no path: no route to the server leads through this interface; name it with --path to use \
-             it nevertheless"
-        );
+fn report(new: &[(String, WhyLeftOut)]) {
+    for (name, why) in new {
+        match why {
+            WhyLeftOut::NotWanted => tracing::debug!(interface = %name, "no path: {why}"),
+            _ => tracing::info!(
+                interface = %name,
+                "no path: {why}; `--path NAME={name}` uses it nevertheless"
+            ),
+        }
     }
 }
 
@@ -194,6 +258,31 @@ mod tests {
         assert_eq!(look(&["wifi0"], &["docker0"]), both("docker0 wifi0", ""), "it was a path");
         assert_eq!(look(&["wifi0"], &[]), both("wifi0", ""));
         assert_eq!(look(&["wifi0"], &["docker0"]), both("wifi0", "docker0"), "it was gone");
+    }
+
+    #[test]
+    fn tunnels_are_paths_where_they_are_named_and_what_is_not_wanted_is_none() {
+        let choice = Choice {
+            excluded: vec!["10.0.0.7".parse().unwrap()],
+            not_wanted: vec!["eth1".to_owned(), "wg1".to_owned()],
+            wanted: vec!["wg0".to_owned(), "wg1".to_owned()],
+        };
+        let own = Interface { name: "sumrate0".into(), addresses: choice.excluded.clone() };
+        let names = ["eth0", "eth1", "tailscale0", "wg0", "wg1"];
+        let usable = names.iter().map(|name| interface(name)).chain([own]).collect();
+        let kind = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
+        let tunnels = [
+            kind("tailscale0", "tun"),
+            kind("wg0", "wireguard"),
+            kind("wg1", "wireguard"),
+            kind("sumrate0", "tun"),
+        ];
+        let (chosen, left_out) = choice.apply(usable, &tunnels.into());
+        let chosen: Vec<_> = chosen.iter().map(|interface| interface.name.as_str()).collect();
+        assert_eq!(chosen, ["eth0", "wg0"]);
+        let left_out: Vec<_> = left_out.iter().map(|(name, why)| (&name[..], why.name())).collect();
+        let expected = [("eth1", "not-wanted"), ("tailscale0", "tunnel"), ("wg1", "not-wanted")];
+        assert_eq!(left_out, expected, "its own device is not worth a word");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Several attempts on one path, of which the first that gets through wins (F9b).
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -61,7 +62,8 @@ struct Race<'a> {
     pace: Pace,
     started: Instant,
     next_attempt: Instant,
-    count: usize,
+    /// The attempts so far, by address.
+    tried: BTreeMap<SocketAddr, usize>,
     backoff: Backoff,
     attempts: JoinSet<Attempt>,
     /// Connections with TLS done that wait for their turn.
@@ -78,13 +80,14 @@ pub(super) async fn race(
     kick: &Notify,
 ) -> Outcome {
     let now = Instant::now();
+    let mut news = dialler.servers.news();
     let mut race = Race {
         dialler,
         plan,
         pace,
         started: now,
         next_attempt: now,
-        count: 0,
+        tried: BTreeMap::new(),
         backoff: Backoff::new(),
         attempts: JoinSet::new(),
         ready: Vec::new(),
@@ -108,6 +111,10 @@ pub(super) async fn race(
             () = sleep_until(race.next_attempt), if race.attempts.len() < MOST_PENDING => {
                 race.attempt();
             }
+            // Another address may be the right one.
+            Ok(()) = news.changed() => if dialler.has_another(plan, &race.tried) {
+                race.next_attempt = Instant::now();
+            },
             () = kick.notified() => {
                 race.backoff.reset();
                 race.started = Instant::now();
@@ -142,18 +149,18 @@ impl Race<'_> {
     fn attempt(&mut self) {
         if !self.is_quick() {
             // The server may have moved; later attempts see what this brings.
-            let dialler = self.dialler.clone();
-            tokio::spawn(async move { dialler.servers.refresh().await });
+            self.dialler.servers.refresh(&self.plan.spec.local);
         }
         let delay = match self.is_quick() {
             true => self.pace.interval(),
             false => self.backoff.next(),
         };
         self.next_attempt = Instant::now() + delay;
-        let Some(remote) = self.dialler.choose(self.plan, self.count) else {
-            return self.failed(&DialError::NoServer);
+        let remote = match self.dialler.choose(self.plan, &self.tried) {
+            Ok(remote) => remote,
+            Err(none) => return self.failed(&none.into()),
         };
-        self.count += 1;
+        *self.tried.entry(remote).or_default() += 1;
         let limit = if self.is_quick() { QUICK_PHASE } else { PATIENT };
         let (dialler, plan) = (self.dialler.clone(), self.plan.clone());
         self.attempts.spawn(async move {
@@ -203,9 +210,14 @@ impl Race<'_> {
                 Some(Outcome::Up)
             }
             Err(error) => {
-                self.failed(&error);
                 let known = self.dialler.enrolment.membership().is_some();
-                (known && error.is_refusal()).then_some(Outcome::Refused)
+                if !known || !error.is_refusal() {
+                    self.failed(&error);
+                    return None;
+                }
+                let is_forgotten = self.dialler.is_forgotten(self.plan, remote);
+                self.failed(&DialError::OtherServer { remote });
+                is_forgotten.then_some(Outcome::Refused)
             }
         }
     }

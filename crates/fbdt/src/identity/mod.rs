@@ -4,7 +4,7 @@ mod credential;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod link;
-mod private_file;
+pub(crate) mod private_file;
 mod process_lock;
 mod secret;
 mod server_key;

@@ -1,5 +1,7 @@
 //! The machine's network interfaces: which could carry a path, and when that changes.
 
+mod kinds;
+pub(crate) mod netlink;
 mod routes;
 mod watch;
 
@@ -11,7 +13,8 @@ use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use nix::sys::socket::SockaddrStorage;
 
-use routes::Routes;
+pub(crate) use kinds::tunnels;
+pub(crate) use routes::Routes;
 pub(crate) use watch::InterfaceWatch;
 
 /// An interface that is up and has addresses of more than its own link.
@@ -22,10 +25,27 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Whether it has an address of the same family.
-    pub(crate) fn can_reach(&self, address: IpAddr) -> bool {
-        self.addresses.iter().any(|own| own.is_ipv4() == address.is_ipv4())
+    /// Whether it has IPv6 alone: IPv4 servers are reached by the network's NAT64, if at all.
+    pub(crate) fn is_ipv6_only(&self) -> bool {
+        self.addresses.iter().all(IpAddr::is_ipv6)
     }
+
+    /// Whether a route leads to one of the servers, or to where one may be: the names of servers are
+    /// not looked up yet, or a NAT64 may lead to them.
+    fn leads_to(&self, servers: &[IpAddr], routes: &Routes, index: u32) -> bool {
+        let anywhere = |is_ipv6| routes.lead_anywhere(is_ipv6, index);
+        if servers.is_empty() {
+            return anywhere(false) || anywhere(true);
+        }
+        let by_nat64 = || self.is_ipv6_only() && servers.iter().any(IpAddr::is_ipv4);
+        servers.iter().any(|server| routes.lead_to(*server, index))
+            || (by_nat64() && anywhere(true))
+    }
+}
+
+/// The name of the interface that has this address.
+pub(crate) fn with_address(address: IpAddr) -> Option<Interface> {
+    usable().ok()?.into_iter().find(|interface| interface.addresses.contains(&address))
 }
 
 /// Every interface that could carry a path, by name: up, running, not loopback, and with a global
@@ -56,7 +76,7 @@ pub(crate) fn by_route(
     interfaces.into_iter().partition(|interface| {
         // What is gone meanwhile is news of its own.
         if_nametoindex(interface.name.as_str())
-            .map_or(true, |index| servers.iter().any(|server| routes.lead_to(*server, index)))
+            .map_or(true, |index| interface.leads_to(servers, &routes, index))
     })
 }
 

@@ -3,14 +3,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{Socket, SocketAddr};
+use super::netlink::{HEADER, attributes, dump, parts, u16_at, u32_at};
 
-/// Of linux/netlink.h: header, kinds of messages, and flags of a request for a whole list.
-const HEADER: usize = 16;
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
-const REQUEST_LIST: u16 = 0x1 | 0x300;
 /// Of linux/rtnetlink.h.
 const NEW_ROUTE: u16 = 24;
 const GET_ROUTE: u16 = 26;
@@ -18,13 +12,11 @@ const ROUTE: usize = 12;
 const UNICAST: u8 = 1;
 const DESTINATION: u16 = 1;
 const OUTPUT: u16 = 4;
+const GATEWAY: u16 = 5;
 const MULTIPATH: u16 = 9;
 /// Of linux/socket.h.
 const INET: u8 = 2;
 const INET6: u8 = 10;
-
-/// Routes that are looked at; a machine with more is a router, whose owner names the paths.
-const MOST: usize = 100_000;
 
 /// The machine's routes to other machines, of all tables.
 #[derive(Debug, Default)]
@@ -36,6 +28,8 @@ struct Route {
     prefix: u8,
     /// Index of the interface that it leads through.
     interface: u32,
+    /// The router that it leads to, where there is one on the interface.
+    gateway: Option<IpAddr>,
 }
 
 impl Routes {
@@ -44,28 +38,35 @@ impl Routes {
     /// # Errors
     /// What the system says, or that there are too many.
     pub(crate) fn read() -> io::Result<Self> {
-        let socket = Socket::new(NETLINK_ROUTE)?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        socket.send(&request(), 0)?;
-        let mut routes = Vec::new();
-        while routes.len() <= MOST {
-            let (buffer, _) = socket.recv_from_full()?;
-            for message in messages(&buffer) {
-                match u16_at(message, 4) {
-                    Some(NEW_ROUTE) => routes.extend(of_message(message)),
-                    Some(DONE) => return Ok(Self(routes)),
-                    Some(ERROR) => return Err(io::Error::other("the kernel lists no routes")),
-                    _ => {}
-                }
-            }
-        }
-        Err(io::Error::other(format!("there are more than {MOST} routes")))
+        dump(GET_ROUTE, ROUTE, |message| match u16_at(message, 4) {
+            Some(NEW_ROUTE) => of_message(message),
+            _ => Vec::new(),
+        })
+        .map(Self)
     }
 
     /// Whether one of them leads to the address through the interface of this index.
     pub(crate) fn lead_to(&self, address: IpAddr, interface: u32) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|route| route.interface == interface && route.has(address))
+    }
+
+    /// Whether a route to anywhere of this family leads through the interface of this index.
+    pub(crate) fn lead_anywhere(&self, is_ipv6: bool, interface: u32) -> bool {
+        self.defaults(interface).any(|route| route.network.is_ipv6() == is_ipv6)
+    }
+
+    /// The routers that routes to anywhere lead to through the interface of this index.
+    pub(crate) fn gateways(&self, interface: u32) -> Vec<IpAddr> {
+        let mut gateways: Vec<IpAddr> =
+            self.defaults(interface).filter_map(|route| route.gateway).collect();
+        gateways.sort_unstable();
+        gateways.dedup();
+        gateways
+    }
+
+    fn defaults(&self, interface: u32) -> impl Iterator<Item = &Route> {
+        self.0.iter().filter(move |route| route.interface == interface && route.prefix == 0)
     }
 }
 
@@ -85,15 +86,6 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-fn request() -> Vec<u8> {
-    let length = HEADER + ROUTE;
-    let mut message = (length as u32).to_ne_bytes().to_vec();
-    message.extend(GET_ROUTE.to_ne_bytes());
-    message.extend(REQUEST_LIST.to_ne_bytes());
-    message.resize(length, 0); // every family and table
-    message
-}
-
 /// The routes that a message tells of: one for each interface that it leads through.
 fn of_message(message: &[u8]) -> Vec<Route> {
     let Some(([family, prefix], kind)) =
@@ -109,17 +101,29 @@ fn of_message(message: &[u8]) -> Vec<Route> {
         INET6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         _ => return Vec::new(),
     };
-    let mut interfaces = Vec::new();
+    let (mut interfaces, mut gateway) = (Vec::new(), None);
     for attribute in attributes(message.get(HEADER + ROUTE..).unwrap_or_default()) {
         let value = &attribute[4..];
         match u16_at(attribute, 2) {
             Some(DESTINATION) => network = address(value).unwrap_or(network),
-            Some(OUTPUT) => interfaces.extend(u32_at(value, 0)),
-            Some(MULTIPATH) => interfaces.extend(hops(value).filter_map(|hop| u32_at(hop, 4))),
+            Some(OUTPUT) => interfaces.extend(u32_at(value, 0).map(|index| (index, None))),
+            Some(GATEWAY) => gateway = address(value),
+            Some(MULTIPATH) => interfaces.extend(hops(value).filter_map(hop)),
             _ => {}
         }
     }
-    interfaces.into_iter().map(|interface| Route { network, prefix: *prefix, interface }).collect()
+    let route = |(interface, own): (u32, Option<IpAddr>)| {
+        let gateway = own.or(gateway);
+        Route { network, prefix: *prefix, interface, gateway }
+    };
+    interfaces.into_iter().map(route).collect()
+}
+
+/// The interface of one of several ways, and its router.
+fn hop(hop: &[u8]) -> Option<(u32, Option<IpAddr>)> {
+    let mut rest = attributes(hop.get(8..).unwrap_or_default());
+    let gateway = rest.find(|attribute| u16_at(attribute, 2) == Some(GATEWAY));
+    Some((u32_at(hop, 4)?, gateway.and_then(|attribute| address(&attribute[4..]))))
 }
 
 fn address(value: &[u8]) -> Option<IpAddr> {
@@ -130,43 +134,13 @@ fn address(value: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn messages(buffer: &[u8]) -> impl Iterator<Item = &[u8]> {
-    parts(buffer, |part| usize::try_from(u32_at(part, 0)?).ok(), HEADER)
-}
-
-fn attributes(buffer: &[u8]) -> impl Iterator<Item = &[u8]> {
-    parts(buffer, |part| u16_at(part, 0).map(usize::from), 4)
-}
-
 fn hops(buffer: &[u8]) -> impl Iterator<Item = &[u8]> {
     parts(buffer, |part| u16_at(part, 0).map(usize::from), 8)
 }
 
-/// Parts that begin with their length, each from a multiple of four bytes on; a part that is shorter
-/// than `least` or longer than what is there ends the list.
-fn parts(
-    mut rest: &[u8],
-    length: fn(&[u8]) -> Option<usize>,
-    least: usize,
-) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let length = length(rest).filter(|length| *length >= least)?;
-        let part = rest.get(..length)?;
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(part)
-    })
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::netlink::messages;
     use super::*;
 
     fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
@@ -224,6 +198,27 @@ mod tests {
         let ways = attribute(MULTIPATH, &[hop(7), hop(8)].concat());
         let known = routes(&[message(INET, 0, UNICAST, &[ways])]);
         assert!(leads(&known, "192.0.2.1", 7) && leads(&known, "192.0.2.1", 8));
+    }
+
+    #[test]
+    fn routers_of_default_routes_are_known_by_interface() {
+        let output = |index: u32| attribute(OUTPUT, &index.to_ne_bytes());
+        let router = attribute(GATEWAY, &[10, 1, 0, 1]);
+        let net = attribute(DESTINATION, &[10, 9, 0, 0]);
+        let mut way = [16u16.to_ne_bytes(), [0, 0]].concat();
+        way.extend(8u32.to_ne_bytes());
+        way.extend(attribute(GATEWAY, &[10, 2, 0, 1]));
+        let known = routes(&[
+            message(INET, 0, UNICAST, &[output(2), router.clone()]),
+            message(INET, 16, UNICAST, &[net, output(3), router]),
+            message(INET, 0, UNICAST, &[attribute(MULTIPATH, &way)]),
+        ]);
+        let gateways = |index| known.gateways(index);
+        assert_eq!(gateways(2), ["10.1.0.1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(gateways(8), ["10.2.0.1".parse::<IpAddr>().unwrap()]);
+        assert!(gateways(3).is_empty(), "it leads to one network only");
+        assert!(known.lead_anywhere(false, 2) && !known.lead_anywhere(true, 2));
+        assert!(!known.lead_anywhere(false, 3));
     }
 
     #[test]

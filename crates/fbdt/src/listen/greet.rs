@@ -1,5 +1,7 @@
 //! The server's side of the handshake on one connection.
 
+use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fbdt_proto::handshake::{
@@ -34,34 +36,34 @@ pub(super) struct Greeter {
 /// Why the server says no.
 pub(super) struct Refusal {
     code: RefuseCode,
-    reason: &'static str,
+    reason: Cow<'static, str>,
 }
 
-const STRANGER: Refusal = Refusal {
-    code: RefuseCode::Authentication,
-    reason: "unknown credential or session, or wrong proof",
-};
-const BUSY: Refusal =
-    Refusal { code: RefuseCode::Busy, reason: "a limit of the server is reached; try again later" };
-const CREDENTIAL_BUSY: Refusal = Refusal {
-    code: RefuseCode::Busy,
-    reason: "the limit of sessions of one credential is reached; close one, or use another credential",
-};
-const NO_MEMORY: Refusal = Refusal {
-    code: RefuseCode::Busy,
-    reason: "the sessions of the server, or of this credential, hold all memory that they may; try again later",
-};
-const FAULT: Refusal = Refusal {
-    code: RefuseCode::Busy,
-    reason: "the server cannot open a session now; its log says why",
-};
+impl Refusal {
+    const fn new(code: RefuseCode, reason: &'static str) -> Self {
+        Self { code, reason: Cow::Borrowed(reason) }
+    }
 
-const VERSION: Refusal = Refusal {
-    code: RefuseCode::Version,
-    reason: "this server speaks wire versions 1 and 2; update the older side",
-};
+    /// A limit is reached that the client can know.
+    fn busy(reason: String) -> Self {
+        Self { code: RefuseCode::Busy, reason: reason.into() }
+    }
+}
+
+const STRANGER: Refusal =
+    Refusal::new(RefuseCode::Authentication, "unknown credential or session, or wrong proof");
+const NO_MEMORY: Refusal = Refusal::new(
+    RefuseCode::Busy,
+    "the sessions of the server, or of this credential, hold all memory that they may; try again later",
+);
+const FAULT: Refusal =
+    Refusal::new(RefuseCode::Busy, "the server cannot open a session now; its log says why");
+const VERSION: Refusal = Refusal::new(
+    RefuseCode::Version,
+    "this server speaks wire versions 1 and 2; update the older side",
+);
 const MALFORMED: Refusal =
-    Refusal { code: RefuseCode::Malformed, reason: "a field of the request is not possible" };
+    Refusal::new(RefuseCode::Malformed, "a field of the request is not possible");
 
 /// A new session that waits for its Welcome to be sent.
 struct Opening {
@@ -73,12 +75,16 @@ struct Opening {
 
 impl Greeter {
     /// Makes the connection part of a session, or refuses it.
-    pub(super) async fn greet(self: Arc<Self>, socket: TcpStream) -> Result<(), HandshakeError> {
+    pub(super) async fn greet(
+        self: Arc<Self>,
+        socket: TcpStream,
+        peer: SocketAddr,
+    ) -> Result<(), HandshakeError> {
         let records = match &self.tls {
             Some(config) => RecordLayer::server(config).map_err(ConnectionError::Record)?,
             None => RecordLayer::plain(),
         };
-        let mut connection = Connection::new(socket, records);
+        let mut connection = Connection::new(socket, records).from(peer);
         let mut incoming = secure(&mut connection, self.config.limits.max_handshake_bytes).await?;
         let exporter = connection.exporter()?;
         let request = match receive_request(&mut connection, &mut incoming).await {
@@ -176,9 +182,17 @@ impl Greeter {
             key: key.of_session(&id, exporter),
             credential: credential.id,
         };
+        let limits = &self.config.limits;
         self.registry.insert(id, member.clone()).map_err(|full| match full {
-            Full::Server => BUSY,
-            Full::Credential => CREDENTIAL_BUSY,
+            Full::Server => Refusal::busy(format!(
+                "the server has {} sessions, the most that it takes; try again later",
+                limits.max_sessions
+            )),
+            Full::Credential => Refusal::busy(format!(
+                "this credential has {} sessions, the most that one may have; close one, or use another \
+                 credential",
+                limits.max_sessions_per_credential
+            )),
         })?;
         let welcome =
             Welcome { session: id, limits: proto.limits, proof: key.welcome(exporter, &id) };
@@ -221,7 +235,10 @@ impl Greeter {
         // Its place is taken here: others are judged before this one's connection is added.
         let name = PathLabel::decode(&join.path_name).name;
         let fits = member.shared.update(|inner, _| inner.paths.reserve(join.path, &name, most));
-        if fits { Ok(member) } else { Err(BUSY) }
+        if fits {
+            return Ok(member);
+        }
+        Err(Refusal::busy(format!("this session has {most} paths, the most that it may have")))
     }
 }
 
@@ -244,8 +261,9 @@ async fn turn_away(connection: Connection, error: WireError) -> Result<(), Hands
 }
 
 async fn refuse(mut connection: Connection, refusal: Refusal) -> Result<(), HandshakeError> {
-    let refused = Refused { code: refusal.code, reason: refusal.reason.to_owned() };
+    let (code, reason) = (refusal.code, refusal.reason.into_owned());
+    let refused = Refused { code, reason: reason.clone() };
     send(&mut connection, &HandshakeMessage::Refused(refused)).await?;
     connection.finish()?;
-    Err(HandshakeError::Refused { code: refusal.code, reason: refusal.reason.to_owned() })
+    Err(HandshakeError::Refused { code, reason })
 }

@@ -5,6 +5,7 @@
 
 mod admission;
 mod greet;
+mod proxied;
 mod registry;
 
 use std::net::SocketAddr;
@@ -84,7 +85,7 @@ pub enum AcceptError {
 /// joins them.
 pub struct Listener {
     addresses: Vec<SocketAddr>,
-    advertise: Vec<SocketAddr>,
+    advertise: Vec<ServerAddress>,
     state: ServerState,
     insecure: bool,
     sessions: UnboundedReceiver<Session>,
@@ -120,7 +121,7 @@ impl Listener {
         let (sender, sessions) = unbounded_channel();
         let tls = match config.insecure_plaintext {
             true => None,
-            false => Some(tls::server_config(config.state.key())?),
+            false => Some(tls::server_config(config.state.key(), &config.alpn)?),
         };
         let (advertise, state) = (config.advertise.clone(), config.state.clone());
         let insecure = config.insecure_plaintext;
@@ -153,11 +154,13 @@ impl Listener {
     /// The join link for a credential, with the addresses to advertise. Where a listener has the
     /// unspecified address, the addresses of this machine's interfaces stand for it.
     pub fn link(&self, credential: &Credential) -> Link {
-        let addresses = match self.advertise.as_slice() {
-            [] => self.addresses.iter().flat_map(|a| reachable(*a)).collect(),
+        let servers = match self.advertise.as_slice() {
+            [] => {
+                let addresses = self.addresses.iter().flat_map(|address| reachable(*address));
+                addresses.map(ServerAddress::from).collect()
+            }
             given => given.to_vec(),
         };
-        let servers = addresses.into_iter().map(ServerAddress::from).collect();
         let fingerprint = (!self.insecure).then(|| self.state.fingerprint());
         Link::new(servers, fingerprint, credential)
     }
@@ -210,6 +213,15 @@ async fn accept_loop(
 ) {
     loop {
         match listener.accept().await {
+            Ok((stream, peer)) if proxied::is_proxy(&greeter.config.proxies, peer) => {
+                let (greeter, admission) = (greeter.clone(), admission.clone());
+                let (options, limit) = (options.clone(), greeter.config.limits.handshake_timeout);
+                tokio::spawn(async move {
+                    if let Some((stream, peer)) = proxied::introduced(stream, peer, limit).await {
+                        receive(&greeter, &admission, &options, stream, peer);
+                    }
+                });
+            }
             Ok((stream, peer)) => receive(&greeter, &admission, &options, stream, peer),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -239,7 +251,7 @@ fn receive(
     let admission = admission.clone();
     tokio::spawn(async move {
         tokio::select! {
-            greeted = timeout(limit, greeter.greet(stream)) => match greeted {
+            greeted = timeout(limit, greeter.greet(stream, peer)) => match greeted {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) if error.is_authentication() => {
                     admission.note_impostor(peer.ip());

@@ -7,6 +7,8 @@ use std::time::Instant;
 use fbdt_proto::{Health, PathId, PathLabel, PathPolicy, SubflowId};
 use tokio::sync::watch;
 
+use crate::trouble::PathTrouble;
+
 /// Both ends of a subflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Addresses {
@@ -17,6 +19,8 @@ pub(crate) struct Addresses {
 /// Why a path has no connection that works, as far as this end knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathError {
+    /// The kind of it.
+    pub trouble: PathTrouble,
     /// What the last attempt failed with, or what ended the last connection.
     pub reason: String,
     /// When that was.
@@ -27,14 +31,14 @@ pub struct PathError {
 
 impl PathError {
     /// What has happened now.
-    pub(crate) fn now(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), at: Instant::now(), interface_gone: false }
+    pub(crate) fn now(trouble: PathTrouble, reason: impl Into<String>) -> Self {
+        Self { trouble, reason: reason.into(), at: Instant::now(), interface_gone: false }
     }
 
     /// That there is nothing to dial from any more.
     pub(crate) fn interface_gone() -> Self {
         let reason = "its interface or address is gone; it reconnects when that is back";
-        Self { interface_gone: true, ..Self::now(reason) }
+        Self { interface_gone: true, ..Self::now(PathTrouble::InterfaceGone, reason) }
     }
 }
 
@@ -212,7 +216,7 @@ impl PathTable {
         }
     }
 
-    pub(super) fn list(&self) -> Vec<PathInfo> {
+    pub(crate) fn list(&self) -> Vec<PathInfo> {
         let info = |(id, entry): (&PathId, &PathEntry)| PathInfo {
             id: *id,
             name: entry.name.clone(),
@@ -239,28 +243,28 @@ mod tests {
     #[test]
     fn a_path_keeps_its_last_error_until_it_is_active() {
         let mut table = PathTable::default();
-        table.failed(PATH, PathError::now("unknown"));
+        table.failed(PATH, PathError::now(PathTrouble::Other, "unknown"));
         table.register(PATH, "wifi");
         assert_eq!(error(&table), None, "a path that nobody knows has none");
-        let earlier = PathError::now("earlier");
-        table.failed(PATH, PathError::now("refused"));
+        let earlier = PathError::now(PathTrouble::Other, "earlier");
+        table.failed(PATH, PathError::now(PathTrouble::Other, "refused"));
         table.failed(PATH, earlier);
         assert_eq!(error(&table).as_deref(), Some("refused"), "the newest counts");
         let label = PathLabel { name: "wifi".to_owned(), policy: PathPolicy::default() };
         table.up(PATH, &label, SubflowId(1), Addresses::default());
         assert_eq!(error(&table), None, "it is up");
-        table.failed(PATH, PathError::now("an attempt beside its connection"));
+        table.failed(PATH, PathError::now(PathTrouble::Other, "an attempt beside its connection"));
         assert_eq!(error(&table), None, "it works");
         table.set_health(PATH, Health::Suspect);
-        table.failed(PATH, PathError::now("timed out"));
+        table.failed(PATH, PathError::now(PathTrouble::Other, "timed out"));
         assert_eq!(error(&table).as_deref(), Some("timed out"));
         table.set_health(PATH, Health::Active);
         assert_eq!(error(&table), None, "it lives again");
         table.down(PATH, SubflowId(1));
-        table.failed(PATH, PathError::now("reset"));
+        table.failed(PATH, PathError::now(PathTrouble::Other, "reset"));
         assert_eq!(error(&table).as_deref(), Some("reset"));
         table.withhold("wifi", true);
-        table.failed(PATH, PathError::now("late"));
+        table.failed(PATH, PathError::now(PathTrouble::Other, "late"));
         assert_eq!(error(&table), None, "it is not dialled at all");
     }
 }

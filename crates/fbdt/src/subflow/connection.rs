@@ -46,13 +46,21 @@ pub(crate) enum Received<B> {
 /// A non-blocking TCP connection that carries records.
 pub(crate) struct Connection {
     socket: Arc<TcpStream>,
+    /// The peer, where a proxy stands in between.
+    peer: Option<SocketAddr>,
     records: RecordLayer,
     buffer: Vec<u8>,
 }
 
 impl Connection {
     pub(crate) fn new(socket: TcpStream, records: RecordLayer) -> Self {
-        Self { socket: Arc::new(socket), records, buffer: vec![0; HANDSHAKE_BUFFER] }
+        let buffer = vec![0; HANDSHAKE_BUFFER];
+        Self { socket: Arc::new(socket), peer: None, records, buffer }
+    }
+
+    /// The same, whose peer has this address.
+    pub(crate) fn from(self, peer: SocketAddr) -> Self {
+        Self { peer: Some(peer), ..self }
     }
 
     /// Reads with large buffers from now on: the peer is known.
@@ -69,7 +77,7 @@ impl Connection {
     }
 
     pub(crate) fn peer_addr(&self) -> Option<SocketAddr> {
-        self.socket.peer_addr().ok()
+        self.peer.or_else(|| self.socket.peer_addr().ok())
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {

@@ -26,7 +26,7 @@ pub(crate) enum HandshakeError {
     #[error("no answer to the handshake within {0:?}")]
     Timeout(std::time::Duration),
     /// The server refused.
-    #[error("the server refused ({code:?}): {reason}")]
+    #[error("the server refused: {reason}")]
     Refused {
         /// Why, as a code.
         code: RefuseCode,

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::connection::{Connection, ConnectionError, Received};
 use super::handshake::Established;
 use crate::session::{CLOSE_TIME, PathError, Shared, SubflowIo};
+use crate::trouble::PathTrouble;
 
 /// Bytes read, and bytes sent, before the other direction and the other tasks get their turn.
 const TURN: usize = 1 << 20;
@@ -103,7 +104,10 @@ impl SubflowTask {
             End::Failed(error) => {
                 tracing::debug!(subflow = self.id.0, %error, "subflow down");
                 self.connection.reset_on_close();
-                failure = Some(PathError::now(format!("the connection was lost: {error}")));
+                failure = Some(PathError::now(
+                    PathTrouble::Lost,
+                    format!("the connection was lost: {error}"),
+                ));
             }
         }
         self.shared.update(|inner, now| inner.remove_subflow(now, self.id, failure));

@@ -11,7 +11,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, Signatu
 use crate::identity::KeyFingerprint;
 
 /// Text of the error for a server with another key; [`is_key_mismatch`] finds it again.
-pub(crate) const KEY_MISMATCH: &str = "the server's key is not the one in the link; the address belongs to somebody else, or the server's state was made anew";
+pub(crate) const KEY_MISMATCH: &str = "the server's key is not the one in the link: a captive portal or another server answers there, or the server's state was made anew";
 
 #[derive(Debug, thiserror::Error)]
 #[error("{KEY_MISMATCH}")]

@@ -15,7 +15,7 @@ use rustls::{
 };
 
 use super::pinned::is_key_mismatch;
-use super::{ALPN, KEY_MISMATCH, NO_COMMON_VERSION, SERVER_NAME};
+use super::{KEY_MISMATCH, NO_COMMON_VERSION, SERVER_NAME};
 use crate::auth::{EXPORTER_LABEL, Exporter};
 
 /// Largest plaintext of a TLS record, and what encryption adds to each (RFC 8446, section 5.2).
@@ -77,8 +77,11 @@ pub(crate) struct PlainRecords {
 }
 
 impl RecordLayer {
-    pub(crate) fn client(config: &Arc<ClientConfig>) -> Result<Self, RecordError> {
-        let name = ServerName::try_from(SERVER_NAME)
+    pub(crate) fn client(
+        config: &Arc<ClientConfig>,
+        name: Option<&str>,
+    ) -> Result<Self, RecordError> {
+        let name = ServerName::try_from(name.unwrap_or(SERVER_NAME).to_owned())
             .map_err(|_| rustls::Error::General("server name".into()))?;
         let connection = ClientConnection::new(config.clone(), name)?;
         Ok(Self::tls(Connection::Client(connection)))
@@ -127,8 +130,7 @@ impl RecordLayer {
             return Ok(VERSION);
         };
         let chosen = tls.connection.alpn_protocol();
-        let known = ALPN.iter().find(|(name, _)| chosen == Some(name));
-        known.map(|(_, version)| *version).ok_or(RecordError::WrongProtocol)
+        chosen.map(super::version_of).ok_or(RecordError::WrongProtocol)
     }
 
     /// Decrypts `input` and hands the plaintext to `sink` in pieces, until the input is used up

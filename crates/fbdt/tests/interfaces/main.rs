@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fbdt::{
     Class, ClientConfig, CredentialLimits, Health, Link, Listener, ServerConfig, ServerState,
-    Session, connect,
+    Session, WhyLeftOut, connect,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -133,11 +133,11 @@ fn inside() {
 async fn come_and_go(server: &Server) {
     let link = server.link.recv().unwrap();
     let config = ClientConfig::new(link);
-    let unrouted = config.unrouted_interfaces.clone();
+    let left_out = config.left_out.clone();
     let session = connect(config).await.unwrap();
     wait_for(&session, &["a1", "a2"]).await;
     round_trip(&session).await;
-    assert_eq!(unrouted.names(), ["a3"]);
+    assert_eq!(left_out.list(), [("a3".to_owned(), WhyLeftOut::NoRoute)]);
 
     ip("link set a2 down");
     wait_for(&session, &["a1"]).await;
@@ -169,7 +169,7 @@ async fn come_and_go(server: &Server) {
     while !has_path(&session, "a3") {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(unrouted.names().is_empty());
+    assert!(left_out.list().is_empty());
 }
 
 fn has_path(session: &Session, name: &str) -> bool {

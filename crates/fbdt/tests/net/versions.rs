@@ -174,7 +174,7 @@ async fn a_later_server_that_also_speaks_the_first_version_serves() {
 async fn a_server_without_a_common_version_is_named_as_such() {
     let server = OldServer::start(Mode::Tls, &["fbdt/9"]);
     let error = within(connect(server.config(1))).await.unwrap_err();
-    assert!(matches!(error, ConnectError::NoCommonVersion), "{error}");
+    assert!(matches!(error, ConnectError::NoCommonVersion { .. }), "{error}");
     assert!(error.to_string().contains("update the older side"), "{error}");
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use fbdt::Delivery;
 
-use super::{PathArg, PolicyArg, ProtocolArgs, seconds};
+use super::{PolicyArg, ProtocolArgs, ReachArgs, seconds};
 use crate::bench::{MESSAGE_LEAST, MESSAGE_MOST, STREAMS_MAX};
 use crate::private_text::PrivateText;
 use crate::units::bytes;
@@ -27,13 +27,9 @@ pub struct BenchArgs {
     /// The join link that `sumrate serve` prints, in quotes, or @FILE with it (@- is stdin)
     #[arg(value_name = "LINK|@FILE")]
     pub link: PrivateText,
-    /// Use this path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup at the end for a
-    /// backup [default: every usable interface]
-    #[arg(long, help_heading = "Paths", value_name = "NAME=LOCAL")]
-    pub path: Vec<PathArg>,
-    /// Backup path or interface: used only while no other works
-    #[arg(long, help_heading = "Paths", value_name = "NAME")]
-    pub backup: Vec<String>,
+    /// Which networks are used.
+    #[command(flatten)]
+    pub reach: ReachArgs,
     /// Per-path settings, as in wwan0=backup,metered or wifi=weight=3; also rate=20M and
     /// never=background, but no quota (see `sumrate path set --help`)
     #[arg(long, help_heading = "Paths", value_name = "NAME=SETTING,...")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{PathArg, ProtocolArgs, seconds};
+use super::{ProtocolArgs, ReachArgs, seconds};
 use crate::config::ConfigSource;
 use crate::private_text::PrivateText;
 use crate::units::bytes;
@@ -40,13 +40,9 @@ pub struct CpArgs {
     /// How long to retry after a lost connection, in seconds; 0 gives up at once
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     pub retry: Duration,
-    /// Use this path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup at the end for a
-    /// backup [default: every usable interface]
-    #[arg(long, help_heading = "Paths", value_name = "NAME=LOCAL")]
-    pub path: Vec<PathArg>,
-    /// Backup path or interface: used only while no other works
-    #[arg(long, help_heading = "Paths", value_name = "NAME")]
-    pub backup: Vec<String>,
+    /// Which networks are used.
+    #[command(flatten)]
+    pub reach: ReachArgs,
     /// TOML file with defaults of flags and names of hosts, or none [default: config.toml in
     /// $XDG_CONFIG_HOME/sumrate or /etc/sumrate]
     #[arg(long, value_name = "FILE|none")]

@@ -1,12 +1,11 @@
 //! Flags of `sumrate credential`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use fbdt::FileAccess;
+use fbdt::{FileAccess, ServerAddress};
 
-use super::listen::address;
+use super::listen::server_address;
 use crate::exit::AllowRule;
 use crate::units::bytes;
 
@@ -42,9 +41,9 @@ pub enum CredentialAction {
     /// Make a new credential and print its join link
     #[command(after_help = "Example:\n  sumrate credential add --advertise 203.0.113.9:7443")]
     Add {
-        /// Address that the link names; repeat it for several
-        #[arg(long, value_name = "ADDR:PORT", value_parser = address, required = true)]
-        advertise: Vec<SocketAddr>,
+        /// Address or name that the link has; repeat it for several
+        #[arg(long, value_name = "HOST:PORT", value_parser = server_address, required = true)]
+        advertise: Vec<ServerAddress>,
         /// Name of the credential, for your own use
         #[arg(long, value_name = "NAME", default_value = "client")]
         name: String,

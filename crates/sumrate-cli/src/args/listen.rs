@@ -4,13 +4,19 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
+use fbdt::ServerAddress;
 use nix::errno::Errno;
 
 use crate::output::Exposure;
 
-/// An address with its port, of a server or a proxy.
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    address_as_in(text, "203.0.113.9:7443 or [2001:db8::9]:7443")
+/// A server's address or name, with its port.
+pub(super) fn server_address(text: &str) -> Result<ServerAddress, String> {
+    text.parse().map_err(|reason| match impossible_port(text) {
+        Some(port) => format!("{port} is not a port (1 to 65535)"),
+        None => format!(
+            "{reason}; write for example 203.0.113.9:7443, [2001:db8::9]:7443 or server.example.org:7443"
+        ),
+    })
 }
 
 /// An address with its port; what is not one is told `example`.

@@ -16,6 +16,7 @@ mod observe;
 mod path;
 mod policy;
 mod protocol;
+mod reach;
 mod reload;
 mod run;
 mod serve;
@@ -43,6 +44,7 @@ pub use policy::{ExplainArgs, PathAction, PathCommandArgs, PathSettings, PolicyA
 pub use protocol::{
     CongestionArg, ProtocolArgs, RedundancyArg, SchedulerArg, SecondsError, WindowModeArg, seconds,
 };
+pub use reach::ReachArgs;
 pub use reload::ReloadArgs;
 pub use run::RunArgs;
 pub(crate) use serve::LEAST_MEMORY;

@@ -4,8 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use fbdt::ServerAddress;
+use ipnet::IpNet;
 
-use super::listen::{address, address_as_in};
+use super::capture::net;
+use super::listen::{address_as_in, server_address};
+use super::reach::protocol;
 use super::{DaemonArgs, ObserveArgs, ProtocolArgs, SERVICE};
 use crate::exit::AllowRule;
 use crate::units::bytes;
@@ -29,9 +33,17 @@ pub struct ServeArgs {
     /// Address and port to listen on
     #[arg(long, value_name = "ADDR:PORT", value_parser = listen_address, required = true)]
     pub listen: Vec<SocketAddr>,
-    /// Address in the join link, where it differs from --listen (NAT, several uplinks)
-    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
-    pub advertise: Vec<SocketAddr>,
+    /// Address or name in the join link, where it differs from --listen (NAT, several uplinks)
+    #[arg(long, value_name = "HOST:PORT", value_parser = server_address)]
+    pub advertise: Vec<ServerAddress>,
+    /// Proxy in front of this server (HAProxy, nginx, a load balancer), as a network or address: its
+    /// connections begin with a header of the PROXY protocol, and limits see the client in it; repeat it
+    /// for several
+    #[arg(long, value_name = "NET", value_parser = net)]
+    pub proxy_protocol: Vec<IpNet>,
+    /// Application protocol (ALPN) of clients with the same --alpn, such as h2; repeat it for several
+    #[arg(long, value_name = "NAME", value_parser = protocol)]
+    pub alpn: Vec<String>,
     /// Directory of the server's key and credentials [default: $XDG_STATE_HOME/sumrate]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,

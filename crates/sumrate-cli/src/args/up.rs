@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    CaptureArgs, DaemonArgs, ObserveArgs, PathArg, PolicyArg, ProtocolArgs, ProxyAddress,
-    ProxyAuth, RESEARCH, SERVICE,
+    CaptureArgs, DaemonArgs, ObserveArgs, PolicyArg, ProtocolArgs, ProxyAddress, ProxyAuth,
+    RESEARCH, ReachArgs, SERVICE,
 };
 use crate::classes::ClassRule;
 use crate::private_text::PrivateText;
@@ -16,6 +16,7 @@ Examples:
   sumrate up 'sumrate://203.0.113.9:7443?v=1#k=...&c=...'
   sumrate up @link.txt --path wifi=wlan0 --path lte=wwan0 --http 127.0.0.1:8080
   sumrate up @link.txt --backup wwan0
+  sumrate up @near.txt @far.txt
   sumrate up @link.txt --path a=192.168.1.7 --path b=10.0.0.2@203.0.113.10:7443
   sudo sumrate up @link.txt --redirect --only-user me
 
@@ -26,16 +27,13 @@ Other users of this machine can read a link given as an argument; @FILE hides it
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct UpArgs {
-    /// The join link that `sumrate serve` prints, in quotes, or @FILE with it (@- is stdin)
-    #[arg(value_name = "LINK|@FILE")]
-    pub link: PrivateText,
-    /// Use this path: NAME=IFACE or NAME=LOCAL_IP[@SERVER_IP[:PORT]], with ,backup at the end for a
-    /// backup [default: every usable interface]
-    #[arg(long, help_heading = "Paths", value_name = "NAME=LOCAL")]
-    pub path: Vec<PathArg>,
-    /// Backup path or interface: used only while no other works
-    #[arg(long, help_heading = "Paths", value_name = "NAME")]
-    pub backup: Vec<String>,
+    /// The join link that `sumrate serve` prints, in quotes, or @FILE with it (@- is stdin); of several
+    /// servers, the next one is used while no path reaches those before it
+    #[arg(value_name = "LINK|@FILE", required = true, num_args = 1..)]
+    pub link: Vec<PrivateText>,
+    /// Which networks are used.
+    #[command(flatten)]
+    pub reach: ReachArgs,
     /// Per-path settings, as in wwan0=backup,metered,quota=10G; also weight=3, rate=20M and
     /// never=background+streaming (see `sumrate path set --help`)
     #[arg(long, help_heading = "Paths", value_name = "NAME=SETTING,...")]

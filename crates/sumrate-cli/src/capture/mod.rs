@@ -6,8 +6,6 @@ mod datagrams;
 mod dns;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
-mod server_addresses;
 
 pub(crate) use connections::{Connections, Source};
 pub(crate) use dns::NameServer;
-pub(crate) use server_addresses::ServerAddresses;

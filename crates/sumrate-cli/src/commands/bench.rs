@@ -28,8 +28,9 @@ const PATHS_TIMEOUT: Duration = Duration::from_secs(10);
 /// [`CommandError`]
 pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     let mut interrupts = Interrupts::new()?;
-    let paths = (&args.path[..], &args.backup[..]);
-    let config = dial::configure(args.link.expose(), paths, &args.protocol, Missing::Refused)?;
+    let (link, missing) = (args.link.expose(), Missing::Refused);
+    let mut config = dial::configure(link, &args.reach, &args.protocol, missing)?;
+    dial::want(&mut config, &args.policy);
     wish(&args, &config)?;
     if args.messages {
         return messages(&args, config, interrupts).await;
@@ -68,7 +69,7 @@ fn wish(args: &BenchArgs, config: &ClientConfig) -> Result<(), CommandError> {
         return Err(SetupError::BenchQuota(policy.name.clone()).into());
     }
     grant(&args.policy, config, &Keeper::new(config.policies.clone(), None))?;
-    warn_of_absent(&args.backup, &args.policy, config);
+    warn_of_absent(&args.reach.backup, &args.policy, config);
     Ok(())
 }
 
@@ -165,7 +166,7 @@ fn request(args: &BenchArgs) -> BenchRequest {
 }
 
 fn wanted_paths(args: &BenchArgs) -> Result<usize, SetupError> {
-    let given = args.path.len();
+    let given = args.reach.path.len();
     match args.wait_paths {
         Some(wanted) if given > 0 && usize::from(wanted) > given => {
             Err(SetupError::WaitPaths { wanted, given })

@@ -15,9 +15,9 @@ use sumrate_capture::selection::Selection;
 use sumrate_capture::tun::Device;
 use tokio_util::sync::CancellationToken;
 
-use super::{CommandError, SetupError, setup};
+use super::{CommandError, SetupError};
 use crate::args::{CaptureArgs, UpArgs};
-use crate::capture::{Connections, NameServer, ServerAddresses, Source};
+use crate::capture::{Connections, NameServer, Source};
 use crate::classes::ClassRules;
 use crate::status::CaptureReport;
 use crate::tunnel::Tunnel;
@@ -88,7 +88,6 @@ pub(super) struct Capture {
     connections: Connections,
     names: Option<NameServer>,
     device: Option<String>,
-    addresses: ServerAddresses,
     flag: &'static str,
     report: CaptureReport,
 }
@@ -116,9 +115,7 @@ impl Capture {
         };
         let connections = Connections::new(source, args.max_connections, asked, stop.clone());
         let report = report(&args.capture, flag);
-        let directory = setup::state_directory(args.state.as_deref()).ok();
-        let addresses = ServerAddresses::new(directory.as_deref());
-        Ok(Some(Self { guardian, connections, names, device: name, addresses, flag, report }))
+        Ok(Some(Self { guardian, connections, names, device: name, flag, report }))
     }
 
     /// Has everything taken from now on.
@@ -134,15 +131,6 @@ impl Capture {
     /// Has nothing taken any more, and programs connect directly: an orderly stop.
     pub(super) fn release(self) {
         self.guardian.release();
-    }
-
-    /// Has the client's own sockets left alone.
-    ///
-    /// # Errors
-    /// What the system says of the server's name.
-    pub(super) async fn exempt(&self, config: &mut ClientConfig) -> io::Result<()> {
-        config.socket_mark = Some(MARK_OWN);
-        self.addresses.pin(&mut config.link).await
     }
 
     /// What `status` says of it, whenever it is asked.
@@ -164,6 +152,11 @@ impl Capture {
         };
         format!("captures {what} of this machine ({}){direct}", self.flag)
     }
+}
+
+/// Has the client's own sockets, and its questions to name servers, left alone.
+pub(super) fn exempt(config: &mut ClientConfig) {
+    config.socket_mark = Some(MARK_OWN);
 }
 
 fn report(args: &CaptureArgs, flag: &str) -> CaptureReport {

@@ -202,8 +202,7 @@ pub async fn cp(args: CpArgs) -> Result<(), CommandError> {
         named => named.clone().or_else(default_path),
     };
     let link = link_of(copy.host(), config_file.as_deref())?;
-    let paths = (&args.path[..], &args.backup[..]);
-    let config = dial::configure(link.expose(), paths, &args.protocol, Missing::Refused)?;
+    let config = dial::configure(link.expose(), &args.reach, &args.protocol, Missing::Refused)?;
     let mut plan = plan(&copy)?;
     let progress = Arc::new(Progress::default());
     let begun = Instant::now();
@@ -250,7 +249,7 @@ async fn copied(
         }
         let is_final = matches!(
             &failure,
-            CommandError::Connect(ConnectError::Refused { .. } | ConnectError::WrongKey)
+            CommandError::Connect(ConnectError::Refused { .. } | ConnectError::WrongKey { .. })
         ) || failure.exit_code() == 2;
         if is_final || moved_at.elapsed() >= args.retry {
             return Err(failure);

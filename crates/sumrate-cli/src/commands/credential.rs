@@ -106,8 +106,7 @@ pub fn credential(args: &CredentialArgs) -> Result<(), CommandError> {
             };
             let credential = state.new_credential(name, limits)?;
             report.added = Some(summary(&state, &credential.info())?);
-            let servers = advertise.iter().copied().map(ServerAddress::from).collect();
-            report.link = Some(link(&state, servers, &credential, *insecure_plaintext));
+            report.link = Some(link(&state, advertise.clone(), &credential, *insecure_plaintext));
         }
         CredentialAction::Revoke { id } => {
             let id: CredentialId = id.parse().map_err(|_| SetupError::CredentialId(id.clone()))?;

@@ -2,137 +2,29 @@
 //! back, and opens a new session whenever one is over.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fbdt::{
-    ClientConfig, CloseReason, ConnectError, Health, PathFailure, PathInfo, PathSpec, Priority,
-    Session, connect,
-};
-use tokio::sync::watch;
+use fbdt::{ClientConfig, CloseReason, ConnectError, Health, PathInfo, Session};
+use tokio::time::Instant;
 
 use super::CommandError;
 use super::event::{UpEvent, UpLine, path_summaries, session_id};
+use super::outage::{Failed, Outage, troubles};
+use super::servers::{Servers, is_final};
 use crate::output;
 use crate::policy::Keeper;
 use crate::sessions::Sessions;
-use crate::status::{OutageReport, PathErrorReport, PathReport, list};
+use crate::status::list;
 
 /// Pauses between attempts to open a new session.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 /// How often the paths are looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Since when the server cannot be reached, why, and what is done about it.
-#[derive(Debug, Default)]
-pub(super) struct Outage(Mutex<Option<Found>>);
-
-#[derive(Debug, Clone)]
-struct Found {
-    since: Instant,
-    error: String,
-    /// `None` while an attempt is under way, or while the paths of a session are dialled.
-    next: Option<Instant>,
-    /// Every path has used up its quota: nothing is tried.
-    is_spent: bool,
-    /// When this was noted.
-    noted: Instant,
-    /// What is known of paths.
-    paths: Failures,
-}
-
-/// Paths, and what went wrong with each, if it is known.
-type Failures = Vec<(String, Option<String>)>;
-
-impl Outage {
-    /// Notes what is wrong; the first note of an outage is its beginning.
-    fn note(&self, error: String, next: Option<Instant>, paths: Failures) {
-        self.enter(Found { next, paths, ..Found::new(error) });
-    }
-
-    /// Notes that these are all paths, and that each has used up its quota; says whether that is new.
-    fn note_spent(&self, error: String, paths: &[String]) -> bool {
-        let is_new = self.refusal().is_none_or(|known| known != error);
-        let paths = paths.iter().map(|name| (name.clone(), None)).collect();
-        self.enter(Found { is_spent: true, paths, ..Found::new(error) });
-        is_new
-    }
-
-    fn enter(&self, found: Found) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = known.as_ref().map_or(found.since, |known| known.since);
-        *known = Some(Found { since, ..found });
-    }
-
-    /// It is over; says how long it was, if there was one.
-    fn over(&self) -> Option<Duration> {
-        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        found.take().map(|found| found.since.elapsed())
-    }
-
-    fn found(&self) -> Option<Found> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Why no connection is made for anybody now, if every path has used up its quota.
-    pub(super) fn refusal(&self) -> Option<String> {
-        self.found().filter(|found| found.is_spent).map(|found| found.error)
-    }
-
-    /// For `sumrate status`.
-    pub(super) fn report(&self) -> Option<OutageReport> {
-        let found = self.found()?;
-        let now = Instant::now();
-        Some(OutageReport {
-            since_s: now.saturating_duration_since(found.since).as_secs_f64(),
-            last_error: found.error,
-            next_attempt_s: found
-                .next
-                .map(|next| next.saturating_duration_since(now).as_secs_f64()),
-            quotas_spent: found.is_spent,
-        })
-    }
-
-    /// What is known of a client's paths while there is no session: of those that were named, and of
-    /// those that were tried.
-    pub(super) fn paths(&self, named: &[PathSpec]) -> Vec<PathReport> {
-        let idle = |spec: &PathSpec| PathReport::idle(&spec.name, spec.priority);
-        let mut paths: Vec<PathReport> = named.iter().map(idle).collect();
-        let Some(found) = self.found() else { return paths };
-        for (name, reason) in found.paths {
-            let ago_s = found.noted.elapsed().as_secs_f64();
-            let last_error =
-                reason.map(|reason| PathErrorReport { reason, ago_s, interface_gone: false });
-            match paths.iter_mut().find(|path| path.name == name) {
-                Some(path) => path.last_error = last_error,
-                None => {
-                    let idle = PathReport::idle(&name, Priority::PRIMARY);
-                    paths.push(PathReport { last_error, ..idle });
-                }
-            }
-        }
-        paths
-    }
-}
-
-impl Found {
-    fn new(error: String) -> Self {
-        let now = Instant::now();
-        Self { since: now, error, next: None, is_spent: false, noted: now, paths: Vec::new() }
-    }
-}
-
-/// What went wrong with the paths of a session.
-fn failures_of(paths: &[PathInfo]) -> Failures {
-    let failure = |path: &PathInfo| {
-        (path.name.clone(), path.last_error.as_ref().map(|error| error.reason.clone()))
-    };
-    paths.iter().map(failure).collect()
-}
-
-/// Opens a new session whenever one is over; ends when the server wants no more.
+/// Opens a new session whenever one is over, and one at another server where that is better; ends when
+/// every server wants no more.
 pub(super) async fn keep_session(
-    config: &watch::Sender<ClientConfig>,
+    servers: &Servers,
     sessions: &Sessions,
     outage: &Outage,
     keeper: &Keeper,
@@ -141,11 +33,14 @@ pub(super) async fn keep_session(
     let mut changes = sessions.subscribe();
     loop {
         let current = changes.borrow_and_update().clone();
-        if let Some(session) = current {
-            let watched = config.borrow().clone();
+        if let (Some(session), Some(watched)) = (current, servers.current()) {
             let reason = tokio::select! {
                 reason = session.closed() => why_closed(reason),
                 never = watch_paths(&session, &watched, outage, keeper) => match never {},
+                (index, better) = servers.better(&session) => {
+                    change_server(servers, sessions, outage, (index, better), json);
+                    continue;
+                }
                 // A reload opened another; this one ends with its last stream.
                 _ = changes.changed() => continue,
             };
@@ -158,7 +53,7 @@ pub(super) async fn keep_session(
             let _ = changes.wait_for(Option::is_some).await;
         };
         let found = tokio::select! {
-            found = reconnect(config, outage, keeper) => found,
+            found = reconnect(servers, outage, keeper) => found,
             // A reload opened one, by a link that may be another one.
             () = opened => {
                 let _ = outage.over();
@@ -172,13 +67,32 @@ pub(super) async fn keep_session(
                     "connected to the server again, after {:.0} s",
                     lasted.as_secs_f64()
                 );
-                let (id, paths) = (session_id(&session), path_summaries(&session));
-                print(json, UpEvent::SessionRestored { session: id, paths }.into_line());
+                announce(&session, json);
                 sessions.replace(Some(session));
             }
             Err(error) => return error.into(),
         }
     }
+}
+
+/// New connections go by another server; those that there are stay with theirs.
+fn change_server(
+    servers: &Servers,
+    sessions: &Sessions,
+    outage: &Outage,
+    (index, session): (usize, Session),
+    json: bool,
+) {
+    tracing::warn!("{}", servers.changed_words(index));
+    servers.enter(index);
+    let _ = outage.over();
+    announce(&session, json);
+    sessions.replace(Some(session));
+}
+
+fn announce(session: &Session, json: bool) {
+    let (id, paths) = (session_id(session), path_summaries(session));
+    print(json, UpEvent::SessionRestored { session: id, paths }.into_line());
 }
 
 /// Why a session ended, without the protocol's close codes.
@@ -192,13 +106,14 @@ fn why_closed(reason: CloseReason) -> String {
 
 /// Logs that a session is over, and what follows.
 fn note_loss(session: &Session, reason: &str, outage: &Outage) {
-    if outage.refusal().is_some() {
+    if outage.spent().is_some() {
         // Why is known; it does not end with the session.
         tracing::warn!("disconnected from the server: {reason}");
         return;
     }
     tracing::warn!("disconnected from the server: {reason}; reconnecting now");
-    outage.note(reason.to_owned(), None, failures_of(&session.paths()));
+    let paths = session.paths();
+    outage.note(reason.to_owned(), None, paths.iter().map(Failed::from).collect());
 }
 
 /// Says which path is lost, that all are, and that they are back.
@@ -234,7 +149,7 @@ async fn watch_paths(
             }
         }
         if any_up {
-            let was_spent = outage.refusal().is_some();
+            let was_spent = outage.spent().is_some();
             if let Some(lasted) = outage.over() {
                 let what = if was_spent { "data is carried" } else { "the server answers" };
                 tracing::warn!("{what} again, after {:.0} s", lasted.as_secs_f64());
@@ -242,9 +157,9 @@ async fn watch_paths(
         } else if all_withheld {
             say_spent(outage, keeper, &names);
         } else {
-            let usable: Vec<String> =
-                names.iter().filter(|name| !is_withheld(name)).cloned().collect();
-            say_lost(outage, config, &usable);
+            let usable = session.paths();
+            let usable = usable.iter().filter(|path| !is_withheld(&path.name));
+            say_lost(outage, config, usable.map(Failed::from).collect());
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -264,22 +179,23 @@ fn lost_words(path: &PathInfo) -> String {
     }
 }
 
-/// Says once that no path is up.
-fn say_lost(outage: &Outage, config: &ClientConfig, paths: &[String]) {
-    let is_spent = outage.refusal().is_some();
-    if !is_spent && outage.report().is_some() {
-        return;
-    }
-    if !is_spent {
+/// Says once that no path is up, and notes what is known of each.
+fn say_lost(outage: &Outage, config: &ClientConfig, paths: Vec<Failed>) {
+    let is_spent = outage.spent().is_some();
+    if !is_spent && outage.report().is_none() {
+        let names: Vec<&str> = paths.iter().map(Failed::name).collect();
         // Also when the first look comes too late to see a path up: a session begins with one.
         tracing::warn!(
             "the server is unreachable over {}; retrying, open connections survive for {} s",
-            list(paths),
+            list(&names),
             config.proto.linger.as_secs_f64()
         );
     }
-    let words = "no path reaches it".to_owned();
-    outage.note(words, None, Failures::new());
+    let words = match troubles(&paths) {
+        words if words.is_empty() => "no path reaches it".to_owned(),
+        words => words,
+    };
+    outage.note(words, None, paths);
 }
 
 /// Says once that these are all paths and that none may be used, and what would change that.
@@ -290,116 +206,55 @@ fn say_spent(outage: &Outage, keeper: &Keeper, paths: &[String]) {
     }
 }
 
-/// Tries until there is a session, or the server says that there will be none.
+/// Tries until there is a session, or every server says that there will be none.
 async fn reconnect(
-    config: &watch::Sender<ClientConfig>,
+    servers: &Servers,
     outage: &Outage,
     keeper: &Keeper,
 ) -> Result<Session, ConnectError> {
     let mut pause = RETRY.0;
     loop {
-        let current = config.borrow().clone();
-        let policies = current.policies.clone();
-        match connect(current).await {
+        match servers.open().await {
             Ok(session) => return Ok(session),
             // Only the server itself can say so. Another key or version is what anybody on the network
             // can show, to end what keeps programs off it.
-            Err(error @ ConnectError::Refused { .. }) => return Err(error),
+            Err(error) if is_final(&error) => return Err(error),
             Err(ConnectError::Withheld { paths }) => {
                 say_spent(outage, keeper, &paths);
                 // Another interface may come, too.
+                let policies = servers.current().map(|config| config.policies).unwrap_or_default();
                 let admitted = policies.any_admitted(&paths);
                 if tokio::time::timeout(RETRY.1, admitted).await.is_ok() {
                     let words = "a path may be used again; connecting".to_owned();
-                    outage.note(words, None, Failures::new());
+                    outage.note(words, None, Vec::new());
                 }
                 pause = RETRY.0;
                 continue;
             }
-            Err(error) => {
-                if matches!(error, ConnectError::WrongKey | ConnectError::NoCommonVersion) {
-                    tracing::warn!(
-                        "cannot connect to the server: {error}; next attempt in {pause:?}"
-                    );
-                } else {
-                    tracing::info!(
-                        "cannot connect to the server: {error}; next attempt in {pause:?}"
-                    );
-                }
-                let failures = match &error {
-                    ConnectError::NoPath { failures, .. } => failures.as_slice(),
-                    _ => &[],
-                };
-                let failure =
-                    |failure: &PathFailure| (failure.path.clone(), Some(failure.reason.clone()));
-                let failures = failures.iter().map(failure).collect();
-                outage.note(error.to_string(), Some(Instant::now() + pause), failures);
-            }
+            Err(error) => note_failure(outage, &error, pause),
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(RETRY.1);
     }
 }
 
+/// Logs that there is no session yet, and notes what is known of each path.
+fn note_failure(outage: &Outage, error: &ConnectError, pause: Duration) {
+    match error {
+        ConnectError::WrongKey { .. } | ConnectError::NoCommonVersion { .. } => {
+            tracing::warn!("cannot connect to the server: {error}; next attempt in {pause:?}");
+        }
+        _ => tracing::info!("cannot connect to the server: {error}; next attempt in {pause:?}"),
+    }
+    let failures = match error {
+        ConnectError::NoPath { failures, .. } => failures.iter().map(Failed::from).collect(),
+        _ => Vec::new(),
+    };
+    outage.note(error.to_string(), Some(Instant::now() + pause), failures);
+}
+
 fn print(json: bool, line: UpLine) {
     if json && let Err(error) = output::json(&line) {
         tracing::warn!(%error, "cannot print an event");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_outage_keeps_its_beginning_and_the_last_error() {
-        let outage = Outage::default();
-        assert_eq!(outage.report(), None);
-        outage.note("one".to_owned(), None, Failures::new());
-        std::thread::sleep(Duration::from_millis(2));
-        let next = Instant::now() + Duration::from_secs(9);
-        outage.note("two".to_owned(), Some(next), Failures::new());
-        let report = outage.report().unwrap();
-        assert!(report.since_s >= 0.002 && report.last_error == "two");
-        assert!(report.next_attempt_s.is_some_and(|next| next > 8.0));
-        assert!(outage.over().is_some() && outage.over().is_none());
-    }
-
-    #[test]
-    fn used_up_quotas_are_said_once_and_refuse_until_something_else_is_wrong() {
-        let outage = Outage::default();
-        let (words, paths) = ("every path".to_owned(), ["lte".to_owned()]);
-        assert!(outage.note_spent(words.clone(), &paths));
-        assert!(!outage.note_spent(words.clone(), &paths), "it is said once");
-        assert_eq!(outage.refusal(), Some(words));
-        assert!(outage.report().unwrap().quotas_spent);
-        outage.note("refused".to_owned(), None, Failures::new());
-        assert_eq!(outage.refusal(), None);
-        assert!(!outage.report().unwrap().quotas_spent);
-    }
-
-    #[test]
-    fn paths_without_a_session_are_those_named_and_those_tried() {
-        let outage = Outage::default();
-        let named = [PathSpec {
-            name: "lte".to_owned(),
-            priority: Priority::BACKUP,
-            ..PathSpec::default()
-        }];
-        let failure = |name: &str, reason: &str| (name.to_owned(), Some(reason.to_owned()));
-        let failures = vec![failure("wifi", "refused"), failure("lte", "unreachable")];
-        outage.note("no path".to_owned(), None, failures);
-        let paths = outage.paths(&named);
-        let said = |path: &PathReport| {
-            let reason = path.last_error.as_ref().map(|error| error.reason.clone());
-            (path.name.clone(), path.priority.clone(), path.health.clone(), reason.unwrap())
-        };
-        let wanted =
-            [("lte", "backup", "dead", "unreachable"), ("wifi", "primary", "dead", "refused")].map(
-                |(name, priority, health, reason)| {
-                    (name.to_owned(), priority.to_owned(), health.to_owned(), reason.to_owned())
-                },
-            );
-        assert_eq!(paths.iter().map(said).collect::<Vec<_>>(), wanted);
     }
 }

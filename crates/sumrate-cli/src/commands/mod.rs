@@ -10,6 +10,7 @@ mod cp_progress;
 mod credential;
 mod dial;
 mod doctor;
+mod doors;
 mod error;
 mod event;
 mod explain;
@@ -18,6 +19,7 @@ mod keep;
 mod manual;
 mod observe;
 mod operand;
+mod outage;
 mod path;
 mod reach;
 mod reload;
@@ -27,6 +29,7 @@ mod run;
 #[cfg(test)]
 mod secrets_tests;
 mod serve;
+mod servers;
 mod setup;
 mod status;
 mod stopping;
@@ -87,7 +90,9 @@ pub fn prepare(command: &mut Command) -> Result<(), CommandError> {
         },
         Command::Up(args) => {
             if args.user.is_some() {
-                args.link = setup::link_text(args.link.expose())?.into();
+                for link in &mut args.link {
+                    *link = setup::link_text(link.expose())?.into();
+                }
             }
             capture::prepare(&mut args.capture)?;
             let proxies = [args.socks, args.http];

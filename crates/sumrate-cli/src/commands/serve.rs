@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fbdt::{AcceptLimits, Credential, Listener, ServerConfig, ServerState, Session};
+use fbdt::{AcceptLimits, Credential, Listener, ServerAddress, ServerConfig, ServerState, Session};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +39,8 @@ const ASSOCIATIONS_MAX: usize = 2048;
 const STREAMS_MAX: u32 = 4096;
 /// How often use is written down: what a crash forgets at most.
 const USAGE_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the addresses behind advertised names are looked up.
+const ADVERTISED_INTERVAL: Duration = Duration::from_secs(300);
 
 type Sessions = Arc<Mutex<HashMap<String, Session>>>;
 
@@ -93,6 +95,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
             () = reload_at(&mut hangups, &reloads, &live, &exit) => Ok(()),
             () = observers.run(&sources) => Ok(()),
             () = keep_usage(&exit) => Ok(()),
+            () = keep_advertised(&args.advertise, &exit) => Ok(()),
             () = history.keep(|| look(&sessions)) => Ok(()),
             () = answer_history(history_socket.as_ref(), &history) => Ok(()),
             () = finished(&exit, &sessions) => Ok(()),
@@ -197,6 +200,8 @@ fn configure(args: &ServeArgs) -> Result<ServerConfig, CommandError> {
     proto.limits.session_window = proto.limits.session_window.min(memory / 4);
     proto.max_stream_window = proto.max_stream_window.min(proto.limits.session_window);
     config.advertise.clone_from(&args.advertise);
+    config.proxies.clone_from(&args.proxy_protocol);
+    config.alpn.clone_from(&args.alpn);
     config.congestion_control = congestion_control;
     config.coupling = args.protocol.coupling.transport();
     config.proto = proto;
@@ -219,7 +224,7 @@ fn ports(args: &ServeArgs) -> Ports {
 }
 
 fn exit(args: &ServeArgs, config: &ServerConfig) -> Result<Exit, CommandError> {
-    let advertised: Vec<IpAddr> = args.advertise.iter().map(|address| address.ip()).collect();
+    let advertised: Vec<IpAddr> = args.advertise.iter().filter_map(ServerAddress::ip).collect();
     let policy = Policy::new(args.allow.clone(), advertised);
     policy.replace_rules(args.allow.clone(), ports(args));
     let descriptors = Descriptors::of_process();
@@ -328,13 +333,14 @@ fn welcome(link: &str, listen: &[String], credentials: usize, is_terminal: bool)
 
 /// What is advertised and nobody listens on, as it is of the other address family: who dials it comes
 /// here only if something on the way translates. Sockets of IPv6 take no IPv4.
-fn unreached(listen: &[SocketAddr], advertise: &[SocketAddr]) -> Vec<String> {
+fn unreached(listen: &[SocketAddr], advertise: &[ServerAddress]) -> Vec<String> {
     let of_no_listener = advertise
         .iter()
+        .filter_map(|told| Some(SocketAddr::new(told.ip()?, told.port)))
         .filter(|told| listen.iter().all(|address| address.is_ipv4() != told.is_ipv4()));
     let listens: Vec<String> = listen.iter().map(ToString::to_string).collect();
     let listens = listens.join(", ");
-    let warning = |told: &SocketAddr| {
+    let warning = |told: SocketAddr| {
         let (its, other, every) = match told.is_ipv4() {
             true => ("IPv4", "IPv6", "0.0.0.0"),
             false => ("IPv6", "IPv4", "[::]"),
@@ -349,7 +355,7 @@ fn unreached(listen: &[SocketAddr], advertise: &[SocketAddr]) -> Vec<String> {
 
 /// That the server does not know the address by which others reach it: clients could then reach the
 /// server's own network by it. Only loopback is listened on for nobody else.
-fn hidden(listen: &[SocketAddr], own: &[IpAddr], advertise: &[SocketAddr]) -> Option<String> {
+fn hidden(listen: &[SocketAddr], own: &[IpAddr], advertise: &[ServerAddress]) -> Option<String> {
     let own: Vec<IpAddr> =
         own.iter().map(IpAddr::to_canonical).filter(|own| !is_of_link(*own)).collect();
     let is_local = listen.iter().all(|address| address.ip().is_loopback());
@@ -391,6 +397,31 @@ async fn accept(
         }
         lock(sessions).insert(session_id(&session), session.clone());
         tasks.spawn(follow(session, Arc::clone(sessions), Arc::clone(exit), json));
+    }
+}
+
+/// Keeps the addresses behind advertised names closed to clients, as those of this machine are.
+async fn keep_advertised(advertise: &[ServerAddress], exit: &Exit) {
+    if advertise.iter().all(|server| server.ip().is_some()) {
+        return std::future::pending().await;
+    }
+    loop {
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for server in advertise {
+            match server.ip() {
+                Some(ip) => addresses.push(ip),
+                None => match tokio::net::lookup_host((server.host.as_str(), server.port)).await {
+                    Ok(found) => addresses.extend(found.map(|address| address.ip())),
+                    Err(error) => {
+                        tracing::warn!(
+                            "--advertise {server}: the name has no address yet: {error}"
+                        );
+                    }
+                },
+            }
+        }
+        exit.dialer.policy().replace_advertised(addresses);
+        tokio::time::sleep(ADVERTISED_INTERVAL).await;
     }
 }
 
@@ -496,20 +527,25 @@ mod tests {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
+    fn names(texts: &[&str]) -> Vec<ServerAddress> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
     fn warnings(listen: &[&str], advertise: &[&str]) -> Vec<String> {
-        unreached(&addresses(listen), &addresses(advertise))
+        unreached(&addresses(listen), &names(advertise))
     }
 
     #[test]
     fn a_server_with_private_addresses_asks_for_its_public_one() {
         let warning = |listen: &str, own: &[&str], advertise: &[&str]| {
             let own: Vec<IpAddr> = own.iter().map(|own| own.parse().unwrap()).collect();
-            hidden(&addresses(&[listen]), &own, &addresses(advertise))
+            hidden(&addresses(&[listen]), &own, &names(advertise))
         };
         let private = ["127.0.0.1", "::1", "10.0.0.5", "fe80::7", "fd00::5"];
         let words = warning("0.0.0.0:7443", &private, &[]).unwrap();
         assert!(words.contains("(10.0.0.5, fd00::5)") && words.contains("--advertise"), "{words}");
         assert_eq!(warning("0.0.0.0:7443", &private, &["8.8.8.8:7443"]), None);
+        assert_eq!(warning("0.0.0.0:7443", &private, &["server.example:7443"]), None);
         assert_eq!(warning("127.0.0.1:7443", &private, &[]), None);
         for public in ["8.8.8.8", "2a00::5"] {
             let own = [&private[..], &[public]].concat();
@@ -534,7 +570,7 @@ mod tests {
             (&[four], &[told4]),
             (&[six], &[told6]),
             (&[four, six], &[told4, told6]),
-            (&[four, six], &[told6]),
+            (&[four, six], &[told6, "server.example:443"]),
         ];
         for (listen, advertise) in fine {
             assert!(warnings(listen, advertise).is_empty(), "{listen:?} {advertise:?}");

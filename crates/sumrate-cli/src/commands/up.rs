@@ -1,21 +1,21 @@
 //! `sumrate up`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fbdt::{ClientConfig, CongestionControl, ConnectError, Health, Session, connect};
-use tokio::sync::watch;
+use fbdt::{ClientConfig, ConnectError, Health, KnownServers, Session};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::event::{UpEvent, path_summaries, session_id};
+use super::doors::Doors;
+use super::event::UpEvent;
 use super::far::FarEnd;
-use super::keep::{Outage, keep_session};
-use super::observe::{Change, Observers, Snapshot, Sources};
+use super::keep::keep_session;
+use super::observe::{Change, Snapshot, Sources};
+use super::outage::Outage;
 use super::reloading::{Reloaded, Reloads, Unchanged, split};
-use super::serve::optional;
+use super::servers::Servers;
 use super::setup::Missing;
 use super::stopping::{Stopping, drain};
 use super::wishes::{grant, reprioritised, warn_of_absent};
@@ -28,21 +28,23 @@ use crate::history::{History, HistorySocket, Look, OutageLook, SessionLook};
 use crate::interrupt::{Hangups, Interrupt, Interrupts};
 use crate::output;
 use crate::policy::{Keeper, Month};
-use crate::proxy::{Proxy, ProxyKind};
+use crate::proxy::Proxy;
 use crate::refusals::Refusals;
 use crate::session::{SessionTunnel, report};
 use crate::sessions::Sessions;
 use crate::status::{
-    PathReport, ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket, annotate_headline, list,
-    rtt_words,
+    LeftOutReport, ProxyReport, STATUS_SCHEMA, StatusReport, StatusSocket, annotate_headline,
 };
 use crate::systemd;
 
 /// Flags of the session: a reload opens one with their new values, beside the old one.
-const SESSION_FLAGS: [&str; 12] = [
+const SESSION_FLAGS: [&str; 15] = [
     "link",
     "path",
     "backup",
+    "not",
+    "sni",
+    "alpn",
     "scheduler",
     "window-mode",
     "window",
@@ -72,86 +74,11 @@ pub async fn up(args: UpArgs) -> Result<(), CommandError> {
     outcome
 }
 
-/// Where programs and people reach the client.
-struct Doors {
-    socks: Option<Proxy>,
-    http: Option<Proxy>,
-    addresses: ProxyReport,
-    status: Option<StatusSocket>,
-    control: Option<ControlSocket>,
-    history: Option<HistorySocket>,
-    observers: Observers,
-}
-
-impl Doors {
-    /// Listens everywhere; the proxies take nobody any more once `stop` is cancelled.
-    fn bind(
-        args: &UpArgs,
-        congestion_control: &CongestionControl,
-        stop: &CancellationToken,
-    ) -> Result<Self, CommandError> {
-        let socks = proxy(args, ProxyKind::Socks5, congestion_control, stop)?;
-        let http = proxy(args, ProxyKind::Http, congestion_control, stop)?;
-        let addresses =
-            ProxyReport { socks: address(socks.as_ref())?, http: address(http.as_ref())? };
-        let bound = StatusSocket::bind(args.status_socket.as_deref(), "up");
-        let status = optional(args.status_socket.as_deref(), bound)?;
-        let control =
-            status.as_ref().map(|socket| ControlSocket::bind(socket.path())).transpose()?;
-        let history =
-            status.as_ref().map(|socket| HistorySocket::bind(socket.path())).transpose()?;
-        let observers = Observers::bind(&args.observe, status.as_ref())?;
-        Ok(Self { socks, http, addresses, status, control, history, observers })
-    }
-
-    /// Says where, in the ready file and on standard output.
-    fn announce(
-        &self,
-        args: &UpArgs,
-        taken: Option<&capture::Capture>,
-        session: Option<&Session>,
-        unrouted: &[String],
-    ) -> std::io::Result<()> {
-        let paths = session.map(path_summaries).unwrap_or_default();
-        let line = UpEvent::Ready {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            socks: self.addresses.socks.clone(),
-            http: self.addresses.http.clone(),
-            status_socket: self.status.as_ref().map(|socket| socket.path().display().to_string()),
-            metrics: self.observers.metrics_url(),
-            web: self.observers.web_url(),
-            session: session.map(session_id),
-            paths,
-        }
-        .into_line();
-        if let Some(path) = &args.ready_file {
-            output::write_private(path, &format!("{}\n", serde_json::to_string(&line)?))?;
-        }
-        if args.json {
-            return output::json(&line);
-        }
-        output::line(&connected(session, unrouted))?;
-        if let Some(socks) = &self.addresses.socks {
-            output::line(&format!(
-                "SOCKS5 proxy on {socks}, for example: curl -x socks5h://{socks} https://example.org/"
-            ))?;
-        }
-        if let Some(http) = &self.addresses.http {
-            output::line(&format!("HTTP proxy on {http}"))?;
-        }
-        if let Some(taken) = taken {
-            output::line(&taken.describe())?;
-        }
-        self.observers.announce()?;
-        output::line("watch: sumrate status, or sumrate top; stop: Ctrl-C")
-    }
-}
-
 /// A client with all its sessions.
 struct Client {
     /// As they are since the last reload.
     args: Mutex<UpArgs>,
-    config: watch::Sender<ClientConfig>,
+    servers: Arc<Servers>,
     sessions: Arc<Sessions>,
     keeper: Arc<Keeper>,
     outage: Arc<Outage>,
@@ -180,19 +107,22 @@ impl Client {
         interrupts: &mut Interrupts,
     ) -> Result<(Self, Doors), CommandError> {
         let started = Instant::now();
-        let mut config = configure(&args, args.capture.guardian.is_some())?;
         let directory = setup::state_directory(args.state.as_deref()).ok();
-        let keeper = Arc::new(Keeper::new(config.policies.clone(), directory));
-        grant(&args.policy, &config, &keeper)?;
-        warn_of_absent(&args.backup, &args.policy, &config);
+        let known = directory.as_deref().map(KnownServers::kept_in).unwrap_or_default();
+        let mut configs = configure(&args, args.capture.guardian.is_some(), &known)?;
+        let Some(first) = configs.first().cloned() else { return Err(SetupError::NoLink.into()) };
+        let keeper = Arc::new(Keeper::new(first.policies.clone(), directory));
+        grant(&args.policy, &first, &keeper)?;
+        warn_of_absent(&args.reach.backup, &args.policy, &first);
         setup::clear_file("--ready-file", args.ready_file.as_deref())?;
         let stop = CancellationToken::new();
-        let doors = Doors::bind(&args, &config.congestion_control, &stop)?;
+        let doors = Doors::bind(&args, &first.congestion_control, &stop)?;
         let taken = capture::Capture::bind(&mut args, &stop)?;
-        if let Some(taken) = &taken {
-            taken.exempt(&mut config).await?;
+        if taken.is_some() {
+            configs.iter_mut().for_each(capture::exempt);
         }
-        let session = match dial::open(config.clone(), interrupts).await {
+        let servers = Arc::new(Servers::new(configs));
+        let session = match dial::open_first(&servers, interrupts).await {
             Ok(session) => Some(session),
             // Programs are told why, and there is a session as soon as a path may be used.
             Err(CommandError::Connect(ConnectError::Withheld { .. })) => None,
@@ -204,13 +134,13 @@ impl Client {
         if let Some(session) = &session {
             settle(session).await;
         }
-        let unrouted = config.unrouted_interfaces.names();
-        doors.announce(&args, taken.as_ref(), session.as_ref(), &unrouted)?;
+        let left_out = LeftOutReport::list(&first.left_out);
+        doors.announce(&args, taken.as_ref(), session.as_ref(), &left_out)?;
         let client = Self {
             ready_file: args.ready_file.clone(),
             json: args.json,
             args: Mutex::new(args),
-            config: watch::Sender::new(config),
+            servers,
             sessions: Arc::new(Sessions::new(session)),
             keeper,
             outage: Arc::default(),
@@ -280,7 +210,7 @@ impl Client {
     }
 
     async fn keep_session(&self) -> CommandError {
-        keep_session(&self.config, &self.sessions, &self.outage, &self.keeper, self.json).await
+        keep_session(&self.servers, &self.sessions, &self.outage, &self.keeper, self.json).await
     }
 
     /// Serves until it was stopped, every connection has ended, and the server has what they sent.
@@ -288,7 +218,10 @@ impl Client {
         let tunnel = SessionTunnel::new(self.sessions.subscribe());
         let outage = Arc::clone(&self.outage);
         let tunnel = tunnel.counting(Arc::clone(&self.flows)).noting(Arc::clone(&self.refusals));
-        let tunnel = tunnel.refusing(move || outage.refusal());
+        let tunnel = tunnel.refusing(move || {
+            let outage = Arc::clone(&outage);
+            async move { outage.refusal().await }
+        });
         let rules = Arc::new(ClassRules::new(self.args().class_rule.clone()));
         let taken = self.taken.as_ref();
         if taken.is_some() && rules.name_hosts() {
@@ -351,14 +284,15 @@ impl Client {
         let (flows, stopping) = (Arc::clone(&self.flows), Arc::clone(&self.stopping));
         let (refusals, history) = (Arc::clone(&self.refusals), Arc::clone(&self.history));
         let capture = self.taken.as_ref().map(capture::Capture::reporter);
-        let (started, config, far) = (self.started, self.config.subscribe(), Arc::clone(&self.far));
+        let (started, servers, far) =
+            (self.started, Arc::clone(&self.servers), Arc::clone(&self.far));
         Arc::new(move || {
             let sessions: Vec<_> = sessions.live().iter().map(report).collect();
-            let (unrouted_interfaces, idle_paths) = {
-                let config = config.borrow();
-                let named = sessions.is_empty().then(|| outage.paths(&config.paths));
-                (config.unrouted_interfaces.names(), named.unwrap_or_default())
-            };
+            let config = servers.current();
+            let left_out = config.as_ref().map(|config| LeftOutReport::list(&config.left_out));
+            let left_out = left_out.unwrap_or_default();
+            let named = config.filter(|_| sessions.is_empty());
+            let idle_paths = named.map(|config| outage.paths(&config.paths)).unwrap_or_default();
             let mut now = StatusReport {
                 schema: STATUS_SCHEMA.to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -371,7 +305,9 @@ impl Client {
                 refusals: refusals.report(),
                 stopping: stopping.report(&sessions),
                 outage: outage.report(),
-                unrouted_interfaces,
+                servers: servers.report(),
+                unrouted_interfaces: LeftOutReport::unrouted(&left_out),
+                left_out,
                 reload: reloads.report(),
                 idle_paths,
                 sessions,
@@ -438,14 +374,16 @@ impl Client {
         if current.user.is_some() && !applied.iter().any(|flag| flag == "link") {
             wanted.link.clone_from(&current.link);
         }
-        let config = self.reconfigure(&wanted).await?;
-        let link = |config: &ClientConfig| config.link.to_string_with_secret();
-        let is_other_link = link(&config) != link(&self.config.borrow());
+        let configs = self.reconfigure(&wanted)?;
+        let links = |configs: &[ClientConfig]| -> Vec<String> {
+            configs.iter().map(|config| config.link.to_string_with_secret()).collect()
+        };
+        let is_other_link = links(&configs) != links(&self.servers.configs());
         if is_other_link && !applied.iter().any(|flag| flag == "link") {
             applied.insert(0, "link".to_owned());
         }
         if applied.iter().any(|flag| SESSION_FLAGS.contains(&flag.as_str())) {
-            self.open_another(config).await?;
+            self.open_another(configs).await?;
         }
         current.daemon.source.accept(reread.accepted);
         wanted.daemon.source = current.daemon.source;
@@ -454,22 +392,28 @@ impl Client {
     }
 
     /// What is dialled from now on.
-    async fn reconfigure(&self, wanted: &UpArgs) -> Result<ClientConfig, Unchanged> {
-        let configured = configure(wanted, self.taken.is_some());
+    fn reconfigure(&self, wanted: &UpArgs) -> Result<Vec<ClientConfig>, Unchanged> {
+        let before = self.servers.current();
+        let known = before.as_ref().map(|config| config.known_servers.clone()).unwrap_or_default();
+        let configured = configure(wanted, self.taken.is_some(), &known);
         let wrong = |error: CommandError| Unchanged::Configuration(error.to_string());
-        let mut config = configured.map_err(wrong)?;
-        // Whoever changes policies of paths changes them for the new session too.
-        config.policies = self.config.borrow().policies.clone();
-        if let Some(taken) = &self.taken {
-            let exempted = taken.exempt(&mut config).await;
-            exempted.map_err(|error| Unchanged::Failed(error.to_string()))?;
+        let mut configs = configured.map_err(wrong)?;
+        for config in &mut configs {
+            // Whoever changes policies of paths changes them for the new session too.
+            if let Some(before) = &before {
+                config.policies = before.policies.clone();
+            }
+            if self.taken.is_some() {
+                capture::exempt(config);
+            }
         }
-        Ok(config)
+        Ok(configs)
     }
 
     /// Opens a session beside the one that there is, for all streams that come.
-    async fn open_another(&self, config: ClientConfig) -> Result<(), Unchanged> {
-        let session = tokio::time::timeout(RELOAD_TIMEOUT, connect(config.clone()))
+    async fn open_another(&self, configs: Vec<ClientConfig>) -> Result<(), Unchanged> {
+        let wanted = Servers::new(configs);
+        let session = tokio::time::timeout(RELOAD_TIMEOUT, wanted.open())
             .await
             .map_err(|_| Unchanged::Failed("no connection to the server within 30 s".to_owned()))?
             .map_err(|error| match error {
@@ -477,39 +421,18 @@ impl Client {
                 other => other.to_string(),
             })
             .map_err(Unchanged::Failed)?;
-        let before = self.config.send_replace(config.clone());
+        let before = self.servers.current();
+        self.servers.replace(wanted);
         self.sessions.replace(Some(session));
         // What was wished for a path counts before its own priority, which is the newer one here.
         let sessions = self.sessions.live();
-        for (name, priority) in reprioritised(&before, &config) {
-            self.keeper.prioritise(&sessions, &name, priority);
+        if let (Some(before), Some(now)) = (before, self.servers.current()) {
+            for (name, priority) in reprioritised(&before, &now) {
+                self.keeper.prioritise(&sessions, &name, priority);
+            }
         }
         Ok(())
     }
-}
-
-/// The server and the paths to it, with addresses and RTT.
-fn connected(session: Option<&Session>, unrouted: &[String]) -> String {
-    let Some(session) = session else {
-        return "not connected yet, as no path may be used: `sumrate status` says why".to_owned();
-    };
-    let paths = report(session).paths;
-    let address = |text: &str| text.parse::<SocketAddr>().ok();
-    let server = paths.iter().find_map(|path| path.remote.clone()).unwrap_or_default();
-    let words = |path: &PathReport| {
-        let mut facts = Vec::new();
-        facts.extend(path.local.as_deref().and_then(address).map(|local| local.ip().to_string()));
-        facts.extend((path.rtt_ms > 0.0).then(|| format!("RTT {}", rtt_words(path.rtt_ms))));
-        facts.extend((path.health == "dead").then(|| "not connected yet".to_owned()));
-        facts.extend((path.priority != "primary").then(|| path.priority.clone()));
-        format!("{} ({})", path.name, facts.join(", "))
-    };
-    let paths: Vec<String> = paths.iter().map(words).collect();
-    let unused = match unrouted {
-        [] => String::new(),
-        names => format!("; not used, as no route to the server: {}", names.join(", ")),
-    };
-    format!("connected to {server}, paths: {}{unused}", list(&paths))
 }
 
 /// How long what is announced waits for paths beside the first one.
@@ -527,39 +450,29 @@ async fn settle(session: &Session) {
     let _ = tokio::time::timeout(SETTLE, all_up).await;
 }
 
-/// `takes`: whether connections are taken, so that no proxy is needed.
-fn configure(args: &UpArgs, takes: bool) -> Result<ClientConfig, CommandError> {
-    let paths = (&args.path[..], &args.backup[..]);
-    let config = dial::configure(args.link.expose(), paths, &args.protocol, Missing::Awaited)?;
+/// What is dialled at each server, over the same paths. `takes`: whether connections are taken, so that
+/// no proxy is needed.
+fn configure(
+    args: &UpArgs,
+    takes: bool,
+    known: &KnownServers,
+) -> Result<Vec<ClientConfig>, CommandError> {
+    let mut configs: Vec<ClientConfig> = Vec::new();
+    for link in &args.link {
+        let missing = Missing::Awaited;
+        let mut config = dial::configure(link.expose(), &args.reach, &args.protocol, missing)?;
+        dial::want(&mut config, &args.policy);
+        config.known_servers = known.clone();
+        if let Some(first) = configs.first() {
+            config.policies = first.policies.clone();
+            config.left_out = first.left_out.clone();
+        }
+        configs.push(config);
+    }
     if !takes && (args.socks, args.http) == (ProxyAddress::Off, ProxyAddress::Off) {
         return Err(SetupError::NoProxy.into());
     }
-    Ok(config)
-}
-
-fn proxy(
-    args: &UpArgs,
-    kind: ProxyKind,
-    congestion_control: &CongestionControl,
-    stop: &CancellationToken,
-) -> Result<Option<Proxy>, CommandError> {
-    let (address, name) = match kind {
-        ProxyKind::Socks5 => (args.socks.address(), "SOCKS5"),
-        ProxyKind::Http => (args.http.address(), "HTTP"),
-    };
-    let Some(address) = address else { return Ok(None) };
-    if !address.ip().is_loopback() && args.socks_auth.is_none() && !args.socks_open {
-        return Err(SetupError::OpenProxy(address).into());
-    }
-    let listener = setup::listen(name, address, congestion_control)?;
-    let auth = args.socks_auth.clone().map(Arc::new);
-    let rules = ClassRules::new(args.class_rule.clone());
-    let proxy = Proxy::new(kind, listener, auth, args.max_connections);
-    Ok(Some(proxy.with_class_rules(rules).until(stop.clone())))
-}
-
-fn address(proxy: Option<&Proxy>) -> std::io::Result<Option<String>> {
-    proxy.map(|proxy| proxy.address().map(|address| address.to_string())).transpose()
+    Ok(configs)
 }
 
 /// Ends when the proxy was stopped and has let its connections finish.

@@ -4,6 +4,8 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use crate::args::Cli;
 
+/// The positional argument that can stand in the file: others say what to do once.
+const LINK: &str = "link";
 /// The flag that marks a command as one that reads the file.
 const MARK: &str = "config";
 
@@ -54,7 +56,7 @@ impl Table {
         let arguments = self.command.get_arguments();
         arguments
             .filter(|arg| !absent.contains(&arg.get_id().as_str()))
-            .filter(|arg| !arg.is_positional() || matches!(arg.get_action(), ArgAction::Set))
+            .filter(|arg| !arg.is_positional() || arg.get_id() == LINK)
             .map(|arg| Key { name: name(arg), arg: arg.clone() })
             .collect()
     }
@@ -147,7 +149,7 @@ mod tests {
         assert!(!tables.iter().any(|table| ["status", "bench"].contains(&table.name.as_str())));
         for (name, key, takes) in [
             ("up", "path", Takes::Many),
-            ("up", "link", Takes::One),
+            ("up", "link", Takes::Many),
             ("up", "socks-open", Takes::Switch),
             ("up", "verbose", Takes::Count),
             ("up", "scheduler", Takes::One),

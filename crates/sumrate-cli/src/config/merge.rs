@@ -214,10 +214,15 @@ fn check_entry(file: &ConfigFile, table: &Table, entry: &Entry) -> Result<(), Co
     if tokens.iter().any(|token| key.is_secret(&value(token))) {
         check_exposed(file, entry)?;
     }
-    if let ("link", Given::One(text)) = (entry.key.as_str(), &entry.given)
-        && !text.starts_with('@')
-    {
-        check_link(file, entry, text, "`link`")?;
+    if entry.key == "link" {
+        let links = match &entry.given {
+            Given::One(text) => std::slice::from_ref(text),
+            Given::Many(texts) => texts,
+            Given::Switch(_) => &[],
+        };
+        for text in links.iter().filter(|text| !text.starts_with('@')) {
+            check_link(file, entry, text, "`link`")?;
+        }
     }
     let alone = table.command.clone().mut_args(|arg| arg.required(false));
     let line = std::iter::once(table.name.clone()).chain(tokens);
@@ -279,6 +284,7 @@ fn tokens(key: &Key, entry: &Entry, path: &Path) -> Result<Vec<String>, ConfigEr
 mod tests {
     use super::*;
     use crate::args::Command;
+    use crate::private_text::PrivateText;
     use clap::Parser;
     use std::os::unix::fs::PermissionsExt;
 
@@ -309,11 +315,13 @@ mod tests {
 
     #[test]
     fn the_file_fills_in_what_the_command_line_leaves_out() {
+        let links = up("sumrate up", "[up]\nlink = [\"@l\", \"@m\"]\n").link;
+        assert_eq!(links.iter().map(PrivateText::expose).collect::<Vec<_>>(), ["@l", "@m"]);
         let text = "[up]\nlink = \"@l\"\npath = [\"a=lo\", \"b=127.0.0.2\"]\nsocks = \"off\"\n\
                     http = \"127.0.0.1:8080\"\nsocks-open = true\nmax-connections = 7\n\
                     linger = 2.5\nverbose = 2\n[serve]\nlisten = \"127.0.0.1:1\"\n";
         let args = up("sumrate up", text);
-        assert_eq!((args.link.expose(), args.path.len()), ("@l", 2));
+        assert_eq!((args.link[0].expose(), args.reach.path.len()), ("@l", 2));
         assert!(args.socks_open && args.max_connections == 7);
         assert_eq!(args.protocol.linger, Some(std::time::Duration::from_millis(2500)));
         let merged = merged("sumrate up", text).unwrap();
@@ -324,9 +332,9 @@ mod tests {
     fn the_command_line_wins() {
         let text = "[up]\nlink = \"@l\"\npath = [\"a=lo\", \"b=127.0.0.2\"]\nmax-connections = 7\n";
         let args = up("sumrate -v up @mine --path c=127.0.0.3 --max-connections 9", text);
-        assert_eq!((args.link.expose(), args.max_connections), ("@mine", 9));
-        assert_eq!(args.path.len(), 1);
-        assert_eq!(args.path[0].name, "c");
+        assert_eq!((args.link[0].expose(), args.link.len()), ("@mine", 1));
+        assert_eq!((args.reach.path.len(), args.max_connections), (1, 9));
+        assert_eq!(args.reach.path[0].name, "c");
     }
 
     #[test]

@@ -127,7 +127,7 @@ mod tests {
         let reread = source.reread().unwrap();
         // What the command line says stays.
         assert_eq!(reread.changes, ["link", "socks-open", "linger"]);
-        assert!(matches!(&reread.cli.command, Command::Up(args) if args.link.expose() == "@m"));
+        assert!(matches!(&reread.cli.command, Command::Up(args) if args.link[0].expose() == "@m"));
         source.accept(reread.accepted);
         let again = source.reread().unwrap();
         assert!(again.changes.is_empty());

@@ -159,7 +159,7 @@ impl Default for Ports {
 pub struct Policy {
     /// Shared by clones, so that a reload reaches them all.
     rules: Arc<RwLock<Rules>>,
-    advertised: Vec<IpAddr>,
+    advertised: Arc<RwLock<Vec<IpAddr>>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -173,7 +173,13 @@ impl Policy {
     /// not have (behind NAT).
     pub fn new(allow: Vec<AllowRule>, advertised: Vec<IpAddr>) -> Self {
         let rules = Rules { allow, ports: Ports::default() };
+        let advertised = Arc::new(RwLock::new(advertised));
         Self { rules: Arc::new(RwLock::new(rules)), advertised }
+    }
+
+    /// Other addresses of this server that its interfaces do not have, from now on.
+    pub fn replace_advertised(&self, advertised: Vec<IpAddr>) {
+        *self.advertised.write().unwrap_or_else(PoisonError::into_inner) = advertised;
     }
 
     /// Other rules and closed ports from now on; connections that are there already stay.
@@ -204,7 +210,8 @@ impl Policy {
             let own = own.to_canonical();
             own == address || Some(own) == inner
         };
-        if own.iter().any(is_own) || self.advertised.iter().any(is_own) {
+        let advertised = self.advertised.read().unwrap_or_else(PoisonError::into_inner);
+        if own.iter().chain(advertised.iter()).any(is_own) {
             return Err(RefusedReason::OwnAddress);
         }
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);

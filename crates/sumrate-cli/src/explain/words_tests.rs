@@ -255,7 +255,8 @@ fn what_comes_next_is_said_once_and_by_whom_it_is_known() {
         words(|path| {
             path.why = "no-subflow".to_owned();
             let reason = reason.to_owned();
-            path.last_error = Some(PathErrorReport { reason, ago_s: 2.0, interface_gone });
+            path.last_error =
+                Some(PathErrorReport { reason, ago_s: 2.0, interface_gone, ..Default::default() });
         })
     };
     let gone = of("its interface is gone; it reconnects when the interface is back", true);

@@ -88,12 +88,17 @@ pub async fn connect_as<T: Tunnel>(
             Answer::Refused { code, message } => Err(ConnectFailure { code, message }),
         }
     };
-    let connected = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.unwrap_or_else(|_| {
-        Err(ConnectFailure {
-            code: FailureCode::TimedOut,
-            message: format!("the server did not answer for {host}:{port} within 25 s"),
-        })
-    });
+    let failed = |code, message| Err(ConnectFailure { code, message });
+    let connected = tokio::select! {
+        answered = tokio::time::timeout(ANSWER_TIMEOUT, exchange) => answered.unwrap_or_else(|_| {
+            let waited = ANSWER_TIMEOUT.as_secs();
+            let message = format!(
+                "the Sumrate server is reachable, but gave no answer about {host}:{port} within {waited} s"
+            );
+            failed(FailureCode::TimedOut, message)
+        }),
+        why = tunnel.unreachable() => failed(FailureCode::NetworkUnreachable, why),
+    };
     if let (Err(failure), Some(refusals)) = (&connected, tunnel.refusals()) {
         failure.note(refusals, host, port);
     }

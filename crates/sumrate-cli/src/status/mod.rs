@@ -11,6 +11,7 @@ mod rate;
 mod report;
 mod socket;
 mod table;
+mod trouble;
 mod units;
 
 pub use far::{FarPathReport, FarReport, STREAMS_REPORTED};
@@ -18,16 +19,18 @@ pub use headline::{HeadlineReport, Level, StateReport};
 pub(crate) use headline::{annotate as annotate_headline, list};
 pub(crate) use peer::check as check_peer;
 pub use process::{
-    CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
+    CaptureReport, LeftOutReport, OutageReport, ProxyReport, ReloadReport, ServerReport,
+    StoppingReport, UdpReport,
 };
 pub use quota::QuotaReport;
 pub(crate) use report::Seen;
 pub use report::{
-    ClassReport, DelayReport, MessageReport, PathErrorReport, PathReport, RatesReport,
-    RedundantReport, STATUS_SCHEMA, SessionReport, StatusReport, StreamReport, WindowReport,
+    ClassReport, DelayReport, MessageReport, PathReport, RatesReport, RedundantReport,
+    STATUS_SCHEMA, SessionReport, StatusReport, StreamReport, WindowReport,
 };
 pub(crate) use socket::{EXCHANGE_TIMEOUT, ask_json, ask_process};
 pub use socket::{SocketError, StatusSocket, ask, ask_all, beside};
 pub use table::write_table;
 pub(crate) use table::{identity, rtt_words};
+pub use trouble::PathErrorReport;
 pub(crate) use units::{bytes, label, lasting, write_columns};

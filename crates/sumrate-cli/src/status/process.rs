@@ -1,5 +1,6 @@
 //! What a report says of the process beside its sessions.
 
+use fbdt::{LeftOutInterfaces, WhyLeftOut};
 use serde::{Deserialize, Serialize};
 
 use crate::output::counted;
@@ -16,6 +17,68 @@ pub struct OutageReport {
     /// Nothing is tried: every path has used up its quota.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quotas_spent: bool,
+}
+
+/// One of several servers of a client.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerReport {
+    /// Its addresses, as its link has them.
+    pub server: String,
+    /// Whether new connections go by it.
+    pub in_use: bool,
+    /// Seconds that they have done so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_s: Option<f64>,
+    /// What the last attempt to reach it failed with, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// Seconds since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_ago_s: Option<f64>,
+}
+
+/// An interface that is up but is no path.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOutReport {
+    /// Its name.
+    pub interface: String,
+    /// Why, in one word: `no-route`, `tunnel` or `not-wanted`.
+    pub why: String,
+    /// The same in words.
+    pub words: String,
+}
+
+impl LeftOutReport {
+    /// All that a client leaves out.
+    pub(crate) fn list(left_out: &LeftOutInterfaces) -> Vec<Self> {
+        let report = |(interface, why): (String, WhyLeftOut)| Self {
+            interface,
+            why: why.name().to_owned(),
+            words: why.to_string(),
+        };
+        left_out.list().into_iter().map(report).collect()
+    }
+
+    /// Those that lack a route alone, as earlier versions have them.
+    pub(crate) fn unrouted(list: &[Self]) -> Vec<String> {
+        let unrouted = list.iter().filter(|left_out| left_out.why == WhyLeftOut::NoRoute.name());
+        unrouted.map(|left_out| left_out.interface.clone()).collect()
+    }
+
+    /// One sentence for each reason, with the interfaces.
+    pub(crate) fn words_of_all(left_out: &[Self]) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for Self { interface, words, .. } in left_out {
+            match reasons.iter_mut().find(|(known, _)| known == words) {
+                Some((_, interfaces)) => interfaces.push(interface),
+                None => reasons.push((words, vec![interface])),
+            }
+        }
+        let said = |(words, interfaces): (&str, Vec<&str>)| {
+            format!("not used: {} ({words})", interfaces.join(", "))
+        };
+        reasons.into_iter().map(|(words, interfaces)| said((words, interfaces))).collect()
+    }
 }
 
 /// Reloads since the start, and what became of the last one. Flags by their long names.

@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 use super::far::FarPathReport;
 use super::headline::{HeadlineReport, StateReport};
 use super::process::{
-    CaptureReport, OutageReport, ProxyReport, ReloadReport, StoppingReport, UdpReport,
+    CaptureReport, LeftOutReport, OutageReport, ProxyReport, ReloadReport, ServerReport,
+    StoppingReport, UdpReport,
 };
 use super::quota::QuotaReport;
 use super::rate;
+use super::trouble::PathErrorReport;
 use crate::refusals::RefusalsReport;
 use crate::tunnel::Delivery;
 
@@ -61,10 +63,16 @@ pub struct StatusReport {
     /// For a client: that it does not reach its server, if so.
     #[serde(default)]
     pub outage: Option<OutageReport>,
+    /// For a client with several servers: all of them, the preferred one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerReport>,
     /// For a client without named paths: interfaces that are up but no paths, because no route to the
     /// server leads through them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrouted_interfaces: Vec<String>,
+    /// For a client without named paths: interfaces that are up but no paths, for whatever reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutReport>,
     /// What became of the last reload; absent in versions that cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reload: Option<ReloadReport>,
@@ -294,25 +302,6 @@ pub struct PathReport {
     /// How the other end sends on it, at a client whose server says so; absent while nobody looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub far: Option<FarPathReport>,
-}
-
-/// Why a path is not active.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PathErrorReport {
-    /// What the last attempt failed with, or what ended the last connection.
-    pub reason: String,
-    /// Seconds since then.
-    pub ago_s: f64,
-    /// Its interface or address is gone: it is dialled again when that is back, and not before.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub interface_gone: bool,
-}
-
-impl PathErrorReport {
-    /// The same for people.
-    pub(crate) fn words(&self) -> String {
-        format!("last error, {} ago: {}", super::lasting(self.ago_s), self.reason)
-    }
 }
 
 /// Redundant bytes by cause.

@@ -6,8 +6,8 @@ use super::details;
 use super::headline::{Level, rate_words};
 use super::units::{bytes, label, lasting, write_columns};
 use super::{
-    CaptureReport, OutageReport, PathErrorReport, PathReport, RatesReport, SessionReport,
-    StatusReport, UdpReport,
+    CaptureReport, LeftOutReport, OutageReport, PathErrorReport, PathReport, RatesReport,
+    ServerReport, SessionReport, StatusReport, UdpReport,
 };
 use crate::output::counted;
 use crate::refusals::RefusalsReport;
@@ -94,12 +94,31 @@ fn facts(report: &StatusReport) -> Vec<String> {
     )];
     facts.extend(report.capture.as_ref().map(captured));
     facts.extend(report.udp.as_ref().map(|udp| format!("UDP: {}", datagrams(udp))));
-    if !report.unrouted_interfaces.is_empty() {
+    facts.extend(servers(&report.servers));
+    facts.extend(LeftOutReport::words_of_all(&report.left_out));
+    if report.left_out.is_empty() && !report.unrouted_interfaces.is_empty() {
         let names = report.unrouted_interfaces.join(", ");
-        facts.push(format!("not used, as no route to the server leads through them: {names}"));
+        facts.push(format!("not used: {names} (no route to the server leads through it)"));
     }
     facts.extend(report.refusals.iter().flat_map(refused));
     facts
+}
+
+/// Which of several servers is in use, and what is wrong with others.
+fn servers(servers: &[ServerReport]) -> Vec<String> {
+    let line = |(index, server): (usize, &ServerReport)| {
+        let mut said = vec![format!("server {}: {}", index + 1, server.server)];
+        said.extend(
+            server
+                .in_use
+                .then(|| format!("in use for {}", lasting(server.since_s.unwrap_or_default()))),
+        );
+        said.extend(server.last_error.as_ref().map(|error| {
+            format!("not reached {} ago: {error}", lasting(server.error_ago_s.unwrap_or_default()))
+        }));
+        said.join(", ")
+    };
+    servers.iter().enumerate().map(line).collect()
 }
 
 /// How many destinations were refused, and the latest with the reason.

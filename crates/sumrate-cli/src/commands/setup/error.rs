@@ -162,6 +162,9 @@ pub enum SetupError {
         "the proxy on {0} could be used by others: listen on 127.0.0.1, set --socks-auth, or pass --socks-open"
     )]
     OpenProxy(SocketAddr),
+    /// No server at all.
+    #[error("no join link is given; `sumrate serve` prints it")]
+    NoLink,
     /// No proxy at all.
     #[error("both proxies are off; give --socks or --http an address")]
     NoProxy,

@@ -1,0 +1,271 @@
+//! Since when the server cannot be reached, why, and what is done about it.
+
+use std::time::Duration;
+
+use fbdt::{PathFailure, PathInfo, PathSpec, PathTrouble, Priority};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::status::{OutageReport, PathErrorReport, PathReport, list};
+
+/// How long no path may reach the server before new connections are refused: what is over sooner is
+/// waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// That the server cannot be reached, if so.
+#[derive(Debug, Default)]
+pub(super) struct Outage(watch::Sender<Option<Found>>);
+
+#[derive(Debug, Clone)]
+struct Found {
+    since: Instant,
+    error: String,
+    /// `None` while an attempt is under way, or while the paths of a session are dialled.
+    next: Option<Instant>,
+    /// Every path has used up its quota: nothing is tried.
+    is_spent: bool,
+    /// When this was noted.
+    noted: Instant,
+    /// What is known of paths.
+    paths: Vec<Failed>,
+}
+
+/// A path, and what went wrong with it, if it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failed {
+    name: String,
+    error: Option<(PathTrouble, String)>,
+}
+
+impl From<&PathInfo> for Failed {
+    fn from(path: &PathInfo) -> Self {
+        let error = path.last_error.as_ref().map(|error| (error.trouble, error.reason.clone()));
+        Self { name: path.name.clone(), error }
+    }
+}
+
+impl From<&PathFailure> for Failed {
+    fn from(failure: &PathFailure) -> Self {
+        let error = Some((failure.trouble, failure.reason.clone()));
+        Self { name: failure.path.clone(), error }
+    }
+}
+
+impl Failed {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Outage {
+    /// Notes what is wrong; the first note of an outage is its beginning.
+    pub(super) fn note(&self, error: String, next: Option<Instant>, paths: Vec<Failed>) {
+        self.enter(Found { next, paths, ..Found::new(error) });
+    }
+
+    /// Notes that these are all paths, and that each has used up its quota; says whether that is new.
+    pub(super) fn note_spent(&self, error: String, paths: &[String]) -> bool {
+        let is_new = self.spent().is_none_or(|known| known != error);
+        let paths = paths.iter().map(|name| Failed { name: name.clone(), error: None }).collect();
+        self.enter(Found { is_spent: true, paths, ..Found::new(error) });
+        is_new
+    }
+
+    fn enter(&self, found: Found) {
+        self.0.send_modify(|known| {
+            let since = known.as_ref().map_or(found.since, |known| known.since);
+            *known = Some(Found { since, ..found });
+        });
+    }
+
+    /// It is over; says how long it was, if there was one.
+    pub(super) fn over(&self) -> Option<Duration> {
+        let found = self.0.send_replace(None);
+        found.map(|found| found.since.elapsed())
+    }
+
+    fn found(&self) -> Option<Found> {
+        self.0.borrow().clone()
+    }
+
+    /// What is wrong, if every path has used up its quota.
+    pub(super) fn spent(&self) -> Option<String> {
+        self.found().filter(|found| found.is_spent).map(|found| found.error)
+    }
+
+    /// Waits until no connection is made for anybody, and says why: what comes back within a moment is
+    /// waited for.
+    pub(super) async fn refusal(&self) -> String {
+        let mut known = self.0.subscribe();
+        loop {
+            let found = known.borrow_and_update().clone();
+            let patience = match &found {
+                Some(found) if found.is_spent => Duration::ZERO,
+                Some(found) => PATIENCE.saturating_sub(found.since.elapsed()),
+                None => Duration::MAX,
+            };
+            if let Some(found) = found.filter(|_| patience.is_zero()) {
+                return found.refusal_words();
+            }
+            // The sender lives as long as `self`: that it is gone is no news.
+            let _ = tokio::time::timeout(patience, known.changed()).await;
+        }
+    }
+
+    /// For `sumrate status`.
+    pub(super) fn report(&self) -> Option<OutageReport> {
+        let found = self.found()?;
+        let now = Instant::now();
+        Some(OutageReport {
+            since_s: now.saturating_duration_since(found.since).as_secs_f64(),
+            last_error: found.error,
+            next_attempt_s: found
+                .next
+                .map(|next| next.saturating_duration_since(now).as_secs_f64()),
+            quotas_spent: found.is_spent,
+        })
+    }
+
+    /// What is known of a client's paths while there is no session: of those that were named, and of
+    /// those that were tried.
+    pub(super) fn paths(&self, named: &[PathSpec]) -> Vec<PathReport> {
+        let idle = |spec: &PathSpec| PathReport::idle(&spec.name, spec.priority);
+        let mut paths: Vec<PathReport> = named.iter().map(idle).collect();
+        let Some(found) = self.found() else { return paths };
+        let ago_s = found.noted.elapsed().as_secs_f64();
+        for Failed { name, error } in found.paths {
+            let last_error = error.map(|(trouble, reason)| PathErrorReport {
+                trouble: trouble.name().to_owned(),
+                reason,
+                ago_s,
+                interface_gone: trouble == PathTrouble::InterfaceGone,
+            });
+            match paths.iter_mut().find(|path| path.name == name) {
+                Some(path) => path.last_error = last_error,
+                None => {
+                    let idle = PathReport::idle(&name, Priority::PRIMARY);
+                    paths.push(PathReport { last_error, ..idle });
+                }
+            }
+        }
+        paths
+    }
+}
+
+impl Found {
+    fn new(error: String) -> Self {
+        let now = Instant::now();
+        Self { since: now, error, next: None, is_spent: false, noted: now, paths: Vec::new() }
+    }
+
+    /// Why a program gets no connection.
+    fn refusal_words(&self) -> String {
+        if self.is_spent {
+            return self.error.clone();
+        }
+        let why = troubles(&self.paths);
+        let why = if why.is_empty() { self.error.clone() } else { why };
+        format!("the Sumrate server is not reachable ({why})")
+    }
+}
+
+/// What is wrong with paths, each kind once: `connection refused on lte0 and wifi0`.
+pub(super) fn troubles(paths: &[Failed]) -> String {
+    let mut kinds: Vec<(PathTrouble, Vec<&str>)> = Vec::new();
+    for path in paths {
+        let Some((trouble, _)) = &path.error else { continue };
+        match kinds.iter_mut().find(|(known, _)| known == trouble) {
+            Some((_, names)) => names.push(&path.name),
+            None => kinds.push((*trouble, vec![&path.name])),
+        }
+    }
+    let words =
+        kinds.iter().map(|(trouble, names)| format!("{} on {}", trouble.words(), list(names)));
+    words.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(name: &str, trouble: PathTrouble, reason: &str) -> Failed {
+        Failed { name: name.to_owned(), error: Some((trouble, reason.to_owned())) }
+    }
+
+    #[test]
+    fn an_outage_keeps_its_beginning_and_the_last_error() {
+        let outage = Outage::default();
+        assert_eq!(outage.report(), None);
+        outage.note("one".to_owned(), None, Vec::new());
+        std::thread::sleep(Duration::from_millis(2));
+        let next = Instant::now() + Duration::from_secs(9);
+        outage.note("two".to_owned(), Some(next), Vec::new());
+        let report = outage.report().unwrap();
+        assert!(report.since_s >= 0.002 && report.last_error == "two");
+        assert!(report.next_attempt_s.is_some_and(|next| next > 8.0));
+        assert!(outage.over().is_some() && outage.over().is_none());
+    }
+
+    #[test]
+    fn used_up_quotas_are_said_once_and_refuse_until_something_else_is_wrong() {
+        let outage = Outage::default();
+        let (words, paths) = ("every path".to_owned(), ["lte".to_owned()]);
+        assert!(outage.note_spent(words.clone(), &paths));
+        assert!(!outage.note_spent(words.clone(), &paths), "it is said once");
+        assert_eq!(outage.spent(), Some(words));
+        assert!(outage.report().unwrap().quotas_spent);
+        outage.note("refused".to_owned(), None, Vec::new());
+        assert_eq!(outage.spent(), None);
+        assert!(!outage.report().unwrap().quotas_spent);
+    }
+
+    /// Time stands still until everybody waits.
+    #[tokio::test(start_paused = true)]
+    async fn connections_are_refused_once_an_outage_lasts_and_told_why() {
+        let outage = Outage::default();
+        let refused = tokio::time::timeout(PATIENCE * 100, outage.refusal());
+        assert!(refused.await.is_err(), "nothing is wrong");
+        let (refused, silent) = (PathTrouble::ConnectionRefused, PathTrouble::NoAnswer);
+        let paths = vec![
+            failed("lte0", refused, "connection refused"),
+            failed("eth0", silent, "no answer"),
+            failed("wifi0", refused, "connection refused"),
+        ];
+        outage.note("no path".to_owned(), None, paths);
+        let words = outage.refusal().await;
+        let expected = "the Sumrate server is not reachable (connection refused on lte0 and wifi0; no \
+                        answer on eth0)";
+        assert_eq!(words, expected);
+        outage.over();
+        outage.note("the server stops".to_owned(), None, Vec::new());
+        let words = outage.refusal().await;
+        assert_eq!(words, "the Sumrate server is not reachable (the server stops)");
+    }
+
+    #[test]
+    fn paths_without_a_session_are_those_named_and_those_tried() {
+        let outage = Outage::default();
+        let named = [PathSpec {
+            name: "lte".to_owned(),
+            priority: Priority::BACKUP,
+            ..PathSpec::default()
+        }];
+        let failures = vec![
+            failed("wifi", PathTrouble::Refused, "refused"),
+            failed("lte", PathTrouble::Unreachable, "unreachable"),
+        ];
+        outage.note("no path".to_owned(), None, failures);
+        let paths = outage.paths(&named);
+        let said = |path: &PathReport| {
+            let reason = path.last_error.as_ref().map(|error| error.reason.clone());
+            (path.name.clone(), path.priority.clone(), path.health.clone(), reason.unwrap())
+        };
+        let wanted =
+            [("lte", "backup", "dead", "unreachable"), ("wifi", "primary", "dead", "refused")].map(
+                |(name, priority, health, reason)| {
+                    (name.to_owned(), priority.to_owned(), health.to_owned(), reason.to_owned())
+                },
+            );
+        assert_eq!(paths.iter().map(said).collect::<Vec<_>>(), wanted);
+    }
+}
