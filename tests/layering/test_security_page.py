@@ -25,41 +25,42 @@ LIMITS = {
         "max_sessions_per_credential: 256,\n            max_paths: 16,",
     },
     "crates/fbdt/src/listen/admission.rs": {
-        "| 256 of one source, then 20 a second |": "WRONG_AT_ONCE: u32 = 256;\n"
+        "beyond 256 of one source, then 20 a second": "WRONG_AT_ONCE: u32 = 256;\n"
         "const WRONG_PAUSE: Duration = Duration::from_millis(50);",
     },
     "crates/fbdt-wire/src/handshake.rs": {
         "handshake message at most 512 bytes": "MAX_LEN: usize = 512;",
     },
-    "crates/sumrate-cli/src/commands/reach.rs": {
-        "| 64 of a session, 128 of a credential, 512 in all |": "SESSION_DIALS_MAX: usize = 64;",
-        "| 256 of a session, 512 of a credential, 2048 in all;": "SESSION_ASSOCIATIONS_MAX: usize "
-        "= 256;",
+    "crates/sumrate-cli/src/descriptors.rs": {
+        "beyond a quarter of the open files": "(self.0 / 4).clamp(",
+        "a place like that: 1024 in all": "(self.0 / 64).clamp(128, 1024)",
+        "at most 2048 in all": "(self.0 / 32).clamp(128, 2048)",
+    },
+    "crates/sumrate-cli/src/crowd.rs": {
+        "(half for a credential, a quarter for a session)": "credential: all.div_ceil(2), "
+        "session: all.div_ceil(4)",
     },
     "crates/sumrate-cli/src/exit/allowance.rs": {
-        "64 of a session, 128 of a credential, 512 in all": "DIALS: usize = 128;",
-        "256 of a session, 512 of a credential, 2048 in all": "ASSOCIATIONS: usize = 512;",
         "16 of a credential and 64 of a server run": "COPIES: usize = 16;",
         "40 of a credential": "REPORTS: NonZeroU32 = NonZeroU32::new(40).unwrap();",
     },
     "crates/sumrate-cli/src/commands/serve.rs": {
-        "of a credential, 512 in all": "DIALS_MAX: usize = 512;",
-        "of a credential, 2048 in all": "ASSOCIATIONS_MAX: usize = 2048;",
         "| 4096 of `serve`,": "STREAMS_MAX: u32 = 4096;",
     },
     "crates/sumrate-cli/src/exit/resolve.rs": {
-        "| 32 of a session, 64 of a credential, 256 in all, until": "LOOKUPS_MAX: usize = 256;\n"
-        "const CREDENTIAL_LOOKUPS_MAX: usize = 64;\nconst SESSION_LOOKUPS_MAX: usize = 32;",
+        "| 6 s, and a place": "RESOLVE_TIMEOUT: Duration = Duration::from_secs(6);",
     },
     "crates/sumrate-cli/src/exit/associate.rs": {
-        "120 s of silence, 256 peers and 8 names": "IDLE: Duration = Duration::from_secs(120);",
-        "256 peers and 8 names looked up at a time": "PEERS_MAX: usize = 256;",
-        "8 names looked up at a time": "const LOOKUPS_MAX: usize = 8;",
+        "120 s of silence, 256 peers": "IDLE: Duration = Duration::from_secs(120);",
+        "256 peers, 128 KiB": "PEERS_MAX: usize = 256;",
         "again every 30 s": "CHECKED: Duration = Duration::from_secs(30);",
+    },
+    "crates/sumrate-cli/src/exit/pending.rs": {
+        "128 KiB that wait for names": "BYTES_MAX: usize = 128 << 10;",
     },
     "crates/sumrate-cli/src/capture/datagrams.rs": {
         "asks for 192 at a time": "ASSOCIATIONS_MAX: usize = 192;",
-        "at most 4 MiB wait for them": "WAITING_BYTES_MAX: usize = 4 << 20;",
+        "128 KiB of each wait": "WAITING_BYTES_MAX: usize = 128 << 10;",
     },
     "crates/sumrate-cli/src/web/connections.rs": {
         "| 64; 16 of one source": "MOST: usize = 64;",

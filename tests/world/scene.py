@@ -203,10 +203,11 @@ class World:
     def credential(self, name: str, *options: str, state: str = "state") -> Path:
         """Makes another credential of the server; gives the file of its link."""
         file = self.folder / f"{name}.link"
-        argv = [str(program("sumrate")), "credential", "add", name]
-        where = ["--state", str(self.folder / state), "--link-file", str(file)]
-        told = ["--advertise", f"{SERVER_IP}:{SERVER_PORT}"]
-        self.server.run([*argv, *where, *told, *options])
+        argv = [str(program("sumrate")), "credential", "add", "--name", name, *options]
+        where = ["--state", str(self.folder / state)]
+        said = self.server.run([*argv, *where, "--advertise", f"{SERVER_IP}:{SERVER_PORT}"])
+        file.write_text(said.splitlines()[0], encoding="utf-8")
+        file.chmod(0o600)
         return file
 
     def up(
@@ -298,10 +299,17 @@ class World:
         done = self.run(self.client, argv)
         return done.stdout if done.returncode == 0 else done.stderr.strip()
 
-    def silent(self, node: Node, port: int) -> Process:
-        """Starts a server that takes TCP connections and datagrams, and never answers."""
-        process = self.python(node, "services", "silent", str(port), name=f"silent-{node.name}")
-        process.wait_until(lambda: listening(node, port), "the silent server listens")
+    def service(self, kind: str, node: Node, port: int) -> Process:
+        """Starts another service of `services.py`.
+
+        Args:
+            kind: `endless` sends without end; `silent` takes everything, and never answers.
+            node: where it runs.
+            port: for TCP, and for UDP of a silent one.
+
+        """
+        process = self.python(node, "services", kind, str(port), name=f"{kind}-{node.name}")
+        process.wait_until(lambda: listening(node, port), f"the {kind} server listens")
         return process
 
     # Names

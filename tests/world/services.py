@@ -1,8 +1,9 @@
-"""What clients reach: a web server that says what it was asked, an echo server, and a silent one.
+"""What clients reach: servers that say what they were asked, echo, send without end, or are silent.
 
-Run: python -m tests.world.services web|echo|silent PORT
+Run: python -m tests.world.services web|echo|endless|silent PORT
 """
 
+import contextlib
 import http.server
 import json
 import socket
@@ -53,7 +54,17 @@ class Echo(socketserver.BaseRequestHandler):
             self.request.sendall(data)
 
 
-class EchoServer(socketserver.ThreadingTCPServer):
+class Endless(socketserver.BaseRequestHandler):
+    """Sends until nobody takes it any more."""
+
+    def handle(self) -> None:
+        """One connection."""
+        with contextlib.suppress(OSError):
+            while True:
+                self.request.sendall(bytes(65536))
+
+
+class Server(socketserver.ThreadingTCPServer):
     """Over both families."""
 
     address_family = socket.AF_INET6
@@ -85,10 +96,12 @@ def main(kind: str, port: int) -> None:
     """Serves until it is ended."""
     if kind == "web":
         Web(("::", port), Asked).serve_forever()
+    if kind == "endless":
+        Server(("::", port), Endless).serve_forever()
     if kind == "silent":
         silence(port)
     threading.Thread(target=echo_datagrams, args=(port,), daemon=True).start()
-    EchoServer(("::", port), Echo).serve_forever()
+    Server(("::", port), Echo).serve_forever()
 
 
 if __name__ == "__main__":

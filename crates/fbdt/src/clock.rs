@@ -13,6 +13,12 @@ impl Clock {
         Self(StdInstant::now())
     }
 
+    /// A clock that has run for so long already.
+    #[cfg(test)]
+    pub(crate) fn started_before(age: Duration) -> Self {
+        Self(StdInstant::now() - age)
+    }
+
     pub(crate) fn now(&self) -> Instant {
         let nanos = self.0.elapsed().as_nanos();
         Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

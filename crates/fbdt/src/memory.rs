@@ -1,7 +1,9 @@
 //! Memory that clients make a server hold, counted over the sessions of a credential and over all.
 //!
 //! Each session notes what it holds and is told by how much it may grow. Three quarters of a limit
-//! are for growing. A credential above its limit loses its largest session.
+//! are for growing, an eighth more is for new connections, and sessions that hold little may always
+//! grow to a least size: others that hold much do not keep them out. A credential above its limit
+//! loses its largest session.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +17,8 @@ use crate::identity::CredentialId;
 const STEP: u64 = 32 << 10;
 /// This part of the whole is there for each credential that holds less, whatever others hold.
 const LEAST_PART: u64 = 16;
+/// This part of a credential's limit is there for each of its sessions that holds less, while any is left.
+const LEAST_PART_OF_SESSION: u64 = 64;
 
 /// Both limits, and what is held.
 #[derive(Debug)]
@@ -35,6 +39,11 @@ struct Account {
 /// A part of a limit that is for growing.
 const fn soft(limit: u64) -> u64 {
     limit / 4 * 3
+}
+
+/// A part of a limit that is for growing, and for connections.
+const fn firm(limit: u64) -> u64 {
+    limit / 8 * 7
 }
 
 impl Ledger {
@@ -142,7 +151,7 @@ impl Lease {
 
     /// Memory beside that of the session's streams; `None` where there is none left.
     pub(crate) fn reserve(&self, bytes: u64) -> Option<MemoryReservation> {
-        if self.room() < bytes {
+        if self.room().max(self.free(firm)) < bytes {
             return None;
         }
         let (ledger, account) = (self.ledger.clone(), self.account.clone());
@@ -166,10 +175,17 @@ impl Lease {
     }
 
     fn room(&self) -> u64 {
+        let least = self.ledger.most_of_credential / LEAST_PART_OF_SESSION;
+        let least = least.saturating_sub(self.held()).min(self.free(|limit| limit));
+        self.free(soft).max(least)
+    }
+
+    /// What is free below this part of the limits.
+    fn free(&self, part: impl Fn(u64) -> u64) -> u64 {
         let own = self.account.held.load(Ordering::Relaxed);
         let all = self.ledger.held.load(Ordering::Relaxed);
-        let free_of_credential = soft(self.ledger.most_of_credential).saturating_sub(own);
-        let free = soft(self.ledger.most).saturating_sub(all).min(free_of_credential);
+        let free_of_credential = part(self.ledger.most_of_credential).saturating_sub(own);
+        let free = part(self.ledger.most).saturating_sub(all);
         free.max((self.ledger.most / LEAST_PART).saturating_sub(own)).min(free_of_credential)
     }
 }
@@ -220,8 +236,15 @@ mod tests {
         assert_eq!(two.note(10 * MIB), 4 * MIB);
         assert_eq!(other.note(0), 24 * MIB);
         assert_eq!(one.note(20 * MIB), 0);
-        assert!(ledger.lease(credential(1)).is_none(), "no further session of it");
         assert_eq!(other.note(MIB), 17 * MIB, "what is left of the whole");
+        let mut third = ledger.lease(credential(1)).unwrap();
+        assert_eq!(third.note(0), MIB / 2, "a session that holds little is not kept out");
+        let connection = third.reserve(MIB / 4).unwrap();
+        assert_eq!(third.note(MIB / 8), MIB / 8);
+        assert_eq!(one.note(22 * MIB), 0);
+        assert!(ledger.lease(credential(1)).is_none(), "nothing is left at all");
+        drop((third, connection));
+        assert_eq!(one.note(20 * MIB), 0);
         assert_eq!(ledger.offender(), None);
         drop(two);
         assert_eq!(one.note(20 * MIB), 4 * MIB, "a session that is over holds nothing");
@@ -247,8 +270,9 @@ mod tests {
         let ledger = Ledger::new(64 * MIB, 32 * MIB);
         let mut lease = ledger.lease(credential(1)).unwrap();
         let reserved = lease.reserve(20 * MIB).unwrap();
-        assert!(lease.reserve(5 * MIB).is_none());
         assert_eq!(lease.note(0), 4 * MIB);
+        assert!(lease.reserve(8 * MIB).is_some(), "an eighth is for connections alone");
+        assert!(lease.reserve(9 * MIB).is_none());
         assert_eq!(lease.held(), 20 * MIB);
         drop(reserved);
         assert_eq!(lease.held(), 0);

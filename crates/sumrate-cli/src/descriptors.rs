@@ -23,6 +23,22 @@ impl Descriptors {
         self.connections() / 2
     }
 
+    /// Connections that are being made at a time, of all clients together: each is one of `connections`.
+    pub fn dials(self) -> usize {
+        (self.0 / 4).clamp(256, 8192)
+    }
+
+    /// Names that are looked up at a time, of all clients together. One takes up to 16 sockets, where two
+    /// name servers are silent.
+    pub fn lookups(self) -> usize {
+        (self.0 / 64).clamp(128, 1024)
+    }
+
+    /// UDP associations of all clients together, of two sockets each.
+    pub fn associations(self) -> usize {
+        (self.0 / 32).clamp(128, 2048)
+    }
+
     /// Sessions of so many paths each: a quarter of all are for paths.
     pub fn sessions(self, paths: usize) -> usize {
         (self.0 / 4 / paths.max(1)).max(1)
@@ -53,6 +69,10 @@ mod tests {
             let paths = 16 * all.sessions(16);
             assert!(all.connections() + paths <= limit * 3 / 4, "{limit}");
             assert!(2 * all.connections_of_credential() <= all.connections(), "{limit}");
+            if limit >= 65_536 {
+                let others = 2 * all.associations() + 16 * all.lookups();
+                assert!(others <= limit / 3, "{limit}");
+            }
         }
         assert_eq!(Descriptors(4096).sessions(16), 64);
         assert_eq!(Descriptors(65_536).connections_of_credential(), 16_384);

@@ -13,6 +13,7 @@ pub struct Flows {
     opened: AtomicU64,
     sent: Carried,
     received: Carried,
+    dropped: Carried,
 }
 
 /// What went one way.
@@ -42,11 +43,17 @@ impl Flows {
         Flow(Arc::clone(self))
     }
 
+    /// A datagram of so many bytes was dropped at this end.
+    pub fn dropped(&self, bytes: usize) {
+        self.dropped.count(bytes);
+    }
+
     /// For `sumrate status`; nothing if there never was a flow.
     pub fn report(&self) -> Option<UdpReport> {
         let opened = self.opened.load(Ordering::Relaxed);
         let (sent_datagrams, sent_bytes) = self.sent.sums();
         let (received_datagrams, received_bytes) = self.received.sums();
+        let (dropped_datagrams, dropped_bytes) = self.dropped.sums();
         (opened > 0).then(|| UdpReport {
             flows: self.open.load(Ordering::Relaxed),
             opened,
@@ -54,6 +61,8 @@ impl Flows {
             sent_bytes,
             received_datagrams,
             received_bytes,
+            dropped_datagrams,
+            dropped_bytes,
         })
     }
 }
@@ -66,6 +75,11 @@ impl Flow {
     /// This end gave a datagram of so many bytes, without headers, to a path.
     pub fn sent(&self, bytes: usize) {
         self.0.sent.count(bytes);
+    }
+
+    /// One was dropped at this end.
+    pub fn dropped(&self, bytes: usize) {
+        self.0.dropped(bytes);
     }
 
     /// One arrived.
@@ -92,6 +106,8 @@ mod tests {
         one.sent(100);
         two.sent(11);
         two.received(0);
+        one.dropped(5);
+        flows.dropped(6);
         drop(two);
         let wanted = UdpReport {
             flows: 1,
@@ -100,6 +116,8 @@ mod tests {
             sent_bytes: 111,
             received_datagrams: 1,
             received_bytes: 0,
+            dropped_datagrams: 2,
+            dropped_bytes: 11,
         };
         assert_eq!(flows.report(), Some(wanted));
         drop(one);

@@ -6,7 +6,7 @@
 //! protocol, and leaves through `exit`; `relay` copies its bytes on both ends, `classes` says how
 //! urgent they are; `capture` brings in connections that were meant for no proxy. `files` copies files
 //! over such a stream, `bench` measures, `flows` counts datagrams, `refusals` counts refused
-//! destinations, `history` keeps five minutes, `status` reports, `metrics` and `web` report to
+//! destinations, `crowd` has those that are many give way to others, `history` keeps five minutes, `status` reports, `metrics` and `web` report to
 //! Prometheus and browsers, `config` fills in what the command line leaves out, `doctor` looks
 //! at the machine.
 
@@ -40,6 +40,7 @@ pub mod tunnel;
 pub mod web;
 
 pub mod coupling;
+pub mod crowd;
 pub mod descriptors;
 pub mod interfaces;
 pub mod interrupt;

@@ -22,7 +22,9 @@ use crate::output;
 /// where systemd says that stderr leads there anyway, because it then keeps fields and levels.
 pub(crate) fn start(verbose: u8, format: LogFormat) {
     let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
-    let filter = EnvFilter::try_from_env("SUMRATE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    // What name servers get wrong is nothing that anybody here can mend: it would only fill the log.
+    let all = format!("{level},hickory_net=off,hickory_proto=off,hickory_resolver=off");
+    let filter = EnvFilter::try_from_env("SUMRATE_LOG").unwrap_or_else(|_| EnvFilter::new(all));
     let is_service = std::env::var_os("JOURNAL_STREAM").is_some();
     let wants_journal = match format {
         LogFormat::Journald => true,

@@ -62,6 +62,12 @@ impl Session {
         }
     }
 
+    /// Since when no path has had a subflow, if none has one now.
+    #[must_use]
+    pub fn without_path_since(&self) -> Option<Instant> {
+        self.all_down_since
+    }
+
     /// The path's interface is gone; its subflow is given up.
     pub fn path_removed(&mut self, now: Instant, path: PathId) {
         let subflow = self.paths.iter().find(|p| p.id == path).and_then(|p| p.subflow.as_ref());

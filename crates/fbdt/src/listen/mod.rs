@@ -25,7 +25,7 @@ use crate::identity::{Credential, Link, ServerAddress, ServerState};
 use crate::interfaces;
 use crate::memory::{Excess, Ledger};
 use crate::session::{Inner, Session};
-use crate::socket::{self, SocketError, SocketOptions, reset_on_close};
+use crate::socket::{self, SocketError, SocketOptions};
 use crate::tls::{self, TlsConfigError};
 
 /// Close code of sessions whose credential was revoked.
@@ -238,11 +238,7 @@ fn receive(
     stream: TcpStream,
     peer: SocketAddr,
 ) {
-    let Some(place) = admission.enter(peer.ip()) else {
-        tracing::debug!(%peer, "too many connections are authenticating");
-        reset_on_close(&stream);
-        return;
-    };
+    let place = admission.enter(peer.ip());
     if let Err(error) = socket::accepted(&stream, options) {
         tracing::debug!(%peer, %error, "connection dropped");
         return;
@@ -251,7 +247,7 @@ fn receive(
     let admission = admission.clone();
     tokio::spawn(async move {
         tokio::select! {
-            greeted = timeout(limit, greeter.greet(stream, peer)) => match greeted {
+            greeted = timeout(limit, place.paced(greeter.greet(stream, peer))) => match greeted {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) if error.is_authentication() => {
                     admission.note_impostor(peer.ip());
@@ -263,7 +259,7 @@ fn receive(
                 Ok(Err(error)) => tracing::debug!(%peer, %error, "handshake failed"),
                 Err(_) => tracing::debug!(%peer, "handshake took too long"),
             },
-            () = place.evicted() => tracing::debug!(%peer, "handshake gave way to another source's"),
+            () = place.evicted() => tracing::debug!(%peer, "handshake gave way to another one"),
         }
     });
 }
@@ -329,6 +325,14 @@ mod tests {
         let clock = Clock::start();
         let limits = Limits::default();
         let protocol = Protocol::new(clock.now(), Role::Server, Config::default(), limits).unwrap();
+        Shared::new(clock, protocol, limits.max_frame, SessionSockets::default())
+    }
+
+    /// A session that was made so long ago, and has had no path since.
+    fn left_alone(age: Duration) -> Shared {
+        let (clock, limits) = (Clock::started_before(age), Limits::default());
+        let begin = fbdt_proto::Instant::ZERO;
+        let protocol = Protocol::new(begin, Role::Server, Config::default(), limits).unwrap();
         Shared::new(clock, protocol, limits.max_frame, SessionSockets::default())
     }
 
@@ -435,6 +439,29 @@ mod tests {
         assert_eq!(insert(5, &three), Err(Full::Server));
         greeter.registry.remove(&[0; 16]);
         assert_eq!(insert(6, &one), Ok(()), "a place that is free again");
+    }
+
+    /// A client whose machine vanished leaves its session behind; it comes back with another one.
+    #[tokio::test]
+    async fn sessions_without_a_path_give_way_where_there_is_no_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = ServerState::open(directory.path().join("state")).unwrap();
+        let credential = |name| state.new_credential(name, CredentialLimits::default()).unwrap();
+        let [one, two, three] = ["one", "two", "three"].map(credential);
+        let greeter = greeter(&state);
+        let left = |of, seconds| of_session(of, left_alone(Duration::from_secs(seconds)));
+        let insert = |id, of: &Member| greeter.registry.insert([id; 16], of.clone());
+        let (longest, long) = (left(&one, 7), left(&one, 6));
+        assert_eq!([insert(0, &longest), insert(1, &long)], [Ok(()), Ok(())]);
+        assert_eq!(insert(2, &member(&one)), Ok(()));
+        assert!(!is_open(&longest) && is_open(&long), "without a path for longest");
+        assert_eq!(insert(3, &member(&one)), Ok(()));
+        assert_eq!(insert(4, &left(&one, 1)), Err(Full::Credential), "they may have one soon");
+        let other = left(&two, 6);
+        assert_eq!([insert(5, &other), insert(6, &member(&two))], [Ok(()), Ok(())]);
+        assert_eq!(insert(7, &member(&three)), Ok(()), "of all credentials");
+        assert!(!is_open(&other) && greeter.registry.get(&[5; 16]).is_none());
+        assert_eq!(insert(8, &member(&three)), Err(Full::Server));
     }
 
     /// Nobody waits for a connection to be added before the next one is judged.

@@ -2,12 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use fbdt_proto::handshake::SessionId;
 
 use crate::auth::ProofKey;
 use crate::identity::CredentialId;
 use crate::session::Shared;
+
+/// Close code of sessions without a path whose place another one takes.
+const CLOSE_ABANDONED: u32 = 0x23;
+
+/// After this time without a path a session gives its place up where there is no other one.
+const ABANDONED: Duration = Duration::from_secs(5);
 
 /// A session that subflows may join.
 #[derive(Clone)]
@@ -42,15 +49,22 @@ impl Registry {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a session, unless there are too many.
+    /// Adds a session, unless there are too many. One whose client is gone, as it has had no path for
+    /// some seconds, gives way.
     pub(super) fn insert(&self, id: SessionId, member: Member) -> Result<(), Full> {
         let mut members = self.lock();
-        let same = |other: &&Member| other.credential == member.credential;
-        if members.values().filter(same).count() >= self.most_per_credential {
-            return Err(Full::Credential);
-        }
-        if members.len() >= self.most {
-            return Err(Full::Server);
+        let of_it = |other: &Member| other.credential == member.credential;
+        let own = members.values().filter(|other| of_it(other)).count();
+        let gone = if own >= self.most_per_credential {
+            Some(abandoned(&members, of_it).ok_or(Full::Credential)?)
+        } else if members.len() >= self.most {
+            Some(abandoned(&members, |_| true).ok_or(Full::Server)?)
+        } else {
+            None
+        };
+        if let Some(gone) = gone.and_then(|gone| members.remove(&gone)) {
+            gone.shared
+                .close(CLOSE_ABANDONED, "it had no path, and another session needs its place");
         }
         members.insert(id, member);
         Ok(())
@@ -67,4 +81,20 @@ impl Registry {
     pub(super) fn members(&self) -> Vec<Member> {
         self.lock().values().cloned().collect()
     }
+}
+
+/// The session that has been without a path for longest, if that is long.
+fn abandoned(
+    members: &HashMap<SessionId, Member>,
+    concerns: impl Fn(&Member) -> bool,
+) -> Option<SessionId> {
+    let without_path = |member: &Member| {
+        member.shared.update(|inner, now| {
+            let since = inner.protocol.without_path_since()?;
+            Some(now.saturating_since(since))
+        })
+    };
+    let candidates = members.iter().filter(|(_, member)| concerns(member));
+    let candidates = candidates.filter_map(|(id, member)| Some((without_path(member)?, *id)));
+    candidates.filter(|(time, _)| *time >= ABANDONED).max().map(|(_, id)| id)
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sumrate_capture::tun::{Datagram, Datagrams, Replies};
-use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::mpsc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -30,10 +30,11 @@ const REFUSED_FOR: Duration = Duration::from_secs(1);
 /// Most associations at a time; the one whose program was silent longest goes. The exit grants a session
 /// 256 and a credential 512, and clients of the SOCKS5 proxy have theirs, too.
 const ASSOCIATIONS_MAX: usize = 192;
-/// Datagrams of one program that may wait for its association; of more, the newest is lost.
-const WAITING_MAX: usize = 128;
-/// Bytes of all programs that may wait.
-const WAITING_BYTES_MAX: usize = 4 << 20;
+/// Bytes of one program that may wait for its association, with what follows for each datagram; of
+/// more, the newest is lost.
+const WAITING_BYTES_MAX: usize = 128 << 10;
+/// What a datagram costs beside its bytes.
+const DATAGRAM_COST: usize = 64;
 /// Most places that one association talks to at a time, as at the exit; the one that was used longest ago
 /// goes.
 const PEERS_MAX: usize = 256;
@@ -43,9 +44,8 @@ pub(super) struct Outlet<T> {
     tunnel: T,
     rules: Arc<ClassRules>,
     name_server: Option<SocketAddr>,
-    questions: Arc<Semaphore>,
+    questions: dns::Questions,
     associations: Mutex<HashMap<SocketAddr, Entry>>,
-    room: Arc<Semaphore>,
     stop: CancellationToken,
     /// Every association, and every question.
     work: TaskTracker,
@@ -53,13 +53,14 @@ pub(super) struct Outlet<T> {
 
 /// A program's end of an association.
 struct Entry {
-    queue: mpsc::Sender<Waiting>,
+    queue: mpsc::UnboundedSender<Waiting>,
+    room: Arc<Semaphore>,
     last: Instant,
     /// Ends the association.
     _end: DropGuard,
 }
 
-/// A datagram, and its part of what may wait.
+/// A datagram, and its part of what may wait of its program.
 struct Waiting(Datagram, OwnedSemaphorePermit);
 
 impl<T> Outlet<T> {
@@ -76,9 +77,8 @@ impl<T> Outlet<T> {
             tunnel,
             rules,
             name_server,
-            questions: Arc::new(Semaphore::new(dns::QUESTIONS_MAX as usize)),
+            questions: dns::Questions::default(),
             associations: Mutex::default(),
-            room: Arc::new(Semaphore::new(WAITING_BYTES_MAX)),
             stop,
             work,
         }
@@ -87,38 +87,40 @@ impl<T> Outlet<T> {
 
 impl<T: Tunnel> Outlet<T> {
     fn ask(&self, datagram: Datagram, replies: &Replies) {
-        // Of more than can be open at a time, programs ask again.
-        let Ok(permit) = Arc::clone(&self.questions).try_acquire_owned() else { return };
         let asked = self.name_server.unwrap_or(datagram.destination);
         let (tunnel, replies) = (self.tunnel.clone(), replies.clone());
+        let questions = self.questions.clone();
         self.work.spawn(async move {
-            if let Some(answer) = dns::answer(&datagram.payload, asked, &tunnel).await {
+            if let Some(answer) = questions.answer(&datagram.payload, asked, &tunnel).await {
                 replies.answer(&datagram, &answer);
             }
-            drop(permit);
         });
     }
 
     /// Gives a datagram to the association of its program, which is begun if there is none.
     fn pass_on(&self, datagram: Datagram, replies: &Replies) {
-        let length = u32::try_from(datagram.payload.len()).unwrap_or(u32::MAX);
-        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(length) else { return };
         let (source, now) = (datagram.source, Instant::now());
-        let mut waiting = Waiting(datagram, room);
         let mut associations = self.associations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = datagram;
         if let Some(entry) = associations.get_mut(&source) {
             entry.last = now;
-            match entry.queue.try_send(waiting) {
-                Ok(()) | Err(TrySendError::Full(_)) => return,
-                Err(TrySendError::Closed(again)) => waiting = again,
+            match give(&entry.queue, &entry.room, first) {
+                Given::Queued => return,
+                Given::Full(bytes) => {
+                    self.tunnel.flows().iter().for_each(|flows| flows.dropped(bytes));
+                    return;
+                }
+                Given::Closed(again) => first = again,
             }
         }
         make_room(&mut associations);
-        let (queue, queued) = mpsc::channel(WAITING_MAX);
-        let _ = queue.try_send(waiting);
+        let (queue, queued) = mpsc::unbounded_channel();
+        let room = Arc::new(Semaphore::new(WAITING_BYTES_MAX));
+        // An empty queue has room for any datagram.
+        give(&queue, &room, first);
         let ended = self.stop.child_token();
         let end = ended.clone().drop_guard();
-        associations.insert(source, Entry { queue, last: now, _end: end });
+        associations.insert(source, Entry { queue, room, last: now, _end: end });
         drop(associations);
         let (tunnel, rules, replies) =
             (self.tunnel.clone(), Arc::clone(&self.rules), replies.clone());
@@ -144,6 +146,31 @@ impl<T: Tunnel> Datagrams for Outlet<T> {
     }
 }
 
+/// What became of a datagram.
+enum Given {
+    Queued,
+    /// So many bytes did not fit.
+    Full(usize),
+    /// The association has ended.
+    Closed(Datagram),
+}
+
+fn give(
+    queue: &mpsc::UnboundedSender<Waiting>,
+    room: &Arc<Semaphore>,
+    datagram: Datagram,
+) -> Given {
+    let bytes = datagram.payload.len();
+    let cost = u32::try_from(bytes + DATAGRAM_COST).unwrap_or(u32::MAX);
+    let Ok(room) = Arc::clone(room).try_acquire_many_owned(cost) else {
+        return Given::Full(bytes);
+    };
+    match queue.send(Waiting(datagram, room)) {
+        Ok(()) => Given::Queued,
+        Err(mpsc::error::SendError(Waiting(again, _))) => Given::Closed(again),
+    }
+}
+
 /// Forgets associations that have ended, and if there is no room for one more, ends one.
 fn make_room(associations: &mut HashMap<SocketAddr, Entry>) {
     associations.retain(|_, entry| !entry.queue.is_closed());
@@ -158,7 +185,7 @@ fn make_room(associations: &mut HashMap<SocketAddr, Entry>) {
 /// An association's life, at the program's end.
 async fn serve<T: Tunnel>(
     source: SocketAddr,
-    mut queued: mpsc::Receiver<Waiting>,
+    mut queued: mpsc::UnboundedReceiver<Waiting>,
     tunnel: &T,
     rules: &ClassRules,
     replies: &Replies,
@@ -187,7 +214,7 @@ async fn serve<T: Tunnel>(
 async fn relay(
     mut carrier: impl Carrier,
     source: SocketAddr,
-    mut queued: mpsc::Receiver<Waiting>,
+    mut queued: mpsc::UnboundedReceiver<Waiting>,
     rules: &ClassRules,
     replies: &Replies,
 ) -> io::Result<()> {

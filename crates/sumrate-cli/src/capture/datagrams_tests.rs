@@ -74,7 +74,7 @@ const ICMP: u8 = 1;
 async fn replies_come_from_whom_was_asked_and_silence_ends_it() {
     let (sent, mut at_exit) = mpsc::unbounded_channel();
     let (from_exit, received) = mpsc::unbounded_channel();
-    let (queue, queued) = mpsc::channel(8);
+    let (queue, queued) = mpsc::unbounded_channel();
     let (replies, mut packets) = Replies::new(8);
     let started = Instant::now();
     let relayed = tokio::spawn(async move {
@@ -83,7 +83,7 @@ async fn replies_come_from_whom_was_asked_and_silence_ends_it() {
     });
     let peers = ["203.0.113.7:7", "203.0.113.8:8"];
     for peer in peers {
-        queue.send(waiting(peer, b"hello")).await.unwrap();
+        queue.send(waiting(peer, b"hello")).unwrap();
         let message = at_exit.recv().await.unwrap();
         assert_eq!(message, service::Datagram::encode(address(peer), b"hello"));
     }
@@ -93,11 +93,11 @@ async fn replies_come_from_whom_was_asked_and_silence_ends_it() {
     }
     assert!(is(&packets.recv().await.unwrap(), UDP, "203.0.113.8", b"two"));
     assert!(is(&packets.recv().await.unwrap(), UDP, "203.0.113.7", b"one"));
-    queue.send(waiting(peers[0], &[7; 100])).await.unwrap();
+    queue.send(waiting(peers[0], &[7; 100])).unwrap();
     let refused = packets.recv().await.unwrap();
     assert!(is(&refused, ICMP, "203.0.113.7", &[7; 100]), "it is longer than a message");
     tokio::time::sleep(IDLE - Duration::from_secs(1)).await;
-    queue.send(waiting(peers[0], b"still there")).await.unwrap();
+    queue.send(waiting(peers[0], b"still there")).unwrap();
     assert!(at_exit.recv().await.is_some());
     assert!(relayed.await.unwrap().is_ok());
     let lasted = started.elapsed();
@@ -140,14 +140,24 @@ async fn there_are_so_many_and_no_more_and_all_end() {
     outlet.work.close();
     outlet.work.wait().await;
     assert!(outlet.associations.lock().unwrap().values().all(|entry| entry.queue.is_closed()));
-    assert_eq!(outlet.room.available_permits(), WAITING_BYTES_MAX, "nothing waits any more");
 }
 
 #[tokio::test]
 async fn what_waits_is_bounded() {
     let (outlet, (replies, _packets)) = (outlet(Stuck), Replies::new(8));
-    for _ in 0..2 * WAITING_MAX {
+    let room = |program: &str| {
+        let associations = outlet.associations.lock().unwrap();
+        associations[&address(program)].room.available_permits()
+    };
+    for _ in 0..64 {
+        outlet.carry(datagram(PROGRAM, "203.0.113.7:443", &[0; 1400]), &replies);
+    }
+    assert_eq!(WAITING_BYTES_MAX - room(PROGRAM), 64 * (1400 + DATAGRAM_COST), "a burst fits");
+    for _ in 0..8 {
         outlet.carry(datagram(PROGRAM, "203.0.113.7:443", &[0; 60_000]), &replies);
     }
-    assert!(outlet.room.available_permits() < 60_000, "all the room is used, and no more");
+    assert!(room(PROGRAM) < 60_000, "all the room is used, and no more");
+    let other = "198.19.253.1:4001";
+    outlet.carry(datagram(other, "203.0.113.7:443", &[0; 60_000]), &replies);
+    assert!(room(other) < WAITING_BYTES_MAX - 60_000, "another program has its own room");
 }

@@ -4,20 +4,24 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sumrate_capture::families::listen_on_both;
 use sumrate_capture::guardian::CaptureError;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use crate::crowd::{Bounds, Crowd, Owner};
 use crate::proxy::connect_through;
 use crate::tunnel::Tunnel;
 
-/// Questions that may be open at a time; of more, the program asks again, as it does over UDP.
-pub(super) const QUESTIONS_MAX: u32 = 512;
+/// Questions that may be open at a time; of more, the one that has been open longest is given up.
+pub(super) const QUESTIONS_MAX: usize = 512;
+/// Longest time for an answer; programs have asked again by then.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest question over UDP that is read, in bytes.
 const QUESTION_MAX: usize = 4096;
 /// Length of the header (RFC 1035 §4.1.1).
@@ -33,8 +37,8 @@ const SERVFAIL: u8 = 2;
 pub(crate) struct NameServer {
     sockets: [Option<Arc<UdpSocket>>; 2],
     asked: SocketAddr,
-    /// Questions that may still be asked.
-    open: Arc<Semaphore>,
+    questions: Questions,
+    open: TaskTracker,
     stop: CancellationToken,
 }
 
@@ -52,7 +56,8 @@ impl NameServer {
             socket.set_nonblocking(true)?;
             UdpSocket::from_std(socket).map(Arc::new)
         })?;
-        Ok(Self { sockets, asked, open: Arc::new(Semaphore::new(QUESTIONS_MAX as usize)), stop })
+        let (questions, open) = (Questions::default(), TaskTracker::new());
+        Ok(Self { sockets, asked, questions, open, stop })
     }
 
     /// Ports for IPv4 and IPv6, 0 where there is none.
@@ -72,7 +77,8 @@ impl NameServer {
     /// Waits until it was stopped and the last question is answered.
     pub(crate) async fn finished(&self) {
         self.stop.cancelled().await;
-        let _ = self.open.acquire_many(QUESTIONS_MAX).await;
+        self.open.close();
+        self.open.wait().await;
     }
 
     /// Answers until the future is dropped; once it was stopped, that there is no answer.
@@ -102,15 +108,13 @@ impl NameServer {
                 }
                 continue;
             }
-            let Ok(permit) = Arc::clone(&self.open).try_acquire_owned() else { continue };
-            let question = question.to_vec();
+            let (question, questions) = (question.to_vec(), self.questions.clone());
             let (socket, tunnel, asked) = (Arc::clone(socket), tunnel.clone(), self.asked);
-            tasks.spawn(async move {
-                if let Some(answer) = answer(&question, asked, &tunnel).await {
+            tasks.spawn(self.open.track_future(async move {
+                if let Some(answer) = questions.answer(&question, asked, &tunnel).await {
                     let _ = socket.send_to(&answer, from).await;
                 }
-                drop(permit);
-            });
+            }));
         }
     }
 }
@@ -119,22 +123,49 @@ pub(super) fn is_question(message: &[u8]) -> bool {
     message.len() >= HEADER && message[2] & 0x80 == 0
 }
 
-/// What the program is sent; nothing for what is no question.
-pub(super) async fn answer<T: Tunnel>(
-    question: &[u8],
-    asked: SocketAddr,
-    tunnel: &T,
-) -> Option<Vec<u8>> {
-    if !is_question(question) {
-        return None;
+/// Questions that are open. Those about names that nobody answers for hold up no others.
+#[derive(Clone)]
+pub(super) struct Questions(Arc<Crowd>);
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self(Crowd::new(Bounds::of_one(QUESTIONS_MAX)))
     }
-    match ask(question, asked, tunnel).await {
-        Ok(answer) => Some(fitting(answer, question)),
-        Err(error) => {
-            tracing::debug!(%asked, %error, "a name server gave no answer");
-            Some(failure(question))
+}
+
+impl Questions {
+    /// What the program is sent; nothing for what is no question.
+    pub(super) async fn answer<T: Tunnel>(
+        &self,
+        question: &[u8],
+        asked: SocketAddr,
+        tunnel: &T,
+    ) -> Option<Vec<u8>> {
+        if !is_question(question) {
+            return None;
+        }
+        let place = self.0.enter(Owner::only(subject(question)));
+        let answered = tokio::select! {
+            answered = tokio::time::timeout(ANSWER_TIMEOUT, ask(question, asked, tunnel)) => {
+                answered.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            }
+            () = place.evicted() => Err(io::Error::other("too many questions are open")),
+        };
+        match answered {
+            Ok(answer) => Some(fitting(answer, question)),
+            Err(error) => {
+                tracing::debug!(%asked, %error, "a name server gave no answer");
+                Some(failure(question))
+            }
         }
     }
+}
+
+/// The name that is asked about, as it stands in the question.
+fn subject(question: &[u8]) -> String {
+    let name = question.get(HEADER..).unwrap_or_default();
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..end]).to_ascii_lowercase()
 }
 
 async fn ask<T: Tunnel>(question: &[u8], asked: SocketAddr, tunnel: &T) -> io::Result<Vec<u8>> {
@@ -217,7 +248,7 @@ mod tests {
             stream.write_u16(u16::try_from(length).unwrap()).await.unwrap();
             stream.write_all(&answer).await.unwrap();
         });
-        answer(QUESTION, asked, &tunnel).await.unwrap()
+        Questions::default().answer(QUESTION, asked, &tunnel).await.unwrap()
     }
 
     #[tokio::test]
@@ -233,7 +264,39 @@ mod tests {
         assert_eq!(answered(None).await, b"\x12\x34\x81\x82\0\0\0\0\0\0\0\0");
         let other = b"\x43\x21";
         let (tunnel, _streams) = pipe_tunnel();
-        assert_eq!(answer(other, "192.0.2.53:53".parse().unwrap(), &tunnel).await, None);
+        let asked = "192.0.2.53:53".parse().unwrap();
+        assert_eq!(Questions::default().answer(other, asked, &tunnel).await, None);
+    }
+
+    /// A name server that accepts connections, and never answers.
+    #[tokio::test(start_paused = true)]
+    async fn questions_without_answers_end_and_hold_up_no_others() {
+        let (questions, asked) = (Questions::default(), "192.0.2.53:53".parse().unwrap());
+        let (tunnel, mut streams) = pipe_tunnel();
+        let server = tokio::spawn(async move {
+            let mut kept = Vec::new();
+            while let Some(mut stream) = streams.recv().await {
+                read_request(&mut stream).await.unwrap();
+                write_answer(&mut stream, &Answer::Ready(String::new())).await.unwrap();
+                kept.push(stream);
+            }
+        });
+        let begun = tokio::time::Instant::now();
+        let mut asking = JoinSet::new();
+        for number in 0..QUESTIONS_MAX + 10 {
+            let (questions, tunnel) = (questions.clone(), tunnel.clone());
+            let mut question = QUESTION.to_vec();
+            question[13] = if number == 0 { b'b' } else { b'a' };
+            asking.spawn(async move { questions.answer(&question, asked, &tunnel).await });
+        }
+        for early in 0..10 {
+            assert!(asking.join_next().await.unwrap().unwrap().is_some(), "{early}");
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO, "those beyond the limit give way at once");
+        let told = asking.join_all().await;
+        assert!(told.iter().all(Option::is_some), "programs are told that there is no answer");
+        assert_eq!(begun.elapsed(), ANSWER_TIMEOUT);
+        server.abort();
     }
 
     #[tokio::test]

@@ -16,6 +16,7 @@ use super::reports::Reports;
 use super::stopping::Stopping;
 use crate::bench::{BenchHost, SendingReport};
 use crate::classes::Guess;
+use crate::crowd::Crowd;
 use crate::exit::{Allowance, Allowances, Association, Dialer, Places};
 use crate::files::{FilesHost, Transfers};
 use crate::flows::Flows;
@@ -31,21 +32,12 @@ use crate::tunnel::ReportSource;
 /// Longest time for a client to say what a stream is for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection may wait for its turn to be made; its client waits for 25 s in all.
-const TURN_TIMEOUT: Duration = Duration::from_secs(12);
-
 /// Close code of sessions whose credential has limits that cannot be kept.
 const CLOSE_LIMITS: u32 = 0x100;
 
-/// Connections that one session may be making at a time; more wait for their turn. Targets that never
-/// answer hold these up for seconds, and must not hold up other sessions.
-const SESSION_DIALS_MAX: usize = 64;
-
-/// UDP associations that one session may have at a time; each has two sockets.
-const SESSION_ASSOCIATIONS_MAX: usize = 256;
-
-/// Memory of a relayed connection and of a UDP association beside their streams: buffers, sockets, and
-/// datagrams that wait for a name.
+/// Memory of a connection that is being made, of a relayed one, and of a UDP association beside their
+/// streams: buffers, sockets, and datagrams that wait for a name.
+const DIAL_MEMORY: u64 = 4 << 10;
 const CONNECTION_MEMORY: u64 = 64 << 10;
 const ASSOCIATION_MEMORY: u64 = 256 << 10;
 
@@ -53,10 +45,8 @@ const ASSOCIATION_MEMORY: u64 = 256 << 10;
 pub(super) struct Exit {
     /// Reaches targets.
     pub(super) dialer: Dialer,
-    /// Bounds the connections that are being made.
-    pub(super) dials: Semaphore,
-    /// Bounds the UDP associations of all sessions.
-    pub(super) associations: Semaphore,
+    /// The UDP associations of all sessions; one that is silent gives way.
+    pub(super) associations: Arc<Crowd>,
     /// Bounds the connections of all sessions that are open or being made.
     pub(super) connections: Semaphore,
     /// What each credential may use.
@@ -105,10 +95,8 @@ struct Share {
     /// Counts its memory and reports its paths.
     session: Session,
     allowance: Arc<Allowance>,
-    /// Bounds the connections that are being made for it.
-    dials: Semaphore,
-    /// Bounds its associations.
-    associations: Semaphore,
+    /// Bounds its connections: half of what its credential may have.
+    connections: Semaphore,
     /// What it may do with files, and how many copies at a time.
     file_access: Option<FileAccess>,
     transfers: Transfers,
@@ -129,8 +117,7 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         }
         None => Arc::default(),
     };
-    let dials = Semaphore::new(SESSION_DIALS_MAX);
-    let associations = Semaphore::new(SESSION_ASSOCIATIONS_MAX);
+    let connections = Semaphore::new(exit.allowances.connections().div_ceil(2));
     let file_access = session.credential().and_then(|credential| credential.limits.files);
     let transfers = {
         let session = session.clone();
@@ -145,8 +132,7 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         reports: Reports::default(),
         session: session.clone(),
         allowance,
-        dials,
-        associations,
+        connections,
         file_access,
         transfers,
     });
@@ -260,7 +246,7 @@ async fn associate(
     share: &Share,
     request: &AssociateRequest,
 ) -> Result<(), ServiceError> {
-    let Share { exit, dialer, allowance, associations, .. } = share;
+    let Share { exit, dialer, allowance, .. } = share;
     let Some(messages) = stream.messages() else {
         let words = "this session has no messages: the client speaks wire version 1".to_owned();
         return refuse(&mut stream, FailureCode::Unsupported, words).await;
@@ -268,22 +254,17 @@ async fn associate(
     let Some(_memory) = reserve(&mut stream, share, ASSOCIATION_MEMORY).await? else {
         return Ok(());
     };
-    let Ok(_credential) = allowance.places().associations.try_acquire() else {
-        let words = too_many("UDP associations open", Places::ASSOCIATIONS);
-        return refuse(&mut stream, FailureCode::Busy, words).await;
-    };
-    let (Ok(_own), Ok(_permit)) = (associations.try_acquire(), exit.associations.try_acquire())
-    else {
-        let words = "too many UDP associations are open".to_owned();
-        return refuse(&mut stream, FailureCode::Busy, words).await;
-    };
+    let place = exit.associations.enter(dialer.owner("", allowance));
     let (class, flow) = (stream.class_handle(), exit.flows.begin());
     let mut association = Association::new(dialer.clone(), messages, class, flow).await?;
     if let Some(class) = request.class.as_deref().and_then(Class::from_name) {
         association.name_class(class);
     }
     write_answer(&mut stream, &Answer::Ready(String::new())).await?;
-    Ok(association.relay(&mut stream, allowance).await?)
+    tokio::select! {
+        relayed = association.relay(&mut stream, allowance, &place) => Ok(relayed?),
+        () = place.evicted() => Ok(()),
+    }
 }
 
 /// Sends each message back until the stream ends.
@@ -314,7 +295,7 @@ async fn echo(mut stream: Stream, request: EchoRequest) -> Result<(), ServiceErr
     }
 }
 
-/// Waits until the client wants the stream no more: it takes no turn and no socket then.
+/// Waits until the client wants the stream no more: nobody is dialled then.
 async fn given_up(stream: &mut Stream) {
     if stream.read_chunk(0).await.is_ok() {
         // Data, or the end of it: an answer is wanted.
@@ -327,9 +308,13 @@ async fn connect(
     share: &Share,
     request: &ConnectRequest,
 ) -> Result<(), ServiceError> {
-    let Share { exit, dialer, allowance, dials, .. } = share;
-    let Some(_memory) = reserve(&mut stream, share, CONNECTION_MEMORY).await? else {
+    let Share { exit, dialer, allowance, .. } = share;
+    let Some(memory) = reserve(&mut stream, share, DIAL_MEMORY).await? else {
         return Ok(());
+    };
+    let Ok(_connection_of_session) = share.connections.try_acquire() else {
+        let words = "this session has as many connections open as one session may; close some";
+        return refuse(&mut stream, FailureCode::Busy, words.to_owned()).await;
     };
     let Ok(_connection) = allowance.places().connections.try_acquire() else {
         let words = "the sessions of this credential have as many connections open as one credential may; close some, or use another credential";
@@ -339,30 +324,17 @@ async fn connect(
         let words = "too many connections are open; try again later".to_owned();
         return refuse(&mut stream, FailureCode::Busy, words).await;
     };
-    // Own turns come first, the session's and the credential's, so that what waits here holds up
-    // nobody else.
-    let turns = async {
-        let own = (dials.acquire().await, allowance.places().dials.acquire().await);
-        (own, exit.dials.acquire().await)
-    };
-    let turns = tokio::select! {
-        turns = tokio::time::timeout(TURN_TIMEOUT, turns) => turns,
+    let dialled = tokio::select! {
+        dialled = dialer.dial(&request.host, request.port, allowance) => dialled,
         () = given_up(&mut stream) => return Ok(()),
-    };
-    let dialled = match turns {
-        Ok(((Ok(_session), Ok(_credential)), Ok(_permit))) => tokio::select! {
-            dialled = dialer.dial(&request.host, request.port, allowance) => dialled,
-            () = given_up(&mut stream) => return Ok(()),
-        },
-        Ok(_) => return Ok(()),
-        Err(_) => {
-            let words = "too many connections are being made; try again later".to_owned();
-            return refuse(&mut stream, FailureCode::Busy, words).await;
-        }
     };
     let connection = match dialled {
         Ok(connection) => connection,
         Err(error) => return refuse(&mut stream, error.code(), error.to_string()).await,
+    };
+    drop(memory);
+    let Some(_memory) = reserve(&mut stream, share, CONNECTION_MEMORY).await? else {
+        return Ok(());
     };
     let reached = connection.peer_addr().as_ref().map(SocketAddr::to_string).unwrap_or_default();
     write_answer(&mut stream, &Answer::Ready(reached)).await?;

@@ -21,6 +21,7 @@ use super::stopping::{Stopping, drain};
 use super::up::answer_history;
 use super::{CommandError, setup};
 use crate::args::{Command, LEAST_MEMORY, ServeArgs};
+use crate::crowd::{Bounds, Crowd};
 use crate::descriptors::Descriptors;
 use crate::exit::{Allowances, Dialer, Policy, Ports, is_private};
 use crate::files::FilesHost;
@@ -31,10 +32,6 @@ use crate::session::report;
 use crate::status::{STATUS_SCHEMA, StatusReport, StatusSocket, annotate_headline};
 use crate::{interfaces, spare_memory, systemd};
 
-/// Most connections that the exit makes at a time.
-const DIALS_MAX: usize = 512;
-/// Most UDP associations at a time, over all sessions.
-const ASSOCIATIONS_MAX: usize = 2048;
 /// Streams that a client may have open at a time.
 const STREAMS_MAX: u32 = 4096;
 /// How often use is written down: what a crash forgets at most.
@@ -231,8 +228,7 @@ fn exit(args: &ServeArgs, config: &ServerConfig) -> Result<Exit, CommandError> {
     let connections = descriptors.connections_of_credential();
     Ok(Exit {
         dialer: Dialer::new(policy, config.congestion_control.algorithm()),
-        dials: Semaphore::new(DIALS_MAX),
-        associations: Semaphore::new(ASSOCIATIONS_MAX),
+        associations: Crowd::new(Bounds::of(descriptors.associations())),
         connections: Semaphore::new(descriptors.connections()),
         allowances: Allowances::new(config.state.clone(), connections),
         sending: setup::sending(&config.congestion_control, &config.proto),
@@ -507,6 +503,7 @@ impl Reported {
             uptime_s: self.started.elapsed().as_secs_f64(),
             listen: self.listen.clone(),
             udp: self.exit.flows.report(),
+            attempts: Some(self.exit.dialer.attempts()),
             refusals: self.exit.dialer.refusals().report(),
             stopping: self.exit.stopping.report(&sessions),
             reload: self.reloads.report(),

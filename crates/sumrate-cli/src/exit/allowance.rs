@@ -13,7 +13,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use tokio::sync::Semaphore;
 
 use super::policy::{AllowRule, AllowRuleError, RefusedReason};
-use super::resolve::Lookups;
+use crate::crowd::number;
 
 /// What may pass at once beyond the rate, in bytes.
 const BURST: (u32, u32) = (16 << 10, 1 << 20);
@@ -22,14 +22,10 @@ const BURST: (u32, u32) = (16 << 10, 1 << 20);
 /// so that one link does not keep all others out.
 #[derive(Debug)]
 pub struct Places {
-    /// Connections that are being made; more wait for their turn.
-    pub dials: Semaphore,
-    /// UDP associations.
-    pub associations: Semaphore,
+    /// By which others know the credential.
+    pub(super) number: u64,
     /// Copies of files.
     pub copies: Semaphore,
-    /// Names that are being looked up; more wait for their turn.
-    pub lookups: Arc<Semaphore>,
     /// Connections that are open or being made.
     pub connections: Semaphore,
     /// Reports that are made of its sessions.
@@ -37,10 +33,6 @@ pub struct Places {
 }
 
 impl Places {
-    /// Connections that the exit makes at a time.
-    pub const DIALS: usize = 128;
-    /// UDP associations at a time.
-    pub const ASSOCIATIONS: usize = 512;
     /// Copies at a time.
     pub const COPIES: usize = 16;
     /// Reports in a second.
@@ -49,10 +41,8 @@ impl Places {
     /// So many connections at a time, and the usual number of everything else.
     fn new(connections: usize) -> Self {
         Self {
-            dials: Semaphore::new(Self::DIALS),
-            associations: Semaphore::new(Self::ASSOCIATIONS),
+            number: number(),
             copies: Semaphore::new(Self::COPIES),
-            lookups: Lookups::of_credential(),
             connections: Semaphore::new(connections),
             reports: RateLimiter::direct(Quota::per_second(Self::REPORTS)),
         }
@@ -221,6 +211,11 @@ impl Allowances {
         Self { state, connections, known: Mutex::default(), saving: Mutex::default() }
     }
 
+    /// Connections that one credential may have at a time.
+    pub fn connections(&self) -> usize {
+        self.connections
+    }
+
     /// The allowance of a credential, shared by its sessions. Limits that were changed since count
     /// from the next session on.
     ///
@@ -346,14 +341,17 @@ mod tests {
         let (mut one, two) = (credential("one"), credential("two"));
         let allowances = Allowances::new(state.clone(), 3);
         let first = allowances.of(&one).unwrap();
-        let most = u32::try_from(Places::ASSOCIATIONS).unwrap();
-        let _all = first.places().associations.try_acquire_many(most).unwrap();
-        assert!(allowances.of(&one).unwrap().places().associations.try_acquire().is_err());
+        let most = u32::try_from(Places::COPIES).unwrap();
+        let _all = first.places().copies.try_acquire_many(most).unwrap();
+        assert!(allowances.of(&one).unwrap().places().copies.try_acquire().is_err());
         // Nor do other limits bring other places.
         one.limits = limits(Some(1000), None);
         let changed = allowances.of(&one).unwrap();
-        assert!(changed.is_limited() && changed.places().associations.try_acquire().is_err());
-        assert!(allowances.of(&two).unwrap().places().associations.try_acquire().is_ok());
+        assert!(changed.is_limited() && changed.places().copies.try_acquire().is_err());
+        assert_eq!(changed.places().number, first.places().number);
+        let other = allowances.of(&two).unwrap();
+        assert!(other.places().copies.try_acquire().is_ok());
+        assert_ne!(other.places().number, first.places().number);
         let _connections = first.places().connections.try_acquire_many(3).unwrap();
         assert!(changed.places().connections.try_acquire().is_err());
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -14,8 +14,10 @@ use tokio::task::JoinSet;
 
 use super::allowance::Allowance;
 use super::dial::Dialer;
+use super::pending::Pending;
 use super::resolve::Resolver;
 use crate::classes::DatagramGuess;
+use crate::crowd::Place;
 use crate::flows::Flow;
 use crate::service::{Datagram, Destination};
 
@@ -25,8 +27,8 @@ const IDLE: Duration = Duration::from_secs(120);
 const CHECKED: Duration = Duration::from_secs(30);
 /// Most places that one association talks to at a time; the one that was used longest ago goes.
 const PEERS_MAX: usize = 256;
-/// Most names that one association has looked up at a time; datagrams beyond are dropped.
-const LOOKUPS_MAX: usize = 8;
+/// How often an association says that it is in use.
+const USED: Duration = Duration::from_secs(1);
 /// Largest datagram, in bytes.
 const DATAGRAM_MAX: usize = 65_535;
 /// An answer that is older than this is worth nothing any more.
@@ -52,8 +54,9 @@ pub struct Association<R> {
     v6: Option<UdpSocket>,
     /// What clients asked for, with the address that the policy permits.
     checked: HashMap<Destination, Checked>,
-    /// Datagrams that wait for a name.
-    lookups: JoinSet<(Destination, Vec<u8>, Option<SocketAddr>)>,
+    /// Datagrams that wait for a name, and the names that are looked up for them.
+    pending: Pending,
+    lookups: JoinSet<(Destination, Option<SocketAddr>)>,
     /// Where it is counted.
     flow: Flow,
 }
@@ -80,6 +83,7 @@ impl<R: Resolver> Association<R> {
             v4: UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?,
             v6: UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).await.ok(),
             checked: HashMap::new(),
+            pending: Pending::default(),
             lookups: JoinSet::new(),
             flow,
         })
@@ -94,10 +98,17 @@ impl<R: Resolver> Association<R> {
         mut self,
         stream: &mut (impl AsyncRead + Unpin),
         allowance: &std::sync::Arc<Allowance>,
+        place: &Place,
     ) -> io::Result<()> {
+        let mut said = tokio::time::Instant::now();
         let (mut four, mut six) = (vec![0; DATAGRAM_MAX], vec![0; DATAGRAM_MAX]);
         let (mut word, mut last) = ([0; 256], tokio::time::Instant::now());
         loop {
+            // Those that are silent give way first.
+            if last.duration_since(said) > USED {
+                said = last;
+                place.used();
+            }
             tokio::select! {
                 message = self.messages.receive() => {
                     last = tokio::time::Instant::now();
@@ -116,9 +127,8 @@ impl<R: Resolver> Association<R> {
                     }
                 }
                 Some(found) = self.lookups.join_next() => {
-                    if let Ok((destination, data, Some(address))) = found {
-                        self.remember(destination, address);
-                        self.send(address, &data).await;
+                    if let Ok((destination, address)) = found {
+                        self.found(destination, address).await;
                     }
                 }
                 read = stream.read(&mut word) => match read {
@@ -144,7 +154,8 @@ impl<R: Resolver> Association<R> {
         self.class.set(class);
     }
 
-    /// Sends a client's datagram to where it wants it, or looks that up and checks it first.
+    /// Sends a client's datagram to where it wants it. What a name stands for is looked up first: the
+    /// datagram waits for it, and nothing else does.
     async fn outward(&mut self, message: &[u8], allowance: &std::sync::Arc<Allowance>) {
         let Ok(Datagram { destination, data }) = Datagram::parse(message) else { return };
         self.flow.received(data.len());
@@ -154,21 +165,36 @@ impl<R: Resolver> Association<R> {
             let address = known.address;
             return self.send(address, data).await;
         }
-        if self.lookups.len() >= LOOKUPS_MAX {
-            return;
-        }
-        let (dialer, allowance, data) = (self.dialer.clone(), allowance.clone(), data.to_vec());
-        self.lookups.spawn(async move {
-            let found = dialer.permitted_address(&destination.host, destination.port, &allowance);
-            let address = match found.await {
-                Ok(address) => Some(address),
-                Err(error) => {
-                    tracing::debug!(%error, "a datagram was not sent");
-                    None
-                }
+        if destination.host.parse::<IpAddr>().is_ok() {
+            // This asks nobody.
+            let Some(address) = permitted(&self.dialer, &destination, allowance).await else {
+                return self.flow.dropped(data.len());
             };
-            (destination, data, address)
-        });
+            self.remember(destination, address);
+            return self.send(address, data).await;
+        }
+        if !self.pending.push(&destination, data) {
+            return self.flow.dropped(data.len());
+        }
+        if self.pending.is_first(&destination) {
+            let (dialer, allowance) = (self.dialer.clone(), allowance.clone());
+            self.lookups.spawn(async move {
+                let address = permitted(&dialer, &destination, &allowance).await;
+                (destination, address)
+            });
+        }
+    }
+
+    /// Sends what waited for a destination to the address that the policy permits for it, if there is one.
+    async fn found(&mut self, destination: Destination, address: Option<SocketAddr>) {
+        let waited = self.pending.take(&destination);
+        let Some(address) = address else {
+            return waited.iter().for_each(|data| self.flow.dropped(data.len()));
+        };
+        self.remember(destination, address);
+        for data in waited {
+            self.send(address, &data).await;
+        }
     }
 
     fn remember(&mut self, destination: Destination, address: SocketAddr) {
@@ -217,10 +243,23 @@ impl<R: Resolver> Association<R> {
                 self.flow.sent(size);
                 Ok(true)
             }
-            Err(MessageError::Blocked | MessageError::TooLong { .. }) => Ok(true),
+            Err(MessageError::Blocked | MessageError::TooLong { .. }) => {
+                self.flow.dropped(size);
+                Ok(true)
+            }
             Err(error) => Err(io::Error::other(error)),
         }
     }
+}
+
+/// The address that the policy permits for a destination.
+async fn permitted<R: Resolver>(
+    dialer: &Dialer<R>,
+    destination: &Destination,
+    allowance: &Allowance,
+) -> Option<SocketAddr> {
+    let found = dialer.permitted_address(&destination.host, destination.port, allowance).await;
+    found.inspect_err(|error| tracing::debug!(%error, "a datagram was not sent")).ok()
 }
 
 async fn receive(socket: Option<&UdpSocket>, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {

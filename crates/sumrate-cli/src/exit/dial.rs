@@ -11,11 +11,15 @@ use tokio::task::JoinSet;
 
 use super::allowance::Allowance;
 use super::policy::{Policy, RefusedReason, embedded_v4};
-use super::resolve::{Lookups, ResolveError, Resolver, SystemResolver, resolve};
+use super::resolve::{ResolveError, Resolver, resolve};
 use super::route::{Route, route};
+use super::system::SystemResolver;
+use crate::crowd::{Bounds, Crowd, Owner, number};
+use crate::descriptors::Descriptors;
 use crate::refusals::Refusals;
 use crate::service::FailureCode;
 use crate::socket;
+use crate::status::AttemptsReport;
 
 /// Time between two attempts.
 const STAGGER: Duration = Duration::from_millis(250);
@@ -65,6 +69,16 @@ pub enum DialError {
     /// No answer in time.
     #[error("{0} did not answer within 10 s")]
     TimedOut(String),
+    /// Too many connections are being made.
+    #[error(
+        "{target} did not answer within {waited:.1} s, and too many other connections are being made"
+    )]
+    GaveWay {
+        /// Host and port, as they were asked for.
+        target: String,
+        /// Seconds after which the attempt was given up.
+        waited: f64,
+    },
 }
 
 impl DialError {
@@ -92,9 +106,11 @@ impl DialError {
     /// The code that the client is told.
     pub fn code(&self) -> FailureCode {
         match self {
+            Self::TimedOut(_)
+            | Self::GaveWay { .. }
+            | Self::Resolve(ResolveError::GaveWay { .. }) => FailureCode::TimedOut,
             Self::Resolve(_) | Self::NameNotAllowed { .. } => FailureCode::NameFailure,
             Self::NotAllowed { .. } => FailureCode::NotAllowed,
-            Self::TimedOut(_) => FailureCode::TimedOut,
             Self::OwnAddresses(_) => FailureCode::General,
             Self::Connect { error, .. } => match error.kind() {
                 io::ErrorKind::ConnectionRefused => FailureCode::Refused,
@@ -115,7 +131,10 @@ pub struct Dialer<R = SystemResolver> {
     policy: Policy,
     congestion_control: String,
     resolver: R,
-    lookups: Lookups,
+    dials: Arc<Crowd>,
+    lookups: Arc<Crowd>,
+    /// Of the session that it dials for.
+    session: u64,
     refusals: Arc<Refusals>,
     own_addresses: fn() -> io::Result<Vec<IpAddr>>,
     route: fn(IpAddr) -> io::Result<Route>,
@@ -178,7 +197,7 @@ impl std::fmt::Display for Asked<'_> {
 impl Dialer {
     /// A dialer under this policy, whose sockets use this congestion control.
     pub fn new(policy: Policy, congestion_control: &str) -> Self {
-        Self::with_resolver(policy, congestion_control, SystemResolver)
+        Self::with_resolver(policy, congestion_control, SystemResolver::default())
     }
 }
 
@@ -186,13 +205,41 @@ impl<R: Resolver> Dialer<R> {
     /// Dials with another source of addresses.
     pub fn with_resolver(policy: Policy, congestion_control: &str, resolver: R) -> Self {
         let congestion_control = congestion_control.to_owned();
-        let (lookups, refusals) = (Lookups::default(), Arc::default());
-        Self { policy, congestion_control, resolver, lookups, refusals, own_addresses, route }
+        let descriptors = Descriptors::of_process();
+        let dials = Crowd::new(Bounds::of(descriptors.dials()));
+        let lookups = Crowd::new(Bounds::of(descriptors.lookups()));
+        let (session, refusals) = (number(), Arc::default());
+        Self {
+            policy,
+            congestion_control,
+            resolver,
+            dials,
+            lookups,
+            session,
+            refusals,
+            own_addresses,
+            route,
+        }
     }
 
-    /// Dials for another session, which has its own share of the lookups.
+    /// Dials for another session, which has its own share of what may be under way.
     pub fn of_session(&self) -> Self {
-        Self { lookups: self.lookups.of_session(), ..self.clone() }
+        Self { session: number(), ..self.clone() }
+    }
+
+    /// Who takes a place for this client, to reach this host.
+    pub(crate) fn owner(&self, host: &str, allowance: &Allowance) -> Owner {
+        let target = host.to_ascii_lowercase().into();
+        Owner { credential: allowance.places().number, session: self.session, target }
+    }
+
+    /// Attempts that are under way, of all sessions.
+    pub fn attempts(&self) -> AttemptsReport {
+        AttemptsReport {
+            connecting: self.dials.taken() as u64,
+            resolving: self.lookups.taken() as u64,
+            gave_way: self.dials.gave_way() + self.lookups.gave_way(),
+        }
     }
 
     /// Destinations that were refused, of all sessions.
@@ -218,8 +265,8 @@ impl<R: Resolver> Dialer<R> {
         if asked.port == 0 {
             return Err(asked.refused(RefusedReason::PortZero));
         }
-        let credential = &allowance.places().lookups;
-        let found = resolve(&self.resolver, asked.host, asked.port, &self.lookups, credential);
+        let owner = self.owner(asked.host, allowance);
+        let found = resolve(&self.resolver, asked.host, asked.port, &self.lookups, owner);
         self.permitted(asked, found.await?, allowance)
     }
 
@@ -228,7 +275,8 @@ impl<R: Resolver> Dialer<R> {
         &self.policy
     }
 
-    /// Resolves, checks and connects for a client with this allowance.
+    /// Resolves, checks and connects for a client with this allowance, at once: where too many attempts
+    /// are under way, one that has lasted longer is given up.
     pub async fn dial(
         &self,
         host: &str,
@@ -236,10 +284,20 @@ impl<R: Resolver> Dialer<R> {
         allowance: &Allowance,
     ) -> Result<TcpStream, DialError> {
         let asked = Asked { host, port };
-        let targets = self.targets(asked, allowance).await?;
-        tokio::time::timeout(DIAL_TIMEOUT, self.race(asked, targets))
-            .await
-            .map_err(|_| DialError::TimedOut(asked.to_string()))?
+        let place = self.dials.enter(self.owner(host, allowance));
+        let dialled = async {
+            let targets = self.targets(asked, allowance).await?;
+            tokio::time::timeout(DIAL_TIMEOUT, self.race(asked, targets))
+                .await
+                .map_err(|_| DialError::TimedOut(asked.to_string()))?
+        };
+        tokio::select! {
+            dialled = dialled => dialled,
+            () = place.evicted() => {
+                let waited = place.age().as_secs_f64();
+                Err(DialError::GaveWay { target: asked.to_string(), waited })
+            }
+        }
     }
 
     /// The address of `host`:`port` to which a client with this allowance may send datagrams, the

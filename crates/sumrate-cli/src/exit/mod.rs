@@ -3,13 +3,16 @@
 mod allowance;
 mod associate;
 mod dial;
+mod pending;
 mod policy;
 mod resolve;
 mod route;
+mod system;
 
 pub use allowance::{Allowance, AllowanceError, Allowances, Places};
 pub use associate::Association;
 pub use dial::{DialError, Dialer};
 pub(crate) use policy::is_private;
 pub use policy::{AllowRule, AllowRuleError, Policy, Ports, RefusedReason};
-pub use resolve::{Lookups, ResolveError, Resolver, SystemResolver, resolve};
+pub use resolve::{ResolveError, Resolver, resolve};
+pub use system::SystemResolver;

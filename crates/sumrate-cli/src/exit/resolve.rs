@@ -6,21 +6,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use crate::crowd::{Crowd, Owner};
 
-/// Longest time for a name, before the client is told that it failed: the system's resolver gives its
-/// first name server 5 s before it asks the second one.
-const RESOLVE_TIMEOUT: Duration = Duration::from_secs(12);
+/// Longest time for a name.
+pub(super) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(6);
 /// Longest name that DNS allows.
 const NAME_MAX: usize = 253;
 /// Most addresses tried for one name.
 const ADDRESSES_MAX: usize = 8;
-/// Names that are looked up at a time: of all sessions, of one credential's, and of one session. Each
-/// holds a thread until the system's resolver gives it up, long after its client was told; what else
-/// needs threads has half of them left.
-const LOOKUPS_MAX: usize = 256;
-const CREDENTIAL_LOOKUPS_MAX: usize = 64;
-const SESSION_LOOKUPS_MAX: usize = 32;
 
 /// Why a name gave no address.
 #[derive(Debug, thiserror::Error)]
@@ -34,43 +27,16 @@ pub enum ResolveError {
     )]
     Unknown(String),
     /// The resolver did not answer.
-    #[error("the name {0} could not be resolved within 12 s")]
+    #[error("the name {0} could not be resolved within {limit} s", limit = RESOLVE_TIMEOUT.as_secs())]
     TimedOut(String),
-}
-
-/// Whose turn it is to look up a name: bounds lookups over all sessions and of one.
-#[derive(Debug, Clone)]
-pub struct Lookups {
-    server: Arc<Semaphore>,
-    session: Arc<Semaphore>,
-}
-
-impl Default for Lookups {
-    fn default() -> Self {
-        let session = Arc::new(Semaphore::new(SESSION_LOOKUPS_MAX));
-        Self { server: Arc::new(Semaphore::new(LOOKUPS_MAX)), session }
-    }
-}
-
-impl Lookups {
-    /// Those of another session of the same server.
-    pub fn of_session(&self) -> Self {
-        Self { server: Arc::clone(&self.server), ..Self::default() }
-    }
-
-    /// The bound of one credential's lookups.
-    pub fn of_credential() -> Arc<Semaphore> {
-        Arc::new(Semaphore::new(CREDENTIAL_LOOKUPS_MAX))
-    }
-
-    /// Waits for a turn. Own turns come first, so that what waits here holds up nobody else.
-    async fn turn(&self, credential: &Arc<Semaphore>) -> io::Result<[OwnedSemaphorePermit; 3]> {
-        Ok([take(&self.session).await?, take(credential).await?, take(&self.server).await?])
-    }
-}
-
-async fn take(bound: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
-    Arc::clone(bound).acquire_owned().await.map_err(io::Error::other)
+    /// Too many names are looked up.
+    #[error("{name} was not resolved within {waited:.1} s, and too many other names are looked up")]
+    GaveWay {
+        /// The name.
+        name: String,
+        /// Seconds after which it was given up.
+        waited: f64,
+    },
 }
 
 /// Who knows the addresses of names.
@@ -83,41 +49,14 @@ pub trait Resolver: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
 }
 
-/// The system's resolver.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemResolver;
-
-impl Resolver for SystemResolver {
-    async fn look_up(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        Ok(tokio::net::lookup_host((name, port)).await?.collect())
-    }
-}
-
-/// Looks a name up when it is its turn, which is over when the resolver is done with it: whoever
-/// stops waiting does not free the resolver's thread.
-async fn look_up(
-    resolver: &impl Resolver,
-    (host, port): (&str, u16),
-    lookups: &Lookups,
-    credential: &Arc<Semaphore>,
-) -> io::Result<Vec<SocketAddr>> {
-    let turn = lookups.turn(credential).await?;
-    let (resolver, host) = (resolver.clone(), host.to_owned());
-    let looking = tokio::spawn(async move {
-        let _turn = turn;
-        resolver.look_up(&host, port).await
-    });
-    looking.await.map_err(io::Error::other)?
-}
-
 /// Addresses of `host` with `port`, at most eight, IPv6 and IPv4 in turn. An address literal is
-/// returned as it is.
+/// returned as it is, and takes no place among those who look up names.
 pub async fn resolve(
     resolver: &impl Resolver,
     host: &str,
     port: u16,
-    lookups: &Lookups,
-    credential: &Arc<Semaphore>,
+    lookups: &Arc<Crowd>,
+    owner: Owner,
 ) -> Result<Vec<SocketAddr>, ResolveError> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
@@ -125,14 +64,22 @@ pub async fn resolve(
     if !is_host_name(host) {
         return Err(ResolveError::NotAName(host.chars().take(80).collect()));
     }
-    let looking = look_up(resolver, (host, port), lookups, credential);
-    let found = tokio::time::timeout(RESOLVE_TIMEOUT, looking)
-        .await
-        .map_err(|_| ResolveError::TimedOut(host.to_owned()))?
-        .unwrap_or_else(|error| {
+    let place = lookups.enter(owner);
+    let found = tokio::select! {
+        found = tokio::time::timeout(RESOLVE_TIMEOUT, resolver.look_up(host, port)) => found,
+        () = place.evicted() => {
+            let waited = place.age().as_secs_f64();
+            return Err(ResolveError::GaveWay { name: host.to_owned(), waited });
+        }
+    };
+    let found = match found {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) if error.kind() != io::ErrorKind::TimedOut => {
             tracing::debug!(%error, "a name has no address");
             Vec::new()
-        });
+        }
+        Ok(Err(_)) | Err(_) => return Err(ResolveError::TimedOut(host.to_owned())),
+    };
     let addresses = interleave(found);
     if addresses.is_empty() {
         return Err(ResolveError::Unknown(host.to_owned()));
@@ -142,8 +89,20 @@ pub async fn resolve(
 
 fn is_host_name(host: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    // inet_aton reads 0x7f.1 or 2130706433 as addresses: the policy judges what they resolve to.
-    !host.is_empty() && host.len() <= NAME_MAX && host.bytes().all(allowed) && !host.contains("..")
+    let is_short = !host.is_empty() && host.len() <= NAME_MAX;
+    is_short && host.bytes().all(allowed) && !host.contains("..") && !ends_in_number(host)
+}
+
+/// Whether it is no name but an address in a notation such as 0x7f.1 or 2130706433, which nobody needs
+/// and some hide behind.
+fn ends_in_number(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let last = host.rsplit('.').next().unwrap_or(host);
+    let hexadecimal = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
+    match hexadecimal {
+        Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit()),
+        None => last.bytes().all(|b| b.is_ascii_digit()),
+    }
 }
 
 /// First family first, then alternating (RFC 8305 §4), without duplicates.
@@ -170,11 +129,10 @@ fn interleave(found: Vec<SocketAddr>) -> Vec<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use tokio::task::JoinSet;
 
     use super::*;
+    use crate::crowd::Bounds;
 
     fn addresses(list: &[&str]) -> Vec<SocketAddr> {
         list.iter().map(|text| text.parse().unwrap()).collect()
@@ -196,68 +154,66 @@ mod tests {
         assert!(is_host_name("example.org") && is_host_name("_srv.host-1"));
     }
 
-    #[tokio::test]
-    async fn literals_need_no_resolver() {
-        let (lookups, credential) = (Lookups::default(), Lookups::of_credential());
-        let resolve = |host| resolve(&SystemResolver, host, 5, &lookups, &credential);
-        assert_eq!(resolve("::1").await.unwrap(), addresses(&["[::1]:5"]));
-        assert!(matches!(resolve("[::1]").await, Err(ResolveError::NotAName(_))));
+    fn owner(credential: u64, session: u64, target: &str) -> Owner {
+        Owner { credential, session, target: target.into() }
     }
 
-    /// Hangs over every name but one, until it is let go.
+    /// Hangs over every name but one.
     #[derive(Clone)]
-    struct Hanging {
-        running: Arc<AtomicUsize>,
-        go: Arc<Semaphore>,
-    }
+    struct Hanging;
 
     impl Resolver for Hanging {
         async fn look_up(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
             if name != "good.test" {
-                self.running.fetch_add(1, Ordering::Relaxed);
-                let _go = self.go.acquire().await;
-                self.running.fetch_sub(1, Ordering::Relaxed);
+                std::future::pending::<()>().await;
             }
             Ok(vec![SocketAddr::from(([192, 0, 2, 1], port))])
         }
     }
 
+    #[tokio::test]
+    async fn literals_need_no_resolver_and_no_place() {
+        let lookups = Crowd::new(Bounds::of(4));
+        let resolve = |host| resolve(&Hanging, host, 5, &lookups, owner(1, 1, host));
+        assert_eq!(resolve("::1").await.unwrap(), addresses(&["[::1]:5"]));
+        for no_name in ["[::1]", "127.1", "0x7f.1", "2130706433", "127.0.0.1.", "a.0X7F"] {
+            let found = resolve(no_name).await;
+            assert!(matches!(found, Err(ResolveError::NotAName(_))), "{no_name}");
+        }
+        assert_eq!(resolve("good.test").await.unwrap().len(), 1);
+        assert_eq!((lookups.taken(), lookups.gave_way()), (0, 0));
+    }
+
     /// Time stands still until everybody waits.
     #[tokio::test(start_paused = true)]
-    async fn names_that_hang_hold_up_nobody_elses_and_no_more_threads_than_their_share() {
-        let resolver = Hanging { running: Arc::default(), go: Arc::new(Semaphore::new(0)) };
-        let (server, credentials) =
-            (Lookups::default(), [(); 2].map(|()| Lookups::of_credential()));
-        let running = || resolver.running.load(Ordering::Relaxed);
-        let hang = async |sessions: usize, names: usize| {
-            let mut asking = JoinSet::new();
-            for _ in 0..sessions {
-                let session = server.of_session();
-                for _ in 0..names {
-                    let (resolver, session) = (resolver.clone(), session.clone());
-                    let credential = Arc::clone(&credentials[0]);
-                    asking.spawn(async move {
-                        resolve(&resolver, "bad.test", 80, &session, &credential).await
-                    });
-                }
+    async fn names_that_hang_hold_up_nobody() {
+        let lookups = Crowd::new(Bounds::of(64));
+        let mut hanging = JoinSet::new();
+        for session in 0..10 {
+            for _ in 0..100 {
+                let lookups = Arc::clone(&lookups);
+                hanging.spawn(async move {
+                    let owner = owner(1, session, "bad.test");
+                    resolve(&Hanging, "bad.test", 80, &lookups, owner).await
+                });
             }
-            let told = asking.join_all().await;
-            assert!(told.iter().all(|told| matches!(told, Err(ResolveError::TimedOut(_)))));
-        };
-        hang(1, 100).await;
-        assert_eq!(running(), SESSION_LOOKUPS_MAX, "nobody waits for them any more");
-        hang(9, 100).await;
-        assert_eq!(running(), CREDENTIAL_LOOKUPS_MAX, "more sessions do not help");
-        let good = |credential| {
-            let (session, resolver) = (server.of_session(), resolver.clone());
-            async move { resolve(&resolver, "good.test", 80, &session, credential).await }
-        };
-        good(&credentials[1]).await.unwrap();
-        assert!(matches!(good(&credentials[0]).await, Err(ResolveError::TimedOut(_))));
-        resolver.go.add_permits(1000);
-        good(&credentials[0]).await.unwrap();
-        while running() > 0 {
+        }
+        while lookups.gave_way() < 1000 - 32 {
             tokio::task::yield_now().await;
         }
+        assert_eq!(lookups.taken(), 32, "half of all places are for one credential");
+        let begun = tokio::time::Instant::now();
+        for of in [(1, 1), (1, 99), (2, 100)] {
+            let owner = owner(of.0, of.1, "good.test");
+            resolve(&Hanging, "good.test", 80, &lookups, owner).await.unwrap();
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits for those that hang");
+        let mut timed_out = 0;
+        while let Some(found) = hanging.join_next().await {
+            let error = found.unwrap().unwrap_err();
+            timed_out += usize::from(matches!(error, ResolveError::TimedOut(_)));
+        }
+        assert!((29..=32).contains(&timed_out), "{timed_out} of the others waited to their end");
+        assert_eq!(begun.elapsed(), RESOLVE_TIMEOUT);
     }
 }

@@ -88,6 +88,12 @@ pub(super) fn families(report: &StatusReport) -> Vec<MetricFamily> {
     if let Some(udp) = &report.udp {
         of_datagrams(&mut families, udp);
     }
+    if let Some(attempts) = &report.attempts {
+        let help = "Connections that a server is making for clients.";
+        families.gauge("sumrate_attempts", help, &none, attempts.connecting as f64);
+        let help = "Attempts to connect that gave way, as too many others were under way.";
+        families.counter("sumrate_attempts_gave_way_total", help, &none, attempts.gave_way);
+    }
     for (reason, count) in report.refusals.iter().flat_map(|refusals| &refusals.reasons) {
         let labels = vec![("reason", reason.as_str())];
         let help = "Connections and datagrams to destinations that were refused, by reason.";
@@ -115,6 +121,7 @@ fn of_datagrams(families: &mut Families, udp: &UdpReport) {
     for (direction, datagrams, bytes) in [
         ("sent", udp.sent_datagrams, udp.sent_bytes),
         ("received", udp.received_datagrams, udp.received_bytes),
+        ("dropped", udp.dropped_datagrams, udp.dropped_bytes),
     ] {
         let labels = vec![("direction", direction)];
         let help = "Datagrams of UDP flows.";

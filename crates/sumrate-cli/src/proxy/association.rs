@@ -101,7 +101,10 @@ impl<S: TunnelStream> Carrier for Association<S> {
         let options = MessageOptions { lifetime: Some(LIFETIME), ..MessageOptions::default() };
         match self.messages.try_send(Bytes::copy_from_slice(message), options) {
             Ok(()) => {}
-            Err(MessageError::Blocked | MessageError::TooLong { .. }) => return Ok(()),
+            Err(MessageError::Blocked | MessageError::TooLong { .. }) => {
+                self.flow.iter().for_each(|flow| flow.dropped(data.len()));
+                return Ok(());
+            }
             Err(error) => return Err(io::Error::other(error)),
         }
         if let Some(flow) = &self.flow {

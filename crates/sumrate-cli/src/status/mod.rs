@@ -19,8 +19,8 @@ pub use headline::{HeadlineReport, Level, StateReport};
 pub(crate) use headline::{annotate as annotate_headline, list};
 pub(crate) use peer::check as check_peer;
 pub use process::{
-    CaptureReport, LeftOutReport, OutageReport, ProxyReport, ReloadReport, ServerReport,
-    StoppingReport, UdpReport,
+    AttemptsReport, CaptureReport, LeftOutReport, OutageReport, ProxyReport, ReloadReport,
+    ServerReport, StoppingReport, UdpReport,
 };
 pub use quota::QuotaReport;
 pub(crate) use report::Seen;

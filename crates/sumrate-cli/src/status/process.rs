@@ -127,6 +127,33 @@ pub struct CaptureReport {
     pub connections: u64,
 }
 
+/// What a server does for clients before their connections are made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptsReport {
+    /// Connections that are being made, names that are looked up for them included.
+    pub connecting: u64,
+    /// Names that are being looked up.
+    pub resolving: u64,
+    /// Attempts that were given up since the start, because too many others were under way.
+    pub gave_way: u64,
+}
+
+impl AttemptsReport {
+    /// The same for people.
+    pub(crate) fn words(&self) -> String {
+        let mut words = counted(self.connecting, "connection is", "connections are");
+        words += " being made";
+        if self.resolving > 0 {
+            words += &format!(", {} looked up", counted(self.resolving, "name is", "names are"));
+        }
+        if self.gave_way > 0 {
+            words +=
+                &format!("; {} gave way to others", counted(self.gave_way, "attempt", "attempts"));
+        }
+        words
+    }
+}
+
 /// UDP flows of `--tun` and of clients of the SOCKS5 proxy; at a server, those of all its clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UdpReport {
@@ -142,6 +169,13 @@ pub struct UdpReport {
     pub received_datagrams: u64,
     /// Their bytes, without headers.
     pub received_bytes: u64,
+    /// Datagrams that this end dropped: they came faster than they could be passed on, or nobody knew
+    /// their name.
+    #[serde(default)]
+    pub dropped_datagrams: u64,
+    /// Their bytes, without headers.
+    #[serde(default)]
+    pub dropped_bytes: u64,
 }
 
 /// A daemon that stops and lets its streams finish.

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::far::FarPathReport;
 use super::headline::{HeadlineReport, StateReport};
 use super::process::{
-    CaptureReport, LeftOutReport, OutageReport, ProxyReport, ReloadReport, ServerReport,
-    StoppingReport, UdpReport,
+    AttemptsReport, CaptureReport, LeftOutReport, OutageReport, ProxyReport, ReloadReport,
+    ServerReport, StoppingReport, UdpReport,
 };
 use super::quota::QuotaReport;
 use super::rate;
@@ -54,6 +54,9 @@ pub struct StatusReport {
     /// What UDP flows carry; absent before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpReport>,
+    /// For a server: connections that are being made for clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<AttemptsReport>,
     /// Destinations that were refused; absent before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusals: Option<RefusalsReport>,

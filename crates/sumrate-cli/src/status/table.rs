@@ -6,8 +6,8 @@ use super::details;
 use super::headline::{Level, rate_words};
 use super::units::{bytes, label, lasting, write_columns};
 use super::{
-    CaptureReport, LeftOutReport, OutageReport, PathErrorReport, PathReport, RatesReport,
-    ServerReport, SessionReport, StatusReport, UdpReport,
+    AttemptsReport, CaptureReport, LeftOutReport, OutageReport, PathErrorReport, PathReport,
+    RatesReport, ServerReport, SessionReport, StatusReport, UdpReport,
 };
 use crate::output::counted;
 use crate::refusals::RefusalsReport;
@@ -96,6 +96,8 @@ fn facts(report: &StatusReport) -> Vec<String> {
     facts.extend(report.udp.as_ref().map(|udp| format!("UDP: {}", datagrams(udp))));
     facts.extend(servers(&report.servers));
     facts.extend(LeftOutReport::words_of_all(&report.left_out));
+    let busy = report.attempts.filter(|attempts| *attempts != AttemptsReport::default());
+    facts.extend(busy.map(|attempts| attempts.words()));
     if report.left_out.is_empty() && !report.unrouted_interfaces.is_empty() {
         let names = report.unrouted_interfaces.join(", ");
         facts.push(format!("not used: {names} (no route to the server leads through it)"));
@@ -158,8 +160,12 @@ fn captured(capture: &CaptureReport) -> String {
 }
 
 fn datagrams(udp: &UdpReport) -> String {
+    let dropped = match udp.dropped_datagrams {
+        0 => String::new(),
+        count => format!(", dropped {count} ({})", bytes(udp.dropped_bytes)),
+    };
     format!(
-        "{} open, {} so far; sent {} ({}), received {} ({})",
+        "{} open, {} so far; sent {} ({}), received {} ({}){dropped}",
         counted(udp.flows, "flow", "flows"),
         udp.opened,
         counted(udp.sent_datagrams, "datagram", "datagrams"),

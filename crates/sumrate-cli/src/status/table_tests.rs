@@ -190,7 +190,10 @@ fn datagrams_and_refusals_are_said_beside_paths() {
         sent_bytes: 1_400,
         received_datagrams: 20,
         received_bytes: 24_000,
+        dropped_datagrams: 3,
+        dropped_bytes: 999,
     };
+    let attempts = Some(AttemptsReport { connecting: 2, resolving: 1, gave_way: 7 });
     let refused = RefusedReport {
         destination: "10.0.0.1:80".to_owned(),
         reason: "private".to_owned(),
@@ -200,9 +203,12 @@ fn datagrams_and_refusals_are_said_beside_paths() {
     };
     let reasons = [("port-closed".to_owned(), 2), ("private".to_owned(), 12)].into();
     let refusals = Some(RefusalsReport { reasons, latest: vec![refused] });
-    let said = written(StatusReport { udp: Some(udp), refusals, ..StatusReport::default() }, false);
+    let udp = Some(udp);
+    let report = StatusReport { udp, attempts, refusals, ..StatusReport::default() };
+    let said = written(report, false);
     for wanted in [
-        "UDP: 1 flow open, 4 so far; sent 1 datagram (1.4 kB), received 20 (24.0 kB)\n",
+        "UDP: 1 flow open, 4 so far; sent 1 datagram (1.4 kB), received 20 (24.0 kB), dropped 3 (999 B)\n",
+        "\n2 connections are being made, 1 name is looked up; 7 attempts gave way to others\n",
         "\n14 refused connections (port-closed 2, private 12)\n",
         "  12 times, last 3 s ago: refused a connection to 10.0.0.1:80\n",
     ] {

@@ -109,7 +109,8 @@ fn datagrams_reach_an_echo_and_come_back_with_its_address() {
     // By data: 5, 0, 1400, 30 000, 7 and 4 bytes.
     let udp = serde_json::json!({
         "flows": 1, "opened": 1, "sent_datagrams": 6, "sent_bytes": 31_416,
-        "received_datagrams": 6, "received_bytes": 31_416
+        "received_datagrams": 6, "received_bytes": 31_416,
+        "dropped_datagrams": 0, "dropped_bytes": 0
     });
     assert_eq!(status["udp"], udp);
     let there = server.daemon.first["status_socket"].as_str().unwrap();
