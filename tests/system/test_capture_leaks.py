@@ -302,9 +302,8 @@ def test_a_device_that_vanishes_opens_no_direct_way() -> None:
             with up(built, "--tun", name="without") as daemon:
                 assert_taken(built, "--tun", "while it runs")
                 built.client.run(["ip", "link", "delete", "sumrate0"])
-                assert daemon.wait(PATIENCE_S) == 1, daemon.tail()
-                assert REFUSES in daemon.tail(), daemon.tail()
-            assert_refused(built, "--tun", "without the device")
+                daemon.wait_until(lambda: "it is there again" in daemon.tail(), "the report")
+                assert_taken(built, "--tun", "with another device")
             assert_nothing_came_directly(built, seen)
 
     isolated(scenario)
@@ -544,24 +543,5 @@ def test_rules_that_somebody_flushed_come_back(mode: str) -> None:
                 assert_taken(built, mode, "after the flush")
                 daemon.stop()
             wait_for_state(built.client, clean)
-
-    isolated(scenario)
-
-
-@pytest.mark.parametrize("mode", ["--tproxy", "--tun"])
-def test_routing_rules_that_somebody_removed_open_nothing(mode: str) -> None:
-    def scenario(scratch: Path) -> None:
-        with captured(scratch) as (built, first), open_world(built) as seen:
-            first.stop()
-            with up(built, mode, name="without"):
-                assert_taken(built, mode, "at first")
-                for family in ("-4", "-6"):
-                    listed = built.client.run(["ip", family, "rule"]).splitlines()
-                    own = [line.split(":")[0] for line in listed if line.startswith("1")]
-                    assert own, listed
-                    for preference in own:
-                        built.client.run(["ip", family, "rule", "delete", "pref", preference])
-                assert_refused(built, mode, "without rules")
-                assert_nothing_came_directly(built, seen)
 
     isolated(scenario)

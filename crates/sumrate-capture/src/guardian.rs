@@ -5,42 +5,92 @@
 //! It starts before the daemon has threads, keeps CAP_NET_ADMIN alone, is told port numbers and that the
 //! daemon stops, and ends when its end of a socket does. If it is killed too, its rules lead nowhere.
 
-use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
-use nix::sys::signal::{SigHandler, Signal, signal};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, recv, recvmsg, send,
+    socketpair,
+};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork, setsid};
+use nix::unistd::{ForkResult, Pid, fork};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, configure_capability_in_ambient_set,
-    remove_capability_from_bounding_set, set_capabilities, set_name, set_no_new_privs,
+    set_capabilities,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::changes::Changes;
-use crate::earlier;
-use crate::owner::{Owner, PROCESS_NAME, merge, owners_of_tables};
-use crate::rules::{
-    Found, Listed, Step, free_preference, installation, owners_of_rules, refusal,
-    removal_of_routes, removal_of_table,
-};
+use crate::commands::{ask, command, find, listed_rules, run};
+use crate::guarding::guard;
+use crate::owner::{Owner, merge, owners_of_tables};
 pub use crate::rules::{MARK_OWN, Method, Plan, Ports, WhenDown};
+use crate::rules::{owners_of_rules, removal_of_routes, removal_of_table};
 use crate::tun::TunError;
 
 /// Length of a message with port numbers: two families for each of three listeners.
-const PORTS_LENGTH: usize = 12;
+pub(crate) const PORTS_LENGTH: usize = 12;
 /// The message that the daemon stops, which is shorter.
-const STOPS: [u8; 1] = [0];
+pub(crate) const STOPS: [u8; 1] = [0];
 /// Longest answer of the guardian, in bytes.
-const ANSWER_MAX: usize = 2048;
-/// Where system programs are, whatever PATH says: this runs as root.
-const FOLDERS: [&str; 6] =
-    ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"];
+pub(crate) const ANSWER_MAX: usize = 2048;
+/// First byte of what the guardian says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Tag {
+    /// What came of ports; empty if nothing failed.
+    Answer,
+    /// Somebody removed something, and it is there again.
+    Restored,
+    /// Somebody removed something, and it cannot be made again.
+    Broken,
+    /// A new TUN device comes with this message.
+    Device,
+}
+
+/// What the guardian says.
+#[derive(Debug)]
+pub enum News {
+    /// The rules are for other ports now, or why they are not.
+    Changed(Result<(), String>),
+    /// Somebody removed or changed this, and it is as it was.
+    Restored(String),
+    /// Somebody removed or changed this, and it cannot be made again: connections are refused.
+    Broken(String),
+    /// A TUN device in the place of one that somebody removed.
+    Device(OwnedFd),
+}
+
+impl News {
+    /// The next message; `None` at the end.
+    fn receive(socket: &OwnedFd) -> nix::Result<Option<Self>> {
+        let mut message = [0; ANSWER_MAX];
+        let mut space = nix::cmsg_space!([RawFd; 1]);
+        let (length, device) = {
+            let mut pieces = [IoSliceMut::new(&mut message)];
+            let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
+            let got = recvmsg::<()>(socket.as_raw_fd(), &mut pieces, Some(&mut space), flags)?;
+            let attached = got.cmsgs()?.find_map(|one| match one {
+                ControlMessageOwned::ScmRights(descriptors) => descriptors.first().copied(),
+                _ => None,
+            });
+            (got.bytes, attached)
+        };
+        // SAFETY: the kernel has made this descriptor for this process with the message.
+        #[allow(unsafe_code)]
+        let device = device.map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) });
+        let Some((tag, words)) = message[..length].split_first() else { return Ok(None) };
+        let words = String::from_utf8_lossy(words).into_owned();
+        Ok(Some(match (*tag, device) {
+            (tag, Some(device)) if tag == Tag::Device as u8 => Self::Device(device),
+            (tag, _) if tag == Tag::Restored as u8 => Self::Restored(words),
+            (tag, _) if tag == Tag::Broken as u8 => Self::Broken(words),
+            _ if words.is_empty() => Self::Changed(Ok(())),
+            _ => Self::Changed(Err(words)),
+        }))
+    }
+}
 
 /// Connections cannot be taken.
 #[derive(Debug, thiserror::Error)]
@@ -167,12 +217,11 @@ impl Guardian {
     /// [`CaptureError::Rules`] with what was said; then there are none.
     pub fn install(&self, ports: Ports) -> Result<(), CaptureError> {
         let Some(socket) = &self.socket else { return Ok(()) };
-        let numbers = [ports.tcp, ports.dns, ports.dns_tcp].concat();
-        let message: Vec<u8> = numbers.iter().flat_map(|port| port.to_be_bytes()).collect();
+        self.change(ports)?;
         let mut answer = [0; ANSWER_MAX];
-        let exchange = send(socket.as_raw_fd(), &message, MsgFlags::MSG_NOSIGNAL)
-            .and_then(|_| recv(socket.as_raw_fd(), &mut answer, MsgFlags::empty()));
-        match exchange.map_err(failed("reach the guardian"))? {
+        match recv(socket.as_raw_fd(), &mut answer, MsgFlags::empty())
+            .map_err(failed("reach the guardian"))?
+        {
             0 => Err(CaptureError::Rules("the guardian is gone".to_owned())),
             1 => Ok(()),
             length => {
@@ -182,11 +231,22 @@ impl Guardian {
         }
     }
 
-    /// Returns when the guardian has ended although nobody wanted it to.
+    /// Has rules made for other ports: those of a family that has none any more are refused. What comes
+    /// of it is [`News::Changed`].
+    ///
+    /// # Errors
+    /// The guardian is gone.
+    pub fn change(&self, ports: Ports) -> Result<(), CaptureError> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let sent = send(socket.as_raw_fd(), &ports.message(), MsgFlags::MSG_NOSIGNAL);
+        sent.map(|_| ()).map_err(failed("reach the guardian"))
+    }
+
+    /// Passes on what the guardian says; returns when it has ended although nobody wanted it to.
     ///
     /// # Errors
     /// It cannot be watched.
-    pub async fn ended(&self) -> io::Result<()> {
+    pub async fn watch(&self, told: impl Fn(News)) -> io::Result<()> {
         let Some(socket) = &self.socket else { return Ok(()) };
         // SAFETY: the socket is this guardian's, which is borrowed for longer, and registered nowhere else.
         #[allow(unsafe_code)]
@@ -195,12 +255,11 @@ impl Guardian {
                 .map_err(|failed| failed.into_parts().1)?;
         loop {
             let mut ready = watched.readable().await?;
-            let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-            match recv(socket.as_raw_fd(), &mut [0; 1], flags) {
+            match News::receive(socket) {
                 Err(Errno::EAGAIN) => ready.clear_ready(),
                 Err(Errno::EINTR) => {}
-                // It says nothing that it was not asked.
-                Ok(_) | Err(_) => return Ok(()),
+                Ok(Some(news)) => told(news),
+                Ok(None) | Err(_) => return Ok(()),
             }
         }
     }
@@ -282,7 +341,7 @@ pub fn leftovers() -> Vec<Leftover> {
 }
 
 /// What is said where connections are refused.
-fn refused_until(table: &str) -> String {
+pub(crate) fn refused_until(table: &str) -> String {
     format!(
         "Connections that were taken are refused until the next `sumrate up` that takes some is \
          connected, or until you run `nft delete table inet {table}` as root; \
@@ -295,212 +354,19 @@ pub fn is_installed(program: &str) -> bool {
     find(program).is_some()
 }
 
-fn find(program: &str) -> Option<PathBuf> {
-    FOLDERS.iter().map(|folder| PathBuf::from(folder).join(program)).find(|file| file.is_file())
-}
-
 /// Where nftables looks for cgroups, whatever else is mounted.
 pub const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// The guardian's whole life. The `dead` left rules, which go when there are new ones.
-fn guard(plan: &Plan, socket: &OwnedFd, dead: &[Owner]) {
-    settle();
-    let own = Owner::of(std::process::id());
-    let (changes, mut message) = (Changes::watch(), [0; PORTS_LENGTH]);
-    let (mut table, mut stops) = (None, false);
-    loop {
-        if changes.as_ref().is_ok_and(|changes| !changes.wait(socket)) {
-            if let Some(table) = &table {
-                restore(plan, own, table);
-                Changes::pause(socket);
-            }
-            continue;
-        }
-        let length = match recv(socket.as_raw_fd(), &mut message, MsgFlags::empty()) {
-            Err(Errno::EINTR) => continue,
-            Ok(length) => length,
-            Err(_) => 0,
-        };
-        if length != message.len() {
-            stops = length == STOPS.len();
-            break;
-        }
-        let port = |at: usize| u16::from_be_bytes([message[at], message[at + 1]]);
-        let ports = Ports {
-            tcp: [port(0), port(2)],
-            dns: [port(4), port(6)],
-            dns_tcp: [port(8), port(10)],
-        };
-        let mut answer = vec![0];
-        // Rules that somebody may remove unseen would open the direct way.
-        let watched =
-            changes.as_ref().map_err(|error| format!("nftables cannot be watched: {error}"));
-        match watched.and_then(|_| carry_out(plan, ports, own, dead)) {
-            Ok(made) => table = Some(made),
-            Err(reason) => {
-                undo(own);
-                answer.extend(reason.into_bytes());
-                answer.truncate(ANSWER_MAX);
-            }
-        }
-        if send(socket.as_raw_fd(), &answer, MsgFlags::MSG_NOSIGNAL).is_err() {
-            break;
-        }
-    }
-    match table.is_some() && !stops && plan.when_down == WhenDown::Refuse {
-        true => refuse(plan, own),
-        false => undo(own),
-    }
-}
-
-/// Makes the nftables table again, if somebody removed it. One that cannot be made, because a cgroup is
-/// gone, say, is replaced by one that refuses.
-fn restore(plan: &Plan, own: Owner, table: &Step) {
-    let listed = run(&command("nft list tables"));
-    if listed.is_ok_and(|listed| owners_of_tables(&listed).contains(&own)) {
-        return;
-    }
-    match run(table) {
-        Ok(_) => tracing::error!(
-            "somebody removed the nftables table {} (a restart of nftables?): connections were not \
-             taken for a moment; it is there again",
-            own.table()
-        ),
-        Err(reason) => {
-            tracing::error!("the rules were removed and cannot be made again: {reason}");
-            refuse_the_present(plan, own);
-        }
-    }
-}
-
-/// Refuses what the plan takes, but for programs of cgroups that are gone: they have none.
-fn refuse_the_present(plan: &Plan, own: Owner) {
-    let mut present = plan.clone();
-    present
-        .selection
-        .cgroups
-        .retain(|name| Path::new(CGROUPS).join(name.trim_matches('/')).is_dir());
-    if plan.selection.is_of_all() != present.selection.is_of_all() {
-        return;
-    }
-    match run(&refusal(&present, own)) {
-        Ok(_) => tracing::error!("connections are refused until `sumrate up` is started again"),
-        Err(reason) => tracing::error!("nor can they be refused: {reason}"),
-    }
-}
-
-/// Turns the rules into such that refuse. If that fails they stay: they lead to where nobody listens.
-fn refuse(plan: &Plan, own: Owner) {
-    let refused = run(&refusal(plan, own));
-    if refused.is_ok() {
-        undo_routes(own.pid);
-    }
-    let _ = refused.map_err(|reason| tracing::error!("the rules stay as they are: {reason}"));
-    tracing::error!("`sumrate up` ended without a stop. {}", refused_until(&own.table()));
-}
-
-/// Own session, no standard files but the log, no rights but one, and deaf to what ends the daemon.
-fn settle() {
-    let _ = set_name(&std::ffi::CString::new(PROCESS_NAME).unwrap_or_default());
-    let _ = setsid();
-    for number in
-        [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE]
-    {
-        // SAFETY: ignoring a signal runs no code.
-        #[allow(unsafe_code)]
-        let _ = unsafe { signal(number, SigHandler::SigIgn) };
-    }
-    if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
-        let _ = nix::unistd::dup2_stdin(&null);
-        let _ = nix::unistd::dup2_stdout(&null);
-    }
-    let keep = CapabilitySet::NET_ADMIN;
-    for bit in 0..64 {
-        let capability = CapabilitySet::from_bits_retain(1 << bit);
-        if capability != keep {
-            let _ = remove_capability_from_bounding_set(capability);
-        }
-    }
-    // The programs that it starts get the one right also where it is not root.
-    let sets = CapabilitySets { effective: keep, permitted: keep, inheritable: keep };
-    let _ = set_capabilities(None, sets);
-    let _ = configure_capability_in_ambient_set(keep, true);
-    let _ = set_no_new_privs(true);
-}
-
-/// Makes everything, and removes what the `dead` left. Gives the command that makes the nftables table, or
-/// what was said if something could not be made.
-fn carry_out(plan: &Plan, ports: Ports, own: Owner, dead: &[Owner]) -> Result<Step, String> {
-    // Routes of a dead guardian with this number would mix with these.
-    undo_routes(own.pid);
-    let preference = free_preference(own.pid, &listed_rules());
-    let found = Found { preference, earlier: earlier::connections() };
-    let steps = installation(plan, ports, own, &found);
-    for step in &steps {
-        run(step)?;
-    }
-    if let Method::Tun(device) = &plan.method {
-        // What comes out of the device comes from everywhere.
-        let loose = format!("/proc/sys/net/ipv4/conf/{device}/rp_filter");
-        std::fs::write(&loose, "2").map_err(|error| format!("{loose}: {error}"))?;
-    }
-    for owner in dead.iter().filter(|owner| !owner.lives()) {
-        tracing::warn!("the rules that process {} left are replaced", owner.pid);
-        let _ = run(&removal_of_table(*owner));
-        if owner.pid != own.pid {
-            undo_routes(owner.pid);
-        }
-    }
-    steps.into_iter().next_back().ok_or_else(|| "there is no rule".to_owned())
-}
-
-/// Runs a command; what it said.
-fn run(step: &Step) -> Result<String, String> {
-    let words = step.words.join(" ");
-    let (name, arguments) = step.words.split_first().ok_or("no command")?;
-    let program = find(name).ok_or_else(|| format!("{name} is not installed"))?;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("`{words}`: {error}"))?;
-    if let Some(mut input) = child.stdin.take() {
-        let _ = input.write_all(step.input.as_bytes());
-    }
-    let done = child.wait_with_output().map_err(|error| format!("`{words}`: {error}"))?;
-    if done.status.success() {
-        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
-    }
-    Err(format!("`{words}` failed: {}", String::from_utf8_lossy(&done.stderr).trim()))
-}
-
 /// Removes what there is; what is not there is no failure.
-fn undo(owner: Owner) {
+pub(crate) fn undo(owner: Owner) {
     let _ = run(&removal_of_table(owner));
     undo_routes(owner.pid);
 }
 
-fn undo_routes(pid: u32) {
+pub(crate) fn undo_routes(pid: u32) {
     for step in removal_of_routes(pid, &listed_rules()) {
         let _ = run(&step);
     }
-}
-
-/// A command of plain words.
-fn command(words: &str) -> Step {
-    Step { words: words.split(' ').map(str::to_owned).collect(), input: String::new() }
-}
-
-/// What a command says; nothing if it fails.
-fn ask(words: &str) -> String {
-    run(&command(words)).unwrap_or_default()
-}
-
-fn listed_rules() -> Listed {
-    ["ip -4 rule", "ip -6 rule"].map(ask)
 }
 
 /// Everybody who has rules or, as far as this process may know, a table.

@@ -7,11 +7,15 @@
 //! there, over both [`families`]. [`tun`] takes what a route leads into a device.
 
 mod changes;
+mod commands;
+mod declared;
 mod earlier;
 pub mod families;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod guardian;
+mod guarding;
+mod held;
 pub mod listener;
 pub mod names_file;
 mod owner;

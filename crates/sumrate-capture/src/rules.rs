@@ -37,7 +37,7 @@ const GOES_ON: &str = "tcp flags & (syn | ack) != syn";
 /// A segment that begins one.
 pub(crate) const BEGINS: &str = "tcp flags & (syn | ack) == syn";
 /// So many preferences are one guardian's.
-const OF_EACH: u32 = 4;
+pub(crate) const OF_EACH: u32 = 4;
 /// Metric of routes that count when the device, and its routes with it, is gone. The highest one is the
 /// kernel's own in IPv6, which `ip route flush` leaves alone.
 const LAST_METRIC: u32 = u32::MAX - 1;
@@ -90,6 +90,20 @@ pub struct Ports {
     pub dns_tcp: [u16; 2],
 }
 
+impl Ports {
+    /// As the guardian is told.
+    pub(crate) fn message(self) -> Vec<u8> {
+        let numbers = [self.tcp, self.dns, self.dns_tcp].concat();
+        numbers.iter().flat_map(|port| port.to_be_bytes()).collect()
+    }
+
+    /// What [`Ports::message`] made.
+    pub(crate) fn of_message(message: &[u8; 12]) -> Self {
+        let port = |at: usize| u16::from_be_bytes([message[at], message[at + 1]]);
+        Self { tcp: [port(0), port(2)], dns: [port(4), port(6)], dns_tcp: [port(8), port(10)] }
+    }
+}
+
 /// A command: its words, and what it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
@@ -98,9 +112,8 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    fn ip(family: Family, words: &str) -> Self {
-        let flag = if family == Family::V4 { "-4" } else { "-6" };
-        let words = ["ip", flag].into_iter().chain(words.split_whitespace());
+    pub(crate) fn ip(family: Family, words: &str) -> Self {
+        let words = ["ip", family.flag()].into_iter().chain(words.split_whitespace());
         Self { words: words.map(str::to_owned).collect(), input: String::new() }
     }
 
@@ -109,7 +122,7 @@ impl Step {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Family {
     V4,
     V6,
@@ -130,6 +143,16 @@ impl Family {
         usize::from(self == Self::V6)
     }
 
+    /// The flag of `ip`.
+    pub(crate) fn flag(self) -> &'static str {
+        if self == Self::V4 { "-4" } else { "-6" }
+    }
+
+    /// For people.
+    pub(crate) fn title(self) -> &'static str {
+        if self == Self::V4 { "IPv4" } else { "IPv6" }
+    }
+
     /// In nftables' language: the family, the header, the daemon's address.
     pub(crate) fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
@@ -139,7 +162,7 @@ impl Family {
     }
 }
 
-fn routing_table(pid: u32) -> u32 {
+pub(crate) fn routing_table(pid: u32) -> u32 {
     TABLE_BASE | (pid & 0xff_ffff)
 }
 
@@ -196,8 +219,14 @@ pub(crate) fn installation(plan: &Plan, ports: Ports, owner: Owner, found: &Foun
         }
     }
     // Last, so that nothing is led to where no route goes yet.
-    steps.push(replacement(owner, &ruleset(plan, ports, owner, &found.earlier)));
+    steps.push(taking(plan, ports, owner, found));
     steps
+}
+
+/// The command that makes the table that takes, in the place of the owner's.
+pub(crate) fn taking(plan: &Plan, ports: Ports, owner: Owner, found: &Found) -> Step {
+    let chains = chains(plan, ports, &found.earlier);
+    replacement(owner, &format!("table inet {} {{\n{chains}}}\n", owner.table()))
 }
 
 /// The command that puts a table in the place of the owner's, in one step.
@@ -246,8 +275,9 @@ pub(crate) fn owners_of_rules(listed: &str) -> Vec<u32> {
     listed.lines().filter_map(rule).filter_map(|(_, table)| routing_owner(table)).collect()
 }
 
-fn ruleset(plan: &Plan, ports: Ports, owner: Owner, earlier: &[Ends]) -> String {
-    let mut text = format!("table inet {} {{\n", owner.table());
+/// The sets and chains that take.
+pub(crate) fn chains(plan: &Plan, ports: Ports, earlier: &[Ends]) -> String {
+    let mut text = String::new();
     if plan.method != Method::Redirect {
         text += &earlier_sets(earlier);
     }
@@ -266,7 +296,7 @@ fn ruleset(plan: &Plan, ports: Ports, owner: Owner, earlier: &[Ends]) -> String 
         Method::Tproxy { gateway } => text += &tproxy_chains(plan, ports, gateway),
         Method::Tun(_) => text += &tun_chains(plan),
     }
-    text + &refusal::beside(plan, ports.tcp) + "}\n"
+    text + &refusal::beside(plan, ports.tcp)
 }
 
 pub(crate) fn chain(name: &str, head: &str, rules: &[String]) -> String {
@@ -464,6 +494,14 @@ fn tun_rules(plan: &Plan, family: Family, pid: u32, preference: u32) -> Vec<Step
     rules.map(|rule| Step::ip(family, &format!("rule add pref {rule}"))).collect()
 }
 
+/// The device's address of a family, with its prefix.
+pub(crate) fn own_address(family: Family) -> String {
+    match family {
+        Family::V4 => format!("{}/30", TUN_OWN.0),
+        Family::V6 => format!("{}/126", TUN_OWN.1),
+    }
+}
+
 /// The device's addresses, and a routing table that leads into it.
 fn tun_routes(plan: &Plan, device: &str, family: Family, pid: u32) -> Vec<Step> {
     let (table, selection) = (routing_table(pid), &plan.selection);
@@ -471,10 +509,10 @@ fn tun_routes(plan: &Plan, device: &str, family: Family, pid: u32) -> Vec<Step> 
     let mut add = |words: String| steps.push(Step::ip(family, &words));
     match family {
         Family::V4 => {
-            add(format!("address add {}/30 dev {device}", TUN_OWN.0));
             add(format!("link set {device} mtu {} up", crate::tun::MTU));
+            add(format!("address add {} dev {device}", own_address(family)));
         }
-        Family::V6 => add(format!("address add {}/126 dev {device} nodad", TUN_OWN.1)),
+        Family::V6 => add(format!("address add {} dev {device} nodad", own_address(family))),
     }
     let exempt = selection.exempt();
     for net in exempt.iter().filter(|net| Family::of(net) == family) {

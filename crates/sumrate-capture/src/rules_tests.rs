@@ -30,6 +30,10 @@ fn owner(pid: u32) -> Owner {
 
 const PORTS: Ports = Ports { tcp: [4000, 6000], dns: [4053, 6053], dns_tcp: [4153, 6153] };
 
+fn ruleset(plan: &Plan, ports: Ports, owner: Owner, earlier: &[Ends]) -> String {
+    taking(plan, ports, owner, &Found { preference: 0, earlier: earlier.to_vec() }).input
+}
+
 /// The rules of a chain, in order.
 fn rules_of<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     let body = text.split(&format!("chain {name} {{")).nth(1).unwrap();

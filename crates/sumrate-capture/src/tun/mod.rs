@@ -15,13 +15,14 @@ mod packet;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tun_rs::{AsyncDevice, DeviceBuilder, SyncDevice};
 
 use self::flows::{Flow, Flows};
@@ -134,6 +135,23 @@ impl Device {
         Ok(Self { device, name: NAME.to_owned() })
     }
 
+    /// Makes it again; `None` if it is there.
+    ///
+    /// # Errors
+    /// [`TunError`]
+    pub(crate) fn open_again() -> Result<Option<Self>, TunError> {
+        match Self::open() {
+            Ok(device) => Ok(Some(device)),
+            Err(TunError::Taken) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Its descriptor, while it is not dropped.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.device.as_raw_fd()
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -148,7 +166,8 @@ impl Device {
 
 /// The device at work.
 pub struct Tun {
-    device: Arc<AsyncDevice>,
+    /// Another one takes its place when somebody has removed it.
+    device: watch::Sender<Arc<AsyncDevice>>,
     flows: [Mutex<Flows>; 2],
     listeners: [Option<TcpListener>; 2],
     ports: [u16; 2],
@@ -174,7 +193,8 @@ impl Tun {
         }
         let device = AsyncDevice::new(device.device).map_err(failed)?;
         let flows = [Mutex::default(), Mutex::default()];
-        Ok(Self { device: Arc::new(device), flows, listeners, ports })
+        let device = watch::Sender::new(Arc::new(device));
+        Ok(Self { device, flows, listeners, ports })
     }
 
     /// Ports of the listeners for IPv4 and IPv6, 0 where there is none.
@@ -207,23 +227,60 @@ impl Tun {
         }
     }
 
-    /// Moves packets until the device fails.
+    /// Goes on with another device of the same name.
     ///
     /// # Errors
-    /// What the system says.
+    /// It is none.
+    pub fn replace(&self, device: OwnedFd) -> io::Result<()> {
+        // SAFETY: the guardian has made it as this process makes its own: without packet information
+        // and offloads; nobody else has this descriptor.
+        #[allow(unsafe_code)]
+        let device = unsafe { SyncDevice::from_fd(device.into_raw_fd()) }?;
+        self.device.send_replace(Arc::new(AsyncDevice::new(device)?));
+        Ok(())
+    }
+
+    /// Moves packets until the future is dropped. A device that somebody removes is waited for.
+    ///
+    /// # Errors
+    /// What the system says of a device that fails in another way.
     pub async fn run(&self, datagrams: &impl Datagrams) -> io::Result<()> {
         let (replies, mut packets) = Replies::new(REPLIES_MAX);
+        let mut devices = self.device.subscribe();
+        loop {
+            let device = Arc::clone(&devices.borrow_and_update());
+            let failed = tokio::select! {
+                failed = self.run_on(&device, datagrams, &replies, &mut packets) => failed,
+                _ = devices.changed() => continue,
+            };
+            match failed {
+                Err(error) if is_gone(&error) => tracing::error!(
+                    "{NAME} was removed; captured connections are refused until it is back"
+                ),
+                failed => return failed,
+            }
+            let _ = devices.changed().await;
+        }
+    }
+
+    async fn run_on(
+        &self,
+        device: &AsyncDevice,
+        datagrams: &impl Datagrams,
+        replies: &Replies,
+        packets: &mut mpsc::Receiver<Vec<u8>>,
+    ) -> io::Result<()> {
         let writing = async {
             while let Some(packet) = packets.recv().await {
-                forgive(self.device.send(&packet).await)?;
+                forgive(device.send(&packet).await)?;
             }
             Ok(())
         };
         let reading = async {
             let mut buffer = vec![0; usize::from(u16::MAX)];
             loop {
-                let length = self.device.recv(&mut buffer).await?;
-                self.handle(&mut buffer[..length], datagrams, &replies).await?;
+                let length = device.recv(&mut buffer).await?;
+                self.handle(device, &mut buffer[..length], datagrams, replies).await?;
             }
         };
         tokio::select! {
@@ -234,6 +291,7 @@ impl Tun {
 
     async fn handle(
         &self,
+        device: &AsyncDevice,
         bytes: &mut [u8],
         datagrams: &impl Datagrams,
         replies: &Replies,
@@ -244,7 +302,7 @@ impl Tun {
                 Some((source, destination)) => {
                     packet.readdress(bytes, source, destination);
                     // A full queue of the device is a lost packet, which TCP sends again.
-                    return forgive(self.device.send(bytes).await);
+                    return forgive(device.send(bytes).await);
                 }
                 None => packet::refused_segment(bytes, &packet),
             },
@@ -261,7 +319,7 @@ impl Tun {
             }
         };
         match answer {
-            Some(answer) => forgive(self.device.send(&answer).await),
+            Some(answer) => forgive(device.send(&answer).await),
             None => Ok(()),
         }
     }
@@ -295,10 +353,15 @@ fn peer(family: usize) -> IpAddr {
     if family == 0 { TUN_PEER.0.into() } else { TUN_PEER.1.into() }
 }
 
+/// Somebody has removed the device.
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(nix::libc::EBADFD)
+}
+
 /// What a device has no room for is lost, as on every link.
 fn forgive(sent: io::Result<usize>) -> io::Result<()> {
     match sent {
-        Err(error) if error.raw_os_error() == Some(nix::libc::EBADFD) => Err(error),
+        Err(error) if is_gone(&error) => Err(error),
         Err(error) => {
             tracing::debug!(%error, "a packet was lost");
             Ok(())

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -147,6 +148,17 @@ impl Connections {
     /// Ports for questions to name servers over TCP, for IPv4 and IPv6.
     pub(crate) fn question_ports(&self) -> [u16; 2] {
         self.source.question_ports()
+    }
+
+    /// Goes on with another TUN device.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(crate) fn renew(&self, device: OwnedFd) -> io::Result<()> {
+        match &self.source {
+            Source::Tun { tun, .. } => tun.replace(device),
+            Source::Rules { .. } => Ok(()),
+        }
     }
 
     /// How many were taken so far.

@@ -10,9 +10,12 @@ use fbdt::ClientConfig;
 use ipnet::IpNet;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::User;
-use sumrate_capture::guardian::{CGROUPS, CaptureError, Guardian, MARK_OWN, Method, Plan, Ports};
+use sumrate_capture::guardian::{
+    CGROUPS, CaptureError, Guardian, MARK_OWN, Method, News, Plan, Ports,
+};
 use sumrate_capture::selection::Selection;
 use sumrate_capture::tun::Device;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{CommandError, SetupError};
@@ -89,7 +92,7 @@ pub(super) struct Capture {
     names: Option<NameServer>,
     device: Option<String>,
     flag: &'static str,
-    report: CaptureReport,
+    report: watch::Sender<CaptureReport>,
 }
 
 impl Capture {
@@ -114,7 +117,7 @@ impl Capture {
             None => Source::rules(&plan.method, asked.is_some())?,
         };
         let connections = Connections::new(source, args.max_connections, asked, stop.clone());
-        let report = report(&args.capture, flag);
+        let report = watch::Sender::new(report(&args.capture, flag));
         Ok(Some(Self { guardian, connections, names, device: name, flag, report }))
     }
 
@@ -135,8 +138,34 @@ impl Capture {
 
     /// What `status` says of it, whenever it is asked.
     pub(super) fn reporter(&self) -> impl Fn() -> CaptureReport + Send + Sync + 'static {
-        let (report, taken) = (self.report.clone(), self.connections.counter());
-        move || CaptureReport { connections: taken.load(Ordering::Relaxed), ..report.clone() }
+        let (report, taken) = (self.report.subscribe(), self.connections.counter());
+        move || CaptureReport {
+            connections: taken.load(Ordering::Relaxed),
+            ..report.borrow().clone()
+        }
+    }
+
+    /// Notes what the guardian says, which has logged it.
+    fn told(&self, news: News) {
+        let broken = match news {
+            News::Restored(_) => None,
+            News::Broken(what) => Some(what),
+            News::Device(device) => {
+                if let Err(error) = self.connections.renew(device) {
+                    tracing::error!(%error, "the new TUN device cannot be used");
+                }
+                return;
+            }
+            News::Changed(Ok(())) => return,
+            News::Changed(Err(reason)) => {
+                tracing::error!("the rules cannot be changed: {reason}");
+                return;
+            }
+        };
+        self.report.send_modify(|report| {
+            report.restored += u64::from(broken.is_none());
+            report.broken = broken;
+        });
     }
 
     /// What is said of it.
@@ -170,6 +199,8 @@ fn report(args: &CaptureArgs, flag: &str) -> CaptureReport {
         only_to: networks(&args.only_to),
         direct: networks(&args.direct),
         connections: 0,
+        restored: 0,
+        broken: None,
     }
 }
 
@@ -192,14 +223,14 @@ pub(super) async fn run<T: Tunnel>(
     tokio::select! {
         failed = capture.connections.run(tunnel.clone(), rules) => failed,
         () = names => Ok(()),
-        never = watch(&capture.guardian) => match never {},
+        never = watch_guardian(capture) => match never {},
     }
 }
 
-/// Says when the guardian is gone; everything else goes on.
-async fn watch(guardian: &Guardian) -> Infallible {
-    let process = guardian.process();
-    match guardian.ended().await {
+/// Notes what the guardian says, and says when it is gone; everything else goes on.
+async fn watch_guardian(capture: &Capture) -> Infallible {
+    let process = capture.guardian.process();
+    match capture.guardian.watch(|news| capture.told(news)).await {
         Ok(()) => tracing::error!(
             "the helper (process {process}) that removes the firewall rules was killed; this process \
              removes them when it stops; if it is killed too, they block connections until the next \

@@ -125,6 +125,12 @@ pub struct CaptureReport {
     pub direct: Vec<String>,
     /// How many were taken so far.
     pub connections: u64,
+    /// How often somebody removed or changed rules, routes or the device, and they were made again.
+    #[serde(default)]
+    pub restored: u64,
+    /// What of them somebody removed and cannot be made again, if so: connections are refused.
+    #[serde(default)]
+    pub broken: Option<String>,
 }
 
 /// What a server does for clients before their connections are made.

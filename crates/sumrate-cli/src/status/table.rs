@@ -156,6 +156,13 @@ fn captured(capture: &CaptureReport) -> String {
     if let Some(dns) = &capture.dns {
         line += &format!("; DNS questions go to {dns}");
     }
+    if capture.restored > 0 {
+        let times = counted(capture.restored, "time", "times");
+        line += &format!("; somebody removed rules or routes, which were restored {times}");
+    }
+    if let Some(broken) = &capture.broken {
+        line += &format!("; REFUSED now, as somebody removed what cannot be restored: {broken}");
+    }
     line
 }
 

@@ -132,6 +132,10 @@ fn what_is_captured_is_said() {
     let wanted = "--tun: 3 connections captured, of the users me 1001, not to 10.0.0.0/8, also of \
                   machines behind this one; DNS questions go to 9.9.9.9:53";
     assert_eq!(captured(&some), wanted);
+    let removed = CaptureReport { restored: 2, ..some.clone() };
+    assert!(captured(&removed).ends_with("restored 2 times"), "{}", captured(&removed));
+    let broken = CaptureReport { broken: Some("sumrate0".to_owned()), ..some };
+    assert!(captured(&broken).contains("REFUSED now") && captured(&broken).contains("sumrate0"));
 }
 
 #[test]

@@ -1,0 +1,190 @@
+"""Captured connections stay captured or are refused; no packet of theirs leaves directly."""
+
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from sumrate.lab.namespaces import run
+from sumrate.lab.process import Process
+from tests.world.scene import EXIT_IP, INTERNET_IP, WEB_PORT, World
+
+MODES = ("--redirect", "--tproxy", "--tun")
+URL = f"http://{INTERNET_IP}:{WEB_PORT}/"
+BACK_S = 5.0
+"""A part is back within about 1 s; a busy machine needs longer to start the programs for it."""
+DEVICE = "sumrate0"
+REMOVED = {
+    "all of nftables": "nft flush ruleset",
+    "the table": "nft delete table inet $TABLE",
+    "the rules of a chain": "nft flush chain inet $TABLE $CHAIN",
+    "an additional rule": "nft insert rule inet $TABLE $CHAIN accept",
+}
+"""What somebody does in turn, by what is missing then."""
+ROUTED = {
+    "rules of IPv4": "ip -4 rule | grep -o '^1[0-9]*' | xargs -n 1 ip -4 rule delete pref",
+    "rules of IPv6": "ip -6 rule | grep -o '^1[0-9]*' | xargs -n 1 ip -6 rule delete pref",
+    "routes of IPv4": "ip -4 route flush table $ROUTES",
+    "routes of IPv6": "ip -6 route flush table $ROUTES",
+    "another route": "ip -4 route add 8.20.0.0/25 via 10.1.0.1 dev wifi0 table $ROUTES",
+}
+OF_DEVICE = {
+    "its addresses": f"ip address flush dev {DEVICE}",
+    "its state": f"ip link set {DEVICE} down",
+    "its MTU": f"ip link set {DEVICE} mtu 1400",
+    "its filter": f"echo 1 > /proc/sys/net/ipv4/conf/{DEVICE}/rp_filter",
+    "the device": f"ip link delete {DEVICE}",
+}
+CASES = {
+    "--redirect": REMOVED,
+    "--tproxy": REMOVED | ROUTED,
+    "--tun": REMOVED | ROUTED | OF_DEVICE,
+}
+HAMMER = """
+import socket, sys, time
+host, port, ready, stop = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])
+while not stop.exists():
+    try:
+        with socket.create_connection((host, port), timeout=0.5) as one:
+            one.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+            if one.recv(1):
+                ready.touch()
+    except OSError:
+        pass
+    time.sleep(0.01)
+"""
+"""Connects again and again."""
+
+
+def shell(world: World, words: str, **values: str) -> str:
+    """Runs a line of the shell on the client."""
+    given = [f"{name}={value}" for name, value in values.items()]
+    return world.client.run(["env", *given, "sh", "-c", words])
+
+
+def watch_for_leaks(world: World) -> None:
+    """Has the routers count what the client sends to the Internet directly."""
+    count = f"ip daddr {INTERNET_IP} counter"
+    for radio in world.radios.values():
+        chain = f"chain seen {{ type filter hook forward priority -20; {count}; }}"
+        radio.router.table("leaks", chain)
+
+
+def leaked(world: World) -> int:
+    """Packets that came to the routers since `watch_for_leaks`."""
+    listed = [
+        radio.router.run(["nft", "list", "table", "inet", "leaks"])
+        for radio in world.radios.values()
+    ]
+    return sum(int(count) for text in listed for count in re.findall(r"packets (\d+)", text))
+
+
+def source_seen(world: World) -> str:
+    """As whom a web server on the Internet sees a captured connection; what curl says if none."""
+    answer = world.curl(URL, proxy="")
+    try:
+        return str(json.loads(answer)["source"])
+    except ValueError:
+        return answer
+
+
+def installed(world: World) -> str:
+    """What Sumrate has in the client's kernel; numbers of interfaces and handles are left out."""
+    [name] = re.findall(r"table inet (sumrate_\w+)", shell(world, "nft list tables"))
+    words = f"nft -s list table inet {name}; ip -4 rule; ip -6 rule"
+    words += "; for f in -4 -6; do for t in $(ip $f rule | grep -o '139[0-9]*' | sort -u); do"
+    words += " ip $f route show table $t; done; done"
+    words += f"; ip -br address show dev {DEVICE} scope global 2>&1"
+    words += f"; ip link show dev {DEVICE} 2>&1 | grep -o 'mtu [0-9]*'; true"
+    return shell(world, words)
+
+
+@contextmanager
+def hammered(world: World) -> Iterator[Process]:
+    """Connects to the Internet again and again meanwhile."""
+    ready, stop = world.folder / "hammered", world.folder / "enough"
+    argv = [sys.executable, "-c", HAMMER, INTERNET_IP, str(WEB_PORT), str(ready), str(stop)]
+    process = world.start(world.client, argv, "hammer")
+    process.wait_until(ready.exists, "a connection succeeds")
+    yield process
+    stop.touch()
+    process.wait(10.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.situation(
+    "somebody flushes nftables, rules, routes or the device beside captured connections",
+    plain="a VPN's traffic goes direct",
+)
+def test_what_somebody_removes_is_restored(world: World, mode: str) -> None:
+    watch_for_leaks(world)
+    world.web()
+    world.serve()
+    assert source_seen(world) == "10.11.0.2", "the direct way is there without Sumrate"
+    assert leaked(world) > 0, "what goes directly is counted"
+    up = world.up(mode, "--only-to", "8.20.0.0/24")
+    world.wait_for_paths(up)
+    chain = "output" if mode == "--tun" else "take"
+    slowest = 0.0
+    watch_for_leaks(world)
+    with hammered(world):
+        for what, words in CASES[mode].items():
+            before, count = installed(world), world.status()["capture"]["restored"]
+            [table] = re.findall(r"table inet (sumrate_\w+)", shell(world, "nft list tables"))
+            routes = re.findall(r"lookup (139\d+)", shell(world, "ip rule"))
+            began = time.monotonic()
+            shell(world, words, TABLE=table, CHAIN=chain, ROUTES=routes[0] if routes else "")
+            up.wait_until(
+                lambda count=count: world.status()["capture"]["restored"] > count,
+                f"{what}: status says that it is restored",
+                BACK_S,
+            )
+            slowest = max(slowest, time.monotonic() - began)
+            up.wait_until(
+                lambda before=before: installed(world) == before, f"{what} as before", BACK_S
+            )
+            assert "it is there again" in up.tail(), what
+            assert source_seen(world) == EXIT_IP, what
+            assert leaked(world) == 0, what
+    world.measured(f"{len(CASES[mode])} parts back after at most {slowest:.1f} s, no packet direct")
+
+
+BROKEN = "#!/bin/sh\necho 'it is broken' >&2\nexit 1\n"
+
+
+@pytest.mark.parametrize("mode", ["--tproxy", "--tun"])
+@pytest.mark.situation(
+    "somebody removes routes and the program that makes them", plain="a VPN's traffic goes direct"
+)
+def test_what_cannot_be_restored_is_refused_and_said(world: World, mode: str) -> None:
+    watch_for_leaks(world)
+    world.web()
+    world.serve()
+    up = world.up(mode)
+    world.wait_for_paths(up)
+    assert source_seen(world) == EXIT_IP
+    broken = world.folder / "broken"
+    program = os.path.realpath(
+        shutil.which("ip", path="/usr/local/sbin:/usr/sbin:/sbin:/bin") or ""
+    )
+    within = ["nsenter", "--target", str(up.pid), "--mount", "--"]
+    broken.write_text(BROKEN, encoding="ascii")
+    broken.chmod(0o755)
+    [table, *_] = re.findall(r"lookup (139\d+)", shell(world, "ip rule"))
+    run([*within, "mount", "--bind", str(broken), program])
+    shell(world, "ip -4 route flush table $ROUTES; ip -6 route flush table $ROUTES", ROUTES=table)
+    up.wait_until(lambda: world.status()["capture"]["broken"], "status says so", BACK_S)
+    assert "it is broken" in up.tail()
+    assert "cannot be made again" in up.tail()
+    assert source_seen(world).startswith("curl:"), "refused"
+    run([*within, "umount", program])
+    up.wait_until(lambda: not world.status()["capture"]["broken"], "it is restored", BACK_S)
+    assert source_seen(world) == EXIT_IP
+    assert leaked(world) == 0
+    world.measured("refused, and status and log say why; works when it can be restored")
