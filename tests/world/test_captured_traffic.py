@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -117,6 +117,16 @@ def hammered(world: World) -> Iterator[Process]:
     process.wait(10.0)
 
 
+def is_beyond(world: World, count: int) -> Callable[[], bool]:
+    """Whether more was restored than that."""
+    return lambda: world.status()["capture"]["restored"] > count
+
+
+def is_as(world: World, before: object) -> Callable[[], bool]:
+    """Whether the kernel has what it had before."""
+    return lambda: installed(world) == before
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.situation(
     "somebody flushes nftables, rules, routes or the device beside captured connections",
@@ -141,14 +151,12 @@ def test_what_somebody_removes_is_restored(world: World, mode: str) -> None:
             began = time.monotonic()
             shell(world, words, TABLE=table, CHAIN=chain, ROUTES=routes[0] if routes else "")
             up.wait_until(
-                lambda count=count: world.status()["capture"]["restored"] > count,
+                is_beyond(world, count),
                 f"{what}: status says that it is restored",
                 BACK_S,
             )
             slowest = max(slowest, time.monotonic() - began)
-            up.wait_until(
-                lambda before=before: installed(world) == before, f"{what} as before", BACK_S
-            )
+            up.wait_until(is_as(world, before), f"{what} as before", BACK_S)
             assert "it is there again" in up.tail(), what
             assert source_seen(world) == EXIT_IP, what
             assert leaked(world) == 0, what
