@@ -18,7 +18,7 @@ from tests.world.scene import (
     World,
 )
 
-SILENT = "9.9.0.*"
+SILENT = "9.9.{}.*"
 """Addresses that drop silently."""
 DEAD_SERVER = "9.9.9.9"
 SLOWEST_MS = 2000.0
@@ -67,21 +67,23 @@ def probe(world: World, host: str = INTERNET_IP, *, socks: int = SOCKS_PORT, sec
 
 
 @pytest.mark.situation(
-    "40 connections a second to addresses that drop silently",
+    "40 and 200 connections a second to addresses that drop silently",
     plain="no other connection notices",
 )
-def test_silent_addresses_delay_no_other_connection(world: World) -> None:
+@pytest.mark.parametrize("programs", [1, 5])
+def test_silent_addresses_delay_no_other_connection(world: World, programs: int) -> None:
     world.serve()
     world.echo()
     world.wait_for_paths(world.up())
     control = probe(world, name="control")
-    flood(world, 40, 20, 80, 0, SILENT)
-    time.sleep(4)
+    for number in range(programs):
+        flood(world, 40, 20, 80, 0, SILENT.format(number), name=f"flood{number}")
+    time.sleep(5)
     took = probe(world, seconds=5)
     status = world.status("serve")
     judged(world, took, control, "beside them")
     connecting = status["attempts"]["connecting"]
-    world.measured(f"{connecting} attempts under way in the status")
+    world.measured(f"{connecting} attempts were under way")
     assert connecting > 100
 
 

@@ -50,6 +50,7 @@ pub fn number() -> u64 {
 #[derive(Debug)]
 pub struct Crowd {
     bounds: Bounds,
+    begun: Instant,
     taken: Mutex<Taken>,
     gave_way: AtomicU64,
 }
@@ -66,16 +67,40 @@ struct Taken {
 struct Session {
     credential: u64,
     /// The one that was used longest ago comes first.
-    places: BTreeMap<u64, (Arc<str>, Arc<Notify>)>,
-    targets: HashMap<Arc<str>, usize>,
+    places: BTreeMap<u64, Used>,
+    targets: HashMap<Arc<str>, Target>,
+}
+
+/// One place.
+#[derive(Debug)]
+struct Used {
+    target: Arc<str>,
+    /// When it was taken, or used last, since the crowd's begin.
+    at: Duration,
+    evicted: Arc<Notify>,
+}
+
+/// The places of a session for one target.
+#[derive(Debug, Default)]
+struct Target {
+    count: u32,
+    /// Sum of the times of their last use.
+    at: Duration,
+}
+
+impl Target {
+    /// For how long all of them together have gone without use.
+    fn idle(&self, now: Duration) -> Duration {
+        (now * self.count).saturating_sub(self.at)
+    }
 }
 
 impl Session {
-    /// The place of the target that has most, the least used.
-    fn worst(&self) -> Option<u64> {
-        let most = self.targets.values().max()?;
-        let is_of_most = |target: &Arc<str>| self.targets.get(target) == Some(most);
-        self.places.iter().find(|(_, (target, _))| is_of_most(target)).map(|(place, _)| *place)
+    /// The least used place of the target whose places have gone without use for longest, all together:
+    /// many connections to one that answers are worth more than one to another that does not.
+    fn worst(&self, now: Duration) -> Option<u64> {
+        let (target, _) = self.targets.iter().max_by_key(|(_, target)| target.idle(now))?;
+        self.places.iter().find(|(_, used)| used.target == *target).map(|(place, _)| *place)
     }
 
     fn oldest(&self) -> Option<u64> {
@@ -84,24 +109,37 @@ impl Session {
 }
 
 impl Taken {
-    fn insert(&mut self, place: u64, owner: &Owner, evicted: Arc<Notify>) {
+    fn insert(&mut self, place: u64, owner: &Owner, at: Duration, evicted: Arc<Notify>) {
         self.all += 1;
         *self.credentials.entry(owner.credential).or_default() += 1;
         let session = self.sessions.entry(owner.session).or_default();
         session.credential = owner.credential;
-        *session.targets.entry(Arc::clone(&owner.target)).or_default() += 1;
-        session.places.insert(place, (Arc::clone(&owner.target), evicted));
+        let target = session.targets.entry(Arc::clone(&owner.target)).or_default();
+        target.count += 1;
+        target.at += at;
+        session.places.insert(place, Used { target: Arc::clone(&owner.target), at, evicted });
     }
 
     fn remove(&mut self, session: u64, place: u64) -> Option<Arc<Notify>> {
         let own = self.sessions.get_mut(&session)?;
-        let (target, evicted) = own.places.remove(&place)?;
+        let Used { target, at, evicted } = own.places.remove(&place)?;
         let credential = own.credential;
-        subtract(&mut own.targets, &target);
+        if let Some(left) = own.targets.get_mut(&target) {
+            left.count -= 1;
+            left.at = left.at.saturating_sub(at);
+            if left.count == 0 {
+                own.targets.remove(&target);
+            }
+        }
         if own.places.is_empty() {
             self.sessions.remove(&session);
         }
-        subtract(&mut self.credentials, &credential);
+        if let Some(count) = self.credentials.get_mut(&credential) {
+            *count -= 1;
+            if *count == 0 {
+                self.credentials.remove(&credential);
+            }
+        }
         self.all -= 1;
         Some(evicted)
     }
@@ -125,15 +163,6 @@ impl Taken {
     }
 }
 
-fn subtract<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, usize>, key: &K) {
-    if let Some(count) = counts.get_mut(key) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(key);
-        }
-    }
-}
-
 impl Owner {
     /// The only session, for something that it talks to.
     pub fn only(target: impl Into<Arc<str>>) -> Self {
@@ -144,7 +173,8 @@ impl Owner {
 impl Crowd {
     /// So many places.
     pub fn new(bounds: Bounds) -> Arc<Self> {
-        Arc::new(Self { bounds, taken: Mutex::default(), gave_way: AtomicU64::new(0) })
+        let (begun, gave_way) = (Instant::now(), AtomicU64::new(0));
+        Arc::new(Self { bounds, begun, taken: Mutex::default(), gave_way })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -153,6 +183,10 @@ impl Crowd {
 
     /// A place, at once: another one gives way where there is none.
     pub fn enter(self: &Arc<Self>, owner: Owner) -> Place {
+        self.enter_at(owner, self.begun.elapsed())
+    }
+
+    fn enter_at(self: &Arc<Self>, owner: Owner, now: Duration) -> Place {
         let (number, evicted) = (number(), Arc::new(Notify::new()));
         let mut taken = self.lock();
         let of_credential = taken.credentials.get(&owner.credential).copied().unwrap_or(0);
@@ -166,13 +200,13 @@ impl Crowd {
             None
         };
         if let Some(session) = greediest {
-            let worst = taken.sessions.get(&session).and_then(Session::worst);
+            let worst = taken.sessions.get(&session).and_then(|own| own.worst(now));
             if let Some(evicted) = worst.and_then(|worst| taken.remove(session, worst)) {
                 evicted.notify_one();
                 self.gave_way.fetch_add(1, Ordering::Relaxed);
             }
         }
-        taken.insert(number, &owner, Arc::clone(&evicted));
+        taken.insert(number, &owner, now, Arc::clone(&evicted));
         drop(taken);
         let (crowd, number) = (Arc::clone(self), AtomicU64::new(number));
         Place { crowd, owner, number, evicted, since: Instant::now() }
@@ -207,12 +241,16 @@ impl Place {
 
     /// It is in use: others that are not give way before it.
     pub fn used(&self) {
+        self.used_at(self.crowd.begun.elapsed());
+    }
+
+    fn used_at(&self, at: Duration) {
         let mut taken = self.crowd.lock();
         let before = self.number.load(Ordering::Relaxed);
         if let Some(evicted) = taken.remove(self.owner.session, before) {
-            let now = number();
-            self.number.store(now, Ordering::Relaxed);
-            taken.insert(now, &self.owner, evicted);
+            let later = number();
+            self.number.store(later, Ordering::Relaxed);
+            taken.insert(later, &self.owner, at, evicted);
         }
     }
 
@@ -245,19 +283,27 @@ mod tests {
         (0..places.len()).filter(|index| is_gone(&places[*index])).collect()
     }
 
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
     #[test]
-    fn the_target_with_most_places_gives_way_first_and_then_the_oldest() {
+    fn the_target_that_was_waited_for_longest_gives_way() {
         let crowd = Crowd::new(Bounds::of(16));
         let mut places = Vec::new();
-        for target in ["slow", "dead", "dead", "other"] {
-            places.push(crowd.enter(owner(1, 1, target)));
+        for (target, second) in [("slow", 0), ("dead", 1), ("dead", 2), ("dead", 3)] {
+            places.push(crowd.enter_at(owner(1, 1, target), at(second)));
         }
         assert_eq!((gone(&places), crowd.taken(), crowd.gave_way()), (vec![], 4, 0));
-        places.push(crowd.enter(owner(1, 1, "good")));
-        assert_eq!(gone(&places), [1], "the older one of the target that has two");
-        places.push(crowd.enter(owner(1, 1, "better")));
-        assert_eq!(gone(&places), [0], "of several with one place each the oldest");
-        assert_eq!((crowd.taken(), crowd.gave_way()), (4, 2), "a session has a quarter of all");
+        places.push(crowd.enter_at(owner(1, 1, "good"), at(10)));
+        assert_eq!(gone(&places), [1], "three, for 24 s together, are worse than one for 10 s");
+        places.push(crowd.enter_at(owner(1, 1, "good"), at(10)));
+        assert_eq!(gone(&places), [2], "two for 15 s");
+        places.push(crowd.enter_at(owner(1, 1, "good"), at(10)));
+        assert_eq!(gone(&places), [0]);
+        places.push(crowd.enter_at(owner(1, 1, "good"), at(10)));
+        assert_eq!(gone(&places), [3], "many that are new are better than one that is old");
+        assert_eq!((crowd.taken(), crowd.gave_way()), (4, 4), "a session has a quarter of all");
         drop(places);
         assert_eq!(crowd.taken(), 0);
         let taken = crowd.lock();
@@ -267,12 +313,13 @@ mod tests {
     #[test]
     fn a_place_in_use_stays_before_those_that_are_not() {
         let crowd = Crowd::new(Bounds::of(8));
-        let places = vec![crowd.enter(owner(1, 1, "a")), crowd.enter(owner(1, 1, "b"))];
-        places[0].used();
-        let _third = crowd.enter(owner(1, 1, "c"));
+        let enter = |target, second| crowd.enter_at(owner(1, 1, target), at(second));
+        let places = vec![enter("", 0), enter("", 1)];
+        places[0].used_at(at(2));
+        let _third = enter("", 3);
         assert_eq!(gone(&places), [1]);
         // Use after the place was given up does not take it again.
-        places[1].used();
+        places[1].used_at(at(4));
         assert_eq!(crowd.taken(), 2);
     }
 

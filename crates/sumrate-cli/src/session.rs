@@ -9,6 +9,7 @@ use bytes::Bytes;
 use fbdt::{Class, ClassHandle, Messages, Session, Stream};
 use tokio::sync::watch;
 
+use crate::crowd::{Bounds, Crowd};
 use crate::flows::Flows;
 use crate::refusals::Refusals;
 use crate::status::{PathErrorReport, Seen, SessionReport};
@@ -54,6 +55,7 @@ pub struct SessionTunnel {
     sessions: watch::Receiver<Option<Session>>,
     flows: Option<Arc<Flows>>,
     refusals: Option<Arc<Refusals>>,
+    pending: Option<Arc<Crowd>>,
     refusal: Option<Refusal>,
 }
 
@@ -63,7 +65,7 @@ type Refusal = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = String> + Send>> + Se
 impl SessionTunnel {
     /// A tunnel over whatever session the channel holds.
     pub fn new(sessions: watch::Receiver<Option<Session>>) -> Self {
-        Self { sessions, flows: None, refusals: None, refusal: None }
+        Self { sessions, flows: None, refusals: None, pending: None, refusal: None }
     }
 
     /// A tunnel over one session for good.
@@ -81,6 +83,14 @@ impl SessionTunnel {
     #[must_use]
     pub fn noting(self, refusals: Arc<Refusals>) -> Self {
         Self { refusals: Some(refusals), ..self }
+    }
+
+    /// The same for proxies of so many connections each: those that are being made take half of them at
+    /// most, so that targets that do not answer leave room for others.
+    #[must_use]
+    pub fn bounded(self, connections: u32) -> Self {
+        let most = (connections / 2).max(1);
+        Self { pending: Some(Crowd::new(Bounds::of_one(most as usize))), ..self }
     }
 
     /// The same, which opens no stream once `why` gives a reason.
@@ -135,6 +145,10 @@ impl Tunnel for SessionTunnel {
 
     fn flows(&self) -> Option<Arc<Flows>> {
         self.flows.clone()
+    }
+
+    fn pending(&self) -> Option<&Arc<Crowd>> {
+        self.pending.as_ref()
     }
 
     fn refusals(&self) -> Option<&Refusals> {

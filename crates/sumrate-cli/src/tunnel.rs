@@ -8,6 +8,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use fbdt::{Class, ClassHandle, Messages};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use crate::crowd::Crowd;
 use crate::flows::Flows;
 use crate::refusals::Refusals;
 use crate::status::SessionReport;
@@ -123,6 +124,11 @@ pub trait Tunnel: Clone + Send + Sync + 'static {
 
     /// Where its UDP flows are counted, if anybody wants to know.
     fn flows(&self) -> Option<Arc<Flows>> {
+        None
+    }
+
+    /// Places of connections that are being made, if their number is bounded.
+    fn pending(&self) -> Option<&Arc<Crowd>> {
         None
     }
 

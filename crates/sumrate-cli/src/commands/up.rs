@@ -218,6 +218,7 @@ impl Client {
         let tunnel = SessionTunnel::new(self.sessions.subscribe());
         let outage = Arc::clone(&self.outage);
         let tunnel = tunnel.counting(Arc::clone(&self.flows)).noting(Arc::clone(&self.refusals));
+        let tunnel = tunnel.bounded(self.args().max_connections);
         let tunnel = tunnel.refusing(move || {
             let outage = Arc::clone(&outage);
             async move { outage.refusal().await }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fbdt::Class;
 
+use crate::crowd::{Owner, Place};
 use crate::refusals::Refusals;
 use crate::service::{Answer, ConnectRequest, FailureCode, Request, read_answer, write_request};
 use crate::tunnel::{Tunnel, Use};
@@ -88,6 +89,7 @@ pub async fn connect_as<T: Tunnel>(
             Answer::Refused { code, message } => Err(ConnectFailure { code, message }),
         }
     };
+    let place = tunnel.pending().map(|pending| pending.enter(Owner::only(host.to_lowercase())));
     let failed = |code, message| Err(ConnectFailure { code, message });
     let connected = tokio::select! {
         answered = tokio::time::timeout(ANSWER_TIMEOUT, exchange) => answered.unwrap_or_else(|_| {
@@ -98,9 +100,27 @@ pub async fn connect_as<T: Tunnel>(
             failed(FailureCode::TimedOut, message)
         }),
         why = tunnel.unreachable() => failed(FailureCode::NetworkUnreachable, why),
+        waited = given_up(place.as_ref()) => {
+            let waited = waited.as_secs_f64();
+            let message = format!(
+                "{host}:{port} did not answer within {waited:.1} s, and too many other connections are being made"
+            );
+            failed(FailureCode::TimedOut, message)
+        }
     };
     if let (Err(failure), Some(refusals)) = (&connected, tunnel.refusals()) {
         failure.note(refusals, host, port);
     }
     connected
+}
+
+/// Waits until the place is needed for another connection, and says after how long that was.
+async fn given_up(place: Option<&Place>) -> Duration {
+    match place {
+        Some(place) => {
+            place.evicted().await;
+            place.age()
+        }
+        None => std::future::pending().await,
+    }
 }

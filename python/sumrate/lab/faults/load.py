@@ -28,7 +28,7 @@ CORES = os.sched_getaffinity(0)
 HANDSHAKES_AT_ONCE = 200
 """Of all programs."""
 FIRST_SOURCE, SOURCES = 10, 240
-"""Where handshakes come from: sources of 256 wrong proofs share one processor."""
+"""Addresses of handshakes: those of one that sent 256 wrong proofs share a processor."""
 MOST_IDLE = 0.1
 """Share of the machine: where more was idle the programs made fewer handshakes than they could."""
 LEAST_ANSWERED = 0.9
