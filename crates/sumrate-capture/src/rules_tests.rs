@@ -44,7 +44,7 @@ fn rules_of<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 fn own_sockets_and_exceptions_come_before_what_is_taken() {
     for method in [Method::Redirect, Method::Tproxy { gateway: false }] {
         let text = ruleset(&plan(method), PORTS, owner(77), &[]);
-        assert!(text.starts_with("table inet sumrate_77_99 {"), "{text}");
+        assert!(text.contains("table inet sumrate_77_99 {"), "{text}");
         let body = text.split("chain output {").nth(1).unwrap();
         let own = body.find("meta mark 0x53756d52 return").unwrap();
         let direct = body.find("203.0.113.9/32").unwrap();
