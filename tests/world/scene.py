@@ -244,6 +244,7 @@ class World:
             ),
             *("--socks", f"127.0.0.1:{socks_port}", "--config", "none"),
             *("--status-socket", str(self.folder / f"{name}.sock")),
+            *("--state", str(self.folder / f"{name}.state")),
             *("--ready-file", str(ready), *options),
         ]
         process = self.start(node or self.client, argv, name)

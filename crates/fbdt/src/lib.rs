@@ -31,6 +31,7 @@ pub mod identity;
 mod interfaces;
 
 mod dial;
+mod examine;
 mod listen;
 
 mod known_servers;
@@ -54,6 +55,7 @@ mod source;
 
 pub use config::{AcceptLimits, ClientConfig, PathSpec, ServerConfig};
 pub use dial::{Attempt, CLOSE_FORGOTTEN, ConnectError, PathFailure, connect};
+pub use examine::{NameReport, NetworkReport, ServerReach, examine, tunnels};
 pub use identity::{
     Credential, CredentialId, CredentialInfo, CredentialLimits, FileAccess, Link, LinkError,
     ServerAddress, ServerState, StateError,

@@ -151,7 +151,7 @@ fn execute(command: Command, before_sleep: fn()) -> Result<(), CommandError> {
             Command::Credential(args) => commands::credential(&args),
             Command::Cp(args) => commands::cp(args).await,
             Command::Reload(args) => commands::reload(args).await,
-            Command::Doctor(args) => commands::doctor(&args),
+            Command::Doctor(args) => commands::doctor(&args).await,
             Command::Config(args) => commands::config(&args),
             Command::Cc(args) => commands::cc(&args),
             Command::Man(args) => commands::man(&args),

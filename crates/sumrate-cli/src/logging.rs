@@ -98,7 +98,7 @@ where
 /// Formats each field as plain text: the subscriber's own format lets `%` values through as they are.
 fn plain_fields() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
     let format = |writer: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
-        let value = plain(&format!("{value:?}"));
+        let value = plain(&output::without_codes(&format!("{value:?}")));
         match (field.name(), writer.has_ansi_escapes()) {
             ("message", _) => write!(writer, "{value}"),
             (name, false) => write!(writer, "{name}={value}"),

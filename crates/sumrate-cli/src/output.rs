@@ -68,7 +68,7 @@ pub fn pretty_json<T: Serialize>(value: &T) -> io::Result<()> {
 /// Prints a line on standard error.
 pub fn print_error(text: &str) {
     // Nobody is left to be told.
-    let _ = writeln!(io::stderr(), "{}", plain_lines(text));
+    let _ = writeln!(io::stderr(), "{}", plain_lines(&without_codes(text)));
 }
 
 /// Several lines of text, each of them plain.
@@ -115,6 +115,20 @@ pub fn without_secrets(text: &str) -> String {
         let visible = if length < FEWEST { part } else { &part[length..] };
         let mark = if length < FEWEST { "" } else { "<redacted>" };
         shown.extend(["c=", mark, visible]);
+    }
+    shown
+}
+
+/// The text without the numbers by which the system knows its errors, which stand behind their words.
+pub fn without_codes(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        match part[digits..].strip_prefix(')').filter(|_| digits > 0) {
+            Some(rest) => shown += rest,
+            None => shown.extend([" (os error ", part]),
+        }
     }
     shown
 }
@@ -198,6 +212,17 @@ pub fn exposure(found: &Metadata) -> Option<Exposure> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn numbers_of_errors_are_left_out_and_nothing_else() {
+        let shown = |text: &str| without_codes(text);
+        assert_eq!(shown("a: refused (os error 111); b (os error 2)"), "a: refused; b");
+        for other in ["", "a (os error )", "a (os error x1)", "a (os error 1", "(os error 1)"] {
+            assert_eq!(shown(other), other);
+        }
+        let system = std::io::Error::from_raw_os_error(nix::libc::ECONNREFUSED);
+        assert_eq!(shown(&system.to_string()), "Connection refused");
+    }
 
     #[test]
     fn credentials_of_links_are_taken_out_and_nothing_else() {

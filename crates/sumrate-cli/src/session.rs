@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::crowd::{Bounds, Crowd};
 use crate::flows::Flows;
+use crate::output::without_codes;
 use crate::refusals::Refusals;
 use crate::status::{PathErrorReport, Seen, SessionReport};
 use crate::tunnel::{Delivery, Tunnel, TunnelError, TunnelStream, Use};
@@ -139,6 +140,17 @@ impl Tunnel for SessionTunnel {
         }
     }
 
+    async fn replaced(&self) {
+        let mut sessions = self.sessions.clone();
+        let before = sessions.borrow_and_update().as_ref().map(Session::id);
+        let is_other = |now: &Option<Session>| {
+            now.as_ref().is_some_and(|now| before.is_some_and(|before| before != now.id()))
+        };
+        if sessions.wait_for(is_other).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
     fn report(&self) -> Option<SessionReport> {
         self.current().as_ref().map(report)
     }
@@ -165,7 +177,7 @@ pub fn report(session: &Session) -> SessionReport {
         .map(|path| {
             let last_error = path.last_error.map(|error| PathErrorReport {
                 trouble: error.trouble.name().to_owned(),
-                reason: error.reason,
+                reason: without_codes(&error.reason),
                 ago_s: error.at.elapsed().as_secs_f64(),
                 interface_gone: error.interface_gone,
             });

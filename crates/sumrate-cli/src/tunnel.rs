@@ -119,6 +119,11 @@ pub trait Tunnel: Clone + Send + Sync + 'static {
         std::future::pending()
     }
 
+    /// Waits until streams are opened by another session than now.
+    fn replaced(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
     /// What the session is doing now.
     fn report(&self) -> Option<SessionReport>;
 

@@ -37,7 +37,7 @@ pub(super) struct Membership {
 }
 
 /// Brings connections into one session; whoever comes first opens it.
-pub(super) struct Enrolment {
+pub(crate) struct Enrolment {
     config: ClientConfig,
     tls: Option<Arc<rustls::ClientConfig>>,
     options: SocketOptions,
@@ -47,7 +47,7 @@ pub(super) struct Enrolment {
 }
 
 /// A connection on which TLS is done.
-pub(super) struct Ready {
+pub(crate) struct Ready {
     connection: Connection,
     incoming: Incoming,
     exporter: Exporter,
@@ -56,7 +56,7 @@ pub(super) struct Ready {
 }
 
 impl Enrolment {
-    pub(super) fn new(
+    pub(crate) fn new(
         config: ClientConfig,
         tls: Option<Arc<rustls::ClientConfig>>,
         opened: oneshot::Sender<Session>,
@@ -123,7 +123,7 @@ impl Enrolment {
     }
 
     /// Connects a socket and runs TLS on it.
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
         spec: &PathSpec,
         remote: SocketAddr,

@@ -142,7 +142,7 @@ fn list(failures: &[PathFailure]) -> String {
 
 /// One attempt to bring up a path failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DialError {
+pub(crate) enum DialError {
     #[error(transparent)]
     Socket(#[from] SocketError),
     #[error("{remote}: {source}")]
@@ -157,7 +157,7 @@ pub(super) enum DialError {
 
 /// Why a path has no address to dial.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NoServer {
+pub(crate) enum NoServer {
     #[error("no name server knows an address of {}", .0.join(", "))]
     Unresolved(Vec<String>),
     #[error("it has IPv6 only, and its network is asked for a NAT64 to {}", ips(.0))]
@@ -169,6 +169,17 @@ pub(super) enum NoServer {
     NoNat64(Vec<IpAddr>),
     #[error("it has no IPv6 address, and the server has IPv6 addresses only ({})", ips(.0))]
     NoIpv6(Vec<IpAddr>),
+}
+
+impl NoServer {
+    /// The kind of it.
+    pub(crate) const fn trouble(&self) -> PathTrouble {
+        match self {
+            Self::Unresolved(_) => PathTrouble::Unresolved,
+            Self::AskingForNat64(_) | Self::NoNat64(_) => PathTrouble::NoNat64,
+            Self::NoIpv6(_) => PathTrouble::NoFamily,
+        }
+    }
 }
 
 fn ips(list: &[IpAddr]) -> String {
@@ -234,7 +245,7 @@ impl DialError {
     }
 
     /// The kind of it.
-    pub(super) fn trouble(&self) -> PathTrouble {
+    pub(crate) fn trouble(&self) -> PathTrouble {
         let of_system = |error: &io::Error| match error.kind() {
             io::ErrorKind::ConnectionRefused => PathTrouble::ConnectionRefused,
             io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
@@ -256,11 +267,7 @@ impl DialError {
             },
             Self::Silent { .. } => PathTrouble::NoAnswer,
             Self::OtherServer { .. } => PathTrouble::OtherServer,
-            Self::NoServer(NoServer::Unresolved(_)) => PathTrouble::Unresolved,
-            Self::NoServer(NoServer::AskingForNat64(_) | NoServer::NoNat64(_)) => {
-                PathTrouble::NoNat64
-            }
-            Self::NoServer(NoServer::NoIpv6(_)) => PathTrouble::NoFamily,
+            Self::NoServer(none) => none.trouble(),
         }
     }
 }

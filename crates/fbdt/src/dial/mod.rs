@@ -19,11 +19,12 @@ use tokio::time::timeout;
 use self::enrol::Enrolment;
 use self::error::{DialError, NoServer, Permanent};
 use self::plan::{PathPlan, Plan};
-use self::servers::Servers;
 use crate::config::ClientConfig;
 use crate::session::{PathError, Session};
 use crate::tls;
 
+pub(crate) use self::enrol::Enrolment as Prober;
+pub(crate) use self::servers::Servers;
 pub use error::{Attempt, ConnectError, PathFailure};
 
 /// Close code of a session that the server no longer knows (its linger time passed, or it was

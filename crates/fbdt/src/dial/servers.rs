@@ -25,7 +25,7 @@ const LOOKUP_TIME: Duration = Duration::from_secs(12);
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(15));
 
 /// The servers of a link, and what each network says of their names.
-pub(super) struct Servers {
+pub(crate) struct Servers {
     named: Vec<ServerAddress>,
     known: KnownServers,
     /// SO_MARK of questions to name servers.
@@ -57,7 +57,7 @@ struct Said {
 }
 
 impl Servers {
-    pub(super) fn new(
+    pub(crate) fn new(
         named: &[ServerAddress],
         known: &KnownServers,
         mark: Option<u32>,
@@ -70,7 +70,7 @@ impl Servers {
     ///
     /// # Errors
     /// [`ConnectError::Resolve`] if none of them has an address.
-    pub(super) async fn resolve(
+    pub(crate) async fn resolve(
         self: &Arc<Self>,
         bindings: &[LocalBinding],
     ) -> Result<(), ConnectError> {
@@ -91,19 +91,26 @@ impl Servers {
         Ok(())
     }
 
+    /// Asks the same, and waits until everybody has answered or will not.
+    pub(crate) async fn look(self: &Arc<Self>, binding: &LocalBinding) {
+        let mut news = self.news();
+        self.refresh(binding);
+        while self.is_looking() && news.changed().await.is_ok() {}
+    }
+
     /// Tells when something was learnt, or a look-up is over.
-    pub(super) fn news(&self) -> watch::Receiver<()> {
+    pub(crate) fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
 
     /// Whether a name server is being asked.
-    pub(super) fn is_looking(&self) -> bool {
+    pub(crate) fn is_looking(&self) -> bool {
         self.learnt().said.values().any(|said| said.is_asked)
     }
 
     /// Asks again what the names stand for, the system's resolver and over the path's own network, where
     /// that was not done a moment ago; what was known stays until there are answers.
-    pub(super) fn refresh(self: &Arc<Self>, binding: &LocalBinding) {
+    pub(crate) fn refresh(self: &Arc<Self>, binding: &LocalBinding) {
         let has_names = self.named.iter().any(|server| server.ip().is_none());
         if has_names && self.begin(None) {
             let servers = self.clone();
@@ -242,7 +249,7 @@ impl Servers {
     }
 
     /// The server has answered at this address: it stays known.
-    pub(super) fn prove(&self, remote: SocketAddr) {
+    pub(crate) fn prove(&self, remote: SocketAddr) {
         let learnt = self.learnt();
         let of = |(index, server): (usize, &ServerAddress)| {
             let is_name = server.ip().is_none() && server.port == remote.port();
@@ -257,7 +264,7 @@ impl Servers {
     }
 
     /// Where the servers are, as far as it is known.
-    pub(super) fn addresses(&self) -> Vec<IpAddr> {
+    pub(crate) fn addresses(&self) -> Vec<IpAddr> {
         let learnt = self.learnt();
         let all = (0..self.named.len()).flat_map(|index| self.all_of(&learnt, None, index));
         let all: Vec<IpAddr> = all.collect();
@@ -301,7 +308,7 @@ impl Servers {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn candidates(
+    pub(crate) fn candidates(
         &self,
         index: usize,
         spec: &PathSpec,
@@ -337,7 +344,7 @@ struct Reach {
     ipv4: bool,
     ipv6: bool,
     nat64: Vec<Nat64Prefix>,
-    /// Whether its network is being asked for a NAT64.
+    /// Whether its network is being asked for a NAT64 for the first time.
     is_asked: bool,
 }
 
@@ -353,7 +360,12 @@ impl Reach {
             _ => (true, true),
         };
         let nat64 = said.map(|said| said.nat64.clone()).unwrap_or_default();
-        Self { ipv4, ipv6, nat64, is_asked: said.is_some_and(|said| said.is_asked) }
+        Self {
+            ipv4,
+            ipv6,
+            nat64,
+            is_asked: said.is_some_and(|said| said.is_asked && said.next.is_none()),
+        }
     }
 
     fn candidates(&self, all: &[SocketAddr]) -> Option<Vec<SocketAddr>> {

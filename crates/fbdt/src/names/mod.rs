@@ -7,7 +7,8 @@ mod nat64;
 mod pref64;
 mod query;
 
-use std::net::IpAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -32,23 +33,45 @@ impl Network {
     /// Asks each name server that there is for a name; sends what each of them says as it comes, and ends
     /// when none is left to answer.
     pub(crate) async fn look_up(&self, host: &str, answers: mpsc::UnboundedSender<Vec<IpAddr>>) {
+        let mut asking = self.ask_all(host);
+        while let Some(asked) = asking.join_next().await {
+            if let Ok((_, Some(found))) = asked
+                && !found.is_empty()
+            {
+                // Whoever asked may have gone.
+                let _ = answers.send(found);
+            }
+        }
+    }
+
+    /// Every name server that there is, and what it says of a name; `None` where it does not answer.
+    pub(crate) async fn answers(&self, host: &str) -> Vec<(SocketAddr, Option<Vec<IpAddr>>)> {
+        let mut known: BTreeMap<SocketAddr, Option<Vec<IpAddr>>> = BTreeMap::new();
+        for (server, answer) in self.ask_all(host).join_all().await {
+            let said = known.entry(server).or_default();
+            if let Some(found) = answer {
+                said.get_or_insert_default().extend(found);
+            }
+        }
+        known.into_iter().collect()
+    }
+
+    /// Asks each name server that there is, for both families.
+    fn ask_all(&self, host: &str) -> JoinSet<(SocketAddr, Option<Vec<IpAddr>>)> {
         let mut asking = JoinSet::new();
         for server in name_servers::of(&self.interface) {
             for kind in [Kind::Ipv4, Kind::Ipv6] {
-                let (network, host, answers) = (self.clone(), host.to_owned(), answers.clone());
+                let (network, host) = (self.clone(), host.to_owned());
                 asking.spawn(async move {
-                    match ask(&network, server, &host, kind).await {
-                        Ok(found) if !found.is_empty() => drop(answers.send(found)),
-                        Ok(_) => {}
-                        Err(error) => {
-                            let interface = network.interface;
-                            tracing::debug!(%server, %host, interface, %error, "no answer to a name");
-                        }
-                    }
+                    let answer = ask(&network, server, &host, kind).await.inspect_err(|error| {
+                        let interface = &network.interface;
+                        tracing::debug!(%server, %host, interface, %error, "no answer to a name");
+                    });
+                    (server, answer.ok())
                 });
             }
         }
-        while asking.join_next().await.is_some() {}
+        asking
     }
 
     /// The prefixes of the network's NAT64, as its name servers know them (RFC 7050).

@@ -44,6 +44,8 @@ pub(crate) enum Source {
     Tun {
         /// The device.
         tun: Box<Tun>,
+        /// Its name.
+        name: String,
         /// Questions over TCP, which are redirected.
         questions: Listeners,
     },
@@ -66,7 +68,8 @@ impl Source {
     /// [`CaptureError`]
     pub(crate) fn tun(device: Device, dns: bool) -> Result<Self, CaptureError> {
         let questions = questions(dns)?;
-        Ok(Self::Tun { tun: Box::new(Tun::new(device)?), questions })
+        let name = device.name().to_owned();
+        Ok(Self::Tun { tun: Box::new(Tun::new(device)?), name, questions })
     }
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
@@ -185,10 +188,11 @@ impl Connections {
     ) -> io::Result<()> {
         let packets = async {
             match &self.source {
-                Source::Tun { tun, .. } => {
+                Source::Tun { tun, name, .. } => {
                     let (tunnel, rules) = (tunnel.clone(), Arc::clone(rules));
                     let (stop, work) = (self.stop.clone(), self.datagrams.clone());
-                    tun.run(&Outlet::new(tunnel, rules, self.name_server, stop, work)).await
+                    let outlet = Outlet::new(tunnel, rules, self.name_server, stop, work);
+                    tun.run(&outlet).await.map_err(|error| device_lost(name, &error))
                 }
                 Source::Rules { .. } => std::future::pending().await,
             }
@@ -264,6 +268,15 @@ async fn accept(listeners: &Listeners) -> io::Result<(TcpStream, SocketAddr)> {
 }
 
 /// The program believes itself connected already: what goes wrong it learns by a reset.
+/// Why nothing is taken by a device any more.
+fn device_lost(name: &str, error: &io::Error) -> io::Error {
+    let is_there = nix::net::if_::if_nametoindex(name).is_ok();
+    let what = if is_there { format!("failed ({error})") } else { "was removed".to_owned() };
+    io::Error::other(format!(
+        "{name} {what}; captured connections are refused until `sumrate up` runs again"
+    ))
+}
+
 async fn serve<T: Tunnel>(client: TcpStream, target: SocketAddr, tunnel: &T, rules: &ClassRules) {
     let host = target.ip().to_canonical().to_string();
     let class = rules.class_of(&host, target.port());
@@ -285,6 +298,17 @@ mod tests {
     use super::*;
     use crate::tunnel::in_memory::pipe_tunnel;
     use tokio::io::AsyncReadExt;
+
+    #[test]
+    fn who_removes_the_device_reads_what_follows() {
+        let error = io::Error::from_raw_os_error(nix::libc::EBADFD);
+        let words = device_lost("nosuch0", &error).to_string();
+        assert!(
+            words.starts_with("nosuch0 was removed; captured connections are refused"),
+            "{words}"
+        );
+        assert!(device_lost("lo", &error).to_string().starts_with("lo failed ("));
+    }
 
     #[tokio::test]
     async fn after_a_stop_nothing_is_waited_for_that_comes_later() {

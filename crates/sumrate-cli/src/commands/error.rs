@@ -217,7 +217,7 @@ impl CommandError {
         ErrorReport {
             schema: ERROR_SCHEMA.to_owned(),
             exit_code: self.exit_code(),
-            message: output::without_secrets(&self.to_string()),
+            message: output::without_codes(&output::without_secrets(&self.to_string())),
         }
     }
 }

@@ -69,6 +69,7 @@ impl FarEnd {
         let said = told.and_then(|told| told.said);
         for session in &mut report.sessions {
             if let Some((_, far)) = said.as_ref().filter(|(of, _)| *of == session.id) {
+                session.exit_families.clone_from(&far.families);
                 for path in &mut session.paths {
                     path.far = far.paths.get(&path.name).cloned();
                 }

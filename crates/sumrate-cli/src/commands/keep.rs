@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::CommandError;
 use super::event::{UpEvent, UpLine, path_summaries, session_id};
 use super::outage::{Failed, Outage, troubles};
-use super::servers::{Servers, is_final};
+use super::servers::{Servers, is_final, is_reached};
 use crate::output;
 use crate::policy::Keeper;
 use crate::sessions::Sessions;
@@ -20,6 +20,8 @@ use crate::status::list;
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 /// How often the paths are looked at.
 const LOOK: Duration = Duration::from_millis(250);
+/// How long every path may be silent before the server counts as unreachable.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Opens a new session whenever one is over, and one at another server where that is better; ends when
 /// every server wants no more.
@@ -125,9 +127,13 @@ async fn watch_paths(
 ) -> std::convert::Infallible {
     let mut seen = BTreeSet::new();
     let mut lost: BTreeSet<String> = BTreeSet::new();
+    let mut silent: Option<Instant> = None;
     loop {
         let paths = session.paths();
         let any_up = paths.iter().any(|path| path.health != Health::Dead);
+        // Their connections are there, and nothing comes back: a moment of that is a radio's.
+        silent = if is_reached(session) { None } else { silent.or(Some(Instant::now())) };
+        let silent_for = silent.map_or(Duration::ZERO, |since| since.elapsed());
         let names: Vec<String> = paths.iter().map(|path| path.name.clone()).collect();
         let is_withheld = |name: &String| config.policies.is_withheld(name);
         let all_withheld = !names.is_empty() && names.iter().all(is_withheld);
@@ -148,7 +154,7 @@ async fn watch_paths(
                 seen.insert(path.name);
             }
         }
-        if any_up {
+        if any_up && silent_for < SILENCE {
             let was_spent = outage.spent().is_some();
             if let Some(lasted) = outage.over() {
                 let what = if was_spent { "data is carried" } else { "the server answers" };
@@ -159,7 +165,7 @@ async fn watch_paths(
         } else {
             let usable = session.paths();
             let usable = usable.iter().filter(|path| !is_withheld(&path.name));
-            say_lost(outage, config, usable.map(Failed::from).collect());
+            say_lost(outage, config, silent_for, usable.map(Failed::from).collect());
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -179,8 +185,8 @@ fn lost_words(path: &PathInfo) -> String {
     }
 }
 
-/// Says once that no path is up, and notes what is known of each.
-fn say_lost(outage: &Outage, config: &ClientConfig, paths: Vec<Failed>) {
+/// Says once that no path reaches the server, since when, and notes what is known of each.
+fn say_lost(outage: &Outage, config: &ClientConfig, lasts: Duration, paths: Vec<Failed>) {
     let is_spent = outage.spent().is_some();
     if !is_spent && outage.report().is_none() {
         let names: Vec<&str> = paths.iter().map(Failed::name).collect();
@@ -195,7 +201,7 @@ fn say_lost(outage: &Outage, config: &ClientConfig, paths: Vec<Failed>) {
         words if words.is_empty() => "no path reaches it".to_owned(),
         words => words,
     };
-    outage.note(words, None, paths);
+    outage.note_lasting(lasts, words, paths);
 }
 
 /// Says once that these are all paths and that none may be used, and what would change that.

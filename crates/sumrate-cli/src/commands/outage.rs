@@ -6,11 +6,13 @@ use fbdt::{PathFailure, PathInfo, PathSpec, PathTrouble, Priority};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::output::without_codes;
 use crate::status::{OutageReport, PathErrorReport, PathReport, list};
 
 /// How long no path may reach the server before new connections are refused: what is over sooner is
-/// waited for.
+/// waited for. Where there are several servers, others are tried meanwhile.
 const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE_OF_SEVERAL: Duration = Duration::from_secs(8);
 
 /// That the server cannot be reached, if so.
 #[derive(Debug, Default)]
@@ -39,14 +41,15 @@ pub(super) struct Failed {
 
 impl From<&PathInfo> for Failed {
     fn from(path: &PathInfo) -> Self {
-        let error = path.last_error.as_ref().map(|error| (error.trouble, error.reason.clone()));
+        let error =
+            path.last_error.as_ref().map(|error| (error.trouble, without_codes(&error.reason)));
         Self { name: path.name.clone(), error }
     }
 }
 
 impl From<&PathFailure> for Failed {
     fn from(failure: &PathFailure) -> Self {
-        let error = Some((failure.trouble, failure.reason.clone()));
+        let error = Some((failure.trouble, without_codes(&failure.reason)));
         Self { name: failure.path.clone(), error }
     }
 }
@@ -61,6 +64,13 @@ impl Outage {
     /// Notes what is wrong; the first note of an outage is its beginning.
     pub(super) fn note(&self, error: String, next: Option<Instant>, paths: Vec<Failed>) {
         self.enter(Found { next, paths, ..Found::new(error) });
+    }
+
+    /// Notes that none of these paths works, and for how long that has been so.
+    pub(super) fn note_lasting(&self, lasts: Duration, error: String, paths: Vec<Failed>) {
+        let found = Found::new(error);
+        let since = found.since.checked_sub(lasts).unwrap_or(found.since);
+        self.enter(Found { since, paths, ..found });
     }
 
     /// Notes that these are all paths, and that each has used up its quota; says whether that is new.
@@ -95,13 +105,14 @@ impl Outage {
 
     /// Waits until no connection is made for anybody, and says why: what comes back within a moment is
     /// waited for.
-    pub(super) async fn refusal(&self) -> String {
+    pub(super) async fn refusal(&self, are_several: bool) -> String {
+        let least = if are_several { PATIENCE_OF_SEVERAL } else { PATIENCE };
         let mut known = self.0.subscribe();
         loop {
             let found = known.borrow_and_update().clone();
             let patience = match &found {
                 Some(found) if found.is_spent => Duration::ZERO,
-                Some(found) => PATIENCE.saturating_sub(found.since.elapsed()),
+                Some(found) => least.saturating_sub(found.since.elapsed()),
                 None => Duration::MAX,
             };
             if let Some(found) = found.filter(|_| patience.is_zero()) {
@@ -154,7 +165,7 @@ impl Outage {
 
 impl Found {
     fn new(error: String) -> Self {
-        let now = Instant::now();
+        let (now, error) = (Instant::now(), without_codes(&error));
         Self { since: now, error, next: None, is_spent: false, noted: now, paths: Vec::new() }
     }
 
@@ -223,7 +234,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_are_refused_once_an_outage_lasts_and_told_why() {
         let outage = Outage::default();
-        let refused = tokio::time::timeout(PATIENCE * 100, outage.refusal());
+        let refused = tokio::time::timeout(PATIENCE * 100, outage.refusal(false));
         assert!(refused.await.is_err(), "nothing is wrong");
         let (refused, silent) = (PathTrouble::ConnectionRefused, PathTrouble::NoAnswer);
         let paths = vec![
@@ -232,13 +243,13 @@ mod tests {
             failed("wifi0", refused, "connection refused"),
         ];
         outage.note("no path".to_owned(), None, paths);
-        let words = outage.refusal().await;
+        let words = outage.refusal(false).await;
         let expected = "the Sumrate server is not reachable (connection refused on lte0 and wifi0; no \
                         answer on eth0)";
         assert_eq!(words, expected);
         outage.over();
         outage.note("the server stops".to_owned(), None, Vec::new());
-        let words = outage.refusal().await;
+        let words = outage.refusal(false).await;
         assert_eq!(words, "the Sumrate server is not reachable (the server stops)");
     }
 

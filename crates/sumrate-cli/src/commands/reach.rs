@@ -17,9 +17,10 @@ use super::stopping::Stopping;
 use crate::bench::{BenchHost, SendingReport};
 use crate::classes::Guess;
 use crate::crowd::Crowd;
-use crate::exit::{Allowance, Allowances, Association, Dialer, Places};
+use crate::exit::{Allowance, Allowances, Association, Dialer, Places, families};
 use crate::files::{FilesHost, Transfers};
 use crate::flows::Flows;
+use crate::output::without_codes;
 use crate::relay::relay;
 use crate::service::{
     Answer, AssociateRequest, ConnectRequest, EchoRequest, FailureCode, Request, ServiceError,
@@ -201,6 +202,7 @@ async fn refuse(
     message: String,
 ) -> Result<(), ServiceError> {
     use tokio::io::AsyncWriteExt;
+    let message = without_codes(&message);
     write_answer(stream, &Answer::Refused { code, message }).await?;
     Ok(stream.shutdown().await?)
 }
@@ -217,7 +219,8 @@ async fn send_report(mut stream: Stream, share: &Share) -> Result<(), ServiceErr
     use tokio::io::AsyncWriteExt;
     let make = || {
         let (paths, classes) = share.session.path_stats(STREAMS_REPORTED);
-        FarReport::new(paths, classes)
+        let families = families().into_iter().map(str::to_owned).collect();
+        FarReport { families, ..FarReport::new(paths, classes) }
     };
     let report = share.reports.newest(share.allowance.places(), make).await?;
     share.allowance.take(report.len()).await?;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use fbdt::{ClientConfig, ConnectError, Health, Session, connect};
 use tokio::sync::watch;
 
+use crate::output::without_codes;
 use crate::status::{ServerReport, lasting};
 
 /// How long one of several servers is tried before the next one is.
@@ -114,7 +115,7 @@ impl Servers {
 
     fn note(&self, index: usize, error: &ConnectError) {
         if let Some(failure) = self.known().failures.get_mut(index) {
-            *failure = Some((error.to_string(), Instant::now()));
+            *failure = Some((without_codes(&error.to_string()), Instant::now()));
         }
     }
 
@@ -164,6 +165,11 @@ impl Servers {
             }
             next = Instant::now() + if is_lost { RETRY } else { pause };
         }
+    }
+
+    /// Whether another server can be tried where one is not reached.
+    pub(super) fn are_several(&self) -> bool {
+        self.configs.borrow().len() > 1
     }
 
     /// For `sumrate status`; nothing where there is one.
@@ -222,8 +228,9 @@ pub(super) fn is_final(error: &ConnectError) -> bool {
     matches!(error, ConnectError::Refused { .. })
 }
 
-fn is_reached(session: &Session) -> bool {
-    session.paths().iter().any(|path| path.health != Health::Dead)
+/// Whether a path of the session works.
+pub(super) fn is_reached(session: &Session) -> bool {
+    session.paths().iter().any(|path| path.health == Health::Active)
 }
 
 #[cfg(test)]

@@ -216,12 +216,12 @@ impl Client {
     /// Serves until it was stopped, every connection has ended, and the server has what they sent.
     async fn serve(&self, socks: Option<Proxy>, http: Option<Proxy>) -> Result<(), CommandError> {
         let tunnel = SessionTunnel::new(self.sessions.subscribe());
-        let outage = Arc::clone(&self.outage);
+        let (outage, servers) = (Arc::clone(&self.outage), Arc::clone(&self.servers));
         let tunnel = tunnel.counting(Arc::clone(&self.flows)).noting(Arc::clone(&self.refusals));
         let tunnel = tunnel.bounded(self.args().max_connections);
         let tunnel = tunnel.refusing(move || {
-            let outage = Arc::clone(&outage);
-            async move { outage.refusal().await }
+            let (outage, servers) = (Arc::clone(&outage), Arc::clone(&servers));
+            async move { outage.refusal(servers.are_several()).await }
         });
         let rules = Arc::new(ClassRules::new(self.args().class_rule.clone()));
         let taken = self.taken.as_ref();

@@ -5,12 +5,14 @@ mod capture;
 mod clock;
 mod kernel;
 mod network;
+mod servers;
 mod sysctl;
 
 use serde::{Deserialize, Serialize};
 
 pub use capture::Capture;
 pub use network::{Target, targets};
+pub(crate) use servers::{WITNESS, findings as server_findings};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,6 +49,11 @@ impl Finding {
 
     fn ok(check: &str, found: impl Into<String>) -> Self {
         Self::new(check, Level::Ok, found)
+    }
+
+    /// What a client's running process knows.
+    pub(crate) fn of_process(found: String) -> Self {
+        Self::warning("exit", found).mend("on the server: ip -6 route show default")
     }
 
     fn warning(check: &str, found: impl Into<String>) -> Self {

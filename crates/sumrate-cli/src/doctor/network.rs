@@ -57,6 +57,8 @@ const INTERNAL: [&str; 12] = [
 struct Candidate {
     name: String,
     address: Option<Ipv4Addr>,
+    /// Whether it has an address of IPv6 that is not its own link's alone.
+    ipv6: bool,
     prefix: u32,
     up: bool,
     carrier: bool,
@@ -64,10 +66,18 @@ struct Candidate {
 
 /// Every check of the network.
 pub(super) fn findings(targets: &[Target]) -> Vec<Finding> {
-    let (left_out, candidates): (Vec<Candidate>, Vec<Candidate>) = candidates()
+    let tunnels = fbdt::tunnels().unwrap_or_default();
+    let (in_tunnels, candidates): (Vec<Candidate>, Vec<Candidate>) =
+        candidates().into_iter().partition(|candidate| tunnels.contains_key(&candidate.name));
+    let (left_out, candidates): (Vec<Candidate>, Vec<Candidate>) = candidates
         .into_iter()
         .partition(|candidate| usable(candidate) && is_left_out(candidate, targets));
     let mut findings = vec![count(&candidates)];
+    let in_tunnels = in_tunnels.iter().filter(|candidate| usable(candidate));
+    findings.extend(
+        in_tunnels
+            .filter_map(|candidate| Some(tunnel(&candidate.name, tunnels.get(&candidate.name)?))),
+    );
     findings.extend(left_out.iter().map(|candidate| internal(&candidate.name)));
     for candidate in &candidates {
         findings.extend(interface(candidate));
@@ -92,11 +102,14 @@ fn candidates() -> Vec<Candidate> {
         let new = || Candidate {
             name: entry.interface_name.clone(),
             address: None,
+            ipv6: false,
             prefix: 24,
             up: entry.flags.contains(InterfaceFlags::IFF_UP),
             carrier: entry.flags.contains(InterfaceFlags::IFF_RUNNING),
         };
         let candidate = found.entry(entry.interface_name.clone()).or_insert_with(new);
+        let v6 = entry.address.as_ref().and_then(|address| address.as_sockaddr_in6());
+        candidate.ipv6 |= v6.is_some_and(|v6| !v6.ip().is_unicast_link_local());
         let v4 = entry.address.as_ref().and_then(|address| address.as_sockaddr_in());
         if let (Some(v4), None) = (v4, candidate.address) {
             candidate.address = Some(v4.ip());
@@ -108,14 +121,15 @@ fn candidates() -> Vec<Candidate> {
 }
 
 fn usable(candidate: &Candidate) -> bool {
-    candidate.up && candidate.carrier && candidate.address.is_some_and(|own| !own.is_link_local())
+    let ipv4 = candidate.address.is_some_and(|own| !own.is_link_local());
+    candidate.up && candidate.carrier && (ipv4 || candidate.ipv6)
 }
 
 fn count(candidates: &[Candidate]) -> Finding {
     let names: Vec<&str> =
         candidates.iter().filter(|c| usable(c)).map(|c| c.name.as_str()).collect();
     match names.len() {
-        0 => Finding::problem("interfaces", "no interface is up with an IPv4 address"),
+        0 => Finding::problem("interfaces", "no interface is up with an address"),
         1 => Finding::warning(
             "interfaces",
             format!("only {} is usable: a second one is needed to gain speed", names[0]),
@@ -142,6 +156,14 @@ fn is_left_out(candidate: &Candidate, targets: &[Target]) -> bool {
     targets.iter().all(unrouted) && kind(name).is_some_and(|kind| INTERNAL.contains(&kind.as_str()))
 }
 
+fn tunnel(name: &str, kind: &str) -> Finding {
+    let found = format!(
+        "not used as a path: it is a tunnel ({kind}), whose packets leave by another interface; --backup \
+         or --path would use it"
+    );
+    Finding::ok("interface", found).of(name).mend(format!("sumrate up LINK --backup {name}"))
+}
+
 fn internal(name: &str) -> Finding {
     let found = "not used as a path: it is virtual, and no route to a server leads through it";
     Finding::ok("interface", found).of(name)
@@ -156,7 +178,7 @@ fn interface(candidate: &Candidate) -> Option<Finding> {
         (true, false, Some(_)) => {
             Finding::warning("interface", "no carrier: cable or radio not connected")
         }
-        (true, true, Some(own)) if own.is_link_local() => {
+        (true, true, Some(own)) if own.is_link_local() && !candidate.ipv6 => {
             Finding::warning("interface", "only a self-assigned address (DHCP failed)")
         }
         _ => return None,
@@ -325,7 +347,7 @@ mod tests {
 
     fn candidate(name: &str, up: bool, carrier: bool, address: Option<[u8; 4]>) -> Candidate {
         let address = address.map(Ipv4Addr::from);
-        Candidate { name: name.to_owned(), address, prefix: 24, up, carrier }
+        Candidate { name: name.to_owned(), address, ipv6: false, prefix: 24, up, carrier }
     }
 
     #[test]
@@ -335,6 +357,8 @@ mod tests {
         let down = candidate("c", false, false, Some([10, 0, 2, 2]));
         let own = candidate("d", true, true, Some([169, 254, 2, 2]));
         assert_eq!(count(&[a.clone(), b]).level, Level::Ok);
+        let six = Candidate { ipv6: true, ..candidate("e", true, true, None) };
+        assert_eq!(count(&[a.clone(), six]).level, Level::Ok, "IPv6 alone");
         assert_eq!(count(&[a.clone(), down.clone(), own.clone()]).level, Level::Warning);
         assert_eq!(count(std::slice::from_ref(&down)).level, Level::Problem);
         assert_eq!(interface(&down).unwrap().mend.as_deref(), Some("ip link set c up"));

@@ -15,4 +15,5 @@ pub use dial::{DialError, Dialer};
 pub(crate) use policy::is_private;
 pub use policy::{AllowRule, AllowRuleError, Policy, Ports, RefusedReason};
 pub use resolve::{ResolveError, Resolver, resolve};
+pub(crate) use route::families;
 pub use system::SystemResolver;

@@ -1,7 +1,7 @@
 //! Asks the kernel where packets to an address would go: to another machine, or to this one.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
@@ -37,6 +37,16 @@ pub(super) fn route(address: IpAddr) -> io::Result<Route> {
     socket.send(&request(address.to_canonical()), 0)?;
     let (answer, _) = socket.recv_from_full()?;
     read(&answer)
+}
+
+/// The address families in which this machine has a way to the Internet.
+pub(crate) fn families() -> Vec<&'static str> {
+    let somewhere: [(&str, IpAddr); 2] = [
+        ("ipv4", Ipv4Addr::new(8, 8, 8, 8).into()),
+        ("ipv6", Ipv6Addr::new(0x2001, 0x4860, 0x4860, 0, 0, 0, 0, 0x8888).into()),
+    ];
+    let reached = somewhere.into_iter().filter(|(_, address)| route(*address).is_ok());
+    reached.map(|(family, _)| family).collect()
 }
 
 fn request(address: IpAddr) -> Vec<u8> {

@@ -6,7 +6,9 @@ use fbdt::Class;
 
 use crate::crowd::{Owner, Place};
 use crate::refusals::Refusals;
-use crate::service::{Answer, ConnectRequest, FailureCode, Request, read_answer, write_request};
+use crate::service::{
+    Answer, ConnectRequest, FailureCode, Request, ServiceError, read_answer, write_request,
+};
 use crate::tunnel::{Tunnel, Use};
 
 /// Longest time for the exit's answer: its own limits and a slow path.
@@ -67,45 +69,31 @@ pub async fn connect_as<T: Tunnel>(
     port: u16,
     class: Option<Class>,
 ) -> Result<T::Stream, ConnectFailure> {
-    let purpose = class.map_or(Use::Interactive, Use::Known);
-    let exchange = async {
-        let mut stream = tunnel.open(purpose).await.map_err(|error| ConnectFailure {
-            code: FailureCode::NetworkUnreachable,
-            message: error.to_string(),
-        })?;
-        let request = Request::Connect(ConnectRequest {
-            host: host.to_owned(),
-            port,
-            class: class.map(|class| class.name().to_owned()),
-        });
-        write_request(&mut stream, &request)
-            .await
-            .map_err(|error| ConnectFailure::general(error.to_string()))?;
-        let answer = read_answer(&mut stream)
-            .await
-            .map_err(|error| ConnectFailure::general(error.to_string()))?;
-        match answer {
-            Answer::Ready(_) => Ok(stream),
-            Answer::Refused { code, message } => Err(ConnectFailure { code, message }),
-        }
-    };
     let place = tunnel.pending().map(|pending| pending.enter(Owner::only(host.to_lowercase())));
     let failed = |code, message| Err(ConnectFailure { code, message });
-    let connected = tokio::select! {
-        answered = tokio::time::timeout(ANSWER_TIMEOUT, exchange) => answered.unwrap_or_else(|_| {
-            let waited = ANSWER_TIMEOUT.as_secs();
-            let message = format!(
-                "the Sumrate server is reachable, but gave no answer about {host}:{port} within {waited} s"
-            );
-            failed(FailureCode::TimedOut, message)
-        }),
-        why = tunnel.unreachable() => failed(FailureCode::NetworkUnreachable, why),
-        waited = given_up(place.as_ref()) => {
-            let waited = waited.as_secs_f64();
-            let message = format!(
-                "{host}:{port} did not answer within {waited:.1} s, and too many other connections are being made"
-            );
-            failed(FailureCode::TimedOut, message)
+    let timeout = tokio::time::sleep(ANSWER_TIMEOUT);
+    tokio::pin!(timeout);
+    let connected = loop {
+        tokio::select! {
+            answered = exchange(tunnel, host, port, class) => break answered,
+            // What the one before was asked is asked again.
+            () = tunnel.replaced() => {}
+            why = tunnel.unreachable() => break failed(FailureCode::NetworkUnreachable, why),
+            () = &mut timeout => {
+                let waited = ANSWER_TIMEOUT.as_secs();
+                let message = format!(
+                    "the Sumrate server is reachable, but gave no answer about {host}:{port} within \
+                     {waited} s"
+                );
+                break failed(FailureCode::TimedOut, message);
+            }
+            waited = given_up(place.as_ref()) => {
+                let waited = waited.as_secs_f64();
+                let message = format!(
+                    "{host}:{port} did not answer within {waited:.1} s, and too many other connections are being made"
+                );
+                break failed(FailureCode::TimedOut, message);
+            }
         }
     };
     if let (Err(failure), Some(refusals)) = (&connected, tunnel.refusals()) {
@@ -122,5 +110,30 @@ async fn given_up(place: Option<&Place>) -> Duration {
             place.age()
         }
         None => std::future::pending().await,
+    }
+}
+
+/// One request and its answer.
+async fn exchange<T: Tunnel>(
+    tunnel: &T,
+    host: &str,
+    port: u16,
+    class: Option<Class>,
+) -> Result<T::Stream, ConnectFailure> {
+    let purpose = class.map_or(Use::Interactive, Use::Known);
+    let mut stream = tunnel.open(purpose).await.map_err(|error| ConnectFailure {
+        code: FailureCode::NetworkUnreachable,
+        message: error.to_string(),
+    })?;
+    let request = Request::Connect(ConnectRequest {
+        host: host.to_owned(),
+        port,
+        class: class.map(|class| class.name().to_owned()),
+    });
+    let general = |error: ServiceError| ConnectFailure::general(error.to_string());
+    write_request(&mut stream, &request).await.map_err(general)?;
+    match read_answer(&mut stream).await.map_err(general)? {
+        Answer::Ready(_) => Ok(stream),
+        Answer::Refused { code, message } => Err(ConnectFailure { code, message }),
     }
 }

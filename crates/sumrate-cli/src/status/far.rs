@@ -18,10 +18,15 @@ pub struct FarReport {
     /// The traffic classes of its open streams, of the newest where there are many.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<u32, String>,
+    /// The address families in which the server reaches the Internet, `ipv4` and `ipv6`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<String>,
 }
 
 /// Of so many streams the classes are reported, and at most accepted.
 pub const STREAMS_REPORTED: usize = 100;
+/// The address families that there are.
+pub(crate) const FAMILIES: [&str; 2] = ["ipv4", "ipv6"];
 /// Most paths that are accepted: as many as a session has.
 const PATHS_MAX: usize = 16;
 
@@ -72,6 +77,9 @@ impl FarReport {
         }
         self.classes.retain(|_, class| Class::from_name(class).is_some());
         self.paths.retain(|name, _| !name.contains(is_hidden));
+        let said = std::mem::take(&mut self.families);
+        let families = FAMILIES.iter().filter(|family| said.iter().any(|said| said == **family));
+        self.families = families.map(|family| (*family).to_owned()).collect();
         while self.classes.len() > STREAMS_REPORTED {
             self.classes.pop_first();
         }
@@ -113,7 +121,7 @@ impl FarReport {
             (report.name.clone(), FarPathReport::from(&report))
         });
         let classes = classes.into_iter().map(|(id, class)| (id.0, class.name().to_owned()));
-        Self { paths: paths.collect(), classes: classes.collect() }
+        Self { paths: paths.collect(), classes: classes.collect(), families: Vec::new() }
     }
 }
 
@@ -149,7 +157,11 @@ mod tests {
     fn a_report_of_too_much_is_cut() {
         let paths = (0..1000).map(|path| (format!("path{path}"), FarPathReport::default()));
         let classes = (0..5000).map(|stream| (stream, "background".to_owned()));
-        let mut said = FarReport { paths: paths.collect(), classes: classes.collect() };
+        let mut said = FarReport {
+            paths: paths.collect(),
+            classes: classes.collect(),
+            families: ["ipv6", "\u{1b}[2J", "ipv6"].map(str::to_owned).to_vec(),
+        };
         for hidden in ["\u{1b}[2J", "a\u{202e}ifiw", "a\u{200b}"] {
             said.paths.insert(hidden.to_owned(), FarPathReport::default());
         }
@@ -158,6 +170,7 @@ mod tests {
         let is_shown = |name: &String| name.starts_with("path") && !name.contains(is_hidden);
         assert!(report.paths.keys().all(is_shown));
         assert!(report.classes.contains_key(&4999), "the newest stay");
+        assert_eq!(report.families, ["ipv6"]);
     }
 
     #[test]

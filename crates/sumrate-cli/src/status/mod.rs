@@ -31,6 +31,6 @@ pub use report::{
 pub(crate) use socket::{EXCHANGE_TIMEOUT, ask_json, ask_process};
 pub use socket::{SocketError, StatusSocket, ask, ask_all, beside};
 pub use table::write_table;
-pub(crate) use table::{identity, rtt_words};
+pub(crate) use table::{identity, missing_family, rtt_words};
 pub use trouble::PathErrorReport;
 pub(crate) use units::{bytes, label, lasting, write_columns};

@@ -104,6 +104,9 @@ pub struct SessionReport {
     /// At a server, what the operator calls the credential of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
+    /// At a client whose server says so: the address families in which it reaches the Internet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exit_families: Vec<String>,
     /// Which bytes this end's paths send next.
     pub scheduler: String,
     /// What this end's paths take of a bottleneck that they share: `off` or `fair`.
@@ -416,6 +419,7 @@ impl SessionReport {
         Self {
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             credential: None,
+            exit_families: Vec::new(),
             scheduler: stats.scheduler.to_owned(),
             coupling: stats.coupling.to_owned(),
             sent_bytes: stats.new_bytes,

@@ -95,6 +95,7 @@ fn facts(report: &StatusReport) -> Vec<String> {
     facts.extend(report.capture.as_ref().map(captured));
     facts.extend(report.udp.as_ref().map(|udp| format!("UDP: {}", datagrams(udp))));
     facts.extend(servers(&report.servers));
+    facts.extend(missing_family(report.sessions.first()));
     facts.extend(LeftOutReport::words_of_all(&report.left_out));
     let busy = report.attempts.filter(|attempts| *attempts != AttemptsReport::default());
     facts.extend(busy.map(|attempts| attempts.words()));
@@ -104,6 +105,21 @@ fn facts(report: &StatusReport) -> Vec<String> {
     }
     facts.extend(report.refusals.iter().flat_map(refused));
     facts
+}
+
+/// The address family in which the exit reaches nothing, if it says so.
+pub(crate) fn missing_family(session: Option<&SessionReport>) -> Option<String> {
+    let has = |family: &str| {
+        session.is_some_and(|session| session.exit_families.iter().any(|known| known == family))
+    };
+    let (missing, other) = match (has("ipv4"), has("ipv6")) {
+        (true, false) => ("IPv6", "IPv4"),
+        (false, true) => ("IPv4", "IPv6"),
+        _ => return None,
+    };
+    Some(format!(
+        "the server has no {missing}: connections to {missing} addresses fail, those to {other} work"
+    ))
 }
 
 /// Which of several servers is in use, and what is wrong with others.
@@ -264,7 +280,7 @@ impl Row {
             let is_full = is_full(&far.why, far.commit_bytes, far.commit_limit_bytes);
             capacity(far.rate_mbps, path.down_mbps, is_full)
         });
-        let of = |capacity: Option<f64>| connected(capacity.map_or_else(String::new, rate_words));
+        let of = |capacity: Option<String>| connected(capacity.unwrap_or_default());
         Self {
             name: path.name.clone(),
             state: state(path),
@@ -311,10 +327,15 @@ pub(crate) fn rtt_words(milliseconds: f64) -> String {
     }
 }
 
-/// The estimated rate of a link in one direction, where present traffic supports it.
-fn capacity(estimate: Option<f64>, load: f64, is_full: bool) -> Option<f64> {
+/// The estimated rate of a link in one direction, where present traffic supports it; what it carries now
+/// is the least that it can.
+fn capacity(estimate: Option<f64>, load: f64, is_full: bool) -> Option<String> {
     let most = load * if is_full { PLAUSIBLE_FULL } else { PLAUSIBLE };
-    estimate.filter(|estimate| load >= LEAST_LOAD_MBPS && *estimate <= most)
+    let estimate = estimate.filter(|_| load >= LEAST_LOAD_MBPS)?;
+    Some(match estimate <= most {
+        true => rate_words(estimate),
+        false => format!("at least {}", rate_words(load)),
+    })
 }
 
 /// Bytes in both directions; of an earlier version's process, those of streams and their copies.

@@ -98,6 +98,10 @@ fn capacities_are_shown_where_present_traffic_supports_them() {
     let stale = PathReport { far: far(1139.4, "commit-limit"), ..busy.clone() };
     let wrong = PathReport { far: far(1139.4, "sending"), ..busy.clone() };
     let dead = PathReport { health: "dead".to_owned(), ..busy };
+    for path in [&stale, &wrong] {
+        let said = written(client(vec![path.clone()]), false);
+        assert!(said.contains("at least 57 Mbit/s"), "{said}");
+    }
     for path in [idle, stale, wrong, dead] {
         let said = written(client(vec![path]), false);
         assert!(!said.contains("80 Mbit/s") && !said.contains("1.14"), "{said}");

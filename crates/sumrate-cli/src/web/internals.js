@@ -42,9 +42,13 @@ function pathRow({ path, key, of }, place) {
   meter.setAttribute("aria-label", `in flight on ${path.name}`);
   held.append(meter, ` ${bytes(path.commit_bytes)}`);
   const isUp = path.health === "active";
-  const mbps = (value) => number(isUp && value ? `${value.toFixed(0)} Mbit/s` : "–");
+  // An estimate far above what is carried now is one of other times: the link can do that at least.
+  const mbps = (value, load) => {
+    if (!isUp || !value || load < 0.1) return number("–");
+    return number(value <= 4 * load ? `${value.toFixed(0)} Mbit/s` : `at least ${load.toFixed(1)} Mbit/s`);
+  };
   const far = path.far && path.far.why !== path.why ? `; the other end: ${path.far.why_idle}` : "";
-  return tableRow(head, held, mbps(path.rate_mbps), mbps(path.far?.rate_mbps), number(bytes(path.redundant_bytes)),
+  return tableRow(head, held, mbps(path.rate_mbps, path.up_mbps), mbps(path.far?.rate_mbps, path.down_mbps), number(bytes(path.redundant_bytes)),
     number(`${(100 * path.retransmitted_share).toFixed(2)} %`), element("td", path.why_idle + far, "words"));
 }
 
