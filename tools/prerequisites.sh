@@ -9,8 +9,9 @@ declare -A package_of=(
   [sysctl]=procps [curl]=curl [mptcpize]=mptcpize [iperf3]=iperf3 [nft]=nftables [chromium]=chromium
   [git]=git [setpriv]=util-linux [c++]=build-essential [cmake]=cmake [openssl]=openssl
   [wget]=wget [nc]=netcat-openbsd [ssh]=openssh-client [sshd]=openssh-server [node]=nodejs
-  [javac]=default-jdk-headless [nginx]=nginx-light [npm]=npm [prometheus]=prometheus
+  [javac]=default-jdk-headless [nginx]="nginx-light libnginx-mod-stream" [npm]=npm [prometheus]=prometheus
   [go]=golang-go [valgrind]=valgrind [dpkg-deb]=dpkg [xz]=xz-utils
+  [haproxy]=haproxy [tayga]=tayga
   [qemu-aarch64-static]=qemu-user-static [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
   [dnsmasq]=dnsmasq-base
 )
@@ -19,7 +20,7 @@ declare -A needs=(
   [build]="cc make clang pkg-config"
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
-  [test]="ip ss tc nsenter sysctl curl dnsmasq mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac go prometheus"
+  [test]="ip ss tc nsenter sysctl curl dnsmasq mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac go prometheus haproxy tayga nginx"
   [everyday]="ip ss tc nsenter sysctl curl dnsmasq mptcpize iperf3 nft setpriv openssl git"
   [bench-core]="cc valgrind"
   [static]="cc make clang pkg-config"
@@ -39,7 +40,8 @@ lacking=()
 for purpose in "$@"; do
   for program in ${needs[$purpose]}; do
     if ! command -v "$program" >/dev/null; then
-      missing+=("${package_of[$program]}")
+      read -ra packages <<<"${package_of[$program]}"
+      missing+=("${packages[@]}")
       lacking+=("$program")
     fi
   done

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from sumrate.lab.process import Process
 from sumrate.lab.programs import program
 from tests.world.scene import HTTP_PORT, INTERNET_IP, LTE, SERVER_IP, SERVER_PORT, WIFI, World
 from tests.world.test_servers import (
@@ -16,6 +15,7 @@ from tests.world.test_servers import (
     in_words,
     log,
     nat64,
+    needs_tayga,
     only_ipv6,
     portal,
     tunnel,
@@ -43,14 +43,13 @@ def about(findings: list[Finding], check: str, interface: str | None) -> Finding
     return found[0]
 
 
-def refused_soon(world: World, daemon: Process) -> str:
+def refused_soon(world: World) -> str:
     """What a program is told by the HTTP proxy, and that it is told soon."""
     began = time.monotonic()
     proxy = f"http://127.0.0.1:{HTTP_PORT}"
     said = world.curl(URL, "--max-time", "20", proxy=proxy)
     # 2 s of patience; with a margin for a busy machine. It was 25 s.
     assert time.monotonic() - began < 12, said
-    del daemon
     return said
 
 
@@ -60,7 +59,7 @@ def test_programs_are_told_that_the_server_refuses(world: World) -> None:
     daemon = world.up("-v", "--http", f"127.0.0.1:{HTTP_PORT}")
     world.wait_for_paths(daemon)
     server.kill()
-    said = refused_soon(world, daemon)
+    said = refused_soon(world)
     words = "the Sumrate server is not reachable (connection refused on lte0 and wifi0)"
     assert words in said or words in log(daemon), (said, log(daemon))
     assert not CODES.search(log(daemon)), log(daemon)
@@ -74,7 +73,7 @@ def test_programs_are_told_that_nothing_comes_back(world: World) -> None:
     daemon = world.up("-v", "--http", f"127.0.0.1:{HTTP_PORT}")
     world.wait_for_paths(daemon)
     unreachable(world, SERVER_IP)
-    said = refused_soon(world, daemon)
+    said = refused_soon(world)
     assert "the Sumrate server is not reachable (" in said + log(daemon), (said, log(daemon))
     assert not CODES.search(log(daemon)), log(daemon)
     world.measured("refused within a few seconds")
@@ -143,6 +142,7 @@ def test_doctor_knows_a_ban(world: World) -> None:
     world.measured("named as a likely ban, as the other network gets through")
 
 
+@needs_tayga
 @pytest.mark.situation("doctor: a network without IPv4", plain="unreachable", ipv6=True)
 def test_doctor_knows_whether_there_is_a_nat64(world: World) -> None:
     first_server(world, advertise=f"{SERVER_IP}:{SERVER_PORT}")

@@ -1,7 +1,9 @@
 """Several servers by chance or on purpose, names that lie, and what stands before a server."""
 
 import json
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,17 @@ from sumrate.lab.process import Process
 from sumrate.lab.programs import program
 from tests.world.scene import INTERNET_IP, LTE, SERVER_IP, SERVER_PORT, WIFI, World
 
+NGINX_STREAM = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
+PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Skips where one of these is not installed."""
+    missing = [name for name in programs if not shutil.which(name, path=PATH)]
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not found")
+
+
+needs_haproxy, needs_tayga = needs("haproxy"), needs("tayga")
 SECOND_IP = "203.0.113.2"
 NAMED = f"server.test:{SERVER_PORT}"
 URL = f"http://{INTERNET_IP}/"
@@ -230,6 +243,7 @@ def tunnel(world: World, name: str) -> None:
         world.client.run(["ip", *command.split()])
 
 
+@needs_tayga
 @pytest.mark.situation(
     "a network without IPv4, a server with IPv4", plain="the name by DNS64", ipv6=True
 )
@@ -325,7 +339,7 @@ def nginx(world: World) -> None:
     folder.mkdir()
     config = folder / "nginx.conf"
     text = f"""
-load_module /usr/lib/nginx/modules/ngx_stream_module.so;
+load_module {NGINX_STREAM};
 daemon off;
 pid {folder}/pid;
 error_log stderr;
@@ -346,6 +360,7 @@ stream {{
 SENDS = f"server sumrate {SERVER_IP}:{SERVER_PORT} source {SERVER_IP}"
 
 
+@needs_haproxy
 @pytest.mark.situation("a provider blocks TLS without a server name", plain="browsers send one")
 def test_the_servers_name_is_told_where_the_link_or_a_flag_has_one(world: World) -> None:
     world.web()
@@ -370,6 +385,7 @@ def test_the_servers_name_is_told_where_the_link_or_a_flag_has_one(world: World)
     world.measured("the name of the link, or --sni")
 
 
+@needs_haproxy
 @pytest.mark.situation("a provider passes known application protocols only", plain="h2 passes")
 def test_another_application_protocol_can_be_named(world: World) -> None:
     world.web()
@@ -384,6 +400,8 @@ def test_another_application_protocol_can_be_named(world: World) -> None:
     world.measured("--alpn h2 at both ends")
 
 
+@needs("haproxy", "nginx", "nc")
+@pytest.mark.skipif(not NGINX_STREAM.exists(), reason="nginx's module for streams not found")
 @pytest.mark.situation("a server behind a proxy that terminates TCP", plain="logs the proxy")
 @pytest.mark.parametrize("front", ["haproxy", "nginx"])
 def test_a_server_behind_a_proxy_knows_the_addresses_of_its_clients(

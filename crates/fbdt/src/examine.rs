@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -18,7 +19,7 @@ use crate::trouble::PathTrouble;
 
 /// Longest time for a connection and its key.
 const PROBE_TIME: Duration = Duration::from_secs(4);
-/// Longest time for all name servers.
+/// Longest time for the names of servers.
 const NAMES_TIME: Duration = Duration::from_secs(9);
 
 /// A network, as far as it leads.
@@ -67,7 +68,7 @@ pub async fn examine(config: &ClientConfig, witness: &str) -> io::Result<Vec<Net
     usable.retain(|interface| !tunnels.contains_key(&interface.name));
     let mut examining = JoinSet::new();
     for interface in usable {
-        let prober = prober(config).map_err(io::Error::other)?;
+        let prober = Arc::new(prober(config).map_err(io::Error::other)?);
         let (config, witness) = (config.clone(), witness.to_owned());
         examining.spawn(async move { network(&config, &prober, &interface, &witness).await });
     }
@@ -97,38 +98,51 @@ fn prober(config: &ClientConfig) -> Result<Prober, TlsConfigError> {
 
 async fn network(
     config: &ClientConfig,
-    prober: &Prober,
+    prober: &Arc<Prober>,
     interface: &Interface,
     witness: &str,
 ) -> NetworkReport {
-    let mut report = NetworkReport {
+    let (names, (servers, no_server)) =
+        tokio::join!(names(config, interface, witness), servers(config, prober, interface));
+    NetworkReport {
         interface: interface.name.clone(),
         has_ipv4: interface.addresses.iter().any(IpAddr::is_ipv4),
-        names: names(config, interface, witness).await,
-        servers: Vec::new(),
-        no_server: None,
-    };
+        names,
+        servers,
+        no_server,
+    }
+}
+
+/// What became of a connection to each address, or why there is none.
+async fn servers(
+    config: &ClientConfig,
+    prober: &Arc<Prober>,
+    interface: &Interface,
+) -> (Vec<ServerReach>, Option<(PathTrouble, String)>) {
     let local = LocalBinding::Interface(interface.name.clone());
     let servers = Servers::new(config.link.servers(), &config.known_servers, config.socket_mark);
-    servers.look(&local).await;
+    // Who answers later than that is no help to programs either.
+    let _ = timeout(NAMES_TIME, servers.look(&local)).await;
     let spec = PathSpec { name: interface.name.clone(), local, ..PathSpec::default() };
     let candidates = match servers.candidates(0, &spec, None) {
         Ok(candidates) => candidates,
-        Err(none) => {
-            report.no_server = Some((none.trouble(), none.to_string()));
-            Vec::new()
-        }
+        Err(none) => return (Vec::new(), Some((none.trouble(), none.to_string()))),
     };
+    let mut probing = JoinSet::new();
     for server in candidates {
-        let connecting = prober.connect(&spec, server);
-        let trouble = match timeout(PROBE_TIME, connecting).await {
-            Ok(Ok(_)) => None,
-            Ok(Err(error)) => Some((error.trouble(), error.to_string())),
-            Err(_) => Some((PathTrouble::NoAnswer, format!("{server} does not answer"))),
-        };
-        report.servers.push(ServerReach { server, trouble });
+        let (prober, spec) = (prober.clone(), spec.clone());
+        probing.spawn(async move {
+            let trouble = match timeout(PROBE_TIME, prober.connect(&spec, server)).await {
+                Ok(Ok(_)) => None,
+                Ok(Err(error)) => Some((error.trouble(), error.to_string())),
+                Err(_) => Some((PathTrouble::NoAnswer, format!("{server} does not answer"))),
+            };
+            ServerReach { server, trouble }
+        });
     }
-    report
+    let mut reached = probing.join_all().await;
+    reached.sort_by_key(|reach| reach.server);
+    (reached, None)
 }
 
 /// What each name server says of the names of the link and of the witness.
@@ -136,14 +150,20 @@ async fn names(config: &ClientConfig, interface: &Interface, witness: &str) -> V
     let network = Network { interface: interface.name.clone(), mark: config.socket_mark };
     let hosts = config.link.servers().iter().filter(|server| server.ip().is_none());
     let names: Vec<String> = hosts.map(|server| server.host.clone()).collect();
-    let mut reports = Vec::new();
+    let mut asking = JoinSet::new();
     for name in names.into_iter().chain([witness.to_owned()]) {
-        let answers = timeout(NAMES_TIME, network.answers(&name)).await.unwrap_or_default();
-        reports.extend(answers.into_iter().map(|(server, addresses)| NameReport {
+        let network = network.clone();
+        asking.spawn(async move { (network.answers(&name).await, name) });
+    }
+    let of_name = |(answers, name): (Vec<(SocketAddr, Option<Vec<IpAddr>>)>, String)| {
+        answers.into_iter().map(move |(server, addresses)| NameReport {
             server: server.ip(),
             name: name.clone(),
             addresses,
-        }));
-    }
+        })
+    };
+    let mut reports: Vec<NameReport> =
+        asking.join_all().await.into_iter().flat_map(of_name).collect();
+    reports.sort_by(|a, b| (a.server, &a.name).cmp(&(b.server, &b.name)));
     reports
 }
