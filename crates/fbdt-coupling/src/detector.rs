@@ -209,7 +209,6 @@ impl Detector {
         for (index, (a, base_a, moves_a)) in queued.iter().enumerate() {
             for (b, base_b, moves_b) in &queued[index + 1..] {
                 let lag = nanos(base_a.abs_diff(*base_b)).div_ceil(nanos(BIN)).clamp(1, 6);
-                #[allow(clippy::cast_possible_truncation)]
                 let value = correlation(moves_a, moves_b, lag as usize);
                 let paths = [*a.min(b), *a.max(b)];
                 if self.pair_mut(*a, *b).is_none() {

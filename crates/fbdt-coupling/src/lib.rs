@@ -100,9 +100,7 @@ impl Coupling {
         if let Some(group) = self.groups.iter_mut().find(|g| g.paths.contains(&seen.path)) {
             let members: Vec<&Member> =
                 self.members.iter().filter(|m| group.paths.contains(&m.path)).collect();
-            #[allow(clippy::cast_precision_loss)]
             let used: f64 = members.iter().map(|m| m.peak(now) as f64).sum();
-            #[allow(clippy::cast_precision_loss)]
             let frames = LEAST / 2.0 * members.len() as f64;
             let longest = members.iter().map(|m| m.srtt()).max().unwrap_or_default();
             if news.lost {
@@ -128,7 +126,6 @@ impl Coupling {
     }
 
     /// Whether a path is just being tried.
-    #[must_use]
     #[cfg(test)]
     pub(crate) const fn is_trying(&self) -> bool {
         self.detector.is_trying()
@@ -179,7 +176,6 @@ impl Coupling {
     }
 
     /// Divides each group's window among its paths.
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn allot(&mut self, now: Instant) {
         self.allowances.clear();
         for group in &self.groups {

@@ -88,7 +88,6 @@ impl Member {
     }
 
     /// Takes in a sample.
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn update(&mut self, now: Instant, seen: &Observation) -> News {
         let news = self.last.map_or_else(News::default, |last| news(&last.sample, &seen.sample));
         let elapsed = now.saturating_since(self.seen).as_secs_f64();
@@ -188,7 +187,6 @@ impl Member {
 /// if nothing was. TCP smooths the RTT by 1/8 with each acknowledgement, of two
 /// segments usually, and where few are in flight that lags by several RTTs: it
 /// is undone.
-#[allow(clippy::cast_precision_loss)]
 fn fresh_delay(before: &SubflowSample, after: &SubflowSample) -> Option<f64> {
     let acked = after.acked_total.checked_sub(before.acked_total).filter(|bytes| *bytes > 0)?;
     let count = (acked as f64 / (2.0 * f64::from(after.mss.max(1)))).max(1.0);

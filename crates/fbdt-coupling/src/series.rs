@@ -40,7 +40,6 @@ pub(crate) fn bin_of(now: Instant) -> u64 {
 
 impl Series {
     /// Takes in a queueing delay in milliseconds.
-    #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn push(&mut self, now: Instant, delay_ms: f64) {
         let index = bin_of(now);
         let bin = &mut self.bins[index as usize % BINS];
@@ -52,7 +51,6 @@ impl Series {
     }
 
     /// The mean of a bin, if anything was seen in it.
-    #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn get(&self, index: u64) -> Option<f64> {
         let bin = &self.bins[index as usize % BINS];
         (bin.index == index && bin.count > 0).then(|| bin.sum / f64::from(bin.count))
@@ -76,7 +74,6 @@ impl Series {
     }
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0usize), |(sum, count), v| (sum + v, count + 1));
     if count == 0 { 0.0 } else { sum / count as f64 }
@@ -97,7 +94,6 @@ pub(crate) fn correlation(a: &[Option<f64>], b: &[Option<f64>], lag: usize) -> O
     all.flatten().reduce(f64::max)
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn pearson(pairs: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let (mut count, mut a, mut b) = (0usize, 0.0, 0.0);
     let (mut aa, mut bb, mut ab) = (0.0, 0.0, 0.0);

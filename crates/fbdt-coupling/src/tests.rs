@@ -63,7 +63,6 @@ impl Network {
         Self { coupling, bottlenecks, paths, ms: 0, coupled: 0 }
     }
 
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn run(&mut self, seconds: u64) {
         for _ in 0..seconds * 1000 {
             self.ms += 1;
@@ -102,7 +101,6 @@ impl Network {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn observation(path: PathId, state: &Path) -> Observation {
     let ms = |ms: f64| Duration::from_secs_f64(ms / 1e3);
     let sample = SubflowSample {
@@ -121,7 +119,6 @@ fn observation(path: PathId, state: &Path) -> Observation {
 
 /// A saw tooth of a TCP's window with the noise of its bursts.
 fn tooth(ms: f64, period_ms: f64, salt: u64) -> f64 {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let noise = (mix((ms / 30.0) as u64 * 31 + salt) % 1000) as f64 / 1000.0;
     60_000.0 + 25_000.0 * (ms % period_ms) / period_ms + 8_000.0 * noise
 }

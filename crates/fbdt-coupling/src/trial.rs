@@ -227,7 +227,6 @@ impl Trial {
 
     /// What the tried path may hold now, if less than otherwise. Behind a low
     /// slot it comes back over an RTT: all at once would overrun a full queue.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub(crate) fn cap(&self, now: Instant) -> Option<u64> {
         let low = self.full * self.kept;
         if self.low {
@@ -246,7 +245,6 @@ impl Trial {
         }
         if path == self.path {
             self.delay.add(delay_ms);
-            #[allow(clippy::cast_precision_loss)]
             self.in_flight.add(in_flight as f64);
         } else if let Some(observer) = self.observers.iter_mut().find(|o| o.path == path) {
             observer.delay.add(delay_ms);
@@ -269,7 +267,6 @@ impl Trial {
         self.since = now;
         self.slots += 1;
         // A length that nobody else's load could follow.
-        #[allow(clippy::cast_possible_truncation)]
         let part = (mix(self.seed.wrapping_add(u64::from(self.slots))) % 1024) as u32;
         self.slot = self.least_slot + self.least_slot / 2 * part / 1024;
         let answered = self.observers.iter().all(|o| o.answer.is_some());

@@ -42,7 +42,6 @@ pub(crate) struct SharedWindow {
 
 impl SharedWindow {
     /// A window of `bytes` in congestion avoidance.
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn new(now: Instant, growth: Growth, bytes: f64, mss: u32) -> Self {
         let mss = f64::from(mss.max(1));
         let segments = (bytes / mss).max(2.0);
@@ -65,7 +64,6 @@ impl SharedWindow {
     }
 
     /// `acked` bytes were acknowledged while the window was full.
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn grow(&mut self, now: Instant, acked: u64, rtt: Duration) {
         let acked = acked as f64 / self.mss;
         self.age += now.saturating_since(self.last).min(LONGEST_STEP).as_secs_f64();
@@ -128,7 +126,6 @@ pub(crate) fn divide(total: f64, demands: &[f64]) -> Vec<f64> {
     let mut parts = alloc::vec![0.0; demands.len()];
     let (mut left, mut waiting) = (total.max(0.0), demands.len());
     for index in order {
-        #[allow(clippy::cast_precision_loss)]
         let even = left / waiting as f64;
         parts[index] = demands[index].min(even);
         left -= parts[index];
@@ -152,7 +149,6 @@ mod tests {
     /// Acknowledges a whole window in each RTT.
     fn rounds(window: &mut SharedWindow, from_ms: u64, rounds: u64) -> u64 {
         for round in 1..=rounds {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             window.grow(at(from_ms + round * 50), window.bytes() as u64, RTT);
         }
         from_ms + rounds * 50

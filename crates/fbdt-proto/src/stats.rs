@@ -46,86 +46,62 @@ pub enum WhyIdle {
 }
 
 impl WhyIdle {
-    /// Every reason, in the order in which times are counted.
-    pub const ALL: [Self; 14] = [
-        Self::Sending,
-        Self::NoSubflow,
-        Self::Suspect,
-        Self::Standby,
-        Self::Unmeasured,
-        Self::CommitLimit,
-        Self::RateCap,
-        Self::Weight,
-        Self::KeptOff,
-        Self::NothingToSend,
-        Self::FlowControl,
-        Self::TooLate,
-        Self::WindowsFull,
-        Self::LeftToAnother,
+    /// Every reason with one word for machines and words for reports, in the order of the variants.
+    const TABLE: [(Self, &'static str, &'static str); 14] = [
+        (Self::Sending, "sending", "sending"),
+        (Self::NoSubflow, "no-subflow", "not connected"),
+        (Self::Suspect, "suspect", "no answer, probing"),
+        (Self::Standby, "standby", "standby: a path of a better priority is active"),
+        (Self::Unmeasured, "unmeasured", "just connected"),
+        (Self::CommitLimit, "commit-limit", "link is full"),
+        (Self::RateCap, "rate-cap", "at its rate limit"),
+        (Self::Weight, "weight", "its share by weight is reached"),
+        (Self::KeptOff, "kept-off", "pending data is of classes that it never carries"),
+        (Self::NothingToSend, "nothing-to-send", "nothing to send"),
+        (Self::FlowControl, "flow-control", "the receiving program reads too slowly"),
+        (Self::TooLate, "too-late", "too slow for the present data"),
+        (Self::WindowsFull, "windows-full", "all pending data is in flight"),
+        (Self::LeftToAnother, "left-to-another", "the scheduler gives the data to another path"),
     ];
+
+    /// Every reason, in the order in which times are counted.
+    pub const ALL: [Self; Self::TABLE.len()] = {
+        let mut all = [Self::Sending; Self::TABLE.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = Self::TABLE[index].0;
+            index += 1;
+        }
+        all
+    };
 
     /// One word for machines.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sending => "sending",
-            Self::NoSubflow => "no-subflow",
-            Self::Suspect => "suspect",
-            Self::Standby => "standby",
-            Self::Unmeasured => "unmeasured",
-            Self::CommitLimit => "commit-limit",
-            Self::RateCap => "rate-cap",
-            Self::Weight => "weight",
-            Self::KeptOff => "kept-off",
-            Self::NothingToSend => "nothing-to-send",
-            Self::FlowControl => "flow-control",
-            Self::TooLate => "too-late",
-            Self::WindowsFull => "windows-full",
-            Self::LeftToAnother => "left-to-another",
-        }
+        Self::TABLE[self as usize].1
     }
 
     /// Words for reports.
     #[must_use]
     pub const fn describe(self) -> &'static str {
-        match self {
-            Self::Sending => "sending",
-            Self::NoSubflow => "not connected",
-            Self::Suspect => "no answer, probing",
-            Self::Standby => "standby: a path of a better priority is active",
-            Self::Unmeasured => "just connected",
-            Self::CommitLimit => "link is full",
-            Self::RateCap => "at its rate limit",
-            Self::Weight => "its share by weight is reached",
-            Self::KeptOff => "pending data is of classes that it never carries",
-            Self::NothingToSend => "nothing to send",
-            Self::FlowControl => "the receiving program reads too slowly",
-            Self::TooLate => "too slow for the present data",
-            Self::WindowsFull => "all pending data is in flight",
-            Self::LeftToAnother => "the scheduler gives the data to another path",
-        }
+        Self::TABLE[self as usize].2
     }
 }
 
 /// Why a path sends nothing, and for how long it has been so for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IdleTimes {
-    now: WhyIdle,
+    /// The reason now.
+    pub now: WhyIdle,
     since: Instant,
-    spent: [Duration; WhyIdle::ALL.len()],
+    /// Time by reason, in the order of [`WhyIdle::ALL`], up to the last entry.
+    pub spent: [Duration; WhyIdle::ALL.len()],
 }
 
 impl IdleTimes {
     /// A path that begins now.
-    #[must_use]
     pub(crate) fn new(now: Instant) -> Self {
         Self { since: now, ..Self::default() }
-    }
-
-    /// The reason now.
-    #[must_use]
-    pub(crate) const fn now(&self) -> WhyIdle {
-        self.now
     }
 
     /// Another reason, or the same, from `now` on.
@@ -133,12 +109,6 @@ impl IdleTimes {
         self.spent[self.now as usize] += now.saturating_since(self.since);
         self.since = now;
         self.now = why;
-    }
-
-    /// Time by reason, in the order of [`WhyIdle::ALL`], up to the last entry.
-    #[must_use]
-    pub(crate) const fn spent(&self) -> &[Duration; WhyIdle::ALL.len()] {
-        &self.spent
     }
 }
 
@@ -368,8 +338,8 @@ mod tests {
         times.enter(at(12), WhyIdle::CommitLimit);
         times.enter(at(13), WhyIdle::CommitLimit);
         times.enter(at(20), WhyIdle::Sending);
-        assert_eq!(times.now(), WhyIdle::Sending);
-        let spent = |why: WhyIdle| times.spent()[why as usize].as_millis();
+        assert_eq!(times.now, WhyIdle::Sending);
+        let spent = |why: WhyIdle| times.spent[why as usize].as_millis();
         assert_eq!((spent(WhyIdle::Sending), spent(WhyIdle::CommitLimit)), (2, 8));
     }
 }

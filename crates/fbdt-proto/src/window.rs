@@ -31,7 +31,6 @@ impl WindowSize {
     /// at least (1 + ceil(max rate ratio)) frames; the thesis's fixed window,
     /// one at a time, in that mode.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub fn of(config: &Config, paths: &[PathView], frame: u64) -> Self {
         if config.window_mode == WindowMode::Thesis {
             return Self { bytes: config.thesis_window, depth: 1 };
@@ -51,7 +50,6 @@ impl WindowSize {
 /// idles: 1.3 x sum of rates x largest difference of arrival delays, and the
 /// open windows. A path whose rate is still being found out will have doubled
 /// it twice when a larger window is there.
-#[must_use]
 pub(crate) fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
     let usable = || paths.iter().filter(|p| p.usable);
     let slowest = usable().map(|p| p.arrival + p.srtt * REPAIRS).max().unwrap_or(Duration::ZERO);
@@ -64,7 +62,6 @@ pub(crate) fn wanted_buffer(paths: &[PathView], size: WindowSize) -> u64 {
 /// late path leaves to the others, and what leaves before the writer comes to write more. What else is
 /// written only waits, and whatever is written next waits behind it. A path whose bytes are there more
 /// than `most` behind those of others gets none that wait: no writer leaves so many.
-#[must_use]
 pub(crate) fn unsent_ahead(paths: &[PathView], most: u64) -> u64 {
     let usable = || paths.iter().filter(|p| p.usable);
     let leads = (0..paths.len()).filter(|&path| paths[path].usable).map(|path| lead(paths, path));

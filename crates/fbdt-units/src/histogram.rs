@@ -34,7 +34,6 @@ impl DelayHistogram {
     /// The smallest bucket bound that at least `quantile` (0 to 1) of the
     /// bytes do not exceed; zero if nothing was recorded.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn quantile(&self, quantile: f64) -> Duration {
         let wanted = quantile * self.total as f64;
         let mut seen = 0;
@@ -61,7 +60,6 @@ impl DelayHistogram {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)]
 fn bucket(delay: Duration) -> usize {
     let us = delay.as_micros().min(u128::from(u64::MAX >> 1)) as u64;
     if us < SUB {

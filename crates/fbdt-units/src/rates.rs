@@ -6,7 +6,6 @@ use crate::time::nanos;
 
 /// Bytes that a rate of `bytes_per_second` moves in `time`.
 #[must_use]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub fn bytes_in(bytes_per_second: f64, time: Duration) -> u64 {
     let bytes = bytes_per_second * time.as_secs_f64();
     if bytes >= 0.0 { bytes as u64 } else { 0 }
@@ -14,7 +13,6 @@ pub fn bytes_in(bytes_per_second: f64, time: Duration) -> u64 {
 
 /// Time that `bytes` take at `bytes_per_second`; an hour if it does not move.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub fn time_for(bytes: u64, bytes_per_second: f64) -> Duration {
     const NEVER: Duration = Duration::from_secs(3600);
     if bytes_per_second <= 0.0 {
@@ -25,7 +23,6 @@ pub fn time_for(bytes: u64, bytes_per_second: f64) -> Duration {
 
 /// `bytes` moved in `time`, as bytes per second; 0 for no time.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub fn rate_of(bytes: u64, time: Duration) -> f64 {
     match nanos(time) {
         0 => 0.0,

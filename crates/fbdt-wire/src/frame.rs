@@ -147,7 +147,6 @@ impl Frame {
     }
 
     /// Appends the frame's bytes to `out`.
-    #[allow(clippy::cast_possible_truncation)]
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Data { stream, offset, fin, payload } => {
@@ -244,7 +243,6 @@ fn put_u64(out: &mut Vec<u8>, kind: u8, value: u64) {
 }
 
 impl AckFrame {
-    #[allow(clippy::cast_possible_truncation)]
     fn encode(&self, out: &mut Vec<u8>) {
         let ranges = &self.ranges[..self.ranges.len().min(MAX_ACK_RANGES)];
         put_header(out, kind::ACK, 20 + 16 * ranges.len() as u32);

@@ -140,7 +140,6 @@ pub fn limits_bytes(limits: &Limits) -> [u8; 24] {
 impl HandshakeMessage {
     /// Appends type (1 byte), length of the body (2 bytes) and body to `out`.
     /// Text that is too long is cut.
-    #[allow(clippy::cast_possible_truncation)]
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0, 0, 0]);

@@ -72,7 +72,6 @@ impl Limits {
     ///
     /// # Errors
     /// The first limit that is out of range.
-    #[allow(clippy::cast_precision_loss)]
     pub fn validate(&self) -> Result<(), ConfigError> {
         let frame = u64::from(self.max_frame);
         ConfigError::unless(

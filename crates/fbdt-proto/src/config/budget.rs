@@ -28,7 +28,6 @@ impl Budget {
 
     /// Whether a class that has sent `new` bytes and `spent` copies may send more copies.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn admits(&self, new: u64, spent: u64) -> bool {
         (spent as f64) < self.share * new as f64 + self.allowance as f64
     }

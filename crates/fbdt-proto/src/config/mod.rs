@@ -175,7 +175,6 @@ impl Config {
     ///
     /// # Errors
     /// The first field that is out of range, with what to use instead.
-    #[allow(clippy::cast_precision_loss)]
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.limits.validate()?;
         ConfigError::unless(

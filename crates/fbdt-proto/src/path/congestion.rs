@@ -7,7 +7,6 @@ pub(super) const LOSSY: f64 = 0.01;
 
 /// The algorithm for a path whose smoothed share of retransmitted bytes is
 /// `loss` and that runs `current`.
-#[must_use]
 pub(crate) fn suggested_congestion_control(loss: f64, current: &'static str) -> &'static str {
     if loss > LOSSY {
         "bbr"

@@ -15,8 +15,6 @@ impl PathState {
     /// the queue that the RTT shows, and what is unsent at the pace of the TCP
     /// window. Outstanding bytes over the rate would starve a path that is
     /// still in slow start.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn arrival(&self, now: Instant) -> Duration {
         let Some(subflow) = &self.subflow else {
             return Duration::from_secs(3600);

@@ -42,7 +42,6 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// A subflow that has just come up.
-    #[must_use]
     pub(crate) const fn new(now: Instant, timeout: Duration) -> Self {
         Self { last: now, acked: 0, alive: now, delivered: 0, timeout }
     }
@@ -69,19 +68,16 @@ impl Progress {
     }
 
     /// When the subflow becomes suspect if nothing happens.
-    #[must_use]
     pub(crate) fn deadline(&self) -> Instant {
         self.last + self.timeout
     }
 
     /// How long TCP has acknowledged nothing, neither in order nor by SACK.
-    #[must_use]
     pub(crate) const fn dead_time(&self, now: Instant) -> Duration {
         now.saturating_since(self.alive)
     }
 
     /// How long TCP has acknowledged nothing in order.
-    #[must_use]
     pub(crate) const fn silence(&self, now: Instant) -> Duration {
         now.saturating_since(self.last)
     }
@@ -106,13 +102,11 @@ impl Answers {
     }
 
     /// When the subflow becomes suspect if nothing is heard.
-    #[must_use]
     pub(crate) fn deadline(&self, progress: &Progress) -> Option<Instant> {
         self.owed.map(|at| at + progress.timeout + HICCUP)
     }
 
     /// How long an answer has been owed.
-    #[must_use]
     pub(crate) fn silence(&self, now: Instant) -> Duration {
         self.owed.map_or(Duration::ZERO, |at| now.saturating_since(at))
     }

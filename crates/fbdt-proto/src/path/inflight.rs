@@ -23,51 +23,14 @@ pub(crate) struct Chunk {
     pub cold: bool,
 }
 
-/// A path's chunks in the order in which it sends them; a subflow delivers in
-/// order, so they are acknowledged in about that order too.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct InFlight {
-    chunks: VecDeque<Chunk>,
-}
-
-impl InFlight {
-    /// One more chunk leaves.
-    pub(crate) fn push(&mut self, chunk: Chunk) {
-        self.chunks.push_back(chunk);
+/// Drops what `done` says is acknowledged, from the oldest on: a subflow delivers in order, so chunks
+/// are acknowledged in about that order.
+pub(crate) fn settle(chunks: &mut VecDeque<Chunk>, mut done: impl FnMut(&Chunk) -> bool) {
+    while chunks.front().is_some_and(&mut done) {
+        chunks.pop_front();
     }
-
-    /// Drops what `done` says is acknowledged, from the oldest on; says how
-    /// many chunks went.
-    pub(crate) fn settle(&mut self, mut done: impl FnMut(&Chunk) -> bool) -> usize {
-        let before = self.chunks.len();
-        while self.chunks.front().is_some_and(&mut done) {
-            self.chunks.pop_front();
-        }
-        // A peer may leave the first one unacknowledged for ever: others go before memory grows.
-        if self.chunks.len() == self.chunks.capacity() {
-            self.chunks.retain(|chunk| !done(chunk));
-        }
-        before - self.chunks.len()
-    }
-
-    /// All chunks, oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Chunk> {
-        self.chunks.iter()
-    }
-
-    /// All chunks, oldest first.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Chunk> {
-        self.chunks.iter_mut()
-    }
-
-    /// Takes every chunk out: the subflow is gone.
-    pub(crate) fn take(&mut self) -> VecDeque<Chunk> {
-        core::mem::take(&mut self.chunks)
-    }
-
-    /// Whether the path owes nothing.
-    #[must_use]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
+    // A peer may leave the first one unacknowledged for ever: others go before memory grows.
+    if chunks.len() == chunks.capacity() {
+        chunks.retain(|chunk| !done(chunk));
     }
 }

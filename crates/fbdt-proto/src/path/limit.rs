@@ -19,17 +19,10 @@ pub(crate) struct RateLimit {
 
 impl RateLimit {
     /// A full bucket.
-    #[must_use]
     pub(crate) fn new(now: Instant, cap: RateCap) -> Self {
         let mut limit = Self { cap, tokens: 0.0, filled: now };
         limit.tokens = limit.burst();
         limit
-    }
-
-    /// The cap.
-    #[must_use]
-    pub(crate) const fn cap(&self) -> RateCap {
-        self.cap
     }
 
     fn burst(&self) -> f64 {
@@ -42,15 +35,12 @@ impl RateLimit {
     }
 
     /// `bytes` leave. What must leave may leave beyond the cap; later bytes wait for it.
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn spend(&mut self, now: Instant, bytes: u64) {
         self.tokens = self.tokens_at(now) - bytes as f64;
         self.filled = now;
     }
 
     /// When a frame of `bytes` may leave.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub(crate) fn opens_at(&self, bytes: u64) -> Instant {
         let missing = (bytes as f64).min(self.burst()) - self.tokens;
         if missing <= 0.0 {

@@ -25,7 +25,7 @@ mod view;
 pub(crate) use congestion::suggested_congestion_control;
 pub use health::Health;
 pub(crate) use health::{Answers, Progress};
-pub(crate) use inflight::{Chunk, InFlight};
+pub(crate) use inflight::{Chunk, settle};
 pub(crate) use limit::RateLimit;
 pub(crate) use one_way::{OneWay, forward_delay};
 pub(crate) use rate::RateEstimate;

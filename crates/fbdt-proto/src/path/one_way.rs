@@ -34,7 +34,6 @@ impl OneWay {
     }
 
     /// The smallest difference, if any was measured.
-    #[must_use]
     pub(crate) fn least(&self) -> Option<i64> {
         [self.current, self.previous].into_iter().flatten().min()
     }
@@ -43,7 +42,6 @@ impl OneWay {
 /// Queue-free delay to the peer of each path (`None`: unknown), from the
 /// differences and base RTTs. The path with the smallest difference is taken
 /// to be symmetric.
-#[must_use]
 pub(crate) fn forward_delay(least: i64, anchor: (i64, Duration), base_rtt: Duration) -> Duration {
     let (anchor_least, anchor_rtt) = anchor;
     let extra = least.saturating_sub(anchor_least);

@@ -30,7 +30,6 @@ pub(crate) struct RateEstimate {
 
 impl RateEstimate {
     /// Takes in a sample of the subflow, whose RTT shows a queue or not.
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn update(&mut self, now: Instant, sample: &SubflowSample, queue: bool) {
         let base = sample.base_rtt();
         let rate = sample.delivery_rate as f64;
@@ -70,7 +69,6 @@ impl RateEstimate {
     }
 
     /// The link's rate; before the first sample, ten segments per `base_rtt`.
-    #[must_use]
     pub(crate) fn link(&self, base_rtt: Duration) -> f64 {
         if self.link > 0.0 {
             self.link
@@ -80,7 +78,6 @@ impl RateEstimate {
     }
 
     /// What the path has delivered lately, at most the link's rate.
-    #[must_use]
     pub(crate) fn delivered(&self, base_rtt: Duration) -> f64 {
         let link = self.link(base_rtt);
         if self.acked > 0.0 { self.acked.min(link) } else { link }
@@ -88,7 +85,6 @@ impl RateEstimate {
 
     /// Whether the rate was found to be larger lately, or was never tried:
     /// slow start goes on.
-    #[must_use]
     pub(crate) fn is_ramping(&self, now: Instant, base_rtt: Duration) -> bool {
         let span = base_rtt * 8 + NOISE * 2;
         !self.saturated || self.grown.is_none_or(|(at, _)| now.saturating_since(at) < span)

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// A token bucket of attempts. A path that is only slow gains nothing by a fresh subflow, which begins with a
 /// window that the path can't carry. A path that flaps gains much, each time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Redials {
+pub(crate) struct Redials {
     left: u32,
     refilled: Instant,
     /// Whether the current subflow has given its attempt back.
@@ -30,7 +30,7 @@ impl Default for Redials {
 
 impl Redials {
     /// Takes an attempt, if there is one.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
+    pub(crate) fn take(&mut self, now: Instant) -> bool {
         while self.left < BURST && now.saturating_since(self.refilled) >= PAUSE {
             self.left += 1;
             self.refilled = self.refilled + PAUSE;

@@ -37,7 +37,6 @@ impl Reliability {
     }
 
     /// Takes in a sample, at most once per RTT.
-    #[allow(clippy::cast_precision_loss)]
     pub fn update(&mut self, sample: &SubflowSample) {
         let sent = sample.sent_total.saturating_sub(self.sent);
         if sent < u64::from(sample.mss) * 8 {
@@ -73,7 +72,6 @@ impl Reliability {
         self.failures_at(now) + LOSS_WEIGHT * self.loss + base_rtt.as_secs_f64() * 10.0
     }
 
-    #[allow(clippy::cast_precision_loss)]
     fn failures_at(&self, now: Instant) -> f64 {
         let age = nanos(now.saturating_since(self.failed_at)) as f64 / 1e9;
         self.failures * libm::exp2(-age / HALF_LIFE)

@@ -5,7 +5,6 @@
 /// The factor of every path of a shared bottleneck, 0 < factor <= 1: together they take what the
 /// fastest of them would alone (RFC 6356, goal 2). The thesis leaves the formula open; this is
 /// max(x) / sum(x), x = window / RTT in bytes per second (equation 4.2).
-#[must_use]
 pub(crate) fn window_factor(rates: impl Iterator<Item = f64>) -> f64 {
     let (most, sum) = rates.fold((0.0_f64, 0.0), |(most, sum), x| (most.max(x), sum + x));
     if sum > 0.0 { most / sum } else { 1.0 }

@@ -14,7 +14,6 @@ pub(crate) struct Share(f64);
 impl Share {
     /// `bytes` were given to a path of this weight. One that was away, and so has fallen behind
     /// `rivals`, starts level with the last of them: what it missed is not owed.
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn give(&mut self, bytes: u64, weight: Weight, rivals: impl Iterator<Item = Self>) {
         let last = rivals.map(|rival| rival.0).min_by(f64::total_cmp);
         let level = last.map_or(self.0, |last| self.0.max(last - 4.0 * FRAME as f64));
@@ -22,7 +21,6 @@ impl Share {
     }
 
     /// Whether a path with this share waits for one with that of `rival`.
-    #[must_use]
     pub(crate) fn is_ahead_of(self, rival: Self) -> bool {
         self.0 > rival.0 + FRAME as f64
     }

@@ -1,6 +1,6 @@
 //! One path with its subflow.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use fbdt_wire::PathPolicy;
 use super::model::PathModel;
 use super::redials::Redials;
 use super::room::Room;
-use super::{Answers, Health, InFlight, OneWay, PathView, Progress, RateLimit, Reliability, Share};
+use super::{Answers, Chunk, Health, OneWay, PathView, Progress, RateLimit, Reliability, Share};
 use crate::config::Config;
 use crate::scale::{LEAST_FRAME, NOISE, TICK};
 
@@ -98,8 +98,8 @@ pub(crate) struct PathState {
     pub name: String,
     /// Its TCP connection.
     pub subflow: Option<Subflow>,
-    /// Stream bytes that it owes.
-    pub in_flight: InFlight,
+    /// Stream bytes that it owes, in the order in which they left.
+    pub in_flight: VecDeque<Chunk>,
     /// What is known of it.
     pub(crate) model: PathModel,
     /// Its reliability.
@@ -120,13 +120,14 @@ pub(crate) struct PathState {
     pub one_way: OneWay,
     room: Room,
     /// What it may hold at most because of other paths (F17).
-    allowance: Option<u64>,
-    /// What a scheduler's punishment left of the congestion window.
+    pub allowance: Option<u64>,
+    /// What a scheduler's punishment left of the congestion window, while that is larger.
     punished: Option<u64>,
-    /// The part of the window that is used (F14).
-    scale: f64,
+    /// The part of the window that is used from the next sample on (F14).
+    pub scale: f64,
     last_reliability: Instant,
-    redials: Redials,
+    /// Attempts at a fresh subflow.
+    pub(crate) redials: Redials,
     /// When a subflow beside this one was last asked for.
     pub redial_asked: Option<Instant>,
     /// Whether the peer asked for it: its bytes are stuck, even if those of this end move.
@@ -162,7 +163,6 @@ pub(crate) struct PathCounters {
 
 impl Subflow {
     /// Whether the peer owes an answer for too long (F9).
-    #[must_use]
     pub(crate) fn is_unanswered(&self, now: Instant) -> bool {
         self.answers.deadline(&self.progress).is_some_and(|at| at <= now)
     }
@@ -186,7 +186,6 @@ impl Subflow {
     /// When the acknowledgements that are owed leave (F8): `interval` after
     /// the last ones, and later while only little has arrived, because each
     /// costs both ends as much as a frame.
-    #[must_use]
     pub(crate) fn ack_at(&self, interval: Duration) -> Option<Instant> {
         let patience = if self.unacked < ACK_BYTES { ACK_PATIENCE } else { 1 };
         let patience = if self.ack_hurries { 0 } else { patience };
@@ -194,7 +193,6 @@ impl Subflow {
     }
 
     /// How long TCP or the peer itself has been silent.
-    #[must_use]
     pub(crate) fn silence(&self, now: Instant) -> Duration {
         self.progress.dead_time(now).max(self.answers.silence(now))
     }
@@ -202,13 +200,12 @@ impl Subflow {
 
 impl PathState {
     /// A path without a subflow.
-    #[must_use]
     pub(crate) fn new(id: PathId, name: &str) -> Self {
         Self {
             id,
             name: name.into(),
             subflow: None,
-            in_flight: InFlight::default(),
+            in_flight: VecDeque::new(),
             model: PathModel::default(),
             reliability: Reliability::default(),
             health: Health::Dead,
@@ -283,7 +280,8 @@ impl PathState {
             return false;
         };
         let acked = sample.acked_total.saturating_sub(subflow.sample.acked_total);
-        self.punished = recovered(self.punished, acked, sample.cwnd);
+        let recovered = self.punished.map(|left| left + acked / 2);
+        self.punished = recovered.filter(|left| *left < sample.cwnd);
         let sample = &self.model.update(now, sample);
         subflow.sample = *sample;
         subflow.since_sample = 0;
@@ -319,14 +317,11 @@ impl PathState {
     /// Whether TCP should spread what it sends on this path (F7). Where acknowledgements are held
     /// back it should not: RTTs would differ by as much as they are, which ends slow start (HyStart,
     /// RFC 9406), while all that is sent when they come has the same RTT.
-    #[must_use]
     pub(crate) fn is_paced(&self) -> bool {
         !self.model.is_gathered()
     }
 
     /// TCP's congestion window, or what a punishment or its scale left of it, in bytes.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub(crate) fn window(&self) -> u64 {
         let window = self.subflow.as_ref().map_or(0, |s| s.sample.cwnd);
         let left = self.punished.map_or(window, |left| left.min(window));
@@ -334,22 +329,10 @@ impl PathState {
     }
 
     /// TCP's window over its RTT in bytes per second (equation 4.2); none while it carries nothing.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn window_rate(&self) -> Option<f64> {
         let sample = &self.subflow.as_ref().filter(|_| self.is_usable())?.sample;
         let rtt = sample.srtt.as_secs_f64();
         (rtt > 0.0).then(|| sample.cwnd as f64 / rtt)
-    }
-
-    /// Takes one of the attempts at a fresh subflow, if there is one.
-    pub(crate) fn may_redial(&mut self, now: Instant) -> bool {
-        self.redials.take(now)
-    }
-
-    /// Uses this part of the window from the next sample on.
-    pub(crate) const fn scale(&mut self, factor: f64) {
-        self.scale = factor;
     }
 
     /// Halves what the path may hold, as MPTCP halves the congestion window
@@ -364,42 +347,32 @@ impl PathState {
     }
 
     /// Bytes that the subflow holds (F7).
-    #[must_use]
     pub(crate) fn outstanding(&self) -> u64 {
         self.subflow.as_ref().map_or(0, |s| s.sample.outstanding() + s.since_sample)
     }
 
     /// Bytes that it holds and that the peer's TCP does not have.
-    #[must_use]
     pub(crate) fn held(&self) -> u64 {
         let sacked = self.subflow.as_ref().map_or(0, |s| s.sample.sacked);
         self.outstanding().saturating_sub(sacked)
     }
 
     /// Most bytes that it may hold now (F7, F17).
-    #[must_use]
     pub(crate) fn commit_limit(&self) -> u64 {
         self.allowance.map_or(self.room.limit, |bytes| bytes.min(self.room.limit))
     }
 
     /// The same without regard to other paths (F7).
-    #[must_use]
     pub(crate) const fn own_limit(&self) -> u64 {
         self.room.limit
     }
 
-    /// Sets what it may hold at most because of other paths (F17).
-    pub(crate) const fn allow(&mut self, bytes: Option<u64>) {
-        self.allowance = bytes;
-    }
-
     /// Payload of one frame, in bytes (F7).
-    #[must_use]
     pub(crate) fn frame(&self) -> u64 {
-        match &self.limit {
+        match self.policy.rate_cap {
             None => self.room.frame,
             // A capped path's frames are as long as those of a link with that rate.
-            Some(limit) => bytes_in(limit.cap().bytes_per_second(), TICK)
+            Some(cap) => bytes_in(cap.bytes_per_second(), TICK)
                 .clamp(LEAST_FRAME.min(self.room.frame), self.room.frame),
         }
     }
@@ -416,7 +389,6 @@ impl PathState {
     }
 
     /// Whether it costs money and stands by: then it is probed as rarely as if nothing was open.
-    #[must_use]
     pub(crate) const fn is_frugal(&self) -> bool {
         self.policy.metered && self.standby
     }
@@ -429,13 +401,11 @@ impl PathState {
     }
 
     /// When its cap lets the next frame leave; `None` without one.
-    #[must_use]
     pub(crate) fn opens_at(&self) -> Option<Instant> {
         self.limit.as_ref().map(|limit| limit.opens_at(self.frame()))
     }
 
     /// Whether its cap holds the next frame back.
-    #[must_use]
     pub(crate) fn is_capped(&self, now: Instant) -> bool {
         self.opens_at().is_some_and(|at| at > now)
     }
@@ -460,14 +430,12 @@ impl PathState {
     }
 
     /// Bytes that are given to the socket at once, if there are so many (F7).
-    #[must_use]
     pub(crate) const fn batch(&self) -> u64 {
         self.room.batch
     }
 
     /// How often TCP should be asked while it holds bytes: a slow path has no
     /// room for the next frame any sooner.
-    #[must_use]
     pub(crate) fn sample_interval(&self) -> Duration {
         let rate = self.model.rate();
         if rate > 0.0 { time_for(self.frame(), rate).clamp(TICK, NOISE / 2) } else { TICK }
@@ -475,27 +443,23 @@ impl PathState {
 
     /// Whether one more frame fits under the commit limit. What the peer's
     /// TCP has by selective acknowledgement does not count.
-    #[must_use]
     pub(crate) fn has_room(&self) -> bool {
         self.subflow.is_some() && self.held() + self.room.frame / 2 <= self.commit_limit()
     }
 
     /// Whether nothing has come for so long that its radio may be asleep (F10).
-    #[must_use]
     pub(crate) fn is_cold(&self, now: Instant) -> bool {
         let silent = |subflow: &Subflow| now.saturating_since(subflow.last_input) >= COLD;
         self.subflow.as_ref().is_some_and(silent)
     }
 
     /// Whether new bytes may be given to it.
-    #[must_use]
     pub(crate) fn is_usable(&self) -> bool {
         let known = self.subflow.as_ref().is_some_and(|s| s.sampled);
         known && self.health == Health::Active && !self.standby
     }
 
     /// What schedulers see.
-    #[must_use]
     pub(crate) fn view(&self, now: Instant, pinned: bool) -> PathView {
         let sample = self.subflow.as_ref().map_or_else(
             || SubflowSample { srtt: self.model.base(), ..SubflowSample::default() },
@@ -525,15 +489,6 @@ impl PathState {
             reliability: self.reliability,
             pinned,
         }
-    }
-}
-
-/// What is left of a punishment after `acked` more bytes; none once the
-/// congestion window itself is smaller.
-const fn recovered(punished: Option<u64>, acked: u64, window: u64) -> Option<u64> {
-    match punished {
-        Some(left) if left + acked / 2 < window => Some(left + acked / 2),
-        _ => None,
     }
 }
 

@@ -63,7 +63,6 @@ impl PathView {
     /// Whether the path's link has no more to do than what is under way on it: a copy would wait for
     /// nothing else there, and nothing else for it. Not known while the rate is still being found out.
     /// What waits for an acknowledgement that is held back (F7) has left the link.
-    #[must_use]
     pub(crate) fn is_drained(&self) -> bool {
         self.ramping || self.held <= bytes_in(self.rate, self.base_rtt + self.spread)
     }

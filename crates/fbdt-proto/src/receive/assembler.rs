@@ -57,27 +57,23 @@ pub(crate) struct Assembler {
 
 impl Assembler {
     /// Separate pieces out of order: held, or known to have arrived and thrown away.
-    #[must_use]
     pub(crate) fn pieces(&self) -> usize {
         self.pieces.len().max(self.received.count())
     }
 
     /// What the holes cost beside the bytes that are held: pieces, and the ranges that say where
     /// they lie. The ranges stay where the bytes are thrown away.
-    #[must_use]
     pub(crate) fn overhead(&self) -> u64 {
         PIECE_OVERHEAD * self.pieces.len() as u64 + self.range_overhead()
     }
 
     /// What the ranges alone cost.
-    #[must_use]
     pub(crate) fn range_overhead(&self) -> u64 {
         RANGE_OVERHEAD * self.received.count() as u64
     }
 
     /// Memory held: out of order and unread, in bytes, with the cost of each
     /// piece.
-    #[must_use]
     pub(crate) fn memory(&self) -> u64 {
         self.held
             + self.ready_bytes

@@ -34,7 +34,6 @@ pub(crate) struct ReceiveMessages {
 
 impl ReceiveMessages {
     /// Nothing has arrived on `space`.
-    #[must_use]
     pub(crate) fn new(space: StreamId) -> Self {
         Self {
             space,
@@ -132,20 +131,17 @@ impl ReceiveMessages {
     }
 
     /// By how much the window has grown.
-    #[must_use]
     pub(crate) const fn grown(&self) -> u64 {
         self.window.size - FIRST_MESSAGE_WINDOW
     }
 
     /// What the holes cost beside that, in bytes: the ranges that say where they lie.
-    #[must_use]
     pub(crate) fn overhead(&self) -> u64 {
         let start = self.received.first().is_some_and(|range| range.start == 0);
         RANGE_OVERHEAD * (self.received.count() as u64 - u64::from(start))
     }
 
     /// The acknowledgement that describes this half.
-    #[must_use]
     pub(crate) fn acknowledgement(&self) -> AckFrame {
         let mut ranges = self.received.iter().peekable();
         let cumulative = ranges.next_if(|range| range.start == 0).map_or(0, |range| range.end);

@@ -29,7 +29,6 @@ pub(crate) struct ReceiveStream {
 
 impl ReceiveStream {
     /// A stream that nothing has arrived on.
-    #[must_use]
     pub(crate) fn new(id: StreamId, window: ReceiveWindow) -> Self {
         Self {
             id,
@@ -141,13 +140,11 @@ impl ReceiveStream {
     }
 
     /// Whether what arrives is thrown away.
-    #[must_use]
     pub(crate) const fn is_discarding(&self) -> bool {
         self.discarding || self.reset.is_some()
     }
 
     /// Whether every byte and the end have arrived.
-    #[must_use]
     pub(crate) fn is_complete(&self) -> bool {
         self.end == Some(self.assembler.cumulative)
     }
@@ -158,20 +155,17 @@ impl ReceiveStream {
     }
 
     /// Whether the application has nothing more to learn from this half.
-    #[must_use]
     pub(crate) fn is_finished(&self) -> bool {
         self.is_over() && self.end_seen
     }
 
     /// Whether there is something for the application to see.
-    #[must_use]
     pub(crate) fn is_readable(&self) -> bool {
         self.is_over() || self.assembler.ready_bytes > 0
     }
 
     /// The acknowledgement that describes this half (F8). The end counts as
     /// one more byte.
-    #[must_use]
     pub(crate) fn acknowledgement(&self) -> AckFrame {
         let (stream, limit) = (self.id, self.window.limit);
         if self.is_over() {

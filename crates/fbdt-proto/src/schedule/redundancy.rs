@@ -16,7 +16,6 @@ const LATE_RTTS: u32 = 3;
 /// When the owner's chunk will arrive, as seen now: as expected; if it is
 /// overdue, when TCP's repair of a loss is there, an RTT later than expected;
 /// and if it is later than that, as long again.
-#[must_use]
 fn remaining(now: Instant, chunk: &Chunk, owner: &PathView) -> Duration {
     let repaired = chunk.expected + owner.srtt;
     if now < chunk.expected {
@@ -30,7 +29,6 @@ fn remaining(now: Instant, chunk: &Chunk, owner: &PathView) -> Duration {
 
 /// Whether a copy sent by `helper` now is expected to arrive before the
 /// owner's by the margin (F6).
-#[must_use]
 pub(crate) fn copy_wins(
     config: &Config,
     now: Instant,
@@ -48,7 +46,6 @@ pub(crate) fn copy_wins(
 
 /// Whether the chunk is overdue long enough to be copied while its owner is
 /// not suspect yet (F6).
-#[must_use]
 pub(crate) fn is_overdue(now: Instant, chunk: &Chunk, owner: &PathView) -> bool {
     let patience = (owner.srtt * LATE_RTTS).min(NOISE * 2);
     now >= chunk.expected + patience
@@ -56,7 +53,6 @@ pub(crate) fn is_overdue(now: Instant, chunk: &Chunk, owner: &PathView) -> bool 
 
 /// The paper's rule (R10): a path that has had nothing to do and owes
 /// nothing for one RTT of the other side copies what that side owes.
-#[must_use]
 pub(crate) fn waited_an_rtt(now: Instant, idle_since: Instant, owner: &PathView) -> bool {
     now >= idle_since + owner.srtt + owner.rttvar * 4
 }

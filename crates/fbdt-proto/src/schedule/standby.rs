@@ -9,7 +9,6 @@ use crate::path::Health;
 /// The priority in service: the best of the paths that are active. Paths of
 /// that priority carry bytes; others that are active stand by. `None` while no
 /// path is active.
-#[must_use]
 pub(crate) fn in_service(paths: impl IntoIterator<Item = (Health, Priority)>) -> Option<Priority> {
     let active = paths.into_iter().filter(|(health, _)| *health == Health::Active);
     active.map(|(_, priority)| priority).min()

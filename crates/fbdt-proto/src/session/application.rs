@@ -135,7 +135,8 @@ impl Session {
             self.announce(Space::bytes_of(id));
         }
         if moved && short {
-            self.hurry_acks();
+            // The peer's sender waits for the limit: acknowledgements leave without a pause (F8).
+            self.subflows().for_each(|subflow| subflow.ack_hurries = true);
         }
         self.consume_credit(size);
         Ok(Some(bytes))
@@ -151,22 +152,27 @@ impl Session {
 
     /// Gives up sending; the peer's reader gets `code`.
     pub fn reset(&mut self, _now: Instant, id: StreamId, code: u32) {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
+        self.give_up(id, SendState::Reset, code);
+        self.recount(id);
+        self.reap(id);
+    }
+
+    /// Sends nothing more of the stream; says whether that is news to the peer, which gets `code`.
+    pub(super) fn give_up(&mut self, id: StreamId, state: SendState, code: u32) -> bool {
+        let Some(stream) = self.streams.get_mut(&id) else { return false };
         let end = stream.send.highest_sent();
         if let Some(channel) = &mut stream.messages {
             channel.out.abandon();
-            if channel.out.wakes_writer() {
+            if channel.out.wakes_writer() || state != SendState::Reset {
                 self.events.push_back(crate::Event::MessageWritable(id));
             }
             self.talking.remove(&id);
         }
-        if stream.send.reset(SendState::Reset) {
+        let is_news = stream.send.reset(state);
+        if is_news {
             self.send_control(ControlMessage::Reset { stream: id, code, end });
         }
-        self.recount(id);
-        self.reap(id);
+        is_news
     }
 
     /// Gives up receiving; the peer's writer gets `code`.
@@ -188,16 +194,13 @@ impl Session {
             return;
         };
         stream.released = true;
+        let unfinished = stream.send.state == SendState::Open;
+        let unread = !stream.receive.is_finished();
         let moved = stream.messages.as_mut().is_some_and(|channel| channel.input.discard());
-        self.recount(id);
+        stream.recount(&mut self.memory);
         if moved {
             self.announce(Space::Messages(id));
         }
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        let unfinished = stream.send.state == SendState::Open;
-        let unread = !stream.receive.is_finished();
         if unfinished {
             self.reset(now, id, 0);
         }

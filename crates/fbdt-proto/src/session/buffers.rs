@@ -15,7 +15,7 @@ impl Session {
     /// Sizes writers' buffers and wishes for the peer's windows (F2): all of
     /// them now and then, and at once those of streams that have just come to
     /// their limit or soon will, because the first window is small.
-    pub(super) fn size_buffers(&mut self, now: Instant, views: &[PathView]) {
+    pub(super) fn size_buffers(&mut self, now: Instant, views: &[PathView], out: &mut Outgoing) {
         let all_blocked =
             self.busy.any_blocked(Classes::NONE) && self.busy.next_ready(None).is_none();
         let pause = if all_blocked { TICK } else { NOISE };
@@ -25,7 +25,11 @@ impl Session {
         }
         let frame = self.paths.iter().map(crate::path::PathState::frame).max().unwrap_or(4096);
         let wanted = wanted_buffer(views, WindowSize::of(&self.config, views, frame));
-        let ahead = Class::ALL.map(|class| self.ahead(views, class));
+        // Bytes that the writers of each class may leave unsent, all together.
+        let ahead = Class::ALL.map(|class| match self.needs.looks_ahead {
+            true => u64::MAX,
+            false => unsent_ahead(&self.views_of(views, class), self.config.max_stream_window),
+        });
         let mut ids = core::mem::take(&mut self.near_limit);
         if due {
             self.last_buffer_check = now;
@@ -35,24 +39,18 @@ impl Session {
             self.size_messages(Class::ALL.map(waiting));
         }
         for id in ids {
-            self.size_buffer(now, id, wanted, &ahead);
+            if self.size_buffer(now, id, wanted, &ahead) {
+                Frame::Want { stream: id, window: wanted }.encode(out.encoder());
+            }
         }
     }
 
-    /// Bytes that the writers of a class may leave unsent, all together.
-    fn ahead(&self, views: &[PathView], class: Class) -> u64 {
-        if self.needs.looks_ahead {
-            return u64::MAX;
-        }
-        unsent_ahead(&self.views_of(views, class), self.config.max_stream_window)
-    }
-
-    fn size_buffer(&mut self, now: Instant, id: StreamId, wanted: u64, ahead: &[u64]) {
+    /// Sizes one writer's buffer; says whether the peer should hear that a window of `wanted` bytes
+    /// would help.
+    fn size_buffer(&mut self, now: Instant, id: StreamId, wanted: u64, ahead: &[u64]) -> bool {
         let max = self.config.max_stream_window.min(self.send_share());
         let least = self.least_capacity();
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
+        let Some(stream) = self.streams.get_mut(&id) else { return false };
         let send = &mut stream.send;
         send.capacity = wanted.min(max).max(least);
         // The streams that take turns share what the paths will soon take.
@@ -69,21 +67,11 @@ impl Session {
         // reads there, gives none.
         let needs = send.backlog() > window / 2 && window > 0;
         let again = grown || stream.wants.are_due(now, window);
-        if !send.is_over() && near && needs && wanted > window && again {
-            stream.want = Some(wanted);
+        let asks = !send.is_over() && near && needs && wanted > window && again;
+        if asks {
             stream.wants.ask(now, window);
             stream.asked = wanted;
-            self.wants.insert(id);
         }
-    }
-
-    pub(super) fn ask_for_windows(&mut self, out: &mut Outgoing) {
-        for id in core::mem::take(&mut self.wants) {
-            if let Some(stream) = self.streams.get_mut(&id)
-                && let Some(window) = stream.want.take()
-            {
-                Frame::Want { stream: id, window }.encode(out.encoder());
-            }
-        }
+        asks
     }
 }

@@ -140,15 +140,7 @@ impl Session {
             return Err(SessionError::Control("the control stream was stopped"));
         }
         self.admit_stream(id)?;
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
-        if let Some(channel) = &mut stream.messages {
-            channel.out.abandon();
-            self.talking.remove(&id);
-            self.events.push_back(Event::MessageWritable(id));
-        }
-        let end = stream.send.highest_sent();
-        if stream.send.reset(SendState::Stopped(code)) {
-            self.send_control(ControlMessage::Reset { stream: id, code, end });
+        if self.give_up(id, SendState::Stopped(code), code) {
             self.events.push_back(Event::StreamStopped { stream: id, code });
             self.events.push_back(Event::Writable(id));
         }

@@ -8,6 +8,7 @@ use fbdt_wire::{AckFrame, Frame};
 use super::{Session, Stream};
 use crate::error::{CloseReason, SessionError};
 use crate::event::Event;
+use crate::path::settle;
 use crate::receive::Inserted;
 
 impl Stream {
@@ -245,7 +246,7 @@ impl Session {
     pub(super) fn settle(&mut self) {
         let streams = &self.streams;
         for path in &mut self.paths {
-            path.in_flight.settle(|chunk| {
+            settle(&mut path.in_flight, |chunk| {
                 let space = Space::of_wire(chunk.stream);
                 let stream = streams.get(&space.stream());
                 stream.is_none_or(|stream| stream.owed(space, chunk.range.clone()).is_none())

@@ -69,13 +69,6 @@ impl Session {
             stream.recount(&mut self.memory);
         }
     }
-
-    /// Recounts every stream.
-    pub(super) fn recount_all(&mut self) {
-        for stream in self.streams.values_mut() {
-            stream.recount(&mut self.memory);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -150,6 +150,12 @@ impl Session {
         Err(StreamError::Blocked)
     }
 
+    /// The messages of a space that holds some.
+    pub(super) fn channel_of(&self, space: Space) -> Option<&Channel> {
+        let stream = self.streams.get(&space.stream()).filter(|_| space.is_messages());
+        stream?.messages.as_deref()
+    }
+
     /// The messages of a stream, once there were any.
     pub(super) fn channel_mut(&mut self, id: StreamId) -> Option<&mut Channel> {
         self.streams.get_mut(&id)?.messages.as_deref_mut()
@@ -258,14 +264,6 @@ impl Session {
         if moved {
             self.announce(Space::Messages(id));
         }
-    }
-
-    /// The stream is over; its counts stay.
-    pub(super) fn forget_channel(&mut self, id: StreamId, channel: &Channel) {
-        self.talking.remove(&id);
-        let grown = channel.input.grown();
-        self.credit.grown_messages = self.credit.grown_messages.saturating_sub(grown);
-        self.totals.messages = self.totals.messages.plus(channel.stats());
     }
 
     /// All messages of the session so far.

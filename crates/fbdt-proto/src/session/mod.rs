@@ -53,8 +53,7 @@ struct Stream {
     released: bool,
     /// A reader waits.
     reader_blocked: bool,
-    /// The peer should hear that a larger window would help.
-    want: Option<u64>,
+    /// How often the peer is told that a larger window would help.
     wants: Wants,
     /// The largest window asked for.
     asked: u64,
@@ -158,8 +157,6 @@ pub struct Session {
     with_messages: bool,
     /// Streams with messages that are unsent, lost or unacknowledged.
     talking: BTreeSet<StreamId>,
-    /// Streams whose peer should hear that a larger window would help.
-    wants: BTreeSet<StreamId>,
     /// Streams that have come to their limit, or will soon, and whose windows
     /// were not looked at since.
     near_limit: BTreeSet<StreamId>,
@@ -234,7 +231,6 @@ impl Session {
             clock: Clock::default(),
             with_messages: false,
             talking: BTreeSet::new(),
-            wants: BTreeSet::new(),
             near_limit: BTreeSet::new(),
             counts: StreamCounts {
                 local: 0,
@@ -323,6 +319,7 @@ impl Session {
             if !stream.receive.is_complete() {
                 stream.receive.discard();
             }
+            stream.recount(&mut self.memory);
             if id != StreamId::CONTROL {
                 self.events.push_back(Event::Readable(id));
                 self.events.push_back(Event::Writable(id));
@@ -332,10 +329,8 @@ impl Session {
                 }
             }
         }
-        self.recount_all();
         self.busy.clear();
         self.talking.clear();
-        self.wants.clear();
         self.near_limit.clear();
         self.events.push_back(Event::Closed(reason.clone()));
         self.close = Some(reason);

@@ -91,7 +91,6 @@ impl Session {
         self.streams.get(&id).map(|s| self.stream(id, s))
     }
 
-    #[allow(clippy::cast_precision_loss)]
     fn path(&self, path: &PathState, idle: &IdleTimes) -> PathStats {
         let sample = path.subflow.as_ref().map(|s| s.sample).unwrap_or_default();
         let counters = &path.counters;
@@ -107,9 +106,9 @@ impl Session {
             why_idle: match path.health {
                 _ if path.subflow.is_none() => WhyIdle::NoSubflow,
                 Health::Active if path.standby => WhyIdle::Standby,
-                _ => idle.now(),
+                _ => idle.now,
             },
-            waited: *idle.spent(),
+            waited: idle.spent,
             rate: path.model.rate(),
             srtt: sample.srtt,
             min_rtt: path.model.base(),

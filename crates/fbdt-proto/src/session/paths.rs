@@ -89,7 +89,7 @@ impl Session {
         let factor = self.factor_of(index);
         let config = &self.config;
         let path = &mut self.paths[index];
-        path.scale(factor);
+        path.scale = factor;
         let progress = path.update(now, sample, config);
         let loss = path.reliability.loss();
         if let Some(state) = &mut path.subflow {
@@ -141,7 +141,7 @@ impl Session {
         let seen = Observation { path: path.id, sample: *sample, in_flight, limit, window_based };
         coupling.observe(now, &seen);
         for path in &mut self.paths {
-            path.allow(coupling.allowance(path.id));
+            path.allowance = coupling.allowance(path.id);
         }
     }
 
@@ -180,7 +180,7 @@ impl Session {
         let path = &mut self.paths[index];
         let Some(old) = path.detach() else { return };
         let mut owed = BTreeMap::<Space, RangeSet>::new();
-        for chunk in path.in_flight.take() {
+        for chunk in core::mem::take(&mut path.in_flight) {
             owed.entry(Space::of_wire(chunk.stream)).or_default().insert(chunk.range);
         }
         let mut lost = owed.clone();
@@ -281,7 +281,7 @@ impl Session {
         if path.redial_asked.is_some_and(|at| now.saturating_since(at) < HICCUP * 2) {
             return;
         }
-        if !path.may_redial(now) {
+        if !path.redials.take(now) {
             return;
         }
         path.redial_asked = Some(now);
@@ -354,25 +354,17 @@ impl Session {
             || self.paths.iter().any(|p| !p.in_flight.is_empty());
         let slowest = self.paths.iter().map(PathState::sample_interval).min().unwrap_or(TICK * 2);
         let tick = moving.then_some(self.tick + slowest.max(TICK * 2));
-        let acks = self
-            .paths
-            .iter()
-            .filter_map(|p| p.subflow.as_ref())
-            .filter_map(|s| s.ack_at(self.config.ack_interval))
+        let of_path = |path: &PathState| {
+            let subflow = path.subflow.as_ref()?;
+            let probe = subflow.last_input.max(subflow.last_ping) + self.keepalive_silence(path);
             // What is due already leaves when its socket has room, not by time.
-            .filter(|at| *at > self.tick);
-        let probes = self.paths.iter().filter_map(|p| {
-            let subflow = p.subflow.as_ref()?;
-            Some(subflow.last_input.max(subflow.last_ping) + self.keepalive_silence(p))
-        });
-        let answers = self
-            .paths
-            .iter()
-            .filter(|p| p.health == Health::Active)
-            .filter_map(|p| p.subflow.as_ref())
-            .filter_map(|s| s.answers.deadline(&s.progress));
-        let caps = self.cap_opens();
-        tick.into_iter().chain(acks).chain(probes).chain(answers).chain(caps).min()
+            let acks = subflow.ack_at(self.config.ack_interval).filter(|at| *at > self.tick);
+            let answer = subflow.answers.deadline(&subflow.progress);
+            let answer = answer.filter(|_| path.health == Health::Active);
+            [Some(probe), acks, answer].into_iter().flatten().min()
+        };
+        let paths = self.paths.iter().filter_map(of_path);
+        paths.chain(tick).chain(self.cap_opens()).min()
     }
 
     /// Silence after which a probe is sent.

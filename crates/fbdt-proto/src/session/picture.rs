@@ -17,22 +17,24 @@ const STREAMS: usize = 2;
 impl Session {
     /// The streams that have most under way, in each direction.
     pub(super) fn window_pictures(&self) -> Vec<WindowPicture> {
-        let ordinary = || self.streams.iter().filter(|(id, _)| **id != StreamId::CONTROL);
-        let mut sent: Vec<_> = ordinary()
-            .map(|(id, s)| (self.sent_range(*id, s), *id, s))
-            .filter(|(r, ..)| !r.is_empty())
-            .collect();
-        let mut received: Vec<_> = ordinary()
-            .map(|(id, s)| (received_range(s), *id, s))
-            .filter(|(r, ..)| !r.is_empty())
-            .collect();
-        for list in [&mut sent, &mut received] {
-            list.sort_by_key(|(range, id, _)| (core::cmp::Reverse(range.end - range.start), *id));
-            list.truncate(STREAMS);
-        }
+        let sent = self.longest(|id, stream| self.sent_range(id, stream));
+        let received = self.longest(|_, stream| received_range(stream));
         let sent = sent.into_iter().map(|(range, id, s)| self.sent_picture(range, id, s));
         let received = received.into_iter().map(|(range, id, s)| received_picture(range, id, s));
         sent.chain(received).collect()
+    }
+
+    /// The streams whose range is longest, not one that is empty.
+    fn longest(
+        &self,
+        range: impl Fn(StreamId, &Stream) -> Range<u64>,
+    ) -> Vec<(Range<u64>, StreamId, &Stream)> {
+        let ordinary = self.streams.iter().filter(|(id, _)| **id != StreamId::CONTROL);
+        let all = ordinary.map(|(id, stream)| (range(*id, stream), *id, stream));
+        let mut list: Vec<_> = all.filter(|(range, ..)| !range.is_empty()).collect();
+        list.sort_by_key(|(range, id, _)| (core::cmp::Reverse(range.end - range.start), *id));
+        list.truncate(STREAMS);
+        list
     }
 
     fn sent_range(&self, id: StreamId, stream: &Stream) -> Range<u64> {
@@ -52,10 +54,7 @@ impl Session {
                 }
             }
         }
-        for lost in stream.send.lost.iter() {
-            picture.paint(lost, Cell::Unsent);
-        }
-        for unsent in stream.send.unsent.iter() {
+        for unsent in stream.send.lost.iter().chain(stream.send.unsent.iter()) {
             picture.paint(unsent, Cell::Unsent);
         }
         WindowPicture { stream: id, sending: true, range, cells: picture.cells }

@@ -27,7 +27,6 @@ impl Session {
             class_guessed: false,
             released: false,
             reader_blocked: true,
-            want: None,
             wants: Wants::default(),
             asked: 0,
             holes: 0,
@@ -162,7 +161,10 @@ impl Session {
             self.credit.holes = self.credit.holes.saturating_sub(stream.holes);
             self.memory = self.memory.saturating_sub(stream.memory);
             if let Some(channel) = stream.messages.take() {
-                self.forget_channel(id, &channel);
+                self.talking.remove(&id);
+                let grown = channel.input.grown();
+                self.credit.grown_messages = self.credit.grown_messages.saturating_sub(grown);
+                self.totals.messages = self.totals.messages.plus(channel.stats());
             }
             self.consume_credit(stream.receive.untaken());
         }
@@ -192,11 +194,6 @@ impl Session {
             self.credit.receive_limit = limit;
             self.subflows().for_each(|subflow| subflow.session_limit_due = true);
         }
-    }
-
-    /// Acknowledgements that are owed leave without a pause (F8): the peer's sender waits for the limit.
-    pub(super) fn hurry_acks(&mut self) {
-        self.subflows().for_each(|subflow| subflow.ack_hurries = true);
     }
 
     /// The acknowledgement of the space is owed on every live subflow.

@@ -4,7 +4,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use fbdt_units::{Instant, Space, StreamId, SubflowId};
-use fbdt_wire::{Frame, Outgoing, close_code};
+use fbdt_wire::{AckFrame, Frame, Outgoing, close_code};
 
 use super::Session;
 use crate::error::CloseReason;
@@ -116,14 +116,10 @@ impl Session {
             let space = Space::of_wire(id);
             let ack = match self.streams.get(&space.stream()) {
                 Some(stream) => stream.acknowledgement(space),
-                None => over(id),
+                // It is over and forgotten.
+                None => AckFrame { stream: id, cumulative: u64::MAX, limit: 0, ranges: Vec::new() },
             };
             Frame::Ack(ack).encode(out.encoder());
         }
     }
-}
-
-/// The acknowledgement of a stream that is over and forgotten.
-fn over(stream: StreamId) -> fbdt_wire::AckFrame {
-    fbdt_wire::AckFrame { stream, cumulative: u64::MAX, limit: 0, ranges: Vec::new() }
 }

@@ -20,16 +20,11 @@ pub(crate) struct SendBuffer {
     tail: BytesMut,
     /// Size of the memory that was allocated last.
     block: usize,
-    end: u64,
+    /// Offset behind the last byte written.
+    pub end: u64,
 }
 
 impl SendBuffer {
-    /// Offset behind the last byte written.
-    #[must_use]
-    pub(crate) const fn end(&self) -> u64 {
-        self.end
-    }
-
     /// Appends a copy of `data`.
     pub(crate) fn push(&mut self, mut data: &[u8]) {
         while !data.is_empty() {
@@ -68,7 +63,6 @@ impl SendBuffer {
 
     /// Hands the bytes of `range` to `take` in order, in as many pieces as
     /// they lie in; what is not held is left out.
-    #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn share(&mut self, range: Range<u64>, mut take: impl FnMut(Bytes)) {
         if range.end > self.end - self.tail.len() as u64 {
             self.close_tail();
@@ -131,7 +125,7 @@ mod tests {
                 } else {
                     buffer.push(&piece);
                 }
-                prop_assert_eq!(buffer.end(), all.len() as u64);
+                prop_assert_eq!(buffer.end, all.len() as u64);
                 if *read {
                     let low = all.len() / 2;
                     prop_assert!(take(&mut buffer, low as u64..all.len() as u64) == all[low..]);

@@ -125,7 +125,6 @@ const fn cost(bytes: &Bytes) -> u64 {
 
 impl SendMessages {
     /// Nothing waits; the peer takes [`FIRST_MESSAGE_WINDOW`].
-    #[must_use]
     pub(crate) fn new() -> Self {
         Self { limit: FIRST_MESSAGE_WINDOW, capacity: TURN, ..Self::default() }
     }
@@ -194,7 +193,6 @@ impl SendMessages {
     }
 
     /// The first message that waits.
-    #[must_use]
     pub(crate) fn first(&self) -> Option<First> {
         RANKED.into_iter().zip(&self.waiting).find_map(|(importance, queue)| {
             let Waiting { queued, expires, .. } = *queue.front()?;
@@ -203,7 +201,6 @@ impl SendMessages {
     }
 
     /// The limit that the first message needs, if what may be sent does not reach so far.
-    #[must_use]
     pub(crate) fn short_of(&self) -> Option<u64> {
         let first = self.waiting.iter().find_map(VecDeque::front)?;
         let end = self.next + cost(&first.bytes);
@@ -234,13 +231,11 @@ impl SendMessages {
     }
 
     /// Bytes that wait, with their overhead.
-    #[must_use]
     pub(crate) fn backlog(&self) -> u64 {
         self.waiting_bytes.iter().sum()
     }
 
     /// Memory that they take until the peer has them, with their overhead.
-    #[must_use]
     pub(crate) fn memory(&self) -> u64 {
         let sent = self.next.saturating_sub(self.settled());
         let ranges = RANGE_OVERHEAD * self.acked.count() as u64;
@@ -266,7 +261,6 @@ impl SendMessages {
     /// `lead` bytes behind those of faster paths: these would have it there no sooner (F3b), its time
     /// is not over then, and the peer takes it. The greatest of which that is so, lest what matters
     /// less arrives in time on a late path and what matters more does not on the others.
-    #[must_use]
     pub(crate) fn last_may_go(&self, arrival: Instant, lead: u64) -> Option<Importance> {
         let mut ahead = 0;
         for (rank, importance) in RANKED.into_iter().enumerate() {
@@ -313,7 +307,6 @@ impl SendMessages {
 
     /// What goes out for `range`, which is a message's or lies in gaps: those in whose place a gap
     /// goes out are counted.
-    #[must_use]
     pub(crate) fn unit(&mut self, range: &Range<u64>) -> Unit {
         if let Some(Sent { end, bytes: Some(bytes), .. }) = self.sent.get(&range.start)
             && *end == range.end
@@ -329,7 +322,6 @@ impl SendMessages {
     }
 
     /// The part of `range` that the peer does not have, if there is any.
-    #[must_use]
     pub(crate) fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
         if self.over {
             return None;
@@ -338,20 +330,17 @@ impl SendMessages {
     }
 
     /// Bytes that the peer has acknowledged, or needs no more.
-    #[must_use]
     pub(crate) const fn settled(&self) -> u64 {
         self.cumulative + self.acked.total()
     }
 
     /// Whether a message on its way is to be sent twice whatever that costs, and was not yet.
-    #[must_use]
     pub(crate) fn asks_copies(&self) -> bool {
         !self.asking.is_empty()
     }
 
     /// Whether a copy of the message at `start` may be sent on a second path at once: `None` if
     /// not, else whether it may whatever it costs.
-    #[must_use]
     pub(crate) fn may_copy(&self, start: u64) -> Option<bool> {
         let sent = self.sent.get(&start).filter(|sent| !sent.copied && sent.bytes.is_some())?;
         match sent.delivery {
@@ -362,7 +351,6 @@ impl SendMessages {
     }
 
     /// Whether what is lost of it is worth a copy.
-    #[must_use]
     pub(crate) fn is_repaired(&self, start: u64) -> bool {
         self.sent.get(&start).is_none_or(|sent| sent.delivery != Delivery::BestEffort)
     }
@@ -432,19 +420,16 @@ impl SendMessages {
     }
 
     /// Whether anything waits to be sent, for the first time or again.
-    #[must_use]
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.iter().any(|queue| !queue.is_empty()) || !self.lost.is_empty()
     }
 
     /// Whether a lost range waits.
-    #[must_use]
     pub(crate) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
     /// Whether nothing waits and everything was acknowledged or given up.
-    #[must_use]
     pub(crate) fn is_quiet(&self) -> bool {
         !self.is_waiting() && self.cumulative >= self.next
     }

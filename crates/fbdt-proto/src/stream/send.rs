@@ -43,7 +43,8 @@ pub(crate) struct SendStream {
     acked: RangeSet,
     /// Everything below this was acknowledged.
     pub cumulative: u64,
-    highest_sent: u64,
+    /// End of what was ever sent, the stream's own end included.
+    pub sent_end: u64,
     /// Offset up to which the peer allows data.
     pub limit: u64,
     /// Where this half is.
@@ -61,7 +62,6 @@ pub(crate) struct SendStream {
 
 impl SendStream {
     /// A stream that may be sent up to `limit`.
-    #[must_use]
     pub(crate) fn new(id: StreamId, class: Class, limit: u64, capacity: u64) -> Self {
         Self {
             id,
@@ -71,7 +71,7 @@ impl SendStream {
             lost: RangeSet::new(),
             acked: RangeSet::new(),
             cumulative: 0,
-            highest_sent: 0,
+            sent_end: 0,
             limit,
             state: SendState::Open,
             writer_blocked: false,
@@ -83,51 +83,39 @@ impl SendStream {
     }
 
     /// Highest offset ever sent, for the session's limit; without the end.
-    #[must_use]
     pub(crate) fn highest_sent(&self) -> u64 {
-        self.highest_sent.min(self.buffer.end())
+        self.sent_end.min(self.buffer.end)
     }
 
     /// Bytes written and not acknowledged in order.
-    #[must_use]
     pub(crate) const fn backlog(&self) -> u64 {
-        self.buffer.end().saturating_sub(self.cumulative)
+        self.buffer.end.saturating_sub(self.cumulative)
     }
 
     /// Memory that is kept until the peer has the bytes: they, and the ranges that it has of them.
-    #[must_use]
     pub(crate) fn memory(&self) -> u64 {
         let ranges = RANGE_OVERHEAD * self.acked.count() as u64;
         if self.is_over() { ranges } else { self.backlog() + ranges }
     }
 
     /// Bytes written so far.
-    #[must_use]
     pub(crate) const fn written(&self) -> u64 {
-        self.buffer.end()
+        self.buffer.end
     }
 
     /// Offset up to which frames may be made now: the peer's limit, the
     /// session's credit, and the end.
-    #[must_use]
     pub(crate) fn bound(&self, session_credit: u64) -> u64 {
         let data = self.allowance(session_credit);
         // The end costs no credit: it may go out when all data may.
-        let end = u64::from(self.state == SendState::Finished && data >= self.buffer.end());
-        data.min(self.buffer.end()) + end
+        let end = u64::from(self.state == SendState::Finished && data >= self.buffer.end);
+        data.min(self.buffer.end) + end
     }
 
     /// Offset up to which the peer's limit and the session's credit allow
     /// data, whether there is any or not.
-    #[must_use]
     pub(crate) fn allowance(&self, session_credit: u64) -> u64 {
         self.limit.min(self.highest_sent().saturating_add(session_credit))
-    }
-
-    /// End of what was ever sent, the stream's own end included.
-    #[must_use]
-    pub(crate) const fn sent_end(&self) -> u64 {
-        self.highest_sent
     }
 
     /// Takes what fits of `data`; says how much.
@@ -177,7 +165,7 @@ impl SendStream {
             self.writer_blocked = true;
             return Err(StreamError::Blocked);
         }
-        let (size, end) = (size.min(room), self.buffer.end());
+        let (size, end) = (size.min(room), self.buffer.end);
         self.unsent.insert(end..end + size as u64);
         Ok(size)
     }
@@ -186,7 +174,7 @@ impl SendStream {
     pub(crate) fn finish(&mut self) {
         if self.state == SendState::Open {
             self.state = SendState::Finished;
-            let end = self.buffer.end();
+            let end = self.buffer.end;
             self.unsent.insert(end..end + 1);
         }
     }
@@ -207,19 +195,17 @@ impl SendStream {
     /// includes the end. The caller has chosen from unsent, lost or owed
     /// bytes.
     pub(crate) fn emit(&mut self, range: Range<u64>, out: &mut Outgoing) {
-        let data = range.start..range.end.min(self.buffer.end());
+        let data = range.start..range.end.min(self.buffer.end);
         self.buffer.share(data, |bytes| out.put(bytes));
-        self.highest_sent = self.highest_sent.max(range.end);
+        self.sent_end = self.sent_end.max(range.end);
     }
 
     /// Whether `range` includes the end of the stream.
-    #[must_use]
     pub(crate) fn includes_end(&self, range: &Range<u64>) -> bool {
-        self.state == SendState::Finished && range.end > self.buffer.end()
+        self.state == SendState::Finished && range.end > self.buffer.end
     }
 
     /// The lowest part of `range` that is not acknowledged.
-    #[must_use]
     pub(crate) fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
         if self.is_over() {
             return None;
@@ -241,12 +227,12 @@ impl SendStream {
         if self.is_over() {
             return Ok(false);
         }
-        let all = self.buffer.end() + 1;
+        let all = self.buffer.end + 1;
         let cumulative = if ack.cumulative == u64::MAX { all } else { ack.cumulative };
         let highest = ack.ranges.last().map_or(0, |r| r.end).max(ack.cumulative);
         let over = ack.cumulative == u64::MAX && self.state != SendState::Finished;
-        if over || (ack.cumulative != u64::MAX && highest > self.highest_sent) {
-            let (stream, sent) = (self.id, self.highest_sent);
+        if over || (ack.cumulative != u64::MAX && highest > self.sent_end) {
+            let (stream, sent) = (self.id, self.sent_end);
             return Err(SessionError::Acknowledgement { stream, offset: highest, sent });
         }
         let before = (self.cumulative, self.acked.total());
@@ -268,7 +254,6 @@ impl SendStream {
 
     /// For how long so far the peer has held all that its limit lets it be sent:
     /// its application did not read (F11). Zero once no more will be written.
-    #[must_use]
     pub(crate) fn reader_wait(&self, now: Instant) -> Duration {
         if self.state == SendState::Open { self.reader.total(now) } else { Duration::ZERO }
     }
@@ -288,25 +273,21 @@ impl SendStream {
 
     /// Whether everything written has been given to a path at least once and
     /// what is unacknowledged is at most `bytes` (F10).
-    #[must_use]
     pub(crate) fn is_short_tail(&self, bytes: u64) -> bool {
         self.unsent.is_empty() && self.backlog() <= bytes
     }
 
     /// Whether everything written so far was acknowledged.
-    #[must_use]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.unsent.is_empty() && self.cumulative >= self.highest_sent && self.backlog() == 0
+        self.unsent.is_empty() && self.cumulative >= self.sent_end && self.backlog() == 0
     }
 
     /// Whether sending was given up here or by the peer's word.
-    #[must_use]
     pub(crate) const fn is_given_up(&self) -> bool {
         matches!(self.state, SendState::Reset | SendState::Stopped(_))
     }
 
     /// Whether the peer needs nothing more of this half.
-    #[must_use]
     pub(crate) const fn is_over(&self) -> bool {
         !matches!(self.state, SendState::Open | SendState::Finished)
     }

@@ -23,7 +23,6 @@ pub(crate) struct Wants {
 
 impl Wants {
     /// Whether it is time to ask again, the window being `window` bytes.
-    #[must_use]
     pub(crate) fn are_due(&self, now: Instant, window: u64) -> bool {
         let pause = if self.not_in_vain(window) { NOISE } else { self.pause };
         self.sent.is_none_or(|at| now.saturating_since(at) >= pause)

@@ -56,7 +56,7 @@ impl Session {
         // To its last byte; what little is known of a rate that is still being found out would make
         // that far too long.
         let there = if view.ramping { Duration::ZERO } else { time_for(data, view.rate) };
-        state.in_flight.push(Chunk {
+        state.in_flight.push_back(Chunk {
             stream: space.to_wire(),
             copied: range.start,
             range,

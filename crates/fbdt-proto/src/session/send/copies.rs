@@ -38,27 +38,13 @@ impl Occasion {
     /// Occasions before a path sends anything new, the first one on metered paths too.
     pub(super) const DUE: [Self; 3] = [Self::Suspect, Self::Overdue, Self::Prompt];
 
-    const fn reason(self) -> CopyReason {
+    /// As what a copy is counted, and as what it is offered.
+    const fn copy(self) -> (CopyReason, Level, Kind) {
         match self {
-            Self::Suspect => CopyReason::Suspect,
-            Self::Overdue => CopyReason::Overdue,
-            Self::Prompt | Self::Idle => CopyReason::Idle,
-        }
-    }
-
-    const fn kind(self) -> Kind {
-        match self {
-            Self::Suspect => Kind::SuspectCopy,
-            Self::Overdue => Kind::OverdueCopy,
-            Self::Prompt => Kind::PromptCopy,
-            Self::Idle => Kind::IdleCopy,
-        }
-    }
-
-    const fn level(self) -> Level {
-        match self {
-            Self::Idle => Level::Idle,
-            Self::Suspect | Self::Overdue | Self::Prompt => Level::Due,
+            Self::Suspect => (CopyReason::Suspect, Level::Due, Kind::SuspectCopy),
+            Self::Overdue => (CopyReason::Overdue, Level::Due, Kind::OverdueCopy),
+            Self::Prompt => (CopyReason::Idle, Level::Due, Kind::PromptCopy),
+            Self::Idle => (CopyReason::Idle, Level::Idle, Kind::IdleCopy),
         }
     }
 }
@@ -117,7 +103,8 @@ impl Session {
         };
         let class = found.urgency.ordinary.then_some(found.urgency.class);
         let exemption = self.exemption(tx, occasion, &found);
-        let rank = Rank::again(occasion.level(), class, occasion.kind());
+        let (_, level, kind) = occasion.copy();
+        let rank = Rank::again(level, class, kind);
         Some(Again { rank, what: What::Copy(Copied { occasion, found, exemption }) })
     }
 
@@ -127,10 +114,10 @@ impl Session {
         let whole = found.space.is_messages();
         let frame = if whole { u64::MAX } else { self.paths[tx.path].frame() };
         let range = found.gap.start..found.gap.end.min(found.gap.start.saturating_add(frame));
-        if let Some(chunk) = self.paths[found.owner].in_flight.iter_mut().nth(found.chunk) {
+        if let Some(chunk) = self.paths[found.owner].in_flight.get_mut(found.chunk) {
             chunk.copied = range.end;
         }
-        let reason = occasion.reason();
+        let (reason, ..) = occasion.copy();
         let before = self.totals.copied[reason as usize];
         if whole {
             self.emit_message(tx, found.space.stream(), range, Some(reason));
@@ -161,7 +148,7 @@ impl Session {
                 self.blocks(found.space).then_some(Exemption::Freeing)
             }
             Occasion::Idle => {
-                let chunk = self.paths[found.owner].in_flight.iter().nth(found.chunk)?;
+                let chunk = self.paths[found.owner].in_flight.get(found.chunk)?;
                 self.frees_window(tx, chunk, found).then_some(Exemption::Freeing)
             }
             _ => None,
@@ -170,9 +157,7 @@ impl Session {
 
     /// Whether the program wants the message sent twice whatever it costs (F16).
     fn is_asked(&self, found: &Candidate) -> bool {
-        let stream = self.streams.get(&found.space.stream());
-        let channel = stream.filter(|_| found.space.is_messages());
-        let channel = channel.and_then(|stream| stream.messages.as_ref());
+        let channel = self.channel_of(found.space);
         channel.is_some_and(|channel| channel.out.may_copy(found.gap.start) == Some(true))
     }
 
@@ -340,28 +325,17 @@ impl Session {
 
     /// Whether a message that its path lost is worth sending again; streams always are.
     fn is_repaired(&self, candidate: &Candidate) -> bool {
-        if !candidate.space.is_messages() {
-            return true;
-        }
-        let stream = self.streams.get(&candidate.space.stream());
-        let channel = stream.and_then(|stream| stream.messages.as_ref());
-        channel.is_some_and(|channel| channel.out.is_repaired(candidate.gap.start))
+        let channel = self.channel_of(candidate.space);
+        channel.is_none_or(|channel| channel.out.is_repaired(candidate.gap.start))
     }
 
     /// A message is copied to a second path at once: whatever that costs if it says so, else
     /// within its class's budget and if the copy may come first (F16).
     fn message_copy(&self, candidate: &Candidate, crossing: bool) -> bool {
-        let stream = self.streams.get(&candidate.space.stream());
-        let Some(channel) = stream.and_then(|stream| stream.messages.as_ref()) else {
-            return false;
-        };
-        match channel.out.may_copy(candidate.gap.start) {
-            None => false,
-            Some(whatever_it_costs) => {
-                whatever_it_costs
-                    || (crossing && self.copies_by_choice(candidate.urgency.class, &channel.out))
-            }
-        }
+        let Some(channel) = self.channel_of(candidate.space) else { return false };
+        let choice = || self.copies_by_choice(candidate.urgency.class, &channel.out);
+        let copied = channel.out.may_copy(candidate.gap.start);
+        copied.is_some_and(|whatever_it_costs| whatever_it_costs || (crossing && choice()))
     }
 
     /// What little a better class has on its way goes before a worse class's new bytes (F11).

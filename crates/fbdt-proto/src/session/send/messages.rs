@@ -121,9 +121,10 @@ impl Session {
     pub(super) fn standing(&self, tx: &Transmission<'_>, id: StreamId) -> Standing {
         let (now, path) = (tx.now, tx.path);
         let seen = self.views_for(tx.views, id);
-        let behind = lag(&seen, path).map(|Lag { soonest, time, matters }| {
-            let expected = self.wait_for(now, &seen, soonest, id);
-            Behind { time, matters, expected }
+        let behind = lag(&seen, path).map(|(soonest, time)| Behind {
+            time,
+            matters: time > seen[soonest].arrival / 4 + TICK,
+            expected: self.wait_for(now, &seen, soonest, id),
         });
         // Streams that take turns share what faster paths deliver meanwhile.
         let class = self.streams.get(&id).map_or(Class::default(), |stream| stream.send.class);
@@ -184,24 +185,17 @@ impl Session {
 /// How a path stands with the messages of a class.
 #[derive(Clone, Copy)]
 pub(super) struct Standing {
-    /// `None` if it delivers as soon as any.
-    behind: Option<Behind>,
+    /// How far it is behind the one that delivers first; `None` if it delivers as soon as any.
+    pub(super) behind: Option<Behind>,
     /// Bytes that faster paths deliver first.
     lead: u64,
     /// When it delivers what it takes now.
     pub(super) arrival: Instant,
 }
 
-impl Standing {
-    /// Whether another path delivers sooner.
-    pub(super) const fn is_behind(&self) -> bool {
-        self.behind.is_some()
-    }
-}
-
 /// How much later a path delivers than the soonest one.
 #[derive(Clone, Copy)]
-struct Behind {
+pub(super) struct Behind {
     time: Duration,
     /// Whether the soonest one is worth waiting for.
     matters: bool,
@@ -218,22 +212,10 @@ impl Behind {
     }
 }
 
-/// How much later a path delivers than another one.
-struct Lag {
-    /// The path that delivers first.
-    soonest: usize,
-    /// By how much.
-    time: Duration,
-    /// Whether that path is worth waiting for.
-    matters: bool,
-}
-
-/// How much later `path` delivers than the soonest path; `None` if it delivers as soon as any.
-fn lag(views: &[PathView], path: usize) -> Option<Lag> {
-    let own = views[path].arrival;
+/// The path that delivers first, and how much later `path` does; `None` if it delivers as soon as any.
+fn lag(views: &[PathView], path: usize) -> Option<(usize, Duration)> {
     let usable = views.iter().enumerate().filter(|(_, view)| view.usable);
-    let (soonest, best) =
-        usable.map(|(index, view)| (index, view.arrival)).min_by_key(|(_, arrival)| *arrival)?;
-    let time = own.checked_sub(best).filter(|time| *time > TICK)?;
-    Some(Lag { soonest, time, matters: time > best / 4 + TICK })
+    let (soonest, best) = usable.min_by_key(|(_, view)| view.arrival)?;
+    let time = views[path].arrival.checked_sub(best.arrival).filter(|time| *time > TICK)?;
+    Some((soonest, time))
 }

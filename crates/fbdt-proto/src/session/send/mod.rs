@@ -17,7 +17,7 @@ use self::copies::Occasion;
 use self::offers::{Again, Level, Offer, Offers, What};
 use super::Session;
 use super::policy::Appetite;
-use crate::path::{Health, PathView};
+use crate::path::{CopyReason, Health, PathView};
 use crate::schedule::Repeats;
 use crate::stats::WhyIdle;
 
@@ -113,8 +113,7 @@ impl Session {
         out: &mut Outgoing,
     ) -> Option<Refusal> {
         let views = self.views(now);
-        self.size_buffers(now, &views);
-        self.ask_for_windows(out);
+        self.size_buffers(now, &views, out);
         self.want_for_messages(now, out);
         let tx = &mut Transmission {
             now,
@@ -199,7 +198,10 @@ impl Session {
         match what {
             What::Lost => self.send_lost(tx, rank),
             What::Copy(copied) => self.send_copy(tx, &copied),
-            What::Repeated { id, range } => self.send_repeated(tx, id, range),
+            What::Repeated { id, range } => {
+                self.emit(tx, id, range, Some(CopyReason::Scheduled));
+                true
+            }
         }
     }
 

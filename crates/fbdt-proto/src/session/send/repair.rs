@@ -52,7 +52,7 @@ impl Session {
         for id in streams {
             self.expire_messages_of(tx.now, id);
             let Some(channel) = self.channel_mut(id) else { continue };
-            let in_time = |at: Instant| !late.is_behind() || at > late.arrival;
+            let in_time = |at: Instant| late.behind.is_none() || at > late.arrival;
             if let Some(range) = channel.out.take_lost(in_time) {
                 self.emit_message(tx, id, range, Some(CopyReason::Lost));
                 return true;

@@ -7,7 +7,7 @@ use fbdt_units::{RangeSet, StreamId};
 
 use super::Transmission;
 use super::offers::{Again, Kind, Level, Rank, What};
-use crate::path::{CopyReason, PathState};
+use crate::path::PathState;
 use crate::schedule::{OpenWindows, Repeat, RepeatRequest, Repeats, UnderWay};
 use crate::session::Session;
 use crate::stream::{SendState, SendStream};
@@ -32,24 +32,13 @@ impl Session {
             if let Some(owner) = punish.and_then(|owner| self.paths.get_mut(owner)) {
                 owner.punish();
             }
-            let Some(range) = range else { continue };
+            let Some(Range { start, end }) = range else { continue };
+            let range = start..end.min(start + self.paths[tx.path].frame());
             let class = self.streams.get(&id).map(|stream| stream.send.class).unwrap_or_default();
             let rank = Rank::again(level, Some(class), Kind::Repeated);
             return Some(Again { rank, what: What::Repeated { id, range } });
         }
         None
-    }
-
-    /// Sends a frame of bytes that the scheduler wants repeated.
-    pub(super) fn send_repeated(
-        &mut self,
-        tx: &mut Transmission<'_>,
-        id: StreamId,
-        range: Range<u64>,
-    ) -> bool {
-        let range = range.start..range.end.min(range.start + self.paths[tx.path].frame());
-        self.emit(tx, id, range, Some(CopyReason::Scheduled));
-        true
     }
 
     /// Asks the scheduler whether `path` should send bytes of the stream again.
@@ -108,7 +97,7 @@ impl UnderWay for Sent<'_> {
     }
 
     fn sent_end(&self) -> u64 {
-        self.send.sent_end()
+        self.send.sent_end
     }
 
     fn unacknowledged(&self, range: Range<u64>) -> Option<Range<u64>> {
