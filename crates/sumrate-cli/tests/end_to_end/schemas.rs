@@ -71,7 +71,7 @@ fn events_of_serve_and_up() {
             break status["outage"].clone();
         }
     };
-    assert!(outage["last_error"].as_str().unwrap().contains("no path"), "{outage}");
+    assert!(outage["last_error"].as_str().unwrap().contains("on loopback"), "{outage}");
     let text = String::from_utf8(ask(&[]).stdout).unwrap();
     assert!(text.contains("the server is unreachable for"), "{text}");
     server.start_again(&[]);
