@@ -229,7 +229,7 @@ fn provoke(traced: &Traced, outputs: &mut Outputs) {
         outputs.run(server, &["bench", &wrong, "--bytes", "1Ki", "--json"]);
         outputs.run(server, &["up", &format!("@{wrong}"), "--json"]);
     }
-    outputs.run(server, &["up", &link, &link]);
+    outputs.run(server, &["up", &link, "--socks", &link]);
     outputs.run(server, &["up", &file, "--path", &link]);
     outputs.run(server, &["status", "--socket", &link]);
     outputs.run(server, &["credential", "revoke", &link, "--state", &state, "--json"]);
