@@ -17,6 +17,9 @@ use crate::socket::LocalBinding;
 use crate::tls::{self, TlsConfigError};
 use crate::trouble::PathTrouble;
 
+/// What a name server said of a name; `None` where it did not answer.
+type Answer = (SocketAddr, Option<Vec<IpAddr>>);
+
 /// Longest time for a connection and its key.
 const PROBE_TIME: Duration = Duration::from_secs(4);
 /// Longest time for the names of servers.
@@ -155,7 +158,7 @@ async fn names(config: &ClientConfig, interface: &Interface, witness: &str) -> V
         let network = network.clone();
         asking.spawn(async move { (network.answers(&name).await, name) });
     }
-    let of_name = |(answers, name): (Vec<(SocketAddr, Option<Vec<IpAddr>>)>, String)| {
+    let of_name = |(answers, name): (Vec<Answer>, String)| {
         answers.into_iter().map(move |(server, addresses)| NameReport {
             server: server.ip(),
             name: name.clone(),
