@@ -70,7 +70,7 @@ SANS_IO = {
 """The crates without sockets, clocks and threads, and all that each may depend on."""
 
 MODULES = (
-    ("ranges", "message", "scale"),
+    ("ranges", "message", "scale", "dialling"),
     ("config",),
     ("error",),
     ("path", "stats"),

@@ -38,7 +38,7 @@ CONSTANT = re.compile(
 )
 FIELD = re.compile(r"^            (\w+): ([^\n]+),$", re.MULTILINE)
 DEFAULT = re.compile(r"^impl Default for (?:Config|Limits) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
-NUMBER_TYPES = re.compile(r"[uif]\d+|usize|Duration|\(.*\)|\[Self; .*\]")
+NUMBER_TYPES = re.compile(r"[uif]\d+|usize|Duration|\(.*\)|\[(?:Self|Duration); .*\]")
 SECONDS = {"from_micros": 1e-6, "from_millis": 1e-3, "from_secs": 1.0}
 UNITS = {
     "": 1.0, "B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30,

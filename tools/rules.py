@@ -1,4 +1,4 @@
-"""The rules F1 to F17: where each is described, its code and its tests.
+"""The rules F1 to F19: where each is described, its code and its tests.
 
 A rule is described in docs/wire.md or docs/sender.md: a paragraph that begins with its number and
 name in bold. Its home is the file of the product whose module documentation names it in the first

@@ -36,6 +36,7 @@ def test_every_constant_is_varied_to_what_its_factor_says(repository: Path, tmp_
             copy.unlink()
     assert unusual == [
         ("RECURRING", "halved"),  # of 3
+        ("FEW", "halved"),  # of 3
         ("copy_margin", "halved"),  # a session refuses less than 1
         ("LATE_RTTS", "halved"),  # of 3
         ("DEFAULT", "doubled"),  # a share is at most 1

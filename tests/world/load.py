@@ -1,6 +1,6 @@
 """Programs that use a SOCKS5 proxy or knock at a server, in numbers; each prints JSON.
 
-Run: python -m tests.world.load connect|datagrams|associate|knock ARGUMENTS (see the functions)
+Run: python -m tests.world.load COMMAND ARGUMENTS (see the functions of `COMMANDS`)
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import struct
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from sumrate.lab.faults.stranger import CREDENTIAL_BYTES, Knock, context, hello
 
@@ -155,6 +156,35 @@ async def knock(host: str, port: str, rate: str, seconds: str, credential: str =
     return refused
 
 
+async def speak(port: str, go: str) -> None:
+    """Sends a line to whoever is connected once the file `go` exists."""
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while not Path(go).exists():
+            await asyncio.sleep(0.02)
+        writer.write(b"news\n")
+        await writer.drain()
+
+    server = await asyncio.start_server(serve, "0.0.0.0", int(port))  # noqa: S104
+    await server.serve_forever()
+
+
+async def hear(proxy: str, host: str, port: str, heard: str) -> None:
+    """Waits for lines, having made the file `heard`; writes them into that, and does not end."""
+    connection = await asked(int(proxy), CONNECT, host, int(port))
+    Path(heard).touch()
+    Path(heard).write_bytes(await connection[0].readline())
+    await asyncio.Event().wait()
+
+
+COMMANDS: dict[str, Callable[..., Awaitable[object]]] = {
+    "connect": connect,
+    "associate": associate,
+    "datagrams": datagrams,
+    "knock": knock,
+    "speak": speak,
+    "hear": hear,
+}
+
 if __name__ == "__main__":
-    what = {"connect": connect, "associate": associate, "datagrams": datagrams, "knock": knock}
-    print(json.dumps(asyncio.run(what[sys.argv[1]](*sys.argv[2:]))))  # type: ignore[operator]
+    print(json.dumps(asyncio.run(COMMANDS[sys.argv[1]](*sys.argv[2:]))))  # type: ignore[arg-type]

@@ -244,7 +244,7 @@ class World:
             ),
             *("--socks", f"127.0.0.1:{socks_port}", "--config", "none"),
             *("--status-socket", str(self.folder / f"{name}.sock")),
-            *("--state", str(self.folder / f"{name}.state")),
+            *(() if "--state" in options else ("--state", str(self.folder / f"{name}.state"))),
             *("--ready-file", str(ready), *options),
         ]
         process = self.start(node or self.client, argv, name)
@@ -475,6 +475,8 @@ def connect(built: World) -> None:
     server.run(["ip", "address", "add", f"{SERVER_IP}/32", "dev", "lo"])
     server.forwards()
     server.run(["ip", "route", "add", "default", "via", INTERNET_IP])
+    if ipv6:
+        server.run(["ip", "-6", "route", "add", "default", "via", INTERNET_IP6])
     internet.run(["ip", "route", "add", "default", "via", EXIT_IP])
     internet.run(["ip", "route", "add", "blackhole", SILENT_NETWORK])
     internet.forwards()

@@ -13,7 +13,7 @@ import pytest
 
 from sumrate.lab.namespaces import run
 from sumrate.lab.process import Process
-from tests.world.scene import EXIT_IP, INTERNET_IP, WEB_PORT, World
+from tests.world.scene import EXIT_IP, INTERNET_IP, INTERNET_IP6, SERVER_IP6, WEB_PORT, World
 
 MODES = ("--redirect", "--tproxy", "--tun")
 URL = f"http://{INTERNET_IP}:{WEB_PORT}/"
@@ -46,8 +46,22 @@ CASES = {
     "--tproxy": REMOVED | ROUTED,
     "--tun": REMOVED | ROUTED | OF_DEVICE,
 }
+DATAGRAM = """
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+    one.settimeout(5)
+    one.connect((sys.argv[1], int(sys.argv[2])))
+    try:
+        one.send(b"hello")
+        one.recv(100)
+        print("answered")
+    except (ConnectionRefusedError, PermissionError):
+        print("refused")
+"""
+"""What comes of a datagram."""
 HAMMER = """
 import socket, sys, time
+from pathlib import Path
 host, port, ready, stop = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])
 while not stop.exists():
     try:
@@ -196,3 +210,124 @@ def test_what_cannot_be_restored_is_refused_and_said(world: World, mode: str) ->
     assert source_seen(world) == EXIT_IP
     assert leaked(world) == 0
     world.measured("refused, and status and log say why; works when it can be restored")
+
+
+PATIENCE_S = 12.0
+"""More than a refusal takes on a busy machine, less than the 25 s that a program waits at most."""
+
+
+@pytest.mark.parametrize("how", ["drop", "reject with tcp reset"])
+@pytest.mark.situation("the server is unreachable for a while", plain="hangs or is refused")
+def test_connections_are_refused_while_no_path_reaches_the_server(world: World, how: str) -> None:
+    world.web()
+    world.serve()
+    up = world.up("--redirect")
+    world.wait_for_paths(up)
+    assert source_seen(world) == EXIT_IP
+    for radio in world.radios:
+        world.cut(radio, how)
+    waited = []
+    for proxy in ("", None, None, ""):
+        began = time.monotonic()
+        said = world.curl(URL, "--max-time", "25", proxy=proxy)
+        waited.append(time.monotonic() - began)
+        assert said.startswith("curl:"), said
+        assert "timed out" not in said, said
+        if proxy is None:
+            assert "(3)" in said, "SOCKS says that the network is unreachable: " + said
+    assert max(waited) < PATIENCE_S, waited
+    [line] = [line for line in up.tail().splitlines() if "new connections are refused" in line]
+    assert "the Sumrate server 203.0.113.1:4433 is not reachable" in line, "said once"
+    assert "wifi0" in line, line
+    assert "lte0" in line, line
+    for radio in world.radios:
+        world.restore(radio)
+    began = time.monotonic()
+    up.wait_until(lambda: source_seen(world) == EXIT_IP, "it works again", PATIENCE_S)
+    back = time.monotonic() - began
+    world.measured(f"{how}: refused after at most {max(waited):.1f} s; back after {back:.1f} s")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("when_down", ["refuse", "direct"])
+@pytest.mark.situation("boot while the server is down", plain="a VPN's traffic goes direct")
+def test_a_boot_without_the_server_goes_on_trying(world: World, mode: str, when_down: str) -> None:
+    watch_for_leaks(world)
+    world.web()
+    world.serve().stop()
+    # The credential is on the disk, and nobody listens.
+    up = world.up(mode, "--when-down", when_down, wait=False)
+    up.wait_until(lambda: "It is tried until" in up.tail(), "the log says so", 30.0)
+    up.wait_until((world.folder / "up.ready").exists, "it serves", 10.0)
+    status = world.status()
+    assert status["capture"]["waits"] == (when_down == "direct")
+    assert status["outage"] is not None
+    said = source_seen(world)
+    if when_down == "refuse":
+        assert said.startswith("curl:"), said
+        assert leaked(world) == 0, "nothing goes directly"
+    else:
+        assert said == "10.11.0.2", said
+    world.serve(name="again")
+    up.wait_until(lambda: source_seen(world) == EXIT_IP, "it is captured", 40.0)
+    assert not world.status()["capture"]["waits"]
+    world.measured(
+        f"{when_down}: {'refused' if when_down == 'refuse' else 'direct'}, then captured"
+    )
+
+
+@pytest.mark.parametrize("mode", ["--redirect", "--tproxy"])
+@pytest.mark.situation("a browser that prefers HTTP/3", plain="its UDP goes direct past a proxy")
+def test_http3_falls_back_to_tcp(world: World, mode: str) -> None:
+    watch_for_leaks(world)
+    world.echo(port=443)
+    world.serve()
+    asked = [sys.executable, "-c", DATAGRAM, INTERNET_IP, "443"]
+    with_quic = world.up(mode)
+    assert world.client.run(asked).strip() == "answered", "it goes directly without the option"
+    assert leaked(world) > 0
+    with_quic.stop()
+    watch_for_leaks(world)
+    world.up(mode, "--refuse-quic", name="refusing")
+    assert world.client.run(asked).strip() == "refused", "at once, by ICMP"
+    assert leaked(world) == 0
+    world.measured("refused at once by ICMP; TCP is captured")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.situation(
+    "a name with addresses of both families, an exit without IPv6",
+    plain="a VPN accepts and resets: curl fails",
+    ipv6=True,
+)
+def test_a_family_that_the_exit_lacks_is_not_accepted(world: World, mode: str) -> None:
+    world.web()
+    world.server.run(["ip", "-6", "address", "flush", "dev", "lo", "to", SERVER_IP6])
+    world.server.run(["ip", "-6", "address", "flush", "dev", "net0", "scope", "global"])
+    world.server.run(["ip", "-6", "route", "flush", "default"])
+    # As a user's: with a private one alone, programs would prefer IPv4.
+    world.client.run(["ip", "-6", "address", "add", "2a00:99::2/64", "dev", "wifi0", "nodad"])
+    world.serve()
+    up = world.up(mode)
+    up.wait_until(lambda: world.status()["capture"]["ipv6_refused"], "the exit said so", 10.0)
+    assert "no way to IPv6" in up.tail()
+    for _ in range(3):
+        answer = world.curl("http://internet.test/", proxy="")
+        assert json.loads(answer)["source"] == EXIT_IP, answer
+    said = world.curl(f"http://[{INTERNET_IP6}]/", proxy="")
+    assert "Failed to connect" in said or "Couldn't connect" in said, "it is not accepted: " + said
+    world.measured("curl falls back to IPv4 at once")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.situation("an exit with IPv6", plain="works", ipv6=True)
+def test_a_family_that_the_exit_has_is_captured(world: World, mode: str) -> None:
+    world.web()
+    world.serve()
+    up = world.up(mode)
+    world.wait_for_paths(up)
+    answer = world.curl(f"http://[{INTERNET_IP6}]/", proxy="")
+    assert answer.startswith("{"), answer
+    assert json.loads(answer)["source"] == "2a00:20:8::1", answer
+    assert not world.status()["capture"]["ipv6_refused"]
+    world.measured("IPv6 is captured")

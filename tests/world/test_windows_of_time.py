@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab.namespaces import run
-from sumrate.lab.process import Process
+from sumrate.lab.process import Process, listening
 from sumrate.lab.programs import program
 from tests.world.scene import ECHO_PORT, INTERNET_IP, SERVER_IP, SERVER_PORT, SOCKS_PORT, World
 
@@ -24,6 +24,7 @@ CROWD = 20
 ADDRESS = f"{SERVER_IP}:{SERVER_PORT}"
 SHORT_CONNECTIONS, SHORT_RATE = 10_000, 900
 IDLE_CONNECTIONS = 2_000
+SPEAKER_PORT = 8900
 SLOWEST_MS = 2000.0
 """A connection takes milliseconds here; a busy machine is given this time."""
 
@@ -111,6 +112,48 @@ def test_a_suspended_client_is_back_soon(world: World) -> None:
     took = within(world, 12.0)
     world.wait_for_paths(up)
     world.measured(f"a request is answered {took:.1f} s after the machine wakes")
+
+
+def asleep(world: World) -> dict[str, str]:
+    """Environment of a program for which a machine sleeps as long as the file `slept` says."""
+    library = world.folder / "boottime.so"
+    run(["cc", "-shared", "-fPIC", "-o", str(library), str(Path(__file__).parent / "boottime.c")])
+    (world.folder / "slept").write_text("0", encoding="ascii")
+    return {"LD_PRELOAD": str(library), "BOOTTIME_FILE": str(world.folder / "slept")}
+
+
+@pytest.mark.situation(
+    "a laptop sleeps for 40 s with a connection on which only the other end sends",
+    plain="hears nothing any more",
+)
+def test_what_waits_for_a_suspended_client_arrives(world: World) -> None:
+    world.serve()
+    with environment(asleep(world)):
+        up = world.up()
+    world.wait_for_paths(up)
+    go, heard = world.folder / "go", world.folder / "heard"
+    speaker = world.python(world.internet, "load", "speak", str(SPEAKER_PORT), str(go))
+    speaker.wait_until(lambda: listening(world.internet, SPEAKER_PORT), "it listens")
+    words = (str(SOCKS_PORT), INTERNET_IP, str(SPEAKER_PORT), str(heard))
+    hearer = world.python(world.client, "load", "hear", *words, name="hearer")
+    hearer.wait_until(heard.exists, "the connection is there", 10.0)
+    # Since then no timer of the client has been due, as its processor did not run.
+    os.kill(up.pid, signal.SIGSTOP)
+    for radio in world.radios.values():
+        radio.router.sysctl("net.netfilter.nf_conntrack_tcp_loose", "0")
+        radio.router.filter("unknown", {"forward": "ct state invalid drop"}, priority=-5)
+        radio.router.run(["conntrack", "--flush"])
+    (world.folder / "slept").write_text("40", encoding="ascii")
+    go.touch()
+    os.kill(up.pid, signal.SIGCONT)
+    # The radio connects again, as it does after each suspension.
+    world.client.run(["ip", "link", "set", "lo", "mtu", "65000"])
+    begun = time.monotonic()
+    # Without that news the client finds out after 5 s.
+    hearer.wait_until(lambda: heard.read_text(encoding="ascii") != "", "it hears", 3.5)
+    world.measured(
+        f"what was sent meanwhile arrives {time.monotonic() - begun:.1f} s after it wakes"
+    )
 
 
 @contextmanager

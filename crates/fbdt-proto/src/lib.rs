@@ -37,6 +37,7 @@ mod stream;
 mod window;
 
 mod config;
+mod dialling;
 mod error;
 mod event;
 mod message;
@@ -46,6 +47,7 @@ mod stats;
 pub mod testing;
 
 pub use config::{Budget, CommitRule, Config, Redundancy, SchedulerKind, WindowMode};
+pub use dialling::{Dialling, Series as DiallingSeries};
 pub use error::{CloseReason, MessageError, OpenError, SessionError, StreamError};
 pub use event::Event;
 pub use fbdt_coupling::{CouplingMode, SharedBottleneck, WindowGrowth};

@@ -8,7 +8,9 @@ use fbdt_proto::{PathLabel, PathPolicy, Priority};
 use ipnet::IpNet;
 use rustls::pki_types::DnsName;
 
+use crate::dial_memory::DialMemory;
 use crate::identity::{Link, ServerAddress, ServerState};
+use crate::interfaces::PathInterfaces;
 use crate::known_servers::KnownServers;
 use crate::left_out::LeftOutInterfaces;
 use crate::policies::PathPolicies;
@@ -61,7 +63,11 @@ pub struct ClientConfig {
     /// Application protocols that networks see in TLS's handshake, which the server must know too;
     /// empty: FBDT's own.
     pub alpn: Vec<String>,
-    /// Interfaces that stand by for others when `paths` is empty (F15).
+    /// What was learnt by dialling the paths: their budgets of attempts hold for all sessions (F18).
+    pub dial_memory: DialMemory,
+    /// Decides how interfaces are used that become paths when `paths` is empty.
+    pub path_interfaces: Option<Arc<dyn PathInterfaces>>,
+    /// Interfaces that stand by for others when `paths` is empty, by name or pattern (F15).
     pub backup_interfaces: Vec<(String, Priority)>,
     /// How paths are used, by name; may be changed while sessions live.
     pub policies: PathPolicies,
@@ -93,6 +99,8 @@ impl ClientConfig {
             known_servers: KnownServers::default(),
             server_name: None,
             alpn: Vec::new(),
+            dial_memory: DialMemory::default(),
+            path_interfaces: None,
             backup_interfaces: Vec::new(),
             policies: PathPolicies::default(),
             congestion_control: CongestionControl::default(),

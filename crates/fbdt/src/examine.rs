@@ -135,7 +135,8 @@ async fn servers(
     for server in candidates {
         let (prober, spec) = (prober.clone(), spec.clone());
         probing.spawn(async move {
-            let trouble = match timeout(PROBE_TIME, prober.connect(&spec, server)).await {
+            let trouble = match timeout(PROBE_TIME, prober.connect(&spec, server, PROBE_TIME)).await
+            {
                 Ok(Ok(_)) => None,
                 Ok(Err(error)) => Some((error.trouble(), error.to_string())),
                 Err(_) => Some((PathTrouble::NoAnswer, format!("{server} does not answer"))),

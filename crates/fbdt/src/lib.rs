@@ -7,7 +7,7 @@
 //!
 //! In the order in which a connection meets them: [`identity`] says who is who, `interfaces`, `names` and
 //! `dial` or `listen` make connections, `socket` tunes and measures them, `tls` protects them,
-//! `auth` proves that they belong to a session, `memory` counts what sessions hold, `subflow` runs each of them, and `session` is what
+//! `auth` proves that they belong to a session, `echo` probes paths without a connection, `memory` counts what sessions hold, `subflow` runs each of them, and `session` is what
 //! the application holds.
 //!
 //! ```no_run
@@ -34,6 +34,7 @@ mod dial;
 mod examine;
 mod listen;
 
+mod dial_memory;
 mod known_servers;
 mod left_out;
 mod names;
@@ -42,6 +43,7 @@ mod tls;
 mod trouble;
 
 mod auth;
+mod echo;
 mod memory;
 
 mod subflow;
@@ -55,11 +57,13 @@ mod source;
 
 pub use config::{AcceptLimits, ClientConfig, PathSpec, ServerConfig};
 pub use dial::{Attempt, CLOSE_FORGOTTEN, ConnectError, PathFailure, connect};
+pub use dial_memory::DialMemory;
 pub use examine::{NameReport, NetworkReport, ServerReach, examine, tunnels};
 pub use identity::{
     Credential, CredentialId, CredentialInfo, CredentialLimits, FileAccess, Link, LinkError,
     ServerAddress, ServerState, StateError,
 };
+pub use interfaces::{PathInterface, PathInterfaces, name_matches};
 pub use known_servers::KnownServers;
 pub use left_out::{LeftOutInterfaces, WhyLeftOut};
 pub use listen::{AcceptError, BindError, CLOSE_MEMORY, CLOSE_REVOKED, Listener};

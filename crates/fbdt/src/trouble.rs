@@ -13,6 +13,8 @@ pub enum PathTrouble {
     ConnectionRefused,
     /// Nothing came back.
     NoAnswer,
+    /// The server answers probes, and no new connections: it seems to limit them.
+    Limited,
     /// The machine, or a router, knows no way there.
     Unreachable,
     /// The network has IPv6 only and no NAT64, and the server has IPv4 addresses only.
@@ -32,12 +34,13 @@ pub enum PathTrouble {
 
 impl PathTrouble {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::OtherKey,
         Self::OtherServer,
         Self::Refused,
         Self::ConnectionRefused,
         Self::NoAnswer,
+        Self::Limited,
         Self::Unreachable,
         Self::NoNat64,
         Self::NoFamily,
@@ -55,6 +58,7 @@ impl PathTrouble {
             Self::Refused => "refused",
             Self::ConnectionRefused => "connection-refused",
             Self::NoAnswer => "no-answer",
+            Self::Limited => "limited",
             Self::Unreachable => "unreachable",
             Self::NoNat64 => "no-nat64",
             Self::NoFamily => "no-family",
@@ -78,6 +82,7 @@ impl PathTrouble {
             Self::Refused => "refused by the server",
             Self::ConnectionRefused => "connection refused",
             Self::NoAnswer => "no answer",
+            Self::Limited => "new connections limited",
             Self::Unreachable => "network unreachable",
             Self::NoNat64 => "no NAT64 to its IPv4 address",
             Self::NoFamily => "no IPv6",

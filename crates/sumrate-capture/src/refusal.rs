@@ -33,7 +33,7 @@ pub(crate) fn beside(plan: &Plan, tcp: [u16; 2]) -> String {
         _ => Refused { families: without.clone(), names: without, device: None },
     };
     let refusing = if refused.families.is_empty() { String::new() } else { chains(plan, &refused) };
-    reversed(plan) + &refusing + &leaving(plan)
+    reversed(plan) + &refusing + &leaving(plan) + &quic(plan)
 }
 
 /// Connections to which somebody has sent a first packet from the other end, as a network can in
@@ -87,7 +87,29 @@ fn leaving(plan: &Plan) -> String {
 /// Chains instead of those that take, when the daemon is gone.
 pub(crate) fn instead(plan: &Plan) -> String {
     let both = || Family::BOTH.to_vec();
-    reversed(plan) + &chains(plan, &Refused { families: both(), names: both(), device: None })
+    let refused = Refused { families: both(), names: both(), device: None };
+    reversed(plan) + &chains(plan, &refused) + &quic(plan)
+}
+
+/// HTTP/3, which would leave directly: programs are told at once, and use TCP.
+fn quic(plan: &Plan) -> String {
+    if !plan.refuse_quic {
+        return String::new();
+    }
+    let refuse = "udp dport 443 reject";
+    let mut rules = vec![format!("meta mark {MARK_OWN:#x} return")];
+    rules.extend(destinations(&plan.selection));
+    let selected = selectors(&plan.selection).into_iter();
+    rules.extend(selected.map(|condition| format!("{condition}{refuse}")));
+    let head = "type filter hook output priority 0; policy accept;";
+    let mut text = chain("refuse_quic", head, &rules);
+    if let Method::Tproxy { gateway: true } = plan.method {
+        let mut rules = destinations(&plan.selection);
+        rules.push(refuse.to_owned());
+        let head = "type filter hook forward priority 0; policy accept;";
+        text += &chain("refuse_quic_forward", head, &rules);
+    }
+    text
 }
 
 fn chains(plan: &Plan, refused: &Refused<'_>) -> String {

@@ -65,6 +65,8 @@ pub struct Plan {
     pub selection: Selection,
     /// Questions to name servers are taken too.
     pub dns: bool,
+    /// HTTP/3 (UDP to port 443) is refused, so that programs use TCP.
+    pub refuse_quic: bool,
     /// What programs meet when the daemon ends without an orderly stop.
     pub when_down: WhenDown,
 }

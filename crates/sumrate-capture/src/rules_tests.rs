@@ -7,12 +7,12 @@ fn plan(method: Method) -> Plan {
         only_to: vec!["203.0.113.0/24".parse().unwrap()],
         direct: vec!["203.0.113.9/32".parse().unwrap()],
     };
-    Plan { method, selection, dns: true, when_down: WhenDown::Refuse }
+    Plan { method, selection, dns: true, refuse_quic: false, when_down: WhenDown::Refuse }
 }
 
 /// Takes everything of everybody.
 fn whole(method: Method) -> Plan {
-    Plan { method, selection: none(), dns: false, when_down: WhenDown::Refuse }
+    Plan { method, selection: none(), dns: false, refuse_quic: false, when_down: WhenDown::Refuse }
 }
 
 fn device() -> Method {
@@ -31,7 +31,12 @@ fn owner(pid: u32) -> Owner {
 const PORTS: Ports = Ports { tcp: [4000, 6000], dns: [4053, 6053], dns_tcp: [4153, 6153] };
 
 fn ruleset(plan: &Plan, ports: Ports, owner: Owner, earlier: &[Ends]) -> String {
-    taking(plan, ports, owner, &Found { preference: 0, earlier: earlier.to_vec() }).input
+    taking(plan, ports, owner, &Found { preference: 0, earlier: earlier.to_vec() })
+        .input
+        .splitn(3, '\n')
+        .last()
+        .unwrap()
+        .to_owned()
 }
 
 /// The rules of a chain, in order.
@@ -352,4 +357,21 @@ fn questions_over_tcp_are_taken_in_each_mode() {
         let passes = rules_of(&text, "output").contains(&"tcp dport 53 return");
         assert_eq!(passes, method == Method::Tproxy { gateway: false }, "it is not marked too");
     }
+}
+
+#[test]
+fn http3_is_refused_where_tcp_is_taken() {
+    let method = || Method::Tproxy { gateway: true };
+    let own = ruleset(&plan(method()), PORTS, owner(7), &[]);
+    assert!(!own.contains("dport 443"), "{own}");
+    let refusing = Plan { refuse_quic: true, ..plan(method()) };
+    let text = ruleset(&refusing, PORTS, owner(7), &[]);
+    let output = rules_of(&text, "refuse_quic");
+    assert_eq!(
+        output.last(),
+        Some(&"socket cgroupv2 level 2 \"user.slice/web\" udp dport 443 reject")
+    );
+    assert!(output.contains(&"ip daddr { 203.0.113.9 } return") || text.contains("203.0.113.9/32"));
+    assert_eq!(rules_of(&text, "refuse_quic_forward").last(), Some(&"udp dport 443 reject"));
+    assert!(refusal::instead(&refusing).contains("udp dport 443 reject"), "after a crash, too");
 }

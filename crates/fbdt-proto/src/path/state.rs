@@ -388,9 +388,9 @@ impl PathState {
         self.policy = policy;
     }
 
-    /// Whether it costs money and stands by: then it is probed as rarely as if nothing was open.
+    /// Whether it costs money or stands by: then it is probed as rarely as if nothing was open.
     pub(crate) const fn is_frugal(&self) -> bool {
-        self.policy.metered && self.standby
+        self.policy.metered || self.standby
     }
 
     /// `bytes` left on the path.

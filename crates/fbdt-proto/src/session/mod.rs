@@ -181,6 +181,8 @@ pub struct Session {
     last_buffer_check: Instant,
     last_overdue_check: Instant,
     tick: Instant,
+    /// Stream bytes sent and received when that was looked at last, and when they last changed.
+    carried: (u64, Instant),
     /// Counts what may have given a path something to send.
     news: u64,
 }
@@ -260,6 +262,7 @@ impl Session {
             last_buffer_check: now,
             last_overdue_check: now,
             tick: now,
+            carried: (0, now),
             news: 0,
             config,
         };

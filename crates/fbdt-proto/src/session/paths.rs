@@ -20,6 +20,9 @@ use crate::scale::{HICCUP, TICK};
 use crate::schedule::in_service;
 use crate::stats::{IdleTimes, WhyIdle};
 
+/// A session that has carried nothing for this long is probed rarely.
+const QUIET: Duration = Duration::from_secs(10);
+
 impl Session {
     /// A subflow of `path` is up. It replaces an older one, which the driver
     /// is told to reset (F9b).
@@ -367,12 +370,31 @@ impl Session {
         paths.chain(tick).chain(self.cap_opens()).min()
     }
 
+    /// Asks on every path whether it lives, as after a time in which nothing could be noticed.
+    pub fn probe_paths(&mut self, now: Instant) {
+        for path in &mut self.paths {
+            let holds = path.outstanding() > 0;
+            let Some(subflow) = &mut path.subflow else { continue };
+            if now.saturating_since(subflow.last_ping) >= HICCUP {
+                subflow.last_ping = now;
+                subflow.ping_due = path.health == Health::Active || !holds;
+            }
+        }
+    }
+
     /// Silence after which a probe is sent.
     fn keepalive_silence(&self, path: &PathState) -> Duration {
+        let (busy, idle) = self.config.keepalive;
         // The control stream is always there.
         let streams = self.streams.len() > 1;
-        // Four probes a second are 3 GB a month (F15).
-        if streams && !path.is_frugal() { self.config.keepalive.0 } else { self.config.keepalive.1 }
+        let carries = self.tick.saturating_since(self.carried.1) < QUIET;
+        match self.role {
+            // Four probes a second are 5 GB a month.
+            _ if streams && carries && !path.is_frugal() => busy,
+            Role::Client => idle,
+            // One end's probe shows both that the path lives.
+            Role::Server => idle * 5 / 4,
+        }
     }
 
     /// A frame arrived: the peer lives, and so does a subflow on which TCP
@@ -413,16 +435,20 @@ impl Session {
             self.end(CloseReason::Linger(self.config.linger));
         }
         self.check_answers(now);
+        let carried = self.totals.new_bytes + self.totals.received;
+        if carried != self.carried.0 {
+            self.carried = (carried, now);
+        }
         let sending = !self.busy.is_empty() || !self.talking.is_empty();
         self.expire_messages(now);
         for index in 0..self.paths.len() {
             let silence = self.keepalive_silence(&self.paths[index]);
             let path = &mut self.paths[index];
-            let (frugal, holds) = (path.is_frugal(), path.outstanding() > 0);
+            let (standby, holds) = (path.standby, path.outstanding() > 0);
             let Some(subflow) = &mut path.subflow else { continue };
             let heard = subflow.last_input.max(subflow.last_ping);
             let quiet = now.saturating_since(heard) >= silence;
-            let compare = sending && !frugal && now.saturating_since(subflow.last_ping) >= HICCUP;
+            let compare = sending && !standby && now.saturating_since(subflow.last_ping) >= HICCUP;
             if quiet || compare {
                 subflow.last_ping = now;
                 // TCP itself probes a suspect path with what it holds.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::connection::SimulatedPath;
+use super::dialling::SimulatedPath;
 use super::{SERVER, Simulation};
 use crate::growth::TcpGrowth;
 use crate::link::Link;
@@ -17,9 +17,7 @@ impl Simulation {
     /// its own; dialled at once.
     pub fn add_path_beside(&mut self, of: usize, rtt: Duration, seed: u64) {
         let Some(links) = self.links_beside(of, rtt, seed) else { return };
-        let dial_at = Some(self.now);
-        let path = SimulatedPath { links, connections: Vec::new(), dial_at, removed: false };
-        self.paths.push(path);
+        self.paths.push(SimulatedPath::new(self.now, links));
     }
 
     /// A TCP that downloads for ever over the bottlenecks of path `of`, from

@@ -11,8 +11,6 @@ use crate::link::Link;
 use crate::subflow::TcpDirection;
 use crate::violation::Violation;
 
-/// Attempts of a redial follow each other this fast.
-const REDIAL: Duration = Duration::from_millis(50);
 /// An answer to a Join is waited for this long.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Crossings before the server has a connection whose TCP is Linux's: of TCP's handshake and of TLS's,
@@ -22,18 +20,25 @@ const CROSSINGS: [usize; 5] = [60, 60, 400, 2500, 300];
 const ANSWER: usize = 100;
 /// Such an attempt is kept this long, and for its crossings.
 const KEPT: Duration = Duration::from_secs(3);
-/// A reset that a dark link swallowed is found out this much later.
+/// A reset that a dark link swallowed is found out this much later, and a crossing is tried again.
 const RESET_AGAIN: Duration = Duration::from_millis(200);
+/// A SYN, or its answer, is tried again after this time.
+const SYN_AGAIN: Duration = Duration::from_secs(1);
+/// The SYN's and its answer's crossings.
+const SYN_CROSSINGS: usize = 2;
+/// The crossing that carries the Join, of which the client sends one at a time.
+const JOIN_CROSSING: usize = 4;
+/// How often the next one is looked at meanwhile.
+const JOIN_WAIT: Duration = Duration::from_millis(1);
 /// After its session has closed, an end waits this long for the peer to see it.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
-/// The close code of a client whose server does not know the session.
-const FORGOTTEN: u32 = 0x21;
 
 /// One TCP connection, as far as at least one end has it.
 #[derive(Debug)]
 pub(super) struct Connection {
     /// Numbers at client and server while they have it as a subflow.
     pub(super) ids: [Option<SubflowId>; 2],
+    begun: Instant,
     /// When an end gets it as a subflow.
     up_at: [Option<Instant>; 2],
     /// When an end learns that it is gone.
@@ -52,7 +57,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    fn new(now: Instant, links: &mut [Link; 2], growth: TcpGrowth, paced: bool) -> Self {
+    /// An attempt whose SYN is answered within `patience`, or never.
+    pub(super) fn new(
+        now: Instant,
+        links: &mut [Link; 2],
+        growth: TcpGrowth,
+        paced: bool,
+        patience: Duration,
+    ) -> Self {
         let [up, down] = [0, 1].map(|way: usize| links[way].parameters.delay);
         let crosses = matches!(growth, TcpGrowth::Linux | TcpGrowth::Bbr);
         let [first, second] = links;
@@ -60,9 +72,10 @@ impl Connection {
             true => [first.handshake(second, now), second.handshake(first, now)],
             false => [up + down; 2],
         };
-        let patience = if crosses { KEPT + (up + down) * 3 } else { up + down + PATIENCE };
+        let patience = if crosses { patience } else { up + down + PATIENCE };
         Self {
             ids: [None; 2],
+            begun: now,
             up_at: [None, Some(if crosses { now } else { now + up })],
             gone_at: [None; 2],
             patience: Some(now + patience),
@@ -77,6 +90,24 @@ impl Connection {
     /// Whether both ends have it.
     pub(super) const fn is_up(&self) -> bool {
         self.ids[CLIENT].is_some() && self.ids[SERVER].is_some()
+    }
+
+    /// Whether the client waits for an answer.
+    pub(super) const fn is_attempt(&self) -> bool {
+        self.patience.is_some()
+    }
+
+    /// When what was lost of its handshake is sent again.
+    fn again(&self) -> Duration {
+        match self.crossings {
+            Some(done) if done < SYN_CROSSINGS => SYN_AGAIN,
+            _ => RESET_AGAIN,
+        }
+    }
+
+    /// Whether its Join is on its way, or has arrived.
+    fn is_joining(&self) -> bool {
+        self.is_attempt() && self.crossings.is_some_and(|done| done > JOIN_CROSSING)
     }
 
     const fn is_known_to(&self, end: usize) -> bool {
@@ -121,28 +152,6 @@ impl Connection {
     }
 }
 
-/// A path's two links and all connections that it has now.
-#[derive(Debug)]
-pub(super) struct SimulatedPath {
-    /// Client to server, server to client.
-    pub(super) links: [Link; 2],
-    pub(super) connections: Vec<Connection>,
-    /// Next attempt to connect.
-    pub(super) dial_at: Option<Instant>,
-    pub(super) removed: bool,
-}
-
-impl SimulatedPath {
-    /// Whether the client waits for an answer.
-    fn is_attempting(&self) -> bool {
-        self.connections.iter().any(|connection| connection.patience.is_some())
-    }
-
-    pub(super) fn has_subflow(&self, end: usize) -> bool {
-        self.connections.iter().any(|c| c.ids[end].is_some())
-    }
-}
-
 impl Simulation {
     /// Dials, and completes or gives up what was dialled.
     pub(super) fn connect(&mut self) {
@@ -152,33 +161,6 @@ impl Simulation {
             self.dial(index);
             self.paths[index].connections.retain(|connection| !connection.is_gone());
         }
-    }
-
-    /// Connects a path whose time has come and whose link lets it.
-    fn dial(&mut self, index: usize) {
-        let (now, sleeping) = (self.now, self.asleep.iter().any(Option::is_some));
-        let path = &mut self.paths[index];
-        if path.removed || path.dial_at.is_none_or(|at| at > now) {
-            return;
-        }
-        let waits = |l: &Link| l.is_dark(now) || l.is_stalled(now) || l.parameters.held;
-        let blocked = path.links.iter().any(waits);
-        if blocked || sleeping {
-            path.dial_at = Some(now + REDIAL);
-            return;
-        }
-        path.dial_at = None;
-        if self.ends[CLIENT].is_closed() {
-            return;
-        }
-        if self.forgotten || self.ends[SERVER].is_closed() {
-            self.over_expected = true;
-            self.ends[CLIENT].close(self.local(CLIENT), FORGOTTEN, "the server does not know it");
-            return;
-        }
-        let path = &mut self.paths[index];
-        let connection = Connection::new(now, &mut path.links, self.tcp, self.paced);
-        path.connections.push(connection);
     }
 
     /// The server takes what was dialled, and its answer reaches the client.
@@ -197,20 +179,15 @@ impl Simulation {
                 }
                 let incoming = &path.links[1 - end];
                 if incoming.is_dark(now) || incoming.parameters.held {
-                    // The Join or its answer is lost; TCP tries again.
-                    connection.up_at[end] = Some(now + RESET_AGAIN);
+                    // What is on its way is lost; TCP tries again.
+                    connection.up_at[end] = Some(now + connection.again());
                     continue;
                 }
-                if let Some(done) = connection.crossings
-                    && end == SERVER
-                    && let Some(size) = CROSSINGS.get(done)
-                {
-                    // One that is lost is tried again as soon as another attempt would be.
-                    let arrives = path.links[done % 2].crossed(now, *size);
-                    connection.crossings = Some(done + usize::from(arrives.is_some()));
-                    connection.up_at[SERVER] = Some(arrives.unwrap_or(now + REDIAL));
+                if end == SERVER && self.cross(index, which) {
                     continue;
                 }
+                let path = &mut self.paths[index];
+                let connection = &mut path.connections[which];
                 connection.up_at[end] = None;
                 if end == SERVER {
                     let back = &mut path.links[SERVER];
@@ -221,6 +198,30 @@ impl Simulation {
                 self.bring_up(index, which, end);
             }
         }
+    }
+
+    /// Takes a handshake over the links, as far as it crosses them; says whether it is not over.
+    fn cross(&mut self, index: usize, which: usize) -> bool {
+        let now = self.now;
+        let path = &mut self.paths[index];
+        let joining = path.connections.iter().any(Connection::is_joining);
+        let connection = &mut path.connections[which];
+        let Some(done) = connection.crossings else { return false };
+        let Some(size) = CROSSINGS.get(done) else { return false };
+        if done == SYN_CROSSINGS && connection.is_attempt() {
+            let rtt = now.saturating_since(connection.begun);
+            path.dialling.connected(now, rtt);
+            connection.patience = Some(now + KEPT + rtt * 3);
+        }
+        if done == JOIN_CROSSING && joining {
+            connection.up_at[SERVER] = Some(now + JOIN_WAIT);
+            return true;
+        }
+        let arrives = path.links[done % 2].crossed(now, *size);
+        let again = connection.again();
+        connection.crossings = Some(done + usize::from(arrives.is_some()));
+        connection.up_at[SERVER] = Some(arrives.unwrap_or(now + again));
+        true
     }
 
     fn bring_up(&mut self, index: usize, which: usize, end: usize) {
@@ -242,6 +243,8 @@ impl Simulation {
         }
         if end == CLIENT {
             connection.patience = None;
+            self.paths[index].dialling.up(self.now);
+            self.give_up_attempts(index);
         }
         self.note(|log| write!(log, "{end} path {index} up"));
     }
@@ -269,6 +272,9 @@ impl Simulation {
             let path = &mut self.paths[index];
             let connection = &mut path.connections[which];
             if connection.patience.is_some_and(|at| at <= now) {
+                if connection.crossings.is_some_and(|done| done < SYN_CROSSINGS) {
+                    path.dialling.vanished();
+                }
                 let hears = now + path.links[CLIENT].parameters.delay;
                 connection.reset_by(CLIENT, hears);
                 self.redial_if_down(index);
@@ -302,16 +308,6 @@ impl Simulation {
         }
     }
 
-    /// The client dials for ever what it has no subflow on.
-    pub(super) fn redial_if_down(&mut self, index: usize) {
-        let now = self.now;
-        let path = &mut self.paths[index];
-        let trying = path.dial_at.is_some() || path.is_attempting();
-        if !path.removed && !path.has_subflow(CLIENT) && !trying {
-            path.dial_at = Some(now + REDIAL);
-        }
-    }
-
     /// Sockets of ends that have closed go when the peer has seen it, or after
     /// a while.
     fn finish_closing(&mut self, index: usize) {
@@ -342,36 +338,6 @@ impl Simulation {
             }
         }
         self.note_down(end);
-    }
-
-    pub(super) fn redial(&mut self, path: PathId) {
-        let now = self.now;
-        if let Some(path) = self.path_mut(path)
-            && path.dial_at.is_none()
-            && !path.removed
-            && !path.is_attempting()
-        {
-            path.dial_at = Some(now);
-        }
-    }
-
-    /// The old subflow lives: attempts beside it are given up, even those that
-    /// the server has taken already.
-    pub(super) fn cancel_redial(&mut self, path: PathId) {
-        let now = self.now;
-        let index = usize::from(path.0);
-        if let Some(path) = self.path_mut(path)
-            && path.has_subflow(CLIENT)
-        {
-            path.dial_at = None;
-            let hears = now + path.links[CLIENT].parameters.delay;
-            for connection in &mut path.connections {
-                if connection.patience.is_some() {
-                    connection.reset_by(CLIENT, hears);
-                }
-            }
-            self.redial_if_down(index);
-        }
     }
 
     /// Moves bytes over one path and hands them to the sessions.

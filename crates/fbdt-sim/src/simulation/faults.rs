@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fbdt_proto::{ConfigError, PathId, PathPolicy};
 
-use super::connection::SimulatedPath;
+use super::dialling::SimulatedPath;
 use super::{CLIENT, SERVER, Simulation, applications, sessions};
 use crate::application::Pace;
 use crate::link::{Link, LinkChange, LinkParameters};
@@ -22,17 +22,14 @@ impl Simulation {
     /// One more path whose directions differ, client to server and server to client; dialled at once.
     pub fn add_path_of(&mut self, parameters: [LinkParameters; 2], seed: u64) {
         let links = Link::seeded_pair(parameters, seed);
-        let dial_at = Some(self.now);
-        let path = SimulatedPath { links, connections: Vec::new(), dial_at, removed: false };
-        self.paths.push(path);
+        self.paths.push(SimulatedPath::new(self.now, links));
     }
 
     /// The path's interface disappears: both ends see its connections reset.
     pub fn remove_path(&mut self, path: usize) {
         self.reset_path(path);
         if let Some(path) = self.paths.get_mut(path) {
-            path.removed = true;
-            path.dial_at = None;
+            path.remove();
         }
     }
 
@@ -40,8 +37,7 @@ impl Simulation {
     pub fn lose_interface(&mut self, index: usize) {
         let (now, local) = (self.now, self.local(CLIENT));
         let Some(path) = self.paths.get_mut(index) else { return };
-        path.removed = true;
-        path.dial_at = None;
+        path.remove();
         for connection in &mut path.connections {
             connection.reset_by(CLIENT, now + VANISHED);
         }
@@ -55,8 +51,7 @@ impl Simulation {
         if let Some(path) = self.paths.get_mut(path)
             && path.removed
         {
-            path.removed = false;
-            path.dial_at = Some(now);
+            path.restore(now);
         }
     }
 
@@ -195,7 +190,9 @@ impl Simulation {
         self.last_progress = (self.now, 0);
         for path in &mut self.paths {
             path.connections.clear();
-            path.dial_at = (!path.removed).then_some(self.now);
+            if !path.removed {
+                path.dialling.begin(self.now, false);
+            }
         }
         Ok(())
     }

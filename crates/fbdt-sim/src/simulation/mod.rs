@@ -3,6 +3,7 @@
 mod beside;
 mod check;
 mod connection;
+mod dialling;
 mod faults;
 mod talk;
 
@@ -15,7 +16,8 @@ use fbdt_proto::{
     SessionStats, StreamId,
 };
 
-use self::connection::{Connection, SimulatedPath};
+use self::connection::Connection;
+use self::dialling::SimulatedPath;
 pub use self::talk::Arrival;
 use self::talk::Talk;
 use crate::START;
@@ -61,6 +63,8 @@ pub struct Scenario {
     pub tidy: bool,
     /// Whether a session may end because all paths were down for too long.
     pub lingering_allowed: bool,
+    /// Whether probes of paths reach the server (F19).
+    pub probes: bool,
 }
 
 impl Scenario {
@@ -79,6 +83,7 @@ impl Scenario {
             clocks: [Duration::ZERO; 2],
             tidy: false,
             lingering_allowed: false,
+            probes: true,
         }
     }
 }
@@ -101,6 +106,8 @@ pub struct Simulation {
     sample: Duration,
     next_sample: Instant,
     steps: u64,
+    /// Something may have been changed from outside since the last step.
+    stirred: bool,
     log: Option<String>,
     observer: Observer,
     last_progress: (Instant, u64),
@@ -111,6 +118,8 @@ pub struct Simulation {
     /// Whether a session may end because all paths were down for too long.
     lingering_allowed: bool,
     policies: Vec<PathPolicy>,
+    /// Whether probes of paths reach the server.
+    probes: bool,
     /// The server does not know the session any more.
     forgotten: bool,
     /// When the ends closed, for the time that their sockets stay.
@@ -162,6 +171,7 @@ impl Simulation {
             sample: scenario.sample,
             next_sample: START,
             steps: 0,
+            stirred: true,
             log: scenario.log.then(String::new),
             observer: Observer::default(),
             last_progress: (START, 0),
@@ -169,6 +179,7 @@ impl Simulation {
             over_expected: false,
             lingering_allowed: scenario.lingering_allowed,
             policies: scenario.policies,
+            probes: scenario.probes,
             forgotten: false,
             closed_at: [None; 2],
             delivered_before: [0; 2],
@@ -330,6 +341,7 @@ impl Simulation {
     /// The first broken invariant.
     pub fn run(&mut self, time: Duration) -> Result<(), Violation> {
         let end = self.now + time;
+        self.stirred = true;
         while self.now < end {
             self.step(end)?;
         }
@@ -354,6 +366,7 @@ impl Simulation {
         done: impl Fn(&Self) -> bool,
     ) -> Result<bool, Violation> {
         let end = self.now + time;
+        self.stirred = true;
         while self.now < end {
             if done(self) {
                 return Ok(true);
@@ -394,7 +407,8 @@ impl Simulation {
             self.note_causes();
             return Err(self.livelock());
         }
-        self.now = self.next_event().unwrap_or(end).clamp(self.now, end);
+        let soon = std::mem::take(&mut self.stirred).then_some(self.now);
+        self.now = soon.or_else(|| self.next_event()).unwrap_or(end).clamp(self.now, end);
         self.wake();
         self.connect();
         for path in 0..self.paths.len() {
@@ -424,7 +438,7 @@ impl Simulation {
         };
         let mut outstanding = false;
         for path in &self.paths {
-            consider(path.dial_at);
+            consider(path.next_dial().filter(|_| self.is_awake(CLIENT)));
             for connection in &path.connections {
                 consider(connection.next_event(&path.links));
                 outstanding |= connection.directions.iter().any(|d| d.outstanding() > 0);
@@ -541,7 +555,7 @@ impl Simulation {
             .iter()
             .map(|p| {
                 (
-                    p.dial_at,
+                    p.next_dial(),
                     p.connections.iter().map(|c| c.next_event(&p.links)).collect::<Vec<_>>(),
                 )
             })

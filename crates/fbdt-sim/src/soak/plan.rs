@@ -268,6 +268,7 @@ impl Plan {
             clocks: self.setup.clocks_ms.map(Duration::from_millis),
             tidy: true,
             lingering_allowed: true,
+            probes: self.seed.is_multiple_of(2),
         })
     }
 }

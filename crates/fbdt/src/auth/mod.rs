@@ -22,6 +22,8 @@ const HELLO: &[u8] = b"fbdt hello";
 const SESSION: &[u8] = b"fbdt session";
 const JOIN: &[u8] = b"fbdt join";
 const WELCOME: &[u8] = b"fbdt welcome";
+const ECHO_TAG: &[u8] = b"fbdt echo tag";
+const ECHO: &[u8] = b"fbdt echo";
 
 /// The proof does not match: the peer does not know the secret, or not on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,11 @@ impl ProofKey {
     /// The server's proof in its answer to either.
     pub(crate) fn welcome(&self, exporter: &Exporter, session: &SessionId) -> Proof {
         self.sign(&[WELCOME, exporter, session])
+    }
+
+    /// Tag and key of a session's probes on a path (F19).
+    pub(crate) fn echo(&self, path: PathId) -> (Proof, Proof) {
+        (self.sign(&[ECHO_TAG, &[path.0]]), self.sign(&[ECHO, &[path.0]]))
     }
 
     fn sign(&self, parts: &[&[u8]]) -> Proof {

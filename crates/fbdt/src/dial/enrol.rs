@@ -8,12 +8,14 @@ use fbdt_proto::handshake::{HandshakeMessage, Hello, Join, SessionId};
 use fbdt_proto::{MESSAGE_VERSION, PathId, PathLabel, Role};
 use tokio::net::TcpStream;
 use tokio::sync::{OnceCell, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::error::DialError;
 use crate::auth::{self, Exporter, ProofKey};
 use crate::clock::Clock;
 use crate::config::{ClientConfig, PathSpec};
+use crate::dial_memory::DialMemory;
+use crate::echo::EchoKey;
 use crate::session::{Session, Shared};
 use crate::socket::{self, CongestionControl, SessionSockets, SocketOptions};
 use crate::subflow::{
@@ -23,6 +25,10 @@ use crate::tls::RecordLayer;
 
 /// Bytes that a server may send before it is known to be one.
 const MAX_HANDSHAKE_BYTES: usize = 64 * 1024;
+
+/// How long TLS may take, or so many times as long as TCP took on a slow path.
+const TLS_TIME: Duration = Duration::from_secs(3);
+const TLS_PART: u32 = 8;
 
 /// How long one path may hold up the others with its Hello, or as long as for a join where its
 /// handshake took longer.
@@ -34,6 +40,13 @@ pub(super) struct Membership {
     pub(super) shared: Arc<Shared>,
     id: SessionId,
     key: ProofKey,
+}
+
+impl Membership {
+    /// What a path is probed with.
+    pub(super) fn echo(&self, path: PathId) -> EchoKey {
+        EchoKey::new(&self.key, path)
+    }
 }
 
 /// Brings connections into one session; whoever comes first opens it.
@@ -65,8 +78,9 @@ impl Enrolment {
             congestion_control: config.congestion_control.clone(),
             mark: config.socket_mark,
         };
+        let dial_memory = config.dial_memory.of_session();
         Self {
-            config,
+            config: ClientConfig { dial_memory, ..config },
             tls,
             options,
             membership: OnceCell::new(),
@@ -97,6 +111,16 @@ impl Enrolment {
         }
     }
 
+    /// What was learnt by dialling.
+    pub(super) fn memory(&self) -> &DialMemory {
+        &self.config.dial_memory
+    }
+
+    /// The mark of all sockets.
+    pub(super) fn mark(&self) -> Option<u32> {
+        self.options.mark
+    }
+
     /// Waits until a path may be used.
     pub(super) async fn admitted(&self, name: &str) {
         self.config.policies.admitted(name).await;
@@ -122,14 +146,22 @@ impl Enrolment {
         }
     }
 
-    /// Connects a socket and runs TLS on it.
+    /// Connects a socket, which TCP must do within `patience`, and runs TLS on it.
     pub(crate) async fn connect(
         &self,
         spec: &PathSpec,
         remote: SocketAddr,
+        patience: Duration,
     ) -> Result<Ready, DialError> {
-        let socket = socket::connect(&spec.local, remote, &self.options).await?;
-        self.secure(socket, remote).await.map_err(DialError::at(remote))
+        let begun = Instant::now();
+        let connecting = socket::connect(&spec.local, remote, &self.options);
+        let silent = |_| DialError::Silent { remote, waited: patience, elsewhere: false };
+        let socket = timeout(patience, connecting).await.map_err(silent)??;
+        let took = begun.elapsed();
+        self.memory().of(spec, |known, now| known.connected(now, took));
+        limited(TLS_TIME.max(took * TLS_PART), self.secure(socket, remote))
+            .await
+            .map_err(DialError::at(remote))
     }
 
     async fn secure(&self, socket: TcpStream, remote: SocketAddr) -> Result<Ready, HandshakeError> {

@@ -131,6 +131,14 @@ fn refusal(code: RefuseCode, reason: &str) -> String {
     }
 }
 
+fn silent_advice(elsewhere: bool) -> &'static str {
+    if elsewhere {
+        ", which another path reaches: this network is silent, or the server limits new connections"
+    } else {
+        ""
+    }
+}
+
 fn list(failures: &[PathFailure]) -> String {
     if failures.is_empty() {
         return "no answer on any path".to_owned();
@@ -147,8 +155,17 @@ pub(crate) enum DialError {
     Socket(#[from] SocketError),
     #[error("{remote}: {source}")]
     Handshake { remote: SocketAddr, source: HandshakeError },
-    #[error("no answer from {remote} within {waited:?}")]
-    Silent { remote: SocketAddr, waited: Duration },
+    #[error(
+        "{remote} answers probes over {path} but no new connection: its firewall may limit them (`ufw limit`); attempts wait longer"
+    )]
+    Limited { path: String, remote: SocketAddr },
+    #[error("no answer from {remote} within {waited:?}{}", silent_advice(*.elsewhere))]
+    Silent {
+        remote: SocketAddr,
+        waited: Duration,
+        /// Whether another path reaches the server.
+        elsewhere: bool,
+    },
     #[error("{remote} does not know this session: another server answers there")]
     OtherServer { remote: SocketAddr },
     #[error(transparent)]
@@ -266,6 +283,7 @@ impl DialError {
                 _ => PathTrouble::Other,
             },
             Self::Silent { .. } => PathTrouble::NoAnswer,
+            Self::Limited { .. } => PathTrouble::Limited,
             Self::OtherServer { .. } => PathTrouble::OtherServer,
             Self::NoServer(none) => none.trouble(),
         }

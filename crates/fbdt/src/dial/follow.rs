@@ -1,27 +1,28 @@
 //! Keeps one dialler per path, as interfaces come and go.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fbdt_proto::PathId;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
-use super::backoff::Backoff;
+use super::Dialler;
+use super::path::run;
 use super::plan::{PathPlan, Plan};
-use super::race::{Outcome, Pace, race};
-use super::{CLOSE_FORGOTTEN, Dialler};
-use crate::interfaces::InterfaceWatch;
+use crate::clock::Clock;
+use crate::config::PathSpec;
+use crate::interfaces::{InterfaceWatch, Places, SuspensionWatch};
 use crate::session::PathError;
 
 /// After the system did not tell which interfaces there are.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// A subflow that lived no longer than this is no sign that the next one will.
-const SHORT_LIFE: Duration = Duration::from_secs(1);
-/// Most that the next one waits then: radios that flap make such subflows too.
-const SHORT_WAIT: Duration = Duration::from_millis(500);
+
+/// A machine that was suspended for less has missed nothing.
+const SLEEP: Duration = Duration::from_secs(1);
 
 /// A path's running dialler.
 struct Running {
@@ -37,16 +38,26 @@ struct Diallers {
     dialler: Arc<Dialler>,
     tasks: JoinSet<()>,
     running: BTreeMap<PathId, Running>,
+    /// Where paths leave this machine, if the system says so.
+    places: Option<Places>,
+    /// How long the machine had been suspended when that was looked at last.
+    slept: Duration,
 }
 
 /// Dials the plan's paths until the session is over or this future is dropped.
 pub(super) async fn follow(dialler: Arc<Dialler>, mut plan: Plan) {
-    let mut watch = InterfaceWatch::start();
-    let mut diallers =
-        Diallers { dialler: dialler.clone(), tasks: JoinSet::new(), running: BTreeMap::new() };
+    let (mut watch, mut suspension) = (InterfaceWatch::start(), SuspensionWatch::start());
+    let mut diallers = Diallers {
+        dialler: dialler.clone(),
+        tasks: JoinSet::new(),
+        running: BTreeMap::new(),
+        places: None,
+        slept: Clock::slept(),
+    };
     let servers = || dialler.servers.addresses();
     // What the system does not tell now is asked again soon.
     let mut look_again = None;
+    diallers.look(&servers());
     match plan.initial(&servers()) {
         Ok(paths) => paths.into_iter().for_each(|path| diallers.start(path, false)),
         Err(error) => look_again = Some(untold(&error)),
@@ -64,10 +75,13 @@ pub(super) async fn follow(dialler: Arc<Dialler>, mut plan: Plan) {
                 registered = true;
                 diallers.register();
             }
+            () = suspension.over() => diallers.resume(),
             () = changed(&mut watch, look_again) => match plan.present(&servers()) {
                 Ok(present) => {
                     look_again = None;
+                    diallers.look(&servers());
                     diallers.adapt(present);
+                    diallers.resume();
                 }
                 Err(error) => look_again = Some(untold(&error)),
             },
@@ -94,10 +108,24 @@ async fn changed(watch: &mut InterfaceWatch, look_again: Option<Instant>) {
 }
 
 impl Diallers {
+    /// Looks where paths leave this machine.
+    fn look(&mut self, servers: &[IpAddr]) {
+        self.places = Places::read(servers)
+            .inspect_err(|error| tracing::debug!(%error, "interfaces cannot be listed"))
+            .ok();
+    }
+
+    /// Enters where a path leaves this machine; says whether that has changed.
+    fn has_moved(&self, spec: &PathSpec) -> bool {
+        let Some(places) = &self.places else { return false };
+        self.dialler.enrolment.memory().moved(spec, places.of(&spec.local))
+    }
+
     fn start(&mut self, plan: PathPlan, present: bool) {
         let kick = Arc::new(Notify::new());
         let plan = Arc::new(plan);
         tracing::debug!(path = %plan.spec.name, "dialling");
+        self.has_moved(&plan.spec);
         let task = self.tasks.spawn(run(self.dialler.clone(), plan.clone(), kick.clone()));
         self.running.insert(plan.id, Running { plan, kick, task, present });
         self.register();
@@ -130,7 +158,7 @@ impl Diallers {
     }
 
     /// Interfaces may have changed: ends what lost its interface, starts what has one now, and
-    /// has everything else try at once.
+    /// has a path try at once whose own interface, address or route changed.
     fn adapt(&mut self, present: Vec<PathPlan>) {
         let gone: Vec<PathId> = self
             .running
@@ -143,19 +171,32 @@ impl Diallers {
         }
         for plan in present {
             match self.running.get_mut(&plan.id) {
-                Some(running) => {
-                    running.present = true;
-                    running.kick.notify_one();
-                }
+                Some(running) => running.present = true,
                 None => self.start(plan, true),
             }
         }
+        for running in self.running.values().filter(|running| self.has_moved(&running.plan.spec)) {
+            running.kick.notify_one();
+        }
         self.dialler.noted.notify_one();
+    }
+
+    /// Tells the session if the machine was suspended since the last look.
+    fn resume(&mut self) {
+        let slept = Clock::slept();
+        let before = std::mem::replace(&mut self.slept, slept);
+        if slept.saturating_sub(before) >= SLEEP
+            && let Some(membership) = self.dialler.enrolment.membership()
+        {
+            tracing::info!("the machine was suspended: each path is probed");
+            membership.shared.resume();
+        }
     }
 
     fn stop(&mut self, id: PathId) {
         if let Some(running) = self.running.remove(&id) {
             running.task.abort();
+            self.dialler.enrolment.memory().moved(&running.plan.spec, None);
         }
         {
             let mut notes = self.dialler.notes();
@@ -170,38 +211,5 @@ impl Diallers {
                 inner.paths.failed(id, PathError::interface_gone());
             });
         }
-    }
-}
-
-/// Brings one path up, and up again whenever the session wants it.
-async fn run(dialler: Arc<Dialler>, plan: Arc<PathPlan>, kick: Arc<Notify>) {
-    dialler.enrolment.admitted(&plan.spec.name).await;
-    dialler.servers.refresh(&plan.spec.local);
-    let mut outcome = race(&dialler, &plan, Pace::First, None, &kick).await;
-    let Some(membership) = dialler.enrolment.membership() else {
-        return;
-    };
-    let shared = &membership.shared;
-    let mut wanted = shared.update(|inner, _| inner.dial_signal(plan.id, &plan.spec.name));
-    let mut backoff = Backoff::new();
-    loop {
-        if matches!(outcome, Outcome::Refused) {
-            shared.close(CLOSE_FORGOTTEN, "the server has forgotten this session (restarted?)");
-            return;
-        }
-        let (up, fresh) = (Instant::now(), matches!(outcome, Outcome::Up));
-        if wanted.wait_for(|wanted| *wanted).await.is_err() {
-            return;
-        }
-        // Something on the way may end every connection as soon as it is there.
-        if up.elapsed() > SHORT_LIFE {
-            backoff.reset();
-        } else if fresh {
-            tokio::select! {
-                () = sleep(backoff.next().min(SHORT_WAIT)) => {}
-                () = kick.notified() => backoff.reset(),
-            }
-        }
-        outcome = race(&dialler, &plan, Pace::Revival, Some(&mut wanted), &kick).await;
     }
 }

@@ -1,10 +1,11 @@
 //! The client's end: brings paths up, keeps them up, and follows the machine's interfaces.
 
-mod backoff;
 mod enrol;
 mod error;
 mod follow;
+mod path;
 mod plan;
+mod probe;
 mod race;
 mod servers;
 
@@ -58,6 +59,8 @@ struct Notes {
     errors: BTreeMap<PathId, PathError>,
     /// The paths that there are to dial.
     dialling: Vec<Arc<PathPlan>>,
+    /// Paths of which it was said that the server limits new connections.
+    limited: BTreeSet<PathId>,
 }
 
 impl Notes {
@@ -79,12 +82,13 @@ impl Dialler {
     }
 
     /// The server for a path's next attempt: what worked last, now and then another; none that is known
-    /// to be the wrong one, unless all are. Of others, those come first that were not `tried` yet.
+    /// to be the wrong one, unless all are. Of others, those come first that were not `tried` yet. And how
+    /// many are as good as it.
     fn choose(
         &self,
         plan: &PathPlan,
         tried: &BTreeMap<SocketAddr, usize>,
-    ) -> Result<SocketAddr, NoServer> {
+    ) -> Result<(SocketAddr, usize), NoServer> {
         let mut candidates = self.candidates(plan)?;
         let notes = self.notes();
         let is_right = |address: &SocketAddr| !notes.is_wrong(plan.id, *address);
@@ -94,11 +98,12 @@ impl Dialler {
         let good = notes.good.get(&plan.id).filter(|good| candidates.contains(good)).copied();
         let count: usize = tried.values().sum();
         if let Some(good) = good.filter(|_| count % 4 != 3) {
-            return Ok(good);
+            return Ok((good, 1));
         }
         let times = |address: &&SocketAddr| tried.get(address).copied().unwrap_or(0);
         let least = candidates.iter().min_by_key(times).copied();
-        least.ok_or_else(|| NoServer::Unresolved(Vec::new()))
+        let as_good = if good.is_some() { 1 } else { candidates.len() };
+        least.map(|least| (least, as_good)).ok_or_else(|| NoServer::Unresolved(Vec::new()))
     }
 
     /// Whether there is an address that the path has not tried yet, and none that it knows to be good.
@@ -120,8 +125,14 @@ impl Dialler {
         notes.refused.remove(&remote);
         notes.failures.remove(&plan.id);
         notes.errors.remove(&plan.id);
+        notes.limited.remove(&plan.id);
         drop(notes);
         self.servers.prove(remote);
+    }
+
+    /// Notes that the server limits a path's new connections; says whether that is new.
+    fn is_new_limit(&self, plan: &PathPlan) -> bool {
+        self.notes().limited.insert(plan.id)
     }
 
     /// A join was refused by a server that is the right one by its key: it has forgotten the session, or

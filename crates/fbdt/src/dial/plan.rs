@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use fbdt_proto::{PathId, Priority};
 
 use crate::config::{ClientConfig, PathSpec};
-use crate::interfaces::{self, Interface};
+use crate::interfaces::{self, Interface, PathInterfaces, name_matches};
 use crate::left_out::{LeftOutInterfaces, WhyLeftOut};
 use crate::socket::LocalBinding;
 
@@ -29,6 +30,7 @@ pub(super) enum Plan {
         /// Interfaces that were paths, and those that were not, when last looked at.
         taken: BTreeSet<String>,
         left_out: LeftOutInterfaces,
+        decides: Option<Arc<dyn PathInterfaces>>,
     },
 }
 
@@ -52,11 +54,13 @@ impl Choice {
         let mut chosen = Vec::new();
         for interface in usable {
             let is_listed = |list: &[String]| list.contains(&interface.name);
+            let is_not_wanted =
+                self.not_wanted.iter().any(|pattern| name_matches(pattern, &interface.name));
             if interface.addresses.iter().any(|address| self.excluded.contains(address)) {
                 continue;
             }
             let why = match tunnels.get(&interface.name) {
-                _ if is_listed(&self.not_wanted) => WhyLeftOut::NotWanted,
+                _ if is_not_wanted => WhyLeftOut::NotWanted,
                 Some(kind) if !is_listed(&self.wanted) => WhyLeftOut::Tunnel(kind.clone()),
                 _ => {
                     chosen.push(interface);
@@ -82,6 +86,7 @@ impl Plan {
                 numbers: BTreeMap::new(),
                 taken: BTreeSet::new(),
                 left_out: config.left_out.clone(),
+                decides: config.path_interfaces.clone(),
             }
         } else {
             Self::Fixed(config.paths.clone())
@@ -95,12 +100,15 @@ impl Plan {
     pub(super) fn present(&mut self, servers: &[IpAddr]) -> io::Result<Vec<PathPlan>> {
         Ok(match self {
             Self::Fixed(specs) => fixed(specs, &interfaces::up()?),
-            Self::Interfaces { choice, backups, numbers, taken, left_out } => {
+            Self::Interfaces { choice, backups, numbers, taken, left_out, decides } => {
                 let (usable, mut without) = choice.apply(interfaces::usable()?, &tunnels());
                 let (routed, others) = interfaces::by_route(usable, servers);
                 let (usable, unrouted) = keep_taken(routed, others, taken);
                 without.extend(unrouted.into_iter().map(|name| (name, WhyLeftOut::NoRoute)));
                 report(&left_out.replace(without));
+                if let Some(decides) = decides {
+                    decides.found(&interfaces::describe(&usable));
+                }
                 following(&usable, backups, numbers)
             }
         })
@@ -214,7 +222,7 @@ fn following(
                 server: None,
                 priority: backups
                     .iter()
-                    .find(|(name, _)| *name == interface.name)
+                    .find(|(pattern, _)| name_matches(pattern, &interface.name))
                     .map_or(Priority::PRIMARY, |(_, priority)| *priority),
             },
         });
@@ -287,7 +295,7 @@ mod tests {
 
     #[test]
     fn f15_an_interface_can_stand_by() {
-        let backups = [("wwan0".to_owned(), Priority::BACKUP)];
+        let backups = [("ww?n*".to_owned(), Priority::BACKUP)];
         let usable = [interface("wifi0"), interface("wwan0")];
         let plans = following(&usable, &backups, &mut BTreeMap::new());
         let priorities: Vec<_> = plans.iter().map(|plan| plan.spec.priority).collect();

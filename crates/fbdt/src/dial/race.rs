@@ -1,47 +1,27 @@
-//! Several attempts on one path, of which the first that gets through wins (F9b).
+//! Attempts on one path, of which the first that gets through wins (F9b). When each of them begins is
+//! [`Dialling`](fbdt_proto::Dialling)'s rule.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use fbdt_proto::Dialling;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
-use super::Dialler;
-use super::backoff::Backoff;
 use super::enrol::Ready;
 use super::error::DialError;
-use super::plan::PathPlan;
+use super::path::DialledPath;
+use crate::identity::fill_random;
 
-/// How long attempts follow each other quickly, and how long each of those is kept.
-const QUICK_PHASE: Duration = Duration::from_secs(3);
-/// How long later attempts are kept: a path may be slow.
-const PATIENT: Duration = Duration::from_secs(15);
-/// Attempts of one path at once.
-const MOST_PENDING: usize = 64;
 /// An answer to Join is waited for at least this long before another connection tries.
 const JOIN_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How quickly attempts follow each other at first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pace {
-    /// The path is new.
-    First,
-    /// The path was up: it may come back any moment.
-    Revival,
-}
-
-impl Pace {
-    fn interval(self) -> Duration {
-        match self {
-            Self::First => Duration::from_millis(250),
-            Self::Revival => Duration::from_millis(50),
-        }
-    }
-}
+/// How often the server's name is looked up meanwhile.
+const LOOK_UP: Duration = Duration::from_secs(3);
 
 /// How a race ended.
 pub(super) enum Outcome {
@@ -57,14 +37,9 @@ type Enrolling = Pin<Box<dyn Future<Output = (SocketAddr, Result<(), DialError>)
 type Attempt = (Instant, Result<Ready, DialError>);
 
 struct Race<'a> {
-    dialler: &'a Arc<Dialler>,
-    plan: &'a Arc<PathPlan>,
-    pace: Pace,
-    started: Instant,
-    next_attempt: Instant,
+    path: &'a mut DialledPath,
     /// The attempts so far, by address.
     tried: BTreeMap<SocketAddr, usize>,
-    backoff: Backoff,
     attempts: JoinSet<Attempt>,
     /// Connections with TLS done that wait for their turn.
     ready: Vec<(Instant, Ready)>,
@@ -73,33 +48,29 @@ struct Race<'a> {
 
 /// Dials until the path is up or `wanted` turns false; without `wanted`, until it is up.
 pub(super) async fn race(
-    dialler: &Arc<Dialler>,
-    plan: &Arc<PathPlan>,
-    pace: Pace,
+    path: &mut DialledPath,
     mut wanted: Option<&mut watch::Receiver<bool>>,
-    kick: &Notify,
 ) -> Outcome {
-    let now = Instant::now();
-    let mut news = dialler.servers.news();
+    path.begin();
+    let mut news = path.dialler.servers.news();
+    let mut look_up = tokio::time::interval(LOOK_UP);
+    look_up.reset();
     let mut race = Race {
-        dialler,
-        plan,
-        pace,
-        started: now,
-        next_attempt: now,
+        path,
         tried: BTreeMap::new(),
-        backoff: Backoff::new(),
         attempts: JoinSet::new(),
         ready: Vec::new(),
         enrolling: None,
     };
-    loop {
+    let kick = race.path.kick.clone();
+    let outcome = loop {
+        let due = race.path.due();
         tokio::select! {
-            () = unwanted(wanted.as_deref_mut()) => return Outcome::Cancelled,
+            () = unwanted(wanted.as_deref_mut()) => break Outcome::Cancelled,
             (remote, result) = enrolled(&mut race.enrolling) => {
                 race.enrolling = None;
                 match race.judge(remote, result) {
-                    Some(outcome) => return outcome,
+                    Some(outcome) => break outcome,
                     None => race.enrol_next(),
                 }
             }
@@ -108,19 +79,26 @@ pub(super) async fn race(
                     race.connected(begun, result);
                 }
             }
-            () = sleep_until(race.next_attempt), if race.attempts.len() < MOST_PENDING => {
-                race.attempt();
-            }
+            () = at(due.attempt) => race.attempt(),
+            () = at(due.probe) => race.path.probe(),
+            answer = race.path.answer() => race.path.answered(answer),
             // Another address may be the right one.
-            Ok(()) = news.changed() => if dialler.has_another(plan, &race.tried) {
-                race.next_attempt = Instant::now();
-            },
-            () = kick.notified() => {
-                race.backoff.reset();
-                race.started = Instant::now();
-                race.next_attempt = race.started;
-            }
+            Ok(()) = news.changed() => race.learnt(),
+            // The server may have moved.
+            _ = look_up.tick() => race.path.dialler.servers.refresh(&race.path.plan.spec.local),
+            // What is due has changed.
+            () = kick.notified() => {}
         }
+    };
+    race.path.end(&outcome);
+    outcome
+}
+
+/// Ends at that time, if there is one.
+pub(super) async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
     }
 }
 
@@ -129,47 +107,49 @@ async fn unwanted(wanted: Option<&mut watch::Receiver<bool>>) {
     match wanted {
         // Without a sender the session is gone.
         Some(wanted) => drop(wanted.wait_for(|wanted| !wanted).await),
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }
 
 async fn enrolled(enrolling: &mut Option<Enrolling>) -> (SocketAddr, Result<(), DialError>) {
     match enrolling {
         Some(enrolling) => enrolling.await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }
 
 impl Race<'_> {
-    fn is_quick(&self) -> bool {
-        self.started.elapsed() < QUICK_PHASE
+    /// Something was learnt of the server's addresses.
+    fn learnt(&self) {
+        let path = &self.path;
+        if path.dialler.has_another(&path.plan, &self.tried) {
+            path.memory().of(&path.plan.spec, Dialling::another_address);
+        }
     }
 
-    /// Starts one more attempt and decides when the next one is due.
+    /// Starts one more attempt, if it is due still: another one may have got further meanwhile.
     fn attempt(&mut self) {
-        if !self.is_quick() {
-            // The server may have moved; later attempts see what this brings.
-            self.dialler.servers.refresh(&self.plan.spec.local);
+        let path = &self.path;
+        if path.due().attempt.is_none_or(|at| at > Instant::now()) {
+            return;
         }
-        let delay = match self.is_quick() {
-            true => self.pace.interval(),
-            false => self.backoff.next(),
-        };
-        self.next_attempt = Instant::now() + delay;
-        let remote = match self.dialler.choose(self.plan, &self.tried) {
-            Ok(remote) => remote,
+        let chosen = path.dialler.choose(&path.plan, &self.tried);
+        let addresses = chosen.as_ref().map_or(1, |(_, addresses)| *addresses);
+        // Without randomness it is the middle.
+        let mut spread = [128];
+        let _ = fill_random(&mut spread);
+        let patience = path
+            .memory()
+            .of(&path.plan.spec, |known, now| known.attempt(now, addresses, spread[0]));
+        let remote = match chosen {
+            Ok((remote, _)) => remote,
             Err(none) => return self.failed(&none.into()),
         };
         *self.tried.entry(remote).or_default() += 1;
-        let limit = if self.is_quick() { QUICK_PHASE } else { PATIENT };
-        let (dialler, plan) = (self.dialler.clone(), self.plan.clone());
+        let (dialler, plan) = (path.dialler.clone(), path.plan.clone());
         self.attempts.spawn(async move {
             let begun = Instant::now();
-            let connecting = dialler.enrolment.connect(&plan.spec, remote);
-            let result = timeout(limit, connecting)
-                .await
-                .unwrap_or_else(|_| Err(DialError::Silent { remote, waited: limit }));
-            (begun, result)
+            (begun, dialler.enrolment.connect(&plan.spec, remote, patience).await)
         });
     }
 
@@ -189,7 +169,7 @@ impl Race<'_> {
             return;
         }
         let (begun, ready) = self.ready.remove(0);
-        let (dialler, plan) = (self.dialler.clone(), self.plan.clone());
+        let (dialler, plan) = (self.path.dialler.clone(), self.path.plan.clone());
         // The answer takes about a third of what TCP and TLS took.
         let patience = JOIN_PATIENCE + begun.elapsed();
         self.enrolling = Some(Box::pin(async move {
@@ -206,29 +186,25 @@ impl Race<'_> {
     fn judge(&mut self, remote: SocketAddr, result: Result<(), DialError>) -> Option<Outcome> {
         match result {
             Ok(()) => {
-                self.dialler.succeeded(self.plan, remote);
+                self.path.dialler.succeeded(&self.path.plan, remote);
                 Some(Outcome::Up)
             }
             Err(error) => {
-                let known = self.dialler.enrolment.membership().is_some();
+                let dialler = self.path.dialler.clone();
+                let known = dialler.enrolment.membership().is_some();
                 if !known || !error.is_refusal() {
                     self.failed(&error);
                     return None;
                 }
-                let is_forgotten = self.dialler.is_forgotten(self.plan, remote);
+                let is_forgotten = dialler.is_forgotten(&self.path.plan, remote);
                 self.failed(&DialError::OtherServer { remote });
                 is_forgotten.then_some(Outcome::Refused)
             }
         }
     }
 
-    /// An attempt failed: the next one waits longer, unless it merely got no answer.
-    fn failed(&mut self, error: &DialError) {
-        tracing::debug!(path = %self.plan.spec.name, %error, "dialling failed");
-        self.dialler.failed(self.plan, error);
-        if !matches!(error, DialError::Silent { .. }) {
-            let earliest = Instant::now() + self.backoff.next();
-            self.next_attempt = self.next_attempt.max(earliest);
-        }
+    fn failed(&self, error: &DialError) {
+        tracing::debug!(path = %self.path.plan.spec.name, %error, "dialling failed");
+        self.path.failed(error);
     }
 }

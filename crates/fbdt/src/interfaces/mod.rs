@@ -2,10 +2,13 @@
 
 mod kinds;
 pub(crate) mod netlink;
+mod place;
 mod routes;
+mod suspension;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -14,7 +17,9 @@ use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use nix::sys::socket::SockaddrStorage;
 
 pub(crate) use kinds::tunnels;
+pub(crate) use place::Places;
 pub(crate) use routes::Routes;
+pub(crate) use suspension::SuspensionWatch;
 pub(crate) use watch::InterfaceWatch;
 
 /// An interface that is up and has addresses of more than its own link.
@@ -22,6 +27,61 @@ pub(crate) use watch::InterfaceWatch;
 pub(crate) struct Interface {
     pub(crate) name: String,
     pub(crate) addresses: Vec<IpAddr>,
+}
+
+/// An interface that is a path, for whoever decides how it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathInterface {
+    /// Its name.
+    pub name: String,
+    /// Its kernel driver, as in `cdc_ether`, if it has a device.
+    pub driver: Option<String>,
+    /// The gateways of its routes to anywhere.
+    pub gateways: Vec<IpAddr>,
+}
+
+/// Decides how interfaces are used that become paths.
+pub trait PathInterfaces: fmt::Debug + Send + Sync {
+    /// These are all paths now; those that are new are dialled next.
+    fn found(&self, interfaces: &[PathInterface]);
+}
+
+/// Describes interfaces that are paths.
+pub(crate) fn describe(interfaces: &[Interface]) -> Vec<PathInterface> {
+    let routes = Routes::read().unwrap_or_default();
+    let of = |interface: &Interface| {
+        let name = interface.name.clone();
+        let gateways = if_nametoindex(name.as_str()).map(|index| routes.gateways(index));
+        PathInterface { driver: driver(&name), name, gateways: gateways.unwrap_or_default() }
+    };
+    interfaces.iter().map(of).collect()
+}
+
+/// Whether a name is one of a pattern's, in which `*` stands for any characters and `?` for one.
+pub fn name_matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
+    // Where the rest of the pattern may begin to match, after each of its characters.
+    let mut reached = vec![false; name.len() + 1];
+    reached[0] = true;
+    for wanted in pattern {
+        if wanted == '*' {
+            let first = reached.iter().position(|reached| *reached).unwrap_or(reached.len());
+            reached.iter_mut().skip(first).for_each(|reached| *reached = true);
+            continue;
+        }
+        for at in (0..name.len()).rev() {
+            reached[at + 1] = reached[at] && (wanted == '?' || wanted == name[at]);
+        }
+        reached[0] = false;
+    }
+    reached.last().copied().unwrap_or(false)
+}
+
+/// The driver of an interface's device, as sysfs names it.
+fn driver(name: &str) -> Option<String> {
+    let link = std::fs::read_link(format!("/sys/class/net/{name}/device/driver")).ok()?;
+    Some(link.file_name()?.to_str()?.to_owned())
 }
 
 impl Interface {
@@ -132,6 +192,29 @@ mod tests {
         let routable = |text: &str| is_routable(text.parse().unwrap());
         assert!(["10.0.0.1", "192.0.2.1", "fd00::1", "2001:db8::1"].map(routable) == [true; 4]);
         assert!(["127.0.0.1", "169.254.1.1", "fe80::1", "::1"].map(routable) == [false; 4]);
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, name) in [
+            ("enx*", "enx01"),
+            ("enx*", "enx"),
+            ("*", ""),
+            ("w?an*0", "wwan10"),
+            ("*a*b", "xaybzb"),
+        ] {
+            assert!(name_matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("enx*", "eth0"),
+            ("enx", "enx01"),
+            ("?", ""),
+            ("w?an0", "wan0"),
+            ("*a*b", "ba"),
+            ("", "a"),
+        ] {
+            assert!(!name_matches(pattern, name), "{pattern} {name}");
+        }
     }
 
     #[test]

@@ -48,7 +48,18 @@ impl Routes {
     /// Whether one of them leads to the address through the interface of this index.
     pub(crate) fn lead_to(&self, address: IpAddr, interface: u32) -> bool {
         let address = address.to_canonical();
-        self.0.iter().any(|route| route.interface == interface && route.has(address))
+        self.through(address, interface).next().is_some()
+    }
+
+    /// The routes to the address through the interface of this index, in words.
+    pub(crate) fn described(&self, address: IpAddr, interface: u32) -> Vec<String> {
+        let words =
+            |route: &Route| format!("{}/{} {:?}", route.network, route.prefix, route.gateway);
+        self.through(address.to_canonical(), interface).map(words).collect()
+    }
+
+    fn through(&self, address: IpAddr, interface: u32) -> impl Iterator<Item = &Route> {
+        self.0.iter().filter(move |route| route.interface == interface && route.has(address))
     }
 
     /// Whether a route to anywhere of this family leads through the interface of this index.

@@ -194,6 +194,7 @@ impl Greeter {
                 limits.max_sessions_per_credential
             )),
         })?;
+        self.registry.answer_probes(&id, hello.path);
         let welcome =
             Welcome { session: id, limits: proto.limits, proof: key.welcome(exporter, &id) };
         Ok(Opening { id, member, welcome, credential: credential.info() })
@@ -235,10 +236,12 @@ impl Greeter {
         // Its place is taken here: others are judged before this one's connection is added.
         let name = PathLabel::decode(&join.path_name).name;
         let fits = member.shared.update(|inner, _| inner.paths.reserve(join.path, &name, most));
-        if fits {
-            return Ok(member);
+        if !fits {
+            let words = format!("this session has {most} paths, the most that it may have");
+            return Err(Refusal::busy(words));
         }
-        Err(Refusal::busy(format!("this session has {most} paths, the most that it may have")))
+        self.registry.answer_probes(&join.session, join.path);
+        Ok(member)
     }
 }
 

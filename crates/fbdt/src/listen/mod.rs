@@ -4,6 +4,7 @@
 //! of its own, within limits of time, bytes and number ([`AcceptLimits`](crate::AcceptLimits)).
 
 mod admission;
+mod echo;
 mod greet;
 mod proxied;
 mod registry;
@@ -142,7 +143,7 @@ impl Listener {
             state,
             insecure,
             sessions,
-            _tasks: start(greeter, listeners, options),
+            _tasks: start(greeter, listeners, &options),
         })
     }
 
@@ -192,13 +193,18 @@ fn reachable(address: SocketAddr) -> Vec<SocketAddr> {
 fn start(
     greeter: Arc<Greeter>,
     listeners: Vec<TcpListener>,
-    options: SocketOptions,
+    options: &SocketOptions,
 ) -> JoinSet<()> {
     let limits = &greeter.config.limits;
     let admission = Admission::new(limits.max_pending, limits.max_pending_per_source);
     let mut tasks = JoinSet::new();
     tasks.spawn(watch_revocations(greeter.clone()));
     tasks.spawn(watch_memory(greeter.clone()));
+    let addresses: Vec<SocketAddr> =
+        listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    for socket in echo::sockets(&addresses, options) {
+        tasks.spawn(echo::echo_loop(socket, greeter.registry.echoes()));
+    }
     for listener in listeners {
         tasks.spawn(accept_loop(listener, greeter.clone(), admission.clone(), options.clone()));
     }

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use fbdt_proto::PathId;
 use fbdt_proto::handshake::SessionId;
 
+use super::echo::EchoKeys;
 use crate::auth::ProofKey;
 use crate::identity::CredentialId;
 use crate::session::Shared;
@@ -36,13 +38,14 @@ pub(super) enum Full {
 /// Sessions by id.
 pub(super) struct Registry {
     members: Mutex<HashMap<SessionId, Member>>,
+    echoes: Arc<EchoKeys>,
     most: usize,
     most_per_credential: usize,
 }
 
 impl Registry {
     pub(super) fn new(most: usize, most_per_credential: usize) -> Self {
-        Self { members: Mutex::default(), most, most_per_credential }
+        Self { members: Mutex::default(), echoes: Arc::default(), most, most_per_credential }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Member>> {
@@ -75,7 +78,23 @@ impl Registry {
     }
 
     pub(super) fn remove(&self, id: &SessionId) {
-        self.lock().remove(id);
+        // Under the lock of the members: a path that joins now enters its key before or not at all.
+        let mut members = self.lock();
+        members.remove(id);
+        self.echoes.remove(id);
+    }
+
+    /// Has probes of a path of a session answered, as long as there is that session.
+    pub(super) fn answer_probes(&self, id: &SessionId, path: PathId) {
+        let members = self.lock();
+        if let Some(member) = members.get(id) {
+            self.echoes.insert(*id, &member.key, path);
+        }
+    }
+
+    /// What probes are answered with.
+    pub(super) fn echoes(&self) -> Arc<EchoKeys> {
+        self.echoes.clone()
     }
 
     pub(super) fn members(&self) -> Vec<Member> {

@@ -7,14 +7,14 @@ use std::task::Waker;
 use std::time::Duration;
 
 use fbdt_proto::{
-    CloseReason, Event, Instant, PathId, PathLabel, PathPolicy, Session as Protocol, StreamId,
-    SubflowId,
+    CloseReason, Event, Health, Instant, PathId, PathLabel, PathPolicy, Session as Protocol,
+    StreamId, SubflowId,
 };
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
-use super::paths::{Addresses, PathError, PathTable};
+use super::paths::{Addresses, PathError, PathInfo, PathTable};
 use crate::memory::{Lease, MemoryReservation};
 use crate::socket::{TcpInfo, pace, reset_on_close, set_congestion_control};
 
@@ -233,6 +233,24 @@ impl Inner {
 
     fn subflows_of(&self, path: PathId) -> impl Iterator<Item = SubflowId> {
         self.subflows.iter().filter(move |(_, entry)| entry.path == path).map(|(id, _)| *id)
+    }
+
+    /// Asks on every path whether it lives.
+    pub(crate) fn probe_paths(&mut self, now: Instant) {
+        self.protocol.probe_paths(now);
+    }
+
+    /// Whether the path has a subflow, and the last RTT that is known of it.
+    pub(crate) fn seen_of(&self, path: PathId) -> (bool, Option<Duration>) {
+        let stats = self.protocol.path_stats();
+        let rtt = stats.iter().find(|stats| stats.id == path).map(|stats| stats.srtt);
+        (self.subflows_of(path).next().is_some(), rtt.filter(|rtt| !rtt.is_zero()))
+    }
+
+    /// Whether another path than this one carries bytes.
+    pub(crate) fn is_reached_beside(&self, path: PathId) -> bool {
+        let active = |info: PathInfo| info.id != path && info.health == Health::Active;
+        self.paths.list().into_iter().any(active)
     }
 
     /// Ends a subflow by reset; its task sees that it is gone.

@@ -192,6 +192,12 @@ impl Shared {
         }
     }
 
+    /// The machine was suspended: timers stood still, and paths may be gone.
+    pub(crate) fn resume(&self) {
+        self.update(|inner, now| inner.probe_paths(now));
+        self.deadline_moved.notify_one();
+    }
+
     /// Runs the protocol's timers until the session is over.
     pub(crate) async fn drive(self: Arc<Self>) {
         loop {

@@ -2,6 +2,7 @@
 
 mod congestion;
 mod coupling;
+mod datagram;
 mod pacing;
 mod tcp_info;
 
@@ -15,6 +16,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 pub use congestion::{CongestionControl, ParseCongestionControlError};
 pub use coupling::Coupling;
 pub(crate) use coupling::SessionSockets;
+pub(crate) use datagram::{EchoSocket, probing};
 pub(crate) use tcp_info::TcpInfo;
 
 /// Unsent bytes above which a socket is not writable (F7: what the kernel holds is beyond recall).

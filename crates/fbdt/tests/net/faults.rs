@@ -189,11 +189,11 @@ async fn a_path_whose_subflows_never_live_is_dialled_with_pauses() {
         .await;
     wait_for_paths(&session, 2).await;
     relay.set(Pass::Doomed).await;
-    eventually(|| subflows(&session, "relayed") >= 3).await;
     let before = relay.recorded().len();
-    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    // Three at once, and one more every 7 s.
     let dialled = relay.recorded().len() - before;
-    assert!((2..20).contains(&dialled), "{dialled} connections in 4 s");
+    assert!((2..5).contains(&dialled), "{dialled} connections in 5 s");
     relay.set(Pass::Open).await;
     wait_for_paths(&session, 2).await;
     round_trip(&session, 1 << 20, 1).await;

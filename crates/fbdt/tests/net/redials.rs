@@ -117,6 +117,8 @@ async fn a_flood_of_redials_makes_one_dial_each_time() {
     let mut config = fbdt::ClientConfig::new(Link::new(vec![server], None, &credential));
     config.paths = vec![path_from(loopback(1))];
     config.insecure_plaintext = true;
+    // That nobody answers is found out by probes.
+    config.proto.keepalive.1 = std::time::Duration::from_secs(1);
     let session = within(connect(config)).await.unwrap();
     for rounds in 1..=4 {
         within(served.recv()).await.unwrap();

@@ -16,6 +16,7 @@ mod packet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -168,6 +169,8 @@ impl Device {
 pub struct Tun {
     /// Another one takes its place when somebody has removed it.
     device: watch::Sender<Arc<AsyncDevice>>,
+    /// New connections and datagrams over IPv6 are refused.
+    refuses_ipv6: AtomicBool,
     flows: [Mutex<Flows>; 2],
     listeners: [Option<TcpListener>; 2],
     ports: [u16; 2],
@@ -194,7 +197,8 @@ impl Tun {
         let device = AsyncDevice::new(device.device).map_err(failed)?;
         let flows = [Mutex::default(), Mutex::default()];
         let device = watch::Sender::new(Arc::new(device));
-        Ok(Self { device, flows, listeners, ports })
+        let refuses_ipv6 = AtomicBool::default();
+        Ok(Self { device, refuses_ipv6, flows, listeners, ports })
     }
 
     /// Ports of the listeners for IPv4 and IPv6, 0 where there is none.
@@ -238,6 +242,11 @@ impl Tun {
         let device = unsafe { SyncDevice::from_fd(device.into_raw_fd()) }?;
         self.device.send_replace(Arc::new(AsyncDevice::new(device)?));
         Ok(())
+    }
+
+    /// Refuses new connections and datagrams over IPv6 from now on, or no longer.
+    pub fn refuse_ipv6(&self, refused: bool) {
+        self.refuses_ipv6.store(refused, Ordering::Relaxed);
     }
 
     /// Moves packets until the future is dropped. A device that somebody removes is waited for.
@@ -297,7 +306,12 @@ impl Tun {
         replies: &Replies,
     ) -> io::Result<()> {
         let Some(packet) = Packet::parse(bytes) else { return Ok(()) };
+        let is_refused = packet.source.is_ipv6() && self.refuses_ipv6.load(Ordering::Relaxed);
         let answer = match packet.transport {
+            Transport::Tcp { .. } if is_refused && packet.begins() => {
+                packet::refused_segment(bytes, &packet)
+            }
+            Transport::Udp { .. } if is_refused => packet::port_unreachable(bytes, &packet),
             Transport::Tcp { .. } => match self.translation(&packet) {
                 Some((source, destination)) => {
                     packet.readdress(bytes, source, destination);

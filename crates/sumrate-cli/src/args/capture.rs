@@ -40,8 +40,11 @@ pub struct CaptureArgs {
     /// Also capture DNS questions, and send them to this name server through the server
     #[arg(long, value_name = "ADDR[:PORT]", requires = "capture", value_parser = name_server)]
     pub dns: Option<SocketAddr>,
-    /// Captured programs after a crash of this process: refuse blocks their connections until `up` runs
-    /// again, direct lets them out
+    /// Refuse UDP port 443 (HTTP/3), so that browsers use TCP, which is captured
+    #[arg(long, requires = "capture", conflicts_with = "tun")]
+    pub refuse_quic: bool,
+    /// Captured programs before the first connection to the server and after a crash: refuse blocks their
+    /// connections, direct lets them out
     #[arg(long, value_name = "ACTION", requires = "capture", value_enum, default_value_t)]
     pub when_down: WhenDownArg,
     /// Makes the rules, and removes them when this process stops.
@@ -84,6 +87,7 @@ impl Clone for CaptureArgs {
             only_to: self.only_to.clone(),
             direct: self.direct.clone(),
             dns: self.dns,
+            refuse_quic: self.refuse_quic,
             when_down: self.when_down,
             guardian: None,
             device: None,

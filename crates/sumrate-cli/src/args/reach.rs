@@ -11,10 +11,10 @@ pub struct ReachArgs {
     /// backup [default: every usable interface but tunnels]
     #[arg(long, help_heading = "Paths", value_name = "NAME=LOCAL")]
     pub path: Vec<PathArg>,
-    /// Backup path or interface: used only while no other works
+    /// Backup path or interface, or a pattern as in enx*: used only while no other works
     #[arg(long, help_heading = "Paths", value_name = "NAME")]
     pub backup: Vec<String>,
-    /// Interface that is not used as a path; repeat it for several
+    /// Interface that is not used as a path, or a pattern as in veth*; repeat it for several
     #[arg(long = "not", help_heading = "Paths", value_name = "NAME", conflicts_with = "path")]
     pub not_wanted: Vec<String>,
     /// Server name that networks see in the TLS handshake (SNI) [default: the host name in the link, if it

@@ -34,7 +34,7 @@ pub struct UpArgs {
     /// Which networks are used.
     #[command(flatten)]
     pub reach: ReachArgs,
-    /// Per-path settings, as in wwan0=backup,metered,quota=10G; also weight=3, rate=20M and
+    /// Per-path settings, as in wwan0=backup,metered,quota=10G or enx*=backup; also weight=3, rate=20M and
     /// never=background+streaming (see `sumrate path set --help`)
     #[arg(long, help_heading = "Paths", value_name = "NAME=SETTING,...")]
     pub policy: Vec<PolicyArg>,

@@ -164,6 +164,14 @@ impl Connections {
         }
     }
 
+    /// Tells programs at once that there is no IPv6, or no longer; `false` where rules have to tell them.
+    pub(crate) fn refuse_ipv6(&self, refused: bool) -> bool {
+        if let Source::Tun { tun, .. } = &self.source {
+            tun.refuse_ipv6(refused);
+        }
+        matches!(self.source, Source::Tun { .. })
+    }
+
     /// How many were taken so far.
     pub(crate) fn counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.taken)

@@ -1,6 +1,7 @@
 //! `sumrate bench`.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fbdt::{ClientConfig, Health, Session};
@@ -31,7 +32,7 @@ pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
     let (link, missing) = (args.link.expose(), Missing::Refused);
     let mut config = dial::configure(link, &args.reach, &args.protocol, missing)?;
     dial::want(&mut config, &args.policy);
-    wish(&args, &config)?;
+    wish(&args, &mut config)?;
     if args.messages {
         return messages(&args, config, interrupts).await;
     }
@@ -64,11 +65,13 @@ pub async fn bench(args: BenchArgs) -> Result<(), CommandError> {
 }
 
 /// Enters what --policy wishes. Nothing is kept of a measurement, so there is no month's quota.
-fn wish(args: &BenchArgs, config: &ClientConfig) -> Result<(), CommandError> {
+fn wish(args: &BenchArgs, config: &mut ClientConfig) -> Result<(), CommandError> {
     if let Some(policy) = args.policy.iter().find(|policy| policy.change.quota_bytes.is_some()) {
         return Err(SetupError::BenchQuota(policy.name.clone()).into());
     }
-    grant(&args.policy, config, &Keeper::new(config.policies.clone(), None))?;
+    let keeper = Arc::new(Keeper::new(config.policies.clone(), None));
+    grant(&args.policy, config, &keeper)?;
+    config.path_interfaces = Some(keeper);
     warn_of_absent(&args.reach.backup, &args.policy, config);
     Ok(())
 }

@@ -4,26 +4,30 @@ use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use fbdt::ClientConfig;
+use fbdt::{ClientConfig, Session};
 use ipnet::IpNet;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::User;
 use sumrate_capture::guardian::{
-    CGROUPS, CaptureError, Guardian, MARK_OWN, Method, News, Plan, Ports,
+    CGROUPS, CaptureError, Guardian, MARK_OWN, Method, News, Plan, Ports, WhenDown, leftovers,
 };
 use sumrate_capture::selection::Selection;
 use sumrate_capture::tun::Device;
-use tokio::sync::watch;
+use tokio::sync::watch::{self, Receiver};
 use tokio_util::sync::CancellationToken;
 
+use super::far::FarEnd;
 use super::{CommandError, SetupError};
 use crate::args::{CaptureArgs, UpArgs};
 use crate::capture::{Connections, NameServer, Source};
 use crate::classes::ClassRules;
 use crate::status::CaptureReport;
 use crate::tunnel::Tunnel;
+
+/// How often a server is asked whether it reaches IPv6.
+const ASKED_MAX: usize = 3;
 
 /// What is to be taken, and the flag that says so; `None` if nothing is.
 fn plan(args: &CaptureArgs) -> Result<Option<(Plan, &'static str)>, SetupError> {
@@ -40,7 +44,8 @@ fn plan(args: &CaptureArgs) -> Result<Option<(Plan, &'static str)>, SetupError> 
         direct: args.direct.clone(),
     };
     let (dns, when_down) = (args.dns.is_some(), args.when_down.into());
-    Ok(Some((Plan { method, selection, dns, when_down }, flag)))
+    let refuse_quic = args.refuse_quic;
+    Ok(Some((Plan { method, selection, dns, refuse_quic, when_down }, flag)))
 }
 
 fn user_id(name: &str) -> Result<u32, SetupError> {
@@ -92,6 +97,9 @@ pub(super) struct Capture {
     names: Option<NameServer>,
     device: Option<String>,
     flag: &'static str,
+    when_down: WhenDown,
+    /// Rules of a crashed process were replaced.
+    replaces: AtomicBool,
     report: watch::Sender<CaptureReport>,
 }
 
@@ -118,17 +126,100 @@ impl Capture {
         };
         let connections = Connections::new(source, args.max_connections, asked, stop.clone());
         let report = watch::Sender::new(report(&args.capture, flag));
-        Ok(Some(Self { guardian, connections, names, device: name, flag, report }))
+        let (when_down, replaces) = (plan.when_down, AtomicBool::default());
+        Ok(Some(Self {
+            guardian,
+            connections,
+            names,
+            device: name,
+            flag,
+            when_down,
+            replaces,
+            report,
+        }))
     }
 
-    /// Has everything taken from now on.
+    /// Has everything taken from now on, if it is not yet.
     ///
     /// # Errors
     /// [`CommandError`]
     pub(super) fn begin(&self) -> Result<(), CommandError> {
+        if !self.report.borrow().waits {
+            return Ok(());
+        }
+        // Before that they go on as they are: refused, if somebody crashed, or direct.
+        self.replaces.store(!leftovers().is_empty(), Ordering::Relaxed);
+        self.guardian.install(self.ports()?)?;
+        self.report.send_modify(|report| report.waits = false);
+        Ok(())
+    }
+
+    fn ports(&self) -> io::Result<Ports> {
         let dns = self.names.as_ref().map(NameServer::ports).transpose()?.unwrap_or_default();
         let (tcp, dns_tcp) = (self.connections.ports(), self.connections.question_ports());
-        Ok(self.guardian.install(Ports { tcp, dns, dns_tcp })?)
+        Ok(Ports { tcp, dns, dns_tcp })
+    }
+
+    /// Whether connections are refused, rather than direct, until the server is reached.
+    pub(super) fn refuses_at_first(&self) -> bool {
+        self.when_down == WhenDown::Refuse
+    }
+
+    /// The start failed: everything is as it was before, but connections that were refused stay refused.
+    pub(super) fn give_up(self) {
+        if !self.replaces.load(Ordering::Relaxed) {
+            self.release();
+        }
+    }
+
+    /// Begins as soon as there is a session, and refuses IPv6 while the server has no way to it: programs
+    /// take IPv4 then, which they do not after a connection that was accepted.
+    ///
+    /// # Errors
+    /// The rules cannot be made.
+    async fn follow(&self, mut sessions: Receiver<Option<Session>>, far: &FarEnd) -> CommandError {
+        loop {
+            let Ok(session) = sessions.wait_for(Option::is_some).await.map(|found| found.clone())
+            else {
+                return std::future::pending().await;
+            };
+            if let Err(error) = self.begin() {
+                return error;
+            }
+            let mut reaches = None;
+            for _ in 0..ASKED_MAX {
+                if let (None, Some(session)) = (reaches, &session) {
+                    reaches = far.reaches_ipv6(session).await;
+                }
+            }
+            if let Err(error) = self.refuse_ipv6(reaches == Some(false)) {
+                tracing::error!(%error, "IPv6 is not refused, and the server does not reach it");
+            }
+            if sessions.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    fn refuse_ipv6(&self, refused: bool) -> Result<(), CommandError> {
+        if self.report.borrow().ipv6_refused == refused {
+            return Ok(());
+        }
+        if !self.connections.refuse_ipv6(refused) {
+            let mut ports = self.ports()?;
+            if refused {
+                ports.tcp[1] = 0;
+            }
+            self.guardian.change(ports)?;
+        }
+        self.report.send_modify(|report| report.ipv6_refused = refused);
+        match refused {
+            true => tracing::warn!(
+                "the server has no way to IPv6 addresses: captured programs are refused them, and take IPv4"
+            ),
+            false => tracing::info!("the server has a way to IPv6 addresses again"),
+        }
+        Ok(())
     }
 
     /// Has nothing taken any more, and programs connect directly: an orderly stop.
@@ -201,6 +292,8 @@ fn report(args: &CaptureArgs, flag: &str) -> CaptureReport {
         connections: 0,
         restored: 0,
         broken: None,
+        waits: true,
+        ipv6_refused: false,
     }
 }
 
@@ -212,7 +305,9 @@ pub(super) async fn run<T: Tunnel>(
     capture: Option<&Capture>,
     tunnel: T,
     rules: &Arc<ClassRules>,
-) -> io::Result<()> {
+    sessions: Receiver<Option<Session>>,
+    far: &FarEnd,
+) -> Result<(), CommandError> {
     let Some(capture) = capture else { return std::future::pending().await };
     let names = async {
         match &capture.names {
@@ -221,7 +316,8 @@ pub(super) async fn run<T: Tunnel>(
         }
     };
     tokio::select! {
-        failed = capture.connections.run(tunnel.clone(), rules) => failed,
+        failed = capture.connections.run(tunnel.clone(), rules) => Ok(failed?),
+        failed = capture.follow(sessions, far) => Err(failed),
         () = names => Ok(()),
         never = watch_guardian(capture) => match never {},
     }

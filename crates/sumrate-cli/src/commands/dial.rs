@@ -75,15 +75,16 @@ pub(super) async fn open(
     opened(connect(config), &slow_words, interrupts).await
 }
 
-/// The same at the first of several servers that can be reached.
+/// The same at the first of several servers that can be reached, with at most so much time for each.
 pub(super) async fn open_first(
     servers: &Servers,
+    limit: Duration,
     interrupts: &mut Interrupts,
 ) -> Result<Session, CommandError> {
     let configs = servers.configs();
     let links: Vec<&Link> = configs.iter().map(|config| &config.link).collect();
-    let time = configs.iter().map(|config| config.connect_timeout).sum();
-    opened(servers.open(), &slow_words(&links, time), interrupts).await
+    let time = configs.iter().map(|config| config.connect_timeout.min(limit)).sum();
+    opened(servers.open_within(limit), &slow_words(&links, time), interrupts).await
 }
 
 async fn opened(

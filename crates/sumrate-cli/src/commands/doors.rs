@@ -97,7 +97,7 @@ impl Doors {
 /// The server and the paths to it, with addresses and RTT.
 fn connected(session: Option<&Session>, left_out: &[LeftOutReport]) -> String {
     let Some(session) = session else {
-        return "not connected yet, as no path may be used: `sumrate status` says why".to_owned();
+        return "not connected yet: `sumrate status` says why".to_owned();
     };
     let paths = report(session).paths;
     let address = |text: &str| text.parse::<SocketAddr>().ok();

@@ -109,6 +109,13 @@ impl FarEnd {
         }
     }
 
+    /// Whether the server has a way to IPv6 addresses; nothing where it does not say.
+    pub(super) async fn reaches_ipv6(&self, session: &Session) -> Option<bool> {
+        let exchange = self.exchange(session);
+        let said = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.ok()?.ok()??.families;
+        (!said.is_empty()).then(|| said.iter().any(|family| family == "ipv6"))
+    }
+
     fn asked(&self, session: &str, stream: u32) {
         self.questions.send_modify(|questions| {
             questions.truncate(QUESTIONS_KEPT - 1);

@@ -17,7 +17,7 @@ use crate::sessions::Sessions;
 use crate::status::list;
 
 /// Pauses between attempts to open a new session.
-const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 /// How often the paths are looked at.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long every path may be silent before the server counts as unreachable.
@@ -180,8 +180,10 @@ fn lost_words(path: &PathInfo) -> String {
                 "{name} lost: its interface or address is gone; it reconnects when that is back"
             )
         }
-        Some(error) => format!("{name} lost: {}; retrying every 5 s", error.reason),
-        None => format!("{name} lost; retrying every 5 s"),
+        Some(error) => {
+            format!("{name} lost: {}; it is tried again, ever more rarely", error.reason)
+        }
+        None => format!("{name} lost; it is tried again, ever more rarely"),
     }
 }
 
@@ -252,11 +254,7 @@ fn note_failure(outage: &Outage, error: &ConnectError, pause: Duration) {
         }
         _ => tracing::info!("cannot connect to the server: {error}; next attempt in {pause:?}"),
     }
-    let failures = match error {
-        ConnectError::NoPath { failures, .. } => failures.iter().map(Failed::from).collect(),
-        _ => Vec::new(),
-    };
-    outage.note(error.to_string(), Some(Instant::now() + pause), failures);
+    outage.note_failure(error, Some(Instant::now() + pause));
 }
 
 fn print(json: bool, line: UpLine) {

@@ -15,6 +15,7 @@ mod error;
 mod event;
 mod explain;
 mod far;
+mod first;
 mod keep;
 mod manual;
 mod observe;

@@ -1,8 +1,9 @@
 //! Since when the server cannot be reached, why, and what is done about it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fbdt::{PathFailure, PathInfo, PathSpec, PathTrouble, Priority};
+use fbdt::{ConnectError, PathFailure, PathInfo, PathSpec, PathTrouble, Priority};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -16,7 +17,11 @@ const PATIENCE_OF_SEVERAL: Duration = Duration::from_secs(8);
 
 /// That the server cannot be reached, if so.
 #[derive(Debug, Default)]
-pub(super) struct Outage(watch::Sender<Option<Found>>);
+pub(super) struct Outage {
+    found: watch::Sender<Option<Found>>,
+    /// The log says that connections are refused.
+    is_said: AtomicBool,
+}
 
 #[derive(Debug, Clone)]
 struct Found {
@@ -73,6 +78,15 @@ impl Outage {
         self.enter(Found { since, paths, ..found });
     }
 
+    /// Notes why an attempt failed, and when the next one is.
+    pub(super) fn note_failure(&self, error: &ConnectError, next: Option<Instant>) {
+        let paths = match error {
+            ConnectError::NoPath { failures, .. } => failures.iter().map(Failed::from).collect(),
+            _ => Vec::new(),
+        };
+        self.note(error.to_string(), next, paths);
+    }
+
     /// Notes that these are all paths, and that each has used up its quota; says whether that is new.
     pub(super) fn note_spent(&self, error: String, paths: &[String]) -> bool {
         let is_new = self.spent().is_none_or(|known| known != error);
@@ -82,7 +96,7 @@ impl Outage {
     }
 
     fn enter(&self, found: Found) {
-        self.0.send_modify(|known| {
+        self.found.send_modify(|known| {
             let since = known.as_ref().map_or(found.since, |known| known.since);
             *known = Some(Found { since, ..found });
         });
@@ -90,33 +104,42 @@ impl Outage {
 
     /// It is over; says how long it was, if there was one.
     pub(super) fn over(&self) -> Option<Duration> {
-        let found = self.0.send_replace(None);
+        let found = self.found.send_replace(None);
+        self.is_said.store(false, Ordering::Relaxed);
         found.map(|found| found.since.elapsed())
     }
 
-    fn found(&self) -> Option<Found> {
-        self.0.borrow().clone()
+    fn known(&self) -> Option<Found> {
+        self.found.borrow().clone()
     }
 
     /// What is wrong, if every path has used up its quota.
     pub(super) fn spent(&self) -> Option<String> {
-        self.found().filter(|found| found.is_spent).map(|found| found.error)
+        self.known().filter(|found| found.is_spent).map(|found| found.error)
     }
 
-    /// Waits until no connection is made for anybody, and says why: what comes back within a moment is
-    /// waited for.
-    pub(super) async fn refusal(&self, are_several: bool) -> String {
-        let least = if are_several { PATIENCE_OF_SEVERAL } else { PATIENCE };
-        let mut known = self.0.subscribe();
+    /// Waits until no connection is made for anybody, and says why, once in the log: what comes back
+    /// within a moment is waited for. Where there are several servers, others are tried meanwhile.
+    pub(super) async fn refusal(&self, servers: impl Fn() -> Vec<String>) -> String {
+        let mut known = self.found.subscribe();
         loop {
             let found = known.borrow_and_update().clone();
             let patience = match &found {
                 Some(found) if found.is_spent => Duration::ZERO,
-                Some(found) => least.saturating_sub(found.since.elapsed()),
+                Some(found) => {
+                    let several = servers().len() > 1;
+                    let least = if several { PATIENCE_OF_SEVERAL } else { PATIENCE };
+                    least.saturating_sub(found.since.elapsed())
+                }
                 None => Duration::MAX,
             };
             if let Some(found) = found.filter(|_| patience.is_zero()) {
-                return found.refusal_words();
+                let words = found.refusal_words(&servers());
+                // That quotas are used up is said already.
+                if !found.is_spent && !self.is_said.swap(true, Ordering::Relaxed) {
+                    tracing::warn!("new connections are refused: {words}");
+                }
+                return words;
             }
             // The sender lives as long as `self`: that it is gone is no news.
             let _ = tokio::time::timeout(patience, known.changed()).await;
@@ -125,7 +148,7 @@ impl Outage {
 
     /// For `sumrate status`.
     pub(super) fn report(&self) -> Option<OutageReport> {
-        let found = self.found()?;
+        let found = self.known()?;
         let now = Instant::now();
         Some(OutageReport {
             since_s: now.saturating_duration_since(found.since).as_secs_f64(),
@@ -142,7 +165,7 @@ impl Outage {
     pub(super) fn paths(&self, named: &[PathSpec]) -> Vec<PathReport> {
         let idle = |spec: &PathSpec| PathReport::idle(&spec.name, spec.priority);
         let mut paths: Vec<PathReport> = named.iter().map(idle).collect();
-        let Some(found) = self.found() else { return paths };
+        let Some(found) = self.known() else { return paths };
         let ago_s = found.noted.elapsed().as_secs_f64();
         for Failed { name, error } in found.paths {
             let last_error = error.map(|(trouble, reason)| PathErrorReport {
@@ -170,13 +193,17 @@ impl Found {
     }
 
     /// Why a program gets no connection.
-    fn refusal_words(&self) -> String {
+    fn refusal_words(&self, servers: &[String]) -> String {
         if self.is_spent {
             return self.error.clone();
         }
         let why = troubles(&self.paths);
         let why = if why.is_empty() { self.error.clone() } else { why };
-        format!("the Sumrate server is not reachable ({why})")
+        let (which, are) = match servers {
+            [_, _, ..] => ("servers", "are"),
+            _ => ("server", "is"),
+        };
+        format!("the Sumrate {which} {} {are} not reachable ({why})", list(servers))
     }
 }
 
@@ -234,8 +261,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_are_refused_once_an_outage_lasts_and_told_why() {
         let outage = Outage::default();
-        let refused = tokio::time::timeout(PATIENCE * 100, outage.refusal(false));
+        let one = || vec!["203.0.113.1:443".to_owned()];
+        let refused = tokio::time::timeout(PATIENCE * 100, outage.refusal(one));
         assert!(refused.await.is_err(), "nothing is wrong");
+        outage.note("a short silence".to_owned(), None, Vec::new());
+        let refused = tokio::time::timeout(PATIENCE / 2, outage.refusal(one));
+        assert!(refused.await.is_err(), "it may pass");
+        outage.over();
         let (refused, silent) = (PathTrouble::ConnectionRefused, PathTrouble::NoAnswer);
         let paths = vec![
             failed("lte0", refused, "connection refused"),
@@ -243,14 +275,14 @@ mod tests {
             failed("wifi0", refused, "connection refused"),
         ];
         outage.note("no path".to_owned(), None, paths);
-        let words = outage.refusal(false).await;
-        let expected = "the Sumrate server is not reachable (connection refused on lte0 and wifi0; no \
-                        answer on eth0)";
+        let words = outage.refusal(one).await;
+        let expected = "the Sumrate server 203.0.113.1:443 is not reachable (connection refused on \
+                        lte0 and wifi0; no answer on eth0)";
         assert_eq!(words, expected);
         outage.over();
         outage.note("the server stops".to_owned(), None, Vec::new());
-        let words = outage.refusal(false).await;
-        assert_eq!(words, "the Sumrate server is not reachable (the server stops)");
+        let words = outage.refusal(|| vec!["a:1".to_owned(), "b:2".to_owned()]).await;
+        assert_eq!(words, "the Sumrate servers a:1 and b:2 are not reachable (the server stops)");
     }
 
     #[test]

@@ -77,7 +77,15 @@ impl Servers {
     /// # Errors
     /// The one that says most about what can be done.
     pub(super) async fn open(&self) -> Result<Session, ConnectError> {
-        let (index, session) = self.reach(0..self.configs().len()).await?;
+        self.open_within(Duration::MAX).await
+    }
+
+    /// The same, with at most so much time for each.
+    ///
+    /// # Errors
+    /// The one that says most about what can be done.
+    pub(super) async fn open_within(&self, limit: Duration) -> Result<Session, ConnectError> {
+        let (index, session) = self.reach(0..self.configs().len(), limit).await?;
         self.enter(index);
         Ok(session)
     }
@@ -86,12 +94,14 @@ impl Servers {
     async fn reach(
         &self,
         order: impl IntoIterator<Item = usize>,
+        limit: Duration,
     ) -> Result<(usize, Session), ConnectError> {
         let configs = self.configs();
         let mut worst: Option<ConnectError> = None;
         for index in order {
             let Some(config) = configs.get(index) else { continue };
-            match connect(config.clone()).await {
+            let connect_timeout = config.connect_timeout.min(limit);
+            match connect(ClientConfig { connect_timeout, ..config.clone() }).await {
                 Ok(session) => return Ok((index, session)),
                 // It is the same for all of them.
                 Err(error @ ConnectError::Withheld { .. }) => return Err(error),
@@ -156,7 +166,7 @@ impl Servers {
             if order.is_empty() || Instant::now() < next {
                 continue;
             }
-            if let Ok((other, better)) = self.reach(order).await {
+            if let Ok((other, better)) = self.reach(order, Duration::MAX).await {
                 // The present one may have come back meanwhile.
                 if other < index || !is_reached(session) {
                     return (other, better);
@@ -167,9 +177,9 @@ impl Servers {
         }
     }
 
-    /// Whether another server can be tried where one is not reached.
-    pub(super) fn are_several(&self) -> bool {
-        self.configs.borrow().len() > 1
+    /// The addresses of all.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.configs.borrow().iter().map(name).collect()
     }
 
     /// For `sumrate status`; nothing where there is one.

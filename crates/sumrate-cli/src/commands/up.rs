@@ -19,7 +19,7 @@ use super::servers::Servers;
 use super::setup::Missing;
 use super::stopping::{Stopping, drain};
 use super::wishes::{grant, reprioritised, warn_of_absent};
-use super::{CommandError, SetupError, capture, dial, setup};
+use super::{CommandError, SetupError, capture, dial, first, setup};
 use crate::args::{Command, ProxyAddress, UpArgs};
 use crate::classes::ClassRules;
 use crate::control::{ControlRequest, ControlSocket};
@@ -112,6 +112,9 @@ impl Client {
         let mut configs = configure(&args, args.capture.guardian.is_some(), &known)?;
         let Some(first) = configs.first().cloned() else { return Err(SetupError::NoLink.into()) };
         let keeper = Arc::new(Keeper::new(first.policies.clone(), directory));
+        for config in &mut configs {
+            config.path_interfaces = Some(keeper.clone());
+        }
         grant(&args.policy, &first, &keeper)?;
         warn_of_absent(&args.reach.backup, &args.policy, &first);
         setup::clear_file("--ready-file", args.ready_file.as_deref())?;
@@ -122,15 +125,17 @@ impl Client {
             configs.iter_mut().for_each(capture::exempt);
         }
         let servers = Arc::new(Servers::new(configs));
-        let session = match dial::open_first(&servers, interrupts).await {
-            Ok(session) => Some(session),
-            // Programs are told why, and there is a session as soon as a path may be used.
-            Err(CommandError::Connect(ConnectError::Withheld { .. })) => None,
-            Err(error) => return Err(error),
+        let outage = Arc::<Outage>::default();
+        let opened = first::open(&servers, taken.as_ref(), &outage, interrupts).await;
+        let (session, taken) = match (opened, taken) {
+            (Ok(session), taken) => (session, taken),
+            (Err(error), taken) => {
+                if let Some(taken) = taken {
+                    taken.give_up();
+                }
+                return Err(error);
+            }
         };
-        if let Some(taken) = &taken {
-            taken.begin()?;
-        }
         if let Some(session) = &session {
             settle(session).await;
         }
@@ -143,7 +148,7 @@ impl Client {
             servers,
             sessions: Arc::new(Sessions::new(session)),
             keeper,
-            outage: Arc::default(),
+            outage,
             reloads: Arc::default(),
             flows: Arc::default(),
             refusals: Arc::default(),
@@ -221,7 +226,7 @@ impl Client {
         let tunnel = tunnel.bounded(self.args().max_connections);
         let tunnel = tunnel.refusing(move || {
             let (outage, servers) = (Arc::clone(&outage), Arc::clone(&servers));
-            async move { outage.refusal(servers.are_several()).await }
+            async move { outage.refusal(|| servers.names()).await }
         });
         let rules = Arc::new(ClassRules::new(self.args().class_rule.clone()));
         let taken = self.taken.as_ref();
@@ -239,11 +244,10 @@ impl Client {
             );
             self.sessions.delivered().await;
         };
+        let sessions = self.sessions.subscribe();
         tokio::select! {
             () = finished => Ok(()),
-            failed = capture::run(taken, tunnel.clone(), &rules) => {
-                failed.map_err(CommandError::from)
-            }
+            failed = capture::run(taken, tunnel.clone(), &rules, sessions, &self.far) => failed,
         }
     }
 
@@ -403,7 +407,9 @@ impl Client {
             // Whoever changes policies of paths changes them for the new session too.
             if let Some(before) = &before {
                 config.policies = before.policies.clone();
+                config.dial_memory = before.dial_memory.clone();
             }
+            config.path_interfaces = Some(self.keeper.clone());
             if self.taken.is_some() {
                 capture::exempt(config);
             }
@@ -464,6 +470,10 @@ fn configure(
         let mut config = dial::configure(link.expose(), &args.reach, &args.protocol, missing)?;
         dial::want(&mut config, &args.policy);
         config.known_servers = known.clone();
+        let mut others = configs.iter().flat_map(|other| other.link.servers());
+        if let Some(twice) = others.find(|other| config.link.servers().contains(other)) {
+            return Err(SetupError::SameServer(twice.to_string()).into());
+        }
         if let Some(first) = configs.first() {
             config.policies = first.policies.clone();
             config.left_out = first.left_out.clone();

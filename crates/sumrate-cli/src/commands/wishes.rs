@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use fbdt::{ClientConfig, PathPolicy, Priority};
+use fbdt::{ClientConfig, PathPolicy, Priority, name_matches};
 
 use super::setup;
 use crate::args::PolicyArg;
-use crate::policy::{Keeper, PathWish, PolicyError};
+use crate::policy::{Keeper, PathWish, PolicyError, Selector};
 
 /// Enters the wishes for the sessions that are dialled with `config`.
 ///
@@ -18,6 +18,11 @@ pub(super) fn grant(
     keeper: &Keeper,
 ) -> Result<(), PolicyError> {
     for PolicyArg { name, change } in policies {
+        let selector = Selector::parse(name)?;
+        if !matches!(selector, Selector::Name(_)) && config.paths.is_empty() {
+            keeper.begin_kind(name, selector, change)?;
+            continue;
+        }
         let Some(priority) = own_priority(config, name) else {
             let known: Vec<_> = config.paths.iter().map(|path| path.name.clone()).collect();
             return Err(PolicyError::UnknownPath { name: name.clone(), known: known.join(", ") });
@@ -25,14 +30,20 @@ pub(super) fn grant(
         let usual = PathWish { policy: PathPolicy::of_priority(priority), ..PathWish::default() };
         keeper.begin(name, usual, change)?;
     }
+    let backups = config.backup_interfaces.iter().map(|(name, _)| name);
+    keeper.name(backups.filter(|name| !is_pattern(name)));
     Ok(())
+}
+
+fn is_pattern(name: &str) -> bool {
+    Selector::parse(name).is_ok_and(|selector| !matches!(selector, Selector::Name(_)))
 }
 
 /// Says which interfaces `--backup` and `--policy` name that are not there.
 pub(super) fn warn_of_absent(backups: &[String], policies: &[PolicyArg], config: &ClientConfig) {
     if config.paths.is_empty() {
         let named = backups.iter().chain(policies.iter().map(|policy| &policy.name));
-        for name in setup::absent_interfaces(named) {
+        for name in setup::absent_interfaces(named.filter(|name| !is_pattern(name))) {
             tracing::warn!(
                 "no interface {name} yet; its settings apply when it appears (`ip -brief link` shows \
                  the names)"
@@ -46,7 +57,7 @@ fn own_priority(config: &ClientConfig, name: &str) -> Option<Priority> {
     let path = config.paths.iter().find(|path| path.name == name).map(|path| path.priority);
     let interface = || {
         let mut backups = config.backup_interfaces.iter();
-        backups.find(|(known, _)| known == name).map(|(_, priority)| *priority)
+        backups.find(|(pattern, _)| name_matches(pattern, name)).map(|(_, priority)| *priority)
     };
     let usual = || config.paths.is_empty().then_some(Priority::PRIMARY);
     path.or_else(interface).or_else(usual)

@@ -153,8 +153,12 @@ fn of_no_connection(path: &PathReport, is_server: bool) -> String {
     };
     let awaits_interface = path.last_error.as_ref().is_some_and(|error| error.interface_gone);
     let next = match (is_server, awaits_interface) {
-        (true, _) => " The client retries every 5 s unless the path is switched off there.",
-        (false, false) => " Retrying every 5 s, and at once when the interface changes.",
+        (true, _) => {
+            " The client tries again ever more rarely unless the path is switched off there."
+        }
+        (false, false) => {
+            " It is tried again ever more rarely, and at once when the interface changes."
+        }
         (false, true) => "",
     };
     format!("Not connected{why}{next}")

@@ -262,7 +262,7 @@ fn what_comes_next_is_said_once_and_by_whom_it_is_known() {
     let gone = of("its interface is gone; it reconnects when the interface is back", true);
     assert!(gone.ends_with("is gone; it reconnects when the interface is back."), "{gone}");
     let refused = of("refused", false);
-    assert!(refused.contains("refused. Retrying every 5 s"), "{refused}");
+    assert!(refused.contains("refused. It is tried again"), "{refused}");
     assert!(!refused.contains("The client retries"), "the client is this end: {refused}");
 }
 

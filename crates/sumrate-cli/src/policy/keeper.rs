@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fbdt::{PathPolicies, PathPolicy, PathStats, Priority, Session};
 
+use super::newcomers::Newcomers;
 use super::{Ledger, LedgerError, Month, PathChange, PathWish, WishError};
 use crate::sessions::Sessions;
 use crate::status::{QuotaReport, StatusReport};
@@ -60,6 +61,8 @@ pub enum Withheld {
 #[derive(Debug, Default)]
 struct State {
     wishes: BTreeMap<String, PathWish>,
+    /// Whose quota a path uses, if not its own: that of its kind.
+    accounts: BTreeMap<String, String>,
     ledger: Option<Ledger>,
     /// What paths had carried when last looked at, by session and name.
     seen: HashMap<([u8; 16], String), u64>,
@@ -73,17 +76,22 @@ pub struct Keeper {
     table: PathPolicies,
     directory: Option<PathBuf>,
     state: Mutex<State>,
+    newcomers: Mutex<Newcomers>,
 }
 
 impl Keeper {
     /// Policies for the sessions that are dialled with `table`; `directory` keeps what quotas have
     /// been used.
     pub fn new(table: PathPolicies, directory: Option<PathBuf>) -> Self {
-        Self { table, directory, state: Mutex::default() }
+        Self { table, directory, state: Mutex::default(), newcomers: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn newcomers(&self) -> MutexGuard<'_, Newcomers> {
+        self.newcomers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A wish from the command line, before there is a session. `usual` is how the path would be
@@ -97,14 +105,29 @@ impl Keeper {
         usual: PathWish,
         change: &PathChange,
     ) -> Result<(), PolicyError> {
+        self.newcomers().name(name);
+        self.begin_of(name, name.to_owned(), usual, change)
+    }
+
+    /// The same for an interface that has appeared; its quota is that of `account`.
+    pub(super) fn begin_of(
+        &self,
+        name: &str,
+        account: String,
+        usual: PathWish,
+        change: &PathChange,
+    ) -> Result<(), PolicyError> {
         let wish = change.apply(usual)?;
+        if account != name {
+            self.lock().accounts.insert(name.to_owned(), account);
+        }
         self.enter(name, wish)?;
         self.enforce(&[]);
         Ok(())
     }
 
-    /// Enters a wish for this and later sessions.
-    fn enter(&self, name: &str, wish: PathWish) -> Result<(), PolicyError> {
+    /// Checks that a wish can be kept, and opens the account that it needs.
+    pub(super) fn check(&self, wish: &PathWish) -> Result<(), PolicyError> {
         let mut state = self.lock();
         if (wish.quota.is_some() || wish.policy.metered) && state.ledger.is_none() {
             match &self.directory {
@@ -113,8 +136,14 @@ impl Keeper {
                 None => {}
             }
         }
+        Ok(())
+    }
+
+    /// Enters a wish for this and later sessions.
+    fn enter(&self, name: &str, wish: PathWish) -> Result<(), PolicyError> {
+        self.check(&wish)?;
         self.table.set(name, wish.policy);
-        state.wishes.insert(name.to_owned(), wish);
+        self.lock().wishes.insert(name.to_owned(), wish);
         Ok(())
     }
 
@@ -243,6 +272,16 @@ impl Keeper {
         }
     }
 
+    /// The path has carried so many bytes.
+    #[cfg(test)]
+    pub(super) fn use_up(&self, name: &str, bytes: u64) {
+        let mut state = self.lock();
+        let account = state.account(name).to_owned();
+        state.ledger.as_mut().unwrap().count(&account, bytes);
+        drop(state);
+        self.enforce(&[]);
+    }
+
     /// Why a path is out of use, if it is.
     pub fn withheld(&self, name: &str) -> Option<Withheld> {
         self.lock().reason(name)
@@ -298,7 +337,7 @@ impl Keeper {
             }
             let quota = QuotaReport {
                 limit_bytes: wish.quota,
-                used_bytes: ledger.used(&path.name),
+                used_bytes: ledger.used(state.account(&path.name)),
                 month: ledger.month().to_string(),
             };
             if state.reason(&path.name) == Some(Withheld::Spent) {
@@ -323,9 +362,14 @@ impl State {
         }
     }
 
+    /// Whose quota the path uses.
+    fn account<'a>(&'a self, name: &'a str) -> &'a str {
+        self.accounts.get(name).map_or(name, String::as_str)
+    }
+
     fn is_spent(&self, name: &str) -> bool {
         let quota = self.wishes.get(name).and_then(|wish| wish.quota);
-        let used = self.ledger.as_ref().map_or(0, |ledger| ledger.used(name));
+        let used = self.ledger.as_ref().map_or(0, |ledger| ledger.used(self.account(name)));
         quota.is_some_and(|quota| used >= quota)
     }
 
@@ -335,7 +379,8 @@ impl State {
         for (session, paths) in sessions {
             for path in paths {
                 let before = self.seen.insert((*session, path.name.clone()), path.carried);
-                ledger.count(&path.name, path.carried.saturating_sub(before.unwrap_or(0)));
+                let account = self.accounts.get(&path.name).unwrap_or(&path.name);
+                ledger.count(account, path.carried.saturating_sub(before.unwrap_or(0)));
             }
         }
     }

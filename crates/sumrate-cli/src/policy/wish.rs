@@ -82,6 +82,11 @@ pub enum WishError {
     /// Neither rate nor quantity.
     #[error("{0}")]
     Unit(String),
+    /// Not an interface, nor a kind of them.
+    #[error(
+        "`{0}` names no interface; write a name, a pattern as in enx*, driver:NAME or gateway:ADDRESS"
+    )]
+    Selector(String),
     /// No setting at all.
     #[error(
         "`{0}` is not a setting; write backup, weight=3, rate=20M, quota=10G, never=background or metered, separated by commas"

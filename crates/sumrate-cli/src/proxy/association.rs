@@ -8,7 +8,7 @@ use bytes::Bytes;
 use fbdt::{Class, MessageError, MessageOptions, Messages};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::connect::ConnectFailure;
+use super::connect::{ConnectFailure, answered};
 use crate::classes::{ClassRules, DatagramGuess};
 use crate::flows::Flow;
 use crate::service::{
@@ -18,8 +18,6 @@ use crate::tunnel::{Tunnel, TunnelStream, Use};
 
 /// A datagram that is older than this is worth nothing any more.
 const LIFETIME: Duration = Duration::from_secs(1);
-/// Longest time for the exit's answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Carries datagrams to the exit and back; a test puts something else in its place.
 pub(crate) trait Carrier: Send {
@@ -59,10 +57,7 @@ impl<S: TunnelStream> Association<S> {
     /// # Errors
     /// [`ConnectFailure`]
     pub(crate) async fn open<T: Tunnel<Stream = S>>(tunnel: &T) -> Result<Self, ConnectFailure> {
-        tokio::time::timeout(ANSWER_TIMEOUT, Self::ask(tunnel)).await.unwrap_or_else(|_| {
-            let message = "the server did not answer within 25 s".to_owned();
-            Err(ConnectFailure { code: FailureCode::TimedOut, message })
-        })
+        answered(tunnel, None, "a UDP association", || Self::ask(tunnel)).await
     }
 
     async fn ask<T: Tunnel<Stream = S>>(tunnel: &T) -> Result<Self, ConnectFailure> {

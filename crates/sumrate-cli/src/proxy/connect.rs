@@ -47,6 +47,43 @@ impl ConnectFailure {
     }
 }
 
+/// Waits for the exit's answer: no longer than that may take, and not once no path reaches the server. What
+/// a server was asked that another one replaces is asked again.
+pub(super) async fn answered<T: Tunnel, S, F>(
+    tunnel: &T,
+    place: Option<&Place>,
+    what: &str,
+    ask: impl Fn() -> F,
+) -> Result<S, ConnectFailure>
+where
+    F: Future<Output = Result<S, ConnectFailure>>,
+{
+    let failed = |code, message| Err(ConnectFailure { code, message });
+    let timeout = tokio::time::sleep(ANSWER_TIMEOUT);
+    tokio::pin!(timeout);
+    loop {
+        tokio::select! {
+            answered = ask() => return answered,
+            () = tunnel.replaced() => {}
+            why = tunnel.unreachable() => return failed(FailureCode::NetworkUnreachable, why),
+            () = &mut timeout => {
+                let waited = ANSWER_TIMEOUT.as_secs();
+                let message = format!(
+                    "the Sumrate server is reachable, but gave no answer about {what} within {waited} s"
+                );
+                return failed(FailureCode::TimedOut, message);
+            }
+            waited = given_up(place) => {
+                let waited = waited.as_secs_f64();
+                let message = format!(
+                    "{what} did not answer within {waited:.1} s, and too many other connections are being made"
+                );
+                return failed(FailureCode::TimedOut, message);
+            }
+        }
+    }
+}
+
 /// A stream whose other end is connected to `host`:`port`; each end guesses its class.
 ///
 /// # Errors
@@ -70,32 +107,9 @@ pub async fn connect_as<T: Tunnel>(
     class: Option<Class>,
 ) -> Result<T::Stream, ConnectFailure> {
     let place = tunnel.pending().map(|pending| pending.enter(Owner::only(host.to_lowercase())));
-    let failed = |code, message| Err(ConnectFailure { code, message });
-    let timeout = tokio::time::sleep(ANSWER_TIMEOUT);
-    tokio::pin!(timeout);
-    let connected = loop {
-        tokio::select! {
-            answered = exchange(tunnel, host, port, class) => break answered,
-            // What the one before was asked is asked again.
-            () = tunnel.replaced() => {}
-            why = tunnel.unreachable() => break failed(FailureCode::NetworkUnreachable, why),
-            () = &mut timeout => {
-                let waited = ANSWER_TIMEOUT.as_secs();
-                let message = format!(
-                    "the Sumrate server is reachable, but gave no answer about {host}:{port} within \
-                     {waited} s"
-                );
-                break failed(FailureCode::TimedOut, message);
-            }
-            waited = given_up(place.as_ref()) => {
-                let waited = waited.as_secs_f64();
-                let message = format!(
-                    "{host}:{port} did not answer within {waited:.1} s, and too many other connections are being made"
-                );
-                break failed(FailureCode::TimedOut, message);
-            }
-        }
-    };
+    let asked = format!("{host}:{port}");
+    let ask = || exchange(tunnel, host, port, class);
+    let connected = answered(tunnel, place.as_ref(), &asked, ask).await;
     if let (Err(failure), Some(refusals)) = (&connected, tunnel.refusals()) {
         failure.note(refusals, host, port);
     }
@@ -135,5 +149,54 @@ async fn exchange<T: Tunnel>(
     match read_answer(&mut stream).await.map_err(general)? {
         Answer::Ready(_) => Ok(stream),
         Answer::Refused { code, message } => Err(ConnectFailure { code, message }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::DuplexStream;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::proxy::association::Association;
+    use crate::status::SessionReport;
+    use crate::tunnel::TunnelError;
+
+    /// A tunnel that opens no stream, and is unreachable after so long.
+    #[derive(Clone)]
+    struct Silent(Duration);
+
+    impl Tunnel for Silent {
+        type Stream = DuplexStream;
+
+        async fn open(&self, _purpose: Use) -> Result<DuplexStream, TunnelError> {
+            std::future::pending().await
+        }
+
+        async fn unreachable(&self) -> String {
+            tokio::time::sleep(self.0).await;
+            "no path".to_owned()
+        }
+
+        fn report(&self) -> Option<SessionReport> {
+            None
+        }
+    }
+
+    /// What both kinds of programs are told, and when.
+    async fn asked(tunnel: &Silent) -> [(FailureCode, Duration); 2] {
+        let began = Instant::now();
+        let connected = connect_through(tunnel, "192.0.2.1", 80).await.unwrap_err();
+        let middle = Instant::now();
+        let associated = Association::open(tunnel).await.err().unwrap();
+        [(connected.code, middle - began), (associated.code, middle.elapsed())]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_server_that_no_path_reaches() {
+        let soon = Duration::from_secs(2);
+        assert_eq!(asked(&Silent(soon)).await, [(FailureCode::NetworkUnreachable, soon); 2]);
+        let never = Silent(ANSWER_TIMEOUT * 2);
+        assert_eq!(asked(&never).await, [(FailureCode::TimedOut, ANSWER_TIMEOUT); 2]);
     }
 }

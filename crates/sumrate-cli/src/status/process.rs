@@ -125,6 +125,12 @@ pub struct CaptureReport {
     pub direct: Vec<String>,
     /// How many were taken so far.
     pub connections: u64,
+    /// Nothing is captured yet, as the server was not reached so far: connections go directly.
+    #[serde(default)]
+    pub waits: bool,
+    /// IPv6 is refused, as the server has no way to it.
+    #[serde(default)]
+    pub ipv6_refused: bool,
     /// How often somebody removed or changed rules, routes or the device, and they were made again.
     #[serde(default)]
     pub restored: u64,

@@ -172,6 +172,12 @@ fn captured(capture: &CaptureReport) -> String {
     if let Some(dns) = &capture.dns {
         line += &format!("; DNS questions go to {dns}");
     }
+    if capture.waits {
+        line += "; connections go DIRECTLY until the server is reached (--when-down direct)";
+    }
+    if capture.ipv6_refused {
+        line += "; IPv6 is refused, as the server has no way to it";
+    }
     if capture.restored > 0 {
         let times = counted(capture.restored, "time", "times");
         line += &format!("; somebody removed rules or routes, which were restored {times}");

@@ -28,6 +28,7 @@ fn malformed_links() {
     refused(&["up", &link, "--insecure-plaintext"], 2, &["leave --insecure-plaintext out"]);
     refused(&["bench", "@/nonexistent/link"], 2, &["/nonexistent/link", "--link-file"]);
     refused(&["up"], 2, &["LINK"]);
+    refused(&["up", &link, &link], 2, &["two join links lead to the server 127.0.0.1:"]);
 }
 
 #[test]

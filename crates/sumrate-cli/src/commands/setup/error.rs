@@ -165,6 +165,9 @@ pub enum SetupError {
     /// No server at all.
     #[error("no join link is given; `sumrate serve` prints it")]
     NoLink,
+    /// Two links lead to the same server.
+    #[error("two join links lead to the server {0}; give one link for each server")]
+    SameServer(String),
     /// No proxy at all.
     #[error("both proxies are off; give --socks or --http an address")]
     NoProxy,

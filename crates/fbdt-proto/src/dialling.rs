@@ -1,0 +1,577 @@
+//! When a client dials a path and probes it: one rule for every cause, and a budget for each path (F18).
+//!
+//! An attempt is a TCP connection, of which a firewall counts each SYN. A probe is an echoed datagram
+//! (F19), which costs nothing: where probes pass, they find out when a silent path is back, and an attempt
+//! follows. Where they do not, a few attempts look for it.
+
+use core::time::Duration;
+
+use fbdt_units::Instant;
+
+/// So many in a row are no chance: SYNs that a path may send at once, attempts that vanish beside answered
+/// probes because the server limits new connections, and probes in vain on a new subflow, one each second.
+const FEW: u32 = 3;
+/// One more may follow after this time. Firewalls that allow five new connections in 30 s (`ufw limit`) then
+/// let it in for ever.
+const REFILL: Duration = Duration::from_secs(7);
+/// A subflow that lived so long shows that the path works: its budget is full again.
+const LIVED: Duration = Duration::from_secs(1);
+/// TCP repeats a SYN after this time, and then each second: the attempt ends before.
+const SYN_REPEAT: Duration = Duration::from_secs(1);
+/// How long before.
+const SYN_MARGIN: Duration = Duration::from_millis(50);
+/// SYNs of one attempt on a slow path at most.
+const MOST_REPEATS: u32 = 16;
+/// An attempt begins beside the first probe where its answer takes this long.
+const LONG_RTT: Duration = Duration::from_millis(20);
+/// Least times between the first attempts of a series.
+const GAPS: [Duration; 3] =
+    [Duration::from_millis(300), Duration::from_millis(700), Duration::from_millis(2200)];
+/// Between attempts at several addresses of a server that was not reached yet.
+const STAGGER: Duration = Duration::from_millis(250);
+/// Later attempts wait for this part of the outage ...
+const LATER: u32 = 4;
+/// ... and at most so long.
+const LONGEST_GAP: Duration = Duration::from_secs(60);
+/// Probes follow each other after a quarter of the RTT, but within these bounds.
+const PROBE_GAP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+/// Later they wait for this part of the outage.
+const PROBE_SHARE: u32 = 128;
+/// Such a path waits at least so long, and twice as long each time.
+const LIMITED_GAP: Duration = Duration::from_secs(10);
+
+/// Whether datagrams to the server are answered on a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Echo {
+    /// So many have been sent in vain on its subflow.
+    #[default]
+    Unknown,
+    Answered,
+    /// Something on the way, or the server, drops them.
+    Silent,
+}
+
+/// The attempts of one session to get a connection on a path.
+#[derive(Clone, Copy, Debug)]
+pub struct Series {
+    since: Instant,
+    attempts: u32,
+    /// When the last attempt began, and when the next one may because of an answered probe.
+    last: Option<Instant>,
+    again: Instant,
+    /// When the next attempt is due although no probe was answered.
+    blind: Instant,
+    /// When a probe was answered first after the last attempt began.
+    answered: Option<Instant>,
+    /// When an answered probe caused the last attempt, or when the series began.
+    eager: Instant,
+    /// Probes may find out more than TCP has said: nothing, where a connection is silent, and not that it
+    /// ended or was refused.
+    silent: bool,
+    /// When the machine said so of a probe last.
+    absent: Option<Instant>,
+}
+
+/// What is known of a path that matters for dialling it.
+#[derive(Clone, Debug, Default)]
+pub struct Dialling {
+    rtt: Option<Duration>,
+    /// When the budget is full again.
+    full: Instant,
+    series: Option<Series>,
+    /// When its last subflow came up.
+    up: Option<Instant>,
+    echo: Echo,
+    probed: Option<Instant>,
+    trials: u32,
+    vanished: u32,
+    /// Its server was seen to limit new connections.
+    limited: bool,
+}
+
+impl Series {
+    fn new(now: Instant, wait: Duration, silent: bool) -> Self {
+        Self {
+            since: now,
+            attempts: 0,
+            last: None,
+            again: now,
+            blind: now + wait,
+            answered: None,
+            eager: now,
+            silent,
+            absent: None,
+        }
+    }
+}
+
+impl Dialling {
+    /// A connection is wanted; `beside` the one that the path has, or in the place of one that is gone.
+    pub fn begin(&mut self, now: Instant, beside: bool) {
+        if self.series.is_some() {
+            return;
+        }
+        let lived = self.up.take().map(|up| now.saturating_since(up));
+        match lived {
+            _ if self.limited => {}
+            Some(time) if time >= LIVED => self.full = now,
+            Some(_) if beside => self.full = self.full - REFILL,
+            _ => {}
+        }
+        // A probe finds a silent path as fast, unless its answer takes longer than silences that are common.
+        let is_found = self.echo == Echo::Answered && self.rtt.is_some_and(|rtt| rtt < LONG_RTT);
+        let wait = if beside && is_found { SYN_REPEAT } else { Duration::ZERO };
+        self.series = Some(Series::new(now, wait, beside));
+    }
+
+    /// No connection is wanted any more: the old one lives.
+    pub fn cancel(&mut self) {
+        self.series = None;
+    }
+
+    /// The path has a new subflow.
+    pub fn up(&mut self, now: Instant) {
+        (self.series, self.up, self.vanished) = (None, Some(now), 0);
+        if self.echo != Echo::Answered {
+            (self.echo, self.trials) = (Echo::Unknown, 0);
+        }
+    }
+
+    /// The server has forgotten the session, and said so: a new one is opened at no cost.
+    pub fn forgotten(&mut self) {
+        self.series = None;
+        self.full = self.full - REFILL;
+    }
+
+    /// The path's own interface, address or route changed: what was learnt about it is worth nothing.
+    pub fn moved(&mut self, now: Instant) {
+        *self = Self { full: now, up: self.up, series: self.series, ..Self::default() };
+        self.restart(now);
+    }
+
+    /// If a connection is wanted, an attempt is due now.
+    pub fn restart(&mut self, now: Instant) {
+        self.series = self.series.map(|old| Series::new(now, Duration::ZERO, old.silent));
+    }
+
+    /// Goes on with the attempts of another session over the same path; gives those of the last one.
+    pub const fn exchange(&mut self, series: Option<Series>) -> Option<Series> {
+        core::mem::replace(&mut self.series, series)
+    }
+
+    /// The path's RTT was measured.
+    pub const fn measured(&mut self, rtt: Duration) {
+        self.rtt = Some(rtt);
+    }
+
+    /// When the next attempt is due; none while no connection is wanted.
+    #[must_use]
+    pub fn next_attempt(&self) -> Option<Instant> {
+        let series = self.series.as_ref()?;
+        let budget = |reserve: u32| self.full - REFILL * (FEW - 1 - reserve);
+        // One is kept for the time when a probe is answered.
+        let reserve = u32::from(self.echo == Echo::Answered && series.silent);
+        let blind = series.blind.max(budget(reserve));
+        let found = series.answered.map(|at| at.max(series.again).max(budget(0)));
+        let paused = match series.last {
+            Some(last) if self.is_limited() => last + self.limited_gap(),
+            _ => Instant::ZERO,
+        };
+        Some(found.map_or(blind, |at| at.min(blind)).max(paused))
+    }
+
+    /// An attempt begins, at one of `addresses` of the server that are as good as each other. Returns how
+    /// long to wait for TCP's answer. `spread` is random: clients of a server that comes back do not come
+    /// all at once.
+    pub fn attempt(&mut self, now: Instant, addresses: usize, spread: u8) -> Duration {
+        let addresses = u32::try_from(addresses).unwrap_or(u32::MAX).max(1);
+        let Some(series) = &mut self.series else { return SYN_REPEAT };
+        let round = series.attempts / addresses;
+        series.attempts += 1;
+        let slow = self.rtt.map(|rtt| rtt * 3 / 2);
+        let repeats = slow.map_or_else(
+            || unknown_patience(round),
+            |slow| {
+                u32::try_from(slow.as_secs())
+                    .map_or(MOST_REPEATS, |seconds| seconds.saturating_add(1))
+            },
+        );
+        let repeats = repeats.min(MOST_REPEATS);
+        self.full = self.full.max(now) + REFILL * repeats / addresses;
+        let slow = slow.unwrap_or_default();
+        let gap = match GAPS.get(round as usize) {
+            _ if !series.attempts.is_multiple_of(addresses) => STAGGER,
+            // Probes look meanwhile.
+            Some(_) if self.echo == Echo::Answered && series.silent => slow.max(SYN_REPEAT),
+            Some(gap) => slow.max(*gap),
+            None => {
+                let outage = now.saturating_since(series.since);
+                let gap =
+                    (outage / LATER).clamp(REFILL * repeats, LONGEST_GAP.max(REFILL * repeats));
+                gap * (384 + u32::from(spread)) / 512
+            }
+        };
+        series.blind = now + gap;
+        let found = series.answered.take().is_some();
+        // Where the path was still silent, a probe that follows is answered and the SYN is not.
+        series.again = now + slow.max(if found { GAPS[0] } else { PROBE_GAP.0 });
+        series.last = Some(now);
+        if found {
+            series.eager = now;
+        }
+        SYN_REPEAT * repeats - SYN_MARGIN
+    }
+
+    /// TCP's answer came, within `rtt`: what follows takes a few more RTTs.
+    pub fn connected(&mut self, now: Instant, rtt: Duration) {
+        self.measured(rtt);
+        self.vanished = 0;
+        if let Some(series) = &mut self.series {
+            let rest = (rtt * 3).max(GAPS[0]);
+            series.again = now + rest;
+            series.blind = series.blind.max(now + rest);
+        }
+    }
+
+    /// There is another address of the server to try.
+    pub fn another_address(&mut self, now: Instant) {
+        if let Some(series) = &mut self.series {
+            series.blind = series.blind.min(now);
+        }
+    }
+
+    /// An attempt was refused by TCP: the server's program does not run at present. It costs half of one
+    /// that vanishes, and the next one follows soon.
+    pub fn refused(&mut self) {
+        let Some(series) = &mut self.series else { return };
+        self.full = self.full - REFILL / 2;
+        if core::mem::replace(&mut series.silent, false)
+            && let Some(last) = series.last
+        {
+            series.blind = series.blind.min(last + GAPS[0]);
+        }
+    }
+
+    /// An attempt got no answer from TCP.
+    pub fn vanished(&mut self) {
+        if self.series.is_some_and(|series| series.answered.is_some()) {
+            self.vanished = self.vanished.saturating_add(1);
+            self.limited |= self.is_limited();
+        }
+    }
+
+    /// Whether attempts vanish although probes are answered: the server seems to limit new connections.
+    #[must_use]
+    pub const fn is_limited(&self) -> bool {
+        self.vanished >= FEW
+    }
+
+    fn limited_gap(&self) -> Duration {
+        let doublings = self.vanished.saturating_sub(FEW).min(8);
+        (LIMITED_GAP * (1 << doublings)).min(LONGEST_GAP)
+    }
+
+    /// When the next probe is due, if it can be sent and means something.
+    #[must_use]
+    pub fn next_probe(&self) -> Option<Instant> {
+        let gap = match &self.series {
+            Some(_) if self.echo == Echo::Silent => return None,
+            // There is nothing new to learn before the next attempt.
+            Some(series) if series.answered.is_some() => SYN_REPEAT,
+            // Linux says at most once a second that nobody takes them.
+            Some(series) if series.absent.is_some() => SYN_REPEAT * 5 / 4,
+            Some(series) => {
+                let (least, most) = PROBE_GAP;
+                let least = self.rtt.map_or(most, |rtt| (rtt / 4).clamp(least, most));
+                let outage = self.probed.map(|at| at.saturating_since(series.eager));
+                (outage.unwrap_or_default() / PROBE_SHARE).clamp(least, LONGEST_GAP)
+            }
+            None if self.echo == Echo::Unknown => SYN_REPEAT,
+            None => return None,
+        };
+        let since = self.series.map(|series| series.since).or(self.up)?;
+        Some(self.probed.map_or(since, |at| (at + gap).max(since)))
+    }
+
+    /// A probe was sent.
+    pub fn probe(&mut self, now: Instant) {
+        // Nobody refused the one before: the server's program may run again, and not know this session.
+        if let Some(series) = &mut self.series
+            && series.absent.is_some_and(|at| self.probed.is_some_and(|sent| sent > at))
+        {
+            series.absent = None;
+            series.answered.get_or_insert(now);
+        }
+        self.probed = Some(now);
+        if self.series.is_none() && self.echo == Echo::Unknown {
+            // The answer to the last one is waited for as long as to the others.
+            if self.trials >= FEW {
+                self.echo = Echo::Silent;
+            }
+            self.trials += 1;
+        }
+    }
+
+    /// A probe was answered after `rtt`.
+    pub fn answered(&mut self, now: Instant, rtt: Duration) {
+        self.echo = Echo::Answered;
+        self.measured(rtt);
+        if let Some(series) = &mut self.series {
+            series.answered.get_or_insert(now);
+        }
+    }
+
+    /// Nobody takes datagrams there, or they cannot be sent.
+    pub fn unanswerable(&mut self, now: Instant) {
+        match (self.echo, &mut self.series) {
+            (Echo::Unknown, _) => self.echo = Echo::Silent,
+            (Echo::Answered, Some(series)) => series.absent = Some(now),
+            _ => {}
+        }
+    }
+}
+
+/// Seconds that the attempts of a round wait where the path may be slow: each other one waits longer.
+const fn unknown_patience(round: u32) -> u32 {
+    if round.is_multiple_of(2) { 1 } else { 1 + round.div_ceil(2) }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(1_000_000_000_000 + ms * 1_000_000)
+    }
+
+    /// A path of 15 ms whose probes were answered, or were not, before it is lost beside its subflow.
+    fn lost(answers: bool) -> Dialling {
+        let mut path = Dialling::default();
+        path.moved(at(0));
+        path.begin(at(0), false);
+        path.attempt(at(0), 1, 128);
+        path.connected(at(15), MS * 15);
+        path.up(at(60));
+        while let Some(due) = path.next_probe().filter(|due| *due < at(10_000)) {
+            path.probe(due);
+            if answers {
+                path.answered(due + MS * 15, MS * 15);
+            }
+        }
+        path.begin(at(10_000), true);
+        path
+    }
+
+    /// Dials up to a time: the network takes probes from `back` on, and SYNs from `open` on. Returns when
+    /// each SYN was sent and each probe, in ms of the outage.
+    fn dial(path: &mut Dialling, until: u64, back: u64, open: u64) -> (Vec<u64>, Vec<u64>) {
+        let ms = |at: Instant| at.saturating_since(at_outage()).as_millis() as u64;
+        let (mut syns, mut probes) = (Vec::new(), Vec::new());
+        // What is on its way: answers to probes, and ends of attempts, of which some bring the path up.
+        let (mut answers, mut ends) = (Vec::new(), Vec::new());
+        let mut now = at_outage();
+        while ms(now) < until {
+            if path.next_attempt().is_some_and(|due| due <= now) {
+                let patience = path.attempt(now, 1, 128);
+                let comes_up = ms(now) >= open;
+                ends.push((now + if comes_up { MS * 60 } else { patience }, comes_up));
+                syns.push(ms(now));
+            }
+            if path.next_probe().is_some_and(|due| due <= now) {
+                answers.extend((ms(now) >= back).then_some(now + MS * 15));
+                probes.push(ms(now));
+                path.probe(now);
+            }
+            for at in answers.extract_if(.., |at| *at <= now) {
+                path.answered(at, MS * 15);
+            }
+            for (at, comes_up) in ends.extract_if(.., |(at, _)| *at <= now) {
+                if comes_up {
+                    path.up(at);
+                    return (syns, probes);
+                }
+                path.vanished();
+            }
+            let due = path.next_attempt().into_iter().chain(path.next_probe());
+            let next =
+                due.chain(answers.iter().copied()).chain(ends.iter().map(|(at, _)| *at)).min();
+            now = next.unwrap().max(now);
+        }
+        (syns, probes)
+    }
+
+    fn at_outage() -> Instant {
+        at(10_000)
+    }
+
+    #[test]
+    fn f18_a_probe_finds_the_path_and_an_attempt_follows() {
+        for back in [50, 150, 700, 2000, 5000] {
+            let (syns, _) = dial(&mut lost(true), 60_000, back, back);
+            let last = *syns.last().unwrap();
+            // A probe's gap, and the RTT.
+            assert!((back..back + back / 128 + 10 + 16).contains(&last), "{back}: {syns:?}");
+            assert!(syns.iter().filter(|at| **at < 3000).count() <= 3, "{back}: {syns:?}");
+        }
+    }
+
+    #[test]
+    fn f18_where_an_answer_takes_long_an_attempt_begins_beside_the_probe() {
+        let mut path = lost(true);
+        path.cancel();
+        path.measured(MS * 40);
+        path.begin(at_outage(), true);
+        assert_eq!(path.next_attempt(), Some(at_outage()));
+        path.attempt(at_outage(), 1, 128);
+        assert_eq!(path.next_attempt(), Some(at_outage() + SYN_REPEAT), "probes look meanwhile");
+        path.answered(at_outage() + MS * 500, MS * 40);
+        assert_eq!(path.next_attempt(), Some(at_outage() + MS * 500));
+    }
+
+    #[test]
+    fn f18_without_probes_three_attempts_look_and_then_ever_fewer() {
+        let (syns, probes) = dial(&mut lost(false), 600_000, u64::MAX, u64::MAX);
+        assert_eq!(syns[..4], [0, 300, 1000, 7000]);
+        assert!(probes.is_empty(), "nobody answers: {probes:?}");
+        for pair in syns[3..].windows(2) {
+            let gap = pair[1] - pair[0];
+            assert!(gap >= 7000.max(pair[0] / 4).min(60_000) && gap <= 60_001, "{syns:?}");
+        }
+        // What a firewall counts that lets five in within 30 s.
+        assert!(syns[3..].windows(6).all(|six| six[5] - six[0] > 30_000), "{syns:?}");
+    }
+
+    #[test]
+    fn f18_a_silent_path_is_probed_ever_less() {
+        let (syns, probes) = dial(&mut lost(true), 3_600_000, u64::MAX, u64::MAX);
+        assert_eq!(syns[0], 1000);
+        let within =
+            |from: u64, to: u64| probes.iter().filter(|at| (from..to).contains(*at)).count();
+        assert!(
+            within(0, 640) >= 60 && within(0, 60_000) < 700 && within(3_000_000, 3_600_000) < 26
+        );
+    }
+
+    #[test]
+    fn f18_a_server_that_limits_connections_is_found_out_and_attempts_wait() {
+        let mut path = lost(true);
+        let (syns, _) = dial(&mut path, 300_000, 0, u64::MAX);
+        assert!(path.is_limited(), "{syns:?}");
+        for pair in syns[3..].windows(2) {
+            assert!(pair[1] - pair[0] >= 10_000, "{syns:?}");
+        }
+        // It lets one in again: the budget stays what it is.
+        path.connected(at(400_000), MS);
+        path.up(at(400_000));
+        path.begin(at(900_000), true);
+        path.begin(at(900_000), true);
+        assert!(!path.is_limited());
+        let mut lossy = lost(true);
+        let (syns, _) = dial(&mut lossy, 10_000, 0, 300);
+        assert!(!lossy.is_limited() && syns.len() == 2, "one SYN was lost: {syns:?}");
+    }
+
+    #[test]
+    fn f18_a_server_that_restarts_is_back_soon() {
+        let mut path = lost(true);
+        path.cancel();
+        path.begin(at_outage(), false);
+        let mut syns = Vec::new();
+        while syns.len() < 5 {
+            let due = path.next_attempt().unwrap();
+            syns.push(due.saturating_since(at_outage()).as_millis());
+            path.attempt(due, 1, 128);
+            path.refused();
+        }
+        assert_eq!(syns, [0, 300, 1000, 3200, 10_200]);
+    }
+
+    #[test]
+    fn f18_a_machine_that_refuses_probes_no_longer_runs_its_server_again() {
+        let mut path = lost(true);
+        path.cancel();
+        path.begin(at_outage(), false);
+        for ms in [0, 300, 1000, 3200] {
+            path.attempt(at_outage() + MS * ms, 1, 128);
+            path.refused();
+        }
+        let mut probes = Vec::new();
+        while path.next_attempt().unwrap() > path.next_probe().unwrap() {
+            let due = path.next_probe().unwrap();
+            probes.push(due.saturating_since(at_outage()).as_millis());
+            path.probe(due);
+            // The server's program runs again after 6 s.
+            if due < at_outage() + MS * 6000 {
+                path.unanswerable(due + MS);
+            }
+        }
+        let back = path.next_attempt().unwrap().saturating_since(at_outage()).as_millis();
+        assert!((6000..8300).contains(&back), "{back} after {probes:?}");
+        let paced = probes.windows(2).skip(1).all(|pair| pair[1] - pair[0] == 1250);
+        assert!(paced, "{probes:?}");
+    }
+
+    #[test]
+    fn f18_the_pace_follows_the_rtt() {
+        let mut path = lost(false);
+        path.cancel();
+        path.begin(at_outage(), true);
+        path.measured(MS * 630);
+        let patience = path.attempt(at_outage(), 1, 128);
+        assert!(patience > MS * 630 && patience < SYN_REPEAT);
+        assert_eq!(path.next_attempt(), Some(at_outage() + MS * 945));
+        path.measured(MS * 2000);
+        assert!(path.attempt(at_outage(), 1, 128) > MS * 3000, "its answer comes after 2 s");
+        assert_eq!(path.next_probe(), None);
+    }
+
+    #[test]
+    fn f18_each_address_of_an_unknown_server_has_its_attempt() {
+        let mut path = Dialling::default();
+        path.begin(at(0), false);
+        let mut times = Vec::new();
+        while times.len() < 10 {
+            let due = path.next_attempt().unwrap();
+            times.push(due.saturating_since(at(0)).as_millis());
+            path.attempt(due.max(at(0)), 8, 128);
+        }
+        assert_eq!(times[..8], [0, 250, 500, 750, 1000, 1250, 1500, 1750]);
+        assert!(times[9] < 3000, "{times:?}");
+    }
+
+    #[test]
+    fn f18_a_connection_that_is_ended_at_once_each_time_is_no_sign_of_life() {
+        let mut path = lost(false);
+        let mut count = 0;
+        let mut now = at_outage();
+        while now < at(70_000) {
+            let due = path.next_attempt().unwrap().max(now);
+            path.attempt(due, 1, 128);
+            path.connected(due + MS, MS);
+            path.up(due + MS * 2);
+            now = due + MS * 3;
+            path.begin(now, false);
+            count += 1;
+        }
+        assert!((5..=12).contains(&count), "{count} in a minute");
+    }
+
+    #[test]
+    fn f18_a_radio_that_flaps_is_dialled_each_time() {
+        let mut path = lost(true);
+        for round in 0..50 {
+            let begun = at(10_000 + round * 650);
+            path.begin(begun, true);
+            path.answered(begun + MS * 150, MS);
+            let due = path.next_attempt().unwrap();
+            assert_eq!(due, begun + MS * 150, "round {round}");
+            path.attempt(due, 1, 128);
+            path.connected(due + MS, MS);
+            path.up(due + MS * 4);
+        }
+    }
+}
