@@ -1,6 +1,6 @@
 """Reference pages of the documentation site, written from the code when it is built.
 
-`experiment.md`: the keys of an experiment file, from python/sumrate/lab/experiment/model.py.
+`experiment.md`: the keys of an experiment file, from their types.
 `lab.md`: the commands of `sumrate-lab`, from their declaration.
 `json.md`: the fields of every JSON schema.
 (`cli.md`, the commands of `sumrate`, is printed by crates/sumrate-cli/examples/reference.rs.)
@@ -8,19 +8,27 @@
 
 import argparse
 import ast
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.cli import command_line
+import msgspec.inspect as types
+from msgspec import NODEFAULT, Struct
 
-MODEL = "python/sumrate/lab/experiment/model.py"
-WORKLOADS = "python/sumrate/qoe/settings.py"
-BASES = ("Setting", "Workload", "HasWorkloads")
+from sumrate.lab.cli import command_line
+from sumrate.lab.experiment import by_method, model
+from sumrate.qoe import settings
+
+MODULES = {
+    model: "python/sumrate/lab/experiment/model.py",
+    by_method: "python/sumrate/lab/experiment/by_method.py",
+    settings: "python/sumrate/qoe/settings.py",
+}
+BASES = ("Setting", "Workload")
 SCHEMAS = ("docs/schemas", "python/sumrate/lab/schemas")
-TOP = "Experiment"
 
 
 def cell(text: str) -> str:
@@ -36,87 +44,80 @@ def code(text: str) -> str:
 # Keys of an experiment file
 
 
-def declared(tree: ast.Module) -> dict[str, str]:
-    """Names of values that a key may have: `Name = Literal[...]`."""
+def keys(table: ast.ClassDef) -> dict[str, str]:
+    """The fields of a class, each with the string below it."""
     return {
-        node.targets[0].id: ", ".join(f"`{ast.literal_eval(v)}`" for v in elements(node.value))
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and isinstance(node.value, ast.Subscript)
+        ast.unparse(node.target): str(after.value.value)
+        for node, after in itertools.pairwise([*table.body, ast.Pass()])
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant)
     }
 
 
-def elements(node: ast.Subscript) -> list[ast.expr]:
-    """What stands between the brackets."""
-    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+BOUNDS = {"gt": "above {}", "ge": "from {}", "le": "to {}", "min_length": "at least {}"}
 
 
-def keys(table: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str]]:
-    """The fields of a class, each with the string below it."""
-    for node, after in zip(table.body, [*table.body[1:], ast.Pass()], strict=True):
-        if isinstance(node, ast.AnnAssign):
-            said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            yield node, str(after.value.value) if said else ""  # type: ignore[attr-defined]
+def value_of(kind: types.Type) -> str:  # noqa: PLR0911 (one for each kind)
+    """Words for what a key takes; tables are links."""
+    match kind:
+        case types.Metadata(type=inner):
+            return value_of(inner)
+        case types.UnionType(types=some):
+            return " or ".join(value_of(k) for k in some if not isinstance(k, types.NoneType))
+        case types.StructType(cls=table):
+            return f"[{table.__name__}](#{table.__name__.lower()})"
+        case types.LiteralType(values=values):
+            return ", ".join(code(str(value)) for value in values if value != "")
+        case types.DictType(value_type=inner):
+            return f"table of {value_of(inner)} by name"
+        case types.TupleType(item_types=some):
+            return f"list of {len(some)}: {', '.join(map(value_of, some))}"
+    limits = [words.format(f"{limit:g}") for name, words in BOUNDS.items()
+              if (limit := getattr(kind, name, None)) is not None]  # fmt: skip
+    if isinstance(kind, types.VarTupleType):
+        return " ".join(["list of", value_of(kind.item_type), *limits])
+    return " ".join([type(kind).__name__.removesuffix("Type").lower(), *limits])
 
 
-def value_of(node: ast.expr) -> str:
-    """What a key takes, in words; tables and named values are links."""
-    if isinstance(node, ast.BinOp):
-        return value_of(node.left)  # `X | None`
-    if isinstance(node, ast.Name):
-        return f"[{node.id}](#{node.id.lower()})" if node.id[0].isupper() else node.id
-    return generic(node) if isinstance(node, ast.Subscript) else ast.unparse(node)
-
-
-def generic(node: ast.Subscript) -> str:
-    """Words for a list, a table or a choice."""
-    kind, inner = ast.unparse(node.value), elements(node)
-    if kind == "Literal":
-        return ", ".join(code(ast.unparse(value)) for value in inner)
-    if kind == "dict":
-        return f"table of {value_of(inner[1])} by name"
-    number = "" if ast.unparse(inner[-1]) == "..." else f"{len(inner)} "
-    return f"list of {number}{value_of(inner[0])}"
-
-
-def default_of(node: ast.expr | None) -> str:
-    """What holds if a key is not given."""
-    if node is None:
-        return "required"
-    shown = ast.unparse(node).replace("'", '"').replace(",)", ")")
-    empty = shown in ("None", "()", '""') or shown.startswith("field(")
-    return "" if empty else code(shown)
-
-
-def key_row(field: ast.AnnAssign, said: str) -> str:
-    """A line of the table of keys."""
-    name, takes = ast.unparse(field.target), value_of(field.annotation)
-    return f"| {code(name)} | {takes} | {default_of(field.value)} | {cell(said)} |"
+def key_rows(table: type[Struct], said: dict[str, str]) -> Iterator[str]:
+    """A line for each key of a table, without those of the tables that it extends."""
+    known = {name for base in table.__bases__ for name in getattr(base, "__struct_fields__", ())}
+    for field in types.type_info(table).fields:  # type: ignore[attr-defined]
+        own = field.name in said or field.name not in known
+        if own:
+            empty = field.required or field.default in (NODEFAULT, None, (), "")
+            shown = "required" if field.required else "" if empty else code(f"{field.default}")
+            words = cell(said.get(field.name, ""))
+            yield f"| {code(field.name)} | {value_of(field.type)} | {shown} | {words} |"
 
 
 def experiment_page(root: Path) -> str:
     """Keys of experiments/NAME.toml."""
-    trees = [ast.parse((root / path).read_text(encoding="utf-8")) for path in (MODEL, WORKLOADS)]
-    tables = {
-        n.name: n
-        for tree in trees
-        for n in tree.body
-        if isinstance(n, ast.ClassDef) and n.name not in BASES
-    }
     parts = [
         "# Keys of an experiment file",
-        "`experiments/NAME.toml` is one `Experiment`; the other tables are what its keys hold. "
-        "Keys that are not here are refused, with their line. [The laboratory](../laboratory.md) "
-        f"describes how experiments run. Written from [the model](../../{MODEL}).",
+        "`experiments/NAME.toml` is an `Experiment` of one of the methods; the other tables are "
+        "what its keys hold. Keys that are not here are refused, with their line. "
+        "[The laboratory](../laboratory.md) describes how experiments run. Written from "
+        f"[the model](../../{MODULES[model]}).",
     ]
-    for name in (TOP, *(n for n in tables if n != TOP)):
-        rows = [key_row(field, said) for field, said in keys(tables[name])]
-        words = ast.get_docstring(tables[name]) or ""
-        head = "| key | value | default | |\n|---|---|---|---|\n"
-        parts += [f"## {name}", words.replace("<", "&lt;"), head + "\n".join(rows)]
-    for name, shown in {k: v for tree in trees for k, v in declared(tree).items()}.items():
-        parts += [f"## {name}", f"One of {shown}."]
+    for module, path in MODULES.items():
+        for node in ast.parse((root / path).read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.ClassDef) or node.name in BASES:
+                continue
+            table = getattr(module, node.name)
+            words = ast.get_docstring(node) or ""
+            if tag := table.__struct_config__.tag:
+                words += (
+                    f"\n\n`method = {json.dumps(tag)}`, with the keys of [Experiment](#experiment)."
+                )
+            head = "| key | value | default | |\n|---|---|---|---|\n"
+            rows = "\n".join(key_rows(table, keys(node)))
+            parts += [
+                f"## {node.name}",
+                words.replace("<", "&lt;"),
+                *([head + rows] if rows else []),
+            ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sumrate.lab import cli
+from sumrate.lab.experiment.by_method import SimulationExperiment
 from sumrate.lab.experiment.catalogue import claims, entries
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names
 from sumrate.lab.programs import REPOSITORY
@@ -23,17 +24,15 @@ def test_every_claim_on_initial_access_has_a_judge(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_experiments_name_figures_that_exist(name: str) -> None:
-    experiment = load(name)
-    assert experiment.method == "simulation"
-    assert experiment.simulation is not None
+    assert isinstance(load(name), SimulationExperiment)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('figures = ["3.2a"]', 'figures = ["9.9"]', r"sim\.toml:12: `9\.9` is no figure"),
-        ('method = "simulation"', 'method = "stream"', "go together"),
-        ('kind = "simulated"', 'kind = "alone"', "every scheme of a simulation is `simulated`"),
+        ('method = "simulation"', 'method = "stream"', "unknown field `simulation`"),
+        ('kind = "simulated"', 'kind = "alone"', "every scheme of a simulation has the `kind`"),
         ('scheme = "product"', 'scheme = "prodct"', "did you mean product"),
     ],
 )

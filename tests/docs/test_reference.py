@@ -9,7 +9,6 @@ import pytest
 import reference
 import site_hooks
 from sumrate.lab.cli import command_line
-from sumrate.lab.experiment import model
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +35,14 @@ def test_a_page_of_the_navigation_is_found() -> None:
 
 
 def test_every_key_of_an_experiment_is_there(pages: dict[str, str]) -> None:
+    modules = {module.__name__ for module in reference.MODULES}
     tables = [
-        t for t in vars(model).values() if isinstance(t, type) and t.__module__ == model.__name__
+        t
+        for module in reference.MODULES
+        for t in vars(module).values()
+        if isinstance(t, type) and issubclass(t, msgspec.Struct) and t.__module__ in modules
     ]
-    assert len(tables) > 10
+    assert len(tables) > 30
     for table in tables:
         for field in msgspec.structs.fields(table):
             assert f"| `{field.name}` |" in pages["reference/experiment.md"]

@@ -76,7 +76,7 @@ def test_every_command_says_where_an_experiment_file_is_wrong(checkout: Path, co
     line = text[: text.index(WRONG)].count("\n") + 2
     done = lab(checkout, command)
     assert done.stderr == (
-        f"error: blackout.toml:{line}: `repetitions` must be 1 to 1000, not -5\n"
+        f"error: blackout.toml:{line}: Expected `int` >= 1 - at `$.repetitions`\n"
     )
     assert done.returncode == USAGE
 

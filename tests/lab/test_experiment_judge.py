@@ -5,10 +5,10 @@ from dataclasses import replace as replaced
 import pytest
 from msgspec.structs import replace
 
+from sumrate.lab.experiment.by_method import BenchExperiment, WarmedCondition
 from sumrate.lab.experiment.judge import few, judge, said
 from sumrate.lab.experiment.model import (
     Check,
-    ConditionSetting,
     Experiment,
     LinkSetting,
     SchemeSetting,
@@ -29,18 +29,17 @@ STEP_S = 0.005
 
 
 def experiment(*checks: Check) -> Experiment:
-    return Experiment(
+    return BenchExperiment(
         schema=1,
         name="trial",
         title="Trial",
         question="Is it?",
-        method="bench",
         seconds=1.0,
         repetitions=3,
         links=(LinkSetting(name="wifi", title="WiFi", rate_mbps=100.0, rtt_ms=3.0),),
         conditions=(
-            ConditionSetting(name="normal", title="normal"),
-            ConditionSetting(name="loss", title="loss"),
+            WarmedCondition(name="normal", title="normal"),
+            WarmedCondition(name="loss", title="loss"),
         ),
         schemes=(SchemeSetting(kind="alone"), SchemeSetting(kind="sumrate")),
         checks=checks,

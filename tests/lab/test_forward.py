@@ -51,7 +51,7 @@ def test_it_counts_from_the_change_to_the_wanted_link(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ('[4.5, "wifi"]', '[4.5, "lte"]', "`lte` is wanted forward"),
-        ('[4.5, "wifi"]', '[0.2, "wifi"]', "must rise in time"),
+        ('[4.5, "wifi"]', '[0.2, "wifi"]', "needs rising times"),
         ('kind = "sumrate"\nname = "dynamic"', 'kind = "mptcp"\nname = "dynamic"', "event_log"),
     ],
 )

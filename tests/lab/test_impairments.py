@@ -82,10 +82,10 @@ def test_calibration_keeps_the_jitter_and_drops_what_depends_on_the_traffic() ->
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("jitter_sd_ms = -1.0", "jitter_sd_ms of `wifi` must be 0 to 3.6e"),
-        ("gather_ms = 1e9", "gather_ms of `wifi`"),
-        ("rate_up_mbps = 0.0", "rate_up_mbps of `wifi` must be 0.001"),
-        ("loss_burst = 0.5", "loss_burst of `wifi` must be 1 to"),
+        ("jitter_sd_ms = -1.0", "Expected `float` >= 0.0 - .*jitter_sd_ms"),
+        ("gather_ms = 1e9", "Expected `float` <= 3600000.0 - .*gather_ms"),
+        ("rate_up_mbps = 0.0", "Expected `float` >= 0.001 - .*rate_up_mbps"),
+        ("loss_burst = 0.5", "Expected `float` >= 1.0 - .*loss_burst"),
         ("loss = 0.9\nloss_burst = 2.0", "must be at least 9.00"),
         ("policer = true", "needs burst_bytes of at least 1500, its mtu"),
         ("policer = true\nburst_bytes = 2000\nmtu = 9000", "at least 9000"),
@@ -108,5 +108,5 @@ def test_a_sleep_out_of_bounds_is_refused(tmp_path: Path) -> None:
     text = GOOD.replace(
         "rtt_ms = 3.0\n", "rtt_ms = 3.0\nsleep = { after_ms = 0.0, wake_ms = 9.0 }\n"
     )
-    with pytest.raises(ExperimentError, match="after_ms of the sleep of `wifi`"):
+    with pytest.raises(ExperimentError, match=r"Expected `float` >= 0.001 - .*after_ms"):
         load("trial", written(tmp_path, text))

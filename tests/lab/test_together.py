@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from sumrate.lab.experiment.by_method import FilesExperiment, expect
 from sumrate.lab.experiment.durations import add_durations
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
@@ -25,11 +26,11 @@ def taking_all(
 ) -> list[Run]:
     """Runs that take that share of what the links' traces let through; `sumrate` of all links."""
     links = links_of(experiment, of)
-    assert experiment.files is not None
+    files = expect(experiment, FilesExperiment).files
     found = []
     for scheme, share in schemes.items():
         run = Run(scheme, of.name, "cubic", "default", 0, 1, detail={"title": scheme})
-        for number, size in enumerate(order(experiment.files)):
+        for number, size in enumerate(order(files)):
             used = [
                 (Alone((0.0, 1.0), (0.0, share)), course(experiment, of, link, 1, number))
                 for link in links
@@ -50,7 +51,8 @@ def test_a_transport_that_lacks_nothing_takes_as_long_as_the_links_together(name
     found = taking_all(experiment, of, {"wifi": PAYLOAD, "wigig": PAYLOAD, "sumrate": PAYLOAD})
     add_together(experiment, of, found, links_of(experiment, of))
     assert ratios(found[2]) == pytest.approx([1.0] * len(ratios(found[2])), abs=2e-3)
-    assert len(ratios(found[2])) == len(list(order(experiment.files)))  # type: ignore[arg-type]
+    files = expect(experiment, FilesExperiment).files
+    assert len(ratios(found[2])) == len(list(order(files)))
 
 
 def test_the_sum_of_mean_rates_is_out_of_reach_where_links_vary() -> None:
@@ -103,8 +105,8 @@ def test_a_radio_that_is_asleep_wakes_up_only_after_a_long_pause() -> None:
     experiment, of = condition("los")
     wigig = links_of(experiment, of)[1]
     assert course(experiment, of, wigig, 1, 0).wake_ms == 100.0
-    assert experiment.files is not None
-    soon = replace(experiment, files=replace(experiment.files, pause_s=0.1))
+    of_files = expect(experiment, FilesExperiment)
+    soon = replace(of_files, files=replace(of_files.files, pause_s=0.1))
     assert course(soon, of, wigig, 1, 0).wake_ms == 0.0
 
 

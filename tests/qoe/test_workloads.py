@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from sumrate.lab.experiment.by_method import DailyExperiment, FilesExperiment, expect
 from sumrate.lab.experiment.durations import add_durations, add_splits, groups, mode
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import ConditionSetting
@@ -120,8 +121,7 @@ def test_a_percentile_is_gathered_with_nothing_else() -> None:
 
 def test_what_is_said_of_the_keys_is_true_of_as_many_as_are_typed() -> None:
     experiment = load("daily")
-    assert experiment.daily is not None
-    keys = experiment.daily.keys
+    keys = expect(experiment, DailyExperiment).daily.keys
     said = {c.statement for c in experiment.checks if c.value.metric == "key_p95_ms"}
     assert said
     for statement in said:
@@ -216,19 +216,19 @@ WORK = GOOD.replace('method = "bench"', 'method = "files"').replace(
 
 
 def test_a_file_with_a_workload_is_read(tmp_path: Path) -> None:
-    assert load("trial", written(tmp_path, WORK)).files is not None
+    assert isinstance(load("trial", written(tmp_path, WORK)), FilesExperiment)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ('[files]\nsizes = [{ name = "a", bytes = 10 }]\n', "", "method files and a table"),
-        ("bytes = 10", "bytes = 0", "at least one byte"),
-        ('[{ name = "a", bytes = 10 }]', "[]", "needs sizes"),
+        ('[files]\nsizes = [{ name = "a", bytes = 10 }]\n', "", "missing required field `files`"),
+        ("bytes = 10", "bytes = 0", "Expected `int` >= 1"),
+        ('[{ name = "a", bytes = 10 }]', "[]", "of length >= 1"),
         ("bytes = 10 }]", 'bytes = 10 }]\nshare_link = "lte"', "no link"),
-        ("bytes = 10 }]", "bytes = 10 }]\npause_s = -1.0", "not negative"),
+        ("bytes = 10 }]", "bytes = 10 }]\npause_s = -1.0", "Expected `float` >= 0.0"),
         ("bytes = 10", "octets = 10", "octets"),
-        ("[files]", '[pages]\nsites = ["msn"]\n\n[files]', "method pages and a table"),
+        ("[files]", '[pages]\nsites = ["msn"]\n\n[files]', "unknown field `pages`"),
         ("[files]", "trace_scale = 2.0\n\n[files]", "trace_scale"),
     ],
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab.experiment import video
+from sumrate.lab.experiment.by_method import VideoCondition, expect
 from sumrate.lab.experiment.load import ExperimentError, load
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.tiles import add_tile_gains
@@ -65,7 +66,7 @@ def test_a_stock_of_before_lowers_the_bound_of_the_run_that_has_it() -> None:
     runs = [played("wifi", 250, 0.7), played("wigig", 450, 0.49), played("sumrate", 695, 0.12)]
     runs[2].add("stock_s", 2.0, "s")
     add_pause_bounds(EXPERIMENT, CONDITION, runs, LINKS)
-    counted_s = SECONDS - CONDITION.counted_from_s
+    counted_s = SECONDS - expect(CONDITION, VideoCondition).counted_from_s
     # 0.8 of a GOP is there whenever one has been shown: only the rest spares pauses.
     assert values(runs[2])["pause_bound"] == pytest.approx(0.2 - (2.0 - 0.8) / counted_s)
     assert values(runs[2])["pause_excess"] == pytest.approx(0.12 - 0.2 + 1.2 / counted_s)
@@ -167,16 +168,16 @@ def test_a_scaled_trace_has_scaled_rates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("experiment", "old", "new", "said"),
     [
-        ("video", "video_mbps = 875.0", "video_mbps = 0.0", "needs a video_mbps"),
+        ("video", "video_mbps = 875.0", "video_mbps = 0.0", "Expected `float` > 0.0"),
         ("video", "counted_from_s = 16.5", "counted_from_s = 30.0", "at least four GOPs"),
         ("video", "buffer_s = 10.0", "buffer_s = 1.0", "at least four GOPs"),
-        ("video", 'clips = ["bigbuckbunny.mp4", "bikes.mp4"]', "clips = []", "needs `clips`"),
-        ("video", 'method = "video"', 'method = "stream"', "go together"),
-        ("video", "trace_scale = 0.615", "trace_scale = 0.0", "trace_scale of `wifi`"),
+        ("video", 'clips = ["bigbuckbunny.mp4", "bikes.mp4"]', "clips = []", "of length >= 1"),
+        ("video", 'method = "video"', 'method = "stream"', "unknown field `video`"),
+        ("video", "trace_scale = 0.615", "trace_scale = 0.0", "Expected `float` >= 0.01"),
         ("tiles", 'tiles_over = "los-fix"', 'tiles_over = "los"', "is no condition"),
         ("tiles", "best_mbps = 4000.0", "best_mbps = 0.0", "best_mbps"),
         ("tiles", 'tiles = "ordered"', 'tiles = "best"', "tiles"),
-        ("player", 'clips = ["bigbuckbunny.mp4", "bikes.mp4"]', "clips = []", "needs `clips`"),
+        ("player", 'clips = ["bigbuckbunny.mp4", "bikes.mp4"]', "clips = []", "of length >= 1"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_line(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.by_method import CallsCondition, CallsExperiment, expect
 from sumrate.lab.experiment.emulator_priority import raise_emulator
 from sumrate.lab.experiment.media import deliver, reaching, serving
 from sumrate.lab.experiment.metrics import hardly_any
@@ -31,24 +32,6 @@ MEASURED = {
 }
 
 
-def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """What is wrong with the part of the file that is about calls."""
-    if (experiment.method == "calls") != (experiment.calls is not None):
-        yield "method", "method `calls` and the table [calls] go together"
-    if experiment.calls is None:
-        return
-    if not 16 <= experiment.calls.message_bytes <= 1200:
-        yield "message_bytes", "`message_bytes` must be 16 to 1200"
-    if not 1 <= experiment.calls.interval_ms <= 1000:
-        yield "interval_ms", "`interval_ms` must be 1 to 1000"
-    known = {scheme.name or scheme.kind for scheme in experiment.schemes}
-    known |= {link.name for link in experiment.links}
-    for name in set(experiment.calls.over_tcp) - known:
-        yield name, f"`{name}` in over_tcp is no scheme"
-    if not experiment.baseline:
-        yield "baseline", "calls need a `baseline`: the condition in which nothing happens"
-
-
 def call(
     run: Run,
     scheme: Scheme,
@@ -59,12 +42,12 @@ def call(
     on_first_byte: Callable[[], object],
 ) -> None:
     """Calls over the scheme and notes what became of the messages."""
-    setting = experiment.calls
-    assert setting is not None  # noqa: S101 (the method says so)
+    setting = expect(experiment, CallsExperiment).calls
+    download = expect(condition, CallsCondition).download
     seconds = seconds_of(experiment, condition)
     length = seconds + experiment.warmup_s
     output = built.folder / "call.json"
-    downloads = _downloading(built, length) if condition.download else _nothing
+    downloads = _downloading(built, length) if download else _nothing
     argv = [
         *(*PROGRAM_OF_CALLS, "near", "--bytes", str(setting.message_bytes)),
         *("--interval", f"{setting.interval_ms:g}"),
@@ -82,7 +65,7 @@ def call(
             stack.enter_context(downloads(reach))
             yield server
 
-    if not condition.download:  # the emulator's own lateness must not be the tail that is judged
+    if not download:  # the emulator's own lateness must not be the tail that is judged
         raise_emulator(run, built)
     delivery = deliver(
         run,
@@ -97,7 +80,7 @@ def call(
     for name, unit in MEASURED.items():
         run.add(f"message_{name}", float(delivery.document[name]), unit)
     run.detail["messages"] = {key: delivery.document[key] for key in ("offered", "slowest_ms")}
-    if condition.download:
+    if download:
         run.add("download_mbps", downloaded_mbps(built.folder / DOWNLOAD), "Mbit/s")
     run.detail |= delivery.detail
 

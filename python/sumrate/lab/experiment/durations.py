@@ -8,6 +8,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from sumrate.lab.experiment.by_method import FilesExperiment
 from sumrate.lab.experiment.metrics import IN_BIN, PUBLISHED_BIN
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.record import Run
@@ -93,7 +94,7 @@ def add_splits(experiment: Experiment, runs: Sequence[Run]) -> None:
     downloads lie in it, `LINK_share_in_72_84` how many lie in the published bin; all stand in the
     first run that counts.
     """
-    if experiment.files is None or not experiment.files.share_link:
+    if not isinstance(experiment, FilesExperiment) or not experiment.files.share_link:
         return
     metric = f"{experiment.files.share_link}_share"
     groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)

@@ -5,6 +5,7 @@ from functools import partial
 
 from sumrate.lab.endpoints import Unavailable
 from sumrate.lab.experiment import player, tiles, video
+from sumrate.lab.experiment.by_method import PlayerExperiment, TilesExperiment, VideoExperiment
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.experiment.topology import seconds_of
 from sumrate.lab.results import Progress
@@ -28,14 +29,14 @@ def wanted(plan: Plan) -> Iterator[tuple[str, Callable[[], object]]]:
     """What the points of a plan play, by what is said of it."""
     experiment = plan.experiment
     for point in plan.points():
-        if experiment.tiles is not None:
+        if isinstance(experiment, TilesExperiment):
             clips = experiment.tiles.clips
             clip = clips[point.repetition % len(clips)]
             yield f"encoding the tiles of {clip}", partial(tiles.encodes_of, clip)
-        if experiment.video is not None:
+        if isinstance(experiment, VideoExperiment):
             setting = experiment.video
             yield "encoding its clips", partial(video.clip_of, setting.clips)
-        if experiment.player is not None:
+        if isinstance(experiment, PlayerExperiment):
             seconds = int(seconds_of(experiment, point.condition)) + player.SPARE_S
             said = f"encoding {seconds} s of its stream"
             stream = experiment.player

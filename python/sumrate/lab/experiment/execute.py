@@ -16,6 +16,7 @@ from sumrate.lab.calibration import calibrate, words
 from sumrate.lab.congestion import loaded
 from sumrate.lab.experiment import goals
 from sumrate.lab.experiment.attempts import FOREIGN
+from sumrate.lab.experiment.by_method import SimulationExperiment, expect
 from sumrate.lab.experiment.catalogue import goal_order
 from sumrate.lab.experiment.encodes import make_encodes
 from sumrate.lab.experiment.judge import (
@@ -30,8 +31,8 @@ from sumrate.lab.experiment.judge import (
     judge,
     measured_range,
 )
-from sumrate.lab.experiment.load import ExperimentError, load, scheme_names
-from sumrate.lab.experiment.model import Experiment
+from sumrate.lab.experiment.load import ExperimentError, load
+from sumrate.lab.experiment.model import Experiment, scheme_names
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Plan, run_all
 from sumrate.lab.experiment.simulated import EXTRA, simulate
@@ -101,7 +102,7 @@ def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> i
         plans = [_plan(load(name), args) for name in names]
         for plan in plans:
             _spare_whole_result(plan, args.output)
-        if any(plan.experiment.simulation is None for plan in plans):
+        if any(not _is_simulation(plan) for plan in plans):
             require("ip", "ss", "nsenter", "sysctl", "iperf3")
             program("sumrate-link")
         args.output.mkdir(parents=True, exist_ok=True)
@@ -111,12 +112,16 @@ def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> i
     return _carry_out(plans, args, say=say)
 
 
+def _is_simulation(plan: Plan) -> bool:
+    return isinstance(plan.experiment, SimulationExperiment)
+
+
 def _carry_out(plans: Sequence[Plan], args: argparse.Namespace, *, say: bool) -> int:
     """Computes simulations, then runs the others in private namespaces; 1 if a run failed."""
     progress = Progress(sum(plan.seconds() for plan in plans))
     output = args.output.resolve()
-    on_links = [plan for plan in plans if plan.experiment.simulation is None]
-    simulations = [plan for plan in plans if plan.experiment.simulation is not None]
+    on_links = [plan for plan in plans if not _is_simulation(plan)]
+    simulations = [plan for plan in plans if _is_simulation(plan)]
     documents: list[dict[str, Any]] = []
 
     def tell(plan: Plan, runs: list[Run], found: list[Verdict]) -> int:
@@ -253,7 +258,8 @@ def compute(
     """
     origin: dict[str, Any] = provenance(sys.argv)
     folder = output / plan.experiment.name
-    runs = simulate(plan.experiment, plan.repetitions, folder, quick=quick, progress=progress)
+    experiment = expect(plan.experiment, SimulationExperiment)
+    runs = simulate(experiment, plan.repetitions, folder, quick=quick, progress=progress)
     origin["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
     found = judge(plan.experiment, runs)
     write(folder, plan.experiment, runs, found, origin)

@@ -1,27 +1,12 @@
 """Which path sends from the front, and how soon that follows when reliability changes (S9)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
-from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.traces.events import EventLog
 
 FORWARD = "forward"
-
-
-def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """What is wrong with the conditions' `forward_wanted`."""
-    links = {link.name for link in experiment.links}
-    for scheme in experiment.schemes:
-        if scheme.event_log and scheme.kind != "sumrate":
-            yield "event_log", f"a scheme of kind {scheme.kind} writes no `event_log`"
-    for condition in experiment.conditions:
-        for name in {name for _, name in condition.forward_wanted} - links:
-            yield name, f"`{name}` is wanted forward in {condition.name}, but is no link"
-        times = [at for at, _ in condition.forward_wanted]
-        if times != sorted(set(times)):
-            yield condition.name, f"`forward_wanted` of {condition.name} must rise in time"
 
 
 def add_forward(

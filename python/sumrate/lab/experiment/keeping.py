@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sumrate.lab.calibration import off, words
+from sumrate.lab.experiment.by_method import SimulationExperiment
 from sumrate.lab.experiment.judge import is_peer
 from sumrate.lab.experiment.kept import KEPT, provenance_of, write_kept
 from sumrate.lab.experiment.load import load
@@ -119,7 +120,11 @@ def incomplete(folder: Path, wanted: Experiment) -> list[str]:
         found.append(f"{folder.name}: {manifest['repetitions']} repetitions, the experiment has "
                      f"{wanted.repetitions}")  # fmt: skip
     emulated = [c for c in wanted.conditions if not on_wires(wanted, c)]
-    if wanted.simulation is None and emulated and not manifest.get("calibration"):
+    if (
+        not isinstance(wanted, SimulationExperiment)
+        and emulated
+        and not manifest.get("calibration")
+    ):
         found.append(f"{folder.name}: its links were not measured before it")
     lacking = list(_lacking(manifest["runs"], wanted))
     found += [f"{folder.name}: {said}" for said in lacking[:3]]
@@ -188,7 +193,7 @@ def uncounted(folder: Path, experiment: Experiment) -> list[str]:
 
 def combinations(experiment: Experiment) -> dict[tuple[str, ...], int]:
     """The points of a whole result (POINT), each with how many repetitions it has."""
-    if experiment.simulation is not None:
+    if isinstance(experiment, SimulationExperiment):
         return {}  # its tables say which curves a panel has
     whole = Plan(experiment, experiment.repetitions)
     return {

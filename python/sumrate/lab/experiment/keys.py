@@ -1,4 +1,4 @@
-"""What was meant by a key or a value that an experiment file's table does not have."""
+"""Suggestions for keys and values that an experiment file's table does not have."""
 
 import difflib
 import re
@@ -7,9 +7,9 @@ import msgspec.inspect as types
 
 
 def meant(message: str, root: type) -> str:
-    """`; did you mean KEY?` for a decoder's word about an unknown key of `root`; else nothing.
+    """`; did you mean KEY?` for a decoder's message about an unknown key of `root`; else nothing.
 
-    For its word about a value that is none of those there are: `; it can be ...`, all of them.
+    For its message about a value of a list of values: `; it can be ...`, all of them.
     """
     if found := re.search(r"Invalid enum value .* - at `\$([^`]*)`", message):
         value = _at(root, found[1])
@@ -27,28 +27,29 @@ def meant(message: str, root: type) -> str:
 
 
 def _at(root: type, path: str) -> types.Type:
-    """The type of what is at a decoder's path (`.links[0].mtu`) of `root`."""
+    """The type of a value at a decoder's path (`.links[0].mtu`) of `root`."""
     place = types.type_info(root)
     for step in re.findall(r"\.\w+|\[", path):
-        place = _inside(place, step.removeprefix("."))
+        place = inner(_only(place), step.removeprefix("."))
+    return _only(place)
+
+
+def inner(place: types.Type, step: str) -> types.Type:
+    """The type of a table's key, of the items of a list, or of the values of any keys (`[`)."""
+    match place:
+        case types.StructType(fields=fields):
+            return next((field.type for field in fields if field.encode_name == step), place)
+        case types.VarTupleType(item_type=item) | types.ListType(item_type=item):
+            return item
+        case types.DictType(value_type=value):
+            return value
     return place
 
 
-def _inside(place: types.Type, step: str) -> types.Type:
-    """The type of a table's key, of the items of a list, or of the values of any keys (`[`)."""
-    match _only(place):
-        case types.StructType(fields=fields):
-            return next((_only(f.type) for f in fields if f.encode_name == step), place)
-        case types.VarTupleType(item_type=inner) | types.ListType(item_type=inner):
-            return _only(inner)
-        case types.DictType(value_type=inner):
-            return _only(inner)
-        case other:
-            return other
-
-
 def _only(place: types.Type) -> types.Type:
-    """What an optional value is if it is there."""
+    """The type of an optional value, without its bounds."""
+    if isinstance(place, types.Metadata):
+        return _only(place.type)
     if isinstance(place, types.UnionType):
-        return next(kind for kind in place.types if not isinstance(kind, types.NoneType))
+        return next(_only(kind) for kind in place.types if not isinstance(kind, types.NoneType))
     return place

@@ -18,6 +18,13 @@ from sumrate.lab.endpoints import (
     Sumrate,
     Unavailable,
 )
+from sumrate.lab.experiment.by_method import (
+    BenchExperiment,
+    CrowdCondition,
+    StreamCondition,
+    StreamExperiment,
+    expect,
+)
 from sumrate.lab.experiment.calls import call
 from sumrate.lab.experiment.captured import (
     add_round_trips,
@@ -62,12 +69,6 @@ class Traffic:
         return warmup_of(self.experiment, self.condition)
 
     @property
-    def pace(self) -> Pace | None:
-        """How fast a stream sends; None as fast as it is taken."""
-        mbps = self.experiment.pace_mbps
-        return Pace(mbps, self.experiment.pace_block_bytes) if mbps else None
-
-    @property
     def unplugged(self) -> dict[str, tuple[tuple[float, float], ...]]:
         """When the interface of which link is down."""
         return {n: c.unplugged for n, c in self.condition.links.items() if c.unplugged}
@@ -75,10 +76,11 @@ class Traffic:
 
 def benchmark(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     """The scheme's own traffic generator; schedules start with it."""
+    experiment = expect(traffic.experiment, BenchExperiment)
     with ExitStack() as stack:
         others = stack.enter_context(competitors(built, traffic))
-        tcp = stack.enter_context(sampled_tcp(built)) if traffic.experiment.sample_tcp else None
-        capture = stack.enter_context(captured(built)) if traffic.experiment.capture else None
+        tcp = stack.enter_context(sampled_tcp(built)) if experiment.sample_tcp else None
+        capture = stack.enter_context(captured(built)) if experiment.capture else None
         if scheduled(built.links):
             built.emulator.trigger()
         result = scheme.bench(built, traffic.seconds, traffic.warmup_s)
@@ -182,18 +184,21 @@ def sent_rates(details: Mapping[str, Any], rates: Mapping[str, float]) -> dict[s
 
 def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     """The same sender and receiver through every scheme; schedules start at the first byte."""
+    experiment = expect(traffic.experiment, StreamExperiment)
+    condition = expect(traffic.condition, StreamCondition)
+    mbps = experiment.pace_mbps
     with ExitStack() as stack:
         reach = stack.enter_context(scheme.stream(built))
         others = stack.enter_context(competitors(built, traffic))
         plugging = stack.enter_context(Plugging(built, scheme, traffic.unplugged))
-        phases = traffic.condition.phases if traffic.experiment.carried else ()
+        phases = condition.phases if experiment.carried else ()
         counters = stack.enter_context(PhaseCounters(built.emulator.stats, phases))
         result = run_stream(
             built,
             reach,
             seconds=traffic.seconds,
             warmup_s=traffic.warmup_s,
-            pace=traffic.pace,
+            pace=Pace(mbps, experiment.pace_block_bytes) if mbps else None,
             on_first_byte=lambda: begin(built, plugging, counters),
         )
         ended = time.monotonic()
@@ -208,7 +213,7 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     run.add("longest_stall_ms", said["longest_stall_ms"], "ms")
     run.add("cpu_s_per_gb", result.cpu_s_per_gb, "s/GB")
     run.series = bins.series()
-    add_phases(run, bins, traffic.condition.phases)
+    add_phases(run, bins, condition.phases)
     counters.add(run)
     dark = {link.name: [b for b in link.blackouts if b.direction == "both"] for link in built.links}
     every = {blackout for blackouts in dark.values() for blackout in blackouts}
@@ -218,11 +223,11 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         for name, blackouts in dark.items():
             add_blackouts(run, bins, blackouts, silences, of=name)
     add_beside(run, others, ended, traffic)
-    if reach.event_log is not None and traffic.condition.forward_wanted:
+    if reach.event_log is not None and condition.forward_wanted:
         add_forward(
             run,
             read_event_log(reach.event_log),
-            traffic.condition.forward_wanted,
+            condition.forward_wanted,
             first_byte_s=said["first_byte_at_s"] + time.time() - time.monotonic(),
             end_s=traffic.warmup_s + traffic.seconds,
         )
@@ -249,7 +254,7 @@ def crowd(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     """Many sessions and streams at once, each with the same number of bytes."""
     if not isinstance(scheme, Sumrate):
         raise Unavailable("only Sumrate has sessions and streams")
-    condition = traffic.condition
+    condition = expect(traffic.condition, CrowdCondition)
     result = scheme.crowd(
         built, condition.sessions, condition.streams, round(condition.megabytes * 1e6)
     )

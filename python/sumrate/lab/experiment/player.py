@@ -2,13 +2,14 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 
 from sumrate.lab.endpoints import Scheme, Unavailable
 from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.by_method import PlayerExperiment, expect
 from sumrate.lab.experiment.emulator_priority import raise_emulator
 from sumrate.lab.experiment.media import CACHE, deliver, encoding, serving
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
@@ -31,14 +32,6 @@ PLAYED = {
 }
 SPARE_S = 20
 """The stream is this much longer than a run: the player fetches ahead."""
-
-
-def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """What is wrong with the part of the file that is about the player."""
-    if (experiment.method == "player") != (experiment.player is not None):
-        yield "method", "method `player` and the table [player] go together"
-    if experiment.player is not None and not experiment.player.clips:
-        yield "clips", "[player] needs `clips`"
 
 
 @lru_cache
@@ -84,8 +77,7 @@ def play(
         Unavailable: what plays or encodes is not installed.
 
     """
-    setting = experiment.player
-    assert setting is not None  # noqa: S101 (the method says so)
+    setting = expect(experiment, PlayerExperiment).player
     check()
     raise_emulator(run, built)
     seconds = seconds_of(experiment, condition)

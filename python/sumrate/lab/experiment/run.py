@@ -17,6 +17,7 @@ from sumrate.lab.experiment.attempts import (
     badness,
 )
 from sumrate.lab.experiment.benefit import add_benefits
+from sumrate.lab.experiment.by_method import SimulationExperiment
 from sumrate.lab.experiment.calls import add_message_delays, add_pooled_delays
 from sumrate.lab.experiment.derived import (
     add_shaped,
@@ -157,8 +158,7 @@ class Plan:
             change,
             on_wires(self.experiment, point.condition),
             (seconds, warmup_of(self.experiment, point.condition)),
-            (point.condition.video_mbps, point.condition.counted_from_s),
-            (point.condition.tiles, point.condition.download, point.condition.sites),
+            point.condition.workload,
             point.congestion_control,
             point.buffers,
             point.repetition,
@@ -176,7 +176,7 @@ class Plan:
 
     def seconds(self) -> float:
         """About how long everything takes."""
-        if self.experiment.simulation is not None:
+        if isinstance(self.experiment, SimulationExperiment):
             return self.experiment.seconds * self.repetitions
         return sum(self.run_seconds(point) for point, _ in self.measured())
 

@@ -2,12 +2,13 @@
 
 import math
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from sumrate.lab.experiment.by_method import SimulationExperiment
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.record import Metric, Run
 from sumrate.lab.results import Progress
@@ -29,30 +30,13 @@ def figures() -> dict[str, Any]:
     return {k: v for name in FIGURES for k, v in import_module(name).FIGURES.items()}
 
 
-def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """What is wrong with the part of the file that names figures."""
-    if (experiment.method == "simulation") != (experiment.simulation is not None):
-        yield "method", "method `simulation` and the table [simulation] go together"
-    if experiment.simulation is None:
-        return
-    if experiment.links:
-        yield "links", "a simulation has no `links`"
-    for scheme in experiment.schemes:
-        if scheme.kind != "simulated" or not scheme.name:
-            yield scheme.kind, "every scheme of a simulation is `simulated` and has a name"
-    try:
-        known = figures()
-    except ModuleNotFoundError:
-        return  # the file can be listed; running it says what is missing
-    for name in experiment.simulation.figures:
-        if name not in known:
-            yield name, f"`{name}` is no figure; there are {', '.join(known)}"
-    if experiment.simulation.realisations < 20:
-        yield "realisations", "`realisations` must be at least 20"
-
-
 def simulate(
-    experiment: Experiment, repetitions: int, folder: Path, *, quick: bool, progress: Progress
+    experiment: SimulationExperiment,
+    repetitions: int,
+    folder: Path,
+    *,
+    quick: bool,
+    progress: Progress,
 ) -> list[Run]:
     """Computes every figure in every repetition, each with a seed of its own.
 
@@ -64,7 +48,6 @@ def simulate(
     from sumrate.access.tasks import Row, Task, evaluate  # noqa: PLC0415
     from sumrate.report.access import draw  # noqa: PLC0415 (loads matplotlib)
 
-    assert experiment.simulation is not None  # noqa: S101 (the method says so)
     folder.parent.mkdir(parents=True, exist_ok=True)
     for left in folder.parent.glob(f".{folder.name}-*"):  # by one that was killed
         shutil.rmtree(left, ignore_errors=True)

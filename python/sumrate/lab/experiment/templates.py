@@ -17,30 +17,25 @@ WORD = re.compile(r"\{(\w+)\}")
 
 
 def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """What is wrong with rows and with what refers to them: the word, and a sentence about it."""
+    """Rows and references to rows that do not match: the word, and a sentence about it."""
     used = {name for check in experiment.checks for name in check.each}
     for name in used - experiment.each.keys():
         known = ", ".join(experiment.each) or "none"
         yield name, f"a check is for each `{name}`, which `each` does not have; it has {known}"
-    for name in experiment.each.keys() - used:
-        yield name, f"no check is for each `{name}`"
     for name, rows in experiment.each.items():
+        if name not in used:
+            yield name, f"no check is for each `{name}`"
         if not rows or any(row.keys() != rows[0].keys() for row in rows):
             yield name, f"the rows of `{name}` must be some, and all have the same words"
     for check in experiment.checks:
-        yield from _word_problems(check, experiment)
-
-
-def _word_problems(check: Check, experiment: Experiment) -> Iterator[tuple[str, str]]:
-    if not check.each:
-        return
-    words = {name: {w for row in experiment.each.get(name, ()) for w in row} for name in check.each}
-    asked = set(WORD.findall(msgspec.json.encode(check).decode()))
-    for word in asked - set().union(*words.values()):
-        yield "{" + word + "}", f"`{{{word}}}` of a check is in none of its rows"
-    for name, known in words.items():
-        if not known & asked:
-            yield name, f"`{check.statement}` says nothing of each `{name}`: all would be the same"
+        asked = set(WORD.findall(msgspec.json.encode(check).decode())) if check.each else set()
+        words = {name: {*row} for name in check.each for row in experiment.each.get(name, ())}
+        for word in asked - set().union(*words.values()):
+            yield "{" + word + "}", f"`{{{word}}}` of a check is in none of its rows"
+        for name, known_words in words.items():
+            if not known_words & asked:
+                said = f"`{check.statement}` says nothing of each `{name}`"
+                yield name, f"{said}: all would be the same"
 
 
 def expanded(experiment: Experiment) -> Experiment:

@@ -1,6 +1,6 @@
 """Tiled 360-degree video as an experiment: what came in time, and what the viewport made of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.by_method import (
+    SETTLING_GOPS,
+    TilesCondition,
+    TilesExperiment,
+    expect,
+)
 from sumrate.lab.experiment.media import CACHE, deliver, encoding, reaching, serving
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Bins, Run, percentile
@@ -21,37 +27,7 @@ if TYPE_CHECKING:  # they need the optional extra
     from sumrate.lab.tiles.task import Task
     from sumrate.qoe.tiles.ladder import Ladder
 
-SETTLING_GOPS = 4
-"""The first GOPs, which were sent before a rate was known, do not count."""
 PROGRAM_OF_TILES = (*PROGRAM[:-1], "sumrate.lab.tiles")
-
-
-def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """What is wrong with the part of the file that is about tiles."""
-    if (experiment.method == "tiles") != (experiment.tiles is not None):
-        yield "method", "method `tiles` and the table [tiles] go together"
-    if experiment.tiles is None:
-        if any(scheme.kind == "messages" for scheme in experiment.schemes):
-            yield "messages", "a scheme of kind `messages` carries tiles only"
-        return
-    if not experiment.tiles.clips:
-        yield "clips", "[tiles] needs `clips`"
-    if not 1 <= experiment.tiles.best_mbps <= 100_000:
-        yield "best_mbps", "`best_mbps` must be 1 to 100000"
-    if not 0.1 <= experiment.tiles.margin <= 1:
-        yield "margin", "`margin` must be 0.1 to 1"
-    yield from _condition_problems(experiment)
-
-
-def _condition_problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    names = {condition.name: condition for condition in experiment.conditions}
-    for condition in experiment.conditions:
-        if not condition.tiles:
-            yield condition.name, f"condition `{condition.name}` needs `tiles`: a policy"
-        if seconds_of(experiment, condition) < SETTLING_GOPS + 2:
-            yield condition.name, f"`{condition.name}` is shorter than {SETTLING_GOPS + 2} s"
-        if condition.tiles_over and condition.tiles_over not in names:
-            yield condition.tiles_over, f"`{condition.tiles_over}` is no condition"
 
 
 def play_tiles(
@@ -69,8 +45,7 @@ def play_tiles(
         Unavailable: the encoder or the clip is not installed, or failed.
 
     """
-    assert experiment.tiles is not None  # noqa: S101 (the method says so)
-    clips = experiment.tiles.clips
+    clips = expect(experiment, TilesExperiment).tiles.clips
     encodes = encodes_of(clips[run.repetition % len(clips)])
     task = _task(experiment, condition, encodes, run.seed)
     file, output = built.folder / "tiles.npz", built.folder / "tiles.json"
@@ -132,13 +107,13 @@ def _task(
 
     from sumrate.lab.tiles.task import Task  # noqa: PLC0415
 
-    assert experiment.tiles is not None  # noqa: S101 (the method says so)
+    setting = expect(experiment, TilesExperiment).tiles
     return Task(
-        policy=str(condition.tiles),
+        policy=expect(condition, TilesCondition).tiles,
         seed=seed,
         gops=int(seconds_of(experiment, condition)),
-        margin=experiment.tiles.margin,
-        sizes=encodes.scaled(experiment.tiles.best_mbps),
+        margin=setting.margin,
+        sizes=encodes.scaled(setting.best_mbps),
         errors=np.stack([encodes.tile_errors(gop) for gop in range(encodes.gops)]),
     )
 
@@ -191,7 +166,7 @@ def add_tile_gains(experiment: Experiment, runs: Sequence[Run]) -> None:
     same scheme in the condition that `tiles_over` names, and `ideal_gain_over_policy_db` what that
     is where nothing is lacking.
     """
-    over = {c.name: c.tiles_over for c in experiment.conditions}
+    over = {c.name: expect(c, TilesCondition).tiles_over for c in experiment.conditions}
     found = {
         (r.condition, r.scheme, r.congestion_control, r.buffers, r.repetition): value
         for r in runs

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
+from sumrate.lab.experiment.by_method import FilesExperiment, expect
 from sumrate.lab.experiment.model import Change, ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import next_trace, on_wires
@@ -56,8 +57,7 @@ def course(
     experiment: Experiment, condition: ConditionSetting, link: Link, seed: int, number: int
 ) -> Course:
     """What a link lets through in the download of this number."""
-    assert experiment.files is not None  # noqa: S101 (the caller looked)
-    pause_ms = experiment.files.pause_s * 1e3
+    pause_ms = expect(experiment, FilesExperiment).files.pause_s * 1e3
     asleep = link.sleep is not None and pause_ms > link.sleep.after_ms
     wake_ms = link.sleep.wake_ms if asleep and link.sleep else 0.0
     change = condition.links.get(link.name, Change())
@@ -75,7 +75,7 @@ def add_together(
     its trace has let so much through, as its own downloads of all sizes say (`Alone`); the links
     follow the traces of the download that is judged.
     """
-    if experiment.files is None or on_wires(experiment, condition):
+    if not isinstance(experiment, FilesExperiment) or on_wires(experiment, condition):
         return
     timed = {run.scheme: downloads(run, experiment.files) for run in runs if not run.void}
     if any(not timed.get(link.name) for link in links):

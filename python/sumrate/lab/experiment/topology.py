@@ -23,6 +23,7 @@ from sumrate.lab.endpoints import (
     Together,
     Tquic,
 )
+from sumrate.lab.experiment.by_method import WarmedCondition
 from sumrate.lab.experiment.impairments import merged
 from sumrate.lab.experiment.model import (
     Change,
@@ -71,7 +72,8 @@ def seconds_of(experiment: Experiment, condition: ConditionSetting) -> float:
 
 def warmup_of(experiment: Experiment, condition: ConditionSetting) -> float:
     """How long a run sends in this condition before it counts."""
-    return experiment.warmup_s if condition.warmup_s is None else condition.warmup_s
+    own = condition.warmup_s if isinstance(condition, WarmedCondition) else None
+    return experiment.warmup_s if own is None else own
 
 
 def on_wires(experiment: Experiment, condition: ConditionSetting) -> bool:

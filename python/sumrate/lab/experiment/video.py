@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
+from sumrate.lab.experiment.by_method import VideoCondition, VideoExperiment, expect
 from sumrate.lab.experiment.media import CACHE, deliver, encoding, reaching
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import STEP_S, Bins, Run
@@ -37,29 +38,6 @@ WATCHED = {
 }
 
 
-def problems(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """What is wrong with the part of the file that is about video."""
-    if (experiment.method == "video") != (experiment.video is not None):
-        yield "method", "method `video` and the table [video] go together"
-    if experiment.video is None:
-        return
-    if not experiment.video.clips:
-        yield "clips", "[video] needs `clips`"
-    if not 0.1 <= experiment.video.gop_s <= 10:
-        yield "gop_s", "`gop_s` must be 0.1 to 10"
-    if not 4 * experiment.video.gop_s <= experiment.video.buffer_s <= 600:
-        yield "buffer_s", "`buffer_s` must hold at least four GOPs, and 600 s at most"
-    if experiment.warmup_s:
-        yield "warmup_s", "a video has no `warmup_s`: starting up counts"
-    for condition in experiment.conditions:
-        if not condition.video_mbps > 0:
-            yield condition.name, f"condition `{condition.name}` needs a video_mbps above 0"
-        seconds = seconds_of(experiment, condition)
-        if not 0 <= condition.counted_from_s <= seconds - 4 * experiment.video.gop_s:
-            said = f"`{condition.name}` counts from {condition.counted_from_s:g} s on"
-            yield condition.name, f"{said}: leave at least four GOPs of its {seconds:g} s"
-
-
 @lru_cache
 def clip_of(clips: tuple[str, ...]) -> Clip:
     """The encode, made now or before.
@@ -74,6 +52,10 @@ def clip_of(clips: tuple[str, ...]) -> Clip:
         return encoded(clips, CACHE)
 
 
+def _played(condition: ConditionSetting) -> VideoCondition:
+    return expect(condition, VideoCondition)
+
+
 def video_of(
     experiment: Experiment, condition: ConditionSetting, seed: int
 ) -> tuple[Clip, Video, int]:
@@ -82,14 +64,11 @@ def video_of(
     It is longer than the run, so that it never ends before; the buffer holds two of the largest
     GOPs in any case.
     """
-    setting = experiment.video
-    assert setting is not None  # noqa: S101 (the method says so)
+    setting, video_mbps = expect(experiment, VideoExperiment).video, _played(condition).video_mbps
     clip = clip_of(setting.clips)
     gops = math.ceil((seconds_of(experiment, condition) + setting.buffer_s) / setting.gop_s) + 2
-    video = clip.video(condition.video_mbps, setting.gop_s, gops, seed)
-    buffer_bytes = max(
-        round(condition.video_mbps * 125e3 * setting.buffer_s), 2 * max(video.gop_bytes)
-    )
+    video = clip.video(video_mbps, setting.gop_s, gops, seed)
+    buffer_bytes = max(round(video_mbps * 125e3 * setting.buffer_s), 2 * max(video.gop_bytes))
     return clip, video, buffer_bytes
 
 
@@ -127,7 +106,9 @@ def play_video(
             "largest_gop_over_mean": round(
                 max(video.gop_bytes) * 8e-6 / video.gop_s / video.mbps, 3
             ),
-            "scale_of_encoded_sizes": round(clip.scale(condition.video_mbps, video.gop_s), 3),
+            "scale_of_encoded_sizes": round(
+                clip.scale(_played(condition).video_mbps, video.gop_s), 3
+            ),
             "clip": clip.sources,
             "clip_sha256": clip.sha256,
             "encoder": clip.encoder,
@@ -142,7 +123,7 @@ def player_command(
 ) -> list[str]:
     """The command of the player."""
     player = (*PROGRAM[:-1], "sumrate.lab.video", "--video", str(video))
-    counted = ("--counted-from", f"{condition.counted_from_s:g}")
+    counted = ("--counted-from", f"{_played(condition).counted_from_s:g}")
     return [*player, *counted, *reaching(reach), *timing(seconds, 0.0, output)]
 
 
@@ -153,7 +134,7 @@ def _note(run: Run, document: dict[str, Any], condition: ConditionSetting, secon
         run.add(name, watched[name], unit)
     run.add("played_share", 1.0 - watched["pause_share"], "ratio")
     bins = Bins.of_totals(document["bins"]["step_s"], document["bins"]["bytes"])
-    run.add("download_mbps", bins.mbps(condition.counted_from_s, seconds), "Mbit/s")
+    run.add("download_mbps", bins.mbps(_played(condition).counted_from_s, seconds), "Mbit/s")
     run.series = bins.series()
 
 
@@ -204,15 +185,14 @@ def _bound(
     experiment: Experiment, condition: ConditionSetting, run: Run, rate_mbps: float
 ) -> float:
     """The least pause share of a run's player at a constant rate, with the stock that it had."""
-    setting = experiment.video
-    assert setting is not None  # noqa: S101 (the method says so)
-    counted_from_s = max(condition.counted_from_s, run.value("startup_s") or 0.0)
+    played = _played(condition)
+    counted_from_s = max(played.counted_from_s, run.value("startup_s") or 0.0)
     return least_pause_share(
         rate_mbps,
-        run.value("shown_mbps") or condition.video_mbps,
+        run.value("shown_mbps") or played.video_mbps,
         stock_s=run.value("stock_s") or 0.0,
         counted_s=seconds_of(experiment, condition) - counted_from_s,
-        gop_s=setting.gop_s,
+        gop_s=expect(experiment, VideoExperiment).video.gop_s,
     )
 
 
@@ -231,5 +211,5 @@ def _ideal(
         for part in range(SLICES)
     ]
     seconds = seconds_of(experiment, condition)
-    watched = fluid(video, buffer_bytes, arrivals, seconds, condition.counted_from_s)
+    watched = fluid(video, buffer_bytes, arrivals, seconds, _played(condition).counted_from_s)
     return watched.pause_share if watched.watched_s > 0 else None

@@ -8,6 +8,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from sumrate.lab.endpoints import Scheme, Unavailable
+from sumrate.lab.experiment.by_method import (
+    DailyExperiment,
+    FilesExperiment,
+    PagesCondition,
+    PagesExperiment,
+    expect,
+)
 from sumrate.lab.experiment.emulator_priority import raise_emulator
 from sumrate.lab.experiment.methods import Traffic
 from sumrate.lab.experiment.record import Run
@@ -84,8 +91,7 @@ def note(run: Run, values: Iterator[Value], carriage: Carriage, command: str) ->
 
 def files(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     """Downloads by curl from nginx."""
-    setting = traffic.experiment.files
-    assert setting is not None  # noqa: S101 (the file was checked)
+    setting = expect(traffic.experiment, FilesExperiment).files
     needed(file_downloads.PROGRAMS)
     root = file_downloads.content(setting, shared_folder(built, "files"))
     with ExitStack() as stack:
@@ -98,8 +104,7 @@ def files(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
 
 def pages(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     """Pages in a real browser from nginx over TLS."""
-    setting = traffic.experiment.pages
-    assert setting is not None  # noqa: S101 (the file was checked)
+    setting = expect(traffic.experiment, PagesExperiment).pages
     needed(page_loads.PROGRAMS)
     try:
         executable = browser_process.check()
@@ -115,7 +120,9 @@ def pages(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         wrapper = built.folder / "browser.sh"
         how = browser_process.settings(executable, carriage, keys.key_hash(), wrapper)
         browser = stack.enter_context(browser_process.browser(built, how))
-        loaded = replace(setting, sites=traffic.condition.sites or setting.sites)
+        loaded = replace(
+            setting, sites=expect(traffic.condition, PagesCondition).sites or setting.sites
+        )
         values = page_loads.run(built, browser, loaded, renewing(run, built, traffic))
         note(run, values, carriage, browser.process.command_line)
         run.detail["other_commands"].append(server.command_line)
@@ -123,8 +130,7 @@ def pages(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
 
 def daily(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     """A repository, packages and a remote shell."""
-    setting = traffic.experiment.daily
-    assert setting is not None  # noqa: S101 (the file was checked)
+    setting = expect(traffic.experiment, DailyExperiment).daily
     needed(daily_programs.PROGRAMS)
     raise_emulator(run, built)
     offered = daily_programs.content(setting, shared_folder(built, "daily"))
