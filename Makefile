@@ -29,12 +29,12 @@ dist: ## Write packages, archives, container images, checksums and an SBOM for a
 	tools/dist.sh $(if $(PROFILE),--profile $(PROFILE))
 
 # The profile `demo` compiles in two thirds of the time. Where `make build` was run, its binaries do.
-demo: ## Watch one download over two emulated radios, about 5 minutes: out/demo/report.html (flags: DEMO="--help")
+demo: $(VENV)/base ## Watch one download over two emulated radios, about 5 minutes: out/demo/report.html (flags: DEMO="--help")
 	@echo "Sumrate is built (about 3 minutes the first time); then one file is downloaded in four ways (1 to 3 minutes)."
 	@tools/prerequisites.sh build demo
 	@profile=$$([ -x $(TARGET)/release/sumrate ] && echo release || echo demo); \
 	  cargo build --profile $$profile --locked -p sumrate-cli -p sumrate-link; \
-	  SUMRATE_BIN_DIR=$(TARGET)/$$profile $(PYTHON) -m sumrate.lab demo $(DEMO)
+	  SUMRATE_BIN_DIR=$(TARGET)/$$profile $(VENV)/bin/python -m sumrate.lab demo $(DEMO)
 
 first-use: ## Time the README's way from an empty clone to a download over two radios: out/first-use.json
 	PYTHONPATH=$(CURDIR)/python:$(CURDIR) $(PYTHON) -m tests.docs.first_use --json out/first-use.json
@@ -55,16 +55,7 @@ bench-core: ## What the protocol core costs per frame: time (criterion) and inst
 
 tournament: $(VENV)/installed ## Every scheduler over a matrix of conditions, simulated: out/tournament/ (about 30 minutes on 2 cores)
 	cargo build --release --locked -p fbdt-tournament
-	mkdir -p out/tournament/traces
-	for kind in los nlos mobility; do for seed in 1 2 3 4; do for radio in wigig wifi; do \
-	  $(PYTHON) -m sumrate.traces --kind $$radio-$$([ $$radio = wifi ] && echo los || echo $$kind) --seed $$seed --seconds 20 \
-	    --output out/tournament/traces/$$kind-$$seed.$$radio.trace >/dev/null; done; done; done
-	target/release/fbdt-tournament --traces out/tournament/traces --output out/tournament/published.json
-	$(VENV)/bin/python -m sumrate.report.tournament out/tournament/published.json \
-	  --figure out/tournament/published.svg --summary out/tournament/published.md \
-	  --commit "$$(git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown)" \
-	  $(foreach name,tournament-sample tournament-contrast,--sockets $(firstword \
-	    $(wildcard out/lab/$(name)) results/$(name).parquet))
+	$(VENV)/bin/python -m sumrate.lab tournament
 
 world: ## Judge the scheduler on DRAWS=10000 random conditions, simulated: out/world/report.json (flags: WORLD="--all")
 	cargo build --release --locked -p fbdt-world
@@ -137,25 +128,25 @@ soak: ## Simulate SEEDS=100000 mixes of work and faults: out/soak/report.json
 ROUNDS ?= 3
 FAULTS ?=
 
-faults: ## Make every real fault on real sockets ROUNDS=3 times: out/faults/report.json (flags: FAULTS="--fault blackout")
+faults: $(VENV)/base ## Make every real fault on real sockets ROUNDS=3 times: out/faults/report.json (flags: FAULTS="--fault blackout")
 	tools/prerequisites.sh build test
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
-	$(PYTHON) -m sumrate.lab faults --rounds $(ROUNDS) $(FAULTS)
+	$(VENV)/bin/python -m sumrate.lab faults --rounds $(ROUNDS) $(FAULTS)
 
-soak-real: ## Random traffic under random real faults for TIME=7200 seconds: out/soak-real/report.json (flags: SOAK="--seed 4")
+soak-real: $(VENV)/base ## Random traffic under random real faults for TIME=7200 seconds: out/soak-real/report.json (flags: SOAK="--seed 4")
 	tools/prerequisites.sh build test
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
-	$(PYTHON) -m sumrate.lab soak --time $(if $(filter command line environment,$(origin TIME)),$(TIME),7200) $(SOAK)
+	$(VENV)/bin/python -m sumrate.lab soak --time $(if $(filter command line environment,$(origin TIME)),$(TIME),7200) $(SOAK)
 
-attacks: ## Hostile strangers beside checked sessions, each for 10 seconds: out/attacks/report.json (flags: ATTACKS="--time 60")
+attacks: $(VENV)/base ## Hostile strangers beside checked sessions, each for 10 seconds: out/attacks/report.json (flags: ATTACKS="--time 60")
 	tools/prerequisites.sh build test
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
-	$(PYTHON) -m sumrate.lab attacks $(ATTACKS)
+	$(VENV)/bin/python -m sumrate.lab attacks $(ATTACKS)
 
-load: ## 100 sessions with 1000 streams at once, and handshakes per second: out/load/report.json (flags: LOAD="--sessions 200")
+load: $(VENV)/base ## 100 sessions with 1000 streams at once, and handshakes per second: out/load/report.json (flags: LOAD="--sessions 200")
 	tools/prerequisites.sh build test
 	cargo build --release --locked -p sumrate-cli -p sumrate-link
-	$(PYTHON) -m sumrate.lab load $(LOAD)
+	$(VENV)/bin/python -m sumrate.lab load $(LOAD)
 
 fuzz: $(VENV)/installed ## Run every fuzz target for TIME=30 seconds: out/fuzz/report.json
 	tools/prerequisites.sh fuzz
@@ -195,9 +186,14 @@ format: $(VENV)/installed ## Format Rust and Python
 prerequisites: ## Install what building, the demo and the tests need, or say what is missing
 	tools/prerequisites.sh build demo bench test
 
-$(VENV)/installed: pyproject.toml # what it says is no result: `make bench BENCH=--json` prints one
+# Standard output is left to results: `make bench BENCH=--json` prints one.
+$(VENV)/base: pyproject.toml
 	@tools/prerequisites.sh venv >&2
 	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --editable . >&2
+	@touch $@
+
+$(VENV)/installed: $(VENV)/base
 	@$(VENV)/bin/pip install --quiet --editable '.[dev]' >&2
 	@touch $@
 

@@ -6,7 +6,6 @@
 (`cli.md`, the commands of `sumrate`, is printed by crates/sumrate-cli/examples/reference.rs.)
 """
 
-import argparse
 import ast
 import itertools
 import json
@@ -18,7 +17,7 @@ from typing import Any
 import msgspec.inspect as types
 from msgspec import NODEFAULT, Struct
 
-from sumrate.lab.cli import command_line
+from sumrate.lab.cli import COMMANDS, GROUPS, command_line
 from sumrate.lab.experiment import by_method, model
 from sumrate.qoe import settings
 
@@ -124,58 +123,18 @@ def experiment_page(root: Path) -> str:
 # Commands of sumrate-lab
 
 
-def flag(action: argparse.Action) -> str:
-    """A flag or argument as it is written."""
-    named = action.metavar or (action.dest.upper() if action.option_strings else action.dest)
-    value = named if isinstance(named, str) else " ".join(named)
-    if action.nargs == 0:
-        value = ""
-    shown = ", ".join(action.option_strings)
-    return f"{shown} {value}".strip() if shown else value
-
-
-def flag_row(action: argparse.Action) -> str:
-    """A line of a command's table."""
-    said = (action.help or "").replace("%%", "%")
-    if action.choices is not None:
-        said += "; one of " + ", ".join(f"`{choice}`" for choice in action.choices)
-    return f"| {code(flag(action))} | {cell(said).lstrip('; ')} |"
-
-
-def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The commands below a command, by name."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
-    return {}
-
-
-def command_parts(parser: argparse.ArgumentParser, path: str) -> Iterator[str]:
-    """A command's part of the page, and those of the commands below it."""
-    below = subcommands(parser)
-    if not below:
-        yield f"## `{path}`"
-        if parser.description:
-            yield parser.description.strip()
-        shown = [
-            action
-            for action in parser._actions
-            if not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS
-        ]
-        if shown:
-            rows = "\n".join(flag_row(action) for action in shown)
-            yield f"| argument | meaning |\n|---|---|\n{rows}"
-        if parser.epilog:
-            yield f"```text\n{parser.epilog.strip()}\n```"
-    for name, sub in below.items():
-        yield from command_parts(sub, f"{path} {name}")
-
-
 def lab_page(_root: Path) -> str:
-    """Commands of `sumrate-lab`."""
+    """Commands of `sumrate-lab`, as their declaration has them."""
     words = "Experiments, faults, traces and the 60 GHz model: [the laboratory](../laboratory.md)."
-    parts = ["# Command line: `sumrate-lab`", words]
-    return "\n\n".join([*parts, *command_parts(command_line(), "sumrate-lab")]) + "\n"
+    parts = [f"# Command line: `sumrate-lab`\n\n{words}\n"]
+    places = [*COMMANDS, *(f"{group} {name}" for group, (_, of) in GROUPS.items() for name in of)]
+    for place in places:
+        app = command_line(*place.split())
+        for name in place.split():
+            app = app[name]
+        _, _, docs = app.generate_docs(usage_name=f"sumrate-lab {place}").partition("\n")
+        parts.append(f"## `sumrate-lab {place}`\n{docs}")
+    return "\n".join(parts)
 
 
 # Fields of the JSON schemas

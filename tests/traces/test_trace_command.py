@@ -1,6 +1,5 @@
 """`sumrate-lab trace`: makes, shows and plays."""
 
-import argparse
 import json
 import sys
 import tomllib
@@ -13,7 +12,7 @@ from sumrate.lab import cli
 from sumrate.lab.links import configuration
 from sumrate.lab.programs import have
 from sumrate.lab.trace_command import sparkline
-from sumrate.lab.trace_play import _play, allowed_mbps, played_link
+from sumrate.lab.trace_play import Playing, allowed_mbps, play_isolated, played_link
 from sumrate.traces import read, write
 from sumrate.traces.course import make
 from sumrate.traces.emulator import schedule
@@ -132,13 +131,10 @@ def test_a_trace_is_played(tmp_path: Path) -> None:
     write_link_trace(make(scene("thesis-nlos"), 6.0, 1), path)
 
     def scenario(scratch: Path) -> None:
-        args = argparse.Namespace(
-            rtt_ms=2.0, seed=1, congestion_control="cubic", json=True, file=path
-        )
         answer = scratch / "answer.json"
         with answer.open("w") as out:
             sys.stdout = out
-            status = _play(read_link_trace(path), 5.0, args)
+            status = play_isolated(read_link_trace(path), Playing(5.0), as_json=True)
             sys.stdout = sys.__stdout__
         found = json.loads(answer.read_text())
         assert status == (1 if found["emulator_late"] else 0)

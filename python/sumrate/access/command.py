@@ -3,68 +3,45 @@
 Only the command line: what does the work is loaded once it is asked for.
 """
 
-import argparse
 import sys
-from collections.abc import Callable
+from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
 
 from sumrate.access.errors import AccessError, whole
+from sumrate.lab.options import Json, Seed, Several
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 MINI_SLOTS = "mini-slots"
-PROTOCOLS = (MINI_SLOTS, "jpoc", "dot11ad")
+Protocol = Literal["mini-slots", "jpoc", "dot11ad"]
+Switch = Literal["on", "off"]
+
+_CELL, _SLOTS = ("jpoc", "dot11ad"), ("dot11ad",)
+DEFAULTS = {
+    "good_beams": (None, (MINI_SLOTS, "jpoc")),
+    "mini_slots": (None, (MINI_SLOTS, "jpoc")),
+    "rounds": (10_000, (MINI_SLOTS,)),
+    "target_snr": (4.0, (MINI_SLOTS, *_CELL)),
+    "realisations": (200, _CELL),
+    "intervals": (100, _CELL),
+    "scene": ("office-aligned", _CELL),
+    "patterns": (None, _CELL),
+    "blockage": (0.2, _CELL),
+    "power_control": (None, _CELL),
+    "slots": (8, _SLOTS),
+    "frames_per_slot": (36, _SLOTS),
+    "multiplier": (0, _SLOTS),
+    "retry_limit": (None, _SLOTS),
+    "rss_backoff": (8, _SLOTS),
+    "beam_order": ("common", _SLOTS),
+}
+"""Defaults of options that only some protocols have, and those protocols."""
 
 
-class Option(NamedTuple):
-    """An option of `run` that only some protocols have."""
-
-    flag: str
-    kind: type
-    default: Any
-    protocols: tuple[str, ...]
-    help: str
-    metavar: str = "N"
-    choices: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """In the parsed arguments."""
-        return self.flag.removeprefix("--").replace("-", "_")
-
-
-_ALONE, _CELL, _SLOTS = (MINI_SLOTS,), ("jpoc", "dot11ad"), ("dot11ad",)
-OPTIONS = (
-    Option("--good-beams", float, None, (MINI_SLOTS, "jpoc"),
-           "K, good beams of every client; jpoc: the K that the AP assumes (measured)", "K"),
-    Option("--mini-slots", int, None, (MINI_SLOTS, "jpoc"),
-           "mini-slots of the A-BFT; jpoc: a fixed number (the AP adapts it)", "M"),
-    Option("--rounds", int, 10_000, _ALONE, "number of A-BFTs", "R"),
-    Option("--target-snr", float, 4.0, (MINI_SLOTS, *_CELL),
-           "gamma, the SNR that power control aims at", "DB"),
-    Option("--realisations", int, 200, _CELL, "realisations, each with its own clients", "R"),
-    Option("--intervals", int, 100, _CELL, "beacon intervals of a realisation"),
-    Option("--scene", str, "office-aligned", _CELL, "scene; see `access sweep --list`", "SCENE"),
-    Option("--patterns", Path, None, _CELL, "beams of all clients, a CSV file with the columns "
-           "beam,azimuth_deg,elevation_deg,gain_dbi (36 beams)", "FILE"),
-    Option("--blockage", float, 0.2, _CELL, "probability of a blockage in a beacon interval", "P"),
-    Option("--power-control", str, None, _CELL,
-           "power control of clients (on for jpoc, off for dot11ad)",
-           choices=("on", "off")),
-    Option("--slots", int, 8, _SLOTS, "slots of the A-BFT"),
-    Option("--frames-per-slot", int, 36, _SLOTS,
-           "FSS, frames in a slot; the standard allows 1 to 16"),
-    Option("--multiplier", int, 0, _SLOTS, "802.11ay's A-BFT multiplier"),
-    Option("--retry-limit", int, None, _SLOTS, "RSSRetryLimit (none; the standard: 8)"),
-    Option("--rss-backoff", int, 8, _SLOTS, "RSSBackoff"),
-    Option("--beam-order", str, "common", _SLOTS,
-           "one order for all clients, or a random one for each",
-           choices=("common", "random")),
-)  # fmt: skip
-
-
-def protocols(args: argparse.Namespace) -> list[str]:
+def protocols(args: Namespace) -> list[str]:
     """The one that is run, or those that are compared.
 
     Raises:
@@ -81,7 +58,7 @@ def protocols(args: argparse.Namespace) -> list[str]:
     return chosen
 
 
-def completed(args: argparse.Namespace) -> argparse.Namespace:
+def completed(args: Namespace) -> Namespace:
     """The options with their defaults.
 
     Raises:
@@ -89,144 +66,163 @@ def completed(args: argparse.Namespace) -> argparse.Namespace:
 
     """
     chosen = protocols(args)
-    for option in OPTIONS:
-        given = getattr(args, option.name) is not None
-        if given and not set(chosen) & set(option.protocols):
+    for name, (default, having) in DEFAULTS.items():
+        given = getattr(args, name) is not None
+        if given and not set(chosen) & set(having):
             raise AccessError(
-                f"{option.flag} must go with --protocol {' or '.join(option.protocols)}, "
+                f"--{name.replace('_', '-')} must go with --protocol {' or '.join(having)}, "
                 f"not {' and '.join(chosen)}"
             )
         if not given:
-            setattr(args, option.name, option.default)
+            setattr(args, name, default)
     return args
 
 
-def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `access` and its three actions."""
-    parser = commands.add_parser(
-        "access",
-        help="simulate initial access at 60 GHz: 802.11ad/ay and JPOC",
-        description=__doc__,
-    )
-    actions = parser.add_subparsers(dest="action", required=True)
-    _add_run(actions)
-    _add_sweep(actions)
-    _add_figure(actions)
+def run(
+    *,
+    protocol: Protocol | None = None,
+    compare: Annotated[tuple[Protocol, ...], Several] = (),
+    clients: int = 16,
+    capture: Switch = "on",
+    capture_margin: float = 3.0,
+    decode: float = 1.0,
+    good_beams: float | None = None,
+    mini_slots: int | None = None,
+    rounds: int | None = None,
+    target_snr: float | None = None,
+    realisations: int | None = None,
+    intervals: int | None = None,
+    scene: str | None = None,
+    patterns: Path | None = None,
+    blockage: float | None = None,
+    power_control: Switch | None = None,
+    slots: int | None = None,
+    frames_per_slot: int | None = None,
+    multiplier: int | None = None,
+    retry_limit: int | None = None,
+    rss_backoff: int | None = None,
+    beam_order: Literal["common", "random"] | None = None,
+    seed: Seed = 1,
+    as_json: Json = False,
+) -> int:
+    """Simulate one protocol, or compare several, in one condition.
+
+    Example: sumrate-lab access run --compare jpoc dot11ad --clients 10 --slots 8
+
+    Args:
+        protocol: mini-slots: only the A-BFT, with good beams as in equation (3.6); jpoc, dot11ad:
+            a whole cell.
+        compare: Compare several whole cells in one table.
+        clients: Clients in the cell.
+        capture: Radio capture: decode a strong frame despite a collision.
+        capture_margin: Least margin over all other frames together, in dB.
+        decode: Least SINR that can be decoded, in dB.
+        good_beams: mini-slots, jpoc: K, good beams of every client; jpoc: the K that the AP
+            assumes (measured).
+        mini_slots: mini-slots, jpoc: mini-slots of the A-BFT; jpoc: a fixed number (the AP adapts
+            it).
+        rounds: mini-slots: number of A-BFTs (10000).
+        target_snr: mini-slots, jpoc, dot11ad: gamma, the SNR in dB that power control aims at (4).
+        realisations: jpoc, dot11ad: realisations, each with its own clients (200).
+        intervals: jpoc, dot11ad: beacon intervals of a realisation (100).
+        scene: jpoc, dot11ad: scene; see `access sweep --list` (office-aligned).
+        patterns: jpoc, dot11ad: beams of all clients, a CSV file with the columns
+            beam,azimuth_deg,elevation_deg,gain_dbi (36 beams).
+        blockage: jpoc, dot11ad: probability of a blockage in a beacon interval (0.2).
+        power_control: jpoc, dot11ad: power control of clients (on for jpoc, off for dot11ad).
+        slots: dot11ad: slots of the A-BFT (8).
+        frames_per_slot: dot11ad: FSS, frames in a slot; the standard allows 1 to 16 (36).
+        multiplier: dot11ad: 802.11ay's A-BFT multiplier (0).
+        retry_limit: dot11ad: RSSRetryLimit (none; the standard: 8).
+        rss_backoff: dot11ad: RSSBackoff (8).
+        beam_order: dot11ad: one order for all clients, or a random one for each (common).
+
+    """
+    return _guarded("run", {**locals(), "json": as_json})
 
 
-def _add_run(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    sub = actions.add_parser(
-        "run",
-        help="simulate one protocol, or compare several, in one condition",
-        epilog="example: sumrate-lab access run --compare jpoc dot11ad --clients 10 --slots 8",
-    )
-    sub.add_argument("--protocol", choices=PROTOCOLS,
-                     help="mini-slots: only the A-BFT, with good beams as in equation (3.6); "
-                     "jpoc, dot11ad: a whole cell")  # fmt: skip
-    sub.add_argument("--compare", nargs="+", choices=PROTOCOLS, metavar="PROTOCOL",
-                     help="compare several whole cells in one table")  # fmt: skip
-    sub.add_argument(
-        "--clients", type=int, default=16, metavar="N", help="clients in the cell (16)"
-    )
-    sub.add_argument(
-        "--capture",
-        choices=("on", "off"),
-        default="on",
-        help="radio capture: decode a strong frame despite a collision (on)",
-    )
-    sub.add_argument(
-        "--capture-margin",
-        type=float,
-        default=3.0,
-        metavar="DB",
-        help="least margin over all other frames together (3)",
-    )
-    sub.add_argument("--decode", type=float, default=1.0, metavar="DB",
-                     help="least SINR that can be decoded (1)")  # fmt: skip
-    for option in OPTIONS:
-        choices = {"choices": option.choices} if option.choices else {"metavar": option.metavar}
-        shown = "" if option.default is None else f" ({option.default})"
-        text = f"{', '.join(option.protocols)}: {option.help}{shown}"
-        sub.add_argument(option.flag, type=option.kind, help=text, **choices)
-    sub.add_argument("--seed", type=int, default=1, metavar="S", help="random seed (1)")
-    sub.add_argument("--json", action="store_true",
-                     help="print JSON; a list of runs with --compare")  # fmt: skip
-    sub.set_defaults(run=_guarded("run"))
+def sweep(
+    *,
+    list_: Annotated[bool, Parameter(name="--list")] = False,
+    curve: Annotated[tuple[str, ...], Several] = ("jpoc", "dot11ad", "dot11ad-random"),
+    scene: Annotated[tuple[str, ...], Several] = ("office-aligned",),
+    clients: Annotated[tuple[int, ...], Several] = (16,),
+    blockage: Annotated[tuple[float, ...], Several] = (0.0, 0.2, 0.5, 0.9),
+    slots: Annotated[tuple[int, ...], Several] = (),
+    realisations: int = 400,
+    seed: Seed = 1,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    output: Path | None = None,
+    as_json: Json = False,
+) -> int:
+    """Simulate protocols over scenes, clients and blockage.
+
+    Example: sumrate-lab access sweep --curve jpoc dot11ad --scene los-aligned --clients 8 16
+    --slots 4 8 --blockage 0.1 0.5 0.9 --output out/sweep.csv
+
+    Args:
+        list_: Only list the protocols and scenes.
+        curve: Protocols; see --list.
+        scene: Scenes; see --list.
+        clients: Clients in the cell.
+        blockage: Probabilities of a blockage.
+        slots: Slots of 802.11ad's A-BFT (the curve's); JPOC ignores them.
+        realisations: Realisations of every point.
+        workers: Number of local processes (one per core).
+        scheduler: Address of a Dask scheduler instead, such as tcp://10.0.0.1:8786.
+        output: Table as CSV.
+
+    """
+    return _guarded("sweep", {**locals(), "json": as_json, "list": list_})
 
 
-def _add_sweep(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    sub = actions.add_parser(
-        "sweep",
-        help="simulate protocols over scenes, clients and blockage",
-        epilog="example: sumrate-lab access sweep --curve jpoc dot11ad --scene los-aligned "
-        "--clients 8 16 --slots 4 8 --blockage 0.1 0.5 0.9 --output out/sweep.csv",
-    )
-    sub.add_argument("--list", action="store_true", help="only list the protocols and scenes")
-    sub.add_argument("--curve", nargs="+", default=["jpoc", "dot11ad", "dot11ad-random"],
-                     help="protocols (jpoc, dot11ad, dot11ad-random); see --list")  # fmt: skip
-    sub.add_argument("--scene", nargs="+", default=["office-aligned"],
-                     help="scenes (office-aligned); see --list")  # fmt: skip
-    sub.add_argument(
-        "--clients", nargs="+", type=int, default=[16], help="clients in the cell (16)"
-    )
-    sub.add_argument("--blockage", nargs="+", type=float, default=[0.0, 0.2, 0.5, 0.9],
-                     help="probabilities of a blockage (0 0.2 0.5 0.9)")  # fmt: skip
-    sub.add_argument("--slots", nargs="+", type=int,
-                     help="slots of 802.11ad's A-BFT (the curve's); JPOC ignores them")  # fmt: skip
-    _add_effort(sub)
-    sub.add_argument("--output", type=Path, help="table as CSV")
-    sub.set_defaults(run=_guarded("sweep"))
+def figure(
+    names: list[str] | None = None,
+    /,
+    *,
+    list_: Annotated[bool, Parameter(name="--list")] = False,
+    quick: bool = False,
+    realisations: int = 400,
+    seed: Seed = 1,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    output: Path = Path("out/access"),
+    as_json: Json = False,
+) -> int:
+    """Draw a figure of the thesis, or a study beyond it.
+
+    Example: sumrate-lab access figure 3.7a --quick --output out/access
+
+    Args:
+        names: Figures (see --list), or all.
+        list_: Only list the figures.
+        quick: Simulate a tenth of the realisations.
+        realisations: Realisations of every point.
+        workers: Number of local processes (one per core).
+        scheduler: Address of a Dask scheduler instead, such as tcp://10.0.0.1:8786.
+        output: Folder for pictures and tables.
+
+    """
+    return _guarded("figure", {**locals(), "json": as_json, "list": list_, "names": names or []})
 
 
-def _add_figure(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    sub = actions.add_parser(
-        "figure",
-        help="draw a figure of the thesis, or a study beyond it",
-        epilog="example: sumrate-lab access figure 3.7a --quick --output out/access",
-    )
-    sub.add_argument("names", nargs="*", metavar="NAME", help="figure (see --list), or all")
-    sub.add_argument("--list", action="store_true", help="only list the figures")
-    sub.add_argument("--quick", action="store_true", help="simulate a tenth of the realisations")
-    _add_effort(sub)
-    sub.add_argument(
-        "--output", type=Path, default=Path("out/access"), help="folder for pictures and tables"
-    )
-    sub.set_defaults(run=_guarded("figure"))
-
-
-def _add_effort(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--realisations", type=int, default=400, help="realisations of every point (400)"
-    )
-    sub.add_argument("--seed", type=int, default=1, help="random seed (1)")
-    sub.add_argument("--workers", type=int, help="number of local processes (one per core)")
-    sub.add_argument(
-        "--scheduler",
-        metavar="ADDR",
-        help="address of a Dask scheduler instead, such as tcp://10.0.0.1:8786",
-    )
-    sub.add_argument("--json", action="store_true", help="print the table as JSON")
-
-
-def _guarded(action: str) -> Callable[[argparse.Namespace], int]:
+def _guarded(action: str, given: dict[str, object]) -> int:
     """The action of this name with its errors as messages and exit codes."""
-
-    def guarded(args: argparse.Namespace) -> int:
-        actions = import_module("sumrate.access.actions")
-        try:
-            whole("seed", args.seed, 0)
-            if action == "run":
-                completed(args)
-            status: int = getattr(actions, action)(args)
-        except actions.REFUSED as error:
-            print(f"error: {error}", file=sys.stderr)
-            return USAGE
-        except actions.FAILURES as error:
-            print(f"error: {error}", file=sys.stderr)
-            return FAILED
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            return INTERRUPTED
-        return status
-
-    return guarded
+    actions = import_module("sumrate.access.actions")
+    args = Namespace(**given)
+    try:
+        whole("seed", args.seed, 0)
+        if action == "run":
+            completed(args)
+        status: int = getattr(actions, action)(args)
+    except actions.REFUSED as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE
+    except actions.FAILURES as error:
+        print(f"error: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return status

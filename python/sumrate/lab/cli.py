@@ -1,120 +1,118 @@
 """Experiments, faults, traces and the 60 GHz model of Sumrate."""
 
-import argparse
 import os
 import sys
-from importlib import import_module
-from importlib.util import find_spec
-from typing import NamedTuple
+
+from cyclopts import App, CycloptsError, Parameter
 
 from sumrate import __version__
-from sumrate.lab.demo import command as demo
-from sumrate.lab.faults import commands as faults
 from sumrate.lab.namespaces import INTERRUPTED, IsolationUnavailableError
+from sumrate.lab.options import shown
 from sumrate.lab.programs import MissingProgramError
 from sumrate.lab.refusal import USAGE, RefusedError
 
+BROKEN_PIPE = 141
+"""Exit status of a program that SIGPIPE ended, as shells report it."""
+LAB, GHZ = "sumrate.lab.", "sumrate.access.command:"
+STYLE = Parameter(negative=(), show_default=shown)
+COMMANDS = {
+    "demo": ("demo.command:demo", "Download one file over two links, one of them blocked."),
+    "list": ("experiment.commands:list_experiments", "List the experiments with their questions."),
+    "run": ("experiment.execute:run", "Run experiments."),
+    "bench": ("experiment.execute:bench", "Measure the performance goals P1 to P10."),
+    "report": ("experiment.commands:report", "Draw all results: out/lab/report.html."),
+    "compare": ("experiment.commands:compare", "Compare two results."),
+    "keep": ("experiment.keeping:keep", "Keep results in results/."),
+    "verdicts": ("experiment.verdicts:verdicts", "Print claims and goals with their verdicts."),
+    "values": ("experiment.values:values", "Print the medians of a kept result."),
+    "results": ("experiment.record_results:results", "Record the results page again."),
+    "draws": ("draws.command:draws", "Compare simulated draws with real sockets."),
+    "tournament": ("tournament:tournament", "Rank all schedulers in simulated conditions."),
+    "faults": ("faults.commands:faults", "Cause real faults on real sockets."),
+    "soak": ("faults.commands:soak", "Run random traffic under random faults for hours."),
+    "attacks": ("faults.commands:attacks", "Attack a server while checked sessions transfer."),
+    "load": ("faults.commands:load", "Run many sessions; measure handshakes per second."),
+    "events": ("events_command:events", "Summarise or plot an event log."),
+    "phy": ("phy_command:phy", "Compare the 60 GHz model with published measurements."),
+}
+"""Where each command is, which is loaded when it is wanted, and its line in the list."""
+GROUPS = {
+    "trace": (
+        "Link traces of 60 GHz scenes.",
+        {
+            "make": (f"{LAB}trace_command:make_trace", "Make a link trace from a scene."),
+            "show": (f"{LAB}trace_command:show", "Summarise or plot a link trace."),
+            "play": (f"{LAB}trace_play:play", "Measure one TCP stream over a link trace."),
+            "contention": (f"{LAB}trace_tables:contention", "Compare access protocols."),
+            "calibrate": (f"{LAB}trace_tables:calibrate", "Compare scenes with measurements."),
+        },
+    ),
+    "access": (
+        "Initial access at 60 GHz: 802.11ad/ay and JPOC.",
+        {
+            "run": (f"{GHZ}run", "Simulate one protocol, or compare several, in one condition."),
+            "sweep": (f"{GHZ}sweep", "Simulate protocols over scenes, clients and blockage."),
+            "figure": (f"{GHZ}figure", "Draw a figure of the thesis, or a study beyond it."),
+        },
+    ),
+}
+EXTRAS = {"numpy": "ghz", "numba": "ghz"}
+"""The extra that brings a package, if not `lab`."""
 
-def command_line(wanted: str | None = None) -> argparse.ArgumentParser:
-    """Every command and flag, as far as the packages that they need are installed.
 
-    With the name of the command that is wanted, or "" for none, only what this needs is loaded:
-    the other commands of the 60 GHz model have a name and a line of help.
+def command_line(*words: str) -> App:
+    """All commands; each is imported when it is run or its help is wanted.
+
+    Lists of commands have a line of each without importing any; the one that the words of the
+    command line begin with has its own help.
     """
-    parser = argparse.ArgumentParser(prog="sumrate-lab", description=__doc__)
-    parser.add_argument("--version", action="version", version=f"sumrate-lab {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
-    sub = commands.add_parser(
-        "demo",
-        help="download one file over two links, one of them blocked for two seconds",
-        description=demo.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    app = App(
+        name="sumrate-lab",
+        help=__doc__,
+        version=f"sumrate-lab {__version__}",
+        help_format="plaintext",
+        help_formatter="plain",
+        default_parameter=STYLE,
+        exit_on_error=False,
+        print_error=False,
+        suppress_keyboard_interrupt=False,
+        result_action="return_value",
     )
-    demo.add_arguments(sub)
-    sub.set_defaults(run=demo.run)
-    faults.add_commands(commands)
-    _add_optional(parser, commands, wanted)
-    return parser
+    for name, (place, help_line) in COMMANDS.items():
+        own = {} if words[:1] == (name,) else {"help": help_line}
+        app.command(f"{LAB}{place}", name=name, default_parameter=STYLE, **own)
+    for group, (title, commands) in GROUPS.items():
+        app.command(below := App(name=group, help=title, default_parameter=STYLE))
+        for name, (place, help_line) in commands.items():
+            own = {} if words[:2] == (group, name) else {"help": help_line}
+            below.command(place, name=name, default_parameter=STYLE, **own)
+    return app
 
 
 def main() -> int:
-    """Parses the command line and runs a command; returns the exit status.
-
-    What any command refuses, such as an experiment file that is wrong, is said here.
-    """
-    given = [word for word in sys.argv[1:] if not word.startswith("-")]
-    args = command_line(given[0] if given else "").parse_args()
+    """Runs a command; returns the exit status."""
     try:
-        status: int = args.run(args)
+        status = int(command_line(*sys.argv[1:])() or 0)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read has gone, as in `sumrate-lab list | head`; nothing is flushed to it again.
+        # The reader has gone, as in `sumrate-lab list | head`: nothing is flushed to it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except (RefusedError, MissingProgramError, IsolationUnavailableError) as error:
+    except (
+        CycloptsError,
+        IsolationUnavailableError,
+        MissingProgramError,
+        RefusedError,
+    ) as error:
         print(f"error: {error}", file=sys.stderr)
+        return USAGE
+    except ModuleNotFoundError as error:
+        if not error.name or error.name.startswith("sumrate"):
+            raise
+        extra = EXTRAS.get(error.name, "lab")
+        print(f"error: {error}: `pip install '.[{extra}]'`", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         return INTERRUPTED
     return status
-
-
-BROKEN_PIPE = 141
-"""Exit status of a program that SIGPIPE ended, as shells say it."""
-
-
-class Optional(NamedTuple):
-    """A module with commands of its own, which needs an extra."""
-
-    module: str
-    what: str
-    extra: str
-    package: str
-    """One that the extra brings."""
-    help: str = ""
-    """Of its only command, named `what`; such a module is loaded when its command is wanted."""
-
-
-OPTIONAL = (
-    Optional("sumrate.lab.experiment.commands", "list, run and report", "lab", "pyarrow"),
-    Optional("sumrate.lab.draws.command", "draws", "lab", "msgspec",
-             "compare simulated draws with real sockets"),
-    Optional("sumrate.lab.events_command", "events", "lab", "matplotlib",
-             "summarise or plot an event log"),
-    Optional("sumrate.lab.trace_play", "trace", "ghz", "numpy",
-             "link traces of 60 GHz scenes: make, show, play, contention, calibrate"),
-    Optional("sumrate.lab.phy_command", "phy", "ghz", "numpy",
-             "compare the 60 GHz model with published measurements"),
-    Optional("sumrate.access.command", "access", "ghz", "numba",
-             "simulate initial access at 60 GHz: 802.11ad/ay and JPOC"),
-)  # fmt: skip
-"""demo runs on the standard library alone."""
-
-
-def _add_optional(
-    parser: argparse.ArgumentParser,
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    wanted: str | None,
-) -> None:
-    """Adds the commands whose packages are installed, and says which are missing."""
-    single = wanted in {optional.what for optional in OPTIONAL}
-    lacking = []
-    for optional in OPTIONAL:
-        missing = f"{optional.what}: `pip install .[{optional.extra}]`"
-        if wanted is not None and optional.what != wanted and (optional.help or single):
-            if optional.help and find_spec(optional.package):
-                commands.add_parser(optional.what, help=optional.help)
-            elif optional.help:
-                lacking.append(f"{missing} (no {optional.package})")
-            continue
-        try:
-            module = import_module(optional.module)
-        except ModuleNotFoundError as error:
-            if error.name and error.name.startswith("sumrate"):
-                raise
-            lacking.append(f"{missing} ({error})")
-        else:
-            module.add_commands(commands)
-    if lacking:
-        parser.epilog = "not available: " + "; ".join(lacking)

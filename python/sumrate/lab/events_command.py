@@ -1,48 +1,39 @@
 """`sumrate-lab events`: what an event log of `sumrate up` or `sumrate serve` says."""
 
-import argparse
 import json
 import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from sumrate.lab.options import Json
+from sumrate.lab.refusal import USAGE
 from sumrate.traces.events import EventLog, EventLogError, PathEvents, read_event_log
 
-USAGE = 2
 EVENTS_SCHEMA = "sumrate.lab.events.v1"
 
 
-def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `events`."""
-    sub = commands.add_parser(
-        "events",
-        help="summarise or plot an event log",
-        epilog="example: sumrate up @link.txt --event-log run.log; "
-        "sumrate-lab events run.log --plot run.svg",
-    )
-    sub.add_argument("file", type=Path, help="file that --event-log wrote")
-    sub.add_argument("--plot", type=Path, help="plot to this SVG, PNG or PDF file")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.set_defaults(run=run)
+def events(file: Path, /, *, plot: Path | None = None, as_json: Json = False) -> int:
+    """Summarise or plot an event log of `sumrate up` or `sumrate serve`.
 
+    Example: sumrate up @link.txt --event-log run.log; sumrate-lab events run.log --plot run.svg
 
-def run(args: argparse.Namespace) -> int:
-    """Summarises a log, and draws it if asked to; returns the exit status."""
+    Args:
+        file: File that --event-log wrote.
+        plot: Plot to this SVG, PNG or PDF file.
+
+    """
     try:
-        log = read_event_log(args.file)
-        if args.plot:
+        log = read_event_log(file)
+        if plot:
             from sumrate.report.events import draw  # noqa: PLC0415 (loads matplotlib)
 
-            draw(log, args.plot)
+            draw(log, plot)
     except (EventLogError, OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE
-    except ModuleNotFoundError as missing:
-        print(f"error: --plot needs `pip install '.[lab]'` ({missing})", file=sys.stderr)
-        return USAGE
     summary = summarise(log)
-    if args.json:
+    if as_json:
         print(json.dumps(summary, indent=2))
         return 0
     print(f"{summary['role']}, {summary['seconds']:.1f} s, {sum(log.counts.values())} events")

@@ -1,79 +1,77 @@
 """`sumrate-lab phy`: published 60 GHz measurements done again on the model."""
 
-import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from sumrate.lab.options import Json, Positive, Seed
 from sumrate.phy.studies import module_claims, wlan, wlan_claims
 from sumrate.phy.studies.finding import Finding, over_seeds
 
-STUDIES = ("module", "wlan")
+Study = Literal["module", "wlan"]
 
 
-def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `phy`."""
-    sub = commands.add_parser(
-        "phy",
-        help="compare the 60 GHz model with published measurements",
-        epilog="example: sumrate-lab phy module wlan --output out/phy",
-    )
-    sub.add_argument(
-        "studies", nargs="+", choices=STUDIES, metavar="STUDY", help="study: module or wlan"
-    )
-    sub.add_argument("--seed", type=int, default=1, help="first seed (1)")
-    sub.add_argument(
-        "--seeds", type=int, default=10, help="number of seeds; the majority decides (10)"
-    )
-    sub.add_argument("--output", type=Path, help="folder for figures and findings.json")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.set_defaults(run=run)
+def phy(
+    studies: list[Study],
+    /,
+    *,
+    seed: Annotated[Seed, Parameter(validator=Number(gte=0))] = 1,
+    seeds: Positive = 10,
+    output: Path | None = None,
+    as_json: Json = False,
+) -> int:
+    """Compare the 60 GHz model with published measurements.
 
+    A claim that does not hold is a result, not a failure.
 
-def run(args: argparse.Namespace) -> int:
-    """Runs studies; 2 for wrong input. A claim that does not hold is a result, not a failure."""
-    for name, value, least in (("--seed", args.seed, 0), ("--seeds", args.seeds, 1)):
-        if value < least:
-            print(f"error: {name} is {value}: allowed is at least {least}", file=sys.stderr)
-            return 2
+    Example: sumrate-lab phy module wlan --output out/phy
+
+    Args:
+        studies: Studies: module, wlan.
+        seeds: Number of seeds; the majority decides.
+        output: Folder for figures and findings.json.
+
+    """
     makers: dict[str, Callable[[int, Path | None], list[Finding]]] = {
         "module": _module, "wlan": _wlan,
     }  # fmt: skip
     try:
-        if args.output:
-            args.output.mkdir(parents=True, exist_ok=True)
-        found = {name: _over_seeds(makers[name], args) for name in dict.fromkeys(args.studies)}
+        if output:
+            output.mkdir(parents=True, exist_ok=True)
+        found = {
+            name: _over_seeds(makers[name], seed, seeds, output) for name in dict.fromkeys(studies)
+        }
         document: dict[str, Any] = {
             "schema": "sumrate.phy-findings.v1",
-            "seed": args.seed,
-            "seeds": args.seeds,
+            "seed": seed,
+            "seeds": seeds,
             "findings": {name: [f.document() for f in each] for name, each in found.items()},
         }
-        if args.output:
+        if output:
             text = json.dumps(document, indent=1) + "\n"
-            (args.output / "findings.json").write_text(text, encoding="utf-8")
+            (output / "findings.json").write_text(text, encoding="utf-8")
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-    print(json.dumps(document, indent=1) if args.json else _text(found))
+    print(json.dumps(document, indent=1) if as_json else _text(found))
     return 0
 
 
 def _over_seeds(
-    make: Callable[[int, Path | None], list[Finding]], args: argparse.Namespace
+    make: Callable[[int, Path | None], list[Finding]], seed: int, seeds: int, output: Path | None
 ) -> list[Finding]:
     """Verdicts over all seeds; figures are those of the first."""
     runs = []
-    for number in range(args.seeds):
+    for number in range(seeds):
         if sys.stderr.isatty():
-            print(f"\rseed {number + 1} of {args.seeds}", end="", file=sys.stderr, flush=True)
-        runs.append(make(args.seed + number, args.output if number == 0 else None))
+            print(f"\rseed {number + 1} of {seeds}", end="", file=sys.stderr, flush=True)
+        runs.append(make(seed + number, output if number == 0 else None))
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     return over_seeds(runs)
@@ -103,7 +101,7 @@ def _draw(names: tuple[str, ...], seed: int, folder: Path | None) -> None:
         draw(FIGURES[name], rows, folder)
 
 
-def _text(found: dict[str, list[Finding]]) -> str:
+def _text(found: Mapping[Study, list[Finding]]) -> str:
     lines = []
     for each in found.values():
         for finding in each:

@@ -1,18 +1,20 @@
 """`sumrate-lab trace make | show`: link traces from ready-made scenes."""
 
-import argparse
+import functools
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, ParamSpec
 
 import numpy as np
+from cyclopts import Parameter
 
+from sumrate.lab.options import Json, Seed
 from sumrate.phy.codebook import PatternError, read_patterns
 from sumrate.phy.parameters import ParameterError
-from sumrate.traces.access_delay import BEACON_INTERVAL_S, PROTOCOLS, AccessDelay
+from sumrate.traces.access_delay import BEACON_INTERVAL_S, AccessDelay
 from sumrate.traces.course import make
 from sumrate.traces.link_trace import (
     STATES,
@@ -29,122 +31,111 @@ from sumrate.traces.trace import write
 
 USAGE = 2
 BARS = " .:-=+*#%@"
+Given = ParamSpec("Given")
+Protocol = Literal["alone", "jpoc", "dot11ad"]
+Simulated = Annotated[
+    bool, Parameter(help="Take waiting times from simulated A-BFTs with SINR and capture.")
+]
+Refinement = Annotated[
+    bool,
+    Parameter(help="Also train beams in the data time, within a beacon interval of a drop."),
+]
 
 
-def add_make(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `make`."""
-    sub = commands.add_parser(
-        "make",
-        help="make a link trace from a scene",
-        epilog="example: sumrate-lab trace make thesis-mobility --seed 1 --output x.parquet",
-    )
-    sub.add_argument(
-        "scenario", nargs="?", choices=SCENES, metavar="SCENARIO", help="scenario; see --list"
-    )
-    sub.add_argument("--list", action="store_true", help="only list the scenarios")
-    sub.add_argument(
-        "--seconds", type=float, default=60.0, help="length of the trace in seconds (60)"
-    )
-    sub.add_argument("--seed", type=int, default=1, help="random seed (1)")
-    sub.add_argument(
-        "--access",
-        choices=PROTOCOLS,
-        default="dot11ad",
-        help="protocol that trains the beams (dot11ad)",
-    )
-    sub.add_argument(
-        "--patterns",
-        type=Path,
-        metavar="FILE",
-        help="beams of both ends as CSV with the columns beam,azimuth_deg,elevation_deg,gain_dbi",
-    )
-    sub.add_argument(
-        "--clients",
-        type=int,
-        help="clients that contend, this one included (default: the scenario's)",
-    )
-    sub.add_argument(
-        "--simulated-access",
-        action="store_true",
-        help="take waiting times from simulated A-BFTs with SINR and capture",
-    )
-    sub.add_argument(
-        "--refinement",
-        action="store_true",
-        help="also train beams in the data time, within a beacon interval of a drop",
-    )
-    sub.add_argument("--output", type=Path, help="Parquet file with all columns")
-    sub.add_argument("--rate-output", type=Path, help="file with the rate in the emulator's format")
-    sub.add_argument("--mahimahi-output", type=Path, help="file with the rate in mahimahi's format")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.set_defaults(run=refusing(make_trace))
+def refusing(command: Callable[Given, int]) -> Callable[Given, int]:
+    """The command; what it refuses becomes a line on stderr and an exit status."""
 
-
-def add_show(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `show`."""
-    sub = commands.add_parser(
-        "show",
-        help="summarise or plot a link trace",
-        epilog="example: sumrate-lab trace show x.parquet --plot x.svg",
-    )
-    sub.add_argument("file", type=Path, help="Parquet file of `trace make`")
-    sub.add_argument("--plot", type=Path, help="plot to this SVG or PNG file")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.set_defaults(run=refusing(show_trace))
-
-
-def refusing(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """The command, with what it refuses said on stderr and in the exit status."""
-
-    def run(args: argparse.Namespace) -> int:
+    @functools.wraps(command)
+    def run(*words: Given.args, **options: Given.kwargs) -> int:
         try:
-            return command(args)
+            return command(*words, **options)
         except (ParameterError, PatternError, LinkTraceError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             return USAGE
-        except KeyboardInterrupt:
-            print("stopped", file=sys.stderr)
-            return 130
 
     return run
 
 
-def make_trace(args: argparse.Namespace) -> int:
-    """Makes a trace and writes it where it is wanted."""
-    if args.list:
+@refusing
+def make_trace(  # noqa: C901 (an option each)
+    scenario: str | None = None,
+    /,
+    *,
+    list_: Annotated[bool, Parameter(name="--list")] = False,
+    seconds: float = 60.0,
+    seed: Seed = 1,
+    access: Protocol = "dot11ad",
+    patterns: Path | None = None,
+    clients: int | None = None,
+    simulated_access: Simulated = False,
+    refinement: Refinement = False,
+    output: Path | None = None,
+    rate_output: Path | None = None,
+    mahimahi_output: Path | None = None,
+    as_json: Json = False,
+) -> int:
+    """Make a link trace from a scene.
+
+    Example: sumrate-lab trace make thesis-mobility --seed 1 --output x.parquet
+
+    Args:
+        scenario: Scenario; see --list.
+        list_: Only list the scenarios.
+        seconds: Length of the trace in seconds.
+        access: Protocol that trains the beams.
+        patterns: Beams of both ends as a CSV file with the columns
+            beam,azimuth_deg,elevation_deg,gain_dbi.
+        clients: Clients that contend, this one included (the scenario's).
+        output: Parquet file with all columns.
+        rate_output: File with the rate in the emulator's format.
+        mahimahi_output: File with the rate in mahimahi's format.
+
+    """
+    if list_:
         found = {name: maker().title for name, maker in SCENES.items()}
-        listed = json.dumps(found, indent=1) if args.json else _columns(found)
-        print(listed)
+        print(json.dumps(found, indent=1) if as_json else _columns(found))
         return 0
-    if args.scenario is None:
+    if scenario is None:
         raise ParameterError("scenario", "missing", ", ".join(SCENES))
-    chosen = _chosen(args)
-    access = args.access
-    if args.simulated_access:
-        access = simulated(args.access, chosen.contention.clients, args.seed)
-    for path in filter(None, (args.output, args.rate_output, args.mahimahi_output)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    trace = make(chosen, args.seconds, args.seed, access)
-    if args.output:
-        write_link_trace(trace, args.output)
-    if args.rate_output:
-        write(trace.rate_trace(), args.rate_output)
-    if args.mahimahi_output:
-        write_mahimahi(trace.rate_trace(), args.mahimahi_output)
-    return _print(trace, args.json)
-
-
-def _chosen(args: argparse.Namespace) -> Scene:
-    """The scenario with what the options change of it."""
-    chosen = scene(args.scenario)
-    if args.clients is not None:
-        chosen = replace(chosen, contention=replace(chosen.contention, clients=args.clients))
-    if args.patterns is not None:
-        beams = read_patterns(args.patterns)
-        chosen = replace(chosen, radio=replace(chosen.radio, beams=beams))
-    if args.refinement:
+    chosen = scene(scenario)
+    if clients is not None:
+        chosen = replace(chosen, contention=replace(chosen.contention, clients=clients))
+    if patterns is not None:
+        chosen = replace(chosen, radio=replace(chosen.radio, beams=read_patterns(patterns)))
+    if refinement:
         chosen = refined(chosen)
-    return chosen
+    delay: str | AccessDelay = access
+    if simulated_access:
+        delay = simulated(access, chosen.contention.clients, seed)
+    for path in filter(None, (output, rate_output, mahimahi_output)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    trace = make(chosen, seconds, seed, delay)
+    if output:
+        write_link_trace(trace, output)
+    if rate_output:
+        write(trace.rate_trace(), rate_output)
+    if mahimahi_output:
+        write_mahimahi(trace.rate_trace(), mahimahi_output)
+    return _print(trace, as_json)
+
+
+@refusing
+def show(file: Path, /, *, plot: Path | None = None, as_json: Json = False) -> int:
+    """Summarise or plot a link trace.
+
+    Example: sumrate-lab trace show x.parquet --plot x.svg
+
+    Args:
+        file: Parquet file of `trace make`.
+        plot: Plot to this SVG or PNG file.
+
+    """
+    trace = read_link_trace(file)
+    if plot:
+        from sumrate.report.phy.link_trace import draw  # noqa: PLC0415 (loads matplotlib)
+
+        draw(trace, plot)
+    return _print(trace, as_json)
 
 
 def refined(chosen: Scene) -> Scene:
@@ -165,16 +156,6 @@ def simulated(protocol: str, clients: int, seed: int) -> AccessDelay:
 
     known: Literal["dot11ad", "jpoc"] = "jpoc" if protocol == "jpoc" else "dot11ad"
     return SimulatedAccessDelay(known, clients, seed)
-
-
-def show_trace(args: argparse.Namespace) -> int:
-    """Prints a trace's statistics, and draws it if asked."""
-    trace = read_link_trace(args.file)
-    if args.plot:
-        from sumrate.report.phy.link_trace import draw  # noqa: PLC0415 (loads matplotlib)
-
-        draw(trace, args.plot)
-    return _print(trace, args.json)
 
 
 def summary(trace: LinkTrace) -> dict[str, Any]:

@@ -4,7 +4,6 @@
 stream through it and sets its goodput beside what the trace allows.
 """
 
-import argparse
 import json
 import shutil
 import sys
@@ -15,22 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from sumrate.lab import trace_tables
 from sumrate.lab.endpoints.base import iperf
 from sumrate.lab.lateness import is_late, worst_lateness_ms
 from sumrate.lab.links import Link
-from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
+from sumrate.lab.namespaces import run_isolated
+from sumrate.lab.options import Json, Seed
 from sumrate.lab.process import ProcessFailedError
-from sumrate.lab.programs import MissingProgramError, program, require
+from sumrate.lab.programs import program, require
 from sumrate.lab.scene import radio, scene
-from sumrate.lab.trace_command import add_make, add_show
+from sumrate.lab.trace_command import refusing
 from sumrate.phy.parameters import ParameterError
 from sumrate.traces.emulator import schedule
-from sumrate.traces.link_trace import LinkTrace, LinkTraceError, read_link_trace
+from sumrate.traces.link_trace import LinkTrace, read_link_trace
 from sumrate.traces.measure import GOODPUT_SHARE
 from sumrate.traces.trace import write
-
-USAGE = 2
 
 
 @dataclass(frozen=True)
@@ -45,47 +42,49 @@ class PlayedLink(Link):
         return f"{super().toml(sharing)}\n{self.entries}"
 
 
-def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `trace` and its subcommands."""
-    sub = commands.add_parser(
-        "trace", help="link traces of 60 GHz scenes: make, show, play, contention, calibrate"
-    )
-    kinds = sub.add_subparsers(dest="trace_command", required=True)
-    add_make(kinds)
-    add_show(kinds)
-    trace_tables.add_commands(kinds)
-    played = kinds.add_parser(
-        "play",
-        help="measure one TCP stream over an emulated link that follows a trace",
-        epilog="example: sumrate-lab trace play x.parquet --seconds 20",
-    )
-    played.add_argument("file", type=Path, help="Parquet file of `trace make`")
-    played.add_argument("--seconds", type=float, help="seconds to play (all, at most 60)")
-    played.add_argument("--rtt-ms", type=float, default=2.0, help="RTT of the idle link (2)")
-    played.add_argument("--congestion-control", default="cubic", help="of the TCP stream (cubic)")
-    played.add_argument("--seed", type=int, default=1, help="seed of the emulator's losses (1)")
-    played.add_argument("--json", action="store_true", help="print JSON")
-    played.set_defaults(run=play)
+@refusing
+def play(
+    file: Path,
+    /,
+    *,
+    seconds: float | None = None,
+    rtt_ms: float = 2.0,
+    congestion_control: str = "cubic",
+    seed: Seed = 1,
+    as_json: Json = False,
+) -> int:
+    """Measure one TCP stream over an emulated link that follows a trace.
+
+    Exit status 1 if something failed or the emulator was late, 2 for wrong input.
+
+    Example: sumrate-lab trace play x.parquet --seconds 20
+
+    Args:
+        file: Parquet file of `trace make`.
+        seconds: Seconds to play (all, at most 60).
+        rtt_ms: RTT of the idle link.
+        congestion_control: Of the TCP stream.
+
+    """
+    trace = read_link_trace(file)
+    trace.rate_trace()
+    length = _length(seconds, trace)
+    if not 0 <= rtt_ms <= 10_000:
+        raise ParameterError("--rtt-ms", rtt_ms, "0 to 10000")
+    require("ip", "nsenter", "sysctl", "iperf3", "ss")
+    program("sumrate-link")
+    how = Playing(length, rtt_ms, congestion_control, seed)
+    return run_isolated(lambda: play_isolated(trace, how, as_json=as_json))
 
 
-def play(args: argparse.Namespace) -> int:
-    """Plays a trace; 1 if something failed or the emulator was late, 2 for wrong input."""
-    try:
-        trace = read_link_trace(args.file)
-        trace.rate_trace()
-        seconds = _length(args.seconds, trace)
-        if not 0 <= args.rtt_ms <= 10_000:
-            raise ParameterError("--rtt-ms", args.rtt_ms, "0 to 10000")
-    except (LinkTraceError, ParameterError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USAGE
-    try:
-        require("ip", "nsenter", "sysctl", "iperf3", "ss")
-        program("sumrate-link")
-        return run_isolated(lambda: _play(trace, seconds, args))
-    except (MissingProgramError, IsolationUnavailableError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+@dataclass(frozen=True)
+class Playing:
+    """How a trace is played."""
+
+    seconds: float
+    rtt_ms: float = 2.0
+    congestion_control: str = "cubic"
+    seed: int = 1
 
 
 def _length(wanted: float | None, trace: LinkTrace) -> float:
@@ -102,25 +101,26 @@ def played_link(trace: LinkTrace, rate_file: Path, rtt_ms: float) -> PlayedLink:
     return PlayedLink(**values, entries=schedule(trace, delay_ms=rtt_ms / 2))
 
 
-def _play(trace: LinkTrace, seconds: float, args: argparse.Namespace) -> int:
+def play_isolated(trace: LinkTrace, how: Playing, *, as_json: bool) -> int:
+    """Plays a trace inside private namespaces."""
     folder = Path("/run/sumrate-lab")  # on the private tmpfs: gone with the processes
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     rate_file = folder / "rate.trace"
     write(trace.rate_trace(), rate_file)
-    link = played_link(trace, rate_file, args.rtt_ms)
+    link = played_link(trace, rate_file, how.rtt_ms)
     try:
         with scene(
-            [link], seed=args.seed, folder=folder, congestion_control=args.congestion_control
+            [link], seed=how.seed, folder=folder, congestion_control=how.congestion_control
         ) as built:
             built.emulator.trigger()
-            measured = iperf(built, link.server_ip, seconds=seconds, warmup_s=0)
+            measured = iperf(built, link.server_ip, seconds=how.seconds, warmup_s=0)
             stats = built.emulator.stats()
     except (ProcessFailedError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    found = report_document(trace, seconds, measured.details["series_mbps"], stats)
-    return _report(found, as_json=args.json)
+    found = report_document(trace, how.seconds, measured.details["series_mbps"], stats)
+    return _report(found, as_json=as_json)
 
 
 def allowed_mbps(trace: LinkTrace, seconds: float) -> list[float]:

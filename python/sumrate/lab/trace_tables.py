@@ -4,15 +4,24 @@
 scenes of the thesis beside what was measured there.
 """
 
-import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Annotated
 
-from sumrate.lab.trace_command import contests, refined, refusing, simulated
+from sumrate.lab.options import Json, Seed, Several
+from sumrate.lab.trace_command import (
+    Protocol,
+    Refinement,
+    Simulated,
+    contests,
+    refined,
+    refusing,
+    simulated,
+)
 from sumrate.phy.parameters import whole
-from sumrate.traces.access_delay import PROTOCOLS, AccessDelay
+from sumrate.traces.access_delay import AccessDelay
 from sumrate.traces.calibration import MEASURED, number
 from sumrate.traces.course import make
 from sumrate.traces.measure import Statistics, pooled
@@ -46,65 +55,63 @@ class Row:
     """Mean time between two contests of the client; None if there was none."""
 
 
-def add_commands(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `contention` and `calibrate`."""
-    sub = kinds.add_parser(
-        "contention",
-        help="compare the goodput of a scene over access protocols and numbers of clients",
-        epilog="example: sumrate-lab trace contention thesis-mobility --clients 4 16",
-    )
-    sub.add_argument("scenario", nargs="?", default="thesis-mobility", metavar="SCENARIO")
-    sub.add_argument("--clients", type=int, nargs="+", default=[1, 4, 8, 16], metavar="N")
-    sub.add_argument("--access", nargs="+", choices=PROTOCOLS, default=list(TITLES))
-    sub.add_argument("--seconds", type=float, default=120.0, help="length of each trace (120)")
-    sub.add_argument("--seeds", type=int, default=3, help="traces of each point (3)")
-    sub.add_argument("--seed", type=int, default=1, help="first seed (1)")
-    sub.add_argument("--refinement", action="store_true", help="as in `trace make`")
-    sub.add_argument("--simulated-access", action="store_true", help="as in `trace make`")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.set_defaults(run=refusing(contention))
-    sub = kinds.add_parser(
-        "calibrate",
-        help="compare the thesis's scenes with its measurements",
-        epilog="example: sumrate-lab trace calibrate --seed 1001",
-    )
-    sub.add_argument("--seed", type=int, default=1, help="first seed (1)")
-    sub.add_argument("--refinement", action="store_true", help="as in `trace make`")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.set_defaults(run=refusing(calibrate))
+@refusing
+def contention(
+    scenario: str = "thesis-mobility",
+    /,
+    *,
+    clients: Annotated[tuple[int, ...], Several] = (1, 4, 8, 16),
+    access: Annotated[tuple[Protocol, ...], Several] = ("alone", "jpoc", "dot11ad"),
+    seconds: float = 120.0,
+    seeds: int = 3,
+    seed: Seed = 1,
+    refinement: Refinement = False,
+    simulated_access: Simulated = False,
+    as_json: Json = False,
+) -> int:
+    """Compare the goodput of a scene over access protocols and numbers of clients.
 
+    Example: sumrate-lab trace contention thesis-mobility --clients 4 16
 
-def contention(args: argparse.Namespace) -> int:
-    """Prints the table of a scene."""
-    base = scene(args.scenario)
-    base = refined(base) if args.refinement else base
-    whole("--seeds", args.seeds, 1)
+    Args:
+        scenario: Scenario; see `trace make --list`.
+        clients: Numbers of clients.
+        access: Protocols that train the beams.
+        seconds: Length of each trace.
+        seeds: Traces of each point.
+
+    """
+    base = scene(scenario)
+    base = refined(base) if refinement else base
+    whole("--seeds", seeds, 1)
     rows: list[Row] = []
-    total = len(args.clients) * len(args.access)
-    for clients in args.clients:
-        chosen = replace(base, contention=replace(base.contention, clients=clients))
-        for access in args.access:
-            _progress(len(rows), total, args.json)
-            rows.append(_row(chosen, access, args))
-    _progress(total, total, args.json)
-    if args.json:
-        document = {"schema": "sumrate.trace-contention.v1", "scenario": args.scenario,
-                    "seconds": args.seconds, "seed": args.seed, "seeds": args.seeds,
-                    "refinement": args.refinement, "simulated_access": args.simulated_access,
+    total = len(clients) * len(access)
+    for number_of_clients in clients:
+        chosen = replace(base, contention=replace(base.contention, clients=number_of_clients))
+        for protocol in access:
+            _progress(len(rows), total, as_json)
+            delays = [
+                simulated(protocol, number_of_clients, one) if simulated_access else protocol
+                for one in range(seed, seed + seeds)
+            ]
+            rows.append(_row(chosen, protocol, seconds, list(enumerate(delays, start=seed))))
+    _progress(total, total, as_json)
+    if as_json:
+        document = {"schema": "sumrate.trace-contention.v1", "scenario": scenario,
+                    "seconds": seconds, "seed": seed, "seeds": seeds,
+                    "refinement": refinement, "simulated_access": simulated_access,
                     "rows": [asdict(row) for row in rows]}  # fmt: skip
         print(json.dumps(document, indent=1))
     else:
-        print(contention_table(rows, args.access))
+        print(contention_table(rows, access))
     return 0
 
 
-def _row(chosen: Scene, access: str, args: argparse.Namespace) -> Row:
-    traces = []
-    for seed in range(args.seed, args.seed + args.seeds):
-        delay: str | AccessDelay = access
-        if args.simulated_access:
-            delay = simulated(access, chosen.contention.clients, seed)
-        traces.append(make(chosen, args.seconds, seed, delay))
+def _row(
+    chosen: Scene, access: str, seconds: float, delays: Sequence[tuple[int, str | AccessDelay]]
+) -> Row:
+    """The row of a protocol; one trace for each seed."""
+    traces = [make(chosen, seconds, seed, delay) for seed, delay in delays]
     count = sum(contests(trace) for trace in traces)
     return Row(
         chosen.contention.clients,
@@ -112,11 +119,11 @@ def _row(chosen: Scene, access: str, args: argparse.Namespace) -> Row:
         sum(float(trace.rate_mbps.mean()) for trace in traces) / len(traces),
         sum(float(trace.in_state("outage").mean()) for trace in traces) / len(traces),
         max((float(t.outages_s().max()) for t in traces if t.outages_s().size), default=0.0),
-        args.seconds * len(traces) / count if count else None,
+        seconds * len(traces) / count if count else None,
     )
 
 
-def contention_table(rows: list[Row], protocols: list[str]) -> str:
+def contention_table(rows: list[Row], protocols: Sequence[str]) -> str:
     """Markdown: a line for each number of clients."""
     lines = [
         "| clients | " + " | ".join(TITLES[name] for name in protocols) + " |",
@@ -133,19 +140,23 @@ def _cell(row: Row) -> str:
     return f"{row.rate_mbps:.0f}, {100 * row.outage:.1f} %, {row.longest_s:.1f} s{every}"
 
 
-def calibrate(args: argparse.Namespace) -> int:
-    """Prints the thesis's scenes beside what was measured."""
-    whole("--seed", args.seed, 0)
+@refusing
+def calibrate(*, seed: Seed = 1, refinement: Refinement = False, as_json: Json = False) -> int:
+    """Compare the thesis's scenes with its measurements.
+
+    Example: sumrate-lab trace calibrate --seed 1001
+    """
+    whole("--seed", seed, 0)
     found: dict[str, Statistics] = {}
     for name, (_, seeds) in THESIS.items():
-        _progress(len(found), len(THESIS), args.json)
-        chosen = refined(scene(name)) if args.refinement else scene(name)
-        traces = (make(chosen, MEASURED_S, args.seed + i) for i in range(seeds))
+        _progress(len(found), len(THESIS), as_json)
+        chosen = refined(scene(name)) if refinement else scene(name)
+        traces = (make(chosen, MEASURED_S, seed + i) for i in range(seeds))
         found[name] = pooled([trace.rate_trace() for trace in traces])
-    _progress(len(THESIS), len(THESIS), args.json)
-    if args.json:
-        document = {"schema": "sumrate.trace-calibration.v1", "seed": args.seed,
-                    "refinement": args.refinement, "seconds": MEASURED_S,
+    _progress(len(THESIS), len(THESIS), as_json)
+    if as_json:
+        document = {"schema": "sumrate.trace-calibration.v1", "seed": seed,
+                    "refinement": refinement, "seconds": MEASURED_S,
                     "scenes": {name: {"seeds": THESIS[name][1], "generated": values.values(),
                                       "measured": MEASURED[THESIS[name][0]].values()}
                                for name, values in found.items()}}  # fmt: skip

@@ -1,29 +1,23 @@
-"""One real file by plain curl over WiFi, WiGig, kernel MPTCP and Sumrate, on emulated links.
+"""`sumrate-lab demo`."""
 
-WiGig is blocked between seconds 2 and 4 of every download, counted from its first byte. The links
-have the largest rates that this machine can emulate: the full ones, half, a quarter or an eighth.
-
-Example: `sumrate-lab demo`, then open out/demo/report.html.
-Exit codes: 0 measured, 1 failed; with --strict 4 where the result is only approximate.
-"""
-
-import argparse
 import re
 import shutil
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sumrate.lab.blockage import BLOCKAGE, DEFINITION, MARGIN_S, sum_ratio
 from sumrate.lab.demo.rounds import WITHIN_S, Demo, Options, Rounds, round_s
-from sumrate.lab.demo.setting import DEFAULT_SIZE, MEASURED_FIRST, SCALES, setting
+from sumrate.lab.demo.setting import MEASURED_FIRST, SCALES, setting
 from sumrate.lab.lateness import LATE_MS
 from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
+from sumrate.lab.options import Json, Runs, Seed
 from sumrate.lab.payload import NoRoomError
 from sumrate.lab.priority import granted, raise_own
 from sumrate.lab.processor_users import ProcessorUsers
 from sumrate.lab.programs import REPOSITORY, MissingProgramError, program, require
+from sumrate.lab.refusal import RefusedError
 from sumrate.lab.results import provenance, write_json
 from sumrate.report.demo_page import demo_page
 from sumrate.report.demo_words import summary
@@ -143,12 +137,12 @@ def size_in_bytes(text: str) -> int:
     """Reads a size such as 2G, 512Mi or 1048576."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(?:([KMG])(i?))?", text, re.IGNORECASE)
     if not found:
-        raise argparse.ArgumentTypeError(f"{text}: use a number with K, M, G, Ki, Mi or Gi")
+        raise RefusedError(f"{text}: use a number with K, M, G, Ki, Mi or Gi")
     number, unit, binary = found.groups()
     power = "KMG".index(unit.upper()) + 1 if unit else 0
     size = int(float(number) * (1024 if binary else 1000) ** power)
     if size < LEAST_SIZE:
-        raise argparse.ArgumentTypeError(f"{text}: at least 1M, or there is nothing to measure")
+        raise RefusedError(f"{text}: at least 1M, or there is nothing to measure")
     return size
 
 
@@ -157,48 +151,7 @@ def scale_of_rates(text: str) -> float:
     for scale in SCALES:
         if text in {f"{scale:g}", f"1/{1 / scale:g}"}:
             return scale
-    raise argparse.ArgumentTypeError(f"{text}: use 1, 1/2, 1/4 or 1/8")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the demo's flags."""
-    parser.add_argument(
-        "--size",
-        type=size_in_bytes,
-        default=DEFAULT_SIZE,
-        help="file size at the full rates, scaled with them (default 1536Mi)",
-    )
-    parser.add_argument(
-        "--scale",
-        type=scale_of_rates,
-        help="scale of the rates: 1, 1/2, 1/4 or 1/8 (default: what this machine carries)",
-    )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 4 where the result is only approximate"
-    )
-    parser.add_argument(
-        "--within",
-        type=float,
-        default=WITHIN_S,
-        metavar="SECONDS",
-        help=f"repeat a disturbed run only if it ends within this time ({WITHIN_S:.0f})",
-    )
-    parser.add_argument("--seed", type=int, default=1, help="seed of the file and of the emulator")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=REPOSITORY / "out" / "demo",
-        help="folder of the result (default out/demo)",
-    )
-    parser.add_argument(
-        "--scheme",
-        action="append",
-        default=[],
-        choices=sorted(MEASURED_FIRST),
-        help="only this scheme (repeatable)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the result instead of a table")
-    parser.add_argument("--keep", action="store_true", help="keep logs and configurations")
+    raise RefusedError(f"{text}: use 1, 1/2, 1/4 or 1/8")
 
 
 def announce(options: Options) -> None:
@@ -213,18 +166,47 @@ def announce(options: Options) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the demo in private namespaces."""
+def demo(
+    *,
+    size: str = "1536Mi",
+    scale: str | None = None,
+    strict: bool = False,
+    within: float = WITHIN_S,
+    seed: Seed = 1,
+    output: Runs = REPOSITORY / "out" / "demo",
+    scheme: tuple[Literal["sumrate", "mptcp", "wigig", "wifi"], ...] = (),
+    as_json: Json = False,
+    keep: bool = False,
+) -> int:
+    """Download one file over two links, one of them blocked for two seconds.
+
+    One real file by plain curl over WiFi, WiGig, kernel MPTCP and Sumrate, on emulated links.
+    WiGig is blocked between seconds 2 and 4 of every download, counted from its first byte. The
+    links have the largest rates that this machine can emulate: the full ones, half, a quarter or
+    an eighth. Exit codes: 0 measured, 1 failed; with --strict 4 where the result is only
+    approximate.
+
+    Example: `sumrate-lab demo`, then open out/demo/report.html.
+
+    Args:
+        size: File size at the full rates, scaled with them.
+        scale: Scale of the rates: 1, 1/2, 1/4 or 1/8 (what this machine carries).
+        strict: Exit with 4 where the result is only approximate.
+        within: Repeat a disturbed run only if it ends within this time, in seconds.
+        scheme: Only this scheme (repeatable).
+        keep: Keep logs and configurations.
+
+    """
     options = Options(
-        size=args.size,
-        seed=args.seed,
-        output=args.output.resolve(),
-        only=tuple(args.scheme),
-        scale=args.scale,
-        within_s=args.within,
-        json=args.json,
-        keep=args.keep,
-        strict=args.strict,
+        size=size_in_bytes(size),
+        seed=seed,
+        output=output.resolve(),
+        only=scheme,
+        scale=None if scale is None else scale_of_rates(scale),
+        within_s=within,
+        json=as_json,
+        keep=keep,
+        strict=strict,
     )
     try:
         require("ip", "ss", "nsenter", "sysctl", "curl")

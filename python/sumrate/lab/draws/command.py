@@ -1,11 +1,5 @@
-"""Random conditions of `fbdt-world` on real sockets, beside what their simulation gives.
+"""`sumrate-lab draws`: random conditions of `fbdt-world` on real sockets, and simulated."""
 
-Each draw becomes emulated links between two namespaces. The daemons do the draw's work over them,
-and plain TCP does it over one path alone. Draws with short transfers, with messages or with a
-shared bottleneck are skipped, and so are those that are too fast for this machine.
-"""
-
-import argparse
 import json
 import math
 import shutil
@@ -16,12 +10,15 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from sumrate.lab.draws.conditions import Draw, decoded, why_skipped
 from sumrate.lab.draws.sockets import Outcome, run_alone, run_session
 from sumrate.lab.experiment.run import FAILURES
 from sumrate.lab.namespaces import run_isolated
+from sumrate.lab.options import Json
 from sumrate.lab.priority import raise_own
 from sumrate.lab.programs import RUN_FOLDER, program, require
 from sumrate.lab.refusal import RefusedError
@@ -35,69 +32,72 @@ WORST = 10
 Row = dict[str, Any]
 
 
-def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `draws`."""
-    sub = commands.add_parser(
-        "draws",
-        help="compare simulated draws with real sockets",
-        description=__doc__,
-        epilog="example: sumrate-lab draws --from 0 --count 60 --output out/draws.jsonl "
-        "(repeat the command to go on where it was stopped). "
-        "Exit status: 0 both goals are reached, 1 one is missed or nothing was compared, "
-        "2 refused",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    sub.add_argument("seeds", nargs="*", type=int, metavar="SEED", help="draws by their seeds")
-    sub.add_argument("--from", dest="first", type=int, default=0, help="first seed (0)")
-    sub.add_argument("--count", type=int, default=20, help="draws without SEED (20)")
-    sub.add_argument(
-        "--alone", choices=("best", "all", "none"), default="best",
-        help="paths over which plain TCP is compared too (best)",
-    )  # fmt: skip
-    sub.add_argument(
-        "--most-mbps", type=float, default=1500.0, metavar="MBPS",
-        help="skip draws whose paths carry more in all (1500)",
-    )  # fmt: skip
-    sub.add_argument("--output", type=Path, default=Path("out/draws.jsonl"),
-                     help="file with a line for each draw (out/draws.jsonl)")  # fmt: skip
-    sub.add_argument("--again", action="store_true", help="run draws again that the file has")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.set_defaults(run=run)
+Alone = Literal["best", "all", "none"]
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the draws that the file does not have yet, and compares all that were asked for."""
+def draws(
+    seeds: list[int] | None = None,
+    /,
+    *,
+    first: Annotated[int, Parameter(name="--from")] = 0,
+    count: int = 20,
+    alone: Alone = "best",
+    most_mbps: float = 1500.0,
+    output: Path = Path("out/draws.jsonl"),
+    again: bool = False,
+    as_json: Json = False,
+) -> int:
+    """Compare simulated draws with real sockets.
+
+    Each draw becomes emulated links between two namespaces. The daemons do the draw's work over
+    them, and plain TCP does it over one path alone. Draws with short transfers, with messages or
+    with a shared bottleneck are skipped, and so are those that are too fast for this machine.
+    The same command goes on where it was stopped. Exit status: 0 both goals are reached, 1 one is
+    missed or nothing was compared, 2 refused.
+
+    Example: sumrate-lab draws --from 0 --count 60 --output out/draws.jsonl
+
+    Args:
+        seeds: Draws by their seeds.
+        first: First seed.
+        count: Draws without SEED.
+        alone: Paths over which plain TCP is compared too.
+        most_mbps: Skip draws whose paths carry more in all, in Mbit/s.
+        output: File with a line for each draw.
+        again: Run draws again that the file has.
+
+    """
     require("ip", "nsenter", "ss", "sysctl")
     program("sumrate")
     program("sumrate-link")
     program("fbdt-world", build="cargo build --release -p fbdt-world")
-    seeds = args.seeds or list(range(args.first, args.first + args.count))
-    if not seeds or min(seeds) < 0:
+    chosen = seeds or list(range(first, first + count))
+    if not chosen or min(chosen) < 0:
         raise RefusedError("a seed is a number from 0 on, and --count is at least 1")
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    output = args.output.resolve()
-    known = {} if args.again else kept(output)
-    draws = [decoded(_world("draw", str(seed), "--json")) for seed in seeds if seed not in known]
-    progress = Progress(sum(_seconds(draw, args) for draw in draws))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    file_of_rows = output.resolve()
+    known = {} if again else kept(file_of_rows)
+    fresh = [decoded(_world("draw", str(seed), "--json")) for seed in chosen if seed not in known]
+    progress = Progress(sum(_seconds(draw, alone, most_mbps) for draw in fresh))
 
     def body() -> int:
         raise_own()
-        for draw in draws:
+        for draw in fresh:
             progress.show(f"draw {draw.seed}, {draw.work.kind}, {draw.control}")
-            row = _row(draw, args)
-            with output.open("a", encoding="utf-8") as file:
+            row = _row(draw, alone, most_mbps)
+            with file_of_rows.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-            progress.left_s -= _seconds(draw, args)
+            progress.left_s -= _seconds(draw, alone, most_mbps)
             progress.clear()
-            if not args.json:
+            if not as_json:
                 print(line(row), flush=True)
         return 0
 
-    if status := run_isolated(body) if draws else 0:
+    if status := run_isolated(body) if fresh else 0:
         return status
-    rows = kept(output)
-    found = compared([rows[seed] for seed in seeds])
-    print(json.dumps(found, indent=1) if args.json else "\n".join(words(found)))
+    rows = kept(file_of_rows)
+    found = compared([rows[seed] for seed in chosen])
+    print(json.dumps(found, indent=1) if as_json else "\n".join(words(found)))
     return 0 if found["reached"] else 1
 
 
@@ -122,17 +122,17 @@ def _world(*argv: str) -> str:
     return done.stdout
 
 
-def _seconds(draw: Draw, args: argparse.Namespace) -> float:
-    if why_skipped(draw, args.most_mbps):
+def _seconds(draw: Draw, alone: Alone, most_mbps: float) -> float:
+    if why_skipped(draw, most_mbps):
         return 0.0
-    runs = 1 + {"best": 1, "all": len(draw.paths), "none": 0}[args.alone]
+    runs = 1 + {"best": 1, "all": len(draw.paths), "none": 0}[alone]
     return runs * (draw.time_s + AROUND_S + 5 * draw.longest_rtt_s)
 
 
-def _row(draw: Draw, args: argparse.Namespace) -> Row:
+def _row(draw: Draw, which: Alone, most_mbps: float) -> Row:
     """One draw on sockets and simulated; a failure becomes a part of the row."""
     row: Row = {"seed": draw.seed, "work": draw.work.kind, "control": draw.control}
-    if reason := why_skipped(draw, args.most_mbps):
+    if reason := why_skipped(draw, most_mbps):
         return row | {"skipped": reason}
     row["commit"] = commit()
     try:
@@ -141,7 +141,7 @@ def _row(draw: Draw, args: argparse.Namespace) -> Row:
         alone = verdict["alone"]
         key = "latency_p99_ms" if draw.work.kind == "stream" else "goodput_mbps"
         order = sorted(range(len(alone)), key=lambda n: alone[n][key], reverse=key[0] == "g")
-        paths = {"best": order[:1], "all": order, "none": []}[args.alone]
+        paths = {"best": order[:1], "all": order, "none": []}[which]
         row["session"] = _pair(partial(run_session, draw), verdict["runs"][0])
         row["alone"] = [
             _pair(partial(run_alone, draw, number), alone[number]) | {"path": number}

@@ -1,10 +1,10 @@
 """Runs experiments one after the other and keeps what they leave: `run` and `bench`."""
 
-import argparse
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,14 +35,15 @@ from sumrate.lab.experiment.load import ExperimentError, load
 from sumrate.lab.experiment.model import Experiment, scheme_names
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Plan, run_all
-from sumrate.lab.experiment.simulated import EXTRA, simulate
-from sumrate.lab.experiment.store import write
+from sumrate.lab.experiment.simulated import simulate
+from sumrate.lab.experiment.store import OUTPUT, write
 from sumrate.lab.experiment.topology import links_of, on_wires
 from sumrate.lab.host_pauses import PATIENCE_S
 from sumrate.lab.machine_load import MOST, busy_before
-from sumrate.lab.namespaces import INTERRUPTED, IsolationUnavailableError, run_isolated
+from sumrate.lab.namespaces import INTERRUPTED, run_isolated
+from sumrate.lab.options import Json, Quick, Repetitions, Runs
 from sumrate.lab.priority import granted, raise_own
-from sumrate.lab.programs import RUN_FOLDER, MissingProgramError, program, require
+from sumrate.lab.programs import RUN_FOLDER, program, require
 from sumrate.lab.refusal import RefusedError
 from sumrate.lab.results import Progress, provenance
 
@@ -57,126 +58,187 @@ SHOWN = {
 }
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs experiments in private namespaces; 1 if a run failed, whatever the verdicts are."""
-    return _isolated(args.names, args, say=not args.json)
+@dataclass(frozen=True)
+class Wanted:
+    """A part of experiments, and where its results are kept."""
+
+    quick: bool = False
+    repetitions: int | None = None
+    conditions: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
+    output: Path = OUTPUT
 
 
-def bench(args: argparse.Namespace) -> int:
-    """Measures the performance goals and prints their table.
+def run(
+    names: list[str],
+    /,
+    *,
+    quick: Quick = False,
+    repetitions: Repetitions = None,
+    condition: tuple[str, ...] = (),
+    scheme: tuple[str, ...] = (),
+    output: Runs = OUTPUT,
+    as_json: Json = False,
+) -> int:
+    """Run experiments.
 
-    Raises:
-        RefusedError: there is no such goal, or an experiment is wrong.
+    Exit status 1 if a run failed, whatever the verdicts are.
+
+    Example: sumrate-lab run five-conditions --quick
+
+    Args:
+        names: Experiments, as `list` names them.
+        condition: Only this condition (repeatable).
+        scheme: Only this scheme, and the links alone (repeatable).
+
+    """
+    documents: list[dict[str, Any]] = []
+    wanted = Wanted(quick, repetitions, condition, scheme, output)
+
+    def tell(plan: Plan, found: list[Verdict]) -> None:
+        if as_json:
+            documents.extend({"experiment": plan.experiment.name, **v.document()} for v in found)
+            return
+        whole = not (plan.only_conditions or plan.only_schemes)
+        folder = output.resolve() / plan.experiment.name
+        print("\n".join(summary(plan.experiment, found, folder, whole=whole)))
+
+    def done() -> None:
+        if as_json:
+            print(json.dumps(documents, indent=1, ensure_ascii=False))
+
+    return _carry_out(_checked(names, wanted), wanted, tell, done)
+
+
+def bench(
+    *,
+    quick: Quick = False,
+    repetitions: Repetitions = None,
+    only: tuple[str, ...] = (),
+    table: bool = False,
+    output: Runs = OUTPUT,
+    as_json: Json = False,
+) -> int:
+    """Measure the performance goals P1 to P10.
+
+    Runs the experiments that measure the performance goals, then prints for each goal the values
+    of Sumrate and of the other transports.
+
+    Example: sumrate-lab bench --quick --only P1 --only P5
+
+    Args:
+        only: Only this goal (repeatable).
+        table: Measure nothing: print the last results.
 
     """
     asked = {name: {check.goal for check in load(name).checks} for name in goals.measured_by()}
     performance = {goal for found in asked.values() for goal in found if goals.is_performance(goal)}
-    args.only = [goal.upper().replace("B", "b") for goal in args.only]
-    if unknown := set(args.only) - performance:
+    chosen = {goal.upper().replace("B", "b") for goal in only}
+    if unknown := chosen - performance:
         known = ", ".join(sorted(performance, key=goal_order))
         raise RefusedError(f"no goal {', '.join(unknown)}; there are {known}")
-    wanted = [name for name, found in asked.items() if found & set(args.only or performance)]
-    args.condition, args.scheme = [], []
-    status = 0 if args.table else _isolated(wanted, args, say=False)
+    names = [name for name, found in asked.items() if found & (chosen or performance)]
+    wanted = Wanted(quick, repetitions, output=output)
+    status = 0 if table else _carry_out(_checked(names, wanted), wanted)
     if status > 1:  # stopped
         return status
-    found = [r for r in goals.rows(args.output) if r.id in (args.only or performance)]
-    if args.json:
-        print(json.dumps(goals.document(found, args.output), indent=1, ensure_ascii=False))
+    found = [r for r in goals.rows(output) if r.id in (chosen or performance)]
+    if as_json:
+        print(json.dumps(goals.document(found, output), indent=1, ensure_ascii=False))
     else:
         print(goals.table(found))
     if not any(row.measured for row in found):
         hint = "`sumrate-lab verdicts --goals` shows what is kept in results/"
-        print(f"no goal is measured in {args.output} yet; {hint}", file=sys.stderr)
+        print(f"no goal is measured in {output} yet; {hint}", file=sys.stderr)
     return status
 
 
-def _isolated(names: Sequence[str], args: argparse.Namespace, *, say: bool) -> int:
-    """Checks everything, then runs.
+def _checked(names: Sequence[str], wanted: Wanted) -> list[Plan]:
+    """The plans of experiments, once everything is there that they need.
 
     Raises:
-        ExperimentError: something that was asked for does not exist or is wrong.
+        RefusedError: an experiment does not exist or is wrong, or would replace a whole result.
+        MissingProgramError: a program is missing.
 
     """
+    plans = [_plan(load(name), wanted) for name in names]
+    for plan in plans:
+        _spare_whole_result(plan, wanted.output)
+    if any(not _is_simulation(plan) for plan in plans):
+        require("ip", "ss", "nsenter", "sysctl", "iperf3")
+        program("sumrate-link")
     try:
-        plans = [_plan(load(name), args) for name in names]
-        for plan in plans:
-            _spare_whole_result(plan, args.output)
-        if any(not _is_simulation(plan) for plan in plans):
-            require("ip", "ss", "nsenter", "sysctl", "iperf3")
-            program("sumrate-link")
-        args.output.mkdir(parents=True, exist_ok=True)
-    except (MissingProgramError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return _carry_out(plans, args, say=say)
+        wanted.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RefusedError(str(error)) from error
+    return plans
 
 
 def _is_simulation(plan: Plan) -> bool:
     return isinstance(plan.experiment, SimulationExperiment)
 
 
-def _carry_out(plans: Sequence[Plan], args: argparse.Namespace, *, say: bool) -> int:
-    """Computes simulations, then runs the others in private namespaces; 1 if a run failed."""
+def _carry_out(
+    plans: Sequence[Plan],
+    wanted: Wanted,
+    tell: Callable[[Plan, list[Verdict]], object] = lambda *_: None,
+    done: Callable[[], object] = lambda: None,
+) -> int:
+    """Computes simulations, then runs the others in private namespaces; 1 if a run failed.
+
+    Args:
+        plans: what is run.
+        wanted: where results go.
+        tell: shows the verdicts of an experiment.
+        done: is called once all are there.
+
+    """
     progress = Progress(sum(plan.seconds() for plan in plans))
-    output = args.output.resolve()
+    output = wanted.output.resolve()
     on_links = [plan for plan in plans if not _is_simulation(plan)]
-    simulations = [plan for plan in plans if _is_simulation(plan)]
-    documents: list[dict[str, Any]] = []
+    statuses = []
 
-    def tell(plan: Plan, runs: list[Run], found: list[Verdict]) -> int:
-        if say:
-            whole = not (plan.only_conditions or plan.only_schemes)
-            folder = output / plan.experiment.name
-            print("\n".join(summary(plan.experiment, found, folder, whole=whole)))
-        documents.extend({"experiment": plan.experiment.name, **v.document()} for v in found)
+    def told(plan: Plan, runs: list[Run], found: list[Verdict]) -> int:
+        tell(plan, found)
         return _complaints(plan.experiment, runs)
-
-    def tell_all() -> None:
-        """With `--json`, `run` prints one document."""
-        if args.json and hasattr(args, "names"):
-            print(json.dumps(documents, indent=1, ensure_ascii=False))
 
     def body() -> int:
         raise_own()
-        status = max([tell(plan, *execute(plan, output, progress)) for plan in on_links])
-        tell_all()
+        status = max([told(plan, *execute(plan, output, progress)) for plan in on_links])
+        done()
         return status
 
     try:
-        quick = bool(args.quick)
-        done = [tell(plan, *compute(plan, output, progress, quick=quick)) for plan in simulations]
+        for plan in filter(_is_simulation, plans):
+            made = compute(plan, output, progress, quick=wanted.quick)
+            statuses.append(told(plan, *made))
         if on_links:
-            done.append(run_isolated(body))
+            statuses.append(run_isolated(body))
         else:
-            tell_all()
-        return max(done)
-    except (IsolationUnavailableError, ModuleNotFoundError) as error:
-        hint = f"{EXTRA}: " if isinstance(error, ModuleNotFoundError) else ""
-        print(f"error: {hint}{error}", file=sys.stderr)
-        return 1
+            done()
+        return max(statuses)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
 
 
-def _plan(experiment: Experiment, args: argparse.Namespace) -> Plan:
+def _plan(experiment: Experiment, wanted: Wanted) -> Plan:
     """What is run of an experiment; refuses conditions and schemes that it does not have."""
-    for kind, wanted, known in (
-        ("condition", args.condition, [c.name for c in experiment.conditions]),
-        ("scheme", args.scheme, scheme_names(experiment)),
+    for kind, asked, known in (
+        ("condition", wanted.conditions, [c.name for c in experiment.conditions]),
+        ("scheme", wanted.schemes, scheme_names(experiment)),
     ):
-        for name in set(wanted) - set(known):
+        for name in set(asked) - set(known):
             raise ExperimentError(
                 f"{experiment.name} has no {kind} `{name}`; it has {', '.join(known)}"
             )
     whole = Plan(experiment, experiment.repetitions, patience_s=PATIENCE_S)
-    plan = quick(experiment) if args.quick else whole
+    plan = shortened(experiment) if wanted.quick else whole
     return replaced(
         plan,
-        repetitions=args.repetitions or plan.repetitions,
-        only_conditions=tuple(args.condition) or plan.only_conditions,
-        only_schemes=tuple(args.scheme),
+        repetitions=wanted.repetitions or plan.repetitions,
+        only_conditions=wanted.conditions or plan.only_conditions,
+        only_schemes=wanted.schemes,
     )
 
 
@@ -202,8 +264,8 @@ def _spare_whole_result(plan: Plan, output: Path) -> None:
         )
 
 
-def quick(experiment: Experiment) -> Plan:
-    """What `--quick` runs of it."""
+def shortened(experiment: Experiment) -> Plan:
+    """The plan of `--quick`."""
     if experiment.quick_seconds:
         experiment = replace(experiment, seconds=experiment.quick_seconds)
     return Plan(experiment, 1, experiment.quick)

@@ -1,6 +1,5 @@
 """`sumrate-lab keep`: takes results over into `results/`, and packs what they are made from."""
 
-import argparse
 import json
 import sys
 import tarfile
@@ -18,40 +17,35 @@ from sumrate.lab.experiment.run import Plan
 from sumrate.lab.experiment.store import OUTPUT, read_runs
 from sumrate.lab.experiment.tidy import add_derived
 from sumrate.lab.experiment.topology import on_wires
+from sumrate.lab.options import Runs
 
 LEAST_REPETITIONS = 5
 """Of what is kept."""
 
 
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `keep`."""
-    sub = commands.add_parser(
-        "keep",
-        help="keep results in results/",
-        description="Writes results/NAME.parquet: every value of every run, with commit, kernel, "
-        "machine, time, command and seeds. Refuses results of uncommitted files, with too few "
-        "repetitions, or with too many void runs.",
-        epilog="example: sumrate-lab keep blackout --archive blackout.tar.xz",
-    )
-    sub.add_argument("names", nargs="+", metavar="NAME", help="experiment")
-    sub.add_argument("--results", type=Path, default=OUTPUT, help="folder of results (out/lab)")
-    sub.add_argument(
-        "--archive", type=Path, metavar="FILE.tar.xz", help="pack the raw series and manifests too"
-    )
-    sub.set_defaults(run=keep)
+def keep(names: list[str], /, *, results: Runs = OUTPUT, archive: Path | None = None) -> int:
+    """Keep results in results/.
 
+    Writes results/NAME.parquet: every value of every run, with commit, kernel, machine, time,
+    command and seeds. Refuses results of uncommitted files, with too few repetitions, or with too
+    many void runs.
 
-def keep(args: argparse.Namespace) -> int:
-    """Writes the tables of results; refuses what must not count."""
-    refused = [w for name in args.names for w in keep_problems(args.results / name, name)]
+    Example: sumrate-lab keep blackout --archive blackout.tar.xz
+
+    Args:
+        names: Experiments.
+        archive: Pack the raw series and manifests into this .tar.xz file too.
+
+    """
+    refused = [w for name in names for w in keep_problems(results / name, name)]
     if refused:
         print("\n".join(["not kept:", *refused]), file=sys.stderr)
         return 1
-    for name in args.names:
-        print(keep_table(args.results / name, name))
-    if args.archive:
-        archive(args.archive, [args.results / name for name in args.names])
-        print(args.archive)
+    for name in names:
+        print(keep_table(results / name, name))
+    if archive:
+        pack(archive, [results / name for name in names])
+        print(archive)
     return 0
 
 
@@ -68,7 +62,7 @@ def _identity(run: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(run[key] for key in (*POINT, "repetition"))
 
 
-def archive(file: Path, folders: Sequence[Path]) -> None:
+def pack(file: Path, folders: Sequence[Path]) -> None:
     """Packs the folders that runs left, with series, manifests and pictures."""
     partial = file.with_suffix(file.suffix + ".part")
     with tarfile.open(partial, "w:xz") as packed:

@@ -1,63 +1,53 @@
 """`sumrate-lab values NAME`: the medians of every metric of a result, as tables."""
 
-import argparse
 import json
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from sumrate.lab.experiment.judge import figure
 from sumrate.lab.experiment.kept import KEPT, path_of, read_kept_runs, read_provenance
 from sumrate.lab.experiment.record import Run
+from sumrate.lab.options import Json, Kept
 from sumrate.lab.refusal import RefusedError
 
 Place = tuple[str, str]
 """A condition, with congestion control and buffers where they differ; and a scheme."""
 
 
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `values`."""
-    sub = commands.add_parser(
-        "values",
-        help="print the kept values of an experiment",
-        description="Prints medians over the valid repetitions, for each metric, condition and "
-        "scheme, with the commit that was measured.",
-        epilog="example: sumrate-lab values blackout --metric blackout_stall_ms",
-    )
-    sub.add_argument("name", metavar="NAME", help="experiment")
-    sub.add_argument("--metric", action="append", default=[], help="only this metric (repeatable)")
-    sub.add_argument("--results", type=Path, default=KEPT, help="kept tables (results/)")
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.set_defaults(run=values)
+def values(
+    name: str, /, *, metric: tuple[str, ...] = (), results: Kept = KEPT, as_json: Json = False
+) -> int:
+    """Print the medians of a kept result, with the commit that was measured.
 
+    Prints the median of all repetitions, for each metric, condition and scheme.
 
-def values(args: argparse.Namespace) -> int:
-    """Prints one table for each metric.
+    Example: sumrate-lab values blackout --metric blackout_stall_ms
 
-    Raises:
-        RefusedError: there is no such table, or no such metric in it.
+    Args:
+        name: Experiment.
+        metric: Only this metric (repeatable).
 
     """
-    path = path_of(args.results, args.name)
+    path = path_of(results, name)
     if not path.is_file():
         raise RefusedError(f"no kept result {path}: `sumrate-lab verdicts` names those there are")
     found = medians(read_kept_runs(path))
-    if unknown := [name for name in args.metric if name not in found]:
+    if unknown := [name for name in metric if name not in found]:
         raise RefusedError(f"{path} has no {', '.join(unknown)}; it has {', '.join(sorted(found))}")
-    chosen = {name: found[name] for name in args.metric or sorted(found)}
+    chosen = {name: found[name] for name in metric or sorted(found)}
     origin = read_provenance(path)
-    if args.json:
+    if as_json:
         rows = [
-            {"metric": metric, "condition": condition, "scheme": scheme, "median": value}
-            for metric, of in chosen.items()
+            {"metric": title, "condition": condition, "scheme": scheme, "median": value}
+            for title, of in chosen.items()
             for (condition, scheme), value in of.items()
         ]
         print(json.dumps({"origin": origin, "values": rows}, indent=1, ensure_ascii=False))
         return 0
     print(f"{origin['command']}, {origin['started'][:10]}, commit {origin['commit'][:10]}")
-    for metric, of in chosen.items():
-        print("\n".join(["", f"{metric}:", *table(of)]))
+    for title, of in chosen.items():
+        print("\n".join(["", f"{title}:", *table(of)]))
     return 0
 
 

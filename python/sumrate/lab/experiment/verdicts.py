@@ -1,11 +1,11 @@
 """`sumrate-lab verdicts`: every published claim and goal, and what was measured of it."""
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace as replaced
 from pathlib import Path
+from typing import Literal
 
 from sumrate.lab.experiment.ahead import ahead
 from sumrate.lab.experiment.catalogue import PAPERS, Entry, entries
@@ -13,59 +13,54 @@ from sumrate.lab.experiment.judge import DEPENDS, FAILS
 from sumrate.lab.experiment.kept import KEPT
 from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import ExperimentError
+from sumrate.lab.options import Json, Kept
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import USAGE, RefusedError
 
-
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares `verdicts`."""
-    sub = commands.add_parser(
-        "verdicts",
-        help="print claims and goals with their verdicts",
-        description="Prints each claim and goal with its verdict, the measured values, the cause "
-        "if it does not hold, the command that measures it, and the file of its results.",
-        epilog="example: sumrate-lab verdicts T-4.5 P1",
-    )
-    sub.add_argument(
-        "ids",
-        nargs="*",
-        metavar="ID",
-        help="only ids that begin with this, or those of an experiment (repeatable)",
-    )
-    sub.add_argument("--paper", choices=PAPERS, help="only the claims of this paper")
-    sub.add_argument("--goals", action="store_true", help="only the performance goals")
-    sub.add_argument(
-        "--missed",
-        action="store_true",
-        help="only claims and goals that do not hold, then those where another transport is ahead",
-    )
-    sub.add_argument("--json", action="store_true", help="print JSON")
-    sub.add_argument("--results", type=Path, default=KEPT, help="kept tables (results/)")
-    sub.set_defaults(run=verdicts)
+Paper = Literal["thesis", "evolving-wifi", "mptcp-wireless", "dual-band", "wlan"]
 
 
-def verdicts(args: argparse.Namespace) -> int:
-    """Prints claims and goals with their verdicts; says which experiments are wrong.
+def verdicts(
+    ids: list[str] | None = None,
+    /,
+    *,
+    paper: Paper | None = None,
+    goals: bool = False,
+    missed: bool = False,
+    results: Kept = KEPT,
+    as_json: Json = False,
+) -> int:
+    """Print claims and goals with their verdicts.
 
-    Raises:
-        RefusedError: there are no such results or claims.
+    Prints each claim and goal with its verdict, the measured values, the cause if it does not
+    hold, the command that measures it, and the file of its results.
+
+    Example: sumrate-lab verdicts T-4.5 P1
+
+    Args:
+        ids: Only ids that begin with this, or those of an experiment.
+        paper: Only the claims of this paper.
+        goals: Only the performance goals.
+        missed: Only claims and goals that do not hold, then those where another transport is ahead.
 
     """
-    results = args.results
     if not results.is_dir():
         raise RefusedError(f"no folder of results {results}")
     shown = results.relative_to(REPOSITORY) if results.is_relative_to(REPOSITORY) else results
     broken: list[ExperimentError] = []
-    found = [
-        replaced(e, results=e.results.replace(str(results), str(shown)))
-        for e in _chosen(entries(results, broken=broken), args)
+    document = "goal" if goals else PAPERS.get(paper or "")
+    chosen = [
+        e
+        for e in _named_by(entries(results, broken=broken), ids or [])
+        if document in (None, e.document) and not (missed and e.verdict not in MISSED)
     ]
+    found = [replaced(e, results=e.results.replace(str(results), str(shown))) for e in chosen]
     status = complain(broken)
-    if args.json:
+    if as_json:
         print(json.dumps([e.as_dict() for e in found], indent=1, ensure_ascii=False))
         return status
     print(listing(found))
-    if args.missed and not broken:
+    if missed and not broken:
         print("\n".join(["", "Another transport is ahead:", *_behind(results, found)]))
     return status
 
@@ -85,15 +80,15 @@ def _named(found: Sequence[Entry], start: str) -> list[Entry]:
     return begin or [e for e in found if any(c.experiment == start for c in e.checks)]
 
 
-def _chosen(found: Sequence[Entry], args: argparse.Namespace) -> list[Entry]:
+def _named_by(found: Sequence[Entry], ids: Sequence[str]) -> list[Entry]:
     """Those that were asked for, all if none was.
 
     Raises:
         RefusedError: something names none of them.
 
     """
-    chosen = [*found] if not args.ids else []
-    for start in args.ids:
+    chosen = [*found] if not ids else []
+    for start in ids:
         named = _named(found, start)
         if not named:
             raise RefusedError(
@@ -101,12 +96,7 @@ def _chosen(found: Sequence[Entry], args: argparse.Namespace) -> list[Entry]:
                 "name; `sumrate-lab verdicts` shows them all"
             )
         chosen += [e for e in named if e not in chosen]
-    document = "goal" if args.goals else PAPERS.get(args.paper)
-    return [
-        e
-        for e in chosen
-        if document in (None, e.document) and not (args.missed and e.verdict not in MISSED)
-    ]
+    return chosen
 
 
 def complain(broken: Sequence[ExperimentError]) -> int:

@@ -1,173 +1,115 @@
 """`sumrate-lab faults | soak | attacks | load`."""
 
-import argparse
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from sumrate.lab.faults import attacks as strangers
 from sumrate.lab.faults.campaign import CLOCK, EXPECTED_S, campaign
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.clock import MISSING, REQUIRED, library, required
 from sumrate.lab.faults.fault import FaultNotMadeError
-from sumrate.lab.faults.load import CROWD_EXPECTED_S, load
-from sumrate.lab.faults.soak import Soak, soak
-from sumrate.lab.namespaces import IsolationUnavailableError, run_isolated
+from sumrate.lab.faults.load import CROWD_EXPECTED_S
+from sumrate.lab.faults.load import load as run_load
+from sumrate.lab.faults.soak import Soak
+from sumrate.lab.faults.soak import soak as run_soak
+from sumrate.lab.namespaces import run_isolated
+from sumrate.lab.options import Json, Positive, Report, Seed
 from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.programs import (
     REPOSITORY,
     RUN_FOLDER,
-    MissingProgramError,
     program,
     require,
     without_machine_paths,
 )
+from sumrate.lab.refusal import RefusedError
 from sumrate.lab.results import Progress, provenance, write_json
 
-FAULTS_SCHEMA = "sumrate.lab.faults.v1"
-SOAK_SCHEMA = "sumrate.lab.soak.v1"
-ATTACKS_SCHEMA = "sumrate.lab.attacks.v1"
-LOAD_SCHEMA = "sumrate.lab.load.v1"
+OUT = REPOSITORY / "out"
 PROGRAMS = ("ip", "ss", "tc", "nft", "nsenter", "prlimit")
 SHORTEST_S = 10.0
 
 
-def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares the subcommands."""
-    sub = commands.add_parser(
-        "faults",
-        help="cause real faults on real sockets; check for lost bytes, measure recovery",
-        description="Causes each fault during transfers in network namespaces, compares every "
-        "byte, and measures stalls, recovery and the goodput of a second client. Exit status "
-        "1, with a line for each reason: a byte was lost, a process crashed, a transfer failed "
-        "that the fault does not affect, or the second client kept less than nine tenths of its "
-        "goodput (median of three rounds or more).",
-        epilog="example: sumrate-lab faults --rounds 3 --fault server-killed --fault disk-full",
-    )
-    sub.add_argument(
-        "--rounds", type=_positive, default=3, help="times that each fault is caused (3)"
-    )
-    sub.add_argument(
-        "--fault", action="append", choices=sorted(FAULTS), help="only this fault (repeatable)"
-    )
-    _add_seed_and_report(sub, REPOSITORY / "out" / "faults" / "report.json")
-    sub.set_defaults(run=run_faults)
+def faults(
+    *,
+    rounds: Positive = 3,
+    fault: tuple[str, ...] = (),
+    seed: Seed = 1,
+    output: Report = OUT / "faults" / "report.json",
+    as_json: Json = False,
+) -> int:
+    """Cause real faults on real sockets; check for lost bytes, measure recovery.
 
-    sub = commands.add_parser(
-        "soak",
-        help="run random traffic under random faults for hours",
-        description="Three sessions transfer files of random size, up and down, under random "
-        "faults. Every byte is compared; memory and descriptors are checked for growth. Exit "
-        "status 1 if a byte was lost, a process crashed or grew, or a transfer failed that no "
-        "fault affects.",
-        epilog="example: sumrate-lab soak --time 7200 --seed 4",
-    )
-    sub.add_argument("--time", type=_seconds, default=7200.0, help="duration in seconds (7200)")
-    _add_seed_and_report(sub, REPOSITORY / "out" / "soak-real" / "report.json")
-    sub.set_defaults(run=run_soak)
-    _add_strangers(commands)
+    Causes each fault during transfers in network namespaces, compares every byte, and measures
+    stalls, recovery and the goodput of a second client. Exit status 1, with a line for each
+    reason: a byte was lost, a process crashed, a transfer failed that the fault does not affect,
+    or the second client kept less than nine tenths of its goodput (median of three rounds or
+    more).
 
+    Example: sumrate-lab faults --rounds 3 --fault server-killed --fault disk-full
 
-def _add_strangers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    sub = commands.add_parser(
-        "attacks",
-        help="attack a server's port while checked sessions transfer",
-        description="Attackers without a credential attack the server's port in several ways, one "
-        "after the other, while two sessions transfer and every byte is compared. Exit status 1 "
-        "if a session was harmed or an attack had no effect.",
-        epilog="example: sumrate-lab attacks --time 10 --attack wrong-proof",
-    )
-    sub.add_argument("--time", type=_positive, default=10, help="seconds of each attack (10)")
-    names = sorted(strangers.KINDS)
-    sub.add_argument(
-        "--attack", action="append", choices=names, help="only this attack (repeatable)"
-    )
-    _add_seed_and_report(sub, REPOSITORY / "out" / "attacks" / "report.json")
-    sub.set_defaults(run=run_attacks)
+    Args:
+        rounds: Times that each fault is caused.
+        fault: Only this fault (repeatable).
 
-    sub = commands.add_parser(
-        "load",
-        help="run many sessions with many streams; measure handshakes per second",
-        description="Starts many clients, each with one session and many downloads. Then makes "
-        "full TLS handshakes that the server refuses. Exit status 1 if a session does not "
-        "complete, if more than a tenth of the processors is idle during the handshakes, or if a "
-        "limit of the server is reached.",
-        epilog="example: sumrate-lab load --sessions 100 --streams 10",
-    )
-    sub.add_argument("--sessions", type=_positive, default=100, help="number of clients (100)")
-    sub.add_argument("--streams", type=_positive, default=10, help="downloads of each session (10)")
-    sub.add_argument(
-        "--bytes", type=_positive, default=1 << 20, help="bytes of each download (1048576)"
-    )
-    sub.add_argument("--time", type=_positive, default=10, help="seconds of making handshakes (10)")
-    _add_report(sub, REPOSITORY / "out" / "load" / "report.json")
-    sub.set_defaults(run=run_load)
-
-
-def _add_seed_and_report(sub: argparse.ArgumentParser, output: Path) -> None:
-    sub.add_argument("--seed", type=int, default=1, help="seed of all random choices (1)")
-    _add_report(sub, output)
-
-
-def _add_report(sub: argparse.ArgumentParser, output: Path) -> None:
-    sub.add_argument("--output", type=Path, default=output, help="file of the report")
-    sub.add_argument("--json", action="store_true", help="print the report as JSON")
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: at least 1 is needed")
-    return value
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not value >= SHORTEST_S:
-        raise argparse.ArgumentTypeError(f"{text}: at least {SHORTEST_S:g} s are needed")
-    return value
-
-
-def run_faults(args: argparse.Namespace) -> int:
-    """Makes the faults and writes the report."""
-    names = args.fault or list(FAULTS)
-    if CLOCK in names and library() is None and required():
-        print(f"error: {CLOCK}: {MISSING}; {REQUIRED} is set", file=sys.stderr)
-        return 2
+    """
+    names = _chosen("fault", fault, FAULTS)
     if CLOCK in names and library() is None:
+        if required():
+            raise RefusedError(f"{CLOCK}: {MISSING}; {REQUIRED} is set")
         print(f"skipped: {CLOCK}: {MISSING}", file=sys.stderr)
         names = [name for name in names if name != CLOCK]
-    progress = Progress(EXPECTED_S * args.rounds * len(names))
+    progress = Progress(EXPECTED_S * rounds * len(names))
 
     def work() -> int:
-        found = campaign(RUN_FOLDER / "faults", names, args.rounds, args.seed, progress)
+        found = campaign(RUN_FOLDER / "faults", names, rounds, seed, progress)
         progress.clear()
         rows = {name: account.row(FAULTS[name]) for name, account in found.accounts.items()}
-        report = {"seed": args.seed, "rounds": args.rounds, "faults": rows, **found.report()}
-        _deliver(args, FAULTS_SCHEMA, report)
+        report = {"seed": seed, "rounds": rounds, "faults": rows, **found.report()}
+        _deliver("faults", report, output, as_json=as_json)
         return 0 if found.sound() else 1
 
     return _isolated(work)
 
 
-def run_soak(args: argparse.Namespace) -> int:
-    """Soaks and writes the report."""
-    progress = Progress(args.time)
-    interim = args.output.with_name("so-far.json")
+def soak(
+    *,
+    time: Annotated[float, Parameter(validator=Number(gte=SHORTEST_S))] = 7200.0,
+    seed: Seed = 1,
+    output: Report = OUT / "soak-real" / "report.json",
+    as_json: Json = False,
+) -> int:
+    """Run random traffic under random faults for hours.
+
+    Three sessions transfer files of random size, up and down, under random faults. Every byte is
+    compared; memory and descriptors are checked for growth. Exit status 1 if a byte was lost, a
+    process crashed or grew, or a transfer failed that no fault affects.
+
+    Example: sumrate-lab soak --time 7200 --seed 4
+
+    Args:
+        time: Duration in seconds.
+
+    """
+    progress = Progress(time)
+    interim = output.with_name("so-far.json")
 
     def so_far(kept: Soak) -> None:
-        document = {"schema": SOAK_SCHEMA, "run": provenance(sys.argv), **kept.report()}
-        write_json(interim, without_machine_paths(document))
+        write_json(interim, _document("soak", kept.report()))
 
     def work() -> int:
-        kept = soak(RUN_FOLDER / "soak", args.time, args.seed, progress, so_far)
+        kept = run_soak(RUN_FOLDER / "soak", time, seed, progress, so_far)
         progress.clear()
         if kept.broken_off:
-            _keep_logs(RUN_FOLDER / "soak", args.output.parent / "broken-off")
-        _deliver(args, SOAK_SCHEMA, kept.report())
+            _keep_logs(RUN_FOLDER / "soak", output.parent / "broken-off")
+        _deliver("soak", kept.report(), output, as_json=as_json)
         interim.unlink(missing_ok=True)
         return 0 if kept.sound() else 1
 
@@ -175,7 +117,7 @@ def run_soak(args: argparse.Namespace) -> int:
 
 
 def _keep_logs(folder: Path, kept: Path) -> None:
-    """Copies what the processes said; the folder that has it goes with the namespaces."""
+    """Copies the logs of the processes; their folder vanishes with the namespaces."""
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
     for pattern in ("*.log", "*.json"):
@@ -184,39 +126,91 @@ def _keep_logs(folder: Path, kept: Path) -> None:
     print(f"stopped early; logs of the processes: {kept}", file=sys.stderr)
 
 
-def run_attacks(args: argparse.Namespace) -> int:
-    """Attacks and writes the report."""
-    names = args.attack or list(strangers.KINDS)
-    left_s = (strangers.EXPECTED_S + args.time) * len(names)
-    progress = Progress(left_s)
+def attacks(
+    *,
+    time: Positive = 10,
+    attack: tuple[str, ...] = (),
+    seed: Seed = 1,
+    output: Report = OUT / "attacks" / "report.json",
+    as_json: Json = False,
+) -> int:
+    """Attack a server's port while checked sessions transfer.
+
+    Attackers without a credential attack the server's port in several ways, one after the other,
+    while two sessions transfer and every byte is compared. Exit status 1 if a session was harmed
+    or an attack had no effect.
+
+    Example: sumrate-lab attacks --time 10 --attack wrong-proof
+
+    Args:
+        time: Seconds of each attack.
+        attack: Only this attack (repeatable).
+
+    """
+    names = _chosen("attack", attack, strangers.KINDS)
+    progress = Progress((strangers.EXPECTED_S + time) * len(names))
 
     def work() -> int:
-        found = strangers.attacks(RUN_FOLDER / "attacks", names, args.time, args.seed, progress)
+        found = strangers.attacks(RUN_FOLDER / "attacks", names, time, seed, progress)
         progress.clear()
         report = strangers.report(found)
-        _deliver(args, ATTACKS_SCHEMA, {"seed": args.seed, **report})
+        _deliver("attacks", {"seed": seed, **report}, output, as_json=as_json)
         return 1 if report["problems"] else 0
 
     return _isolated(work)
 
 
-def run_load(args: argparse.Namespace) -> int:
-    """Loads the machine and writes the report."""
-    progress = Progress(CROWD_EXPECTED_S + args.time)
+def load(
+    *,
+    sessions: Positive = 100,
+    streams: Positive = 10,
+    stream_bytes: Annotated[Positive, Parameter(name="--bytes")] = 1 << 20,
+    time: Positive = 10,
+    output: Report = OUT / "load" / "report.json",
+    as_json: Json = False,
+) -> int:
+    """Run many sessions with many streams; measure handshakes per second.
+
+    Starts many clients, each with one session and many downloads. Then makes full TLS handshakes
+    that the server refuses. Exit status 1 if a session does not complete, if more than a tenth of
+    the processors is idle during the handshakes, or if a limit of the server is reached.
+
+    Example: sumrate-lab load --sessions 100 --streams 10
+
+    Args:
+        sessions: Number of clients.
+        streams: Downloads of each session.
+        stream_bytes: Bytes of each download.
+        time: Seconds of making handshakes.
+
+    """
+    progress = Progress(CROWD_EXPECTED_S + time)
 
     def work() -> int:
-        place = RUN_FOLDER / "load"
-        size = (args.sessions, args.streams, args.bytes)
-        held = load(place, *size, time_s=args.time, progress=progress)
+        size = (sessions, streams, stream_bytes)
+        held = run_load(RUN_FOLDER / "load", *size, time_s=time, progress=progress)
         progress.clear()
-        _deliver(args, LOAD_SCHEMA, held.report())
+        _deliver("load", held.report(), output, as_json=as_json)
         return 1 if held.problems() else 0
 
     return _isolated(work)
 
 
+def _chosen(kind: str, wanted: Sequence[str], known: Collection[str]) -> list[str]:
+    """The names that were asked for, all if none was.
+
+    Raises:
+        RefusedError: there is no such fault or attack.
+
+    """
+    for name in wanted:
+        if name not in known:
+            raise RefusedError(f"no {kind} `{name}`; there are {', '.join(sorted(known))}")
+    return [*(wanted or known)]
+
+
 def _isolated(work: Callable[[], int]) -> int:
-    """Runs it in private namespaces; what cannot start or fails is said in a line."""
+    """Runs it in private namespaces; a failure becomes a line on stderr."""
 
     def guarded() -> int:
         try:
@@ -225,25 +219,26 @@ def _isolated(work: Callable[[], int]) -> int:
             print(f"\nerror: {error}", file=sys.stderr)
             return 1
 
-    try:
-        require(*PROGRAMS)
-        program("sumrate")
-        return run_isolated(guarded)
-    except (IsolationUnavailableError, MissingProgramError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    require(*PROGRAMS)
+    program("sumrate")
+    return run_isolated(guarded)
 
 
-def _deliver(args: argparse.Namespace, schema: str, report: dict[str, Any]) -> None:
+def _document(kind: str, report: dict[str, Any]) -> dict[str, Any]:
+    schema = f"sumrate.lab.{kind}.v1"
+    return without_machine_paths({"schema": schema, "run": provenance(sys.argv), **report})
+
+
+def _deliver(kind: str, report: dict[str, Any], output: Path, *, as_json: bool) -> None:
     """Writes the report, and prints it as JSON or in lines."""
-    document = without_machine_paths({"schema": schema, "run": provenance(sys.argv), **report})
-    write_json(args.output, document)
-    if args.json:
+    document = _document(kind, report)
+    write_json(output, document)
+    if as_json:
         print(json.dumps(document, indent=1))
         return
     for line in summary(document) if "faults" in document else figures(document):
         print(line)
-    print(f"report: {args.output}")
+    print(f"report: {output}")
 
 
 def summary(report: dict[str, Any]) -> list[str]:
