@@ -152,8 +152,8 @@ fuzz: $(VENV)/installed ## Run every fuzz target for TIME=30 seconds: out/fuzz/r
 	tools/prerequisites.sh fuzz
 	$(PYTHON) tools/fuzz.py --time $(TIME) --json out/fuzz/report.json
 
-trust-report: ## Print what the last soak, fuzz, faults, soak-real, attacks and load runs reached
-	$(PYTHON) tools/trust_report.py $(foreach kind,soak fuzz faults soak-real attacks load,$(if $(wildcard out/$(kind)/report.json),--$(kind) out/$(kind)/report.json))
+trust-report: $(VENV)/installed ## Print what the last soak, fuzz, faults, soak-real, attacks and load runs reached
+	$(VENV)/bin/python tools/trust_report.py $(foreach kind,soak fuzz faults soak-real attacks load,$(if $(wildcard out/$(kind)/report.json),--$(kind) out/$(kind)/report.json))
 
 lint-format: $(VENV)/installed ## Check the format of Rust and Python alone
 	! git grep -nE '^(<<<<<<<|>>>>>>>)' -- .

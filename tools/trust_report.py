@@ -2,146 +2,137 @@
 
 Exit status 2 where a report shows a failure, or is none.
 
-Run: python3 tools/trust_report.py --soak out/soak/report.json
+Run: .venv/bin/python tools/trust_report.py --soak out/soak/report.json
 """
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trust_contents import (
-    TableError,
-    attacks,
-    faults,
-    load_held,
-    real_faults,
-    real_soak,
-    rules,
-    schedulers,
-    targets,
-)
+from jinja2 import Environment, FileSystemLoader
 
-KINDS = ("soak", "fuzz", "faults", "soak-real", "attacks", "load")
 LEAST_RATIO = 0.9
 """Of its goodput before a fault another client keeps so much at least."""
 ROUNDS_JUDGED = 3
 """A median of fewer is one late second of the machine."""
+REAL = ("faults", "transfers", "bytes_lost", "memory", "panics", "problems")
+FIELDS = {
+    "soak": ("faults", "schedulers", "rules", "seeds", "failed"),
+    "fuzz": ("targets", "seconds"),
+    "faults": REAL,
+    "soak-real": REAL,
+    "attacks": ("attacks", "connections", "sessions_harmed", "problems"),
+    "load": ("sessions", "streams", "handshakes_per_s", "idle_share", "problems"),
+}
+"""The reports in their order, and what each must have."""
+Report = dict[str, Any]
 
 
-def load(path: Path, fields: Sequence[str]) -> dict[str, Any]:
-    """A report; raises TableError if it is none."""
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise TableError(f"{path}: {error}") from error
-    missing = [field for field in fields if field not in report]
-    if missing:
-        raise TableError(f"{path} is not such a report: {', '.join(missing)} missing")
-    found: dict[str, Any] = report
-    return found
+class TableError(Exception):
+    """A report that shows a failure or cannot be used; the message says which and why."""
 
 
-def sections(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """The heading and the table of everything that there is a report for.
+def rule_order(rules: Mapping[str, object]) -> list[str]:
+    """Rules by their number: F9b comes after F9 and before F10."""
+    return sorted(rules, key=lambda rule: (int(re.sub(r"\D", "", rule) or 0), rule))
+
+
+def section(kind: str, report: Report, *more: Report | None) -> str:
+    """The part of the page about one report."""
+    place = FileSystemLoader(Path(__file__).parent)
+    page = Environment(loader=place, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701 (Markdown)
+    page.filters["n"] = lambda value: f"{value:,.0f}"
+    page.filters["mb"] = lambda count: f"{count / 1e6:,.0f}"
+    page.filters["percent"] = lambda share: f"{share:.0%}"
+    page.filters["rule_order"] = rule_order
+    macro = getattr(page.get_template("trust.md.j2").module, kind.replace("-", "_"))
+    return re.sub(r"\n{3,}", "\n\n", str(macro(report, *more))).strip()
+
+
+def load(kind: str, path: Path) -> Report:
+    """A report without a failure.
 
     Raises:
-        TableError: a report shows a failure, or is none.
+        TableError: it shows one, or is no report.
 
     """
-    if arguments.soak:
-        report = simulated(arguments.soak)
-        yield "Simulated faults", faults(report)
-        yield "Schedulers in simulation", schedulers(report)
-        yield "Rules in simulation", rules(report)
-    fuzz = fuzzed(arguments.fuzz) if arguments.fuzz else None
-    if fuzz:
-        yield "Fuzzing", targets(fuzz)
-    if arguments.faults:
-        report = real(arguments.faults)
-        judge(arguments.faults, report)
-        yield "Faults on real sockets", real_faults(report)
-    if arguments.soak_real:
-        yield "Soak on real sockets", real_soak(real(arguments.soak_real))
-    if arguments.attacks:
-        fields = ["attacks", "connections", "sessions_harmed"]
-        yield "Attacks", attacks(unharmed(arguments.attacks, fields), fuzz)
-    if arguments.load:
-        fields = ["sessions", "streams", "handshakes_per_s", "idle_share"]
-        yield "Load", load_held(unharmed(arguments.load, fields))
+    try:
+        report: Report = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path}: {error}") from error
+    if missing := [field for field in FIELDS[kind] if field not in report]:
+        raise TableError(f"{path} is not such a report: {', '.join(missing)} missing")
+    for wrong in (*CHECKS.get(kind, _of_problems)(report), *_of_problems(report)):
+        raise TableError(f"{path}: {wrong}")
+    return report
 
 
-def simulated(path: Path) -> dict[str, Any]:
-    """A report of simulated seeds of which none failed."""
-    report = load(path, ["faults", "schedulers", "rules", "seeds", "failed"])
+def _of_problems(report: Report) -> Iterator[str]:
+    if report.get("problems"):
+        yield "; ".join(report["problems"])
+
+
+def _of_soak(report: Report) -> Iterator[str]:
     if report["failed"]:
-        raise TableError(f"{path}: {report['failed']} seeds failed")
-    idle = [name for name, row in report["schedulers"].items() if not row["placed_seeds"]]
-    if idle:
-        raise TableError(f"{path}: {', '.join(idle)} never chose between paths: run more seeds")
-    return report
+        yield f"{report['failed']} seeds failed"
+    if idle := [name for name, row in report["schedulers"].items() if not row["placed_seeds"]]:
+        yield f"{', '.join(idle)} never chose between paths: run more seeds"
 
 
-def fuzzed(path: Path) -> dict[str, Any]:
-    """A report of fuzzing that found nothing."""
-    report = load(path, ["targets", "seconds"])
-    failed = [run["target"] for run in report["targets"] if run["failed"]]
-    if failed:
-        raise TableError(f"{path}: {', '.join(failed)} failed")
-    return report
+def _of_fuzz(report: Report) -> Iterator[str]:
+    if failed := [run["target"] for run in report["targets"] if run["failed"]]:
+        yield f"{', '.join(failed)} failed"
 
 
-def unharmed(path: Path, fields: Sequence[str]) -> dict[str, Any]:
-    """A report of attacks or load without problems."""
-    report = load(path, [*fields, "problems"])
-    if report["problems"]:
-        raise TableError(f"{path}: {'; '.join(report['problems'])}")
-    return report
-
-
-def real(path: Path) -> dict[str, Any]:
-    """A report on real sockets that shows no failure."""
-    report = load(path, ["faults", "transfers", "bytes_lost", "memory", "panics", "problems"])
+def _of_losses(report: Report) -> Iterator[str]:
     if report["bytes_lost"] or report["bad_transfers"] or report["panics"]:
-        raise TableError(f"{path}: bytes were lost, or a process crashed")
-    if report["problems"]:
-        raise TableError(f"{path}: {'; '.join(report['problems'])}")
-    return report
+        yield "bytes were lost, or a process crashed"
 
 
-def judge(path: Path, report: dict[str, Any]) -> None:
-    """Refuses faults that slowed others down, or were made too seldom to say."""
+def _of_faults(report: Report) -> Iterator[str]:
+    """Faults that slowed others down, or were made too seldom to say."""
+    yield from _of_losses(report)
     for name, row in report["faults"].items():
         others = row["others_ratio"]
         if others is None and not row.get("stops_everybody"):
-            raise TableError(f"{path}: {name} has no goodput of others, and no reason for that")
+            yield f"{name} has no goodput of others, and no reason for that"
         if others and row["injected"] < ROUNDS_JUDGED:
-            raise TableError(
-                f"{path}: {name} was made {row['injected']} times, {ROUNDS_JUDGED} are needed: "
+            yield (
+                f"{name} was made {row['injected']} times, {ROUNDS_JUDGED} are needed: "
                 f"make faults ROUNDS={ROUNDS_JUDGED}"
             )
         if others and others["median"] < LEAST_RATIO:
-            raise TableError(
-                f"{path}: {name} left the other client {others['median']:.0%} of its goodput, "
+            yield (
+                f"{name} left the other client {others['median']:.0%} of its goodput, "
                 f"at least {LEAST_RATIO:.0%} is wanted"
             )
 
 
+CHECKS: dict[str, Callable[[Report], Iterator[str]]] = {
+    "soak": _of_soak,
+    "fuzz": _of_fuzz,
+    "faults": _of_faults,
+    "soak-real": _of_losses,
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 2 if a report shows a failure or cannot be used."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for kind in KINDS:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for kind in FIELDS:
         parser.add_argument(f"--{kind}", type=Path, metavar="FILE", help=f"of `make {kind}`")
-    arguments = parser.parse_args(argv)
-    if not any(getattr(arguments, kind.replace("-", "_")) for kind in KINDS):
+    given = {kind.replace("_", "-"): path for kind, path in vars(parser.parse_args(argv)).items()}
+    if not any(given.values()):
         parser.error("nothing to do: give a report")
     try:
-        for heading, table in sections(arguments):
-            print(f"## {heading}\n\n{table}\n")
+        reports = {kind: load(kind, path) for kind, path in given.items() if path}
+        for kind, report in reports.items():
+            more = [reports.get("fuzz")] if kind == "attacks" else []
+            print(section(kind, report, *more), end="\n\n")
     except TableError as error:
         print(error, file=sys.stderr)
         return 2

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import trust_contents
 import trust_report
 from sumrate.lab.faults.account import LEAST_RATIO, ROUNDS_JUDGED
 from sumrate.lab.faults.catalogue import FAULTS
@@ -50,7 +49,7 @@ def report(**changes: object) -> dict[str, object]:
 
 
 def test_a_report_becomes_a_table() -> None:
-    text = trust_contents.real_faults(report())
+    text = trust_report.section("faults", report())
     assert "| blackout | w | 3 | 3 | 0 | 1,234 | 5 | 97% (91%) |" in text
     assert "9 transfers, 3 MB compared byte by byte, 0 bytes lost; 1 transfers failed" in text
 
@@ -67,8 +66,8 @@ def written(folder: Path, content: dict[str, object]) -> list[str]:
 )
 def test_a_report_of_a_failure_is_no_table(field: str, value: object, tmp_path: Path) -> None:
     words = written(tmp_path, report(**{field: value}))
-    with pytest.raises(trust_contents.TableError, match="lost"):
-        trust_report.real(Path(words[1]))
+    with pytest.raises(trust_report.TableError, match="lost"):
+        trust_report.load("faults", Path(words[1]))
 
 
 def with_row(**changes: object) -> dict[str, object]:
@@ -93,10 +92,11 @@ def test_others_that_were_slowed_down_or_not_judged_are_no_table(
     assert words in capsys.readouterr().err
 
 
-def test_a_fault_that_stops_everybody_says_why() -> None:
+def test_a_fault_that_stops_everybody_says_why(tmp_path: Path) -> None:
     found = with_row(others_ratio=None, stops_everybody="no server runs")
-    trust_report.judge(Path("x"), found)
-    assert "| none: no server runs |" in trust_contents.real_faults(found)
+    written(tmp_path, found)
+    read = trust_report.load("faults", tmp_path / "report.json")
+    assert "| none: no server runs |" in trust_report.section("faults", read)
 
 
 def test_the_bounds_of_table_and_campaign_are_the_same() -> None:
@@ -117,19 +117,21 @@ FUZZ = {"targets": [{"executions": 1_000_000}, {"executions": 500}], "seconds": 
 
 
 def test_bad_inputs_and_harmed_sessions_are_counted() -> None:
-    text = trust_contents.attacks(ATTACKS, FUZZ)
+    text = trust_report.section("attacks", ATTACKS, FUZZ)
     assert "1,000,500 inputs of 2 fuzz targets and 5,000 hostile connections: 0 sessions" in text
     assert "| garbage | w | 5,000 | 4,900 | 0 | 12 | 9 | 0 of 2 |" in text
-    assert trust_contents.attacks(ATTACKS, None).startswith("5,000 hostile connections: 0 ")
+    alone = trust_report.section("attacks", ATTACKS, None)
+    assert alone.startswith("## Attacks\n\n5,000 hostile connections: 0 ")
 
 
 def test_what_a_load_run_held_is_said() -> None:
-    text = trust_contents.load_held(
+    text = trust_report.section(
+        "load",
         {
             "cores": 2, "sessions_at_once": 100, "streams": 1000, "completed_share": 1.0,
             "goodput_mbps": 1234.0, "handshakes_per_s": 1500.0,
             "server_cpu_ms_per_handshake": 0.4, "idle_share": 0.03,
-        }
+        },
     )  # fmt: skip
     assert "| sessions that transfer at once | 100 (100% complete) |" in text
     assert "| full TLS handshakes with Hello, a second | 1,500 |" in text
