@@ -22,7 +22,7 @@ def measured(rate_mbps: float, *, blocked: bool) -> dict[str, Any]:
         "worst_sampling_gap_ms": 6.0,
         "series": series,
         "command": "curl --output received.bin http://10.1.1.2:8080/file.bin?a=1&b=<2>",
-        "other_commands": ["python -m sumrate.lab.fileserver"],
+        "other_commands": ["python -m sumrate.lab.ends file-server"],
         "cpu_seconds": {"curl": 1.0},
         "connections": [],
         "emulator": {"worst_lateness_ms": 0.4, "stats": {}},

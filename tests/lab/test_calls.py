@@ -22,7 +22,7 @@ from sumrate.lab.experiment.record import Run
 from sumrate.lab.stream.socks import datagram_head
 
 MS = 1_000_000
-ENDS = (sys.executable, "-m", "sumrate.lab.calls")
+ENDS = (sys.executable, "-m", "sumrate.lab.ends")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from sumrate.lab.experiment.load import ExperimentError, load
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.experiment.topology import links_of
 from sumrate.lab.links import paths
-from sumrate.lab.stream_run import source_command
+from sumrate.lab.stream.driver import server_command
 from sumrate.report.coupling import SHARED
 from tests.lab.test_endpoints import site as site_fixture
 from tests.lab.test_experiment_files import GOOD, written
@@ -116,9 +116,9 @@ def test_the_tcp_beside_has_its_own_algorithm(site, tmp_path: Path) -> None:  # 
     from sumrate.lab.endpoints import Reach  # noqa: PLC0415
 
     reach = Reach("10.1.1.2", "10.1.1.2")
-    own = source_command(site, reach, None, tmp_path / "r", "reno")
+    own = server_command(site, reach, ["source"], tmp_path / "r", "reno")
     assert own[own.index("--cc") + 1] == "reno"
-    same = source_command(site, reach, None, tmp_path / "r")
+    same = server_command(site, reach, ["source"], tmp_path / "r")
     assert same[same.index("--cc") + 1] == "cubic"
 
 

@@ -13,11 +13,13 @@ from typing import cast
 import pytest
 
 from sumrate.lab.endpoints import Reach
+from sumrate.lab.ends import parser
 from sumrate.lab.scene import Site
 from sumrate.lab.stream import ends
+from sumrate.lab.stream.driver import server_command
 from sumrate.lab.stream.record import HEADER, Blocks, Recorder, percentile
 from sumrate.lab.stream.socks import SocksError, connect_through, request
-from sumrate.lab.stream_run import Pace, StreamResult, sink_command, source_command
+from sumrate.lab.stream_run import Pace, StreamResult, sink_command, source_flags
 from tests.lab.test_results import validate
 
 MS = 1_000_000
@@ -255,7 +257,7 @@ def serve_once(send: Callable[[socket.socket], None]) -> tuple[int, threading.Th
 
 
 def sink(output: Path, *arguments: str) -> int:
-    args = ends.parser().parse_args(["sink", "--output", str(output), *arguments])
+    args = parser().parse_args(["sink", "--output", str(output), *arguments])
     return ends.sink(args)
 
 
@@ -308,13 +310,16 @@ def test_commands_say_what_the_scheme_needs(tmp_path: Path) -> None:
     site = cast(Site, SimpleNamespace(congestion_control="bbr", folder=tmp_path))
     reach = Reach("10.0.0.1", "192.168.77.1", port=9, socks=("127.0.0.1", 1080), mptcp=True)
     pace = Pace(50.0, 2000)
-    sender = " ".join(source_command(site, reach, pace, tmp_path / "r"))
-    assert "source --listen 192.168.77.1 --port 5202 --cc bbr" in sender
-    assert sender.endswith("--mptcp --paced 50 --block 2000")
+    sender = " ".join(server_command(site, reach, source_flags(pace), tmp_path / "r"))
+    assert "source --paced 50 --block 2000 --listen 192.168.77.1 --port 5202 --cc bbr" in sender
+    assert sender.endswith("--mptcp")
     receiver = sink_command(reach, seconds=2.5, warmup_s=1, pace=pace, output=tmp_path / "o")
     text = " ".join(receiver)
-    assert "sink --address 10.0.0.1 --port 9 --time 2.5 --warmup 1" in text
-    assert text.endswith("--socks 127.0.0.1:1080 --mptcp --paced")
+    assert (
+        "sink --address 10.0.0.1 --port 9 --socks 127.0.0.1:1080 --mptcp --time 2.5 --warmup 1"
+        in text
+    )
+    assert text.endswith("--paced")
     plain = sink_command(
         Reach("10.0.0.1", "10.0.0.1"), seconds=1, warmup_s=0, pace=None, output=tmp_path / "o"
     )

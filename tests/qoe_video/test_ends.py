@@ -29,7 +29,9 @@ READY_S = 60
 @contextmanager
 def running(ready: Path, *argv: str) -> Iterator[None]:
     """A program that says with a file when it listens."""
-    with subprocess.Popen([sys.executable, "-m", *argv], env=ENVIRONMENT) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "sumrate.lab.ends", *argv], env=ENVIRONMENT
+    ) as process:
         try:
             deadline = time.monotonic() + READY_S
             while not ready.exists():
@@ -44,7 +46,7 @@ def running(ready: Path, *argv: str) -> Iterator[None]:
 def result(path: Path, *argv: str) -> dict[str, Any]:
     """What the other end writes."""
     done = subprocess.run(
-        [sys.executable, "-m", *argv, "--output", str(path)],
+        [sys.executable, "-m", "sumrate.lab.ends", *argv, "--output", str(path)],
         env=ENVIRONMENT, check=False, capture_output=True, text=True, timeout=90,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -58,9 +60,9 @@ def test_a_download_stops_at_a_full_buffer(tmp_path: Path) -> None:
     video = Video((500_000,) * 40, 0.5, (40.0,) * 40, (20.0,) * 40)
     described, ready = tmp_path / "video.json", tmp_path / "ready"
     described.write_text(json.dumps(document_of(video, 2_000_000)), encoding="utf-8")
-    with running(ready, "sumrate.lab.stream", "source", "--port", str(PORT), "--ready", str(ready)):
+    with running(ready, "source", "--port", str(PORT), "--ready", str(ready)):
         found = result(
-            tmp_path / "result.json", "sumrate.lab.video", "--address", "127.0.0.1",
+            tmp_path / "result.json", "player", "--address", "127.0.0.1",
             "--port", str(PORT), "--video", str(described), "--time", "2",
         )  # fmt: skip
     watched = found["watched"]
@@ -79,11 +81,11 @@ def test_tiles_arrive_with_the_level_that_was_planned(tmp_path: Path, policy: st
     task, ready = tmp_path / "task.npz", tmp_path / "ready"
     Task(policy, 1, 5, 0.9, sizes, errors).write(task)
     with running(
-        ready, "sumrate.lab.tiles", "sender", "--port", str(PORT + 1), "--task", str(task),
+        ready, "sender", "--port", str(PORT + 1), "--task", str(task),
         "--ready", str(ready), "--listen", "127.0.0.1",
     ):  # fmt: skip
         found = result(
-            tmp_path / "result.json", "sumrate.lab.tiles", "viewer", "--address", "127.0.0.1",
+            tmp_path / "result.json", "viewer", "--address", "127.0.0.1",
             "--port", str(PORT + 1), "--task", str(task),
         )  # fmt: skip
     assert len(found["levels"]) == 5
@@ -137,11 +139,11 @@ def test_tiles_as_messages_arrive_whole(tmp_path: Path) -> None:
     Task("viewport", 1, 5, 0.9, sizes, errors).write(task)
     port = PORT + 10
     with running(
-        ready, "sumrate.lab.tiles", "sender", "--port", str(port), "--task", str(task),
+        ready, "sender", "--port", str(port), "--task", str(task),
         "--ready", str(ready), "--listen", "127.0.0.1", "--messages",
     ), relayed(tmp_path, port) as near:  # fmt: skip
         found = result(
-            tmp_path / "result.json", "sumrate.lab.tiles", "viewer", "--address", "127.0.0.1",
+            tmp_path / "result.json", "viewer", "--address", "127.0.0.1",
             "--port", str(near), "--task", str(task),
         )  # fmt: skip
     came = [level for row in found["levels"] for level in row if level >= 0]
@@ -166,7 +168,7 @@ def test_a_player_without_a_server_says_so(tmp_path: Path) -> None:
     described.write_text(json.dumps(document_of(Video((10, 10), 1.0), 100)), encoding="utf-8")
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "sumrate.lab.video", "--address", "127.0.0.1"),
+            *(sys.executable, "-m", "sumrate.lab.ends", "player", "--address", "127.0.0.1"),
             *("--port", "1", "--video", str(described), "--time", "1"),
             *("--output", str(tmp_path / "x.json")),
         ],

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server for one file: `python -m sumrate.lab.fileserver`.
+"""A small HTTP/1.1 server for one file: `python -m sumrate.lab.ends file-server`.
 
 It exists because the congestion control and the protocol (TCP or MPTCP) of the listening socket
 have to be chosen explicitly, which general web servers do not offer. It sends with sendfile.
@@ -11,7 +11,8 @@ import socket
 import threading
 from pathlib import Path
 
-IPPROTO_MPTCP = 262
+from sumrate.lab.stream.ends import listen
+
 MAX_REQUEST = 16 << 10
 CHUNK = 1 << 20
 
@@ -54,34 +55,11 @@ def _serve(connection: socket.socket, path: Path) -> None:
             pass
 
 
-def listen(address: str, port: int, congestion_control: str, *, mptcp: bool) -> socket.socket:
-    """A listening socket whose connections inherit the congestion control."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else 0)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
-    listener.bind((address, port))
-    listener.listen(64)
-    return listener
-
-
-def main() -> None:
+def run(args: argparse.Namespace) -> int:
     """Serves until it is told to stop; writes the ready file once it accepts connections."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--listen", default="0.0.0.0")  # noqa: S104  (inside a private namespace)
-    parser.add_argument("--port", type=int, default=8080)
-    parser.add_argument("--file", type=Path, required=True)
-    parser.add_argument("--cc", default="cubic")
-    parser.add_argument("--mptcp", action="store_true")
-    parser.add_argument("--ready", type=Path)
-    args = parser.parse_args()
     listener = listen(args.listen, args.port, args.cc, mptcp=args.mptcp)
     if args.ready:
         args.ready.write_text("ready\n", encoding="ascii")
     while True:
         connection, _ = listener.accept()
         threading.Thread(target=_serve, args=(connection, args.file), daemon=True).start()
-
-
-if __name__ == "__main__":
-    main()

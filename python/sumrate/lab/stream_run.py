@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,15 @@ from sumrate.lab.endpoints.base import Reach
 from sumrate.lab.links import Link
 from sumrate.lab.process import Process, ProcessFailedError
 from sumrate.lab.scene import Site
-from sumrate.lab.stream.driver import ENVIRONMENT, PROGRAM, cpu_now, run_sink, timing
+from sumrate.lab.stream.driver import (
+    ENVIRONMENT,
+    PROGRAM,
+    cpu_now,
+    reaching,
+    run_sink,
+    serving,
+    timing,
+)
 
 
 @dataclass(frozen=True)
@@ -43,51 +51,25 @@ class StreamResult:
         return sum(self.cpu_seconds.values()) / (float(self.document["total_bytes"]) / 1e9)
 
 
-def source_command(
-    site: Site, reach: Reach, pace: Pace | None, ready: Path, congestion_control: str = ""
-) -> list[str]:
-    """The command of the sender; its congestion control is the site's if none is named."""
-    argv = [
-        *(*PROGRAM, "source", "--listen", reach.listen_address, "--port", str(reach.listen_port)),
-        *("--cc", congestion_control or site.congestion_control, "--ready", str(ready)),
-    ]
-    if reach.mptcp:
-        argv.append("--mptcp")
-    if pace:
-        argv += ["--paced", f"{pace.mbps:g}", "--block", str(pace.block_bytes)]
-    return argv
-
-
 def sink_command(
     reach: Reach, *, seconds: float, warmup_s: float, pace: Pace | None, output: Path
 ) -> list[str]:
     """The command of the receiver."""
-    argv = [*PROGRAM, "sink", "--address", reach.address, "--port", str(reach.port)]
-    argv += timing(seconds, warmup_s, output)
-    if reach.socks:
-        argv += ["--socks", f"{reach.socks[0]}:{reach.socks[1]}"]
-    if reach.mptcp:
-        argv.append("--mptcp")
-    if pace:
-        argv.append("--paced")
-    return argv
+    argv = [*PROGRAM, "sink", *reaching(reach), *timing(seconds, warmup_s, output)]
+    return [*argv, "--paced"] if pace else argv
 
 
-@contextmanager
+def source_flags(pace: Pace | None) -> list[str]:
+    """The sender and its pace."""
+    paced = ["--paced", f"{pace.mbps:g}", "--block", str(pace.block_bytes)] if pace else []
+    return ["source", *paced]
+
+
 def running_source(
     site: Site, reach: Reach, pace: Pace | None, congestion_control: str = ""
-) -> Iterator[Process]:
-    """A source that accepts connections."""
-    ready = site.folder / f"source-{reach.listen_port}.ready"
-    ready.unlink(missing_ok=True)
-    with Process(
-        source_command(site, reach, pace, ready, congestion_control),
-        log=site.folder / "source.log",
-        host=site.server,
-        env=ENVIRONMENT,
-    ) as source:
-        source.wait_until(ready.exists, "the source accepts connections")
-        yield source
+) -> AbstractContextManager[Process]:
+    """A source that accepts connections; its congestion control is the site's if none is named."""
+    return serving(site, reach, "source", source_flags(pace), cc=congestion_control)
 
 
 def run_stream(

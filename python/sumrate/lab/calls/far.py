@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import socket
 import threading
-from pathlib import Path
 
 from sumrate.lab.stream.ends import listen
 
@@ -40,13 +39,3 @@ def serve(args: argparse.Namespace) -> int:
     while True:
         connection, _ = listener.accept()
         threading.Thread(target=echo_stream, args=(connection,), daemon=True).start()
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the far end."""
-    parser.add_argument("--listen", default="0.0.0.0")  # noqa: S104  (in a private namespace)
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--cc", default="cubic", help="congestion control (cubic)")
-    parser.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
-    parser.add_argument("--ready", type=Path, help="file that is made when it is ready")
-    parser.set_defaults(run=serve)

@@ -7,18 +7,19 @@ slowest, whatever the share of the lost.
 import argparse
 import gc
 import struct
+import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from sumrate.lab.calls.transport import Transport, reach
-from sumrate.lab.stream.ends import FIRST_BYTE, host_and_port, reported
+from sumrate.lab.stream.ends import FIRST_BYTE, reported
 from sumrate.lab.stream.record import percentile
 
 SCHEMA = "sumrate.lab.call.v1"
 HEAD = struct.Struct("!QQ")
 """A message's number, and when it was sent (ns of the monotonic clock)."""
+MOST_BYTES = 1200
 LOST_NS = 2_000_000_000
 LATE_NS = 150_000_000
 """A voice that is later than this is felt to be (ITU-T G.114)."""
@@ -124,28 +125,7 @@ def call(args: argparse.Namespace) -> dict[str, Any]:
 
 def near(args: argparse.Namespace) -> int:
     """Calls and writes the result; the exit status is 1 if the call broke."""
+    if not HEAD.size <= args.bytes <= MOST_BYTES:
+        print(f"error: --bytes must be {HEAD.size} to {MOST_BYTES}", file=sys.stderr)
+        return 2
     return reported(call, args)
-
-
-def message_size(text: str) -> int:
-    """Bytes of a message, which has to hold its number and time."""
-    size = int(text)
-    if not HEAD.size <= size <= 1200:
-        raise argparse.ArgumentTypeError(f"{size} is not {HEAD.size} to 1200 bytes")
-    return size
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the near end."""
-    parser.add_argument("--address", required=True, help="of the far end")
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--socks", type=host_and_port, metavar="HOST:PORT", help="SOCKS5 proxy")
-    parser.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
-    parser.add_argument("--datagrams", action="store_true", help="UDP instead of TCP")
-    parser.add_argument("--bytes", type=message_size, default=200, help="of a message (200)")
-    parser.add_argument("--interval", type=float, default=10.0, help="ms between two (10)")
-    parser.add_argument("--time", type=float, default=10.0, help="seconds that count (10)")
-    parser.add_argument("--warmup", type=float, default=0.0, help="seconds before them (0)")
-    parser.add_argument("--patience", type=float, default=30.0, help="seconds for a first echo")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="of the JSON (stdout)")
-    parser.set_defaults(run=near, bind=None)

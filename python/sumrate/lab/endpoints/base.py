@@ -1,7 +1,6 @@
 """What every scheme offers, and the parts that several of them use."""
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -11,8 +10,8 @@ from typing import Any, Never, Protocol, runtime_checkable
 from sumrate.lab.links import Link
 from sumrate.lab.payload import Payload
 from sumrate.lab.process import Process, ProcessFailedError, listening, processor_time
-from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import Site
+from sumrate.lab.stream.driver import serving
 
 HTTP_PORT = 8080
 IPERF_PORT = 5201
@@ -120,23 +119,12 @@ class LoadGenerator:
         raise Unavailable("a load generator carries no other program's bytes")
 
 
-def file_server(site: Site, payload: Payload, *, address: str, mptcp: bool = False) -> Process:
-    """Starts the HTTP server on the server machine and waits until it accepts connections."""
-    ready = site.folder / "file-server.ready"
-    ready.unlink(missing_ok=True)
-    argv = [
-        *(sys.executable, "-m", "sumrate.lab.fileserver"),
-        *("--listen", address, "--port", str(HTTP_PORT), "--file", str(payload.path)),
-        *("--cc", site.congestion_control, "--ready", str(ready)),
-    ]
-    process = Process(
-        [*argv, "--mptcp"] if mptcp else argv,
-        log=site.folder / "file-server.log",
-        host=site.server,
-        env={"PYTHONPATH": str(REPOSITORY / "python")},
-    )
-    process.wait_until(ready.exists, "the file server accepts connections")
-    return process
+def file_server(
+    site: Site, payload: Payload, *, address: str, mptcp: bool = False
+) -> AbstractContextManager[Process]:
+    """The HTTP server on the server machine, once it accepts connections."""
+    reach = Reach(address, address, listen_port=HTTP_PORT, mptcp=mptcp)
+    return serving(site, reach, "file-server", ["file-server", "--file", str(payload.path)])
 
 
 def curl(url: str, *options: str) -> list[str]:

@@ -9,16 +9,15 @@ from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
 from sumrate.lab.experiment.by_method import CallsCondition, CallsExperiment, expect
 from sumrate.lab.experiment.emulator_priority import raise_emulator
-from sumrate.lab.experiment.media import deliver, reaching, serving
+from sumrate.lab.experiment.media import deliver
 from sumrate.lab.experiment.metrics import hardly_any
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import seconds_of
 from sumrate.lab.process import Process
 from sumrate.lab.scene import Scene
-from sumrate.lab.stream.driver import ENVIRONMENT, PATIENCE_S, PROGRAM, timing
+from sumrate.lab.stream.driver import ENVIRONMENT, PATIENCE_S, PROGRAM, reaching, serving, timing
 
-PROGRAM_OF_CALLS = (*PROGRAM[:-1], "sumrate.lab.calls")
 DOWNLOAD = "download.json"
 Place = tuple[str, str, str, str]
 """Condition, congestion control, buffers, scheme."""
@@ -49,7 +48,7 @@ def call(
     output = built.folder / "call.json"
     downloads = _downloading(built, length) if download else _nothing
     argv = [
-        *(*PROGRAM_OF_CALLS, "near", "--bytes", str(setting.message_bytes)),
+        *(*PROGRAM, "near", "--bytes", str(setting.message_bytes)),
         *("--interval", f"{setting.interval_ms:g}"),
         *timing(seconds, experiment.warmup_s, output),
     ]
@@ -101,7 +100,7 @@ def downloaded_mbps(document: Path) -> float:
 
 def _far(built: Scene, reach: Reach) -> AbstractContextManager[Process]:
     """The end that sends back, once it accepts connections."""
-    return serving(built, reach, "far-end", [*PROGRAM_OF_CALLS, "far"])
+    return serving(built, reach, "far-end", ["far"])
 
 
 @contextmanager
@@ -125,7 +124,7 @@ def _downloading(built: Scene, length_s: float) -> Callable[[Reach], AbstractCon
             mptcp=reach.mptcp,
         )
         argv = [*PROGRAM, "sink", *reaching(other), *timing(length_s + PATIENCE_S, 0.0, output)]
-        with serving(built, other, "download", [*PROGRAM, "source"]):
+        with serving(built, other, "download", ["source"]):
             log = built.folder / "download-sink.log"
             with Process(argv, log=log, host=built.client, env=ENVIRONMENT):
                 yield

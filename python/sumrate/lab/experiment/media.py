@@ -1,6 +1,6 @@
 """What experiments with video share: the encoder's absence, a server, a run of both ends."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from sumrate.lab.experiment.record import Run
 from sumrate.lab.process import Process
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import Scene
-from sumrate.lab.stream.driver import ENVIRONMENT, cpu_now, run_sink
+from sumrate.lab.stream.driver import cpu_now, run_sink
 
 CACHE = REPOSITORY / "out" / "cache"
 """Finished encodes, by the hash of what they depend on."""
@@ -35,35 +35,6 @@ def encoding() -> Iterator[None]:
             raise Unavailable(str(error)) from error
     except ModuleNotFoundError as error:
         raise Unavailable(f"{error}: pip install 'sumrate[qoe]'") from error
-
-
-@contextmanager
-def serving(
-    built: Scene, reach: Reach, name: str, argv: Sequence[str], *, patience_s: float = 30.0
-) -> Iterator[Process]:
-    """The server of a run, once it accepts connections where the scheme reaches it."""
-    ready = built.folder / f"{name}.ready"
-    ready.unlink(missing_ok=True)
-    command = [
-        *(*argv, "--listen", reach.listen_address, "--port", str(reach.listen_port)),
-        *("--cc", built.congestion_control, "--ready", str(ready)),
-    ]
-    if reach.mptcp:
-        command.append("--mptcp")
-    log = built.folder / f"{name}.log"
-    with Process(command, log=log, host=built.server, env=ENVIRONMENT) as server:
-        server.wait_until(ready.exists, f"the {name} accepts connections", patience_s)
-        yield server
-
-
-def reaching(reach: Reach) -> list[str]:
-    """The flags that tell a client of this project where the server is."""
-    argv = ["--address", reach.address, "--port", str(reach.port)]
-    if reach.socks:
-        argv += ["--socks", f"{reach.socks[0]}:{reach.socks[1]}"]
-    if reach.mptcp:
-        argv.append("--mptcp")
-    return argv
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """A real player as an experiment: hls.js in Chromium, at rates that this machine can decode."""
 
 import shutil
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -11,13 +10,14 @@ from sumrate.lab.endpoints import Scheme, Unavailable
 from sumrate.lab.endpoints.base import Reach
 from sumrate.lab.experiment.by_method import PlayerExperiment, expect
 from sumrate.lab.experiment.emulator_priority import raise_emulator
-from sumrate.lab.experiment.media import CACHE, deliver, encoding, serving
+from sumrate.lab.experiment.media import CACHE, deliver, encoding
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import seconds_of
 from sumrate.lab.process import Process
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import Scene
+from sumrate.lab.stream.driver import serving
 
 FOLDER = REPOSITORY / "python/sumrate/qoe/video/player"
 STARTING_S = 30.0
@@ -106,8 +106,7 @@ def play(
 
 def _server(built: Scene, reach: Reach, folder: Path) -> AbstractContextManager[Process]:
     """An HTTP server that accepts connections."""
-    argv = [sys.executable, "-m", "sumrate.lab.video.web_server", "--folder", str(folder)]
-    return serving(built, reach, "web-server", argv)
+    return serving(built, reach, "web-server", ["web-server", "--folder", str(folder)])
 
 
 def player_command(reach: Reach, seconds: float, buffer_s: float, output: Path) -> list[str]:

@@ -14,20 +14,18 @@ from sumrate.lab.experiment.by_method import (
     TilesExperiment,
     expect,
 )
-from sumrate.lab.experiment.media import CACHE, deliver, encoding, reaching, serving
+from sumrate.lab.experiment.media import CACHE, deliver, encoding
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Bins, Run, percentile
 from sumrate.lab.experiment.topology import seconds_of
 from sumrate.lab.links import Link
 from sumrate.lab.process import Process
 from sumrate.lab.scene import Scene
-from sumrate.lab.stream.driver import PATIENCE_S, PROGRAM
+from sumrate.lab.stream.driver import PATIENCE_S, PROGRAM, reaching, serving
 
 if TYPE_CHECKING:  # they need the optional extra
     from sumrate.lab.tiles.task import Task
     from sumrate.qoe.tiles.ladder import Ladder
-
-PROGRAM_OF_TILES = (*PROGRAM[:-1], "sumrate.lab.tiles")
 
 
 def play_tiles(
@@ -120,14 +118,14 @@ def _task(
 
 def _sender(built: Scene, reach: Reach, file: Path) -> AbstractContextManager[Process]:
     """A sender that accepts connections."""
-    argv = [*PROGRAM_OF_TILES, "sender", "--task", str(file)]
+    argv = ["sender", "--task", str(file)]
     return serving(built, reach, "sender", [*argv, "--messages"] if reach.messages else argv)
 
 
 def viewer_command(reach: Reach, file: Path, output: Path) -> list[str]:
     """The command of the viewer."""
     timing = ("--patience", f"{PATIENCE_S:g}", "--output", str(output))
-    return [*PROGRAM_OF_TILES, "viewer", "--task", str(file), *reaching(reach), *timing]
+    return [*PROGRAM, "viewer", "--task", str(file), *reaching(reach), *timing]
 
 
 def _note(run: Run, document: dict[str, Any], encodes: "Ladder") -> None:

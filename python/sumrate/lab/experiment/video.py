@@ -10,13 +10,13 @@ from typing import Any
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
 from sumrate.lab.experiment.by_method import VideoCondition, VideoExperiment, expect
-from sumrate.lab.experiment.media import CACHE, deliver, encoding, reaching
+from sumrate.lab.experiment.media import CACHE, deliver, encoding
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import STEP_S, Bins, Run
 from sumrate.lab.experiment.topology import seconds_of
 from sumrate.lab.links import Link
 from sumrate.lab.scene import Scene
-from sumrate.lab.stream.driver import PROGRAM, timing
+from sumrate.lab.stream.driver import PROGRAM, reaching, timing
 from sumrate.lab.stream_run import running_source
 from sumrate.lab.video.player import document_of
 from sumrate.qoe.video.clip import Clip
@@ -122,7 +122,7 @@ def player_command(
     reach: Reach, condition: ConditionSetting, seconds: float, video: Path, output: Path
 ) -> list[str]:
     """The command of the player."""
-    player = (*PROGRAM[:-1], "sumrate.lab.video", "--video", str(video))
+    player = (*PROGRAM, "player", "--video", str(video))
     counted = ("--counted-from", f"{_played(condition).counted_from_s:g}")
     return [*player, *counted, *reaching(reach), *timing(seconds, 0.0, output)]
 

@@ -5,15 +5,19 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sumrate.lab.process import Process, ProcessFailedError
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.scene import Site
 
-PROGRAM = (sys.executable, "-m", "sumrate.lab.stream")
+if TYPE_CHECKING:  # schemes import this module
+    from sumrate.lab.endpoints.base import Reach
+
+PROGRAM = (sys.executable, "-m", "sumrate.lab.ends")
 ENVIRONMENT = {"PYTHONPATH": str(REPOSITORY / "python")}
 PATIENCE_S = 30.0
 """Longest time for the first byte, in seconds."""
@@ -36,6 +40,39 @@ def timing(seconds: float, warmup_s: float, output: Path) -> list[str]:
         *("--time", f"{seconds:g}", "--warmup", f"{warmup_s:g}"),
         *("--patience", f"{PATIENCE_S:g}", "--output", str(output)),
     ]
+
+
+def server_command(
+    site: Site, reach: "Reach", argv: Sequence[str], ready: Path, cc: str = ""
+) -> list[str]:
+    """The command of an end that listens; its congestion control is the site's if none is named."""
+    return [
+        *(*PROGRAM, *argv, "--listen", reach.listen_address, "--port", str(reach.listen_port)),
+        *("--cc", cc or site.congestion_control, "--ready", str(ready)),
+        *(["--mptcp"] if reach.mptcp else []),
+    ]
+
+
+@contextmanager
+def serving(
+    site: Site, reach: "Reach", name: str, argv: Sequence[str], *, cc: str = ""
+) -> Iterator[Process]:
+    """An end on the server machine, once it accepts connections where the scheme reaches it."""
+    ready = site.folder / f"{name}-{reach.listen_port}.ready"
+    ready.unlink(missing_ok=True)
+    command = server_command(site, reach, argv, ready, cc)
+    log = site.folder / f"{name}.log"
+    with Process(command, log=log, host=site.server, env=ENVIRONMENT) as server:
+        server.wait_until(ready.exists, f"the {name} accepts connections", PATIENCE_S)
+        yield server
+
+
+def reaching(reach: "Reach") -> list[str]:
+    """The flags that tell an end where the server is."""
+    argv = ["--address", reach.address, "--port", str(reach.port)]
+    if reach.socks:
+        argv += ["--socks", f"{reach.socks[0]}:{reach.socks[1]}"]
+    return [*argv, "--mptcp"] if reach.mptcp else argv
 
 
 def run_sink(

@@ -110,6 +110,9 @@ def set_at_end_of_input(go: threading.Event) -> None:
 
 def source(args: argparse.Namespace) -> int:
     """Serves until it is told to stop, or sends over the connection that it makes."""
+    if args.paced and args.block <= HEADER.size:
+        print(f"error: --block must be more than {HEADER.size}", file=sys.stderr)
+        return 2
     go = threading.Event()
     if args.hold:
         threading.Thread(target=set_at_end_of_input, args=(go,), daemon=True).start()
@@ -315,56 +318,3 @@ def reported(
         print(f"error: {document['error']}", file=sys.stderr)
         return 1
     return 0
-
-
-def host_and_port(text: str) -> tuple[str, int]:
-    """HOST:PORT as a pair."""
-    host, _, port = text.rpartition(":")
-    return host.strip("[]"), int(port)
-
-
-def parser() -> argparse.ArgumentParser:
-    """The two commands."""
-    top = argparse.ArgumentParser(prog="sumrate.lab.stream", description=__doc__)
-    commands = top.add_subparsers(dest="command", required=True)
-    sender = commands.add_parser("source", help="send to whoever connects")
-    sender.add_argument("--paced", type=float, metavar="MBPS", help="send blocks at this rate")
-    sender.add_argument("--block", type=int, default=16384, metavar="BYTES", help="of a block")
-    sender.add_argument("--hold", action="store_true", help="send when standard input ends")
-    sender.add_argument("--pacing", action="store_true", help="TCP spreads segments over the RTT")
-    sender.set_defaults(run=source)
-    receiver = commands.add_parser("sink", help="receive and measure")
-    receiver.add_argument(
-        "--window", type=int, default=0, metavar="BYTES", help="largest receive window (any)"
-    )
-    receiver.add_argument("--fifo", type=Path, help="read this FIFO instead of connecting")
-    receiver.add_argument("--time", type=float, default=10.0, help="seconds that count (10)")
-    receiver.add_argument("--warmup", type=float, default=0.0, help="seconds before them (0)")
-    receiver.add_argument("--patience", type=float, default=30.0, help="seconds for a first byte")
-    receiver.add_argument("--paced", action="store_true", help="the source is paced")
-    receiver.add_argument("--output", type=Path, metavar="FILE", help="of the JSON (stdout)")
-    receiver.set_defaults(run=sink)
-    for command in (sender, receiver):
-        command.add_argument("--listen", default="0.0.0.0")  # noqa: S104  (in a private namespace)
-        command.add_argument("--cc", default="cubic", help="congestion control (cubic)")
-        command.add_argument("--address", help="of the other end, to connect to it")
-        command.add_argument("--port", type=int)
-        command.add_argument(
-            "--socks", type=host_and_port, metavar="HOST:PORT", help="SOCKS5 proxy"
-        )
-        command.add_argument("--bind", metavar="ADDRESS", help="local address")
-        command.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
-        command.add_argument("--ready", type=Path, help="file that is made when it is ready")
-    return top
-
-
-def main() -> int:
-    """Runs one end."""
-    top = parser()
-    args = top.parse_args()
-    if args.command == "source" and args.paced and args.block <= HEADER.size:
-        top.error(f"--block must be more than {HEADER.size}")
-    if not args.port and not (args.command == "sink" and args.fifo):
-        top.error("an end needs --port, and --address to connect; a sink can have --fifo instead")
-    status: int = args.run(args)
-    return status

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Protocol, Self
 
 import numpy as np
@@ -304,15 +303,3 @@ def run(args: argparse.Namespace) -> int:
                 serve(connection, task, moves, messages=args.messages)
             except OSError as error:  # the viewer left: its time is over
                 print(f"a viewer left: {error}", file=sys.stderr)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The sender's flags."""
-    parser.add_argument("--listen", default="0.0.0.0")  # noqa: S104  (in a private namespace)
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--cc", default="cubic", help="congestion control (cubic)")
-    parser.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
-    parser.add_argument("--messages", action="store_true", help="frames messages for a relay")
-    parser.add_argument("--task", type=Path, required=True, help="file of the run")
-    parser.add_argument("--ready", type=Path, help="file that is made when it is ready")
-    parser.set_defaults(run=run)

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from sumrate.lab.stream.ends import (
     FIRST_BYTE,
     READ_BYTES,
     connect,
-    host_and_port,
     reported,
     socket_reader,
 )
@@ -193,16 +191,3 @@ def close_at_once(connection: socket.socket) -> None:
 def run(args: argparse.Namespace) -> int:
     """Watches and writes the result; the exit status is 1 if the transfer broke."""
     return reported(watch, args)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The viewer's flags."""
-    parser.add_argument("--address", required=True, help="of the sender")
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--socks", type=host_and_port, metavar="HOST:PORT", help="SOCKS5 proxy")
-    parser.add_argument("--bind", metavar="ADDRESS", help="local address")
-    parser.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
-    parser.add_argument("--task", type=Path, required=True, help="file of the run")
-    parser.add_argument("--patience", type=float, default=30.0, help="seconds for a first byte")
-    parser.add_argument("--output", type=Path, metavar="FILE", required=True, help="of the JSON")
-    parser.set_defaults(run=run)

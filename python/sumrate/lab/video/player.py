@@ -1,6 +1,6 @@
 """The player: reads a progressive download as far as its circular buffer has room.
 
-The sender is the endless source of `sumrate.lab.stream`: which bytes belong to which GOP, the
+The sender is the endless source of `sumrate.lab.ends source`: which bytes belong to which GOP, the
 player knows from the video's file, as a real one from the index of the container. While its buffer
 is full it does not read, and the transport's own back-pressure stops the sender.
 """
@@ -10,10 +10,9 @@ import gc
 import json
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from sumrate.lab.stream.ends import FIRST_BYTE, READ_BYTES, Read, connect, host_and_port, reported
+from sumrate.lab.stream.ends import FIRST_BYTE, READ_BYTES, Read, connect, reported
 from sumrate.lab.stream.ends import socket_reader as reader_of
 from sumrate.lab.stream.record import Recorder
 from sumrate.qoe.video.playback import Playback, Video
@@ -106,31 +105,6 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    """The player's flags."""
-    top = argparse.ArgumentParser(
-        prog="sumrate.lab.video",
-        description="Plays a progressive download and notes its pauses.",
-        epilog="example: python -m sumrate.lab.video --address 10.1.1.2 --port 5202 "
-        "--video video.json --time 45 --output result.json",
-    )
-    top.add_argument("--address", required=True, help="of the source")
-    top.add_argument("--port", type=int, required=True)
-    top.add_argument("--socks", type=host_and_port, metavar="HOST:PORT", help="SOCKS5 proxy")
-    top.add_argument("--bind", metavar="ADDRESS", help="local address")
-    top.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
-    top.add_argument("--video", type=Path, required=True, help="JSON file of GOPs and buffer")
-    top.add_argument("--time", type=float, required=True, help="seconds from the first byte")
-    top.add_argument("--warmup", type=float, default=0.0, help="must be 0: starting up counts")
-    top.add_argument(
-        "--counted-from", type=float, default=0.0, help="seconds from which on pauses count"
-    )
-    top.add_argument("--patience", type=float, default=30.0, help="seconds for a first byte")
-    top.add_argument("--output", type=Path, metavar="FILE", required=True, help="of the JSON")
-    return top
-
-
-def main() -> int:
+def run(args: argparse.Namespace) -> int:
     """Plays and writes the result; the exit status is 1 if the transfer broke."""
-    args = parser().parse_args()
     return reported(measure, args)

@@ -3,7 +3,6 @@
 import argparse
 import functools
 import http.server
-import sys
 from pathlib import Path
 
 from sumrate.lab.stream.ends import listen
@@ -32,26 +31,10 @@ class Server(http.server.ThreadingHTTPServer):
         self.socket = listen(address, port, cc, mptcp=mptcp)
 
 
-def main() -> int:
+def run(args: argparse.Namespace) -> int:
     """Serves until it is told to stop."""
-    parser = argparse.ArgumentParser(
-        prog="sumrate.lab.video.web_server",
-        description=__doc__,
-        epilog="example: python -m sumrate.lab.video.web_server --folder out/cache/hls-0 --port 80",
-    )
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--listen", default="0.0.0.0")  # noqa: S104  (in a private namespace)
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--cc", default="cubic", help="congestion control (cubic)")
-    parser.add_argument("--mptcp", action="store_true", help="an MPTCP socket")
-    parser.add_argument("--ready", type=Path, help="file that is made when it is ready")
-    args = parser.parse_args()
     server = Server(args.folder, args.listen, args.port, args.cc, mptcp=args.mptcp)
     if args.ready:
         args.ready.write_text("ready\n", encoding="ascii")
     server.serve_forever()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
