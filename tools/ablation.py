@@ -160,9 +160,7 @@ def table(results: Iterable[Result]) -> str:
 def chosen(only: Sequence[str], factors: Sequence[float]) -> list[Variant]:
     """All variants, or those of the names.
 
-    Raises:
-        ValueError: no constant or rule has a name, or a variant can't be made.
-
+    Raises ValueError: no constant or rule has a name, or a variant can't be made.
     """
     every = [*variants.of_rules(ROOT), *variants.of_constants(ROOT, factors)]
     for name in only:

@@ -85,9 +85,7 @@ def files(root: Path) -> Iterator[tuple[str, str]]:
 def calculated(node: ast.expr, known: dict[str, Values]) -> float:
     """A number of an expression that Python reads as Rust does.
 
-    Raises:
-        ValueError: it has something else than numbers, known names and operators.
-
+    Raises ValueError: it has something else than numbers, known names and operators.
     """
     match node:
         case ast.Constant(value=int() | float() as value):

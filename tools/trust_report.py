@@ -56,9 +56,7 @@ def section(kind: str, report: Report, *more: Report | None) -> str:
 def load(kind: str, path: Path) -> Report:
     """A report without a failure.
 
-    Raises:
-        TableError: it shows one, or is no report.
-
+    Raises TableError: it shows one, or is no report.
     """
     try:
         report: Report = json.loads(path.read_text(encoding="utf-8"))

@@ -31,9 +31,7 @@ class Edit:
     def applied(self, text: str) -> str:
         """The file with the edit.
 
-        Raises:
-            ValueError: the old text does not stand there exactly once.
-
+        Raises ValueError: the old text does not stand there exactly once.
         """
         if (found := text.count(self.old)) != 1:
             raise ValueError(f"{self.file} has {found} times, instead of once: {self.old!r}")
@@ -87,9 +85,7 @@ def expression_of(values: Sequence[float], kind: str, old: str) -> str:
 def declared(root: Path, file: str, name: str) -> tuple[str, str, str]:
     """The declaration of a constant or setting, its type (of a setting: none) and its expression.
 
-    Raises:
-        ValueError: there is none, or several.
-
+    Raises ValueError: there is none, or several.
     """
     text = constants.product_code(root / constants.CORE / file)
     found = [(whole.group(), kind.strip(), expression)
@@ -106,9 +102,7 @@ def declared(root: Path, file: str, name: str) -> tuple[str, str, str]:
 def of_constant(root: Path, file: str, name: str, factor: float) -> Variant:
     """The constant times a factor.
 
-    Raises:
-        ValueError: it is not found, or keeps its value.
-
+    Raises ValueError: it is not found, or keeps its value.
     """
     all_of_code = constants.constants(root) + constants.settings(root)
     matches = [c.values for c in all_of_code if (c.file, c.name) == (file, name)]
@@ -141,9 +135,7 @@ def of_rules(root: Path) -> Iterator[Variant]:
 def edited(root: Path, variant: Variant) -> dict[str, str]:
     """Files below the root that the variant changes, with their new text.
 
-    Raises:
-        ValueError: an edit does not apply.
-
+    Raises ValueError: an edit does not apply.
     """
     texts: dict[str, str] = {}
     for edit in variant.edits:

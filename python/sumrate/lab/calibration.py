@@ -45,9 +45,7 @@ def calibrate(links: Iterable[Sequence[Link]], *, seed: int, folder: Path) -> li
         For each link and quantity: what was set (`expected`), what was measured, the tolerance, and
         whether it is kept (`ok`).
 
-    Raises:
-        RuntimeError: the links cannot be brought up.
-
+    Raises RuntimeError: the links cannot be brought up.
     """
     folder.mkdir(parents=True, exist_ok=True)
     seen: set[str] = set()

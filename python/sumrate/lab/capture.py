@@ -40,9 +40,7 @@ class Ring:
     def __init__(self, interface: str) -> None:
         """Begins to capture.
 
-        Raises:
-            OSError: there is no such interface, or it may not be captured.
-
+        Raises OSError: there is no such interface, or it may not be captured.
         """
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
         self.socket.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V2)

@@ -182,9 +182,7 @@ class Link:
             path: a file in the emulator's native format (docs/traces.md).
             direction: `both`, or `a_to_b` (towards the server) or `b_to_a` only.
 
-        Raises:
-            ValueError: the file is no trace, or there is no such direction.
-
+        Raises ValueError: the file is no trace, or there is no such direction.
         """
         if direction not in ("both", "a_to_b", "b_to_a"):
             raise ValueError(f"a direction is both, a_to_b or b_to_a, not {direction!r}")
@@ -335,8 +333,7 @@ class Emulator:
 
         Straight through the control socket: starting a program would hold up the sampling.
 
-        Raises:
-            RuntimeError: the emulator refused.
+        Raises RuntimeError: the emulator refused.
         """
         with socket.socket(socket.AF_UNIX) as control:
             control.settimeout(5)
@@ -389,9 +386,7 @@ class Wires:
     def trigger(self) -> None:
         """Nothing happens to wires.
 
-        Raises:
-            RuntimeError: always.
-
+        Raises RuntimeError: always.
         """
         raise RuntimeError("bare wires have no schedule")
 

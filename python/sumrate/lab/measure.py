@@ -114,9 +114,7 @@ def watch(
         on_first_byte: called once, right after the first growth was seen.
         on_sample: called after each sample with seconds since the first byte and the size.
 
-    Raises:
-        ProcessFailedError: the receiver failed, got nothing, or did not end in time.
-
+    Raises ProcessFailedError: the receiver failed, got nothing, or did not end in time.
     """
     times: list[float] = []
     sizes: list[int] = []

@@ -141,9 +141,7 @@ def run_isolated(main: Callable[[], int]) -> int:
     calling process enters the namespaces too (all but the process namespace) and stays there,
     unless it has several threads and no root: then a child does, which has one.
 
-    Raises:
-        IsolationUnavailableError: the kernel refuses such namespaces; nothing was started.
-
+    Raises IsolationUnavailableError: the kernel refuses such namespaces; nothing was started.
     """
     if os.getuid() != 0 and len(list(Path("/proc/self/task").iterdir())) > 1:
         return _isolated_in_child(main)
@@ -211,9 +209,7 @@ def _forked(body: Callable[[int], int]) -> int:
 def run(argv: Sequence[str]) -> str:
     """Runs a short command to its end and returns its standard output.
 
-    Raises:
-        RuntimeError: it failed; the message has the command and what it said.
-
+    Raises RuntimeError: it failed; the message has the command and what it said.
     """
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:

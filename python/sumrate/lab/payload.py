@@ -94,9 +94,7 @@ def storage(target: Path, size: int, fallback: Path) -> tuple[Path, str]:
     A tmpfs of the private mount namespace (gone with the processes) where memory allows twice the
     room needed, otherwise `fallback` on disk.
 
-    Raises:
-        NoRoomError: neither has the room.
-
+    Raises NoRoomError: neither has the room.
     """
     need = 2 * size + (64 << 20)
     if memory_available() > need + size + (1 << 30):

@@ -92,9 +92,7 @@ class Process:
     def wait(self, timeout_s: float) -> int:
         """Waits for the end.
 
-        Raises:
-            ProcessFailedError: it still runs after `timeout_s` seconds.
-
+        Raises ProcessFailedError: it still runs after `timeout_s` seconds.
         """
         deadline = time.monotonic() + timeout_s
         while (status := self.poll()) is None:
@@ -126,9 +124,8 @@ class Process:
     def wait_until(self, ready: Callable[[], bool], what: str, timeout_s: float = 15.0) -> None:
         """Waits for a readiness event.
 
-        Raises:
-            ProcessFailedError: the process ended first, or `what` did not happen in time.
-
+        Raises ProcessFailedError: the process ended first, or `what` did not happen in
+        time.
         """
         deadline = time.monotonic() + timeout_s
         while not ready():

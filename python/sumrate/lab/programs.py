@@ -55,9 +55,7 @@ def binary_folder() -> Path:
 def peer(name: str) -> Path:
     """Path of a program of another transport.
 
-    Raises:
-        MissingProgramError: it has not been installed.
-
+    Raises MissingProgramError: it has not been installed.
     """
     path = target_folder() / "peers" / "bin" / name
     if not os.access(path, os.X_OK):
@@ -68,9 +66,7 @@ def peer(name: str) -> Path:
 def program(name: str, *, build: str = "make build") -> Path:
     """Path of one of this project's own binaries, which the command `build` makes.
 
-    Raises:
-        MissingProgramError: it has not been built.
-
+    Raises MissingProgramError: it has not been built.
     """
     path = binary_folder() / name
     if not os.access(path, os.X_OK):
@@ -83,9 +79,7 @@ def program(name: str, *, build: str = "make build") -> Path:
 def example(name: str, *, package: str) -> Path:
     """Path of a built example of one of this project's crates.
 
-    Raises:
-        MissingProgramError: it has not been built.
-
+    Raises MissingProgramError: it has not been built.
     """
     path = binary_folder() / "examples" / name
     if not os.access(path, os.X_OK):
@@ -127,9 +121,7 @@ def have(name: str) -> bool:
 def require(*names: str) -> None:
     """Checks that system programs are installed.
 
-    Raises:
-        MissingProgramError: at least one is not; the message names the packages.
-
+    Raises MissingProgramError: at least one is not; the message names the packages.
     """
     missing = [name for name in names if shutil.which(name) is None]
     if missing:

@@ -30,9 +30,7 @@ def route_options(link: Link) -> list[str]:
 def remember(client: Host, server: Host, link: Link, folder: Path) -> None:
     """Has both kernels keep the threshold of the link's route.
 
-    Raises:
-        RuntimeError: the connection could not be made, or a kernel has no entry afterwards.
-
+    Raises RuntimeError: the connection could not be made, or a kernel has no entry afterwards.
     """
     own = [sys.executable, "-m", "sumrate.lab.slow_start"]
     log = folder / "slow-start.log"

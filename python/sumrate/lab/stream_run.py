@@ -91,9 +91,7 @@ def run_stream(
         pace: None sends as fast as it is taken.
         on_first_byte: called at once when the first byte is there.
 
-    Raises:
-        ProcessFailedError: an end failed, nothing came, or the connection broke.
-
+    Raises ProcessFailedError: an end failed, nothing came, or the connection broke.
     """
     output = site.folder / "stream.json"
     argv = sink_command(reach, seconds=seconds, warmup_s=warmup_s, pace=pace, output=output)
@@ -121,9 +119,7 @@ class Competitor:
     def goodput_mbps(self, start_s: float, end_s: float) -> float:
         """Its goodput between two times of CLOCK_MONOTONIC; it ends with the first call.
 
-        Raises:
-            ProcessFailedError: it had ended before.
-
+        Raises ProcessFailedError: it had ended before.
         """
         self.sink.stop()
         if not self.output.exists():

@@ -46,9 +46,7 @@ class Segment:
 def read(path: Path) -> Iterator[Segment]:
     """Every TCP segment of a capture over IPv4, in its order.
 
-    Raises:
-        CaptureError: the file is no pcap of IP packets with nanoseconds, or is cut off.
-
+    Raises CaptureError: the file is no pcap of IP packets with nanoseconds, or is cut off.
     """
     data = path.read_bytes()
     if len(data) < PCAP_HEAD.size:

@@ -146,9 +146,7 @@ def refined(chosen: Scene) -> Scene:
 def simulated(protocol: str, clients: int, seed: int) -> AccessDelay:
     """Waits of whole simulated A-BFTs.
 
-    Raises:
-        ParameterError: a protocol without contention.
-
+    Raises ParameterError: a protocol without contention.
     """
     if protocol not in ("dot11ad", "jpoc"):
         raise ParameterError("access", repr(protocol), "dot11ad or jpoc where it is simulated")

@@ -83,10 +83,8 @@ def summary(latencies: dict[int, int], first: int, count: int) -> dict[str, Any]
 def call(args: argparse.Namespace) -> dict[str, Any]:
     """Calls, and gives the result.
 
-    Raises:
-        OSError: the far end is not reached, or the connection broke.
-        TimeoutError: no echo within the patience.
-
+    Raises OSError: the far end is not reached, or the connection broke. Raises TimeoutError: no
+    echo within the patience.
     """
     transport = reach(args)
     every_ns = round(args.interval * 1e6)

@@ -41,9 +41,7 @@ class Stream:
     def receive(self) -> Iterator[bytes]:
         """What has come within WAKE_S.
 
-        Raises:
-            ConnectionError: the far end, or what is between, has closed the connection.
-
+        Raises ConnectionError: the far end, or what is between, has closed the connection.
         """
         try:
             data = self._connection.recv(LONGEST)
@@ -88,10 +86,7 @@ class Datagrams:
 def reach(args: argparse.Namespace) -> Transport:
     """The way to the far end that the flags name.
 
-    Raises:
-        OSError: nobody answered.
-        SocksError: the proxy refused.
-
+    Raises OSError: nobody answered. Raises SocksError: the proxy refused.
     """
     if not args.datagrams:
         connection = connect(args)

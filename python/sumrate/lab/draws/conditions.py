@@ -109,9 +109,7 @@ class Draw(Strict, frozen=True):
 def decoded(text: str | bytes) -> Draw:
     """A draw from its JSON.
 
-    Raises:
-        msgspec.ValidationError: it has a field that is not known here, or lacks one.
-
+    Raises msgspec.ValidationError: it has a field that is not known here, or lacks one.
     """
     return json.decode(text, type=Draw)
 

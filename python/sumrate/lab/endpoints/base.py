@@ -167,9 +167,7 @@ def iperf_client(
 def iperf_result(client: Process, answer: Path) -> dict[str, Any]:
     """What an iperf3 that has ended says at its end, with `intervals` beside it.
 
-    Raises:
-        ProcessFailedError: it failed; the message has what it said.
-
+    Raises ProcessFailedError: it failed; the message has what it said.
     """
     result = json.loads(answer.read_text(encoding="utf-8") or "{}")
     if client.poll() != 0 or "sum_received" not in result.get("end", {}):
@@ -189,9 +187,7 @@ def iperf(
 ) -> Measurement:
     """Runs iperf3 from the server to the client; several connections are of one process.
 
-    Raises:
-        ProcessFailedError: a side failed; the message has what it said.
-
+    Raises ProcessFailedError: a side failed; the message has what it said.
     """
     answer = site.folder / "iperf.json"
     with iperf_server(site, IPERF_PORT, log=site.folder / "iperf.log", prefix=prefix) as server:

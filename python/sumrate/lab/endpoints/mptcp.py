@@ -50,9 +50,7 @@ def configure(site: Site, first: Link, backup: Link | None = None) -> list[str]:
 def link_named(site: Site, name: str) -> Link:
     """One of the links, by its name.
 
-    Raises:
-        Unavailable: there is none of this name.
-
+    Raises Unavailable: there is none of this name.
     """
     for link in site.links:
         if link.name == name:

@@ -42,9 +42,7 @@ CONGESTION_CONTROL = {"cubic": "CUBIC", "bbr": "BBR"}
 def congestion_control(name: str) -> str:
     """TQUIC's name of a congestion control.
 
-    Raises:
-        Unavailable: it does not have it.
-
+    Raises Unavailable: it does not have it.
     """
     if name not in CONGESTION_CONTROL:
         raise Unavailable(f"TQUIC has no congestion control {name}")

@@ -265,9 +265,7 @@ class CallsExperiment(Experiment, frozen=True, kw_only=True, tag="calls"):
 def expect(value: object, kind: type[Of]) -> Of:
     """An experiment or a condition, which is of this method.
 
-    Raises:
-        TypeError: it is of another one.
-
+    Raises TypeError: it is of another one.
     """
     if not isinstance(value, kind):
         raise TypeError(f"{type(value).__name__} is no {kind.__name__}")

@@ -87,9 +87,7 @@ def call(
 def downloaded_mbps(document: Path) -> float:
     """What the download beside the call carried, in Mbit/s.
 
-    Raises:
-        RuntimeError: It broke before the call was over, which was alone from then on.
-
+    Raises RuntimeError: It broke before the call was over, which was alone from then on.
     """
     downloaded = json.loads(document.read_text(encoding="utf-8"))
     if downloaded["error"]:

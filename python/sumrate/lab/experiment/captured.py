@@ -19,9 +19,7 @@ from sumrate.lab.subflows import Subflow, carried, full_rate_after_s, read, subf
 def captured(built: Scene) -> Iterator[Path]:
     """Captures on the client's interfaces; the file is whole on leaving.
 
-    Raises:
-        ProcessFailedError: nothing could be captured, or packets found no place.
-
+    Raises ProcessFailedError: nothing could be captured, or packets found no place.
     """
     output, ready = built.folder / "receiver.pcap", built.folder / "receiver.ready"
     ready.unlink(missing_ok=True)

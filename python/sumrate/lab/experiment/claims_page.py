@@ -26,9 +26,7 @@ MARKER = re.compile(r"^<!-- (claims: (?P<paper>[a-z-]+)|result commits) -->$", r
 def filled(markdown: str, results: Path = KEPT) -> str:
     """The page with every line `<!-- claims: PAPER -->` and `<!-- result commits -->` replaced.
 
-    Raises:
-        ValueError: there is no such paper.
-
+    Raises ValueError: there is no such paper.
     """
 
     def table(found: re.Match[str]) -> str:
@@ -43,9 +41,7 @@ def claims_table(paper: str, results: Path = KEPT) -> str:
 
     The counts come first; the table is folded away, because it is long.
 
-    Raises:
-        ValueError: there is no such paper.
-
+    Raises ValueError: there is no such paper.
     """
     if paper not in PAPERS:
         raise ValueError(f"no paper `{paper}`; there are {', '.join(PAPERS)}")

@@ -27,9 +27,7 @@ def _minutes(minutes: float) -> str:
 def list_experiments(*, as_json: Json = False) -> int:
     """List the experiments with their questions.
 
-    Raises:
-        RefusedError: there are none.
-
+    Raises RefusedError: there are none.
     """
     found, broken = [], []
     if not names():

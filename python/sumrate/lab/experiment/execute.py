@@ -156,10 +156,8 @@ def bench(
 def _checked(names: Sequence[str], wanted: Wanted) -> list[Plan]:
     """The plans of experiments, once everything is there that they need.
 
-    Raises:
-        RefusedError: an experiment does not exist or is wrong, or would replace a whole result.
-        MissingProgramError: a program is missing.
-
+    Raises RefusedError: an experiment does not exist or is wrong, or would replace a whole
+    result. Raises MissingProgramError: a program is missing.
     """
     plans = [_plan(load(name), wanted) for name in names]
     for plan in plans:
@@ -245,9 +243,7 @@ def _plan(experiment: Experiment, wanted: Wanted) -> Plan:
 def _spare_whole_result(plan: Plan, output: Path) -> None:
     """Keeps a part of an experiment from taking the place of the whole, which took its time.
 
-    Raises:
-        RefusedError: a whole result is there.
-
+    Raises RefusedError: a whole result is there.
     """
     name = plan.experiment.name
     path = output / name / "manifest.json"
@@ -314,9 +310,7 @@ def compute(
 ) -> tuple[list[Run], list[Verdict]]:
     """Computes, judges and keeps figures of the 60 GHz model; no network is touched.
 
-    Raises:
-        ModuleNotFoundError: what the model needs is not installed.
-
+    Raises ModuleNotFoundError: what the model needs is not installed.
     """
     origin: dict[str, Any] = provenance(sys.argv)
     folder = output / plan.experiment.name

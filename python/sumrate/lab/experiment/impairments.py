@@ -18,9 +18,8 @@ def merged(link: Impairments, change: Impairments) -> Impairments:
 def check_together(link: LinkSetting, change: Change) -> None:
     """Refuses settings that the emulator refuses when a change meets its link.
 
-    Raises:
-        ValueError: a policer's burst, a burst of losses or a step of the rate is out of bounds.
-
+    Raises ValueError: a policer's burst, a burst of losses or a step of the rate is out of
+    bounds.
     """
     found = merged(link, change)
     burst = link.burst_bytes if change.burst_bytes is None else change.burst_bytes

@@ -160,9 +160,7 @@ def _lacking(runs: Sequence[Mapping[str, Any]], wanted: Experiment) -> Iterator[
 def keep_problems(folder: Path, name: str) -> list[str]:
     """Why a new result is not taken over; empty if it is.
 
-    Raises:
-        ExperimentError: there is no such experiment, or its file is wrong.
-
+    Raises ExperimentError: there is no such experiment, or its file is wrong.
     """
     experiment = load(name)
     return [*incomplete(folder, experiment), *objections(folder), *uncounted(folder, experiment)]

@@ -110,9 +110,7 @@ def _rows(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
 def read_provenance(path: Path) -> dict[str, Any]:
     """Where the values of a table are from.
 
-    Raises:
-        ValueError: the file has no provenance of this schema.
-
+    Raises ValueError: the file has no provenance of this schema.
     """
     return dict(_provenance(path, path.stat().st_mtime_ns))
 

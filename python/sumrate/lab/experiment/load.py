@@ -35,9 +35,7 @@ def names(folder: Path = FOLDER) -> list[str]:
 def load(name: str, folder: Path = FOLDER) -> Experiment:
     """Reads one experiment and checks that everything it names exists in it.
 
-    Raises:
-        ExperimentError: there is no such file, or it is wrong.
-
+    Raises ExperimentError: there is no such file, or it is wrong.
     """
     path = folder / f"{name}.toml"
     if not path.is_file():
@@ -66,9 +64,7 @@ def load(name: str, folder: Path = FOLDER) -> Experiment:
 def _decoded(text: str) -> Experiment:
     """The experiment of its method's type.
 
-    Raises:
-        msgspec.DecodeError: the text is no TOML, or no experiment.
-
+    Raises msgspec.DecodeError: the text is no TOML, or no experiment.
     """
     found: dict[str, Any] = msgspec.toml.decode(text)
     for path in _not_finite(found):

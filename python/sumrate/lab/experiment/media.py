@@ -22,9 +22,7 @@ CACHE = REPOSITORY / "out" / "cache"
 def encoding() -> Iterator[None]:
     """Inside, what encodes is imported and used; without it the run is missing.
 
-    Raises:
-        Unavailable: the encoder or a clip is not installed, or failed.
-
+    Raises Unavailable: the encoder or a clip is not installed, or failed.
     """
     try:
         from sumrate.qoe.video.ffmpeg import EncoderError  # noqa: PLC0415 (an optional extra)
@@ -63,9 +61,7 @@ def deliver(
 
     What the scheme counted becomes metrics of the run.
 
-    Raises:
-        ProcessFailedError: nothing came, or the transfer broke.
-
+    Raises ProcessFailedError: nothing came, or the transfer broke.
     """
     name, start = server
     with ExitStack() as stack:

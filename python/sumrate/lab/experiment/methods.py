@@ -150,9 +150,7 @@ def check_subflows(connections: Mapping[str, int], links: Sequence[Link]) -> Non
     whose first packets are lost in a full queue is reset by Linux when the next ones come, and no
     other is made in its place.
 
-    Raises:
-        MissingSubflowError: no data came over a link.
-
+    Raises MissingSubflowError: no data came over a link.
     """
     silent = [link.name for link in links if not connections.get(link.name)]
     if silent:

@@ -38,9 +38,7 @@ SPARE_S = 20
 def stream_of(clips: tuple[str, ...], seconds: int) -> Path:
     """The folder that is served, made now or before.
 
-    Raises:
-        Unavailable: the encoder or a clip is not installed, or failed.
-
+    Raises Unavailable: the encoder or a clip is not installed, or failed.
     """
     with encoding():
         from sumrate.qoe.video.hls import stream  # noqa: PLC0415 (an optional extra)
@@ -51,9 +49,7 @@ def stream_of(clips: tuple[str, ...], seconds: int) -> Path:
 def check() -> None:
     """Refuses to run without what plays.
 
-    Raises:
-        Unavailable: Chromium, Node.js or the player's packages are not installed.
-
+    Raises Unavailable: Chromium, Node.js or the player's packages are not installed.
     """
     for name in ("chromium", "node"):
         if shutil.which(name) is None:
@@ -73,9 +69,7 @@ def play(
 ) -> None:
     """Plays the stream over the scheme and notes stalls and bit rates.
 
-    Raises:
-        Unavailable: what plays or encodes is not installed.
-
+    Raises Unavailable: what plays or encodes is not installed.
     """
     setting = expect(experiment, PlayerExperiment).player
     check()

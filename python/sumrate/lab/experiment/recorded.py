@@ -46,9 +46,7 @@ def recorded(
 ) -> Iterator[Recorded]:
     """Of those that have a result in the folder.
 
-    Raises:
-        ExperimentError: an experiment of `folder` is wrong.
-
+    Raises ExperimentError: an experiment of `folder` is wrong.
     """
     for name in experiments:
         if origin := origin_of(results, name):

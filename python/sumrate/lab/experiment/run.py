@@ -365,9 +365,7 @@ def check_carried(
 ) -> None:
     """Refuses a run of kernel MPTCP in which a program, or all, had only one link carry anything.
 
-    Raises:
-        RuntimeError: a program used plain TCP, or the second subflow was never made.
-
+    Raises RuntimeError: a program used plain TCP, or the second subflow was never made.
     """
     if experiment.method not in APPLICATIONS or not isinstance(scheme, KernelMptcp):
         return
@@ -383,9 +381,7 @@ def check_carried(
 def check_congestion_control(name: str, known: Path = CONGESTION_CONTROLS) -> None:
     """Refuses a congestion control that this kernel does not have now.
 
-    Raises:
-        Unavailable: it is neither built in nor loaded.
-
+    Raises Unavailable: it is neither built in nor loaded.
     """
     available = known.read_text(encoding="ascii").split()
     if name not in available:

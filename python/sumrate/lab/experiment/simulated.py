@@ -23,9 +23,7 @@ FIGURES = ("sumrate.access.figures", "sumrate.lab.link_figures")
 def figures() -> dict[str, Any]:
     """Every figure by its name.
 
-    Raises:
-        ModuleNotFoundError: what the 60 GHz model needs is not installed.
-
+    Raises ModuleNotFoundError: what the 60 GHz model needs is not installed.
     """
     return {k: v for name in FIGURES for k, v in import_module(name).FIGURES.items()}
 

@@ -23,9 +23,7 @@ def verdicts_of(results: Path, name: str, folder: Path = FOLDER) -> Verdicts:
 
     A kept table is judged by the checks that the experiment's file has now.
 
-    Raises:
-        ExperimentError: the experiment's file is wrong.
-
+    Raises ExperimentError: the experiment's file is wrong.
     """
     table = path_of(results, name)
     if table.is_file():

@@ -39,9 +39,7 @@ def play_tiles(
 ) -> None:
     """Sends the condition's tiles over the scheme and notes what the viewer saw.
 
-    Raises:
-        Unavailable: the encoder or the clip is not installed, or failed.
-
+    Raises Unavailable: the encoder or the clip is not installed, or failed.
     """
     clips = expect(experiment, TilesExperiment).tiles.clips
     encodes = encodes_of(clips[run.repetition % len(clips)])
@@ -87,9 +85,7 @@ def _carried(*, messages: bool) -> str:
 def encodes_of(clip: str) -> "Ladder":
     """The tiles' encodes, made now or before.
 
-    Raises:
-        Unavailable: the encoder or the clip is not installed, or failed.
-
+    Raises Unavailable: the encoder or the clip is not installed, or failed.
     """
     with encoding():
         from sumrate.qoe.tiles.ladder import ladder  # noqa: PLC0415 (an optional extra)

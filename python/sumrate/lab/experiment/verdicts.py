@@ -83,9 +83,7 @@ def _named(found: Sequence[Entry], start: str) -> list[Entry]:
 def _named_by(found: Sequence[Entry], ids: Sequence[str]) -> list[Entry]:
     """Those that were asked for, all if none was.
 
-    Raises:
-        RefusedError: something names none of them.
-
+    Raises RefusedError: something names none of them.
     """
     chosen = [*found] if not ids else []
     for start in ids:

@@ -42,9 +42,7 @@ WATCHED = {
 def clip_of(clips: tuple[str, ...]) -> Clip:
     """The encode, made now or before.
 
-    Raises:
-        Unavailable: the encoder or a clip is not installed, or failed.
-
+    Raises Unavailable: the encoder or a clip is not installed, or failed.
     """
     with encoding():
         from sumrate.qoe.video.encode import encoded  # noqa: PLC0415 (an optional extra)

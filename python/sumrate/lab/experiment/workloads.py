@@ -48,9 +48,7 @@ def quiet_settings() -> dict[str, str]:
 def needed(programs: Sequence[str]) -> None:
     """Says which programs a workload lacks.
 
-    Raises:
-        Unavailable: at least one is not installed; the run is reported as missing.
-
+    Raises Unavailable: at least one is not installed; the run is reported as missing.
     """
     search = os.environ.get("PATH", "")
     if "/usr/sbin" not in search.split(os.pathsep):  # servers' place, which users do not search

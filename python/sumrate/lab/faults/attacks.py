@@ -112,9 +112,7 @@ def attacks(
 ) -> list[Beside]:
     """Makes each attack for `time_s` seconds, and longer where its proof takes longer.
 
-    Raises:
-        ProcessFailedError: a process ended, or a session was delivered nothing more.
-
+    Raises ProcessFailedError: a process ended, or a session was delivered nothing more.
     """
     found = []
     for name in names:
@@ -151,9 +149,7 @@ def _beside(built: World, kind: Kind, time_s: float) -> Beside:
 def wait_for_proof(running: Attack, kind: Kind) -> None:
     """Waits until an attack had its effect; one that has none in time is a problem of the report.
 
-    Raises:
-        ProcessFailedError: the attacker ended.
-
+    Raises ProcessFailedError: the attacker ended.
     """
     with suppress(ProcessFailedError):
         for name, least in kind.proof.items():

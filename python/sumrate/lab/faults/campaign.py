@@ -121,10 +121,8 @@ def campaign(
 ) -> Findings:
     """Makes every named fault `rounds` times, in an order that is drawn anew for each round.
 
-    Raises:
-        FaultNotMadeError: a fault had no effect.
-        ProcessFailedError: a process ended, or something did not recover.
-
+    Raises FaultNotMadeError: a fault had no effect. Raises ProcessFailedError: a process ended,
+    or something did not recover.
     """
     found = Findings(accounts={name: Account() for name in names})
     for number in range(rounds):

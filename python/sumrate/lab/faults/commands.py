@@ -199,9 +199,7 @@ def load(
 def _chosen(kind: str, wanted: Sequence[str], known: Collection[str]) -> list[str]:
     """The names that were asked for, all if none was.
 
-    Raises:
-        RefusedError: there is no such fault or attack.
-
+    Raises RefusedError: there is no such fault or attack.
     """
     for name in wanted:
         if name not in known:

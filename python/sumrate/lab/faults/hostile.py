@@ -54,9 +54,7 @@ class Attack:
     def wait(self, name: str, count: int) -> None:
         """Waits until a count is reached.
 
-        Raises:
-            ProcessFailedError: it was not in time; the message has all counts.
-
+        Raises ProcessFailedError: it was not in time; the message has all counts.
         """
         try:
             reached = f"{count} {name}"

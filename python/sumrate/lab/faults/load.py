@@ -115,9 +115,7 @@ def load(
 ) -> Held:
     """Many sessions at once, each with `streams` downloads; then handshakes for `time_s` seconds.
 
-    Raises:
-        ProcessFailedError: a process ended.
-
+    Raises ProcessFailedError: a process ended.
     """
     progress.show(f"load: {sessions} sessions with {streams} streams each")
     place = folder / "crowd"

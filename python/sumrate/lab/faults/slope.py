@@ -39,9 +39,7 @@ def slope(times: Sequence[float], values: Sequence[float]) -> Slope:
         times: seconds, increasing.
         values: samples at those times.
 
-    Raises:
-        TooShortError: fewer than six intervals have samples.
-
+    Raises TooShortError: fewer than six intervals have samples.
     """
     x, y = _least(times, values)
     n = len(x)

@@ -115,9 +115,7 @@ def soak(
     Of a run that is broken off, what was found until then is told. `keep` is told it every ten
     minutes too: hours are not lost with this process.
 
-    Raises:
-        ProcessFailedError: it could not start.
-
+    Raises ProcessFailedError: it could not start.
     """
     kept = Soak(seed, time_s)
     folder.mkdir(parents=True)

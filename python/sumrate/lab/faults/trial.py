@@ -43,10 +43,8 @@ def attempt(world: World, timeline: Timeline, fault: Fault, hold_s: float) -> Tr
     What was delivered before, and how many descriptors were open, is forgotten: `timeline` then is
     of this fault alone.
 
-    Raises:
-        FaultNotMadeError: it had no effect.
-        ProcessFailedError: a process ended, or something did not recover.
-
+    Raises FaultNotMadeError: it had no effect. Raises ProcessFailedError: a process ended, or
+    something did not recover.
     """
     for name in world.clients:
         world.wait_whole(name)
@@ -147,9 +145,7 @@ class Idle:
     def wait(self, world: World) -> None:
         """Waits until each process has no more open than before.
 
-        Raises:
-            ProcessFailedError: some stay open; the message says how many there were.
-
+        Raises ProcessFailedError: some stay open; the message says how many there were.
         """
         for name, process in world.daemons().items():
             most = self.before[name] + LEFT_OPEN

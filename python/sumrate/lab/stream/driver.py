@@ -87,9 +87,8 @@ def run_sink(
 
     Returns what it wrote and its command line.
 
-    Raises:
-        ProcessFailedError: nothing came, or the transfer broke; the message has what it said.
-
+    Raises ProcessFailedError: nothing came, or the transfer broke; the message has what it
+    said.
     """
     output.unlink(missing_ok=True)
     notices, write_end = os.pipe()

@@ -147,10 +147,7 @@ def opened(args: argparse.Namespace) -> socket.socket:
 def connect(args: argparse.Namespace, window: int = 0) -> socket.socket:
     """A connection, ready for data; its peer sends at most `window` bytes ahead, if that is not 0.
 
-    Raises:
-        OSError: nobody answered.
-        SocksError: the proxy refused.
-
+    Raises OSError: nobody answered. Raises SocksError: the proxy refused.
     """
     host, port = args.socks or (args.address, args.port)
     connection = _socket(host, mptcp=args.mptcp)
@@ -224,9 +221,7 @@ def receive(
 
     Returns when the sender ended, if it ended before that (ns).
 
-    Raises:
-        TimeoutError: no first byte within `patience_s` seconds.
-
+    Raises TimeoutError: no first byte within `patience_s` seconds.
     """
     buffer = memoryview(bytearray(READ_BYTES))
     clock = time.monotonic_ns

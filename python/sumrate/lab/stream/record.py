@@ -108,9 +108,7 @@ class Blocks:
     def feed(self, data: memoryview, now_ns: int, *, count: bool = True) -> None:
         """Goes through what one read gave; its time is that of every block that ends in it.
 
-        Raises:
-            ValueError: this is no paced stream.
-
+        Raises ValueError: this is no paced stream.
         """
         at, size = 0, len(data)
         while at < size:

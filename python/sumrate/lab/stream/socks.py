@@ -68,9 +68,7 @@ def _ask(connection: socket.socket, wanted: bytes, what: str) -> tuple[str, int]
 def connect_through(connection: socket.socket, address: str, port: int) -> None:
     """Asks the proxy at the other end of `connection` to connect; afterwards data flows.
 
-    Raises:
-        SocksError: the proxy wants a password, speaks something else, or could not connect.
-
+    Raises SocksError: the proxy wants a password, speaks something else, or could not connect.
     """
     _ask(connection, request(address, port), f"connect to {address}:{port}")
 
@@ -78,9 +76,7 @@ def connect_through(connection: socket.socket, address: str, port: int) -> None:
 def associate(connection: socket.socket) -> tuple[str, int]:
     """Asks the proxy to carry datagrams; where to send them, as long as `connection` is open.
 
-    Raises:
-        SocksError: the proxy wants a password, speaks something else, or carries none.
-
+    Raises SocksError: the proxy wants a password, speaks something else, or carries none.
     """
     wanted = bytes([VERSION, UDP_ASSOCIATE, 0]) + _target("0.0.0.0", 0)  # noqa: S104 (from any)
     return _ask(connection, wanted, "carry datagrams")

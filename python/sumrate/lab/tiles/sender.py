@@ -133,9 +133,7 @@ class Looks:
     def first(self) -> None:
         """Waits until the viewer has begun.
 
-        Raises:
-            OSError: it left.
-
+        Raises OSError: it left.
         """
         self.last = self._one()
         self._thread.start()

@@ -34,9 +34,7 @@ class Task:
     def read(cls, path: Path) -> "Task":
         """From its file.
 
-        Raises:
-            OSError: there is none.
-
+        Raises OSError: there is none.
         """
         with np.load(path, allow_pickle=False) as found:
             return cls(

@@ -58,9 +58,7 @@ class Reader:
     def feed(self, data: memoryview) -> Iterator[Chunk]:
         """The chunks that end in what a read gave.
 
-        Raises:
-            ValueError: this is no stream of tiles.
-
+        Raises ValueError: this is no stream of tiles.
         """
         at = 0
         while at < len(data):

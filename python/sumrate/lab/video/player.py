@@ -43,9 +43,7 @@ def document_of(video: Video, buffer_bytes: int) -> dict[str, Any]:
 def play(read: Read, player: Playback, recorder: Recorder, patience_s: float) -> int | None:
     """Reads until the measured time is over or the video is there; when the sender ended (ns).
 
-    Raises:
-        TimeoutError: no first byte within `patience_s` seconds.
-
+    Raises TimeoutError: no first byte within `patience_s` seconds.
     """
     buffer = memoryview(bytearray(READ_BYTES))
     clock = time.monotonic_ns
