@@ -21,7 +21,6 @@ from sumrate.lab.experiment.execute import _complaints
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.methods import (
     MissingSubflowError,
-    Plugging,
     Traffic,
     add_beside,
     check_subflows,
@@ -38,6 +37,7 @@ from sumrate.lab.experiment.ratios import (
 )
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Plan, Point, on_time
+from sumrate.lab.experiment.timetable import plugging
 from sumrate.lab.experiment.topology import dark_share, links_of, traced_links, traces_shown
 from sumrate.lab.links import Blackout, Impairment, Link
 from sumrate.lab.process import ProcessFailedError
@@ -254,10 +254,10 @@ def test_interfaces_go_down_and_up_at_their_times() -> None:
     )
     times = {"wigig": [(0.02, 0.04)], "wifi": [(0.01, 0.03)]}
     scheme = cast(Scheme, SimpleNamespace())
-    with Plugging(cast(Scene, built), scheme, times) as plugging:
+    with plugging(cast(Scene, built), scheme, times) as plugs:
         time.sleep(0.05)
         assert not said, "nothing happens before the first byte"
-        plugging.start()
+        plugs.start()
         deadline = time.monotonic() + 30
         while len(said) < 4 and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -269,11 +269,11 @@ def test_an_interface_that_cannot_be_changed_fails_the_run() -> None:
         raise ProcessFailedError("no such interface")
 
     built = cast(Scene, SimpleNamespace(links=links(), plug=broken, unplug=broken))
-    plugging = Plugging(built, cast(Scheme, SimpleNamespace()), {"wifi": [(0.0, 0.01)]})
-    with pytest.raises(ProcessFailedError, match="no such interface"), plugging:
-        plugging.start()
+    plugs = plugging(built, cast(Scheme, SimpleNamespace()), {"wifi": [(0.0, 0.01)]})
+    with pytest.raises(ProcessFailedError, match="no such interface"), plugs:
+        plugs.start()
         deadline = time.monotonic() + 30
-        while plugging._error is None and time.monotonic() < deadline:
+        while plugs._error is None and time.monotonic() < deadline:
             time.sleep(0.005)
 
 

@@ -22,11 +22,11 @@ from sumrate.lab.experiment.benefit import add_benefits, aggregation_benefit
 from sumrate.lab.experiment.captured import add_subflows, connections_by_link
 from sumrate.lab.experiment.load import ExperimentError, load
 from sumrate.lab.experiment.padhye import add_padhye, full_mbps, sqrt_mbps
-from sumrate.lab.experiment.phases import PhaseCounters
 from sumrate.lab.experiment.record import Bins, Run, add_carried, add_phases, add_sleep
 from sumrate.lab.experiment.run import check_carried, check_congestion_control
 from sumrate.lab.experiment.store import manifest
 from sumrate.lab.experiment.tcp_model import rates_of, round_trips_of
+from sumrate.lab.experiment.timetable import PhaseCounters
 from sumrate.lab.experiment.topology import links_of, schemes_of, sized_buffers
 from sumrate.lab.links import AckDelay, Blackout, configuration
 from sumrate.lab.scene import Scene, Site

@@ -29,6 +29,7 @@ from sumrate.access.power import PowerControl, good_beams, starved
 from sumrate.access.scenes import SCENES, Scene, scene_named, with_patterns
 from sumrate.access.simulation import Setting, confidence, simulate
 from sumrate.access.tasks import Row, SweepError, Task, evaluate
+from sumrate.atomic import replacing
 from sumrate.lab.results import Progress
 from sumrate.phy.codebook import PatternError
 from sumrate.phy.parameters import ParameterError
@@ -318,13 +319,10 @@ def _tasks(progress: Progress | None, what: str, begun: float, done: int, total:
 
 def write_csv(rows: list[Row], path: Path) -> None:
     """The table as CSV, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(path.suffix + ".part")
-    with unfinished.open("w", encoding="utf-8", newline="") as file:
+    with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         out = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         out.writeheader()
         out.writerows(rows)
-    unfinished.replace(path)
 
 
 def _print_table(rows: list[Row], metrics: tuple[str, ...]) -> None:

@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from sumrate.lab.namespaces import run
@@ -315,12 +314,7 @@ class Emulator:
         """The emulator itself; it is stopped on leaving."""
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stops the emulator; its interfaces go with it."""
         self.process.stop()
 
@@ -373,12 +367,7 @@ class Wires:
         """The wires themselves; they go with their hosts."""
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Removes them."""
         for link in self.links:
             run(["ip", "-n", CLIENT, "link", "delete", link.interface])

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sumrate.lab.options import Json, Positive, Seed
+from sumrate.lab.results import steps
 from sumrate.phy.studies import module_claims, wlan, wlan_claims
 from sumrate.phy.studies.finding import Finding, over_seeds
 
@@ -67,13 +68,10 @@ def _over_seeds(
     make: Callable[[int, Path | None], list[Finding]], seed: int, seeds: int, output: Path | None
 ) -> list[Finding]:
     """Verdicts over all seeds; figures are those of the first."""
-    runs = []
-    for number in range(seeds):
-        if sys.stderr.isatty():
-            print(f"\rseed {number + 1} of {seeds}", end="", file=sys.stderr, flush=True)
-        runs.append(make(seed + number, output if number == 0 else None))
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
+    runs = [
+        make(seed + number, output if number == 0 else None)
+        for number in steps(range(seeds), "seeds")
+    ]
     return over_seeds(runs)
 
 

@@ -3,16 +3,22 @@
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn
+from rich.progress import Progress as RichProgress
+
+from sumrate.atomic import replacing
 from sumrate.lab.built import behind, digests
 from sumrate.lab.programs import REPOSITORY
+
+Step = TypeVar("Step")
 
 
 def commit() -> str:
@@ -57,20 +63,13 @@ def provenance(argv: list[str]) -> dict[str, Any]:
 
 def write_json(path: Path, document: Mapping[str, Any] | Sequence[Any]) -> None:
     """Writes a result, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(path.suffix + ".part")
-    partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    partial.replace(path)
+    with replacing(path) as file:
+        file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def rounded(value: float, digits: int = 3) -> float:
     """A number for a result file."""
     return round(float(value), digits)
-
-
-BAR_WIDTH = 20
-ERASE_REST = "\x1b[K"
-"""Erases from the cursor to the end of the line (ECMA-48, EL)."""
 
 
 def time_left(seconds: float) -> str:
@@ -86,34 +85,58 @@ class Progress:
     """A bar on stderr, how long everything still takes, and what runs.
 
     A terminal has one line of it, a log file one line for each step. Standard output is left to
-    results, so that `--json` needs no silence.
+    results, so that `--json` needs no silence. No thread draws: it would disturb measurements.
     """
 
     def __init__(self, total_s: float) -> None:
         """Expects the work to take `total_s` seconds in all."""
         self.left_s = total_s
-        self._total_s = total_s
-        self._terminal = sys.stderr.isatty()
+        self._total_s = max(total_s, 1e-9)
         self._last = ""
+        self._bar = bar("{task.description}") if sys.stderr.isatty() else None
+        self._task = self._bar.add_task("", total=self._total_s) if self._bar else None
 
     def show(self, text: str, step_left_s: float = 0.0) -> None:
         """Shows the line; `step_left_s` is what the current step adds to what is left."""
         left_s = max(0.0, self.left_s + step_left_s)
-        if self._terminal:
-            line = f"{self._bar(left_s)} {time_left(left_s)} left: {text}"
-            # A line that wraps could not be erased.
-            line = line[: max(1, shutil.get_terminal_size().columns - 1)]
-            print(f"\r{line}{ERASE_REST}", end="", file=sys.stderr, flush=True)
+        if self._bar is not None and self._task is not None:
+            self._bar.start()
+            words = f"{time_left(left_s)} left: {text}"
+            done = max(0.0, self._total_s - left_s)
+            self._bar.update(self._task, completed=done, description=words, refresh=True)
         elif text.split(":", maxsplit=1)[0] != self._last:
             print(f"{text}, about {time_left(left_s)} left", file=sys.stderr, flush=True)
             self._last = text.split(":", maxsplit=1)[0]
 
-    def _bar(self, left_s: float) -> str:
-        done = 1.0 - min(1.0, left_s / self._total_s) if self._total_s > 0 else 1.0
-        filled = int(done * BAR_WIDTH)
-        return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {done * 100:3.0f} %"
-
     def clear(self) -> None:
         """Removes the line from a terminal."""
-        if self._terminal:
-            print(f"\r{ERASE_REST}", end="", file=sys.stderr, flush=True)
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def bar(*words: str) -> RichProgress:
+    """A bar on stderr that vanishes when it is stopped, and is drawn when it is told to."""
+    return RichProgress(
+        BarColumn(20),
+        TaskProgressColumn(),
+        *words,
+        console=Console(stderr=True),
+        auto_refresh=False,
+        transient=True,
+        disable=not sys.stderr.isatty(),
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+
+
+def steps(some: Sequence[Step], what: str, *, silent: bool = False) -> Iterator[Step]:
+    """Each of some, with a bar on a terminal."""
+    if silent or not sys.stderr.isatty():
+        yield from some
+        return
+    with bar("{task.completed} of {task.total} {task.description}") as shown:
+        task = shown.add_task(what, total=len(some))
+        for step in some:
+            shown.refresh()
+            yield step
+            shown.advance(task)

@@ -5,12 +5,12 @@ scenes of the thesis beside what was measured there.
 """
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 
 from sumrate.lab.options import Json, Seed, Several
+from sumrate.lab.results import steps
 from sumrate.lab.trace_command import (
     Protocol,
     Refinement,
@@ -85,17 +85,14 @@ def contention(
     base = refined(base) if refinement else base
     whole("--seeds", seeds, 1)
     rows: list[Row] = []
-    total = len(clients) * len(access)
-    for number_of_clients in clients:
+    points = [(number, protocol) for number in clients for protocol in access]
+    for number_of_clients, protocol in steps(points, "rows", silent=as_json):
         chosen = replace(base, contention=replace(base.contention, clients=number_of_clients))
-        for protocol in access:
-            _progress(len(rows), total, as_json)
-            delays = [
-                simulated(protocol, number_of_clients, one) if simulated_access else protocol
-                for one in range(seed, seed + seeds)
-            ]
-            rows.append(_row(chosen, protocol, seconds, list(enumerate(delays, start=seed))))
-    _progress(total, total, as_json)
+        delays = [
+            simulated(protocol, number_of_clients, one) if simulated_access else protocol
+            for one in range(seed, seed + seeds)
+        ]
+        rows.append(_row(chosen, protocol, seconds, list(enumerate(delays, start=seed))))
     if as_json:
         document = {"schema": "sumrate.trace-contention.v1", "scenario": scenario,
                     "seconds": seconds, "seed": seed, "seeds": seeds,
@@ -148,12 +145,10 @@ def calibrate(*, seed: Seed = 1, refinement: Refinement = False, as_json: Json =
     """
     whole("--seed", seed, 0)
     found: dict[str, Statistics] = {}
-    for name, (_, seeds) in THESIS.items():
-        _progress(len(found), len(THESIS), as_json)
+    for name, (_, seeds) in steps([*THESIS.items()], "scenes", silent=as_json):
         chosen = refined(scene(name)) if refinement else scene(name)
         traces = (make(chosen, MEASURED_S, seed + i) for i in range(seeds))
         found[name] = pooled([trace.rate_trace() for trace in traces])
-    _progress(len(THESIS), len(THESIS), as_json)
     if as_json:
         document = {"schema": "sumrate.trace-calibration.v1", "seed": seed,
                     "refinement": refinement, "seconds": MEASURED_S,
@@ -175,9 +170,3 @@ def calibration_table(found: dict[str, Statistics]) -> Iterator[str]:
         cells = [f"{number(key, value)} / {number(key, measured[key])}"
                  for key, value in values.values().items()]  # fmt: skip
         yield f"| `{name}` | {' | '.join(cells)} |"
-
-
-def _progress(done: int, total: int, as_json: bool) -> None:
-    if sys.stderr.isatty() and not as_json:
-        end = "\r\033[K" if done == total else ""
-        print(f"\r{done} of {total}{end}", end="", file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ from sumrate.lab.experiment.store import OUTPUT
 from sumrate.lab.experiment.verdicts import complain
 from sumrate.lab.options import Json, Runs
 from sumrate.lab.refusal import RefusedError
-from sumrate.lab.results import ERASE_REST
+from sumrate.lab.results import bar
 
 
 def _minutes(minutes: float) -> str:
@@ -94,15 +94,19 @@ def report(*, results: Runs = OUTPUT, output: Path | None = None) -> int:
         page.parent.mkdir(parents=True, exist_ok=True)
         partial.touch()  # drawing takes long: what cannot be written is refused before it
         found = {place_of(results, name): verdicts_of(results, name) for name in there}
-        write_report([*found], FOLDER / CATALOGUE, page, _drawing, _asked(), judged=found)
+        with bar("drawing {task.description}") as shown:
+            task = shown.add_task("", total=len(found))
+
+            def drawing(what: str) -> None:
+                shown.update(task, advance=1, description=what, refresh=sys.stderr.isatty())
+
+            write_report([*found], FOLDER / CATALOGUE, page, drawing, _asked(), judged=found)
     except (RunError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:
         with suppress(OSError):
             partial.unlink()
-    if sys.stderr.isatty():
-        print(f"\r{ERASE_REST}", end="", file=sys.stderr, flush=True)
     print(page)
     return 0
 
@@ -115,12 +119,6 @@ def _asked() -> dict[str, list[str]]:
         if demand.experiment not in experiments:
             experiments.append(demand.experiment)
     return found
-
-
-def _drawing(what: str) -> None:
-    """Says on a terminal what is drawn, which takes half a minute for all that is kept."""
-    if sys.stderr.isatty():
-        print(f"\rdrawing {what}{ERASE_REST}", end="", file=sys.stderr, flush=True)
 
 
 def _result(name: str) -> Path:

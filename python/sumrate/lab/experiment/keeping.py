@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sumrate.atomic import replacing
 from sumrate.lab.calibration import off, words
 from sumrate.lab.experiment.by_method import SimulationExperiment
 from sumrate.lab.experiment.judge import is_peer
@@ -64,11 +65,9 @@ def _identity(run: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def pack(file: Path, folders: Sequence[Path]) -> None:
     """Packs the folders that runs left, with series, manifests and pictures."""
-    partial = file.with_suffix(file.suffix + ".part")
-    with tarfile.open(partial, "w:xz") as packed:
+    with replacing(file) as partial, tarfile.open(partial, "w:xz") as packed:
         for folder in folders:
             packed.add(folder, arcname=folder.name)
-    partial.replace(file)
 
 
 def objections(folder: Path) -> list[str]:

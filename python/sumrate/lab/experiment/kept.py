@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sumrate.atomic import replacing
 from sumrate.lab.experiment.record import Metric, Run
 from sumrate.lab.programs import REPOSITORY
 
@@ -87,16 +88,15 @@ def write_kept(results: Path, provenance: Mapping[str, Any], runs: Sequence[Run]
     """Writes the table of one experiment, whole or not at all; returns its path."""
     results.mkdir(parents=True, exist_ok=True)
     path = path_of(results, provenance["experiment"])
-    partial = path.with_suffix(".part")
     text = json.dumps(provenance, ensure_ascii=False)
     table = pa.Table.from_pylist(list(_rows(runs)), schema=TABLE).replace_schema_metadata(
         {KEY: text.encode()}
     )
-    pq.write_table(
-        table, partial, compression="zstd", compression_level=19, store_schema=True,
-        write_statistics=False, write_page_index=False,
-    )  # fmt: skip
-    partial.replace(path)
+    with replacing(path) as file:
+        pq.write_table(
+            table, file, compression="zstd", compression_level=19, store_schema=True,
+            write_statistics=False, write_page_index=False,
+        )  # fmt: skip
     return path
 
 

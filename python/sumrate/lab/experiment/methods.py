@@ -1,6 +1,5 @@
 """The ways to send: each scheme's own generator, one stream through every scheme, many at once."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,8 +9,6 @@ from statistics import median
 from typing import Any, Protocol
 
 from sumrate.lab.endpoints import (
-    FollowsInterfaces,
-    Handover,
     KernelMptcp,
     Scheme,
     SinglePath,
@@ -34,11 +31,11 @@ from sumrate.lab.experiment.captured import (
 )
 from sumrate.lab.experiment.forward import add_forward
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
-from sumrate.lab.experiment.phases import PhaseCounters
 from sumrate.lab.experiment.player import play
 from sumrate.lab.experiment.record import Bins, Run, add_benchmark, add_blackouts, add_phases
 from sumrate.lab.experiment.tcp_model import add_tcp_model, sampled_tcp
 from sumrate.lab.experiment.tiles import play_tiles
+from sumrate.lab.experiment.timetable import PhaseCounters, Timetable, plugging
 from sumrate.lab.experiment.topology import seconds_of, warmup_of
 from sumrate.lab.experiment.video import play_video
 from sumrate.lab.links import Link
@@ -188,7 +185,7 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     with ExitStack() as stack:
         reach = stack.enter_context(scheme.stream(built))
         others = stack.enter_context(competitors(built, traffic))
-        plugging = stack.enter_context(Plugging(built, scheme, traffic.unplugged))
+        plugs = stack.enter_context(plugging(built, scheme, traffic.unplugged))
         phases = condition.phases if experiment.carried else ()
         counters = stack.enter_context(PhaseCounters(built.emulator.stats, phases))
         result = run_stream(
@@ -197,7 +194,7 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
             seconds=traffic.seconds,
             warmup_s=traffic.warmup_s,
             pace=Pace(mbps, experiment.pace_block_bytes) if mbps else None,
-            on_first_byte=lambda: begin(built, plugging, counters),
+            on_first_byte=lambda: begin(built, plugs, counters),
         )
         ended = time.monotonic()
         for name, (value, unit) in reach.counters().items():
@@ -236,11 +233,11 @@ def stream(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     }
 
 
-def begin(built: Scene, plugging: "Plugging", counters: PhaseCounters) -> None:
+def begin(built: Scene, plugs: Timetable, counters: PhaseCounters) -> None:
     """The first byte is here: all schedules start."""
     if scheduled(built.links):
         built.emulator.trigger()
-    plugging.start()
+    plugs.start()
     counters.start()
 
 
@@ -321,65 +318,6 @@ def add_beside(run: Run, others: Sequence[Competitor], ended_s: float, traffic: 
         goodput = run.value("goodput_mbps") or 0.0
         run.add("bottleneck_share", goodput / max(goodput + sum(rates), 1e-9), "ratio")
         run.detail["beside_mbps"] = [rounded(rate) for rate in rates]
-
-
-class Plugging:
-    """A thread that takes interfaces down, brings them up, and moves sessions at their times."""
-
-    def __init__(
-        self, built: Scene, scheme: Scheme, unplugged: Mapping[str, Sequence[tuple[float, float]]]
-    ) -> None:
-        """Nothing happens before `start`."""
-        self._events = sorted(self._actions(built, scheme, unplugged), key=lambda event: event[0])
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._error: Exception | None = None
-
-    @staticmethod
-    def _actions(
-        built: Scene, scheme: Scheme, unplugged: Mapping[str, Sequence[tuple[float, float]]]
-    ) -> Iterator[tuple[float, Callable[[], None]]]:
-        links = {link.name: link for link in built.links}
-
-        def plug(link: Link) -> None:
-            built.plug(link)
-            if isinstance(scheme, FollowsInterfaces):
-                scheme.plugged(built, link)
-
-        for name, intervals in unplugged.items():
-            for down_s, up_s in intervals:
-                yield down_s, lambda link=links[name]: built.unplug(link)  # type: ignore[misc]
-                yield up_s, lambda link=links[name]: plug(link)  # type: ignore[misc]
-        if isinstance(scheme, Handover):
-            for at_s, link in scheme.moves(built):
-                yield at_s, lambda link=link: scheme.move(built, link)  # type: ignore[misc]
-
-    def start(self) -> None:
-        """Time 0 is now."""
-        if self._events:
-            self._thread.start()
-
-    def _work(self) -> None:
-        began = time.monotonic()
-        try:
-            for at_s, action in self._events:
-                if self._stop.wait(max(0.0, began + at_s - time.monotonic())):
-                    return
-                action()
-        except RuntimeError as error:
-            self._error = error
-
-    def __enter__(self) -> "Plugging":
-        """The thread; it has ended on leaving."""
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        """Ends it; an interface that could not be changed makes the run fail."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        if self._error is not None and kind is None:
-            raise self._error
 
 
 class Play(Protocol):

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sumrate.atomic import replacing
 from sumrate.lab.experiment.judge import Verdict
 from sumrate.lab.experiment.model import Check, Experiment
 from sumrate.lab.experiment.record import Metric, Run
@@ -218,6 +219,5 @@ def _key(experiment: Experiment, run: Run) -> dict[str, Any]:
 
 
 def _table(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
-    partial = path.with_suffix(".part")
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial, compression="zstd")
-    partial.replace(path)
+    with replacing(path) as file:
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, compression="zstd")

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from sumrate.atomic import replacing
 from sumrate.lab.faults import stranger
 from sumrate.lab.faults.origin import raise_descriptors
 from sumrate.lab.stream.socks import NO_AUTHENTICATION, VERSION, request
@@ -203,9 +204,8 @@ class Attack:
         if now - self.reported < PAUSE_S:
             return
         self.reported = now
-        partial = self.args.status.with_suffix(".part")
-        partial.write_text(json.dumps({**self.count, "held": len(self.held)}), encoding="ascii")
-        partial.replace(self.args.status)
+        with replacing(self.args.status) as file:
+            file.write_text(json.dumps({**self.count, "held": len(self.held)}), encoding="ascii")
 
 
 def main() -> None:

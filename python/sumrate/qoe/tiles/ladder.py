@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sumrate.atomic import replacing
 from sumrate.qoe.tiles.viewport import BLOCK, Grid
 from sumrate.qoe.video import ffmpeg
 from sumrate.qoe.video.ffmpeg import EncoderError, Frame
@@ -87,12 +88,10 @@ def ladder(name: str, cache: Path) -> Ladder:
             "encoder_arguments": " ".join(ENCODER), "quantisers": QPS,
             "tiles": f"{GRID.columns} x {GRID.rows} of {GRID.width} x {GRID.height}",
         }  # fmt: skip
-        partial = kept.with_suffix(".part")
-        with partial.open("wb") as file:
+        with replacing(kept) as partial, partial.open("wb") as file:
             np.savez_compressed(
                 file, sizes=sizes, errors=errors, frozen=frozen, about=json.dumps(about)
             )
-        partial.replace(kept)
     with np.load(kept, allow_pickle=False) as found:
         return Ladder(
             GRID,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sumrate.atomic import replacing
 from sumrate.qoe.video import ffmpeg
 from sumrate.qoe.video.clip import Clip
 from sumrate.qoe.video.ffmpeg import EncoderError, Frame
@@ -46,9 +47,8 @@ def encoded(names: Sequence[str], cache: Path) -> Clip:
         psnr_db=tuple(value for _, values, _ in parts for value in values),
         frozen_psnr_db=tuple(value for _, _, values in parts for value in values),
     )
-    partial = kept.with_suffix(".part")
-    partial.write_text(clip.text(), encoding="utf-8")
-    partial.replace(kept)
+    with replacing(kept) as file:
+        file.write_text(clip.text(), encoding="utf-8")
     return clip
 
 
