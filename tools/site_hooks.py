@@ -24,11 +24,13 @@ sys.path.insert(0, str(ROOT / "tools"))
 import features  # noqa: E402 (mkdocs loads this file without its folder in the path)
 import reference  # noqa: E402
 import rules  # noqa: E402
+from sumrate.lab.experiment.claims_page import filled  # noqa: E402
 
 LINK = re.compile(r"(?<=\]\()(?P<target>\.\./[^)\s#]+)(?:#[^)\s]*)?(?=\))")
 LANGUAGES = {".py": "python", ".rs": "rust", ".sh": "sh", ".toml": "toml", ".json": "json"}
 RUSTDOC = "SUMRATE_RUSTDOC"
 RUST_PAGE = "library.md"
+RESULTS_PAGE = "results.md"
 CLI_FOLDER = "SUMRATE_REFERENCE"
 CLI_PAGE = "reference/cli.md"
 WITHOUT_CLI = """# Command line: `sumrate`
@@ -128,7 +130,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return link[0]
         return os.path.relpath(source_page(source), Path(uri).parent)
 
-    found = LINK.sub(here, markdown)
+    found = LINK.sub(here, filled(markdown) if uri == RESULTS_PAGE else markdown)
     if uri == RUST_PAGE and os.environ.get(RUSTDOC):
         found += '\n<a class="md-button" href="../rust/fbdt/index.html">Open the Rust API</a>\n'
     return found

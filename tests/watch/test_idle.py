@@ -1,11 +1,11 @@
 """What a daemon keeps of the memory that a transfer took."""
 
+import re
 import time
 from pathlib import Path
 
 import pytest
 
-from idle_cost import resident_mb
 from tests.watch.running import PATIENCE_S, needs_sumrate, running
 
 pytestmark = [pytest.mark.system, needs_sumrate]
@@ -13,6 +13,12 @@ pytestmark = [pytest.mark.system, needs_sumrate]
 IDLE_MB = 30
 TRANSFERS = 3
 TRANSFER_BYTES = 200_000_000
+
+
+def resident_mb(process: Path, field: str = "VmRSS") -> float:
+    """Resident memory now (`VmHWM`: at most so far), in MB (10^6 bytes; proc(5), status)."""
+    (found,) = re.findall(rf"^{field}:\s+(\d+) kB", (process / "status").read_text(), re.MULTILINE)
+    return int(found) * 1024 / 1e6
 
 
 def test_memory_of_transfers_is_given_back(tmp_path: Path) -> None:

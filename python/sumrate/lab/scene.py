@@ -8,6 +8,7 @@ from typing import Protocol
 
 from sumrate.lab.links import CLIENT, SERVER, Blackout, Emulator, Impairment, Link, Wires, paths
 from sumrate.lab.namespaces import Host
+from sumrate.lab.priority import raise_threads
 from sumrate.lab.slow_start import SETTINGS as METRICS_SETTINGS
 from sumrate.lab.slow_start import remember, route_options
 
@@ -53,6 +54,14 @@ class Scene:
     emulator: Emulator | Wires
     folder: Path
     congestion_control: str
+
+    def raise_emulator(self) -> bool:
+        """Keeps programs from holding up the links, where that is granted; False if not.
+
+        For experiments whose bytes are few: the emulator takes little of a processor.
+        """
+        emulator = self.emulator
+        return isinstance(emulator, Emulator) and raise_threads(emulator.process.pid)
 
     def settings(self) -> dict[str, str]:
         """The recorded TCP settings of the client, and that the server's are the same."""

@@ -14,9 +14,8 @@ from typing import Any
 from sumrate.lab.demo.setting import SCALES, Setting, setting
 from sumrate.lab.endpoints.base import FILE_NAME, HTTP_PORT, curl, file_server
 from sumrate.lab.lateness import LATE_SHARE, late_share, worst_lateness_ms
-from sumrate.lab.links import Emulator, Link
+from sumrate.lab.links import Link
 from sumrate.lab.payload import Payload
-from sumrate.lab.priority import raise_threads
 from sumrate.lab.process import Process
 from sumrate.lab.results import rounded
 from sumrate.lab.scene import Scene, scene
@@ -86,7 +85,7 @@ def _measured(chosen: Setting, links: tuple[Link, ...], built: Scene, payload: P
             address = f"http://{link.server_ip}:{HTTP_PORT}/{FILE_NAME}"
             options = ("--output", "/dev/null")
             stack.enter_context(Process(curl(address, *options), log=log, host=built.client))
-        raise_emulator(built)
+        built.raise_emulator()
         time.sleep(WARM_UP_S)
         before, began = _received(built, links), time.monotonic()
         built.emulator.stats(reset=True)
@@ -100,12 +99,6 @@ def _measured(chosen: Setting, links: tuple[Link, ...], built: Scene, payload: P
         worst_lateness_ms(stats),
         (after - before) / possible,
     )
-
-
-def raise_emulator(built: Scene) -> None:
-    """Gives the emulator real-time priority where that is granted: radios wait for no processor."""
-    if isinstance(built.emulator, Emulator):
-        raise_threads(built.emulator.process.pid)
 
 
 def _received(built: Scene, links: tuple[Link, ...]) -> int:

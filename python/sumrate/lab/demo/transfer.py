@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from sumrate.lab.blockage import describe
-from sumrate.lab.demo.carry import raise_emulator
 from sumrate.lab.demo.setting import Setting
 from sumrate.lab.endpoints import Scheme, Unavailable
 from sumrate.lab.lateness import why_late, worst_lateness_ms
@@ -132,7 +131,7 @@ def transfer(scheme: Scheme, files: Files, context: Context) -> Outcome:
     folder = context.work / scheme.name
     try:
         with scene(context.setting.links, seed=context.seed, folder=folder) as built:
-            raise_emulator(built)
+            built.raise_emulator()
             return Transfer(scheme, files, built, expected_s, context.progress).run()
     except (ProcessFailedError, RuntimeError) as error:
         return Outcome({"error": str(error)}, None)

@@ -14,7 +14,7 @@ from sumrate.lab.draws.conditions import Draw
 from sumrate.lab.endpoints.sumrate import SOCKS_PORT, gather, serve, status, up
 from sumrate.lab.experiment.topology import BUFFER_SETTINGS
 from sumrate.lab.lateness import why_late
-from sumrate.lab.links import Emulator, Link
+from sumrate.lab.links import Link
 from sumrate.lab.machine_load import MOST, foreign_share, user_time
 from sumrate.lab.priority import raise_threads
 from sumrate.lab.process import Process, listening
@@ -182,8 +182,7 @@ class _Work:
         """Begins when the connections stand, and returns when the time is over."""
         time.sleep(self.dialling_s)
         # Programs of others are not to slow these down, nor these the emulator.
-        emulator = self.built.emulator
-        granted = [isinstance(emulator, Emulator) and raise_threads(emulator.process.pid)]
+        granted = [self.built.raise_emulator()]
         granted += [raise_threads(process.pid, below=2) for process in self.programs]
         used = user_time()
         self.begun_s = time.monotonic()

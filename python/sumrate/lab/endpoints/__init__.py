@@ -10,10 +10,9 @@ from sumrate.lab.endpoints.base import (
     Unavailable,
 )
 from sumrate.lab.endpoints.handover import Handover
+from sumrate.lab.endpoints.iperf import Paced, Parallel
 from sumrate.lab.endpoints.messages import SumrateMessages
 from sumrate.lab.endpoints.mptcp import KernelMptcp, KernelMptcpBackup
-from sumrate.lab.endpoints.paced import Paced
-from sumrate.lab.endpoints.parallel import Parallel
 from sumrate.lab.endpoints.scaled import Scaled
 from sumrate.lab.endpoints.single_path import SinglePath
 from sumrate.lab.endpoints.sumrate import Sumrate

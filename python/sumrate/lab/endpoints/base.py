@@ -108,6 +108,9 @@ class FollowsInterfaces(Protocol):
 class LoadGenerator:
     """A scheme that makes its own bytes and carries nobody else's."""
 
+    def check(self) -> None:
+        """Plain TCP is always there."""
+
     def download(self, site: Site, payload: Payload) -> Never:
         """It carries no files."""
         del site, payload

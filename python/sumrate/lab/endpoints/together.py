@@ -4,46 +4,27 @@ What two sockets and these processors carry without a protocol above; each end i
 link, so that the kernel may use a core for each.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Never
 
 from sumrate.lab.endpoints.base import (
     IPERF_PORT,
+    LoadGenerator,
     Measurement,
-    Reach,
-    Unavailable,
     iperf_client,
     iperf_result,
     iperf_server,
 )
-from sumrate.lab.payload import Payload
 from sumrate.lab.process import listening, processor_time
 from sumrate.lab.scene import Site
 
 
 @dataclass(frozen=True)
-class Together:
+class Together(LoadGenerator):
     """One iperf3 per link, all at once."""
 
     name: str = "together"
     title: str = "one plain TCP per link, at once"
-
-    def check(self) -> None:
-        """Plain TCP is always there."""
-
-    def download(self, site: Site, payload: Payload) -> Never:
-        """One file does not travel over several connections."""
-        del site, payload
-        raise Unavailable("connections that know nothing of each other carry no common file")
-
-    @contextmanager
-    def stream(self, site: Site) -> Iterator[Reach]:
-        """Nor does one connection."""
-        del site
-        raise Unavailable("connections that know nothing of each other carry no common stream")
-        yield  # what makes it a context manager
 
     def bench(self, site: Site, seconds: float, warmup_s: float) -> Measurement:
         """All transfers at the same time; goodputs and CPU times are added."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
 from sumrate.lab.experiment.by_method import CallsCondition, CallsExperiment, expect
-from sumrate.lab.experiment.emulator_priority import raise_emulator
 from sumrate.lab.experiment.media import deliver
 from sumrate.lab.experiment.metrics import hardly_any
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
@@ -65,7 +64,7 @@ def call(
             yield server
 
     if not download:  # the emulator's own lateness must not be the tail that is judged
-        raise_emulator(run, built)
+        run.detail["emulator_real_time"] = built.raise_emulator()
     delivery = deliver(
         run,
         scheme,

@@ -9,7 +9,6 @@ from pathlib import Path
 from sumrate.lab.endpoints import Scheme, Unavailable
 from sumrate.lab.endpoints.base import Reach
 from sumrate.lab.experiment.by_method import PlayerExperiment, expect
-from sumrate.lab.experiment.emulator_priority import raise_emulator
 from sumrate.lab.experiment.media import CACHE, deliver, encoding
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Run
@@ -73,7 +72,7 @@ def play(
     """
     setting = expect(experiment, PlayerExperiment).player
     check()
-    raise_emulator(run, built)
+    run.detail["emulator_real_time"] = built.raise_emulator()
     seconds = seconds_of(experiment, condition)
     folder = stream_of(setting.clips, int(seconds) + SPARE_S)
     output = built.folder / "player.json"

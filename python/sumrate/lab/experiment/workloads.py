@@ -15,7 +15,6 @@ from sumrate.lab.experiment.by_method import (
     PagesExperiment,
     expect,
 )
-from sumrate.lab.experiment.emulator_priority import raise_emulator
 from sumrate.lab.experiment.methods import Traffic
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import next_traces
@@ -108,7 +107,7 @@ def pages(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
         executable = browser_process.check()
     except MissingProgramError as error:
         raise Unavailable(str(error)) from error
-    raise_emulator(run, built)
+    run.detail["emulator_real_time"] = built.raise_emulator()
     root, keys = page_loads.content(setting, shared_folder(built, "pages"))
     with ExitStack() as stack:
         carriage = stack.enter_context(carried(scheme, built, page_loads.PORTS))
@@ -130,7 +129,7 @@ def daily(run: Run, scheme: Scheme, built: Scene, traffic: Traffic) -> None:
     """A repository, packages and a remote shell."""
     setting = expect(traffic.experiment, DailyExperiment).daily
     needed(daily_programs.PROGRAMS)
-    raise_emulator(run, built)
+    run.detail["emulator_real_time"] = built.raise_emulator()
     offered = daily_programs.content(setting, shared_folder(built, "daily"))
     with ExitStack() as stack:
         carriage = stack.enter_context(carried(scheme, built, daily_programs.PORTS))

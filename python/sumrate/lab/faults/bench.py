@@ -99,6 +99,19 @@ def unfilter(host: Host) -> int:
     return sum(int(words[i + 1]) for i, word in enumerate(words) if word == "packets")
 
 
+def add_addresses(
+    built: Bench, link: Link, first: int, count: int, *, action: str = "add"
+) -> list[str]:
+    """Gives the client so many addresses more on a link, or takes them away (`delete`)."""
+    network = link.client_ip.rpartition(".")[0]
+    addresses = [f"{network}.{first + number}" for number in range(count)]
+    lines = [f"address {action} {address}/24 dev {link.interface}\n" for address in addresses]
+    batch = built.folder / "addresses"
+    batch.write_text("".join(lines), encoding="ascii")
+    built.client.run(["ip", "-batch", str(batch)])
+    return addresses
+
+
 @contextmanager
 def bench(folder: Path, *links: Link) -> Iterator[Bench]:
     """The hosts, with every link plugged in."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT, up
+from sumrate.lab.faults.bench import add_addresses
 from sumrate.lab.faults.fault import (
     BYSTANDER,
     SERVER,
@@ -78,17 +79,11 @@ def attack(world: World, kind: str, address: str, port: int, *options: str) -> I
 @contextmanager
 def _sources(world: World) -> Iterator[list[str]]:
     """Many addresses on the attackers' wire, as options."""
-    network = ATTACK.client_ip.rpartition(".")[0]
-    addresses = [f"{network}.{FIRST_SOURCE + i}" for i in range(SOURCES)]
-    add = "".join(f"address add {a}/24 dev {ATTACK.interface}\n" for a in addresses)
-    batch = world.bench.folder / "addresses"
-    batch.write_text(add, encoding="ascii")
-    world.bench.client.run(["ip", "-batch", str(batch)])
+    addresses = add_addresses(world.bench, ATTACK, FIRST_SOURCE, SOURCES)
     try:
         yield [part for address in addresses for part in ("--source", address)]
     finally:
-        batch.write_text(add.replace("address add", "address delete"), encoding="ascii")
-        world.bench.client.run(["ip", "-batch", str(batch)])
+        add_addresses(world.bench, ATTACK, FIRST_SOURCE, SOURCES, action="delete")
 
 
 def half_open(world: World, hold_s: float) -> Mapping[str, int]:

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from sumrate.lab.endpoints.sumrate import SERVER_PORT, Sumrate, serve
-from sumrate.lab.faults.bench import bench, wire
+from sumrate.lab.faults.bench import add_addresses, bench, wire
 from sumrate.lab.faults.world import PYTHON, PYTHON_ENV
 from sumrate.lab.namespaces import Host
 from sumrate.lab.process import Process
 from sumrate.lab.results import Progress, rounded
+from sumrate.lab.stream.driver import cpu_now
 
 WIRE = wire("load", 1, 2500.0)
 CORES = os.sched_getaffinity(0)
@@ -35,7 +36,6 @@ LEAST_ANSWERED = 0.9
 """Share of the connections that ended: where fewer were answered a limit was met, not the cores."""
 WARM_UP_S = 1.0
 CROWD_EXPECTED_S = 60.0
-TICKS = os.sysconf("SC_CLK_TCK")
 STAT = Path("/proc/stat")
 
 
@@ -144,34 +144,23 @@ def _handshakes(folder: Path, time_s: float) -> Handshakes:
     with ExitStack() as stack:
         built = stack.enter_context(bench(folder, WIRE))
         server = stack.enter_context(serve(built))
-        sources = _sources(folder, built.client)
+        sources = add_addresses(built, WIRE, FIRST_SOURCE, SOURCES)
         counters = [
             _knocker(stack, folder, built.client, number, sources[number :: len(CORES)])
             for number in range(len(CORES))
         ]
         time.sleep(WARM_UP_S)
-        began, before, cpu = time.monotonic(), _counted(counters), _cpu_s(server)
+        began, before, cpu = time.monotonic(), _counted(counters), cpu_now(server)
         ticks = core_ticks()
         time.sleep(time_s)
         lasted, seen = time.monotonic() - began, _counted(counters) - before
         done, ended = seen["answered"], seen["closed"] + seen["failed"]
         return Handshakes(
             per_s=done / lasted,
-            server_cpu_ms=(_cpu_s(server) - cpu) * 1e3 / max(1, done),
+            server_cpu_ms=(cpu_now(server) - cpu) * 1e3 / max(1, done),
             idle_share=idle_share(ticks, core_ticks()),
             answered_share=done / max(1, ended),
         )
-
-
-def _sources(folder: Path, client: Host) -> list[str]:
-    """Gives the client many addresses."""
-    network = WIRE.client_ip.rpartition(".")[0]
-    addresses = [f"{network}.{FIRST_SOURCE + number}" for number in range(SOURCES)]
-    batch = folder / "addresses"
-    lines = [f"address add {address}/24 dev {WIRE.interface}\n" for address in addresses]
-    batch.write_text("".join(lines), encoding="ascii")
-    client.run(["ip", "-batch", str(batch)])
-    return addresses
 
 
 def _knocker(
@@ -214,10 +203,3 @@ def core_ticks(text: str | None = None) -> tuple[int, int]:
 def idle_share(before: tuple[int, int], after: tuple[int, int]) -> float:
     """Share of the time between two counts in which cores were idle."""
     return (after[0] - before[0]) / max(1, after[1] - before[1])
-
-
-def _cpu_s(process: Process) -> float:
-    """CPU time that a running process took so far."""
-    stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8")
-    user, system = stat.rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / TICKS
