@@ -80,17 +80,14 @@ class Result:
 
 def counted(base: Sequence[Row], rows: Sequence[Row], index: int) -> tuple[int, int]:
     """Draws in which the variant loses, and in which it wins, by one measure."""
-    measure = MEASURES[index]
-    lose = win = 0
-    for old, new in zip(base, rows, strict=True):
-        # A run whose invariant broke has no numbers.
-        if old.is_broken or new.is_broken:
-            lose += new.is_broken and not old.is_broken
-            win += old.is_broken and not new.is_broken
-            continue
-        lose += measure.is_worse(new.values[index], old.values[index])
-        win += measure.is_worse(old.values[index], new.values[index])
-    return lose, win
+    worse = MEASURES[index].is_worse
+    pairs = [(old, new) for old, new in zip(base, rows, strict=True)
+             if not (old.is_broken or new.is_broken)]  # fmt: skip
+    # A run whose invariant broke has no numbers.
+    broken = [new.is_broken - old.is_broken for old, new in zip(base, rows, strict=True)]
+    lose = sum(worse(new.values[index], old.values[index]) for old, new in pairs)
+    win = sum(worse(old.values[index], new.values[index]) for old, new in pairs)
+    return lose + broken.count(1), win + broken.count(-1)
 
 
 def verdict(counts: Iterable[tuple[int, int]], draws: int) -> str:
@@ -169,22 +166,12 @@ def chosen(only: Sequence[str], factors: Sequence[float]) -> list[Variant]:
     return [v for v in every if not only or any(v.is_named(name) for name in only)]
 
 
-def duration(seconds: float) -> str:
-    """Hours and minutes, or minutes and seconds."""
-    minutes, rest = divmod(round(seconds), 60)
-    return (
-        f"{minutes // 60} h {minutes % 60:02} min"
-        if minutes >= 60
-        else f"{minutes} min {rest:02} s"
-    )
-
-
 def judged(judge: Judge, todo: Sequence[Variant], say: Callable[[str], None]) -> list[Result]:
     """All variants beside the unmodified code, with the time left after each."""
     judge.say = say
     base = judge.run(UNMODIFIED)
     if base.failure:
-        raise ValueError(f"unmodified code: {base.failure} ({judge.log_of(UNMODIFIED)})")
+        raise ValueError(f"unmodified code: {base.failure} ({judge.path_of(UNMODIFIED, 'logs')})")
     say(f"unmodified code: {len(base.rows)} draws, {base.judge_s:.0f} s")
     results: list[Result] = []
     spent, fresh = 0.0, 0
@@ -196,9 +183,9 @@ def judged(judge: Judge, todo: Sequence[Variant], say: Callable[[str], None]) ->
             spent, fresh = spent + time.monotonic() - started, fresh + 1
         left = sum(not judge.is_known(later, base) for later in todo[number:])
         each = spent / fresh if fresh else base.judge_s + base.build_s
-        failed = f" ({judge.log_of(variant)})" if run.failure == DOES_NOT_BUILD else ""
+        failed = f" ({judge.path_of(variant, 'logs')})" if run.failure == DOES_NOT_BUILD else ""
         say(
-            f"{number} of {len(todo)}, {duration(each * left)} left: {variant.title}: "
+            f"{number} of {len(todo)}, {each * left / 60:.0f} min left: {variant.title}: "
             f"{results[-1].verdict}{failed}"
         )
     return results

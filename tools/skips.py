@@ -117,19 +117,13 @@ def run_rust(file: Path, command: list[str]) -> int:
     return process.returncode
 
 
-def show(file: Path) -> list[Skip]:
-    """Prints the skips and gives them."""
+def show(file: Path, known: Path | None = None) -> int:
+    """Prints the skips and, beside expected ones, what is wrong with them."""
     skips = read(file)
     print(f"{len(skips)} tests or parts of them were skipped")
     for skip in skips:
         print(f"  {skip.test}: {skip.reason}")
-    return skips
-
-
-def check(file: Path, known: Path) -> int:
-    """Prints the skips, and what is wrong with them."""
-    skips = show(file)
-    wrong = findings(skips, expected(known))
+    wrong = findings(skips, expected(known)) if known else []
     for finding in wrong:
         print(finding, file=sys.stderr)
     return 1 if wrong else 0
@@ -137,25 +131,20 @@ def check(file: Path, known: Path) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    rust = commands.add_parser("rust", help="run cargo test and note its skips")
-    rust.add_argument("file", type=Path)
-    rust.add_argument("cargo", nargs="+")
-    listed = commands.add_parser("list", help="show the skips")
-    listed.add_argument("file", type=Path)
-    checked = commands.add_parser("check", help="compare the skips with the expected ones")
-    checked.add_argument("file", type=Path)
-    checked.add_argument("expected", type=Path, nargs="?", default=EXPECTED)
+    for name, words in (
+        ("rust", "run cargo test and note its skips"),
+        ("list", "show the skips"),
+        ("check", "compare the skips with the expected ones"),
+    ):
+        commands.add_parser(name, help=words).add_argument("file", type=Path)
+    commands.choices["rust"].add_argument("cargo", nargs="+")
+    commands.choices["check"].add_argument("expected", type=Path, nargs="?", default=EXPECTED)
     args = parser.parse_args(argv)
     if args.command == "rust":
         return run_rust(args.file, args.cargo)
-    if args.command == "list":
-        show(args.file)
-        return 0
-    return check(args.file, args.expected)
+    return show(args.file, getattr(args, "expected", None))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ The copy and its target directory are reused, so that cargo compiles only what a
 import hashlib
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -56,12 +57,10 @@ class Run:
 def sources(root: Path, names: Sequence[str]) -> Iterator[Path]:
     """Files of these names and below these folders, relative to the root."""
     for name in names:
-        found = sorted((root / name).rglob("*")) if (root / name).is_dir() else [root / name]
-        for path in found:
-            if path.is_file() and not {"target", "node_modules"} & set(
-                path.parts[len(root.parts) :]
-            ):
-                yield path.relative_to(root)
+        for path in (root / name, *sorted((root / name).rglob("*"))):
+            inside = path.relative_to(root)
+            if path.is_file() and not {"target", "node_modules"} & {*inside.parts}:
+                yield inside
 
 
 class Judge:
@@ -96,29 +95,23 @@ class Judge:
         """A hash of what the variant's outcomes depend on."""
         return hashlib.sha256(f"{self.digest} {variant.edits}".encode()).hexdigest()
 
-    def _path(self, variant: Variant, folder: str, ending: str) -> Path:
-        name = "".join(c if c.isalnum() or c in "-_." else "-" for c in variant.title)
-        return self.folder / folder / f"{name}.{ending}"
-
-    def log_of(self, variant: Variant) -> Path:
-        """What cargo and the judge printed."""
-        return self._path(variant, "logs", "log")
+    def path_of(self, variant: Variant, kind: str) -> Path:
+        """The file with the variant's outcomes (`runs`), or what its programs printed (`logs`)."""
+        name = re.sub(r"[^\w.-]", "-", variant.title)
+        return self.folder / kind / f"{name}.{'json' if kind == 'runs' else 'log'}"
 
     def kept(self, variant: Variant) -> Run:
-        """What was run before of the same source; empty if nothing was."""
-        path = self._path(variant, "runs", "json")
-        try:
-            stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            return Run([])
-        if stored.pop("source") != self.source(variant):
+        """Outcomes of an earlier run of the same source; empty if there are none."""
+        path = self.path_of(variant, "runs")
+        stored: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        if stored.pop("source", "") != self.source(variant):
             return Run([])
         rows = [Row(tuple(values), broken) for values, broken in stored.pop("rows")]
         return Run(rows, **stored)
 
     def keep(self, variant: Variant, run: Run) -> None:
-        """Writes what was run; a file of this name is always whole."""
-        path = self._path(variant, "runs", "json")
+        """Writes outcomes; a file of this name is always whole."""
+        path = self.path_of(variant, "runs")
         text = json.dumps({"source": self.source(variant), **vars(run)})
         path.with_suffix(".part").write_text(text, encoding="utf-8")
         path.with_suffix(".part").replace(path)
@@ -162,8 +155,7 @@ class Judge:
         changed = edited(self.root, variant)
         there = set(sources(self.root, COPIED))
         for path in there:
-            old = (self.root / path).read_bytes()
-            new = changed[str(path)].encode() if str(path) in changed else old
+            new = changed.get(str(path), "").encode() or (self.root / path).read_bytes()
             copy = self.tree / path
             if not copy.is_file() or copy.read_bytes() != new:
                 copy.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +164,7 @@ class Judge:
             (self.tree / gone).unlink()
         command = ["cargo", "build", "--release", "--locked", "--package", "fbdt-world"]
         command += ["--target-dir", str(self.target)]
-        with self.log_of(variant).open("w", encoding="utf-8") as log:
+        with self.path_of(variant, "logs").open("w", encoding="utf-8") as log:
             return subprocess.run(command, cwd=self.tree, env=os.environ | PROFILE, stdout=log,
                                   stderr=log, check=False).returncode == 0  # fmt: skip
 
@@ -182,15 +174,9 @@ class Judge:
         command += ["--from", str(first), *self.threads]
         limit = 60 + PATIENCE * base.judge_s / len(base.rows) * count if base.rows else None
         try:
-            with self.log_of(variant).open("a", encoding="utf-8") as log:
-                done = subprocess.run(
-                    command,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    check=True,
-                    text=True,
-                    timeout=limit,
-                )
+            with self.path_of(variant, "logs").open("a", encoding="utf-8") as log:
+                done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, check=True,
+                                      text=True, timeout=limit)  # fmt: skip
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             return []
         found = [json.loads(line) for line in done.stdout.splitlines()]

@@ -43,8 +43,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def test_a_link_is_measured_once_without_what_changes_it(
     asked: list[list[str]], tmp_path: Path
 ) -> None:
-    lossy = WIFI.with_loss(0.05)
-    bursts = WIFI.with_burst(65_536)
+    lossy = replace(WIFI, down=replace(WIFI.down, loss=0.05))
+    bursting = replace(WIFI.down, burst_bytes=65_536)
+    bursts = replace(WIFI, down=bursting, up=bursting)
     conditions = [(WIFI,), (replace(WIFI, blackouts=()),), (bursts,), (lossy,), (lossy,)]
     found = calibrate(conditions, seed=1, folder=tmp_path)
     assert asked == [["wifi"], ["wifi"]], "blackouts and bursts make no other link, loss does"

@@ -27,7 +27,9 @@ def test_demo_configuration_has_the_blockage() -> None:
 
 
 def test_a_token_bucket_is_of_both_directions() -> None:
-    (link,) = tomllib.loads(configuration([LINKS[0].with_burst(65_536)], seed=1))["link"]
+    bursting = replace(LINKS[0].down, burst_bytes=65_536)
+    bursts = replace(LINKS[0], down=bursting, up=bursting)
+    (link,) = tomllib.loads(configuration([bursts], seed=1))["link"]
     assert [link[way]["burst_bytes"] for way in ("a_to_b", "b_to_a")] == [65_536, 65_536]
     (plain,) = tomllib.loads(configuration(LINKS[:1], seed=1))["link"]
     assert "burst_bytes" not in plain["a_to_b"]

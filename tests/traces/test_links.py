@@ -1,6 +1,7 @@
 """Links that follow traces, in the configuration and in the emulator itself."""
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ def test_a_trace_replaces_the_rate_and_begins_with_the_schedule(tmp_path: Path) 
     path = tmp_path / 'a "trace".trace'
     trace = generate("wigig-nlos", 1, 5)
     write(trace, path)
-    link = WIGIG.with_trace(path, "b_to_a").with_extra_rtt(10)
+    link = WIGIG.with_trace(path, "b_to_a")
+    link = replace(link, up=replace(link.up, delay_ms=link.up.delay_ms + 5))
+    link = replace(link, down=replace(link.down, delay_ms=link.down.delay_ms + 5))
     (config,) = tomllib.loads(configuration([link], seed=1))["link"]
     assert config["b_to_a"] == {"trace": str(path), "delay_ms": 6.0, "queue_ms": 20.0}
     assert config["a_to_b"] == {"rate_mbps": 1800.0, "delay_ms": 6.0, "queue_ms": 20.0}

@@ -142,18 +142,6 @@ class Link:
         """The link's IPv4 network."""
         return f"10.1.{self.subnet}.0/24"
 
-    def with_loss(self, loss: float) -> "Link":
-        """The same link, losing segments from the server to the client."""
-        return replace(self, down=replace(self.down, loss=loss))
-
-    def with_burst(self, burst_bytes: int) -> "Link":
-        """The same link with a token bucket in each direction."""
-        return replace(
-            self,
-            down=replace(self.down, burst_bytes=burst_bytes),
-            up=replace(self.up, burst_bytes=burst_bytes),
-        )
-
     def without_variation(self) -> "Link":
         """The same link without token buckets, policers, gathering and steps of the rate."""
         return replace(
@@ -161,15 +149,6 @@ class Link:
             rate_steps=(),
             down=replace(self.down, burst_bytes=0, policer=False, gather_ms=0.0),
             up=replace(self.up, burst_bytes=0, policer=False, gather_ms=0.0),
-        )
-
-    def with_extra_rtt(self, extra_ms: float) -> "Link":
-        """The same link with a longer round trip, half of it in each direction."""
-        half = extra_ms / 2
-        return replace(
-            self,
-            down=replace(self.down, delay_ms=self.down.delay_ms + half),
-            up=replace(self.up, delay_ms=self.up.delay_ms + half),
         )
 
     def with_trace(self, path: Path, direction: str = "both") -> "Link":
