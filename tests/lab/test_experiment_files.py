@@ -15,10 +15,10 @@ from sumrate.lab.experiment.goals import measured_by, rows
 from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS
 from sumrate.lab.experiment.keeping import uncounted
 from sumrate.lab.experiment.kept import KEPT, kept_names, path_of, read_provenance
-from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import Experiment, scheme_names
 from sumrate.lab.experiment.sources import verdicts_of
+from sumrate.lab.experiment.verdicts import listing
 from sumrate.lab.programs import REPOSITORY
 from tests.lab.test_keep import put, whole
 

@@ -8,8 +8,8 @@ import pytest
 import trust_report
 from sumrate.lab.faults.account import LEAST_RATIO, ROUNDS_JUDGED
 from sumrate.lab.faults.catalogue import FAULTS
-from sumrate.lab.faults.content import CHUNK, Checker, chunk
 from sumrate.lab.faults.fault import FEW_DESCRIPTORS, SERVER, VICTIM
+from sumrate.lab.faults.transfer import CHUNK, Checker, chunk
 
 
 def test_the_bounds_of_descriptors_are_those_of_the_code(repository: Path) -> None:

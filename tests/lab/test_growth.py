@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sumrate.lab.faults.growth import TOLERANCE, Growth
-from sumrate.lab.faults.slope import FEWEST_BINS, Slope, TooShortError, slope
+from sumrate.lab.faults.growth import FEWEST_BINS, TOLERANCE, Growth, Slope, TooShortError, slope
 from sumrate.lab.process import Process
 
 HOURS = 2.0

@@ -11,9 +11,9 @@ from sumrate.lab.experiment.demands import Demand
 from sumrate.lab.experiment.execute import summary
 from sumrate.lab.experiment.judge import DEPENDS, FAILS, NOT_RUN, Finding, Verdict
 from sumrate.lab.experiment.kept import SCHEMA, write_kept
-from sumrate.lab.experiment.listing import listing
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.record import Run
+from sumrate.lab.experiment.verdicts import listing
 
 
 def demand(statement: str, cause: str) -> Demand:

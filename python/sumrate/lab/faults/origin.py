@@ -13,7 +13,7 @@ import socket
 import threading
 from pathlib import Path
 
-from sumrate.lab.faults.content import CHUNK, Checker, chunk
+from sumrate.lab.faults.transfer import CHUNK, Checker, chunk
 
 MAX_REQUEST = 100
 BACKLOG = 4096

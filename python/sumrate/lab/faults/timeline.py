@@ -4,11 +4,41 @@ import bisect
 import itertools
 import threading
 import time
+from abc import ABC, abstractmethod
 from contextlib import suppress
+from typing import Self
 
 from sumrate.lab.faults.confinement import descriptors
-from sumrate.lab.faults.sampler import Sampler
 from sumrate.lab.faults.world import World
+
+
+class Sampler(ABC):
+    """Calls `sample` in a thread of its own, from the beginning of a `with` block to its end."""
+
+    def __init__(self, interval_s: float) -> None:
+        """Prepares it; `with` starts and ends it."""
+        self._interval_s = interval_s
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @abstractmethod
+    def sample(self) -> None:
+        """Looks once."""
+
+    def __enter__(self) -> Self:
+        """Starts sampling."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Ends it."""
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._interval_s):
+            self.sample()
+
 
 SAMPLE_S = 0.01
 LOOK_S = 0.1
