@@ -6,14 +6,12 @@
    only), no build script. That it then cannot name a socket, clock or environment is the
    compiler's proof; tests/layering shows that a planted `std::time::Instant::now()` does not build.
 3. Modules of `fbdt-proto`: `crate::X` is allowed only for X below the module it stands in.
-4. Python: only `sumrate.report` imports a plotting library, it imports nothing of the lab, and only
-   `sumrate.lab.namespaces` reaches for system calls (ctypes). Workloads (`sumrate.qoe`) stand below
-   experiments and import nothing of them.
+
+Imports of Python are checked by ruff (`banned-api` in pyproject.toml and ruff.toml of folders).
 
 Run: python3 tools/check_layering.py [REPOSITORY]
 """
 
-import ast
 import re
 import sys
 import tomllib
@@ -82,17 +80,6 @@ MODULES = (
 )
 """Modules of fbdt-proto from the bottom up; a module may use those in lower rows and its own row's
 earlier ones."""
-
-PLOTTING = {"matplotlib", "plotly", "seaborn", "bokeh", "altair", "pygal", "vega"}
-SYSTEM_CALLS = {"ctypes", "cffi"}
-ABOVE = {
-    "report": {"sumrate.lab": "reports read results, not the lab"},
-    "qoe": {
-        "sumrate.lab.experiment": "workloads stand below experiments",
-        "sumrate.report": "workloads stand below reports",
-    },
-}
-"""What the Python packages must not import, and why."""
 
 
 def dependencies(manifest: dict[str, Any], shared: dict[str, Any]) -> Iterator[Dependency]:
@@ -203,43 +190,13 @@ def module_findings(proto: Path) -> Iterator[str]:
                 yield f"{where}, which stands above it"
 
 
-def python_imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Line number and full name of every imported module."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.lineno, node.module
-        elif isinstance(node, ast.ImportFrom):
-            yield node.lineno, "." * node.level
-
-
-def python_findings(package: Path) -> Iterator[str]:
-    """Plotting outside report, the lab inside it, system calls outside namespaces."""
-    for path in sorted(package.rglob("*.py")):
-        inside = path.relative_to(package)
-        for line, name in python_imports(path):
-            top = name.split(".")[0]
-            where = f"{path}:{line}: imports {name}"
-            if name.startswith("."):
-                yield f"{where}: write the full name of the module"
-            if top in PLOTTING and inside.parts[0] != "report":
-                yield f"{where}: only sumrate.report draws"
-            if top in SYSTEM_CALLS and inside.as_posix() != "lab/namespaces.py":
-                yield f"{where}: system calls belong into sumrate.lab.namespaces"
-            for upper, why in ABOVE.get(inside.parts[0], {}).items():
-                if name.startswith(upper):
-                    yield f"{where}: {why}"
-
-
 def findings(root: Path) -> list[str]:
-    """Everything that is wrong, in all four respects."""
+    """Everything that is wrong, in all three respects."""
     proto = root / "crates/fbdt-proto"
     return [
         *crate_findings(root),
         *(line for name in SANS_IO for line in sans_io_findings(root / "crates" / name)),
         *module_findings(proto),
-        *python_findings(root / "python/sumrate"),
     ]
 
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -182,11 +183,6 @@ def relative_import(root: Path) -> None:
         (window_uses_schedule_in_group, "window uses schedule"),
         (path_uses_session_by_reexport, "path uses session"),
         (new_module_without_place, "module unplaced has no place"),
-        (lab_plots, "only sumrate.report draws"),
-        (report_uses_lab, "reports read results"),
-        (workload_uses_experiment, "workloads stand below experiments"),
-        (system_calls_elsewhere, "system calls belong"),
-        (relative_import, "full name"),
     ],
 )
 def test_planted_violation_is_found(
@@ -196,6 +192,28 @@ def test_planted_violation_is_found(
     found = check_layering.findings(copy)
     assert len(found) >= 1, found
     assert all(expected in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("plant", "expected"),
+    [
+        (lab_plots, "only sumrate.report draws"),
+        (report_uses_lab, "reports read results"),
+        (workload_uses_experiment, "workloads stand below experiments"),
+        (system_calls_elsewhere, "system calls belong"),
+        (relative_import, "TID252"),
+    ],
+)
+def test_planted_import_of_python_is_found(
+    copy: Path, repository: Path, plant: Callable[[Path], None], expected: str
+) -> None:
+    shutil.copy(repository / "pyproject.toml", copy)
+    check = [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "TID", "python"]
+    clean = subprocess.run(check, cwd=copy, capture_output=True, text=True, check=False)
+    assert clean.returncode == 0, clean.stdout
+    plant(copy)
+    found = subprocess.run(check, cwd=copy, capture_output=True, text=True, check=False)
+    assert found.returncode == 1 and expected in found.stdout, found.stdout
 
 
 def cargo_check(root: Path, target: Path) -> subprocess.CompletedProcess[str]:
