@@ -3,7 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,22 +44,16 @@ class Impairment:
     """Packets leave together, at multiples of this time; 0: each on its own."""
 
     def toml(self) -> str:
-        """The keys of this direction in the emulator's configuration."""
-        lines = [
-            _trace_key(self.trace) if self.trace else f"rate_mbps = {float(self.rate_mbps)}",
-            f"delay_ms = {float(self.delay_ms)}",
-            f"queue_ms = {float(self.queue_ms)}",
-        ]
-        if self.loss > 0:
-            lines.append(f"loss = {self.loss}")
-            lines += [f"loss_burst = {float(self.loss_burst)}"] if self.loss_burst > 1 else []
-        if self.burst_bytes > 0:
-            lines.append(f"burst_bytes = {self.burst_bytes}")
-        lines += [f"{key} = true" for key in ("policer", "reorder") if getattr(self, key)]
-        for key in ("jitter_sd_ms", "gather_ms"):
-            if getattr(self, key) > 0:
-                lines.append(f"{key} = {float(getattr(self, key))}")
-        return "\n".join(lines)
+        """The keys of this direction in the emulator's configuration, as its fields name them."""
+        always = ("delay_ms", "queue_ms", "rate_mbps" if self.trace is None else "trace")
+        found = {}
+        for key in fields(self):
+            value = getattr(self, key.name)
+            if key.name in always or (key.default is not MISSING and value != key.default):
+                found[key.name] = float(value) if key.type is float else value
+        if not self.loss:
+            found.pop("loss_burst", None)
+        return _pairs(**found)
 
 
 @dataclass(frozen=True)
@@ -172,20 +166,12 @@ class Link:
         )
 
     def toml(self, sharing: "Sequence[Link]" = ()) -> str:
-        """The link in the emulator's configuration; `a` is the client.
-
-        Args:
-            sharing: links that have further addresses on its interfaces.
-
-        """
+        """The link, with others on its interfaces, as the emulator reads it; `a` is the client."""
         parts = [self._head()]
         for end, host, interface, addresses in self.ends(sharing):
-            listed = ", ".join(f'"{address}"' for address in addresses)
-            parts.append(
-                f'[link.{end}]\nnetns = "{host}"\ninterface = "{interface}"\naddress = [{listed}]'
-            )
-        parts.append(f"[link.a_to_b]\n{self.up.toml()}")
-        parts.append(f"[link.b_to_a]\n{self.down.toml()}")
+            parts.append(f"[link.{end}]")
+            parts.append(_pairs(netns=host, interface=interface, address=addresses))
+        parts += [f"[link.a_to_b]\n{self.up.toml()}", f"[link.b_to_a]\n{self.down.toml()}"]
         return "\n".join([*parts, *self._schedule()])
 
     def ends(self, sharing: "Sequence[Link]") -> Iterator[tuple[str, str, str, list[str]]]:
@@ -202,47 +188,44 @@ class Link:
         ways = (("a_to_b", self.up), ("b_to_a", self.down))
         for way, direction in ways:
             if direction.trace:
-                yield _entry(0.0, way, _trace_key(direction.trace))
+                yield _entry(0.0, way, trace=direction.trace)
         # A trigger begins the schedule anew: the first rate holds again.
         first = [(0.0, 1.0)] if self.rate_steps and self.rate_steps[0][0] > 0 else []
         for at, factor in (*first, *self.rate_steps):
             for way, direction in ways:
-                change = f"rate_mbps = {direction.rate_mbps * factor}"
-                if self.queue_of_bytes:
-                    change += f"\nqueue_ms = {direction.queue_ms / factor}"
-                yield _entry(at, way, change)
+                queue = {"queue_ms": direction.queue_ms / factor} if self.queue_of_bytes else {}
+                yield _entry(at, way, rate_mbps=direction.rate_mbps * factor, **queue)
         for blackout in self.blackouts:
-            for at, dark in ((blackout.start_s, "true"), (blackout.end_s, "false")):
-                yield _entry(at, blackout.direction, f"blackout = {dark}")
+            for at, dark in ((blackout.start_s, True), (blackout.end_s, False)):
+                yield _entry(at, blackout.direction, blackout=dark)
         if self.ack_delay:
-            for at, hold in ((0.0, "true"), (self.ack_delay.hold_s, "false")):
-                yield _entry(at, "a_to_b", f"hold = {hold}")
+            for at, hold in ((0.0, True), (self.ack_delay.hold_s, False)):
+                yield _entry(at, "a_to_b", hold=hold)
 
     def _head(self) -> str:
-        """What holds for the whole link."""
-        head = f'[[link]]\nname = "{self.name}"'
-        if self.mtu != DEFAULT_MTU:
-            head += f"\nmtu = {self.mtu}"
-        if self.is_scheduled:
-            head += '\nschedule_start = "trigger"'
-        if self.ack_delay:
-            head += f"\nschedule_every_s = {float(self.ack_delay.every_s)}"
+        """The keys of the whole link."""
+        head: dict[str, object] = {"name": self.name}
+        head |= {"mtu": self.mtu} if self.mtu != DEFAULT_MTU else {}
+        head |= {"schedule_start": "trigger"} if self.is_scheduled else {}
+        head |= {"schedule_every_s": float(self.ack_delay.every_s)} if self.ack_delay else {}
         if self.sleep:
-            head += f"\nsleep_after_ms = {float(self.sleep.after_ms)}"
-            head += f"\nwake_ms = {float(self.sleep.wake_ms)}"
-        return head
+            head |= {"sleep_after_ms": float(self.sleep.after_ms)}
+            head |= {"wake_ms": float(self.sleep.wake_ms)}
+        return f"[[link]]\n{_pairs(**head)}"
 
 
 def _following(impairment: Impairment, path: Path, trace: Trace) -> Impairment:
     return replace(impairment, trace=path, rate_mbps=trace.mean_rate_mbps)
 
 
-def _entry(at_s: float, direction: str, change: str) -> str:
-    return f'[[link.schedule]]\nat_s = {float(at_s)}\ndirection = "{direction}"\n{change}'
+def _entry(at_s: float, direction: str, **change: object) -> str:
+    return f"[[link.schedule]]\n{_pairs(at_s=float(at_s), direction=direction, **change)}"
 
 
-def _trace_key(path: Path) -> str:
-    return f"trace = {json.dumps(str(path.resolve()), ensure_ascii=False)}"
+def _pairs(**values: object) -> str:
+    """Lines `key = value` of TOML, whose strings, lists, numbers and truth are those of JSON."""
+    plain = {k: str(v.resolve()) if isinstance(v, Path) else v for k, v in values.items()}
+    return "\n".join(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in plain.items())
 
 
 def paths(links: Sequence[Link]) -> tuple[Link, ...]:

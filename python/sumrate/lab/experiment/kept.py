@@ -24,16 +24,9 @@ KEY = b"sumrate"
 WORD = pa.dictionary(pa.int16(), pa.string())
 TABLE = pa.schema(
     [
-        ("scheme", WORD),
-        ("condition", WORD),
-        ("congestion_control", WORD),
-        ("buffers", WORD),
-        ("repetition", pa.int16()),
-        ("seed", pa.int64()),
-        ("void", pa.bool_()),
-        ("metric", WORD),
-        ("value", pa.float64()),
-        ("unit", WORD),
+        *((name, WORD) for name in ("scheme", "condition", "congestion_control", "buffers")),
+        *(("repetition", pa.int16()), ("seed", pa.int64()), ("void", pa.bool_())),
+        *(("metric", WORD), ("value", pa.float64()), ("unit", WORD)),
     ]
 )
 RUN_COLUMNS = TABLE.names[:7]

@@ -18,37 +18,21 @@ from sumrate.lab.results import write_json
 OUTPUT = REPOSITORY / "out" / "lab"
 """Where runs leave their results."""
 SCHEMA = "sumrate.lab.run.v1"
+POINT = ("scheme", "condition", "congestion_control", "buffers")
 METRICS = pa.schema(
     [
-        ("experiment", pa.string()),
-        ("claims", pa.string()),
-        ("scheme", pa.string()),
-        ("condition", pa.string()),
-        ("congestion_control", pa.string()),
-        ("buffers", pa.string()),
-        ("repetition", pa.int32()),
-        ("seed", pa.int64()),
-        ("void", pa.bool_()),
-        ("metric", pa.string()),
-        ("value", pa.float64()),
-        ("unit", pa.string()),
+        *((name, pa.string()) for name in ("experiment", "claims", *POINT)),
+        *(("repetition", pa.int32()), ("seed", pa.int64()), ("void", pa.bool_())),
+        *(("metric", pa.string()), ("value", pa.float64()), ("unit", pa.string())),
     ]
 )
 SERIES = pa.schema(
     [
-        ("experiment", pa.string()),
-        ("scheme", pa.string()),
-        ("condition", pa.string()),
-        ("congestion_control", pa.string()),
-        ("buffers", pa.string()),
-        ("repetition", pa.int32()),
-        ("path", pa.string()),
-        ("t_s", pa.float32()),
-        ("goodput_mbps", pa.float32()),
+        *((name, pa.string()) for name in ("experiment", *POINT)),
+        *(("repetition", pa.int32()), ("path", pa.string())),
+        *(("t_s", pa.float32()), ("goodput_mbps", pa.float32())),
     ]
 )
-
-
 LEFT_OUT = ("title", "emulator", "traces")
 """Of what a run noted: it stands elsewhere in the manifest, or nowhere."""
 
@@ -79,7 +63,7 @@ def read_runs(folder: Path, *, series: bool = False) -> list[Run]:
 
     With `series` their 100 ms samples as well.
     """
-    key = ("scheme", "condition", "congestion_control", "buffers", "repetition", "seed", "void")
+    key = (*POINT, "repetition", "seed", "void")
     found: dict[tuple[Any, ...], Run] = {}
     for row in pq.read_table(folder / "metrics.parquet", schema=METRICS).to_pylist():
         identity = tuple(row[name] for name in key)
@@ -92,7 +76,7 @@ def read_runs(folder: Path, *, series: bool = False) -> list[Run]:
 
 def _read_series(folder: Path, runs: Mapping[tuple[Any, ...], Run]) -> None:
     """Gives the runs the samples of what the application received."""
-    key = ("scheme", "condition", "congestion_control", "buffers", "repetition")
+    key = (*POINT, "repetition")
     for row in pq.read_table(folder / "series.parquet", schema=SERIES).to_pylist():
         run = runs.get(tuple(row[name] for name in key))
         if run is not None and not row["path"]:
@@ -173,7 +157,7 @@ def _uncounted(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _shown(run: Run) -> dict[str, Any]:
-    keys = ("scheme", "condition", "congestion_control", "buffers", "repetition", "seed", "void")
+    keys = (*POINT, "repetition", "seed", "void")
     detail = {key: value for key, value in run.detail.items() if key not in LEFT_OUT}
     return {key: getattr(run, key) for key in keys} | detail
 
@@ -214,7 +198,7 @@ def _series_rows(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, 
 
 
 def _key(experiment: Experiment, run: Run) -> dict[str, Any]:
-    keys = ("scheme", "condition", "congestion_control", "buffers", "repetition")
+    keys = (*POINT, "repetition")
     return {"experiment": experiment.name, **{key: getattr(run, key) for key in keys}}
 
 
