@@ -12,17 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from templates import rendered
+
 DATA = "docs/features.toml"
 README_PRODUCTS = ("sumrate", "mptcp", "openmptcprouter", "speedify")
 """The columns of the README's table."""
 OURS = "sumrate"
 STATES = {"yes": "yes", "no": "no", "unknown": "?"}
-HEAD = """# Features, compared with others
-
-Each of our `yes` links to the tests that show it. `?` means unknown: the sources below do not
-mention it and we have not tested it. How fast each of them is was measured:
-[results](results.md).
-"""
 
 
 @dataclass(frozen=True)
@@ -86,36 +82,32 @@ def links(tests: list[str], folder: str, root: Path) -> str:
     return " ".join(written)
 
 
-def lines(table: Table, folder: str, root: Path) -> list[str]:
-    """The table in Markdown, for a page in this folder of the repository at `root`."""
-    notes = [feature["note"] for feature in table.features if "note" in feature]
-    head = ["", *(product["title"] for product in table.products)]
-    rows = [head, ["---"] * len(head)]
+def rows(table: Table, folder: str, root: Path, notes: list[str]) -> list[list[str]]:
+    """The cells of every feature, for a page in this folder of the repository at `root`."""
+    found = []
     for feature in table.features:
         cells = [STATES[feature.get(p["id"], "unknown")] for p in table.products]
         if "tests" in feature:
             cells[0] = links(feature["tests"], folder, root)
         mark = f" ({notes.index(feature['note']) + 1})" if "note" in feature else ""
-        rows.append([feature["title"] + mark, *cells])
-    written = ["| " + " | ".join(row) + " |" for row in rows]
-    explained = [f"({number}) {note}." for number, note in enumerate(notes, start=1)]
-    return [*written, "", " ".join(explained)] if explained else written
+        found.append([feature["title"] + mark, *cells])
+    return found
 
 
 def page(table: Table, root: Path) -> str:
     """The page of the documentation site."""
-    sources = [f"- {p['title']}: {p['sources']}." for p in table.products if "sources" in p]
-    parts = [HEAD, *lines(table, "docs", root), "", "## Sources", "", *sources]
-    return "\n".join(parts) + "\n"
+    notes = [feature["note"] for feature in table.features if "note" in feature]
+    cells = rows(table, "docs", root, notes)
+    return rendered("features.md.j2", "features", table.products, cells, notes)
 
 
 def readme_lines(table: Table) -> list[str]:
     """The README's short table in Markdown."""
-    titles = {product["id"]: product["title"] for product in table.products}
-    head = ["", *(titles[product] for product in README_PRODUCTS)]
-    rows = [
-        [row["readme"], *(STATES[row.get(p, "unknown")] for p in README_PRODUCTS)]
+    shown = {product["id"]: product for product in table.products}
+    products = [shown[name] for name in README_PRODUCTS]
+    cells = [
+        [row["readme"], *(STATES[row.get(name, "unknown")] for name in README_PRODUCTS)]
         for row in table.features
         if "readme" in row
     ]
-    return ["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]
+    return rendered("features.md.j2", "table", products, cells).splitlines()

@@ -11,21 +11,14 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from templates import rendered
+
 PAGES = ("wire", "sender")
 PRODUCT = ("fbdt", "fbdt-baselines", "fbdt-coupling", "fbdt-proto", "fbdt-units", "fbdt-wire")
 """Crates whose `src` has the homes."""
 DEFINED = re.compile(r"^\*\*(F\d+b?) ([^*]+?)\.?\*\*", re.MULTILINE)
 NUMBER = re.compile(r"\bF\d+b?\b")
 TEST = re.compile(r"\bfn ((?:f\d+b?_)+)(\w+)\(")
-HEAD = """# Rules, files and tests
-
-Each rule of the protocol with its home: the file whose first line names it. Tests are those whose
-names begin with the rule. [The wire format](../wire.md) and [the sender](../sender.md) describe the
-rules. This page is written from the code.
-
-| rule | what | home | tests |
-|---|---|---|---|
-"""
 
 
 @dataclass
@@ -110,23 +103,6 @@ def sentence(name: str) -> str:
     return re.sub(r"^(?:f\d+b?_(?:to_f\d+b?_)?)+", "", name).replace("_", " ")
 
 
-def section(rule: Rule) -> str:
-    """The tests of a rule by file, and the other files that cite it."""
-    text = f"\n## {rule.name} {rule.title}\n\n"
-    for path in dict.fromkeys(path for path, _ in rule.tests):
-        text += f"- {source_link(path)}\n"
-        text += "".join(f"    - {sentence(name)}\n" for of, name in rule.tests if of == path)
-    if rule.citing:
-        text += f"\nAlso in: {', '.join(f'`{path}`' for path in rule.citing)}.\n"
-    return text
-
-
 def page(rules: list[Rule]) -> str:
     """The table and, below it, each rule's tests as sentences."""
-    rows = ""
-    for rule in rules:
-        homes = ", ".join(source_link(home) for home in rule.homes)
-        what = f"[{rule.title}](../{rule.page}.md)"
-        anchor = f"#{rule.name} {rule.title}".lower().replace(" ", "-")
-        rows += f"| {rule.name} | {what} | {homes} | [{len(rule.tests)}]({anchor}) |\n"
-    return HEAD + rows + "".join(map(section, rules))
+    return rendered("rules.md.j2", "rules", rules, source=source_link, sentence=sentence)

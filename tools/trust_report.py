@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader
+from templates import rendered
 
 LEAST_RATIO = 0.9
 """Of its goodput before a fault another client keeps so much at least."""
@@ -41,16 +41,17 @@ def rule_order(rules: Mapping[str, object]) -> list[str]:
     return sorted(rules, key=lambda rule: (int(re.sub(r"\D", "", rule) or 0), rule))
 
 
+FILTERS: dict[str, Callable[..., Any]] = {
+    "n": lambda value: f"{value:,.0f}",
+    "mb": lambda count: f"{count / 1e6:,.0f}",
+    "percent": lambda share: f"{share:.0%}",
+    "rule_order": rule_order,
+}
+
+
 def section(kind: str, report: Report, *more: Report | None) -> str:
     """The part of the page about one report."""
-    place = FileSystemLoader(Path(__file__).parent)
-    page = Environment(loader=place, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701 (Markdown)
-    page.filters["n"] = lambda value: f"{value:,.0f}"
-    page.filters["mb"] = lambda count: f"{count / 1e6:,.0f}"
-    page.filters["percent"] = lambda share: f"{share:.0%}"
-    page.filters["rule_order"] = rule_order
-    macro = getattr(page.get_template("trust.md.j2").module, kind.replace("-", "_"))
-    return re.sub(r"\n{3,}", "\n\n", str(macro(report, *more))).strip()
+    return rendered("trust.md.j2", kind.replace("-", "_"), report, *more, **FILTERS)
 
 
 def load(kind: str, path: Path) -> Report:
@@ -130,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         reports = {kind: load(kind, path) for kind, path in given.items() if path}
         for kind, report in reports.items():
             more = [reports.get("fuzz")] if kind == "attacks" else []
-            print(section(kind, report, *more), end="\n\n")
+            print(section(kind, report, *more))
     except TableError as error:
         print(error, file=sys.stderr)
         return 2
