@@ -30,6 +30,16 @@ def test_a_reader_that_leaves_early_is_no_error_to_see() -> None:
         assert process.wait(timeout=60) == BROKEN_PIPE
 
 
+@pytest.mark.parametrize("words", ["", "trace", "nonsense", "list --nonsense", "run"])
+def test_an_incomplete_or_wrong_command_is_refused(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sumrate-lab", *words.split()])
+    assert cli.main() == USAGE
+    said = capsys.readouterr()
+    assert "Usage:" in said.out or said.err.startswith("error: ")
+
+
 GOOD, WRONG = "\nrepetitions = 5\n", "\nrepetitions = -5\n"
 
 

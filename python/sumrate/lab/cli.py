@@ -92,7 +92,9 @@ def command_line(*words: str) -> App:
 def main() -> int:
     """Runs a command; returns the exit status."""
     try:
-        status = int(command_line(*sys.argv[1:])() or 0)
+        words = sys.argv[1:]
+        incomplete = not words or (len(words) == 1 and words[0] in GROUPS)
+        status = int(command_line(*words)(words) or (USAGE if incomplete else 0))
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has gone, as in `sumrate-lab list | head`: nothing is flushed to it again.

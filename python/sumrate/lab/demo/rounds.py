@@ -10,7 +10,7 @@ from typing import Any
 
 from sumrate.lab.demo.carry import COST_S, Trial, largest_scale, trial
 from sumrate.lab.demo.setting import MEASURED_FIRST, SCALES, Setting, setting
-from sumrate.lab.demo.transfer import Context, Files, Outcome, transfer
+from sumrate.lab.demo.transfer import Outcome, Round, transfer
 from sumrate.lab.endpoints import Scheme
 from sumrate.lab.payload import Sink, make_payload, storage
 from sumrate.lab.processor_users import ProcessorUsers
@@ -169,11 +169,12 @@ class Demo:
             progress.show(f"making a file of {at.size / 2**20:.0f} MiB")
             made = make_payload(folder / "file.bin", at.size, options.seed)
             self.payload = {"bytes": made.size, "sha256": made.sha256, "kept_in": kind}
-            files = Files(made, Sink(folder / "received.bin", at.size))
+            sink = Sink(folder / "received.bin", at.size)
+            shared = Round(at, made, sink, options.seed, self.work, progress)
             progress.left_s -= at.file_s()
             for scheme in chosen(at.schemes, options.only):
                 progress.left_s -= at.cost_s(scheme.name)
-                outcome = self._transfer(scheme, at, files)
+                outcome = self._transfer(scheme, shared)
                 outcomes[scheme.name] = outcome
                 if outcome.disturbed and self._may_follow(following):
                     return outcomes, f"{scheme.title}: {outcome.disturbed}"
@@ -186,10 +187,9 @@ class Demo:
                     file.unlink()
         return outcomes, None
 
-    def _transfer(self, scheme: Scheme, at: Setting, files: Files) -> Outcome:
+    def _transfer(self, scheme: Scheme, shared: Round) -> Outcome:
         self.users.begin()
-        context = Context(at, self.options.seed, self.work, self._progress)
-        outcome = transfer(scheme, files, context)
+        outcome = transfer(scheme, shared)
         starved = self.users.end()
         if starved and not outcome.entry.get("void", True):
             outcome.entry.update(void=True, void_reason=starved)

@@ -38,100 +38,77 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Files:
-    """What is sent, and where it is received, in every scheme."""
-
-    payload: Payload
-    sink: Sink
-
-
-@dataclass(frozen=True)
-class Context:
-    """What all transfers of a round share."""
+class Round:
+    """What all transfers of a round share: links, file, folder, progress."""
 
     setting: Setting
+    payload: Payload
+    sink: Sink
+    """The file that every scheme receives into."""
     seed: int
     work: Path
     progress: Progress
 
 
-class Transfer:
-    """One download in a scene."""
-
-    def __init__(
-        self, scheme: Scheme, files: Files, built: Scene, expected_s: float, progress: Progress
-    ) -> None:
-        """Prepares the transfer."""
-        self.scheme = scheme
-        self.files = files
-        self.scene = built
-        self.expected_s = expected_s
-        self.progress = progress
-        self.probe = Probe(built.server)
-        self._shown_s = -1.0
-
-    def run(self) -> Outcome:
-        """Downloads the file and verifies its checksum after the clock has stopped."""
-        sink = self.files.sink
-        with self.scheme.download(self.scene, self.files.payload) as ready:
-            log = self.scene.folder / "curl.log"
-            with Process(ready.curl, log=log, host=self.scene.client, stdout=sink.file) as curl:
-                curve = watch(
-                    curl,
-                    sink.received,
-                    timeout_s=TIMEOUT_S + TIMEOUT_FACTOR * self.expected_s,
-                    on_first_byte=self.scene.emulator.trigger,
-                    on_sample=self._sampled,
-                )
-            stats = self.scene.emulator.stats()
-            settings = self.scene.settings()
-        self.progress.show(f"{self.scheme.title}: verifying the checksum")
-        same = sink.matches(self.files.payload)
-        cpu = {"curl": curl.cpu_seconds}
-        if isinstance(emulator := self.scene.emulator, Emulator):
-            emulator.process.stop()
-            cpu["sumrate-link"] = emulator.process.cpu_seconds
-        cpu.update({name: process.cpu_seconds for name, process in ready.processes.items()})
-        late = why_late(stats)
-        entry = {
-            **describe(curve, self.scheme.name),
-            "sha256_ok": same,
-            "command": f"{curl.command_line} 1<> {sink.path.name}",
-            "other_commands": ready.commands,
-            "cpu_seconds": cpu,
-            "connections": self.probe.connections(),
-            "tcp_settings": settings,
-            "emulator": {"worst_lateness_ms": worst_lateness_ms(stats), "stats": stats},
-            "void": late is not None,
-        }
-        if late:
-            entry["void_reason"] = late
-        return Outcome(entry, curve)
-
-    def _sampled(self, at_s: float, size: int) -> None:
-        if at_s >= PROBE_S:
-            self.probe.fire()
-        if at_s - self._shown_s >= SHOW_S or self._shown_s < 0:
-            self._shown_s = at_s
-            done = size / self.files.payload.size
-            self.progress.show(
-                f"{self.scheme.title}: {done:4.0%}", max(0.0, self.expected_s * (1 - done))
-            )
-
-
-def transfer(scheme: Scheme, files: Files, context: Context) -> Outcome:
+def transfer(scheme: Scheme, of: Round) -> Outcome:
     """Runs one scheme in a scene of its own; a failure becomes its entry, never silence."""
     try:
         scheme.check()
     except Unavailable as reason:
         return Outcome({"missing": str(reason)}, None)
-    expected_s = context.setting.expected_s(scheme.name)
-    context.progress.show(f"{scheme.title}: connecting", expected_s)
-    files.sink.clear()
-    folder = context.work / scheme.name
+    of.progress.show(f"{scheme.title}: connecting", of.setting.expected_s(scheme.name))
+    of.sink.clear()
+    folder = of.work / scheme.name
     try:
-        with scene(context.setting.links, seed=context.seed, folder=folder) as built:
+        with scene(of.setting.links, seed=of.seed, folder=folder) as built:
             built.raise_emulator()
-            return Transfer(scheme, files, built, expected_s, context.progress).run()
+            return _download(scheme, of, built)
     except (ProcessFailedError, RuntimeError) as error:
         return Outcome({"error": str(error)}, None)
+
+
+def _download(scheme: Scheme, of: Round, built: Scene) -> Outcome:
+    """Downloads the file and verifies its checksum after the clock has stopped."""
+    expected_s, probe = of.setting.expected_s(scheme.name), Probe(built.server)
+    shown_s = -1.0
+
+    def sampled(at_s: float, size: int) -> None:
+        nonlocal shown_s
+        if at_s >= PROBE_S:
+            probe.fire()
+        if at_s - shown_s >= SHOW_S or shown_s < 0:
+            shown_s, done = at_s, size / of.payload.size
+            of.progress.show(f"{scheme.title}: {done:4.0%}", max(0.0, expected_s * (1 - done)))
+
+    with scheme.download(built, of.payload) as ready:
+        log = built.folder / "curl.log"
+        with Process(ready.curl, log=log, host=built.client, stdout=of.sink.file) as curl:
+            curve = watch(
+                curl,
+                of.sink.received,
+                timeout_s=TIMEOUT_S + TIMEOUT_FACTOR * expected_s,
+                on_first_byte=built.emulator.trigger,
+                on_sample=sampled,
+            )
+        stats = built.emulator.stats()
+        settings = built.settings()
+    of.progress.show(f"{scheme.title}: verifying the checksum")
+    same = of.sink.matches(of.payload)
+    cpu = {"curl": curl.cpu_seconds}
+    if isinstance(emulator := built.emulator, Emulator):
+        emulator.process.stop()
+        cpu["sumrate-link"] = emulator.process.cpu_seconds
+    cpu.update({name: process.cpu_seconds for name, process in ready.processes.items()})
+    late = why_late(stats)
+    entry = {
+        **describe(curve, scheme.name),
+        "sha256_ok": same,
+        "command": f"{curl.command_line} 1<> {of.sink.path.name}",
+        "other_commands": ready.commands,
+        "cpu_seconds": cpu,
+        "connections": probe.connections(),
+        "tcp_settings": settings,
+        "emulator": {"worst_lateness_ms": worst_lateness_ms(stats), "stats": stats},
+        "void": late is not None,
+    }
+    return Outcome(entry | ({"void_reason": late} if late else {}), curve)

@@ -11,9 +11,9 @@ from typing import Any
 from sumrate.lab.faults.account import Account
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.clock import environment, library
-from sumrate.lab.faults.fault import BYSTANDER, VICTIM
+from sumrate.lab.faults.fault import BYSTANDER, VICTIM, FaultNotMadeError
 from sumrate.lab.faults.timeline import Timeline
-from sumrate.lab.faults.trial import Books, Idle, attempt, close, newly_ended, settled
+from sumrate.lab.faults.trial import Books, Idle, Trial, attempt, close, newly_ended, settled
 from sumrate.lab.faults.world import (
     ATTACK,
     ETHERNET,
@@ -51,6 +51,40 @@ class Findings:
     """By client: transfers that failed when no fault was made any more."""
     panics: list[str] = field(default_factory=list)
     peaks: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def make(
+        self,
+        built: World,
+        timeline: Timeline,
+        name: str,
+        hold_s: float,
+        *,
+        quiet_s: float = 0.0,
+        must_work: bool = True,
+    ) -> Trial | None:
+        """One fault, and a quiet time after it; what fails until the next counts as this one's.
+
+        Gives None if it had no effect and need not have one. Raises FaultNotMadeError: it had none.
+        """
+        account = self.accounts.setdefault(name, Account())
+        before = sum(built.delivered(client) for client in built.clients)
+        trial = None
+        try:
+            trial = attempt(built, timeline, FAULTS[name], hold_s)
+        except FaultNotMadeError:
+            if must_work:
+                raise
+        account.enter_descriptors(dict(timeline.most_descriptors))
+        delivered = sum(built.delivered(client) for client in built.clients) - before
+        time.sleep(quiet_s)
+        settled()
+        books = newly_ended(built)
+        self.books.add(books)
+        if trial is None:
+            account.enter_failures(books)
+        else:
+            account.enter(trial, delivered, books)
+        return trial
 
     def leave(self, built: World, idle: Idle) -> None:
         """Notes what a world came to; raises ProcessFailedError if descriptors stay open."""
@@ -159,13 +193,6 @@ def _round(
                 made = sum(len(account.trials) for account in found.accounts.values())
                 progress.show(f"{name}: {made} faults made")
                 began = time.monotonic()
-                before = sum(built.delivered(client) for client in built.clients)
-                trial = attempt(built, timeline, FAULTS[name], generator.uniform(*HOLD_S))
-                found.accounts[name].enter_descriptors(dict(timeline.most_descriptors))
-                settled()
-                books = newly_ended(built)
-                found.books.add(books)
-                delivered = sum(built.delivered(client) for client in built.clients) - before
-                found.accounts[name].enter(trial, delivered, books)
+                found.make(built, timeline, name, generator.uniform(*HOLD_S))
                 progress.left_s -= min(EXPECTED_S, time.monotonic() - began)
             found.leave(built, idle)

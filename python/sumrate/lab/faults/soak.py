@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.faults.account import Account
 from sumrate.lab.faults.bench import wire
 from sumrate.lab.faults.campaign import CLOCK, Findings
 from sumrate.lab.faults.catalogue import FAULTS
-from sumrate.lab.faults.fault import BYSTANDER, VICTIM, FaultNotMadeError
+from sumrate.lab.faults.fault import BYSTANDER, VICTIM
 from sumrate.lab.faults.growth import Growth
 from sumrate.lab.faults.timeline import Timeline
-from sumrate.lab.faults.trial import Idle, attempt, newly_ended, settled
+from sumrate.lab.faults.trial import Idle
 from sumrate.lab.faults.world import ATTACK, ETHERNET, WIFI, WIGIG, Load, Member, World, world
 from sumrate.lab.links import Link
 from sumrate.lab.process import ProcessFailedError
@@ -186,24 +185,8 @@ def _one(
     name: str,
     generator: random.Random,
 ) -> None:
-    """One fault, and a quiet time after it; what fails until the next counts as this one's."""
-    fault = FAULTS[name]
-    before = sum(built.delivered(client) for client in built.clients)
-    hold_s = generator.uniform(*HOLD_S)
-    quiet_s = generator.uniform(*QUIET_S)
-    account = kept.findings.accounts.setdefault(name, Account())
-    trial = None
-    try:
-        trial = attempt(built, timeline, fault, hold_s)
-    except FaultNotMadeError:
-        kept.without_effect[name] += 1
-    account.enter_descriptors(dict(timeline.most_descriptors))
-    delivered = sum(built.delivered(client) for client in built.clients) - before
-    time.sleep(quiet_s)
-    settled()
-    books = newly_ended(built)
-    kept.findings.books.add(books)
+    """One fault, and a quiet time after it."""
+    hold_s, quiet_s = generator.uniform(*HOLD_S), generator.uniform(*QUIET_S)
+    trial = kept.findings.make(built, timeline, name, hold_s, quiet_s=quiet_s, must_work=False)
     if trial is None:
-        account.enter_failures(books)
-    else:
-        account.enter(trial, delivered, books)
+        kept.without_effect[name] += 1
