@@ -25,10 +25,10 @@ EVERYDAY = {
 REAL_RUNS = tuple(begin for kind in EVERYDAY.values() for begin in kind)
 
 LONG = (
-    "tests/access/test_command.py::test_every_figure_has_a_table_with_its_metrics_and_bands",
+    "tests/access/test_command.py::test_every_figures_table_has_metrics_and_bands",
     "tests/access/test_experiments.py::test_the_documents_example_runs",
-    "tests/access/test_simulation.py::test_a_single_client_uses_as_many_mini_slots_as_it_has_beams",
-    "tests/access/test_simulation.py::test_mini_slots_fail_as_often_as_the_exact_formula_says",
+    "tests/access/test_simulation.py::test_single_clients_need_one_mini_slot_per_beam",
+    "tests/access/test_simulation.py::test_mini_slots_fail_as_the_exact_formula",
     "tests/access/test_tasks.py::",
     "tests/docs/test_site.py::",
     "tests/phy/test_experiments.py::test_the_studies_are_run_and_judged",

@@ -9,16 +9,19 @@ import jsonschema
 import numpy as np
 import pytest
 
+from sumrate.access import kernel
 from sumrate.access.budget import make_pool
 from sumrate.access.curves import CURVES
 from sumrate.access.equations import exact_failure_probability
 from sumrate.access.figures import FIGURES, Effort, cells
 from sumrate.access.figures.table import QUICK
-from sumrate.access.scenes import SCENES, scene_named, with_patterns
+from sumrate.access.progress import compile_simulation, is_compiled
+from sumrate.access.scenes import SCENES, scene_named
 from sumrate.access.tasks import evaluate
 from sumrate.access.words import INPUTS, MEANINGS
 from sumrate.lab import cli
 from sumrate.lab.programs import REPOSITORY
+from sumrate.lab.results import Progress
 from sumrate.phy.codebook import codebook_36, write_patterns
 from sumrate.report.lab.palette import STYLES
 
@@ -90,12 +93,12 @@ def test_whole_cells(
         ("run --protocol jpoc --clients 5000", "--clients must be 1 to 1000, not 5000"),
         ("figure all 9.9", "not 9.9"),
         ("run --protocol jpoc --seed -1", "seed must be at least 0, not -1"),
-        ("figure 9.9", "figure must be one of"),
-        ("sweep --curve best", "curve must be one of"),
+        ("figure 9.9", "figure must be all or one of"),
+        ("sweep --compare best", "protocol must be one of"),
         ("sweep --realisations 1", "realisations must be 2 to"),
         ("sweep --workers 0", "workers must be at least 1, not 0"),
-        ("sweep --curve jpoc --slots 4", "--slots needs a curve of 802.11ad"),
-        ("sweep --curve dot11ad --slots 0", "must be"),
+        ("sweep --compare jpoc --slots 4", "--slots needs a protocol of 802.11ad"),
+        ("sweep --compare dot11ad --slots 0", "must be"),
         ("run", "give --protocol with one protocol, or --compare with several"),
         ("run --protocol jpoc --compare jpoc", "give --protocol with one protocol, or --compare"),
         ("run --compare jpoc mini-slots", "mini-slots has no cell"),
@@ -136,7 +139,7 @@ def test_figure_writes_table_and_pictures(
 
 
 @pytest.mark.parametrize("name", list(FIGURES))
-def test_every_figure_has_a_table_with_its_metrics_and_bands(name: str) -> None:
+def test_every_figures_table_has_metrics_and_bands(name: str) -> None:
     figure = FIGURES[name]
     tasks = figure.tasks(TINY, 1)
     # The first and the last task stand for the others, which differ in scene and curve only.
@@ -152,7 +155,7 @@ def test_curves_of_a_figure_can_be_told_apart(name: str) -> None:
     assert len(curves) <= len(STYLES)
 
 
-def test_a_ratio_has_no_value_where_a_search_finds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_searches_leave_ratios_without_value(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = iter([8, 8, 72, 36, 36] * 4 + [8, 8, None, 36, 36] * 4)
     order = [next(sizes) for _ in range(40)]
     found = iter([order[i] for curve in range(5) for i in range(curve, 40, 5)])
@@ -167,7 +170,7 @@ def test_a_ratio_has_no_value_where_a_search_finds_none(monkeypatch: pytest.Monk
     ("competing", "expected"),
     [(1.0, (29, 60, 63, 64, 65)), (0.2, (6, 14, 29, 59, 62))],
 )
-def test_ratio_without_capture_is_that_of_the_closed_forms(
+def test_ratio_without_capture_follows_the_closed_forms(
     competing: float, expected: tuple[int, ...]
 ) -> None:
     found = [cells.ratio_without_capture(n, competing) for n in cells.CLIENTS]
@@ -233,7 +236,7 @@ def test_protocols_are_compared_in_one_table(
 def test_a_sweep_over_slots_names_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = "sweep --curve jpoc dot11ad --slots 4 8 --scene los-aligned --blockage 0 --clients 4"
+    words = "sweep --compare jpoc dot11ad --slots 4 8 --scene los-aligned --blockage 0 --clients 4"
     assert (
         command(monkeypatch, *words.split(), "--workers", "1", "--realisations", "2", "--json") == 0
     )
@@ -247,7 +250,7 @@ def test_a_sweep_over_slots_names_them(
 @pytest.mark.parametrize(
     ("action", "named"), [("figure", FIGURES), ("sweep", {**CURVES, **SCENES})]
 )
-def test_what_there_is_is_listed_with_a_line_each(
+def test_list_has_a_line_for_each_name(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     action: str,
@@ -259,7 +262,7 @@ def test_what_there_is_is_listed_with_a_line_each(
         assert any(line.split() == [name, *entry.title.split()] for line in lines), name
 
 
-def test_figures_say_which_of_how_many_and_the_time_left(
+def test_figures_show_their_number_and_the_time_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words = ["figure", "signalling", "3.2a", "--quick", "--workers", "1", "--output", str(tmp_path)]
@@ -269,29 +272,87 @@ def test_figures_say_which_of_how_many_and_the_time_left(
     assert re.search(r"figure 2 of 2: 3.2a, .* about .* left", said)
 
 
-def test_patterns_of_a_file_give_the_clients_their_beams(tmp_path: Path) -> None:
-    path = tmp_path / "again.csv"
-    across = [float(degree) for degree in range(-180, 181, 5)]
-    write_patterns(codebook_36(), across, [float(d) for d in range(-90, 91, 10)], path)
-    scene = scene_named("los-aligned")
-    usual = make_pool(scene, 64, 1)
-    read = make_pool(with_patterns(scene, path), 64, 1)
-    assert read.beams.tolist() == usual.beams.tolist()
-    off = np.abs(read.own_snr_db()[0].max(axis=1) - usual.own_snr_db()[0].max(axis=1))
-    assert np.median(off) < 0.5
-    assert read.array_gain_db == pytest.approx(usual.array_gain_db, abs=1.5)
+def test_a_sweep_prints_units_and_intervals(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "sweep --compare jpoc --scene los-aligned --blockage 0.5 --clients 4 --workers 1"
+    assert command(monkeypatch, *words.split(), "--realisations", "3") == 0
+    shown = capsys.readouterr()
+    (line,) = (x for x in shown.out.splitlines() if "failure probability  " in x)
+    scene, protocol, _, clients, blockage, mean, interval, unit = re.split("  +", line)
+    assert (scene, protocol, clients, blockage) == ("los-aligned", "jpoc", "4", "0.50")
+    low, high = map(float, interval.split(" to "))
+    assert low <= float(mean) <= high
+    assert unit == "of sweeps"
+    assert re.search(r"sweep: 0 of 1 tasks, about \d+ s left", shown.err)
 
 
-@pytest.mark.parametrize("action", ["access run --protocol dot11ad", "trace make walk --seconds 2"])
-def test_the_sample_of_patterns_runs_and_a_wrong_line_is_named(
+def test_only_a_missing_cache_is_compiled(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = Progress(1.0)
+    compile_simulation(progress)
+    assert is_compiled(kernel.realise)
+    capsys.readouterr()
+    compile_simulation(progress)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(kernel, "__file__", "other.py")
+    assert not is_compiled(kernel.realise)
+    compile_simulation(progress)
+    assert "compiling the simulation, which later runs reuse" in capsys.readouterr().err
+
+
+def test_clients_get_the_beams_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "one-beam.csv"
+    path.write_text("# omni\nbeam,azimuth_deg,elevation_deg,gain_dbi\n0,0,0,12.5\n")
+    pool = make_pool(scene_named("los-aligned", path), 64, 1)
+    assert pool.beams.tolist() == [1] * 64
+    assert pool.array_gain_db == pytest.approx(12.5 - 5.0)
+
+
+@pytest.fixture(scope="module")
+def built_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built-in codebook as a file: in `los-aligned`, clients differ in elevation only."""
+    path = tmp_path_factory.mktemp("patterns") / "built-in.csv"
+    write_patterns(codebook_36(), [-1.0, 0.0, 1.0], np.arange(-90, 90.05, 0.1).tolist(), path)
+    return path
+
+
+@pytest.mark.parametrize("protocol", ["jpoc", "dot11ad"])
+def test_built_in_codebook_from_file_gives_equal_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    built_in: Path,
+    protocol: str,
+) -> None:
+    words = ["run", "--protocol", protocol, "--scene", "los-aligned", "--realisations", "20"]
+    words += ["--clients", "8", "--blockage", "0.5", "--json"]
+    assert command(monkeypatch, *words) == 0
+    usual = answer(capsys)
+    assert command(monkeypatch, *words, "--patterns", str(built_in)) == 0
+    read = answer(capsys)
+    assert read["jain"] == pytest.approx(usual["jain"], abs=0.003)
+    assert read["failure_probability"] == pytest.approx(usual["failure_probability"], abs=0.01)
+    assert read["mini_slots"] == pytest.approx(usual["mini_slots"], rel=0.01)
+    assert read["mean_good_beams"] == pytest.approx(usual["mean_good_beams"], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "access run --protocol dot11ad --realisations 2 --clients 4",
+        "access sweep --compare dot11ad --realisations 2 --clients 4 --workers 1 --blockage 0.5",
+        "trace make walk --seconds 2",
+    ],
+)
+def test_sample_patterns_run_and_wrong_lines_are_named(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     action: str,
 ) -> None:
     sample = REPOSITORY / "docs" / "samples" / "beams.csv"
-    small = CELL if action.startswith("access") else []
-    words = ["sumrate-lab", *action.split(), *small, "--patterns"]
+    words = ["sumrate-lab", *action.split(), "--patterns"]
     monkeypatch.setattr(sys, "argv", [*words, str(sample)])
     assert cli.main() == 0
     broken = tmp_path / "broken.csv"
@@ -300,4 +361,6 @@ def test_the_sample_of_patterns_runs_and_a_wrong_line_is_named(
     capsys.readouterr()
     monkeypatch.setattr(sys, "argv", [*words, str(broken)])
     assert cli.main() == 2
-    assert f"error: {broken}: line 5: expected beam,azimuth_deg" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"error: {broken}: line 5: expected beam,azimuth_deg" in said
+    assert "found 0,0,0\n" in said

@@ -1,4 +1,4 @@
-"""The table of docs/initial-access.md is what the command below it prints."""
+"""The pages on initial access show commands that exist, and the numbers that they print."""
 
 import csv
 import re
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from sumrate.access.errors import AccessError
+from sumrate.access.figures import FIGURES, figures_named
 from sumrate.access.scenes import SCENES
 from sumrate.lab import cli
+from sumrate.lab.cli import command_line
 
 WITHIN = 0.05
 """Of an index or a share: the page has 400 realisations, this test fewer."""
@@ -49,9 +52,9 @@ def test_the_table_is_what_the_command_finds(
     with output.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             found[row["curve"], row["panel"], row["metric"]] = row["mean"]
-    scenes = words[words.index("--scene") + 1 : words.index("--curve")]
+    scenes = words[words.index("--scene") + 1 : words.index("--compare")]
     told = table(text)
-    assert set(told) == set(words[words.index("--curve") + 1 : words.index("--realisations")])
+    assert set(told) == set(words[words.index("--compare") + 1 : words.index("--realisations")])
     for curve, (*indices, failures, mini_slots) in told.items():
         jain = [float(found[curve, scene, "jain"]) for scene in scenes]
         assert indices == pytest.approx(jain, abs=WITHIN), curve
@@ -63,6 +66,43 @@ def test_the_table_is_what_the_command_finds(
 
 def test_scenes_of_the_page_exist(repository: Path) -> None:
     words = command(page(repository))
-    scenes = words[words.index("--scene") + 1 : words.index("--curve")]
+    scenes = words[words.index("--scene") + 1 : words.index("--compare")]
     assert len(scenes) == 4
     assert set(scenes) <= set(SCENES)
+
+
+PICTURE = re.compile(
+    r"^\| ([\w., ]+) \| `sumrate-lab access (figure [\w. ]+)` \| ([\d.]+) \|$", re.M
+)
+
+
+def test_thesis_pictures_have_command_and_minutes(repository: Path) -> None:
+    rows = PICTURE.findall((repository / "docs/figures.md").read_text(encoding="utf-8"))
+    told = {figure for figures, _, _ in rows for figure in figures.split(", ")}
+    assert {"3.1b", "3.6a", "3.7b"} <= told
+    for figures, command, minutes in rows:
+        _, bound, _ = command_line().parse_args(["access", *command.split()])
+        drawn = {one.name for name in bound.args[0] for one in figures_named(name)}
+        assert drawn == {one.name for name in figures.split(", ") for one in figures_named(name)}
+        seconds = sum(FIGURES[name].seconds for name in drawn)
+        assert float(minutes) == pytest.approx(seconds / 60, abs=0.06), command
+
+
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [
+        ("3.6a", ["3.6"]),
+        ("3.7", ["3.7a", "3.7b"]),
+        ("3.7b", ["3.7b"]),
+        ("3.2", ["3.2a"]),
+        ("all", list(FIGURES)),
+    ],
+)
+def test_parts_and_groups_of_figures_have_names(name: str, figures: list[str]) -> None:
+    assert [figure.name for figure in figures_named(name)] == figures
+
+
+@pytest.mark.parametrize("name", ["3.7x", "3.1a", "3", "3.", "capturea", ""])
+def test_other_names_of_figures_are_refused(name: str) -> None:
+    with pytest.raises(AccessError, match="figure must be all or one of"):
+        figures_named(name)

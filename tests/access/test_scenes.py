@@ -43,7 +43,7 @@ def test_a_person_weakens_only_the_line_of_sight() -> None:
     assert np.median((clear - blocked).max(axis=1)) == pytest.approx(20, abs=6)
 
 
-def test_a_pool_is_the_same_again_and_another_with_another_seed() -> None:
+def test_pools_depend_on_the_seed_alone() -> None:
     make_pool.cache_clear()
     first = make_pool(OFFICE, 100, 5).snr_db
     make_pool.cache_clear()
@@ -59,7 +59,7 @@ def test_several_cells_have_clients_of_their_own() -> None:
     assert own.mean() > other.mean() + 5
 
 
-def test_clients_of_several_models_have_as_many_beams_as_their_codebook() -> None:
+def test_clients_have_the_beams_of_their_model() -> None:
     mixed = Scene("mixed", "two models", "free-space", devices=("36-beams", "64-beams"))
     pool = make_pool(mixed, 100)
     assert sorted(set(pool.beams.tolist())) == [36, 64]
@@ -67,7 +67,7 @@ def test_clients_of_several_models_have_as_many_beams_as_their_codebook() -> Non
 
 
 @pytest.mark.parametrize("gamma", [4.0, 10.0])
-def test_power_control_puts_the_best_beam_into_the_stated_band(gamma: float) -> None:
+def test_power_control_keeps_the_stated_band(gamma: float) -> None:
     """Where both arrays are 0 to 3 dB below nominal towards the other, and power suffices."""
     pool = make_pool(LOS, 400)
     book = codebook_36()
@@ -86,7 +86,7 @@ def test_power_control_puts_the_best_beam_into_the_stated_band(gamma: float) -> 
         assert arrived[free].max() <= high + 1e-6
 
 
-def test_power_is_never_above_the_maximum_and_one_for_all_beams() -> None:
+def test_power_is_capped_and_equal_for_all_beams() -> None:
     pool = make_pool(OFFICE, 300)
     control = PowerControl(10.0)
     assert (control.power_dbm(pool) <= pool.power_dbm).all()
@@ -94,7 +94,7 @@ def test_power_is_never_above_the_maximum_and_one_for_all_beams() -> None:
     assert np.ptp(change, axis=1).max() < 1e-9
 
 
-def test_literal_margins_starve_clients_that_the_corrected_ones_keep() -> None:
+def test_literal_margins_starve_more_clients() -> None:
     pool = make_pool(SCENES["office-random"], 500)
     assert (
         starved(pool, PowerControl(), 1.0).mean()
@@ -108,7 +108,7 @@ def test_lower_targets_leave_fewer_good_beams() -> None:
     assert means[0] > means[1] > means[2] > 1
 
 
-def test_quantised_fields_and_steps_change_power_by_no_more_than_they_say() -> None:
+def test_quantisation_changes_power_by_at_most_a_step() -> None:
     pool = make_pool(OFFICE, 300)
     exact = PowerControl().power_dbm(pool)
     assert np.abs(PowerControl(quantised=True).power_dbm(pool) - exact).max() <= 1.0
@@ -141,7 +141,7 @@ def test_every_scene_can_be_made() -> None:
         assert make_pool(scene, 20).size == 20
 
 
-def test_a_scene_out_of_reach_is_refused_instead_of_searched_for_ever() -> None:
+def test_a_scene_out_of_reach_is_refused() -> None:
     silent = replace(scene_named("los-aligned"), name="silent", power_dbm=-30.0)
     with pytest.raises(AccessError, match=r"scene silent must be in reach .* than -30 dBm"):
         make_pool(silent, 64)

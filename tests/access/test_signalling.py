@@ -24,7 +24,7 @@ def test_every_value_of_every_field_survives(coding: MiniSlotCoding) -> None:
         assert Announcement.decode(said.encode(coding), coding) == said
 
 
-def test_fields_are_as_long_as_published_and_one_bit_longer_for_128() -> None:
+def test_fields_have_20_bits_or_21_for_128() -> None:
     assert announcement_bits(MiniSlotCoding.SIX_BITS_FROM_36) == 8 + 6 + 6
     assert announcement_bits() == 8 + 6 + 7
     assert announcement_octets() == 3
@@ -33,7 +33,7 @@ def test_fields_are_as_long_as_published_and_one_bit_longer_for_128() -> None:
     assert MiniSlotCoding.SIX_BITS_IN_TWOS.most == 128
 
 
-def test_six_bits_do_not_hold_every_number_up_to_128() -> None:
+def test_six_bits_do_not_code_128_numbers() -> None:
     coding = MiniSlotCoding.SIX_BITS_FROM_36
     with pytest.raises(AccessError, match="mini-slots must be 36 to 99, not 128"):
         coding.encode(128)

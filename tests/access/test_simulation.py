@@ -42,9 +42,7 @@ def ideal_pool(clients: int, good: int, beams: int = 36, snr_db: float = 10.0) -
 
 
 @pytest.mark.parametrize(("clients", "good", "slots"), [(16, 6, 82), (8, 4, 40), (4, 8, 36)])
-def test_mini_slots_fail_as_often_as_the_exact_formula_says(
-    clients: int, good: int, slots: int
-) -> None:
+def test_mini_slots_fail_as_the_exact_formula(clients: int, good: int, slots: int) -> None:
     fixed = MiniSlots(adapt=False, initial=slots, minimum=slots)
     setting = Setting(
         always_compete=True, capture=False, power_control=None, mini_slots=fixed, warm_up=0
@@ -78,7 +76,7 @@ def test_no_frame_is_lost_or_sent_twice() -> None:
         assert (one <= np.minimum(outcome.mini_slots, 8 * 36)).all()
 
 
-def test_a_single_client_uses_as_many_mini_slots_as_it_has_beams() -> None:
+def test_single_clients_need_one_mini_slot_per_beam() -> None:
     setting = Setting(always_compete=True, power_control=None, intervals=30)
     for outcome in run(ideal_pool(1, 36), setting, clients=1, realisations=3, seed=1):
         assert (outcome.mini_slots - outcome.empty == 36).all()
@@ -103,11 +101,11 @@ def test_decoding_and_capture(
 ) -> None:
     """At least 1 dB over noise and interference, and 3 dB over the others; or nobody decodable."""
     setting = Setting(capture=capture_on, power_control=None)
-    numbers = rules(ideal_pool(2, 4), setting)
+    receiver = rules(ideal_pool(2, 4), setting).receiver
     power = 10 ** (power_db / 10)
     others = 0.0 if others_db is None else 10 ** (others_db / 10)
-    decodable = (power >= numbers.decode) + (others >= numbers.decode)
-    assert bool(is_decoded(numbers, power, power + others, senders, decodable)) is heard
+    decodable = (power >= receiver.decode) + (others >= receiver.decode)
+    assert bool(is_decoded(receiver, power, power + others, senders, decodable)) is heard
 
 
 def test_time_fair_tdma_shares_the_whole_dti_equally() -> None:
@@ -139,7 +137,7 @@ def test_trained_clients_compete_again_only_when_blocked() -> None:
     assert always.competitors.mean() == 4.0
 
 
-def test_estimator_follows_the_true_number_in_an_ideal_cell() -> None:
+def test_estimator_finds_the_clients_of_an_ideal_cell() -> None:
     pool = ideal_pool(16, 6)
     setting = Setting(always_compete=True, power_control=None, mini_slots=MiniSlots(good_beams=6.0))
     found = simulate(pool, setting, clients=16, realisations=50, seed=1)
@@ -147,15 +145,15 @@ def test_estimator_follows_the_true_number_in_an_ideal_cell() -> None:
     assert found.mini_slots.mean() == pytest.approx(82, rel=0.05)
 
 
-def test_occupied_beams_are_the_good_ones_in_an_ideal_cell_and_more_in_an_office() -> None:
+def test_offices_occupy_more_beams_than_good_ones() -> None:
     setting = Setting(power_control=None)
     assert occupied_beams(ideal_pool(16, 6), setting) == pytest.approx(6, rel=0.05)
     pool = make_pool(OFFICE, 300)
     numbers = rules(pool, Setting(mini_slots=MiniSlots(two_k=True)))
-    assert numbers.occupied_beams > numbers.good_beams
+    assert numbers.mini_slots.occupied_beams > numbers.mini_slots.good_beams
 
 
-def test_standard_form_sweeps_over_three_slots_and_backs_off() -> None:
+def test_standard_form_needs_three_slots_and_backs_off() -> None:
     setting = replace(DOT11AD_STANDARD, intervals=400, always_compete=True, warm_up=0)
     alone = run(ideal_pool(1, 36), setting, clients=1, realisations=1, seed=1)[0]
     assert alone.failures.sum() == 0
@@ -182,7 +180,7 @@ def test_multiplier_of_802_11ay_lowers_the_failure_probability() -> None:
     assert failures[0] > 2 * failures[1]
 
 
-def test_random_beam_order_helps_802_11_where_all_face_the_ap() -> None:
+def test_random_beam_order_helps_aligned_clients() -> None:
     pool = make_pool(LOS, 300)
     base = replace(DOT11AD_BASELINE, blockage=0.9)
     common = simulate(pool, base, clients=16, realisations=40, seed=1)
@@ -204,7 +202,7 @@ def test_ramp_lets_starved_clients_in() -> None:
     assert with_ramp.never_served.mean() < 0.5 * without.never_served.mean()
 
 
-def test_a_client_that_sweeps_while_it_is_blocked_fails_more_often() -> None:
+def test_blocked_sweeps_fail_more_often() -> None:
     pool = make_pool(LOS, 300)
     clear = Setting(blockage=0.5, power_control=None)
     blocked = replace(clear, blocked_sweep=True)
@@ -224,7 +222,7 @@ def test_other_cells_disturb() -> None:
     assert found[1].failure_probability.mean() > found[0].failure_probability.mean()
 
 
-def test_same_seed_same_result_and_realisations_do_not_depend_on_their_number() -> None:
+def test_realisations_depend_on_seed_and_index_only() -> None:
     pool, setting = make_pool(OFFICE, 200), Setting(blockage=0.5)
     few = simulate(pool, setting, clients=8, realisations=3, seed=9).jain
     many = simulate(pool, setting, clients=8, realisations=6, seed=9).jain
@@ -232,7 +230,7 @@ def test_same_seed_same_result_and_realisations_do_not_depend_on_their_number() 
     assert not np.array_equal(few, simulate(pool, setting, clients=8, realisations=3, seed=8).jain)
 
 
-def test_no_mini_slot_is_empty_and_the_loop_still_grows() -> None:
+def test_the_loop_grows_without_an_empty_mini_slot() -> None:
     pool = ideal_pool(60, 36)
     setting = Setting(
         always_compete=True, power_control=None, mini_slots=MiniSlots(good_beams=36.0), intervals=40
@@ -243,7 +241,7 @@ def test_no_mini_slot_is_empty_and_the_loop_still_grows() -> None:
     assert outcome.mini_slots[-1] > 4 * outcome.mini_slots[0]
 
 
-def test_least_size_meets_the_target_and_one_less_does_not() -> None:
+def test_least_size_is_the_smallest_that_suffices() -> None:
     pool = make_pool(LOS, 300)
     setting = replace(DOT11AD_BASELINE, blockage=0.2)
     size = least_size(pool, setting, clients=8, realisations=20, seed=1)
@@ -321,7 +319,7 @@ def test_feedback_brings_the_failure_probability_towards_the_target() -> None:
     assert abs(with_it - 0.1) < 0.5 * abs(without - 0.1)
 
 
-def test_where_no_cache_can_be_written_the_kernel_is_compiled_all_the_same(
+def test_the_kernel_compiles_without_a_cache(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def njit(*, nogil: bool, cache: bool = False) -> object:

@@ -7,7 +7,7 @@ from sumrate.phy.arrays import TR38901_ELEMENT, Isotropic, PatchElement, PlanarA
 from sumrate.phy.parameters import ParameterError
 
 
-def test_gain_at_the_steered_direction_is_that_of_all_elements_in_phase() -> None:
+def test_steered_gain_has_all_elements_in_phase() -> None:
     array = PlanarArray(8, 4, element=Isotropic())
     azimuth = np.deg2rad([-60, -17, 0, 33])
     elevation = np.deg2rad([20, -45, 0, 7])
@@ -18,7 +18,7 @@ def test_gain_at_the_steered_direction_is_that_of_all_elements_in_phase() -> Non
     assert (gains <= 10 * np.log10(32) + 1e-9).all()
 
 
-def test_array_factor_of_a_line_is_the_closed_form() -> None:
+def test_array_factor_of_a_line_is_closed_form() -> None:
     array = PlanarArray(8, 1, element=Isotropic())
     azimuth = np.deg2rad(np.linspace(-89, 89, 250))
     psi = np.pi * np.sin(azimuth)
@@ -27,7 +27,7 @@ def test_array_factor_of_a_line_is_the_closed_form() -> None:
     assert np.abs(factor[0]) == pytest.approx(expected, abs=1e-9)
 
 
-def test_half_wavelength_line_of_isotropic_elements_loses_no_power() -> None:
+def test_half_wavelength_line_loses_no_power() -> None:
     array = PlanarArray(6, 1, element=Isotropic())
     elevation = np.linspace(-np.pi / 2, np.pi / 2, 301)
     azimuth = np.linspace(-np.pi, np.pi, 601)
@@ -37,7 +37,7 @@ def test_half_wavelength_line_of_isotropic_elements_loses_no_power() -> None:
     assert mean / (4 * np.pi) == pytest.approx(1.0, abs=2e-3)
 
 
-def test_element_has_its_peak_half_power_width_and_floor() -> None:
+def test_element_has_peak_width_and_floor() -> None:
     width = float(np.deg2rad(65))
     angles = np.array([0.0, width / 2, np.pi])
     assert TR38901_ELEMENT.gain_dbi(angles, np.zeros(3)) == pytest.approx([8.0, 5.0, -22.0])

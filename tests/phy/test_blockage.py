@@ -27,7 +27,7 @@ def test_model_a_is_its_formula_at_the_centre() -> None:
     assert 10 < expected < 30
 
 
-def test_model_a_is_6_db_at_an_edge_and_nothing_far_away() -> None:
+def test_model_a_has_6_db_at_an_edge() -> None:
     azimuth = np.deg2rad([0.0, 15.0, 25.0, 31.0, 180.0])
     loss = one_blocker(height_deg=80.0).loss_db(azimuth, np.zeros(5))
     assert loss[1] == pytest.approx(6.0, abs=0.6)
@@ -58,7 +58,7 @@ def test_a_users_body_hides_its_region() -> None:
     assert self_blocking_db(np.deg2rad(40), 0.0, "landscape") == 30.0
 
 
-def test_model_b_is_deep_behind_a_person_and_gone_beside() -> None:
+def test_model_b_blocks_behind_a_person_only() -> None:
     start, end = np.array([0.0, 0.0, 1.0]), np.array([4.0, 0.0, 1.0])
     behind = segment_loss_db(start, end, Person(2.0, 0.0))
     edge = segment_loss_db(start, end, Person(2.0, 0.15))
@@ -73,7 +73,7 @@ def test_model_b_is_deep_behind_a_person_and_gone_beside() -> None:
     assert segment_loss_db(end, start, Person(2.0, 0.0)) == pytest.approx(float(behind))
 
 
-def test_a_person_blocks_the_line_of_sight_and_not_all_walls() -> None:
+def test_a_person_blocks_the_line_of_sight_only() -> None:
     rays = BoxRoom((8.0, 5.0, 3.0)).rays([1.0, 2.5, 1.2], [7.0, 2.5, 1.2])
     loss = rays_loss_db(rays, (Person(4.0, 2.5),))
     assert loss.shape == (25,)

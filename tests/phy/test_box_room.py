@@ -54,7 +54,7 @@ def test_line_of_sight_is_friis() -> None:
         assert getattr(rays, name)[0] == pytest.approx(getattr(alone, name)[0])
 
 
-def test_every_ray_is_the_shortest_way_over_its_walls() -> None:
+def test_rays_are_shortest_ways_over_their_walls() -> None:
     room = BoxRoom(SIZE)
     rays = room.rays(AP, CLIENT)
     assert (rays.rays, rays.order.tolist()) == (25, [0] + [1] * 6 + [2] * 18)
@@ -115,7 +115,7 @@ def test_way_back_is_the_same_way() -> None:
     assert np.sort(there.delay_s) == pytest.approx(np.sort(back.delay_s))
 
 
-def test_many_links_at_once_are_the_same_as_one_by_one() -> None:
+def test_many_links_equal_single_links() -> None:
     room = BoxRoom(SIZE)
     clients = np.random.default_rng(3).uniform(0.2, 2.8, (4, 5, 3))
     together = room.rays(AP, clients)
@@ -140,7 +140,7 @@ def test_beams_find_the_client() -> None:
     assert 3 < gains.max() - through_walls.max() < 35
 
 
-def test_two_rays_add_up_and_cancel_over_the_band() -> None:
+def test_two_rays_interfere_over_the_band() -> None:
     """Floor and direct ray far away: up to four times the power, or hardly any."""
     ground = dict.fromkeys(WALLS, "open") | {"floor": "metal"}
     room = BoxRoom((80.0, 20.0, 8.0), ground, max_order=1)

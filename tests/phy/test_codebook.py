@@ -37,7 +37,7 @@ def test_36_beams_leave_little_gain_between_them() -> None:
     assert (ideal - best).min() < 0.1
 
 
-def test_a_square_grid_on_a_wide_array_leaves_deep_gaps() -> None:
+def test_a_square_grid_leaves_deep_gaps() -> None:
     azimuth = np.deg2rad(np.linspace(-58, 58, 233))
     array = PlanarArray()
     wide = sector_grid(array, 6, 6).gain_dbi(azimuth, 0.0).max(axis=0)
@@ -97,20 +97,48 @@ def test_patterns_survive_a_file_and_are_interpolated(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("beam,az\n", "line 1: expected beam,azimuth_deg"),
+        ("beam,az\n", "line 1: expected the header beam,azimuth_deg.*, found beam,az"),
+        ("", "line 1: expected the header .*, found nothing"),
         ("beam,azimuth_deg,elevation_deg,gain_dbi\n0,0,0\n", "line 2: expected"),
-        ("beam,azimuth_deg,elevation_deg,gain_dbi\n0,0,0,1\n0,0,0,2\n", "line 3: beam 0 has"),
-        ("beam,azimuth_deg,elevation_deg,gain_dbi\n0,270,0,1\n", "line 2: beam from 0, azimuth"),
-        ("beam,azimuth_deg,elevation_deg,gain_dbi\n0,0,0,nan\n", "line 2: beam from 0, azimuth"),
-        ("beam,azimuth_deg,elevation_deg,gain_dbi\n1,0,0,1\n", "numbered 0 to 0"),
-        ("beam,azimuth_deg,elevation_deg,gain_dbi\n0,0,0,1\n1,5,0,1\n", "is missing"),
-        ("beam,azimuth_deg,elevation_deg,gain_dbi\n", "it has no beam"),
+        (
+            "beam,azimuth_deg,elevation_deg,gain_dbi\n0,0,0,1\n0,0,0,2\n",
+            "line 3: beam 0 already has a gain at azimuth 0, elevation 0",
+        ),
+        (
+            "beam,azimuth_deg,elevation_deg,gain_dbi\n0,270,0,1\n",
+            "line 2: azimuth_deg must be within ±180, not 270",
+        ),
+        (
+            "# measured\nbeam,azimuth_deg,elevation_deg,gain_dbi\n0,0,91,1\n",
+            "line 3: elevation_deg",
+        ),
+        ("beam,azimuth_deg,elevation_deg,gain_dbi\n-1,0,0,1\n", "line 2: beam must be .*, not -1"),
+        ("beam,azimuth_deg,elevation_deg,gain_dbi\n0,0,0,x\n", "line 2: expected .* found 0,0,0,x"),
+        (
+            "beam,azimuth_deg,elevation_deg,gain_dbi\n0,0,0,nan\n",
+            "line 2: gain_dbi must be within ±200, not nan",
+        ),
+        ("beam,azimuth_deg,elevation_deg,gain_dbi\n1,0,0,1\n", "beam 0 is missing: beams 0 to 1"),
+        (
+            "beam,azimuth_deg,elevation_deg,gain_dbi\n0,0,0,1\n1,5,0,1\n",
+            "beam 0 has no gain at azimuth 5",
+        ),
+        ("beam,azimuth_deg,elevation_deg,gain_dbi\n", "at least one beam"),
     ],
 )
-def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, text: str, expected: str) -> None:
+def test_wrong_files_are_refused_with_line_and_value(
+    tmp_path: Path, text: str, expected: str
+) -> None:
     path = tmp_path / "patterns.csv"
     path.write_text(text)
     with pytest.raises(PatternError, match=expected):
+        read_patterns(path)
+
+
+def test_a_binary_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "patterns.csv"
+    path.write_bytes(b"\x89PNG\xff\xfe")
+    with pytest.raises(PatternError, match="not a text file"):
         read_patterns(path)
 
 

@@ -15,11 +15,11 @@ from sumrate.lab import cli
 from sumrate.lab.experiment.catalogue import Entry, entries
 from sumrate.lab.experiment.judge import HOLDS
 from sumrate.lab.experiment.kept import KEPT
-from sumrate.lab.trace_command import summary
 from sumrate.lab.trace_play import report_document
 from sumrate.phy.blockage.screen import rays_loss_db
 from sumrate.traces.course import make
 from sumrate.traces.scenarios import scene
+from sumrate.traces.summary import summary
 
 
 def schema(repository: Path, name: str) -> dict[str, object]:
@@ -56,7 +56,7 @@ def test_the_examples_of_the_page_run(
         assert 0 < float(capsys.readouterr().out) < 5000
 
 
-def test_the_powers_in_the_picture_of_the_room_are_the_models(repository: Path) -> None:
+def test_the_rooms_picture_has_the_models_powers(repository: Path) -> None:
     picture = (repository / "docs/img/room.svg").read_text(encoding="utf-8")
     shown = scene("thesis-nlos")
     track = shown.drive(np.array([0.0]), np.random.default_rng(1))
@@ -76,7 +76,7 @@ def counts(found: Sequence[Entry]) -> tuple[int, int, int, int]:
     return len(judged), len(holding), len(fitted), len(judged) - len(holding)
 
 
-def test_the_page_has_the_number_of_claims_that_hold(repository: Path) -> None:
+def test_the_page_counts_the_claims(repository: Path) -> None:
     text = (repository / PAGE).read_text(encoding="utf-8")
     told = re.search(r"Of their (\d+) claims (\d+) hold, (\d+) of them with .* (\d+) hold in part",
                      text, re.DOTALL)  # fmt: skip

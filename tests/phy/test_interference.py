@@ -37,7 +37,7 @@ def test_shared_air_costs_throughput_before_packets() -> None:
     )
     assert air.throughput_share(needed) == pytest.approx([1.0, 0.6, 0.2], abs=1e-3)
     assert air.loss_share(needed) == pytest.approx([0.0, 0.8 / 16, 0.8], abs=1e-3)
-    polite = SharedAir(10.0, activity=0.8, heard=1.0)
+    polite = SharedAir(10.0, activity=0.8, deferred=1.0)
     assert polite.throughput_share(needed) == pytest.approx([0.2] * 3)
     assert polite.loss_share(needed) == pytest.approx([0.0] * 3)
 

@@ -27,7 +27,7 @@ def test_sensitivity_asks_for_more_than_noise_does() -> None:
     assert CONTROL.rate_mbps == 27.5
 
 
-def test_one_percent_of_reference_frames_is_lost_at_the_tables_snr() -> None:
+def test_frame_errors_are_one_percent_at_threshold() -> None:
     places = np.arange(12)
     at = SINGLE_CARRIER.thresholds()
     assert SINGLE_CARRIER.frame_error_rate(places, at) == pytest.approx(np.full(12, 0.01))

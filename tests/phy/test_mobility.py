@@ -41,7 +41,7 @@ def test_a_rectangle_closes_with_four_quarter_turns() -> None:
     assert shifted.positions_m[0] == pytest.approx(track.positions_m[800])
 
 
-def test_a_walk_stays_in_its_area_at_its_speed() -> None:
+def test_walks_keep_their_area_and_speed() -> None:
     generator = np.random.default_rng(4)
     track = random_waypoint(times(300.0, 0.1), ((1.0, 6.0), (0.5, 4.0)), 1.2, generator)
     assert (track.positions_m.min(axis=0) >= [1.0, 0.5, 1.2]).all()

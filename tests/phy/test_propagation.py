@@ -22,7 +22,7 @@ def test_noise_of_2_ghz_is_minus_74_dbm() -> None:
     assert p.noise_dbm(1e6, 0.0) == pytest.approx(-113.98, abs=0.01)
 
 
-def test_oxygen_takes_15_db_per_km_at_60_ghz() -> None:
+def test_oxygen_absorbs_15_db_per_km() -> None:
     assert float(p.oxygen_loss_db(1000.0)) == pytest.approx(15.0)
     assert float(p.oxygen_loss_db(100.0, 58.5e9)) == pytest.approx(1.36)
     assert float(p.oxygen_loss_db(1000.0, 28e9)) == 0.0

@@ -11,7 +11,7 @@ LAWS: list[RateAdaptation] = [Ideal(), Informed(), TrialAndError()]
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_far_above_the_top_and_below_the_bottom_there_is_no_choice(law: RateAdaptation) -> None:
+def test_extreme_snr_leaves_no_choice(law: RateAdaptation) -> None:
     generator = np.random.default_rng(1)
     top = law.choose(SINGLE_CARRIER, np.full(500, 30.0), 0.01, generator)
     assert np.median(top) == 11
@@ -19,7 +19,7 @@ def test_far_above_the_top_and_below_the_bottom_there_is_no_choice(law: RateAdap
     assert (nothing == NONE).all()
 
 
-def test_without_an_error_the_informed_one_is_late_only() -> None:
+def test_informed_adaptation_without_error_is_only_late() -> None:
     law = Informed(delay_s=0.2, error_db=0.0, up_margin_db=0.0, report_s=0.01)
     snr = np.where(np.arange(200) < 100, 20.0, 0.5)
     chosen = law.choose(SINGLE_CARRIER, snr, 0.01, np.random.default_rng(0))
@@ -27,7 +27,7 @@ def test_without_an_error_the_informed_one_is_late_only() -> None:
     assert chosen[120:].tolist() == [1] * 80
 
 
-def test_between_two_rates_trial_and_error_does_not_come_to_rest() -> None:
+def test_trial_and_error_is_restless_between_two_rates() -> None:
     generator = np.random.default_rng(2)
     law = TrialAndError()
     table = SINGLE_CARRIER.only([1, 2, 4, 6, 7, 8, 10, 11])

@@ -67,7 +67,7 @@ def test_every_ray_is_as_the_tracer_recorded_it() -> None:
     assert gain == pytest.approx(expected[:, 1], abs=0.05)
 
 
-def test_every_ray_is_as_the_tracer_finds_it_now() -> None:
+def test_rays_agree_with_the_tracer() -> None:
     try:
         found = traced(ROOM, AP, CLIENT, PYTHON)
     except RayTracerUnavailableError as missing:

@@ -59,7 +59,7 @@ def test_office_gain_is_path_loss_and_shadowing() -> None:
         assert {link.rays for link in links} == {1 + 15 * 20 if sight else 19 * 20}
 
 
-def test_office_delay_spread_and_k_factor_are_the_tables() -> None:
+def test_office_delay_spread_and_k_factor_follow_tables() -> None:
     generator = np.random.default_rng(6)
     office = IndoorOffice(line_of_sight=False, shadowing=False)
     links = office.rays([0.0, 0.0, 2.0], np.array([[12.0, 3.0, 1.0]] * 500), generator)

@@ -77,7 +77,7 @@ def test_a_link_on_the_same_channel_is_worse() -> None:
         interfered("oci")
 
 
-def test_rate_is_stable_near_and_not_in_the_middle() -> None:
+def test_rates_are_stable_only_at_short_distance() -> None:
     found = measure(2, (5, 10, 75, 85, 95))
     assert found.phy_mbps.shape == (5, 5, 20)
     mean, deviation = found.by_distance(found.phy_mbps)

@@ -97,16 +97,16 @@ MADE: dict[str, tuple[Callable[[], list[Row]], str]] = {
     ),
     "3.1b": (lambda: beams(12.0),
              "Without power control, the near client arrives 12 dB stronger than the far one"),
-    "3.5b": (maps, "Against a client near the AP, one elsewhere wins 25% of the beams without "
-             "power control, 100% with power control to 4 dB"),
-    "3.1c": (map_without_control, "Against a client near the AP, one elsewhere wins 25% of the "
+    "3.5b": (maps, "Against a client near the AP, one elsewhere wins 25 % of the beams without "
+             "power control, 100 % with power control to 4 dB"),
+    "3.1c": (map_without_control, "Against a client near the AP, one elsewhere wins 25 % of the "
              "beams without power control"),
     "power-error": (power_errors, "Power errors of 6 dB cost JPOC at most 0.06 of Jain's index "
                     "(office, facing the AP)"),
     "3.2a": (trainings, "Of 20 trainings in ten minutes 12 are needless; a client that listens "
              "first trains 10 times"),
-    "3.7b": (sizes, "For 10 % failures of 64 clients, 802.11ad needs 4 to 9 times JPOC's "
-             "mini-slots"),
+    "3.7b": (sizes, "802.11ad needs 4 to 9 times JPOC's mini-slots for 10 % failures of 64 "
+             "clients"),
 }  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def made(request: pytest.FixtureRequest) -> Iterator[tuple[Figure, list[Row], st
         yield FIGURES[request.param], rows(), said
 
 
-def test_the_title_is_the_finding_and_all_text_can_be_read(
+def test_titles_have_the_finding_and_text_is_legible(
     made: tuple[Figure, list[Row], str],
 ) -> None:
     figure, rows, said = made
@@ -135,14 +135,14 @@ def test_the_title_follows_the_table() -> None:
     assert sentence(FIGURES["3.7a"], []) == FIGURES["3.7a"].title
 
 
-def test_lines_are_named_at_their_ends_with_the_ratio() -> None:
+def test_line_ends_have_name_and_ratio() -> None:
     with drawing():
         shown = words(plot(FIGURES["3.7b"], sizes()))
     ratios = {f"802.11ad ({times} \N{MULTIPLICATION SIGN} JPOC)" for times in ("4.0", "9.0")}
     assert {"JPOC", *ratios} <= set(shown)
 
 
-def test_panels_without_a_difference_are_left_out_and_named() -> None:
+def test_panels_without_difference_are_only_named() -> None:
     parts = ("jpoc", "dot11ad", "dot11ad-random", "dot11ad-power", "mini-slots")
     least = dict(zip(parts, (0.95, 0.7, 0.9, 0.8, 0.85), strict=True))
     with drawing():
@@ -159,7 +159,7 @@ def test_files_are_small_and_of_both_kinds(tmp_path: Path) -> None:
     assert paths[0].stat().st_size < 60_000
 
 
-def test_panels_of_other_heights_have_one_scale_that_holds_all() -> None:
+def test_panels_share_a_scale_for_all_values() -> None:
     rows = [
         cell(f"{signal}-1500", "udp", "goodput_mbps", top * x, x=x)
         for signal, top in (("strong", 100.0), ("weak", 900.0))

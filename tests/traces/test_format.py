@@ -61,7 +61,7 @@ def test_wrong_files_are_refused(content: str, problem: str, tmp_path: Path) -> 
         read(path)
 
 
-def test_a_file_that_is_no_text_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_binary_files_are_refused_with_their_line(tmp_path: Path) -> None:
     """Found by fuzzing: the decoder's own error came through."""
     path = tmp_path / "x.trace"
     path.write_bytes(b"sumrate-trace 1\n10 \x80\n")

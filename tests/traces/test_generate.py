@@ -85,7 +85,7 @@ def zeros(kind: str, seconds: float) -> list[int]:
     return found
 
 
-def test_turns_cost_the_beam_for_50_to_300_ms() -> None:
+def test_turns_lose_the_beam_up_to_300_ms() -> None:
     """Four turns in a lap of 15 to 16.5 s; steps at an outage's edges are partly dark."""
     outages = [length for length in zeros("wigig-mobility", 330) if length >= 10]
     assert max(outages) <= 30

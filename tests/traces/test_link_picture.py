@@ -12,6 +12,7 @@ from sumrate.report.phy.link_trace import draw, plot, sentence
 from sumrate.traces.course import make
 from sumrate.traces.link_trace import LinkTrace
 from sumrate.traces.scenarios import scene
+from sumrate.traces.summary import summary
 from tests.report.pictures import problems, title, words
 
 
@@ -23,16 +24,27 @@ def trace() -> LinkTrace:
     return replace(made, rate_mbps=rate)
 
 
-def test_the_title_counts_the_pauses_and_beams_are_drawn(trace: LinkTrace) -> None:
+def test_the_title_counts_pauses_and_beams_show(trace: LinkTrace) -> None:
     with drawing():
         picture = plot(trace)
     assert title(picture) == (
-        "The link carries 1.2 Gbit/s on the mean, and nothing in 20% of 10 s, at most 2.0 s at once"
+        "The link carries 1.2 Gbit/s on the mean, "
+        "and nothing in 20 % of 10 s, at most 2.0 s at once"
     )
     labels = [axes.get_ylabel() for axes in picture.axes]
     assert labels == ["rate, Gbit/s", "SNR, dB", "beam in use"]
     assert {"AP", "client", "no data"} <= set(words(picture))
     assert not problems(picture)
+
+
+def test_the_title_has_the_silence_of_the_summary(trace: LinkTrace) -> None:
+    """Two silences with a gap too narrow to draw are still two."""
+    rate = np.full(trace.steps, 200.0)
+    rate[100:150] = rate[151:191] = 0.0
+    broken = replace(trace, rate_mbps=rate)
+    found = summary(broken)["silences"]
+    assert (found["count"], found["longest_s"], found["share"]) == (2, 0.5, 0.09)
+    assert sentence(broken).endswith("and nothing in 9 % of 10 s, at most 0.5 s at once")
 
 
 def test_a_link_without_pauses_has_none_marked(trace: LinkTrace) -> None:

@@ -17,7 +17,7 @@ from tests.system.scenario import isolated
 WIGIG = radio("wigig", 1, 1800.0, 2.0, Blackout(2.0, 4.0))
 
 
-def test_a_trace_replaces_the_rate_and_begins_with_the_schedule(tmp_path: Path) -> None:
+def test_a_trace_replaces_the_rate_from_the_start(tmp_path: Path) -> None:
     path = tmp_path / 'a "trace".trace'
     trace = generate("wigig-nlos", 1, 5)
     write(trace, path)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sumrate.lab.trace_command import summary
 from sumrate.phy.blockage.angular import AngularBlockage
 from sumrate.phy.interference import SharedAir
 from sumrate.phy.parameters import ParameterError
@@ -15,6 +14,7 @@ from sumrate.traces.course import channel, make
 from sumrate.traces.link_trace import LinkTrace
 from sumrate.traces.measure import pooled
 from sumrate.traces.scenarios import SCENES, indoor_wlan, scene
+from sumrate.traces.summary import summary
 
 THESIS = (
     ("thesis-los", "wigig-los", 30),
@@ -51,7 +51,7 @@ def columns(trace: LinkTrace) -> list[np.ndarray]:
     return [trace.rate_mbps, trace.snr_db, trace.ap_beam, trace.state, trace.extra_delay_ms]
 
 
-def test_a_seed_gives_the_same_trace_and_another_another() -> None:
+def test_traces_depend_on_the_seed() -> None:
     one, two, other = (make(scene("thesis-mobility"), 5.0, seed) for seed in (1, 1, 2))
     assert all((a == b).all() for a, b in zip(columns(one), columns(two), strict=True))
     assert (one.snr_db != other.snr_db).any()
@@ -68,7 +68,7 @@ def test_an_outage_lasts_until_the_contention_is_won() -> None:
     assert traces["dot11ad"].outages_s().max() > 1.0
 
 
-def test_refinement_leaves_the_contest_to_periods_and_lost_links() -> None:
+def test_refinement_reserves_contests_for_lost_links() -> None:
     base = scene("thesis-mobility")
     refined = replace(base, training=replace(base.training, refined_s=0.1))
     plain, better = (make(one, 120.0, 5) for one in (base, refined))
@@ -126,7 +126,7 @@ def test_bodies_crowds_and_neighbours_cost_rate() -> None:
     free = make(base, 20.0, 4)
     crowded = make(replace(base, crowd=AngularBlockage(blockers=12)), 20.0, 4)
     held = make(replace(base, held="landscape"), 20.0, 4)
-    beside = make(replace(base, neighbour=SharedAir(6.5, 4.8, heard=0.2)), 20.0, 4)
+    beside = make(replace(base, neighbour=SharedAir(6.5, 4.8, deferred=0.2)), 20.0, 4)
     assert crowded.rate_mbps.mean() < free.rate_mbps.mean()
     assert held.rate_mbps.mean() < free.rate_mbps.mean()
     assert 0.3 < beside.rate_mbps.mean() / free.rate_mbps.mean() < 0.9

@@ -11,14 +11,15 @@ import pytest
 from sumrate.lab import cli
 from sumrate.lab.links import configuration
 from sumrate.lab.programs import have
-from sumrate.lab.trace_command import sparkline
 from sumrate.lab.trace_play import Playing, allowed_mbps, play_isolated, played_link
+from sumrate.phy.codebook import write_patterns
 from sumrate.traces import read, write
 from sumrate.traces.course import make
 from sumrate.traces.emulator import schedule
 from sumrate.traces.link_trace import read_link_trace, write_link_trace
 from sumrate.traces.mahimahi import read_mahimahi
 from sumrate.traces.scenarios import SCENES, scene
+from sumrate.traces.summary import sparkline
 from tests.system.scenario import isolated
 
 
@@ -46,7 +47,9 @@ def test_make_and_show(
     assert json.loads(capsys.readouterr().out) == made
     assert "<svg" in plot.read_text()
     assert lab(monkeypatch, "trace", "show", str(files[0])) == 0
-    assert "goodput mbps" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"goodput  mean {made['goodput_mbps']['mean']:.0f} Mbit/s" in shown
+    assert f"no data  {made['silences']['share']:.1%} of the time" in shown
     assert len(sparkline(trace)) == 72
 
 
@@ -62,6 +65,20 @@ def test_waits_may_come_from_simulated_contention(
     assert 0 < dark[1] < dark[0]
 
 
+def test_radio_beams_from_file_give_equal_rates(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "own.csv"
+    grid = [float(degree) for degree in range(-180, 181, 5)]
+    write_patterns(scene("thesis-nlos").radio.beams, grid, grid[18:55], path)
+    means = []
+    for options in ((), ("--patterns", str(path))):
+        words = ["trace", "make", "thesis-nlos", "--seconds", "20", "--json", *options]
+        assert lab(monkeypatch, *words) == 0
+        means.append(json.loads(capsys.readouterr().out)["goodput_mbps"]["mean"])
+    assert means[1] == pytest.approx(means[0], rel=0.04)
+
+
 def test_list_names_every_scene(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,7 +92,6 @@ def test_list_names_every_scene(
         (("make",), "scenario is missing"),
         (("make", "strong", "--seconds", "-1"), "seconds is -1"),
         (("make", "strong", "--clients", "0"), "clients is 0"),
-        (("make", "strong", "--access", "alone", "--simulated-access"), "access is 'alone'"),
         (("show", "/nowhere.parquet"), "no Parquet file"),
         (("play", "/nowhere.parquet"), "no Parquet file"),
     ],

@@ -1,11 +1,10 @@
-"""What `sumrate-lab access run|sweep|figure` do."""
+"""The actions of `sumrate-lab access run|sweep|figure`."""
 
 import argparse
 import csv
 import json
 import os
 import sys
-import time
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -20,15 +19,16 @@ from sumrate.access.command import MINI_SLOTS, protocols
 from sumrate.access.curves import CURVES, Curve, curve_named
 from sumrate.access.equations import exact_failure_probability, failure_probability
 from sumrate.access.errors import AccessError, whole, within
-from sumrate.access.figures import FIGURES, Effort, Figure, figure_named
+from sumrate.access.figures import FIGURES, Effort, figures_named
 from sumrate.access.figures.cells import fairness_rows
 from sumrate.access.figures.table import QUICK
 from sumrate.access.interval import SlottedAbft
 from sumrate.access.kernel import Contest, lost_shares
 from sumrate.access.power import PowerControl, good_beams, starved
-from sumrate.access.scenes import SCENES, Scene, scene_named, with_patterns
+from sumrate.access.progress import COMPILE_S, Clock, compile_simulation, is_compiled
+from sumrate.access.scenes import SCENES, scene_named
 from sumrate.access.simulation import Setting, confidence, simulate
-from sumrate.access.tasks import Row, SweepError, Task, evaluate
+from sumrate.access.tasks import Row, SweepError, Task, evaluate, watch
 from sumrate.atomic import replacing
 from sumrate.lab.results import Progress
 from sumrate.phy.codebook import PatternError
@@ -37,9 +37,9 @@ from sumrate.phy.parameters import ParameterError
 REFUSED = (AccessError, ParameterError, PatternError)
 FAILURES = (SweepError, OSError)
 MOST_CLIENTS = 1000
-"""Of a cell; the standard numbers 254 clients of an AP."""
-CELL_S = 0.02
-"""About what a realisation of a cell takes."""
+"""Most clients of a cell; the standard has identifiers for 254 clients of an AP."""
+CELL_S, SCENE_S = 0.02, 2.0
+"""Expected time of a realisation of a cell, and of the channels of a scene."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _contest(args: argparse.Namespace) -> dict[str, Any]:
-    """The A-BFT alone."""
+    """Simulates the A-BFT alone."""
     if args.good_beams is None or args.mini_slots is None:
         raise AccessError("--protocol mini-slots needs --good-beams and --mini-slots")
     beams = whole("--good-beams", args.good_beams, 1)
@@ -68,9 +68,13 @@ def _contest(args: argparse.Namespace) -> dict[str, Any]:
         )
     rounds = whole("--rounds", args.rounds, 2, 1_000_000_000)
     capture = args.capture == "on"
+    progress = Progress(COMPILE_S / 5)
+    if not is_compiled(lost_shares):
+        progress.show("compiling the A-BFT, which later runs reuse")
     contest = Contest(beams, clients, slots, capture, 10 ** (args.capture_margin / 10),
                       args.decode, max(args.decode, args.target_snr + 3.0))  # fmt: skip
     shares = lost_shares(np.random.default_rng(args.seed), contest, rounds)
+    progress.clear()
     return {
         "schema": "sumrate.access-run.v1",
         "protocol": MINI_SLOTS,
@@ -83,23 +87,18 @@ def _contest(args: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _scene(args: argparse.Namespace) -> Scene:
-    """The scene, with the clients' beams from a file if one is given."""
-    found = scene_named(args.scene)
-    return with_patterns(found, args.patterns) if args.patterns else found
-
-
 def _cell(args: argparse.Namespace, protocol: str) -> dict[str, Any]:
-    """A whole cell."""
+    """Simulates a whole cell."""
     setting = _setting(args, protocol)
     whole("--clients", args.clients, 1, MOST_CLIENTS)
     whole("--realisations", args.realisations, 2, 1_000_000)
-    scene = _scene(args)
-    progress = _on_a_terminal(args, f"{protocol}, compiling the simulation (only once)")
+    scene = scene_named(args.scene, args.patterns)
+    progress = Progress(args.realisations * CELL_S)
+    compile_simulation(progress)
     pool = make_pool(scene, max(2000, args.clients), args.seed)
     found = simulate(
         pool, setting, clients=args.clients, realisations=args.realisations, seed=args.seed,
-        progress=partial(_realisations, progress, protocol),
+        progress=watch(progress, protocol, "realisations"),
     )  # fmt: skip
     failures = found.failure_probability[np.isfinite(found.failure_probability)]
     control = setting.power_control
@@ -120,7 +119,7 @@ def _cell(args: argparse.Namespace, protocol: str) -> dict[str, Any]:
 
 
 def _setting(args: argparse.Namespace, protocol: str) -> Setting:
-    """What the options say."""
+    """The setting of a cell by the options."""
     controlled = args.power_control == "on" or (not args.power_control and protocol == "jpoc")
     known: Literal["dot11ad", "jpoc"] = "jpoc" if protocol == "jpoc" else "dot11ad"
     setting = Setting(
@@ -147,48 +146,51 @@ def _setting(args: argparse.Namespace, protocol: str) -> Setting:
 
 
 def sweep(args: argparse.Namespace) -> int:
-    """All combinations."""
+    """Simulates all combinations of the options."""
     if args.list:
-        _list("protocols (--curve)", {name: curve.title for name, curve in CURVES.items()})
+        _list("protocols (--compare)", {name: curve.title for name, curve in CURVES.items()})
         _list("scenes (--scene)", {name: scene.title for name, scene in SCENES.items()})
         return 0
     effort = Effort(args.realisations).checked()
     curves = [curve_named(name) for name in args.curve]
     for name in args.scene:
-        scene_named(name)
+        scene_named(name, args.patterns)
     for blockage in args.blockage:
         within("--blockage", blockage, 0.0, 1.0)
     for clients in args.clients:
         whole("--clients", clients, 1, min(MOST_CLIENTS, effort.pool))
     if args.slots and not any(curve.setting.protocol == "dot11ad" for curve in curves):
-        raise AccessError("--slots needs a curve of 802.11ad, such as dot11ad; see --list")
+        raise AccessError("--slots needs a protocol of 802.11ad, such as dot11ad; see --list")
     if args.output:
         args.output.parent.mkdir(parents=True, exist_ok=True)
     tasks = [
         Task(sweep_rows, {"scene": scene, "curve": curve.name, "clients": clients,
                           "effort": effort, "blockages": tuple(args.blockage), "seed": args.seed,
-                          "slots": slots})
+                          "slots": slots, "patterns": args.patterns})
         for scene, clients, curve in product(args.scene, args.clients, curves)
         for slots in _slots(curve, args.slots)
     ]  # fmt: skip
-    progress = _on_a_terminal(args, "sweep")
+    workers = args.workers or os.cpu_count() or 1
+    each_s = SCENE_S + CELL_S * effort.realisations * len(args.blockage)
+    progress = Progress(len(tasks) * each_s / workers)
+    compile_simulation(progress)
     rows = evaluate(tasks, workers=args.workers, scheduler=args.scheduler,
-                    progress=partial(_tasks, progress, "sweep", time.monotonic()))  # fmt: skip
+                    progress=watch(progress, "sweep", "tasks"))  # fmt: skip
     if args.output:
         write_csv(rows, args.output)
         print(args.output, file=sys.stderr)
     if args.json:
         _print_tables({"sweep": rows}, args.seed, effort)
     else:
-        _print_table(rows, ("jain", "failure_probability", "mini_slots"))
+        print(words.sweep(rows, ("jain", "failure_probability", "mini_slots")))
     return 0
 
 
 def _slots(curve: Curve, wanted: list[int] | None) -> list[int | None]:
-    """The numbers of slots that a curve is swept over; None is its own.
+    """The numbers of slots for a curve; None keeps the curve's own number.
 
     Raises:
-        AccessError: the standard has no such number.
+        AccessError: a number of slots is out of range.
 
     """
     if not wanted or curve.setting.protocol != "dot11ad":
@@ -200,17 +202,18 @@ def _slots(curve: Curve, wanted: list[int] | None) -> list[int | None]:
 
 def sweep_rows(
     scene: str, curve: str, clients: int, effort: Effort, *, blockages: tuple[float, ...],
-    seed: int, slots: int | None = None,
+    seed: int, slots: int | None = None, patterns: Path | None = None,
 ) -> list[Row]:  # fmt: skip
     """One scene, curve, number of clients and of slots of a sweep."""
     rows = fairness_rows(
-        scene, curve, effort, seed, clients=clients, blockages=blockages, slots=slots
-    )
+        scene, curve, effort, seed, clients=clients, blockages=blockages, slots=slots,
+        patterns=patterns,
+    )  # fmt: skip
     return [{"clients": clients, **row} for row in rows]
 
 
 def figure(args: argparse.Namespace) -> int:
-    """Tables and pictures."""
+    """Computes figures and writes their tables and pictures."""
     if args.list:
         _list("figures", {name: one.title for name, one in FIGURES.items()})
         return 0
@@ -218,14 +221,15 @@ def figure(args: argparse.Namespace) -> int:
         raise AccessError("figure needs a name, or all; see --list")
     from sumrate.report.access import draw  # noqa: PLC0415 (loads matplotlib)
 
-    named = [figure_named(name) for name in args.names if name != "all"]
-    chosen = list(FIGURES.values()) if "all" in args.names else named
+    named = {one.name: one for name in args.names for one in figures_named(name)}
+    chosen = list(named.values())
     args.output.mkdir(parents=True, exist_ok=True)
     effort = (QUICK if args.quick else Effort(args.realisations)).checked()
     tables: dict[str, list[Row]] = {}
-    clock = _Clock(args, chosen, effort)
+    clock = Clock(chosen, effort, args.workers)
+    compute = partial(evaluate, workers=args.workers, scheduler=args.scheduler, progress=clock.show)
     for one in chosen:
-        rows = one.table(effort, args.seed, clock.evaluate)
+        rows = one.table(effort, args.seed, compute)
         tables[one.name] = rows
         write_csv(rows, args.output / f"{one.name}.csv")
         pictures = draw(one, rows, args.output)
@@ -237,38 +241,6 @@ def figure(args: argparse.Namespace) -> int:
     return 0
 
 
-class _Clock:
-    """Shows which figure of how many is computed, and for how long all still take."""
-
-    def __init__(self, args: argparse.Namespace, chosen: list[Figure], effort: Effort) -> None:
-        self._args, self._chosen = args, chosen
-        workers = args.workers or os.cpu_count() or 1
-        self._scale = effort.realisations / Effort().realisations / workers
-        self._left = sum(one.seconds for one in chosen)
-        self._begun, self._before = time.monotonic(), 0.0
-        self._place = 0
-        self._progress = Progress(self._left * self._scale)
-
-    def evaluate(self, tasks: list[Task]) -> list[Row]:
-        """The tasks of the next figure."""
-        return evaluate(tasks, workers=self._args.workers, scheduler=self._args.scheduler,
-                        progress=self._show)  # fmt: skip
-
-    def done(self, one: Figure) -> None:
-        """Learns from a figure how fast this machine is."""
-        self._place += 1
-        self._before += one.seconds
-        self._left -= one.seconds
-        self._scale = (time.monotonic() - self._begun) / self._before
-        self._progress.clear()
-
-    def _show(self, done: int, total: int) -> None:
-        one = self._chosen[self._place]
-        self._progress.left_s = self._scale * (self._left - one.seconds * done / max(total, 1))
-        where = f"figure {self._place + 1} of {len(self._chosen)}"
-        self._progress.show(f"{where}: {one.name}, {done} of {total} tasks")
-
-
 def _list(head: str, titles: dict[str, str]) -> None:
     print(f"{head}:")
     width = max(map(len, titles))
@@ -277,7 +249,7 @@ def _list(head: str, titles: dict[str, str]) -> None:
 
 
 def _print_tables(tables: dict[str, list[Row]], seed: int, effort: Effort) -> None:
-    """As JSON; what has no value, such as a mean of nothing, is null."""
+    """Prints tables as JSON; NaN becomes null."""
     plain = {
         name: [
             {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in row.items()}
@@ -292,49 +264,9 @@ def _print_tables(tables: dict[str, list[Row]], seed: int, effort: Effort) -> No
     print(json.dumps(document, indent=1, allow_nan=False))
 
 
-def _on_a_terminal(args: argparse.Namespace, what: str) -> Progress | None:
-    """A line of progress on a terminal, unless JSON is wanted."""
-    if args.json or not sys.stderr.isatty():
-        return None
-    progress = Progress(args.realisations * CELL_S)
-    progress.show(what)
-    return progress
-
-
-def _realisations(progress: Progress | None, what: str, done: int, total: int) -> None:
-    if progress:
-        progress.left_s = (total - done) * CELL_S
-        progress.show(f"{what}: {done} of {total} realisations")
-        if done == total:
-            progress.clear()
-
-
-def _tasks(progress: Progress | None, what: str, begun: float, done: int, total: int) -> None:
-    if progress and done:
-        progress.left_s = (time.monotonic() - begun) / done * (total - done)
-        progress.show(f"{what}: {done} of {total} tasks")
-        if done == total:
-            progress.clear()
-
-
 def write_csv(rows: list[Row], path: Path) -> None:
-    """The table as CSV, whole or not at all."""
+    """Writes the table as CSV; a partial file never has the final name."""
     with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         out = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         out.writeheader()
         out.writerows(rows)
-
-
-def _print_table(rows: list[Row], metrics: tuple[str, ...]) -> None:
-    width = max(18, *(len(row["curve"]) for row in rows))
-    print(
-        f"{'scene':20}{'clients':>8} {'protocol':{width}}{'blockage':>9} {'':20}{'mean':>9}  95 %"
-    )
-    for row in rows:
-        if row["metric"] in metrics:
-            where = f"{row['panel']:20}{row['clients']:8} {row['curve']:{width}}{row['x']:9.2f}"
-            band = f"{max(row['low'], 0.0):.4f} to {row['high']:.4f}"
-            print(f"{where} {row['metric']:20}{row['mean']:9.4f}  {band}")
-    for name in metrics:
-        meaning = words.MEANINGS[name]
-        print(f"{name}: {', '.join(filter(None, meaning))}")

@@ -25,28 +25,28 @@ from sumrate.phy.parameters import Floats
 from sumrate.phy.propagation import noise_dbm
 
 SERVED_DB = 1.0
-"""A client belongs to a scene if its AP can decode it at full power: best beam at least this."""
+"""Least SNR of the best beam at full power; weaker clients are not part of a scene."""
 SAMPLED_FROM = 16
-"""With more rays than this on a link, gains are taken from a table."""
+"""With more rays than this on a link, gains come from a table."""
 STEP = float(np.deg2rad(1.0))
-"""Of the table, in azimuth and elevation."""
+"""Step of the table in azimuth and elevation."""
 BATCH = 500
-"""Clients whose channels are made at once."""
+"""Clients whose channels are drawn together."""
 PATIENCE, LEAST_SERVED = 4, 0.02
-"""After so many batches this share of the clients must have been in reach of their AP."""
+"""Batches after which at least this share of the clients must be in reach of their AP."""
 
 
 @lru_cache(maxsize=16)
 def make_pool(scene: Scene, clients: int = 2000, seed: int = 1) -> Pool:
-    """Link budgets of so many clients of every cell of a scene.
+    """Link budgets of `clients` clients of every cell of a scene.
 
-    Clients whom the AP cannot decode even at full power and unblocked are replaced by others. Rays'
-    powers add up. A blocked client's line of sight is weakened by a person, as measured in the
-    conference room (IEEE 802.11-09/0334). The AP has three panels that look 120 degrees apart, so
-    that it serves the whole disc; in the conference room it has one that looks into the room.
+    Clients that the AP cannot decode unblocked at full power are replaced by others. The powers of
+    rays add up. A person attenuates a blocked client's line of sight, as measured in the
+    conference room (IEEE 802.11-09/0334). The AP has three panels, 120 degrees apart; in the
+    conference room it has one panel that faces the room.
 
     Raises:
-        AccessError: of many clients the AP can decode hardly any.
+        AccessError: the AP can decode hardly any client.
 
     """
     whole("clients of a pool", clients, 1, 1_000_000)
@@ -88,7 +88,7 @@ def _joined(parts: list[Pool]) -> Pool:
 
 
 def _batch(scene: Scene, cell: int, rng: np.random.Generator) -> Pool:
-    """Some clients of one cell, at random places."""
+    """A batch of clients of one cell, at random places."""
     centre = _access_points(scene)[cell]
     places = _places(scene, centre, rng)
     turned = rng.uniform(-scene.turned, scene.turned, BATCH)
@@ -98,13 +98,13 @@ def _batch(scene: Scene, cell: int, rng: np.random.Generator) -> Pool:
 def budgets(
     scene: Scene, places: Floats, turned: Floats, rng: np.random.Generator, *, cell: int = 0
 ) -> Pool:
-    """Link budgets of clients at the places given, served or not.
+    """Link budgets of clients at given places, in reach or not.
 
     Args:
-        scene: its channel, APs and devices; the devices alternate.
-        places: (clients, 3), metres; the first AP stands at (0, 0, `height_m`), or where the
-            conference room has it.
-        turned: by how much each client is turned away from its AP, (clients,), radians.
+        scene: channel, APs and devices; the devices alternate.
+        places: (clients, 3), metres; the first AP stands at (0, 0, `height_m`), or at the
+            conference room's place.
+        turned: angle between each client's boresight and its AP, (clients,), radians.
         rng: of the channel.
         cell: the clients' AP.
 
@@ -132,8 +132,8 @@ def budgets(
             total = np.einsum("crb,scr,cr->scb", sent, power[:, mine], omni[mine])
             snr[ap][:, mine, : book.beams] = scene.power_dbm + decibels(total) - noise
         if ap == cell:
-            heard = power * _gain(quasi_omni(), *facing)[..., 0]
-            best = [np.einsum("crb,scr->scb", _gain(codebook_36(), *at), heard).max(axis=2)
+            received = power * _gain(quasi_omni(), *facing)[..., 0]
+            best = [np.einsum("crb,scr->scb", _gain(codebook_36(), *at), received).max(axis=2)
                     for at in panels]  # fmt: skip
             sweep = scene.power_dbm + decibels(np.max(best, axis=0))
     return Pool(
@@ -177,7 +177,7 @@ def _rays(scene: Scene, ap: Floats, places: Floats, rng: np.random.Generator) ->
 
 
 def _stacked(links: list[Rays]) -> Rays:
-    """Links with different numbers of rays as one; what is missing is absent."""
+    """Stacks links with different numbers of rays; absent rays fill up the shorter ones."""
     most = max(link.rays for link in links)
 
     def padded(name: str, fill: float) -> Floats:
@@ -210,11 +210,11 @@ def _local(rays: Rays, yaw: float, pitch: float) -> tuple[Floats, Floats]:
 
 
 _TABLES: dict[bytes, Floats] = {}
-"""Sampled gains by the weights of their codebook, or by its measured gains."""
+"""Sampled gains, by the bytes of the codebook's weights or measured gains."""
 
 
 def _gain(book: Codebook | MeasuredPattern, azimuth: Floats, elevation: Floats) -> Floats:
-    """Linear gain towards rays, (clients, rays, beams); from a table where there are many rays."""
+    """Linear gain towards rays, (clients, rays, beams); many rays are looked up in a table."""
     if azimuth.shape[-1] <= SAMPLED_FROM:
         return np.moveaxis(linear(book.gain_dbi(azimuth, elevation)), 0, -1)
     values = book.weights if isinstance(book, Codebook) else book.gains_dbi

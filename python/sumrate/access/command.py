@@ -1,6 +1,6 @@
 """`sumrate-lab access run|sweep|figure`: initial access simulated.
 
-Only the command line: what does the work is loaded once it is asked for.
+Only the command line: the actions are imported when a command runs.
 """
 
 import sys
@@ -18,6 +18,9 @@ USAGE, FAILED, INTERRUPTED = 2, 1, 130
 MINI_SLOTS = "mini-slots"
 Protocol = Literal["mini-slots", "jpoc", "dot11ad"]
 Switch = Literal["on", "off"]
+Compared = Annotated[
+    tuple[str, ...], Parameter(name=["--compare", "--curve"], consume_multiple=True)
+]
 
 _CELL, _SLOTS = ("jpoc", "dot11ad"), ("dot11ad",)
 DEFAULTS = {
@@ -42,10 +45,10 @@ DEFAULTS = {
 
 
 def protocols(args: Namespace) -> list[str]:
-    """The one that is run, or those that are compared.
+    """The protocols of a run: one, or several to compare.
 
     Raises:
-        AccessError: neither or both was asked for, or the A-BFT alone is compared with a cell.
+        AccessError: neither or both options were given, or the A-BFT alone is to be compared.
 
     """
     if bool(args.protocol) == bool(args.compare):
@@ -59,10 +62,10 @@ def protocols(args: Namespace) -> list[str]:
 
 
 def completed(args: Namespace) -> Namespace:
-    """The options with their defaults.
+    """Fills in the defaults of the options.
 
     Raises:
-        AccessError: one was given that no chosen protocol has.
+        AccessError: an option was given that applies to none of the protocols.
 
     """
     chosen = protocols(args)
@@ -126,7 +129,7 @@ def run(
         realisations: jpoc, dot11ad: realisations, each with its own clients (200).
         intervals: jpoc, dot11ad: beacon intervals of a realisation (100).
         scene: jpoc, dot11ad: scene; see `access sweep --list` (office-aligned).
-        patterns: jpoc, dot11ad: beams of all clients, a CSV file with the columns
+        patterns: jpoc, dot11ad: beams of all clients, CSV with the columns
             beam,azimuth_deg,elevation_deg,gain_dbi (36 beams).
         blockage: jpoc, dot11ad: probability of a blockage in a beacon interval (0.2).
         power_control: jpoc, dot11ad: power control of clients (on for jpoc, off for dot11ad).
@@ -144,11 +147,12 @@ def run(
 def sweep(
     *,
     list_: Annotated[bool, Parameter(name="--list")] = False,
-    curve: Annotated[tuple[str, ...], Several] = ("jpoc", "dot11ad", "dot11ad-random"),
+    compare: Compared = ("jpoc", "dot11ad", "dot11ad-random"),
     scene: Annotated[tuple[str, ...], Several] = ("office-aligned",),
     clients: Annotated[tuple[int, ...], Several] = (16,),
     blockage: Annotated[tuple[float, ...], Several] = (0.0, 0.2, 0.5, 0.9),
     slots: Annotated[tuple[int, ...], Several] = (),
+    patterns: Path | None = None,
     realisations: int = 400,
     seed: Seed = 1,
     workers: int | None = None,
@@ -158,23 +162,25 @@ def sweep(
 ) -> int:
     """Simulate protocols over scenes, clients and blockage.
 
-    Example: sumrate-lab access sweep --curve jpoc dot11ad --scene los-aligned --clients 8 16
+    Example: sumrate-lab access sweep --compare jpoc dot11ad --scene los-aligned --clients 8 16
     --slots 4 8 --blockage 0.1 0.5 0.9 --output out/sweep.csv
 
     Args:
         list_: Only list the protocols and scenes.
-        curve: Protocols; see --list.
+        compare: Protocols to compare; see --list.
         scene: Scenes; see --list.
         clients: Clients in the cell.
         blockage: Probabilities of a blockage.
-        slots: Slots of 802.11ad's A-BFT (the curve's); JPOC ignores them.
+        slots: Slots of 802.11ad's A-BFT (8); JPOC ignores them.
+        patterns: Beams of all clients: CSV with the columns
+            beam,azimuth_deg,elevation_deg,gain_dbi (the scene's devices).
         realisations: Realisations of every point.
         workers: Number of local processes (one per core).
         scheduler: Address of a Dask scheduler instead, such as tcp://10.0.0.1:8786.
         output: Table as CSV.
 
     """
-    return _guarded("sweep", {**locals(), "json": as_json, "list": list_})
+    return _guarded("sweep", {**locals(), "curve": compare, "json": as_json, "list": list_})
 
 
 def figure(
@@ -208,7 +214,7 @@ def figure(
 
 
 def _guarded(action: str, given: dict[str, object]) -> int:
-    """The action of this name with its errors as messages and exit codes."""
+    """The action of this name; its errors become messages and exit codes."""
     actions = import_module("sumrate.access.actions")
     args = Namespace(**given)
     try:

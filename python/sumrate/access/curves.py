@@ -1,4 +1,4 @@
-"""The access protocols that are compared, by the names that they have in every plot."""
+"""The access protocols to compare, by name."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Curve(NamedTuple):
     title: str
     setting: Setting
     extension: bool = False
-    """Neither 802.11 nor in the thesis."""
+    """The protocol is neither in 802.11 nor in the thesis."""
 
 
 _JPOC = Setting()
@@ -62,9 +62,9 @@ def curve_named(name: str) -> Curve:
     """The curve of this name.
 
     Raises:
-        AccessError: there is none.
+        AccessError: no curve has this name.
 
     """
     if name not in CURVES:
-        raise AccessError(f"curve must be one of {', '.join(CURVES)}, not {name}")
+        raise AccessError(f"protocol must be one of {', '.join(CURVES)}, not {name}")
     return CURVES[name]

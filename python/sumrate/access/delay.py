@@ -1,4 +1,4 @@
-"""How long a client waits until it has won its A-BFT, for traces."""
+"""Waiting times until a client wins its A-BFT, for traces."""
 
 from dataclasses import replace
 
@@ -12,17 +12,17 @@ from sumrate.phy.parameters import Floats, Integers
 
 INTERVAL_S = 0.1
 MOST_INTERVALS = 200
-"""A wait is cut at this many beacon intervals, 20 s."""
+"""Longest wait: 200 beacon intervals, 20 s."""
 SETTINGS: dict[Protocol, Setting] = {"dot11ad": DOT11AD_BASELINE, "jpoc": Setting()}
 
 
 class SimulatedAccessDelay:
-    """Samples of the time from losing the link to having won an A-BFT.
+    """Samples of the time from losing the link to winning an A-BFT.
 
-    A wait is the rest of the current beacon interval, one beacon interval for every A-BFT lost, and
-    the A-BFT that is won. The number of A-BFTs lost is drawn from simulated ones: `contenders`
-    clients of a scene contend in every A-BFT for as long as the wait lasts, each at its place, so
-    near clients wait for a short time and far ones for a long one.
+    A wait is the rest of the current beacon interval, one beacon interval for each lost A-BFT, and
+    the A-BFT that the client wins. The number of lost A-BFTs is drawn from simulated ones, in which
+    `contenders` clients of a scene compete in every A-BFT. Each client keeps its place, so near
+    clients wait for a shorter time than far ones.
     """
 
     def __init__(
@@ -34,13 +34,13 @@ class SimulatedAccessDelay:
         scene: str | Scene = "office-aligned",
         setting: Setting | None = None,
     ) -> None:
-        """Simulates the A-BFTs; it takes under a second, and a few for a new scene.
+        """Simulates the A-BFTs in about a second, or a few seconds for a new scene.
 
         Args:
             protocol: `dot11ad` or `jpoc`.
             contenders: clients in each A-BFT, this one included.
             seed: of the simulation.
-            scene: name of a scene, or one made for the purpose.
+            scene: a scene or its name.
             setting: of the protocol; its defaults if None.
 
         Raises:
@@ -75,7 +75,7 @@ class SimulatedAccessDelay:
         return float(self.sample(1, generator)[0])
 
     def sample(self, count: int, generator: np.random.Generator) -> Floats:
-        """So many waits in seconds, (count,)."""
+        """Draws waits in seconds, (count,)."""
         whole("samples", count, 1)
         start = generator.integers(0, self._lost.shape[1] // 2, count)
         client = generator.integers(0, self._lost.shape[0], count)
@@ -83,13 +83,13 @@ class SimulatedAccessDelay:
         return np.asarray((rest + self._lost[client, start]) * INTERVAL_S + self._length_s)
 
     def quantiles(self, shares: tuple[float, ...] = (0.5, 0.95)) -> Floats:
-        """Waits that so large shares of all clients and times do not exceed, seconds, (shares,)."""
+        """Quantiles of the waits over clients and times, seconds, (shares,)."""
         lost = self._lost[:, : self._lost.shape[1] // 2]
         return np.asarray(np.quantile((lost + 0.5) * INTERVAL_S + self._length_s, shares))
 
 
 def _lost(won: Integers) -> Floats:
-    """A-BFTs lost by a client that begins to compete in each interval, (clients, intervals)."""
+    """Number of lost A-BFTs by the interval of the first attempt, (clients, intervals)."""
     clients, intervals = won.shape
     found = np.full((clients, intervals), float(MOST_INTERVALS))
     until = np.full(clients, float(MOST_INTERVALS))

@@ -20,26 +20,26 @@ AVERAGING_ROUNDS = 5
 
 
 class Margins(NamedTuple):
-    """What (3.5) takes off the array gains, in dB: a beam is 3 dB weaker at its edge."""
+    """Margins that (3.5) subtracts from array gains, dB: a beam is 3 dB weaker at its edge."""
 
     client_db: float
     ap_db: float
 
 
 LITERAL = Margins(3.0, 3.0)
-"""As the thesis has it: the two cancel, and the best beam arrives at gamma -3 to +3 dB."""
+"""As in the thesis: the two cancel, and the best beam arrives at gamma -3 to +3 dB."""
 CORRECTED = Margins(3.0, 0.0)
-"""Off the client's gain only: the best beam arrives at gamma to gamma + 6 dB."""
+"""For the client's gain only: the best beam arrives at gamma to gamma + 6 dB."""
 NO_MARGINS = Margins(0.0, 0.0)
 
 
 def target_snr_db(received_dbm: float, noise_dbm: float) -> float:
-    """(3.1): gamma, the SNR that the AP wants of a client's best beam."""
+    """(3.1): gamma, the AP's target SNR for a client's best beam."""
     return received_dbm - noise_dbm
 
 
 def target_power_dbm(snr_db: float, noise_dbm: float) -> float:
-    """(3.2): the power at which the AP wants a client's best beam."""
+    """(3.2): the AP's target power for a client's best beam."""
     return snr_db + noise_dbm
 
 
@@ -57,14 +57,14 @@ def client_power_dbm(
     ap_term_db: float,
     margins: Margins = CORRECTED,
 ) -> float:
-    """(3.5): the power with which a client sends all its SSW frames, before it is capped.
+    """(3.5): the power of a client's SSW frames, before the cap at its maximum.
 
     Args:
         target_dbm: RxP_max^AP, from the AP's sweep.
-        sweep_dbm: RxP_max^CLT, the strongest beacon that the client received.
-        client_array_gain_db: G_T^CLT(i) - G_R^CLT, which the client knows.
+        sweep_dbm: RxP_max^CLT, the strongest beacon at the client.
+        client_array_gain_db: G_T^CLT(i) - G_R^CLT, known to the client.
         ap_term_db: G_T^AP(j) + P_T^AP - G_R^AP, from the AP's sweep.
-        margins: what is taken off the two gains.
+        margins: subtracted from the two gains.
 
     """
     client_term = -(client_array_gain_db - margins.client_db)
@@ -72,7 +72,7 @@ def client_power_dbm(
 
 
 def snr_band_db(target_snr: float, margins: Margins = CORRECTED) -> tuple[float, float]:
-    """Least and largest SNR of the best beam if both true gains are 0 to 3 dB below nominal."""
+    """Least and largest SNR of the best beam, with both true gains 0 to 3 dB below nominal."""
     shift = margins.client_db - margins.ap_db
     return target_snr + shift - 3.0, target_snr + shift + 3.0
 
@@ -80,7 +80,7 @@ def snr_band_db(target_snr: float, margins: Margins = CORRECTED) -> tuple[float,
 def failure_probability(good_beams: float, clients: float, mini_slots: float) -> float:
     """(3.6): the probability that none of a client's good beams is alone in its mini-slot.
 
-    An upper bound: it takes the client's own mini-slots as independent.
+    An upper bound, because it treats the client's own mini-slots as independent.
 
     Raises:
         AccessError: fewer than one beam or client, or fewer mini-slots than good beams.
@@ -98,8 +98,8 @@ def failure_probability(good_beams: float, clients: float, mini_slots: float) ->
 def exact_failure_probability(good_beams: int, clients: int, mini_slots: int) -> float:
     """The failure probability without approximation, in exact rational arithmetic.
 
-    Every client has `good_beams` good beams, there is no capture, and beams that are not good
-    disturb nobody: sum over j of (-1)^j C(K, j) [C(M-j, K) / C(M, K)]^(N-1).
+    Every client has `good_beams` good beams, without capture, and other beams cause no collision:
+    sum over j of (-1)^j C(K, j) [C(M-j, K) / C(M, K)]^(N-1).
     """
     beams = whole("good beams", good_beams, 1)
     others = whole("clients", clients, 1) - 1
@@ -119,13 +119,13 @@ def optimal_mini_slots(
 
     Args:
         good_beams: K, the beams of a client that the AP can decode.
-        clients: N; the equation has no solution for one client, who needs only room for his beams.
+        clients: N; one client needs only a mini-slot for each beam.
         target_failure: P0.
-        occupied_beams: in the two-K form, the mini-slots that one client makes unusable to
-            others; it replaces K in p = K/M, and the exponent stays `good_beams`.
+        occupied_beams: in the two-K form, the mini-slots that one client occupies; it replaces K
+            in p = K/M, and the exponent stays `good_beams`.
 
     Raises:
-        AccessError: a parameter is outside what is allowed.
+        AccessError: a parameter is out of range.
 
     """
     _check(good_beams, clients)
@@ -162,13 +162,13 @@ def least_exact_mini_slots(good_beams: int, clients: int, target_failure: float)
 
 
 def estimated_clients(empty: float, mini_slots: int, occupied_beams: float) -> float:
-    """(3.8): the number of clients that competed, from the mini-slots that stayed empty.
+    """(3.8): the number of competing clients, from the number of empty mini-slots.
 
-    With no empty mini-slot the logarithm has no value: half a mini-slot is taken as empty, which
-    is where the estimate saturates.
+    The logarithm has no value without an empty mini-slot. The estimate saturates there at half an
+    empty mini-slot.
 
     Raises:
-        AccessError: more empty mini-slots than there are, or K not between 0 and M.
+        AccessError: more empty mini-slots than mini-slots, or K not between 0 and M.
 
     """
     if not 0 <= empty <= mini_slots:
@@ -181,7 +181,7 @@ def estimated_clients(empty: float, mini_slots: int, occupied_beams: float) -> f
 
 
 def expected_clients(estimates: Sequence[float], rounds: int = AVERAGING_ROUNDS) -> float:
-    """(3.9): the mean of the last `rounds` estimates, or of all if there are fewer.
+    """(3.9): the mean of the last `rounds` estimates, or of all, if fewer exist.
 
     Raises:
         AccessError: there is no estimate.

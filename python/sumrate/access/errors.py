@@ -4,14 +4,14 @@ import math
 
 
 class AccessError(ValueError):
-    """A parameter is outside what is allowed; says which, what was given and what is allowed."""
+    """A parameter is out of range; the message names it, the value and the range."""
 
 
 def whole(name: str, value: float, least: int, most: int | None = None) -> int:
     """The value as a whole number within `least` to `most`.
 
     Raises:
-        AccessError: it is not whole, or outside.
+        AccessError: it is a fraction, or out of range.
 
     """
     limits = f"at least {least}" if most is None else f"{least} to {most}"

@@ -9,12 +9,11 @@ from sumrate.access.errors import AccessError
 def jain_index(shares: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
     """Jain's index (sum x)^2 / (n sum x^2) along an axis: 1 if all shares are equal, 1/n if one.
 
-    Thesis, Sec. 3.3.2, where x is the air time of a client. The index of shares that are all 0 is
-    1: nobody is worse off than another.
+    Thesis, Sec. 3.3.2, with x the air time of a client. The index is 1 if all shares are 0.
 
     Args:
         shares: any shape, not negative, any unit.
-        axis: the axis of the clients, which is removed.
+        axis: the axis of the clients; the result lacks it.
 
     Raises:
         AccessError: a share is negative or not a number.
@@ -71,9 +70,9 @@ def competition_index(
 
 
 def balance(index: ArrayLike) -> NDArray[np.float64]:
-    """How even a contest is, whoever wins: the competition index or its inverse, 0 to 1.
+    """Evenness of a contest, 0 to 1: the competition index or its inverse, the smaller one.
 
-    Where neither client ever wins (NaN), the contest is even: 1.
+    1 where neither client ever wins (index NaN).
     """
     value = np.asarray(index, dtype=np.float64)
     with np.errstate(divide="ignore"):

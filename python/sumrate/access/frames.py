@@ -7,7 +7,7 @@ from sumrate.access.errors import AccessError, whole, within
 
 SSW_OCTETS = 26
 FEEDBACK_OCTETS = 28
-"""Of SSW-Feedback and of SSW-Ack."""
+"""Length of SSW-Feedback and of SSW-Ack."""
 CONTROL_EXTENSION = 0b0110_01_00
 """First octet of frame control: version 0, type control, subtype control frame extension."""
 SSW, SSW_FEEDBACK, SSW_ACK = 0b1000, 0b1001, 0b1010
@@ -16,7 +16,7 @@ SNR_LEAST_DB, SNR_MOST_DB = -13.0, 50.75
 
 
 class FrameError(AccessError):
-    """Octets are no frame of the expected kind."""
+    """Octets do not form a frame of the expected kind."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Feedback:
 
 @dataclass(frozen=True)
 class SswFrame:
-    """An SSW frame: what a client sends on each of its beams."""
+    """An SSW frame, which a client sends over each of its beams."""
 
     receiver: bytes
     transmitter: bytes
@@ -139,7 +139,7 @@ class SswFrame:
 
 @dataclass(frozen=True)
 class SswFeedbackFrame:
-    """An SSW-Feedback frame: the AP tells a client its best sector (no BRP is asked for)."""
+    """An SSW-Feedback frame: the AP sends a client its best sector, without a BRP request."""
 
     receiver: bytes
     transmitter: bytes

@@ -23,9 +23,9 @@ BEACON_OCTETS = 34
 """A DMG Beacon with its fixed fields and no element."""
 ANNOUNCE_OCTETS, ALLOCATION_OCTETS, ACK_OCTETS = 28, 15, 14
 STANDARD_MOST_FRAMES = 16
-"""Frames (mini-slots) of a slot that the standard's 4-bit FSS field can name."""
+"""Most frames (mini-slots) of a slot: the standard's FSS field has 4 bits."""
 STANDARD_MOST_SLOTS = 8
-"""Slots that the standard's 3-bit A-BFT Length field can name."""
+"""Most slots: the standard's A-BFT Length field has 3 bits."""
 
 
 def control_frame_us(octets: int) -> float:
@@ -45,17 +45,17 @@ FEEDBACK_US = control_frame_us(FEEDBACK_OCTETS)
 class SlottedAbft:
     """The A-BFT of 802.11ad and 802.11ay: slots, each with room for one client's sweep.
 
-    The thesis's baseline has 8 slots of 36 frames, which no field of the standard can name; the
-    standard's form has at most 16 frames (FSS) in a slot.
+    The thesis's baseline has 8 slots of 36 frames. The standard's FSS field allows at most 16
+    frames in a slot.
     """
 
     slots: int = 8
     frames_per_slot: int = 36
     multiplier: int = 0
-    """802.11ay's A-BFT Multiplier, 0 to 3: there are slots x (1 + multiplier) slots."""
+    """802.11ay's A-BFT Multiplier, 0 to 3: the A-BFT has slots x (1 + multiplier) slots."""
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
+        """Checks the parameters."""
         whole("A-BFT slots", self.slots, 1)
         whole("frames per slot", self.frames_per_slot, 1)
         whole("A-BFT multiplier", self.multiplier, 0, 3)
@@ -64,10 +64,10 @@ class SlottedAbft:
     def standard(
         cls, slots: int = 8, frames_per_slot: int = 16, multiplier: int = 0
     ) -> "SlottedAbft":
-        """An A-BFT that the standard's fields can announce.
+        """An A-BFT within the limits of the standard's fields.
 
         Raises:
-            AccessError: more slots or frames than they have room for.
+            AccessError: more slots or frames than the fields allow.
 
         """
         whole("A-BFT length", slots, 1, STANDARD_MOST_SLOTS)
@@ -97,7 +97,7 @@ class SlottedAbft:
 
 
 def mini_slot_abft_us(mini_slots: int, acknowledged: int = 0) -> float:
-    """JPOC's A-BFT: mini-slots of one SSW frame each, then an SSW-Feedback for each client heard.
+    """JPOC's A-BFT: mini-slots of one SSW frame, then SSW-Feedback to each decoded client.
 
     A mini-slot lasts as long as a frame, the gap between frames of a sweep, and the propagation.
     """
@@ -123,7 +123,7 @@ def ati_us(clients: int) -> float:
 
 @dataclass(frozen=True)
 class BeaconInterval:
-    """How one beacon interval is divided, in us."""
+    """The parts of a beacon interval, in us."""
 
     bti: float
     abft: float
@@ -132,7 +132,7 @@ class BeaconInterval:
 
     @property
     def header(self) -> float:
-        """The BHI: everything but the DTI, gaps included in the parts."""
+        """The BHI: all parts before the DTI, with their gaps."""
         return self.bti + self.abft + self.ati
 
     @property
@@ -159,7 +159,7 @@ def divide(
         interval_us: the beacon interval.
 
     Raises:
-        AccessError: the header leaves nothing for the DTI.
+        AccessError: the header leaves no time for the DTI.
 
     """
     within("beacon interval", interval_us, 1_000.0, 1_024_000.0, "us")

@@ -1,8 +1,8 @@
 """The compiled inner loops: one realisation of initial access over all its beacon intervals.
 
-Everything here is compiled by numba and kept on disk. It is one file because a compiled function
-that is kept does not notice when another file changes. Powers are linear and relative to the noise
-(an SNR), times are in us, and randomness comes from the generator that is passed in.
+Numba compiles these functions and caches them on disk. They share one file because the cache of a
+function does not notice changes in other files. Powers are linear and relative to the noise (an
+SNR), times are in us, and random numbers come from the generator argument.
 """
 
 import math
@@ -21,23 +21,42 @@ Flags = NDArray[np.bool_]
 DOT11AD, JPOC = 0, 1
 """Protocols."""
 LEAST_SCALE, MOST_SCALE = 0.5, 8.0
-"""How far feedback may move the mini-slots from (3.7)."""
+"""Bounds of the factor that feedback applies to (3.7)."""
 
 
-class Rules(NamedTuple):
-    """All numbers of a run; ratios are linear."""
+class SlotRules(NamedTuple):
+    """802.11's slots and retries."""
 
-    protocol: int
-    slots: int
-    """802.11: slots of the A-BFT."""
-    frames: int
-    """802.11: frames of a slot."""
+    all_slots: int
+    frames_per_slot: int
     random_order: bool
-    """802.11: every client sweeps its beams in an order of its own, new in every sweep."""
+    """Each client draws a new order of its beams for every sweep."""
     retry_limit: int
     """RSSRetryLimit: consecutive failures before a client backs off; negative: never."""
-    backoff: int
+    rss_backoff: int
     """RSSBackoff: a client that backs off sits out 0 to this many A-BFTs less one."""
+
+
+class MiniSlotRules(NamedTuple):
+    """JPOC's mini-slots, as `simulation.MiniSlots` describes them."""
+
+    target_failure: float
+    initial: int
+    minimum: int
+    maximum: int
+    adapt: bool
+    averaging: int
+    double_when_full: bool
+    feedback: float
+    good_beams: float
+    """K as exponent in (3.7)."""
+    occupied_beams: float
+    """K in p and in (3.8); the thesis uses one K."""
+
+
+class Receiver(NamedTuple):
+    """Thresholds of the AP's receiver; ratios are linear."""
+
     decode: float
     """Least SINR of a decoded frame."""
     capture: float
@@ -46,36 +65,25 @@ class Rules(NamedTuple):
     """If off, another decodable frame in the mini-slot destroys both."""
     detect: float
     """Least energy over noise of a mini-slot that does not count as empty."""
-    good_beams: float
-    occupied_beams: float
-    """JPOC: K as exponent and K in p and (3.8); the same in the thesis."""
-    target_failure: float
-    initial: int
-    minimum: int
-    maximum: int
-    """JPOC: mini-slots at first, at least, at most."""
-    adapt: bool
-    """JPOC: whether the AP adapts the mini-slots."""
-    averaging: int
-    feedback: float
-    """JPOC: gain with which inferred failures change the mini-slots; 0: not at all."""
-    double_when_full: bool
-    """JPOC: without an empty mini-slot, at least twice as many follow."""
+
+
+class Rules(NamedTuple):
+    """All numbers of a run; those without a comment are `Setting`'s and `PowerControl`'s."""
+
+    protocol: int
+    slots: SlotRules
+    mini_slots: MiniSlotRules
+    receiver: Receiver
     ramp_db: float
-    """Power added for each consecutive failure, up to the client's maximum."""
     error_db: float
-    """Standard deviation of the error of each power setting."""
     blockage: float
-    """Probability that a client is blocked in a beacon interval."""
     blocked_sweep: bool
-    """Whether a client that was blocked sweeps over the blocked channel as well."""
     always_compete: bool
-    """Whether all present clients compete in every A-BFT."""
     fixed_us: float
     """Beacon interval less BTI, gaps, and the part of the A-BFT that does not vary."""
     mini_slot_us: float
     feedback_us: float
-    """JPOC: duration of a mini-slot, and of the feedback to one client."""
+    """JPOC: feedback to one client."""
 
 
 class Clients(NamedTuple):
@@ -87,9 +95,9 @@ class Clients(NamedTuple):
     """Consecutive ones."""
     wait: Ints
     progress: Ints
-    """Beams of the current sweep that were sent in earlier A-BFTs."""
-    heard: Floats
-    """Best SNR decoded in the current sweep, 0 if none was."""
+    """Beams of the current sweep sent in earlier A-BFTs."""
+    decoded: Floats
+    """Best decoded SNR of the current sweep, 0 without one."""
     gain: Floats
     """Power of this A-BFT, relative to the client's maximum."""
 
@@ -110,7 +118,7 @@ class Sent(NamedTuple):
 
 
 class Air(NamedTuple):
-    """What the APs receive, per AP and mini-slot."""
+    """Sums at the receivers, per AP and mini-slot."""
 
     energy: Floats
     senders: Ints
@@ -125,15 +133,15 @@ class Access(NamedTuple):
     history: Floats
     """(APs, T): the last estimates."""
     rounds: Ints
-    """(APs,): how many estimates were made."""
+    """(APs,): number of estimates so far."""
     scale: Floats
-    """(APs,): mini-slots over what (3.7) says; 1 without feedback."""
+    """(APs,): factor on (3.7); 1 without feedback."""
     shuffled: Ints
     """(APs, most mini-slots): a permutation to draw mini-slots from."""
 
 
 class World(NamedTuple):
-    """What a realisation is given."""
+    """Input of a realisation."""
 
     snr: Floats
     """SNR at full power of every beam at every AP, linear, (APs, 2, clients, beams); the second
@@ -145,13 +153,13 @@ class World(NamedTuple):
     cell: Ints
     """AP of each client, (clients,)."""
     present: Ints
-    """Clients that are there in each interval, the first ones, (intervals,)."""
+    """Number of present clients in each interval, (intervals,); the first ones are present."""
     ati_us: Floats
     """Duration of the ATI by number of associated clients, (clients + 1,)."""
 
 
 class State(NamedTuple):
-    """What changes in a realisation."""
+    """State of a realisation."""
 
     clients: Clients
     sent: Sent
@@ -160,7 +168,7 @@ class State(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What happened in a realisation."""
+    """Result of a realisation."""
 
     air_time_us: Floats
     """(clients,): allocated in the DTI."""
@@ -168,9 +176,9 @@ class Outcome(NamedTuple):
     """(clients,): of that, while not blocked."""
     attempts: Ints
     failures: Ints
-    """(clients, intervals): whether a sweep ended, and whether it ended unheard."""
+    """(clients, intervals): 1 where a sweep ended, and where it ended without a decoded frame."""
     first: Ints
-    """(clients,): beacon interval of the first success, -1 if there was none."""
+    """(clients,): beacon interval of the first success, -1 without one."""
     mini_slots: Ints
     estimate: Floats
     expected: Floats
@@ -179,29 +187,25 @@ class Outcome(NamedTuple):
     competitors: Ints
     """(intervals,): clients of the first AP that sent a frame."""
     events: Ints
-    """Frames that would have been decoded alone and were not, and frames that were decoded although
-    others were sent in their mini-slot."""
+    """(2,): decodable frames lost to others, and frames decoded beside others."""
     loss_db: Floats
     """(1,): sum over successes of the best beam's SNR over the best decoded one's."""
 
 
 def compiled(function: Function) -> Function:
-    """The function as machine code; it is compiled at its first call and kept on disk.
-
-    Where neither this folder nor the user's cache can be written, it is compiled in every process.
-    """
+    """Compiles a function at its first call and keeps it on disk."""
     try:
         return cast(Function, njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # numba finds no folder for its cache
+    except RuntimeError:  # No folder for numba's cache can be written.
         return cast(Function, njit(nogil=True)(function))
 
 
-# --- who sends what, and when ---
+# --- transmission ---
 
 
 @compiled
 def shuffle(rng: np.random.Generator, values: Ints, drawn: int) -> None:
-    """Brings `drawn` values, drawn at random without replacement, to the front."""
+    """Moves `drawn` random values, without replacement, to the front."""
     for i in range(drawn):
         j = i + int(rng.random() * (values.size - i))
         values[i], values[j] = values[j], values[i]
@@ -209,25 +213,25 @@ def shuffle(rng: np.random.Generator, values: Ints, drawn: int) -> None:
 
 @compiled
 def sweep_in_slots(
-    rng: np.random.Generator, rules: Rules, world: World, state: State, client: int
+    rng: np.random.Generator, slots: SlotRules, world: World, state: State, client: int
 ) -> None:
     """802.11: the client's frames fill a slot drawn at random, and those that follow it.
 
-    What does not fit before the end of the A-BFT is resumed in the next one.
+    Frames that do not fit into the A-BFT follow in the next one.
     """
     clients, sent, beams = state.clients, state.sent, world.beams[client]
     if clients.wait[client] > 0:
         clients.wait[client] -= 1
         return
     done = clients.progress[client]
-    if done == 0 and rules.random_order:
+    if done == 0 and slots.random_order:
         shuffle(rng, sent.order[client, :beams], beams)
-    slot = int(rng.random() * rules.slots)
+    slot = int(rng.random() * slots.all_slots)
     count = 0
-    while done < beams and slot < rules.slots:
-        fitting = min(rules.frames, beams - done)
+    while done < beams and slot < slots.all_slots:
+        fitting = min(slots.frames_per_slot, beams - done)
         for i in range(fitting):
-            sent.when[client, count] = slot * rules.frames + i
+            sent.when[client, count] = slot * slots.frames_per_slot + i
             sent.beam[client, count] = sent.order[client, done + i]
             count += 1
         done += fitting
@@ -241,7 +245,7 @@ def sweep_in_slots(
 def sweep_in_mini_slots(rng: np.random.Generator, world: World, state: State, client: int) -> None:
     """JPOC: every beam once, in mini-slots drawn at random without replacement.
 
-    With fewer mini-slots than beams, as many beams as there are mini-slots, drawn at random.
+    With fewer mini-slots than beams, the client sends a random selection of beams.
     """
     sent, ap, beams = state.sent, world.cell[client], world.beams[client]
     mini_slots = state.access.mini_slots[ap]
@@ -261,7 +265,7 @@ def sweep_in_mini_slots(rng: np.random.Generator, world: World, state: State, cl
 def set_power(
     rng: np.random.Generator, rules: Rules, offset_db: float, clients: Clients, client: int
 ) -> None:
-    """The power of an A-BFT: the controlled one, its error, the ramp; never above the maximum."""
+    """Sets the power of an A-BFT: controlled power, error and ramp, capped at the maximum."""
     power_db = offset_db + rules.ramp_db * clients.failures[client]
     if rules.error_db > 0.0:
         power_db += rules.error_db * rng.standard_normal()
@@ -270,7 +274,7 @@ def set_power(
 
 @compiled
 def transmit(decode: float, world: World, state: State, client: int, blocked: int) -> None:
-    """Adds a client's frames to what every AP receives."""
+    """Adds a client's frames to the received sums of every AP."""
     sent, air = state.sent, state.air
     for i in range(sent.frames[client]):
         when = sent.when[client, i]
@@ -290,7 +294,7 @@ def transmit(decode: float, world: World, state: State, client: int, blocked: in
 def compete(
     rng: np.random.Generator, rules: Rules, world: World, state: State, present: int
 ) -> None:
-    """Everyone who has to sends the frames of one A-BFT."""
+    """Sends the frames of one A-BFT for every untrained client."""
     clients = state.clients
     for client in range(world.cell.size):
         state.sent.frames[client] = 0
@@ -300,48 +304,50 @@ def compete(
         if rules.protocol == JPOC:
             sweep_in_mini_slots(rng, world, state, client)
         else:
-            sweep_in_slots(rng, rules, world, state, client)
+            sweep_in_slots(rng, rules.slots, world, state, client)
         if state.sent.frames[client] > 0:
             blocked = int(clients.blocked[client] and rules.blocked_sweep)
             set_power(rng, rules, world.offset_db[blocked, client], clients, client)
-            transmit(rules.decode, world, state, client, blocked)
+            transmit(rules.receiver.decode, world, state, client, blocked)
 
 
-# --- what the AP hears ---
+# --- reception ---
 
 
 @compiled
-def is_decoded(rules: Rules, power: float, energy: float, senders: int, decodable: int) -> bool:
-    """Whether a frame of this SNR is decoded in a mini-slot with this energy."""
-    if power < rules.decode:
+def is_decoded(
+    receiver: Receiver, power: float, energy: float, senders: int, decodable: int
+) -> bool:
+    """True if the AP decodes a frame of this SNR in a mini-slot with this energy."""
+    if power < receiver.decode:
         return False
     if senders == 1:
         return True
     others = max(energy - power, 0.0)
-    if power < rules.decode * (1.0 + others):
+    if power < receiver.decode * (1.0 + others):
         return False
-    return power >= rules.capture * others if rules.capture_on else decodable == 1
+    return power >= receiver.capture * others if receiver.capture_on else decodable == 1
 
 
 @compiled
-def receive(rules: Rules, world: World, state: State, events: Ints) -> None:
-    """Notes every client's best frame that its AP decodes, and counts collisions and captures."""
+def receive(receiver: Receiver, world: World, state: State, events: Ints) -> None:
+    """Records every client's best decoded frame, and counts collisions and captures."""
     sent, air = state.sent, state.air
     for client in range(world.cell.size):
         ap = world.cell[client]
         for i in range(sent.frames[client]):
             at, power = sent.when[client, i], sent.power[client, i]
             senders = air.senders[ap, at]
-            if is_decoded(rules, power, air.energy[ap, at], senders, air.decodable[ap, at]):
-                state.clients.heard[client] = max(state.clients.heard[client], power)
+            if is_decoded(receiver, power, air.energy[ap, at], senders, air.decodable[ap, at]):
+                state.clients.decoded[client] = max(state.clients.decoded[client], power)
                 events[1] += senders > 1
-            elif power >= rules.decode:
+            elif power >= receiver.decode:
                 events[0] += 1
 
 
 @compiled
 def empty_mini_slots(detect: float, ap: int, mini_slots: int, air: Air) -> int:
-    """Mini-slots in which the AP detects no energy."""
+    """Number of mini-slots without detected energy."""
     empty = 0
     for when in range(mini_slots):
         empty += air.energy[ap, when] < detect
@@ -350,25 +356,25 @@ def empty_mini_slots(detect: float, ap: int, mini_slots: int, air: Air) -> int:
 
 @compiled
 def beam_loss_db(world: World, state: State, client: int, blocked: int) -> float:
-    """How much stronger the best beam is than the best one heard, dB."""
+    """SNR of the best beam over that of the best decoded beam, dB."""
     best = 0.0
     for beam in range(world.beams[client]):
         best = max(best, world.snr[world.cell[client], blocked, client, beam])
-    heard = state.clients.heard[client]
-    return 10.0 * math.log10(best * state.clients.gain[client] / heard)
+    decoded = state.clients.decoded[client]
+    return 10.0 * math.log10(best * state.clients.gain[client] / decoded)
 
 
 @compiled
 def settle(
     rng: np.random.Generator, rules: Rules, world: World, state: State, found: tuple[Outcome, int]
 ) -> None:
-    """Who ended a sweep is trained or has failed."""
+    """Marks clients with a completed sweep as trained or failed."""
     clients, (outcome, at) = state.clients, found
     for client in range(world.cell.size):
         if not state.sent.complete[client]:
             continue
         outcome.attempts[client, at] = 1
-        if clients.heard[client] > 0.0:
+        if clients.decoded[client] > 0.0:
             clients.trained[client] = True
             clients.failures[client] = 0
             if outcome.first[client] < 0:
@@ -379,23 +385,23 @@ def settle(
             clients.trained[client] = False
             outcome.failures[client, at] = 1
             clients.failures[client] += 1
-            if 0 <= rules.retry_limit < clients.failures[client]:
-                clients.wait[client] = int(rng.random() * rules.backoff)
-        clients.heard[client] = 0.0
+            if 0 <= rules.slots.retry_limit < clients.failures[client]:
+                clients.wait[client] = int(rng.random() * rules.slots.rss_backoff)
+        clients.decoded[client] = 0.0
 
 
-# --- JPOC's AP: estimates the clients and sets the next number of mini-slots ---
+# --- JPOC's AP: estimate of the clients and next number of mini-slots ---
 
 
 @compiled
-def estimate(rules: Rules, empty: int, mini_slots: int) -> float:
-    """(3.8); with no empty mini-slot, half of one is taken as empty."""
+def estimate(rules: MiniSlotRules, empty: int, mini_slots: int) -> float:
+    """(3.8), saturated at half an empty mini-slot."""
     occupied = min(rules.occupied_beams, mini_slots - 0.5)
     return math.log(max(float(empty), 0.5) / mini_slots) / math.log(1.0 - occupied / mini_slots)
 
 
 @compiled
-def next_mini_slots(rules: Rules, expected: float, scale: float) -> int:
+def next_mini_slots(rules: MiniSlotRules, expected: float, scale: float) -> int:
     """(3.7) for a real-valued number of clients, between the least and the largest M."""
     if expected <= 1.0:
         return rules.minimum
@@ -405,11 +411,13 @@ def next_mini_slots(rules: Rules, expected: float, scale: float) -> int:
 
 
 @compiled
-def adapt(rules: Rules, access: Access, ap: int, empty: int, heard: int) -> tuple[float, float]:
-    """One round of the AP's loop (thesis, Sec. 3.2.2); estimate and mean of the last T.
+def adapt(
+    rules: MiniSlotRules, access: Access, ap: int, empty: int, decoded: int
+) -> tuple[float, float]:
+    """One round of the AP's loop (thesis, Sec. 3.2.2); returns estimate and mean of the last T.
 
-    With feedback, an extension: clients estimated less clients heard are those that failed, and
-    the mini-slots grow or shrink until their share is the target.
+    Feedback is an extension: it infers failures from estimated less decoded clients, and scales
+    the mini-slots until the share of failures is the target.
     """
     mini_slots = access.mini_slots[ap]
     found = estimate(rules, empty, mini_slots)
@@ -418,7 +426,7 @@ def adapt(rules: Rules, access: Access, ap: int, empty: int, heard: int) -> tupl
     known = min(access.rounds[ap], rules.averaging)
     expected = float(np.mean(access.history[ap, :known]))
     if rules.feedback > 0.0:
-        missed = ((1.0 - rules.target_failure) * found - heard) / max(expected, 1.0)
+        missed = ((1.0 - rules.target_failure) * found - decoded) / max(expected, 1.0)
         scale = access.scale[ap] * math.exp(rules.feedback * missed)
         access.scale[ap] = min(max(scale, LEAST_SCALE), MOST_SCALE)
     if rules.adapt:
@@ -435,15 +443,15 @@ def adapt(rules: Rules, access: Access, ap: int, empty: int, heard: int) -> tupl
 def count_and_adapt(
     rules: Rules, world: World, state: State, used: Ints, noted: tuple[Outcome, int]
 ) -> None:
-    """One round of every AP; the first one's numbers are noted."""
+    """One round of every AP; records the numbers of the first AP."""
     outcome, at = noted
     for ap in range(used.size):
-        empty = empty_mini_slots(rules.detect, ap, used[ap], state.air)
-        heard = 0
+        empty = empty_mini_slots(rules.receiver.detect, ap, used[ap], state.air)
+        decoded = 0
         for client in range(world.cell.size):
             if world.cell[client] == ap:
-                heard += outcome.attempts[client, at] - outcome.failures[client, at]
-        found, expected = adapt(rules, state.access, ap, empty, heard)
+                decoded += outcome.attempts[client, at] - outcome.failures[client, at]
+        found, expected = adapt(rules.mini_slots, state.access, ap, empty, decoded)
         if ap == 0:
             outcome.empty[at] = empty
             outcome.estimate[at] = found
@@ -455,15 +463,15 @@ def count_and_adapt(
 
 @compiled
 def data_time_us(rules: Rules, world: World, state: State, ap: int, mini_slots: int) -> float:
-    """What is left of the beacon interval for each associated client; 0 if there is none."""
-    associated = heard = 0
+    """Data time of each associated client in a beacon interval; 0 without clients."""
+    associated = acknowledged = 0
     for client in range(world.cell.size):
         if world.cell[client] == ap and state.clients.trained[client]:
             associated += 1
-            heard += state.sent.complete[client]
+            acknowledged += state.sent.complete[client]
     left = rules.fixed_us - world.ati_us[associated]
     if rules.protocol == JPOC:
-        left -= mini_slots * rules.mini_slot_us + heard * rules.feedback_us
+        left -= mini_slots * rules.mini_slot_us + acknowledged * rules.feedback_us
     return float(max(left, 0.0) / max(associated, 1))
 
 
@@ -471,7 +479,7 @@ def data_time_us(rules: Rules, world: World, state: State, ap: int, mini_slots: 
 def share_air_time(
     rng: np.random.Generator, rules: Rules, world: World, state: State, outcome: Outcome
 ) -> None:
-    """Time-fair TDMA, and who is blocked meanwhile and has to compete again."""
+    """Shares the DTI equally, and draws the blocked clients, which have to compete again."""
     clients, mini_slots = state.clients, state.access.mini_slots
     for ap in range(mini_slots.size):
         each = data_time_us(rules, world, state, ap, mini_slots[ap])
@@ -491,32 +499,23 @@ def share_air_time(
 
 
 @compiled
-def new_state(rules: Rules, world: World, most: int) -> State:
-    """Nobody is trained, nothing was sent, the APs were just switched on."""
+def new_state(slots: MiniSlotRules, world: World, most: int) -> State:
+    """State of newly started APs, with untrained clients."""
     aps, _, count, beams = world.snr.shape
     order = np.zeros((count, beams), np.int64)
-    for client in range(count):
-        order[client] = np.arange(beams)
+    order[:] = np.arange(beams)
     shuffled = np.zeros((aps, most), np.int64)
-    for ap in range(aps):
-        shuffled[ap] = np.arange(most)
+    shuffled[:] = np.arange(most)
     zeros, flags = np.zeros(count, np.int64), np.zeros(count, np.bool_)
     frames = np.zeros((count, beams), np.int64)
-    heard, gain = np.zeros(count), np.ones(count)
+    decoded, gain = np.zeros(count), np.ones(count)
+    senders, history = np.zeros((aps, most), np.int64), np.zeros((aps, slots.averaging))
     return State(
-        Clients(flags, flags.copy(), zeros, zeros.copy(), zeros.copy(), heard, gain),
+        Clients(flags, flags.copy(), zeros, zeros.copy(), zeros.copy(), decoded, gain),
         Sent(order, frames, frames.copy(), np.zeros((count, beams)), zeros.copy(), flags.copy()),
-        Air(
-            np.zeros((aps, most)),
-            np.zeros((aps, most), np.int64),
-            np.zeros((aps, most), np.int64),
-        ),
+        Air(np.zeros((aps, most)), senders, senders.copy()),
         Access(
-            np.full(aps, rules.initial),
-            np.zeros((aps, rules.averaging)),
-            np.zeros(aps, np.int64),
-            np.ones(aps),
-            shuffled,
+            np.full(aps, slots.initial), history, np.zeros(aps, np.int64), np.ones(aps), shuffled
         ),
     )
 
@@ -525,8 +524,9 @@ def new_state(rules: Rules, world: World, most: int) -> State:
 def realise(rng: np.random.Generator, rules: Rules, world: World) -> Outcome:
     """Runs one realisation over all its beacon intervals."""
     count, intervals = world.cell.size, world.present.size
-    slotted = rules.slots * rules.frames
-    state = new_state(rules, world, rules.maximum if rules.protocol == JPOC else slotted)
+    slotted = rules.slots.all_slots * rules.slots.frames_per_slot
+    most = rules.mini_slots.maximum if rules.protocol == JPOC else slotted
+    state = new_state(rules.mini_slots, world, most)
     numbers = np.zeros(intervals, np.int64)
     per_client = np.zeros((count, intervals), np.int64)
     outcome = Outcome(
@@ -537,7 +537,7 @@ def realise(rng: np.random.Generator, rules: Rules, world: World) -> Outcome:
     for at in range(intervals):
         used = state.access.mini_slots.copy()
         compete(rng, rules, world, state, world.present[at])
-        receive(rules, world, state, outcome.events)
+        receive(rules.receiver, world, state, outcome.events)
         outcome.mini_slots[at] = used[0] if rules.protocol == JPOC else slotted
         outcome.competitors[at] = np.sum((state.sent.frames > 0) & (world.cell == 0))
         settle(rng, rules, world, state, (outcome, at))
@@ -552,7 +552,7 @@ def realise(rng: np.random.Generator, rules: Rules, world: World) -> Outcome:
 
 
 class Contest(NamedTuple):
-    """A-BFTs in the terms of (3.6): so many clients with so many good beams each, nothing else."""
+    """A-BFTs as (3.6) describes them: clients with equal numbers of good beams."""
 
     good_beams: int
     clients: int
@@ -562,12 +562,12 @@ class Contest(NamedTuple):
     """Least ratio of a frame to all others in its mini-slot."""
     low_db: float
     high_db: float
-    """With capture, the good beams' SNRs are spread evenly between these."""
+    """With capture, the SNRs of good beams are uniform from `low_db` to `high_db`."""
 
 
 @compiled
 def lost_shares(rng: np.random.Generator, contest: Contest, rounds: int) -> Floats:
-    """Share of the clients that are not heard, in each of `rounds` A-BFTs, shape (rounds,)."""
+    """Share of the clients without a decoded beam in each of `rounds` A-BFTs, (rounds,)."""
     good_beams, clients, mini_slots, capture_on = contest[:4]
     shares = np.zeros(rounds)
     pool = np.arange(mini_slots)
@@ -586,12 +586,12 @@ def lost_shares(rng: np.random.Generator, contest: Contest, rounds: int) -> Floa
                 energy[pool[i]] += power[client, i]
                 senders[pool[i]] += 1
         for client in range(clients):
-            heard = False
+            decoded = False
             for i in range(good_beams):
                 mine = power[client, i]
                 others = energy[when[client, i]] - mine
                 captured = capture_on and mine >= contest.capture * others
-                heard = heard or senders[when[client, i]] == 1 or captured
-            shares[at] += not heard
+                decoded = decoded or senders[when[client, i]] == 1 or captured
+            shares[at] += not decoded
         shares[at] /= clients
     return shares

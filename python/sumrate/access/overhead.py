@@ -10,13 +10,13 @@ from sumrate.access.simulation import MOST_MINI_SLOTS, Setting, simulate
 
 MOST_SLOTS = 1024
 LONG_INTERVAL_US = 1_024_000.0
-"""Long enough for any number of slots; the failure probability does not depend on it."""
+"""Beacon interval with room for any number of slots; it does not change the failures."""
 
 
 def failure_at(
     pool: Pool, setting: Setting, size: int, *, clients: int, realisations: int, seed: int
 ) -> float:
-    """Failure probability with so many slots (802.11) or mini-slots (JPOC, not adapted)."""
+    """Failure probability with `size` slots (802.11) or mini-slots (JPOC, not adapted)."""
     if setting.protocol == "dot11ad":
         abft = SlottedAbft(size, setting.abft.frames_per_slot)
         sized = replace(setting, abft=abft, interval_us=LONG_INTERVAL_US)
@@ -38,10 +38,10 @@ def least_size(
     target_failure: float = 0.1,
     least: int = 1,
 ) -> int | None:
-    """The least number of slots or mini-slots that meets the target; None if none does.
+    """The least number of slots or mini-slots that meets the target, or None.
 
-    Found by doubling and then halving: the failure probability falls as the number grows, up to
-    the noise of the realisations, which are the same ones at every number.
+    A bisection: the failure probability falls as the number grows, up to the noise of the
+    realisations, which are the same at every number.
     """
     most = MOST_SLOTS if setting.protocol == "dot11ad" else MOST_MINI_SLOTS
 

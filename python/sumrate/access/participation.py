@@ -1,12 +1,12 @@
-"""When a client takes part in the A-BFT: timers and thresholds of products, and restraint.
+"""Participation of a client in the A-BFT: timers and thresholds of products, and restraint.
 
 Thesis, Sec. 3.1: products repeat their training every 60 s in line of sight, whenever the signal
 falls below a threshold behind an obstacle, every 15 to 20 s while moving there, and every 10 s
-while they are not associated. This is a model of those rules on signals that vary; the signals'
-numbers are chosen, not measured.
+while not associated. This module applies these rules to varying signals. The parameters of the
+signals are chosen, not measured.
 
-A client is trained on one path. Every path has a margin over the threshold, in dB, that varies with
-position (legs of a way), shadowing and people. Training picks the path that is best at that time.
+A client uses one path. Each path has a margin over the threshold, in dB, that varies with position
+(legs of a way), shadowing and people. Training picks the best path of the moment.
 """
 
 from dataclasses import dataclass, field
@@ -16,33 +16,34 @@ import numpy as np
 
 from sumrate.access.errors import AccessError, whole, within
 from sumrate.phy.parameters import Booleans, Floats
+from sumrate.phy.propagation import autoregressive
 
 STEP_S = 0.1
 """A beacon interval."""
 BETTER_DB = 3.0
-"""A training that improves the signal by less was needless."""
+"""Least improvement of a training that was not needless."""
 Policy = Literal["product", "restrained"]
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What happens to a client; margins over the threshold in dB, times in seconds."""
+    """The situation of a client; margins over the threshold in dB, times in seconds."""
 
     name: str
     title: str
     direct_db: float = 20.0
-    """Of the line of sight."""
+    """Margin of the free line of sight."""
     blocked_db: float = -10.0
-    """Of the line of sight where an obstacle or the client's own body stands in it."""
+    """Margin of the line of sight behind an obstacle or the client's own body."""
     reflected_db: tuple[float, float] = (6.0, 1.0)
-    """Of each reflected path: mean and deviation from leg to leg."""
+    """Margin of each reflected path: mean, and deviation from leg to leg."""
     legs: tuple[tuple[float, bool], ...] = ((600.0, True),)
     """The way, repeated: duration of each leg, and whether it has a line of sight."""
     people_per_s: float = 0.0
-    """Rate at which people step into the path in use."""
+    """Rate at which people step into a path."""
     people_s: float = 0.5
     people_db: float = 14.0
-    """How long on average they stay, and what they cost."""
+    """Attenuation by a person, who stays for `people_s` on average."""
     shadowing_db: float = 1.0
     shadowing_s: float = 1.0
     associated: bool = True
@@ -79,33 +80,33 @@ SITUATIONS = {
 
 @dataclass(frozen=True)
 class Timers:
-    """What products do; the periods are those of the thesis."""
+    """Timers of products, as measured in the thesis."""
 
     periodic_s: float = 60.0
     search_s: float = 10.0
-    """Between attempts while not associated, or while every path is below the threshold."""
+    """Time between attempts while not associated, or with every path below the threshold."""
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
+        """Checks the parameters."""
         within("period", self.periodic_s, 1.0, 3600.0, "s")
         within("search period", self.search_s, 0.1, 3600.0, "s")
 
 
 @dataclass(frozen=True, eq=False)
 class Participation:
-    """What one client did."""
+    """The trainings of one client."""
 
     times_s: Floats
-    """Of its trainings."""
+    """Times of the trainings."""
     needless: Booleans
-    """Whether each of them brought less than 3 dB, shape of `times_s`."""
+    """True for trainings that gained less than 3 dB, shape of `times_s`."""
     below_s: float
-    """Time below the threshold although some path was above it."""
+    """Time on a path below the threshold while another path was above it."""
     seconds: float
 
     @property
     def interval_s(self) -> float:
-        """Mean time between trainings; the whole time if there was none."""
+        """Mean time between trainings; the whole time without a training."""
         return self.seconds / max(1, self.times_s.size)
 
 
@@ -131,11 +132,8 @@ def margins_db(situation: Situation, seconds: float, rng: np.random.Generator) -
 def _shadowing(situation: Situation, steps: int, rng: np.random.Generator) -> Floats:
     kept = np.exp(-STEP_S / situation.shadowing_s)
     fresh = rng.normal(0.0, situation.shadowing_db, steps) * np.sqrt(1 - kept**2)
-    values = np.empty(steps)
-    values[0] = fresh[0] / np.sqrt(1 - kept**2)
-    for step in range(1, steps):
-        values[step] = kept * values[step - 1] + fresh[step]
-    return values
+    fresh[0] /= np.sqrt(1 - kept**2)
+    return autoregressive(fresh, kept)
 
 
 def _people(situation: Situation, steps: int, rng: np.random.Generator) -> Floats:
@@ -148,7 +146,7 @@ def _people(situation: Situation, steps: int, rng: np.random.Generator) -> Float
 
 @dataclass
 class _Client:
-    """Where a client is in its rules."""
+    """State of a client."""
 
     path: int
     trained_at: int = 0
@@ -159,11 +157,11 @@ class _Client:
 
 
 class _Now(NamedTuple):
-    """What a client knows in a beacon interval."""
+    """Signals of a client in a beacon interval."""
 
     step: int
     current_db: float
-    """Margin of the path that it uses."""
+    """Margin of the path in use."""
     best_db: float
     """Margin of the best path, from the AP's sweep."""
 
@@ -176,20 +174,19 @@ def take_part(
     policy: Policy = "product",
     timers: Timers | None = None,
 ) -> Participation:
-    """Follows one client.
+    """Simulates the trainings of one client.
 
     Args:
-        situation: what happens to it.
-        seconds: for how long.
-        seed: of its signals; the same under both policies.
-        policy: `product`, or `restrained`: the client listens to the AP's sweep, which tells it in
-            every beacon interval how strong the best path is, and trains by timer only if that
-            is better by 3 dB than what it uses, below the threshold only if that is above it,
-            and not associated only if it hears a beacon.
+        situation: of the client.
+        seconds: simulated time.
+        seed: of the signals, which do not depend on the policy.
+        policy: `product`, or `restrained`: the client measures the best path in the AP's sweep of
+            every beacon interval. It trains by timer only for a gain of 3 dB, below the threshold
+            only if the best path is above it, and unassociated only if it decodes a beacon.
         timers: periods.
 
     Raises:
-        AccessError: a policy that does not exist, or a duration that is none.
+        AccessError: an unknown policy, or a duration out of range.
 
     """
     if policy not in ("product", "restrained"):
@@ -220,7 +217,7 @@ def take_part(
 
 
 def _product(client: _Client, situation: Situation, rules: Timers, now: _Now) -> bool:
-    """Timer, threshold, search."""
+    """Training by timer, threshold and search."""
     since = (now.step - client.tried_at) * STEP_S
     if not situation.associated:
         return since >= rules.search_s
@@ -230,7 +227,7 @@ def _product(client: _Client, situation: Situation, rules: Timers, now: _Now) ->
 
 
 def _restrained(client: _Client, situation: Situation, rules: Timers, now: _Now) -> bool:
-    """Only where the AP's sweep shows something better."""
+    """Training only if the AP's sweep has a better path."""
     since = (now.step - client.tried_at) * STEP_S
     if not situation.associated:
         return now.best_db >= 0.0 and since >= rules.search_s

@@ -16,8 +16,11 @@ class Pool:
     """Link budgets of many clients of a scene."""
 
     snr_db: Floats
-    """SNR at full power of every beam at every AP, (APs, 2, clients, beams), dB; the second axis is
-    the clear and the blocked channel; -300 where a client has fewer beams than others."""
+    """SNR at full power of every beam at every AP, (APs, 2, clients, beams), dB.
+
+    The second axis is the clear and the blocked channel. -300 where a client has fewer beams than
+    others.
+    """
     sweep_dbm: Floats
     """Strongest beacon of the client's own AP, received in quasi-omni mode, (2, clients), dBm."""
     beams: Integers
@@ -25,7 +28,7 @@ class Pool:
     cell: Integers
     """The client's own AP, (clients,)."""
     array_gain_db: Floats
-    """G_T - G_R of the client as its maker states it, (clients,), dB."""
+    """Nominal G_T - G_R of the client, (clients,), dB."""
     power_dbm: Floats
     """Largest power of each client, (clients,), dBm."""
     ap_term_db: float
@@ -34,7 +37,7 @@ class Pool:
     distance_m: Floats
     """From the client's own AP, (clients,)."""
     turned: Floats
-    """By how much a client is turned away from its AP, (clients,), radians."""
+    """Angle by which a client is turned away from its AP, (clients,), radians."""
 
     @property
     def size(self) -> int:
@@ -65,7 +68,7 @@ class Pool:
         )
 
     def draw(self, clients: int, rng: np.random.Generator) -> Integers:
-        """Clients of a realisation: so many different ones of every cell, (APs x clients,).
+        """Draws `clients` different clients of every cell for a realisation, (APs x clients,).
 
         Raises:
             AccessError: the pool has fewer.
@@ -83,12 +86,12 @@ class Pool:
         return np.concatenate(chosen)
 
     def world(self, chosen: Integers, offset_db: Floats, present: Integers) -> World:
-        """What the kernel needs of the chosen clients.
+        """The kernel's input for the chosen clients.
 
         Args:
             chosen: indices of clients.
             offset_db: controlled power over the maximum of all clients, (2, pool), dB.
-            present: number of chosen clients that are there in each interval, (intervals,).
+            present: number of chosen clients in the cell in each interval, (intervals,).
 
         """
         ati = np.array([ati_us(n) for n in range(chosen.size + 1)])

@@ -12,23 +12,23 @@ from sumrate.phy.parameters import Booleans, Floats
 
 @dataclass(frozen=True)
 class PowerControl:
-    """How clients set the power of their SSW frames in the A-BFT (thesis, Sec. 3.2.1)."""
+    """Power control of SSW frames in the A-BFT (thesis, Sec. 3.2.1)."""
 
     target_snr_db: float = 4.0
     """gamma."""
     margins: Margins = CORRECTED
-    """What is taken off nominal array gains."""
+    """Margins subtracted from nominal array gains."""
     quantised: bool = False
-    """The AP's two numbers are sent as whole dB, as the fields have them."""
+    """The AP announces its two numbers in whole dB."""
     step_db: float = 0.0
     """Steps of the client's power setting, rounded up; 0: any power."""
     error_db: float = 0.0
     """Standard deviation of the error of every power setting."""
     ramp_db: float = 0.0
-    """Extension: a client adds this for each consecutive failure."""
+    """Extension: dB that a client adds for each consecutive failure."""
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
+        """Checks the parameters."""
         within("target SNR", self.target_snr_db, -20.0, 60.0, "dB")
         within("power step", self.step_db, 0.0, 20.0, "dB")
         within("power error", self.error_db, 0.0, 30.0, "dB")
@@ -50,7 +50,7 @@ class PowerControl:
         return np.asarray(np.minimum(wanted, pool.power_dbm), dtype=np.float64)
 
     def offset_db(self, pool: Pool) -> Floats:
-        """The same over the client's maximum, dB, at most 0, (2, clients)."""
+        """Controlled power over the client's maximum, dB, at most 0, (2, clients)."""
         return np.asarray(self.power_dbm(pool) - pool.power_dbm)
 
 
@@ -69,7 +69,7 @@ def good_beams(pool: Pool, control: PowerControl | None, decode_db: float) -> Fl
 
 
 def starved(pool: Pool, control: PowerControl, decode_db: float) -> Booleans:
-    """Clients that the AP could decode at full power and cannot under power control, (clients,)."""
+    """Clients that the AP decodes at full power but not under power control, (clients,)."""
     best = pool.own_snr_db()[0].max(axis=1)
     controlled = controlled_snr_db(pool, control).max(axis=1)
     return np.asarray((best >= decode_db) & (controlled < decode_db))

@@ -1,4 +1,4 @@
-"""Scenes: where APs and clients stand, how clients are turned, what channel lies between them."""
+"""Scenes: places of APs and clients, orientation of clients, and channel model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ Channel = Literal["free-space", "office", "conference-room"]
 
 
 def transposed(codebook: Codebook) -> Codebook:
-    """The same beams, swept row by row instead of column by column (for 9 x 4 beams)."""
+    """A codebook of 9 x 4 beams, swept row by row instead of column by column."""
     order = np.arange(codebook.beams).reshape(9, 4).T.ravel()
     return Codebook(codebook.array, codebook.weights[order], f"{codebook.name}, by rows")
 
@@ -35,18 +35,18 @@ DEVICES: dict[str, Callable[[], Codebook]] = {
     "36-beams-12x3": lambda: sector_grid(PlanarArray(), 12, 3),
     "36-beams-6x6": lambda: sector_grid(PlanarArray(), 6, 6),
 }
-"""Device models: codebooks on an array of 8 x 4 elements, by the order in which they are swept."""
+"""Device models: codebooks on an array of 8 x 4 elements, in the order of the sweep."""
 FROM_FILE = "patterns:"
-"""Before the path of a file of patterns, in place of a device model's name."""
+"""Prefix of a device name that is the path of a pattern file."""
 
 
 @lru_cache(maxsize=16)
 def device(name: str) -> Codebook | MeasuredPattern:
-    """The beams of a device model, or those of a file.
+    """The beams of a device model or of a pattern file.
 
     Raises:
-        AccessError: there is no such model, or no such file.
-        PatternError: the file cannot be used.
+        AccessError: there is no such model or file.
+        PatternError: the file is malformed.
 
     """
     if name in DEVICES:
@@ -61,39 +61,39 @@ def device(name: str) -> Codebook | MeasuredPattern:
 
 
 def array_gain_db(book: Codebook | MeasuredPattern) -> float:
-    """G_T - G_R, dB: what the best beam has more at its peak than one element, which listens."""
+    """G_T - G_R of a client in dB: gain of its strongest beam over one element, at the peak."""
     if isinstance(book, Codebook):
         return float(book.array.array_gain_db)
-    ahead = np.zeros(1)
-    element = float(PlanarArray().element.gain_dbi(ahead, ahead)[0])
-    return float(book.gains_dbi.max()) - element
+    _, column, row = np.unravel_index(int(book.gains_dbi.argmax()), book.gains_dbi.shape)
+    element = PlanarArray().element.gain_dbi(book.azimuth[column], book.elevation[row])
+    return float(book.gains_dbi.max() - element)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A cell, or several, with its clients."""
+    """One cell or several, with their clients."""
 
     name: str
     title: str
     channel: Channel
     radius_m: float = 25.0
-    """Clients are spread evenly over a disc around their AP; not used in the conference room."""
+    """Clients are uniform over a disc around their AP; not used in the conference room."""
     turned: float = 0.0
-    """Clients face their AP, turned away by up to this, evenly, radians."""
+    """Largest angle between a client's boresight and its AP, uniform, radians."""
     devices: tuple[str, ...] = ("36-beams",)
     """Models of the clients, in equal shares."""
     power_dbm: float = 20.0
-    """Of AP and clients."""
+    """Transmit power of AP and clients."""
     environment: str = "mixed"
-    """Of the office."""
+    """Environment of the office: `mixed` or `open`."""
     aps: int = 1
-    """Cells beside each other, 2 radii apart, on one channel."""
+    """Number of cells, 2 radii apart, on one channel."""
     height_m: float = 1.5
-    """Of the AP above the clients."""
+    """Height of the AP above the clients."""
     nearest_m: float = 1.0
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
+        """Checks the parameters."""
         within("radius", self.radius_m, 1.0, 70.0, "m")
         within("turned", self.turned, 0.0, float(np.pi), "radians")
         within("power", self.power_dbm, -30.0, 40.0, "dBm")
@@ -105,7 +105,7 @@ class Scene:
 
 
 ALIGNED, SPREAD, ANY = 0.0, float(np.deg2rad(60.0)), float(np.pi)
-"""All clients face the AP; they are turned away by up to 60 degrees; they face anywhere."""
+"""Largest angle between a client and its AP: none, 60 degrees, any."""
 
 SCENES = {
     scene.name: scene
@@ -126,24 +126,16 @@ SCENES = {
 }
 
 
-def scene_named(name: str) -> Scene:
-    """The scene of this name.
+def scene_named(name: str, patterns: Path | None = None) -> Scene:
+    """The scene of this name, with the beams of a pattern file for all clients if one is given.
 
     Raises:
-        AccessError: there is none.
+        AccessError: there is no such scene or no such file.
+        PatternError: the file is malformed.
 
     """
     if name not in SCENES:
         raise AccessError(f"scene must be one of {', '.join(SCENES)}, not {name}")
-    return SCENES[name]
-
-
-def with_patterns(scene: Scene, path: Path) -> Scene:
-    """The scene with clients whose beams are those of a file.
-
-    Raises:
-        AccessError: there is no such file.
-        PatternError: the file cannot be used.
-
-    """
-    return replace(scene, devices=(f"{FROM_FILE}{path.resolve()}",))
+    if patterns is None:
+        return SCENES[name]
+    return replace(SCENES[name], devices=(f"{FROM_FILE}{patterns.resolve()}",))

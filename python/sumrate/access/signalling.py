@@ -1,8 +1,8 @@
 """JPOC's fields in the AP's sector sweep: target power, gain and power term, mini-slots.
 
-Thesis, Sec. 3.2.3: 8 + 6 + 6 bits. Six bits hold 64 values and not the 128 mini-slots that they
-are said to hold, so the number of mini-slots has three codings. Target power and term may be sent
-as their sum, because (3.5) uses nothing else.
+Thesis, Sec. 3.2.3: 8 + 6 + 6 bits. The thesis codes 128 mini-slots in six bits, which hold 64
+values, so the number of mini-slots has three codings here. Target power and term may be sent as
+their sum, because (3.5) uses only the sum.
 """
 
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ TARGET_BITS, TERM_BITS, SUM_BITS = 8, 6, 7
 
 
 class MiniSlotCoding(Enum):
-    """How the number of mini-slots is coded: bits, least value, step."""
+    """Coding of the number of mini-slots: bits, least value, step."""
 
     SEVEN_BITS = (7, 1, 1)
     """1 to 128."""
     SIX_BITS_FROM_36 = (6, 36, 1)
-    """36 to 99: what lies below the least M is not coded."""
+    """36 to 99: numbers below the least M have no code."""
     SIX_BITS_IN_TWOS = (6, 2, 2)
-    """2 to 128, even numbers; others are rounded up."""
+    """2 to 128, even numbers; odd numbers are rounded up."""
 
     @property
     def bits(self) -> int:
@@ -30,12 +30,12 @@ class MiniSlotCoding(Enum):
 
     @property
     def least(self) -> int:
-        """The least number of mini-slots that can be said."""
+        """Least number of mini-slots with a code."""
         return self.value[1]
 
     @property
     def most(self) -> int:
-        """The largest number of mini-slots that can be said."""
+        """Largest number of mini-slots with a code."""
         bits, least, step = self.value
         return int(least + step * ((1 << bits) - 1))
 
@@ -51,7 +51,7 @@ class MiniSlotCoding(Enum):
 
 @dataclass(frozen=True)
 class Announcement:
-    """What JPOC adds to every frame of the AP's sweep."""
+    """JPOC's fields in every frame of the AP's sweep."""
 
     target_dbm: int
     """RxP_max^AP of (3.2), -128 to 127 dBm."""
@@ -78,7 +78,7 @@ class Announcement:
         """From the bits.
 
         Raises:
-            AccessError: more bits are set than the fields have.
+            AccessError: bits beyond the fields are set.
 
         """
         _fits(bits, announcement_bits(coding))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -24,7 +24,16 @@ from sumrate.access.interval import (
     bti_us,
     divide,
 )
-from sumrate.access.kernel import DOT11AD, JPOC, Outcome, Rules, realise
+from sumrate.access.kernel import (
+    DOT11AD,
+    JPOC,
+    MiniSlotRules,
+    Outcome,
+    Receiver,
+    Rules,
+    SlotRules,
+    realise,
+)
 from sumrate.access.pool import Pool
 from sumrate.access.power import PowerControl, good_beams
 from sumrate.access.signalling import announcement_octets
@@ -34,34 +43,38 @@ Protocol = Literal["dot11ad", "jpoc"]
 BeamOrder = Literal["common", "random"]
 Beams = Literal["good", "occupied"]
 MOST_MINI_SLOTS = 4096
+Named = TypeVar("Named")
+"""A named tuple of the kernel."""
 REFERENCE_CLIENTS, REFERENCE_MINI_SLOTS = 16, 128
-"""Where the mini-slots that a client occupies are counted."""
+"""Clients and mini-slots with which `occupied_beams` counts occupied mini-slots."""
 
 
 @dataclass(frozen=True)
 class MiniSlots:
-    """How JPOC's AP sets the number of mini-slots."""
+    """Parameters with which JPOC's AP sets the number of mini-slots."""
 
     target_failure: float = 0.1
     """P0."""
     initial: int = INITIAL_MINI_SLOTS
     minimum: int = MINIMUM_MINI_SLOTS
     maximum: int = MOST_MINI_SLOTS
-    """128 is what 7 bits can announce."""
+    """A field of 7 bits announces at most 128."""
     adapt: bool = True
     averaging: int = AVERAGING_ROUNDS
     double_when_full: bool = False
-    """Extension: at least twice as many after an A-BFT without an empty mini-slot."""
+    """Extension: double M after an A-BFT without an empty mini-slot."""
     good_beams: float | None = None
     """K; None: the mean over the scene's clients."""
     feedback: float = 0.0
-    """Extension: gain with which failures, inferred from estimated and heard clients, change M."""
+    """Extension: gain with which inferred failures (estimated less decoded clients) change M."""
     two_k: bool = False
-    """K in p and in (3.8) is what a client occupies, energy of weak beams included; the exponent
-    stays the number of good beams."""
+    """K in p and in (3.8) counts every mini-slot that a client fills with energy.
+
+    The exponent stays the number of good beams.
+    """
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
+        """Checks the parameters."""
         share("target failure", self.target_failure)
         whole("least mini-slots", self.minimum, 1)
         whole("largest mini-slots", self.maximum, self.minimum, MOST_MINI_SLOTS)
@@ -72,36 +85,36 @@ class MiniSlots:
 
 @dataclass(frozen=True)
 class Setting:
-    """One protocol in one condition; what a realisation needs beside its clients."""
+    """One protocol in one condition: all input of a realisation except its clients."""
 
     protocol: Protocol = "jpoc"
     intervals: int = 100
     blockage: float = 0.0
     """Probability that a client is blocked in a beacon interval and has to compete in the next."""
     blocked_sweep: bool = False
-    """A client that was blocked sweeps over the blocked channel."""
+    """A blocked client's sweep also passes the blocked channel."""
     always_compete: bool = False
     """Trained clients compete as well."""
     power_control: PowerControl | None = field(default_factory=PowerControl)
     """None: full power."""
     abft: SlottedAbft = field(default_factory=SlottedAbft)
     beam_order: BeamOrder = "common"
-    """802.11: all clients sweep by beam number, or each in an order of its own."""
+    """802.11: all clients sweep by beam number, or each client in a random order."""
     retry_limit: int | None = None
-    """RSSRetryLimit; None: a client competes in every A-BFT until it is heard."""
+    """RSSRetryLimit; None: a client competes in every A-BFT until the AP decodes it."""
     rss_backoff: int = 8
     mini_slots: MiniSlots = field(default_factory=MiniSlots)
     decode_db: float = 1.0
     capture_db: float = 3.0
     capture: bool = True
     detect_db: float | None = None
-    """Energy over noise of a mini-slot that is not empty; None: as `decode_db`."""
+    """Least energy over noise of an occupied mini-slot; None: `decode_db`."""
     warm_up: int = 10
-    """Beacon intervals that do not count for the failure probability: at first all compete."""
+    """First beacon intervals, excluded from the failure probability: all clients compete."""
     interval_us: float = 100_000.0
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
+        """Checks the parameters."""
         if self.protocol not in ("jpoc", "dot11ad"):
             raise AccessError(f"protocol must be jpoc or dot11ad, not {self.protocol}")
         if self.beam_order not in ("common", "random"):
@@ -115,31 +128,27 @@ class Setting:
             whole("RSSRetryLimit", self.retry_limit, 0)
         whole("RSSBackoff", self.rss_backoff, 1)
 
-    def without_power_control(self) -> "Setting":
-        """The same at full power."""
-        return replace(self, power_control=None)
-
 
 DOT11AD_BASELINE = Setting("dot11ad", power_control=None)
-"""The thesis's: 8 slots of 36 frames, beams in the same order for all, a sweep in one slot."""
+"""The thesis's baseline: 8 slots of 36 frames, a common beam order, a sweep in one slot."""
 DOT11AD_STANDARD = Setting(
     "dot11ad", power_control=None, abft=SlottedAbft.standard(), retry_limit=8
 )
-"""What the standard can announce: 8 slots of 16 frames, with RSSRetryLimit and RSSBackoff."""
+"""The largest A-BFT of the standard: 8 slots of 16 frames, RSSRetryLimit and RSSBackoff."""
 
 
 def mean_good_beams(pool: Pool, setting: Setting) -> float:
-    """K: the mean number of good beams of the scene's clients that have any."""
+    """K: mean number of good beams, over the clients of the scene with at least one."""
     counts = good_beams(pool, setting.power_control, setting.decode_db)
-    heard = counts[counts > 0]
-    return float(heard.mean()) if heard.size else 1.0
+    some = counts[counts > 0]
+    return float(some.mean()) if some.size else 1.0
 
 
 @lru_cache(maxsize=256)
 def occupied_beams(pool: Pool, setting: Setting) -> float:
-    """K of the two-K form: (3.8) solved for K where the number of clients is known.
+    """K of the two-K form: (3.8) solved for K with a known number of clients.
 
-    Beams too weak to be decoded add up, and an energy detector finds the mini-slot occupied.
+    Beams too weak to decode add up, so the energy detector finds more mini-slots occupied.
     """
     fixed = replace(
         setting, protocol="jpoc", intervals=20, always_compete=True, blockage=0.0, warm_up=0,
@@ -154,50 +163,52 @@ def occupied_beams(pool: Pool, setting: Setting) -> float:
     return float(REFERENCE_MINI_SLOTS * (1.0 - max(empty, 1e-3) ** (1.0 / clients)))
 
 
+def _named(kind: Callable[..., Named], source: object, **values: object) -> Named:
+    """A named tuple whose other fields are the attributes of `source` with the same name."""
+    fields: tuple[str, ...] = cast(Any, kind)._fields
+    rest = {name: getattr(source, name) for name in fields if name not in values}
+    return kind(**rest, **values)
+
+
 def rules(pool: Pool, setting: Setting) -> Rules:
     """The kernel's numbers."""
-    slots, power, jpoc = setting.mini_slots, setting.power_control, setting.protocol == "jpoc"
-    good = 1.0
-    if jpoc:
-        good = slots.good_beams or mean_good_beams(pool, setting)
+    slots, power = setting.mini_slots, setting.power_control or PowerControl()
+    jpoc = setting.protocol == "jpoc"
+    good = (slots.good_beams or mean_good_beams(pool, setting)) if jpoc else 1.0
     detect = setting.decode_db if setting.detect_db is None else setting.detect_db
-    return Rules(
+    return _named(
+        Rules, setting,
         protocol=JPOC if jpoc else DOT11AD,
-        slots=setting.abft.all_slots,
-        frames=setting.abft.frames_per_slot,
-        random_order=setting.beam_order == "random",
-        retry_limit=-1 if setting.retry_limit is None else setting.retry_limit,
-        backoff=setting.rss_backoff,
-        decode=10 ** (setting.decode_db / 10),
-        capture=10 ** (setting.capture_db / 10),
-        capture_on=setting.capture,
-        detect=10 ** (detect / 10),
-        good_beams=good,
-        occupied_beams=occupied_beams(pool, setting) if jpoc and slots.two_k else good,
-        target_failure=slots.target_failure,
-        initial=slots.initial,
-        minimum=slots.minimum,
-        maximum=slots.maximum,
-        adapt=slots.adapt,
-        averaging=slots.averaging,
-        feedback=slots.feedback,
-        double_when_full=slots.double_when_full,
-        ramp_db=power.ramp_db if power else 0.0,
-        error_db=power.error_db if power else 0.0,
-        blockage=setting.blockage,
-        blocked_sweep=setting.blocked_sweep,
-        always_compete=setting.always_compete,
+        slots=_named(
+            SlotRules, setting.abft,
+            random_order=setting.beam_order == "random",
+            retry_limit=-1 if setting.retry_limit is None else setting.retry_limit,
+            rss_backoff=setting.rss_backoff,
+        ),
+        mini_slots=_named(
+            MiniSlotRules, slots,
+            good_beams=good,
+            occupied_beams=occupied_beams(pool, setting) if jpoc and slots.two_k else good,
+        ),
+        receiver=Receiver(
+            decode=10 ** (setting.decode_db / 10),
+            capture=10 ** (setting.capture_db / 10),
+            capture_on=setting.capture,
+            detect=10 ** (detect / 10),
+        ),
+        ramp_db=power.ramp_db,
+        error_db=power.error_db,
         fixed_us=_fixed_us(setting),
         mini_slot_us=SSW_US + SBIFS_US + PROPAGATION_US,
         feedback_us=FEEDBACK_US + SBIFS_US,
-    )
+    )  # fmt: skip
 
 
 def _fixed_us(setting: Setting) -> float:
-    """Beacon interval less all that does not depend on clients and mini-slots.
+    """Beacon interval less all parts that do not depend on clients and mini-slots.
 
     Raises:
-        AccessError: nothing is left for the DTI.
+        AccessError: no time is left for the DTI.
 
     """
     if setting.protocol == "dot11ad":
@@ -223,21 +234,21 @@ def run(
     present: Integers | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Outcome]:
-    """Runs realisations: each draws its clients, their channels and all that is random anew.
+    """Runs realisations, each with its own clients, channels and random numbers.
 
-    Realisation i has the clients of every other protocol's realisation i with the same seed.
+    With the same seed, realisation i has the same clients under every protocol.
 
     Args:
         pool: of the scene.
         setting: protocol and condition.
         clients: of each cell.
         realisations: how many.
-        seed: of all of them; realisation i does not depend on how many there are.
-        present: how many of the clients are there in each interval, (intervals,); all if None.
-        progress: is told how many realisations of how many are done.
+        seed: of all realisations; realisation i does not depend on their number.
+        present: number of clients in the cell in each interval, (intervals,); all if None.
+        progress: called with the number of finished and of all realisations.
 
     Raises:
-        AccessError: a parameter is outside what is allowed.
+        AccessError: a parameter is out of range.
 
     """
     whole("realisations", realisations, 1)
@@ -269,39 +280,41 @@ class Summary:
     jain: Floats
     """Jain's index of the air time."""
     jain_delivered: Floats
-    """The same of the air time in which the client was not blocked."""
+    """Jain's index of the air time in which the client was not blocked."""
     failure_probability: Floats
-    """Sweeps that ended unheard over all, after the warm-up; NaN if there was none."""
+    """Failed sweeps over all sweeps, after the warm-up; NaN without a sweep."""
     mini_slots: Floats
     """Mean length of the A-BFT after the warm-up."""
     estimated_clients: Floats
+    """Mean of (3.9) after the warm-up."""
     competitors: Floats
-    """Means after the warm-up."""
+    """Mean number of clients in an A-BFT after the warm-up."""
     never_served: Floats
     """Share of the clients that never succeeded."""
     worst_client: Floats
     """Failure probability of the client that fails most often."""
     first_success: Floats
-    """Mean interval of the first success of those that succeeded."""
+    """Mean interval of the first success, over the clients that succeeded."""
     collisions: Floats
+    """Decodable frames lost to other frames, per beacon interval."""
     captures: Floats
-    """Frames per beacon interval."""
+    """Frames decoded in spite of other frames, per beacon interval."""
     beam_loss_db: Floats
-    """Mean loss of the best beam heard against the best one."""
+    """Mean SNR of the best beam over that of the best decoded beam, dB."""
 
     def values(self) -> dict[str, Floats]:
-        """All of them by name, each of shape (realisations,)."""
+        """All results by name, each of shape (realisations,)."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def summarise(outcomes: list[Outcome], setting: Setting) -> Summary:
-    """What is reported of realisations."""
+    """The results of realisations, one number each."""
     rows = [_row(outcome, setting.warm_up) for outcome in outcomes]
-    columns = np.array(rows, dtype=np.float64).T
-    return Summary(*columns)
+    return Summary(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
-def _row(outcome: Outcome, warm_up: int) -> tuple[float, ...]:
+def _row(outcome: Outcome, warm_up: int) -> dict[str, float]:
+    """The fields of `Summary` for one realisation."""
     attempts = outcome.attempts[:, warm_up:]
     failures = outcome.failures[:, warm_up:]
     tried = attempts.sum(axis=1)
@@ -309,20 +322,24 @@ def _row(outcome: Outcome, warm_up: int) -> tuple[float, ...]:
     known = outcome.first[outcome.first >= 0]
     intervals = outcome.mini_slots.size
     successes = outcome.attempts.sum() - outcome.failures.sum()
-    return (
-        float(jain_index(outcome.air_time_us)),
-        float(jain_index(outcome.delivered_us)),
-        failures.sum() / tried.sum() if tried.sum() else np.nan,
-        outcome.mini_slots[warm_up:].mean() if warm_up < intervals else np.nan,
-        outcome.expected[warm_up:].mean() if warm_up < intervals else np.nan,
-        outcome.competitors[warm_up:].mean() if warm_up < intervals else np.nan,
-        float(np.mean(outcome.first < 0)),
-        per_client.max() if per_client.size else np.nan,
-        known.mean() if known.size else np.nan,
-        outcome.events[0] / intervals,
-        outcome.events[1] / intervals,
-        outcome.loss_db[0] / successes if successes else np.nan,
-    )
+
+    def mean(values: Floats | Integers) -> float:
+        return float(values.mean()) if values.size else np.nan
+
+    return {
+        "jain": float(jain_index(outcome.air_time_us)),
+        "jain_delivered": float(jain_index(outcome.delivered_us)),
+        "failure_probability": failures.sum() / tried.sum() if tried.sum() else np.nan,
+        "mini_slots": mean(outcome.mini_slots[warm_up:]),
+        "estimated_clients": mean(outcome.expected[warm_up:]),
+        "competitors": mean(outcome.competitors[warm_up:]),
+        "never_served": float(np.mean(outcome.first < 0)),
+        "worst_client": per_client.max() if per_client.size else np.nan,
+        "first_success": mean(known),
+        "collisions": outcome.events[0] / intervals,
+        "captures": outcome.events[1] / intervals,
+        "beam_loss_db": outcome.loss_db[0] / successes if successes else np.nan,
+    }
 
 
 def simulate(
@@ -342,7 +359,7 @@ def simulate(
 
 
 def confidence(values: Floats) -> tuple[float, float, float]:
-    """Mean and the ends of its 95 % confidence interval, over values (n,) that are numbers."""
+    """Mean and ends of its 95 % confidence interval, over the finite ones of values (n,)."""
     known = values[np.isfinite(values)]
     if not known.size:
         return float("nan"), float("nan"), float("nan")

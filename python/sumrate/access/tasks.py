@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures import as_completed as as_they_end
@@ -11,38 +12,53 @@ from importlib import import_module
 from typing import Any
 
 from sumrate.access.errors import AccessError, whole
+from sumrate.lab.results import Progress as Bar
 
 Row = dict[str, Any]
 """One row of a tidy table: names to numbers, texts or None."""
 Progress = Callable[[int, int], None]
-"""Is told how many tasks of how many are done."""
+"""Called with the number of finished and of all tasks."""
 MOST_DEATHS = 3
-"""How often processes may be killed before a sweep gives up."""
+"""Most restarts of a sweep after killed processes."""
 
 
 class SweepError(RuntimeError):
-    """A sweep could not be finished; says what happened to how many tasks."""
+    """A sweep failed; the message has the cause and the number of lost tasks."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function of this package with its arguments; its result depends on nothing else."""
+    """A function of this package with its arguments, which determine its result."""
 
     function: Callable[..., list[Row]]
     arguments: Mapping[str, Any]
 
     def rows(self) -> list[Row]:
-        """Does the work."""
+        """Runs the task."""
         return self.function(**self.arguments)
 
 
 def rows_of(task: Task) -> list[Row]:
-    """Does the work, in whichever process this is called."""
+    """Runs a task in the calling process."""
     return task.rows()
 
 
+def watch(bar: Bar, what: str, unit: str) -> Progress:
+    """A callback that shows the finished and all units, and extrapolates the time left."""
+    begun = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        if done:
+            bar.left_s = (time.monotonic() - begun) / done * (total - done)
+        bar.show(f"{what}: {done} of {total} {unit}")
+        if done == total:
+            bar.clear()
+
+    return show
+
+
 def _silent(done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Progress without output."""
 
 
 def evaluate(
@@ -52,18 +68,18 @@ def evaluate(
     scheduler: str | None = None,
     progress: Progress = _silent,
 ) -> list[Row]:
-    """Rows of all tasks, in the order of the tasks, wherever and whenever they were done.
+    """Runs all tasks and returns their rows in the order of the tasks.
 
     Args:
-        tasks: what to do.
-        workers: local processes; as many as there are cores if None; 1 works in this process.
+        tasks: to run.
+        workers: local processes; one per core if None; 1 works in this process.
         scheduler: address of a Dask scheduler, such as `tcp://10.0.0.1:8786`; instead of local
             processes. Its workers need this package in the same version.
-        progress: is called after each task.
+        progress: called after each task.
 
     Raises:
-        AccessError: fewer than one worker, or an address without a scheduler.
-        SweepError: processes were killed again and again.
+        AccessError: fewer than one worker, or no scheduler at the address.
+        SweepError: processes were killed too often.
 
     """
     if scheduler is not None:
@@ -81,13 +97,13 @@ def evaluate(
 
 
 def _here(tasks: Sequence[Task]) -> Iterator[tuple[int, list[Row]]]:
-    """Results of this process."""
+    """Runs the tasks in this process."""
     for index, task in enumerate(tasks):
         yield index, task.rows()
 
 
 def _on_processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, list[Row]]]:
-    """Results as they come; what a killed process was doing is done again."""
+    """Runs the tasks on local processes; tasks of a killed process run again."""
     left = dict(enumerate(tasks))
     context = multiprocessing.get_context("spawn")
     for _ in range(MOST_DEATHS + 1):
@@ -105,12 +121,12 @@ def _on_processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, li
         return
     raise SweepError(
         f"a process was killed {MOST_DEATHS + 1} times; {len(left)} of {len(tasks)} tasks are "
-        "undone: is there enough memory?"
+        "undone. Check that the machine has enough memory."
     )
 
 
 def _on_cluster(tasks: Sequence[Task], scheduler: str) -> Iterator[tuple[int, list[Row]]]:
-    """Results as they come; the scheduler gives what a dead worker had to others."""
+    """Runs the tasks on a Dask cluster, whose scheduler repeats tasks of dead workers."""
     try:
         distributed: Any = import_module("distributed")  # an optional extra without types
     except ModuleNotFoundError as missing:

@@ -1,11 +1,11 @@
-"""What the numbers of a run mean, and tables of them for a terminal."""
+"""Units and meanings of the results, and tables of them for a terminal."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 
 class Meaning(NamedTuple):
-    """The unit of a value, and what it is."""
+    """Unit and description of a value."""
 
     unit: str
     text: str
@@ -13,26 +13,26 @@ class Meaning(NamedTuple):
 
 INPUTS = ("protocol", "scene", "clients", "blockage", "capture", "realisations", "intervals",
           "rounds", "good_beams", "seed")  # fmt: skip
-"""What was asked for; the rest was found."""
+"""Fields of a document that repeat the command's options."""
 MEANINGS = {
-    "failure_probability": Meaning("", "share of the sweeps that the AP did not hear"),
-    "standard_error": Meaning("", "of the failure probability"),
-    "worst_client": Meaning("", "failure probability of the client that fails most often"),
-    "never_served": Meaning("", "share of the clients that never got through"),
-    "first_success": Meaning("beacon intervals", "until a client first gets through, mean"),
-    "jain": Meaning("", "Jain's index of the clients' air time: 1 is fair"),
-    "jain_standard_error": Meaning("", "of Jain's index"),
-    "jain_delivered": Meaning("", "Jain's index of the air time in which a client is not blocked"),
+    "failure_probability": Meaning("of sweeps", "that the AP did not decode"),
+    "standard_error": Meaning("of sweeps", "standard error of the failure probability"),
+    "worst_client": Meaning("of sweeps", "failed by the client that fails most often"),
+    "never_served": Meaning("of clients", "that never won an A-BFT"),
+    "first_success": Meaning("beacon intervals", "until a client first wins an A-BFT, mean"),
+    "jain": Meaning("index", "Jain's index of the clients' air time: 1 is fair"),
+    "jain_standard_error": Meaning("index", "standard error of Jain's index"),
+    "jain_delivered": Meaning("index", "Jain's index of the air time while not blocked"),
     "mini_slots": Meaning("mini-slots", "length of the A-BFT, mean"),
     "competitors": Meaning("clients", "that compete in an A-BFT, mean"),
     "estimated_clients": Meaning("clients", "that the AP expects to compete, mean"),
     "collisions": Meaning("frames / interval", "lost to other clients' frames"),
-    "captures": Meaning("frames / interval", "heard in spite of other clients' frames"),
+    "captures": Meaning("frames / interval", "decoded in spite of other clients' frames"),
     "beam_loss_db": Meaning("dB", "by which the beam that won is weaker than the best"),
-    "mean_good_beams": Meaning("beams", "of a client that the AP can decode"),
-    "starved_by_power_control": Meaning("", "share of the clients whose power is set too low"),
-    "equation_3_6": Meaning("", "failure probability by the thesis's equation (3.6)"),
-    "exact_without_capture": Meaning("", "failure probability without capture, exact"),
+    "mean_good_beams": Meaning("beams", "of a client that the AP can decode, mean"),
+    "starved_by_power_control": Meaning("of clients", "that power control makes too weak"),
+    "equation_3_6": Meaning("of sweeps", "failed, by the thesis's equation (3.6)"),
+    "exact_without_capture": Meaning("of sweeps", "failed without capture, exact"),
 }
 """In the order of the table."""
 NOTHING = "-"
@@ -47,21 +47,41 @@ def table(documents: Sequence[Mapping[str, Any]]) -> str:
         if name in documents[0]
     )
     rows = [
-        (name.removesuffix("_db").replace("_", " "), [_value(d, name) for d in documents], *meaning)
+        (_title(name), *(_value(document, name) for document in documents), *meaning)
         for name, meaning in MEANINGS.items()
         if any(name in document for document in documents)
     ]
-    widths = [max(len(names[n]), *(len(row[1][n]) for row in rows)) for n in range(len(names))]
-    first = max(len(row[0]) for row in rows)
-    units = max(len(row[2]) for row in rows)
+    return f"{asked}\n\n{_columns([('', *names, 'unit', 'meaning'), *rows], len(names))}"
 
-    def line(name: str, values: Sequence[str], unit: str, meaning: str) -> str:
-        cells = "  ".join(v.rjust(w) for v, w in zip(values, widths, strict=True))
-        return f"{name:{first}}  {cells}  {unit:{units}}  {meaning}".rstrip()
 
-    heads = [name.rjust(width) for name, width in zip(names, widths, strict=True)]
-    return "\n".join([asked, "", line("", heads, "unit", "meaning"),
-                      *(line(*row) for row in rows)])  # fmt: skip
+def sweep(rows: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> str:
+    """A row for each condition and metric of a sweep, with its 95 % interval and unit."""
+    head = ("scene", "protocol", "result", "clients", "blockage", "mean", "95 % interval", "unit")
+    lines = [
+        (row["panel"], row["curve"], _title(row["metric"]), str(row["clients"]), f"{row['x']:.2f}",
+         f"{row['mean']:.4f}", f"{max(row['low'], 0.0):.4f} to {row['high']:.4f}",
+         MEANINGS[row["metric"]].unit)
+        for row in rows if row["metric"] in metrics
+    ]  # fmt: skip
+    meanings = [f"{_title(name)}: {', '.join(MEANINGS[name])}" for name in metrics]
+    return "\n".join([_columns([head, *lines], 4, 3), "", *meanings])
+
+
+def _columns(rows: Sequence[Sequence[str]], numbers: int, first: int = 1) -> str:
+    """The rows in columns, of which `numbers` from `first` on are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    right = range(first, first + numbers)
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _title(name: str) -> str:
+    return name.removesuffix("_db").replace("_", " ")
 
 
 def _value(document: Mapping[str, Any], name: str) -> str:

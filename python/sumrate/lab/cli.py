@@ -13,7 +13,7 @@ from sumrate.lab.refusal import USAGE, RefusedError
 
 BROKEN_PIPE = 141
 """Exit status of a program that SIGPIPE ended, as shells report it."""
-LAB, GHZ = "sumrate.lab.", "sumrate.access.command:"
+LAB, GHZ, SCENES = "sumrate.lab.", "sumrate.access.command:", "sumrate.traces.scene_"
 STYLE = Parameter(negative=(), show_default=shown)
 COMMANDS = {
     "demo": ("demo.command:demo", "Download one file over two links, one of them blocked."),
@@ -40,11 +40,14 @@ GROUPS = {
     "trace": (
         "Link traces of 60 GHz scenes.",
         {
-            "make": (f"{LAB}trace_command:make_trace", "Make a link trace from a scene."),
-            "show": (f"{LAB}trace_command:show", "Summarise or plot a link trace."),
+            "make": (f"{SCENES}commands:make_trace", "Make a link trace from a scene."),
+            "show": (f"{SCENES}commands:show", "Summarise or plot a link trace."),
             "play": (f"{LAB}trace_play:play", "Measure one TCP stream over a link trace."),
-            "contention": (f"{LAB}trace_tables:contention", "Compare access protocols."),
-            "calibrate": (f"{LAB}trace_tables:calibrate", "Compare scenes with measurements."),
+            "contention": (f"{SCENES}tables:contention", "Compare access protocols."),
+            "calibrate": (
+                f"{SCENES}tables:calibrate",
+                "Compare scenes with measurements.",
+            ),
         },
     ),
     "access": (

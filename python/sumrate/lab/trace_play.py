@@ -22,11 +22,11 @@ from sumrate.lab.options import Json, Seed
 from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.programs import program, require
 from sumrate.lab.scene import radio, scene
-from sumrate.lab.trace_command import refusing
 from sumrate.phy.parameters import ParameterError
 from sumrate.traces.emulator import schedule
 from sumrate.traces.link_trace import LinkTrace, read_link_trace
 from sumrate.traces.measure import GOODPUT_SHARE
+from sumrate.traces.scene_commands import refusing
 from sumrate.traces.trace import write
 
 

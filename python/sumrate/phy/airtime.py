@@ -1,4 +1,4 @@
-"""From a PHY rate to goodput: what aggregation, waiting, acknowledgements and the host leave of it.
+"""Goodput of a PHY rate after aggregation, waiting, acknowledgements and limits of the host.
 
 Times are IEEE 802.11ad's (2016, tables 20-32 and 20.12); sizes of aggregates and the host's limits
 are the hardware's (hardware.py).
@@ -23,12 +23,12 @@ SLOT_US = 5.0
 PREAMBLE_US = 2.47
 """Short training, channel estimation and header of a single-carrier frame."""
 MEAN_BACKOFF_SLOTS = 7.5
-"""Of a window of 15."""
+"""Mean backoff of a contention window of 15."""
 BLOCK_ACK_US = PREAMBLE_US + 32 * 8 / 385.0
 EXCHANGE_US = (
     SIFS_US + 2 * SLOT_US + MEAN_BACKOFF_SLOTS * SLOT_US + PREAMBLE_US + SIFS_US + BLOCK_ACK_US
 )
-"""What every exchange costs beside its payload: DIFS, backoff, preamble, SIFS, BlockAck."""
+"""Overhead of an exchange: DIFS, backoff, preamble, SIFS, BlockAck."""
 MAC_BYTES = 38
 """Header, LLC, check sequence and delimiter of each packet in an aggregate."""
 UDP_HEADERS = 28
@@ -42,10 +42,10 @@ TRANSPORTS = ("udp", "tcp")
 
 @dataclass(frozen=True)
 class Sender:
-    """What a device and its host do with packets.
+    """A device and its host as a sender of packets.
 
     Raises:
-        ParameterError: sizes or limits that are not positive, or an MTU that no 802.11ad frame has.
+        ParameterError: a size or limit is not positive, or the MTU exceeds 802.11ad's.
 
     """
 
@@ -55,17 +55,17 @@ class Sender:
     """Longest aggregate of one exchange."""
     exchange_us: float = EXCHANGE_US
     ack_every: float = 2.0
-    """Exchanges of data for each exchange in which TCP's acknowledgements come back."""
+    """Exchanges of data for each exchange with TCP's acknowledgements."""
     segments_per_ack: float = 2.0
     host_packets_per_s: float = np.inf
-    """What the host handles, acknowledgements among them."""
+    """Packet rate of the host, acknowledgements included."""
     wire_mbps: float = np.inf
     """Ethernet behind the access point, Mbit/s."""
     retries: int = 4
-    """How often a lost packet is sent again by the MAC."""
+    """Most retransmissions of a packet by the MAC."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no sender."""
+        """Checks the parameters."""
         whole("mtu_bytes", self.mtu_bytes, 576, 7912)
         whole("aggregate_bytes", self.aggregate_bytes, self.mtu_bytes + MAC_BYTES, 262_143)
         positive("exchange_us", self.exchange_us)
@@ -87,7 +87,7 @@ class Sender:
         return self.mtu_bytes - (UDP_HEADERS if transport == "udp" else TCP_HEADERS)
 
     def exchange_s(self, rate_mbps: ArrayLike, transport: str = "udp") -> Floats:
-        """Time of a full exchange with its share of returning acknowledgements, seconds.
+        """Time of a full exchange with its share of the acknowledgements, seconds.
 
         Args:
             rate_mbps: PHY rate, any shape; 0 gives infinity.
@@ -109,14 +109,13 @@ class Sender:
     ) -> Floats:
         """Application bytes per second in Mbit/s; shapes broadcast.
 
-        Packets that are lost are sent again in later exchanges, so that a share of frame errors
-        costs that share; what is lost for good, and what TCP makes of it, is apart
-        (`residual_loss`, `tcp_limit_mbps`).
+        Later exchanges retransmit lost packets, so a share of frame errors costs that share.
+        `residual_loss` and `tcp_limit_mbps` give the packets lost for good and TCP's reaction.
 
         Args:
             rate_mbps: PHY rate.
             transport: `udp` or `tcp`.
-            frame_error_rate: share of packets lost in the air at each attempt.
+            frame_error_rate: share of packets lost in each transmission.
 
         """
         errors = within("frame_error_rate", frame_error_rate, 0.0, 1.0)
@@ -128,17 +127,17 @@ class Sender:
         return np.asarray(np.minimum(air * (1 - errors), min(host, wire)))
 
     def ip_rate_mbps(self, rate_mbps: ArrayLike, frame_error_rate: ArrayLike = 0.0) -> Floats:
-        """Rate of IP bytes with which an emulator lets this TCP through; shapes broadcast."""
+        """Rate of IP bytes of an emulated link that allows this TCP goodput; shapes broadcast."""
         goodput = self.goodput_mbps(rate_mbps, "tcp", frame_error_rate)
         return np.asarray(goodput * self.mtu_bytes / self.payload_bytes("tcp"))
 
     def residual_loss(self, frame_error_rate: ArrayLike) -> Floats:
-        """Share of packets given up after all retries, all independent; shape of the errors."""
+        """Share of packets lost after all retries, with independent errors; shape of the errors."""
         errors = within("frame_error_rate", frame_error_rate, 0.0, 1.0)
         return np.asarray(errors ** (self.retries + 1))
 
     def retry_delay_ms(self, rate_mbps: ArrayLike, frame_error_rate: ArrayLike) -> Floats:
-        """Mean time that retries add to a packet's way, ms; shapes broadcast."""
+        """Mean delay of a packet by retries, ms; shapes broadcast."""
         errors = within("frame_error_rate", frame_error_rate, 0.0, 1.0)
         again = sum(errors**attempt for attempt in range(1, self.retries + 1))
         one = np.nan_to_num(self.exchange_s(rate_mbps), posinf=0.0)
@@ -148,7 +147,7 @@ class Sender:
 def tcp_limit_mbps(
     loss: ArrayLike, rtt_s: float, segment_bytes: int = 1448, segments_per_ack: float = 1.0
 ) -> Floats:
-    """What loss leaves of a TCP: segment / RTT x sqrt(3 / (2 b p)) in Mbit/s; infinite for none.
+    """TCP rate under loss, segment / RTT x sqrt(3 / (2 b p)), Mbit/s; infinite without loss.
 
     Args:
         loss: share of segments lost, any shape.

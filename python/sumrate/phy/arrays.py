@@ -23,7 +23,7 @@ class Element(Protocol):
 
 @dataclass(frozen=True)
 class Isotropic:
-    """An element that radiates alike in all directions: 0 dBi."""
+    """An element with 0 dBi in all directions."""
 
     def gain_dbi(self, azimuth: Floats, elevation: Floats) -> Floats:
         """0 dBi everywhere; shapes broadcast."""
@@ -32,11 +32,11 @@ class Isotropic:
 
 @dataclass(frozen=True)
 class PatchElement:
-    """A patch as 3GPP models it: parabolas in dB, bounded towards the sides and the back.
+    """3GPP's patch element: parabolas in dB with a floor towards the sides and the back.
 
     A = peak - min(12 (azimuth/width)^2 + 12 (elevation/width)^2, front to back ratio); source:
-    3GPP TR 38.901 table 7.3-1, which has 8 dBi, 65 degrees and 30 dB. The defaults are an element
-    of 5 dBi, wider so that it radiates the same share of its power (two thirds) as the table's.
+    3GPP TR 38.901 table 7.3-1, with 8 dBi, 65 degrees and 30 dB. The default element has 5 dBi. It
+    is wider, so it radiates the same share of its power (two thirds) as the table's element.
     """
 
     peak_dbi: float = 5.0
@@ -45,7 +45,7 @@ class PatchElement:
     front_to_back_db: float = 30.0
 
     def __post_init__(self) -> None:
-        """Refuses what is no pattern."""
+        """Checks the parameters."""
         within("peak_dbi", self.peak_dbi, -10.0, 15.0)
         within("width", self.width, 0.0, 2 * np.pi, open_low=True)
         within("front_to_back_db", self.front_to_back_db, 0.0, 100.0)
@@ -65,18 +65,18 @@ class PlanarArray:
     """A rectangular array in the plane across its boresight: columns along y, rows along z.
 
     Raises:
-        ParameterError: no whole number of columns or rows, or a spacing that is not positive.
+        ParameterError: columns or rows are not whole, or the spacing is not positive.
 
     """
 
     columns: int = 8
     rows: int = 4
     spacing: float = 0.5
-    """Between neighbouring elements, in wavelengths."""
+    """Distance between neighbouring elements, in wavelengths."""
     element: Element = field(default_factory=PatchElement)
 
     def __post_init__(self) -> None:
-        """Refuses what is no array."""
+        """Checks the parameters."""
         whole("columns", self.columns, 1, 1024)
         whole("rows", self.rows, 1, 1024)
         positive("spacing", self.spacing)
@@ -88,7 +88,7 @@ class PlanarArray:
 
     @property
     def array_gain_db(self) -> float:
-        """Gain over one element when all add up in phase: 10 log10(elements)."""
+        """Gain over one element with all elements in phase: 10 log10(elements)."""
         return float(10.0 * np.log10(self.elements))
 
     @property
@@ -133,7 +133,7 @@ class PlanarArray:
             elevation: likewise.
 
         Raises:
-            ParameterError: the weights have another shape, or are all zero.
+            ParameterError: the weights have the wrong shape, or are all zero.
 
         """
         given = np.atleast_2d(np.asarray(weights, dtype=np.complex128))
@@ -161,7 +161,7 @@ class PlanarArray:
 
 
 def radiated_share(element: Element, steps: int = 721) -> float:
-    """Mean gain of an element over the sphere, linear; 1 where nothing is lost."""
+    """Mean gain of an element over the sphere, linear; 1 without loss."""
     elevation = np.linspace(-np.pi / 2, np.pi / 2, steps)
     azimuth = np.linspace(-np.pi, np.pi, 2 * steps)[:, np.newaxis]
     gain = np.power(10.0, element.gain_dbi(azimuth, elevation[np.newaxis, :]) / 10.0)

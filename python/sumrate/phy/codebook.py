@@ -1,7 +1,7 @@
 """Codebooks: the sectors (beams) of a device, generated or read from measured patterns."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -14,15 +14,15 @@ from sumrate.phy.directions import wrap
 from sumrate.phy.parameters import Floats, Integers, ParameterError, angle, one_of, whole, within
 
 SPAN = float(np.deg2rad(120.0))
-"""What a sector sweep covers in azimuth and in elevation: 120 degrees."""
+"""Range of a sector sweep in azimuth and in elevation: 120 degrees."""
 
 
 class PatternError(ValueError):
-    """A file of patterns cannot be used; the message names the line and what is expected."""
+    """A pattern file is malformed; the message has the line, the value and the range."""
 
 
 class Pattern(Protocol):
-    """The beams of one device: what the rest of the package needs to know of a codebook."""
+    """The beams of one device, generated or measured."""
 
     @property
     def beams(self) -> int:
@@ -49,7 +49,7 @@ class Codebook:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Refuses weights that do not fit."""
+        """Checks the parameters."""
         shape = np.shape(self.weights)
         if len(shape) != 2 or shape[0] < 1 or shape[1] != self.array.elements:
             raise ParameterError("shape of weights", shape, f"(beams, {self.array.elements})")
@@ -82,10 +82,10 @@ def steered(
     """A codebook with one beam steered to each direction.
 
     Args:
-        array: what the beams are made with.
+        array: of the device.
         azimuth: radians, shape (beams,).
         elevation: radians, shape (beams,).
-        phase_bits: phases that the hardware can set, 2^bits a turn; None: any.
+        phase_bits: resolution of the phase shifters, 2^bits steps a turn; None: exact.
         name: of the codebook.
 
     """
@@ -109,11 +109,11 @@ def sector_grid(
 ) -> Codebook:
     """A codebook of columns x rows beams that tile a span; beam = column * rows + row.
 
-    Beams of an array are equally wide in the sine of the angle, so `sine` spacing makes neighbours
-    cross at about the same level everywhere; `angle` spaces them equally in angle.
+    Beams of an array are equally wide in the sine of the angle, so neighbours with `sine` spacing
+    cross at about the same level; `angle` spaces them equally in angle.
 
     Args:
-        array: what the beams are made with.
+        array: of the device.
         columns: beams side by side in azimuth.
         rows: beams above each other in elevation.
         azimuth_span: radians, centred on boresight, less than pi.
@@ -151,12 +151,12 @@ def codebook_64(array: PlanarArray | None = None) -> Codebook:
 
 
 def quasi_omni(array: PlanarArray | None = None, method: str = "single-element") -> Codebook:
-    """One wide beam to listen with.
+    """One wide beam for reception.
 
     Args:
-        array: what the beam is made with; the 8x4 one if none is given.
+        array: of the device; 8x4 elements by default.
         method: `single-element` switches on one element; `quadratic-phase` uses all of them with
-            phases that spread the beam over the front, so that all amplifiers add power.
+            phases that spread the beam over the front, so all amplifiers add power.
 
     """
     one_of("method", method, ("single-element", "quadratic-phase"))
@@ -172,14 +172,14 @@ def quasi_omni(array: PlanarArray | None = None, method: str = "single-element")
 
 
 def _quadratic(count: int) -> Complexes:
-    """Phases of a chirp that passes once through all directions."""
+    """Phases of a chirp that covers all directions once."""
     offset = np.arange(count) - (count - 1) / 2
     return np.asarray(np.exp(1j * np.pi * np.square(offset) / count))
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPattern:
-    """Beams as gains on a grid of directions; interpolated between its points, held beyond them.
+    """Beams as gains on a grid of directions, interpolated inside it and constant beyond it.
 
     Raises:
         ParameterError: shapes do not fit, or the grid does not rise.
@@ -195,7 +195,7 @@ class MeasuredPattern:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Refuses grids that do not fit."""
+        """Checks the parameters."""
         for name in ("azimuth", "elevation"):
             axis = angle(name, getattr(self, name))
             if axis.ndim != 1 or axis.size < 1 or (np.diff(axis) <= 0).any():
@@ -221,7 +221,7 @@ class MeasuredPattern:
 
 
 def _between(axis: Floats, values: Floats) -> tuple[Integers, Integers, Floats]:
-    """Indices of the points below and above, and how far between them."""
+    """Indices of the points below and above, and the share of the step from the lower one."""
     if axis.size == 1:
         zero = np.zeros(values.shape, dtype=np.int64)
         return zero, zero, np.zeros(values.shape)
@@ -233,6 +233,8 @@ def _between(axis: Floats, values: Floats) -> tuple[Integers, Integers, Floats]:
 
 COLUMNS = ("beam", "azimuth_deg", "elevation_deg", "gain_dbi")
 """Header of a file of patterns."""
+MOST = {"azimuth_deg": 180, "elevation_deg": 90, "gain_dbi": 200}
+"""Largest magnitude of each column."""
 NULL_DBI = -60.0
 """Least gain in a file of patterns."""
 
@@ -241,57 +243,93 @@ def read_patterns(path: Path) -> MeasuredPattern:
     """Beams from a CSV file with the columns beam, azimuth_deg, elevation_deg, gain_dbi.
 
     Every beam needs a gain in every direction of the grid; lines may come in any order. Angles are
-    in degrees, beams are numbered from 0.
+    in degrees, beams are numbered from 0. Lines that begin with `#` are comments.
 
     Raises:
-        PatternError: the file's line that is wrong, or what is missing.
+        PatternError: a malformed line, or a missing beam or direction.
 
     """
-    cells: dict[tuple[int, float, float], float] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.reader(file)
-        header = tuple(name.strip() for name in next(rows, []))
-        if header != COLUMNS:
-            raise PatternError(f"{path}: line 1: expected {','.join(COLUMNS)}, found {header}")
-        for row in rows:
-            if row:
-                where = f"{path}: line {rows.line_num}"
-                beam, azimuth, elevation, gain = _pattern_row(row, where)
-                if (beam, azimuth, elevation) in cells:
-                    raise PatternError(f"{where}: beam {beam} has this direction already")
-                cells[beam, azimuth, elevation] = gain
-    if not cells:
-        raise PatternError(f"{path}: it has no beam")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            cells = _cells(path, _rows(file))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise PatternError(f"{path}: not a text file in UTF-8: {error}") from None
     return _gridded(path, cells)
 
 
+Cells = dict[tuple[int, float, float], float]
+"""Gain in dBi by beam, azimuth and elevation in degrees."""
+
+
+def _rows(file: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line, without empty lines and comments."""
+    reader = csv.reader(file)
+    for row in reader:
+        if row and not row[0].startswith("#"):
+            yield reader.line_num, row
+
+
+def _cells(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Cells:
+    """Gains of all lines after the header."""
+    first, header = next(rows, (1, []))
+    if [name.strip() for name in header] != list(COLUMNS):
+        raise PatternError(
+            f"{path}: line {first}: expected the header {','.join(COLUMNS)}, "
+            f"found {','.join(header) or 'nothing'}"
+        )
+    cells: Cells = {}
+    for number, row in rows:
+        where = f"{path}: line {number}"
+        beam, azimuth, elevation, gain = _pattern_row(row, where)
+        if (beam, azimuth, elevation) in cells:
+            raise PatternError(
+                f"{where}: beam {beam} already has a gain at azimuth {azimuth:g}, "
+                f"elevation {elevation:g}"
+            )
+        cells[beam, azimuth, elevation] = gain
+    if not cells:
+        raise PatternError(f"{path}: no line after the header: expected at least one beam")
+    return cells
+
+
 def _pattern_row(row: Sequence[str], where: str) -> tuple[int, float, float, float]:
+    """Beam, azimuth, elevation and gain of a line."""
     try:
         beam_text, *numbers = row
         beam, (azimuth, elevation, gain) = int(beam_text), map(float, numbers)
     except ValueError:
-        raise PatternError(f"{where}: expected {','.join(COLUMNS)}, found {row}") from None
-    if beam < 0 or not abs(azimuth) <= 180 or not abs(elevation) <= 90 or not abs(gain) <= 200:
         raise PatternError(
-            f"{where}: beam from 0, azimuth within 180 and elevation within 90 degrees, "
-            f"gain within 200 dBi; found {row}"
-        )
+            f"{where}: expected {','.join(COLUMNS)} as numbers, found {','.join(row)}"
+        ) from None
+    if beam < 0:
+        raise PatternError(f"{where}: beam must be at least 0, not {beam}")
+    for name, value in zip(COLUMNS[1:], (azimuth, elevation, gain), strict=True):
+        if not abs(value) <= MOST[name]:
+            raise PatternError(f"{where}: {name} must be within ±{MOST[name]}, not {value:g}")
     return beam, azimuth, elevation, gain
 
 
-def _gridded(path: Path, cells: dict[tuple[int, float, float], float]) -> MeasuredPattern:
+def _gridded(path: Path, cells: Cells) -> MeasuredPattern:
+    """The gains as an array.
+
+    Raises:
+        PatternError: a beam has no line, or a direction of the grid no gain.
+
+    """
     beams = sorted({beam for beam, _, _ in cells})
     azimuths = sorted({azimuth for _, azimuth, _ in cells})
     elevations = sorted({elevation for _, _, elevation in cells})
-    if beams != list(range(len(beams))):
-        raise PatternError(f"{path}: beams must be numbered 0 to {len(beams) - 1}, found {beams}")
+    if beams[-1] >= len(beams):
+        absent = next(number for number, beam in enumerate(beams) if number != beam)
+        raise PatternError(f"{path}: beam {absent} is missing: beams 0 to {beams[-1]} need lines")
     missing = [
         (b, a, e) for b in beams for a in azimuths for e in elevations if (b, a, e) not in cells
     ]
     if missing:
+        beam, azimuth, elevation = missing[0]
         raise PatternError(
-            f"{path}: beam, azimuth, elevation {missing[0]} is missing "
-            f"({len(missing)} in all): every beam needs every direction of the grid"
+            f"{path}: beam {beam} has no gain at azimuth {azimuth:g}, elevation {elevation:g} "
+            f"({len(missing)} gains missing): every beam needs every direction of the grid"
         )
     gains = np.array([[[cells[b, a, e] for e in elevations] for a in azimuths] for b in beams])
     return MeasuredPattern(
@@ -302,9 +340,9 @@ def _gridded(path: Path, cells: dict[tuple[int, float, float], float]) -> Measur
 def write_patterns(
     pattern: Pattern, azimuth_deg: Sequence[float], elevation_deg: Sequence[float], path: Path
 ) -> None:
-    """Samples beams on a grid in degrees and writes them as `read_patterns` reads them.
+    """Samples beams on a grid in degrees and writes them in the format of `read_patterns`.
 
-    A null is written as `NULL_DBI`: between two directions a gain is interpolated in dB.
+    A null is written as `NULL_DBI`, because gains are interpolated in dB.
     """
     az, el = np.meshgrid(np.deg2rad(azimuth_deg), np.deg2rad(elevation_deg), indexing="ij")
     gains = np.maximum(pattern.gain_dbi(az, el), NULL_DBI)

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from sumrate.phy.parameters import Floats
 
 FLOOR_DB = -300.0
-"""What a ratio of zero is in decibels here, so that sums stay finite."""
+"""Decibels of a ratio of zero, so that sums stay finite."""
 
 
 def linear(db: ArrayLike) -> Floats:

@@ -2,8 +2,7 @@
 
 Coordinates are right-handed, in metres, z up. Azimuth turns from x towards y, elevation from the
 horizontal plane towards z, both in radians. The boresight of an array is the x axis of its own
-frame, which the orientation (yaw about z, then pitch that lifts the boresight) turns into the
-world's.
+frame. An orientation turns this frame into the world's: yaw about z, then pitch of the boresight.
 """
 
 from dataclasses import dataclass
@@ -56,7 +55,7 @@ def wrap(azimuth: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class Orientation:
-    """How a device is turned; angles in radians."""
+    """Orientation of a device; angles in radians."""
 
     yaw: float = 0.0
     """About the vertical axis, from x towards y."""
@@ -64,7 +63,7 @@ class Orientation:
     """Lifts the boresight above the horizontal plane."""
 
     def __post_init__(self) -> None:
-        """Refuses angles that are no radians."""
+        """Checks the parameters."""
         angle("yaw", self.yaw)
         angle("pitch", self.pitch)
 

@@ -1,7 +1,6 @@
-"""The radios of published measurements, as far as their papers tell: rates, powers, arrays, limits.
+"""The radios of published measurements: rates, powers, arrays, limits.
 
-Where a paper gives no number, the value is ours and was chosen so that the paper's calibration
-points come out; docs/channel.md lists which.
+Values that a paper lacks were fitted to its measurements; docs/channel.md lists them.
 """
 
 from dataclasses import dataclass, replace
@@ -18,22 +17,22 @@ from sumrate.phy.propagation import NOISE_FIGURE_DB, noise_dbm
 
 @dataclass(frozen=True, eq=False)
 class Radio:
-    """One make of 60 GHz device."""
+    """A model of 60 GHz device."""
 
     name: str
     table: McsTable
     sender: Sender
     beams: Pattern
     listening: Pattern
-    """What it listens with in sweeps."""
+    """Receive beam in sweeps."""
     power_dbm: float = 20.0
     noise_figure_db: float = NOISE_FIGURE_DB
     implementation_loss_db: float = 0.0
-    """By which it misses the SNR of the table."""
+    """SNR that the device needs beyond the table's."""
 
     @property
     def noise_dbm(self) -> float:
-        """Noise in which signals are decoded, with what the implementation loses, dBm."""
+        """Noise power with noise figure and implementation loss, dBm."""
         return noise_dbm(noise_figure_db=self.noise_figure_db) + self.implementation_loss_db
 
 
@@ -71,7 +70,7 @@ def _qca9500() -> Radio:
 
 
 def _qca9500_long() -> Radio:
-    """The same with the longest aggregates of the standard: up to 2 Gbit/s of TCP at MCS 8."""
+    """`_qca9500` with the standard's longest aggregates: up to 2 Gbit/s of TCP at MCS 8."""
     made = _qca9500()
     sender = Sender(mtu_bytes=1500, aggregate_bytes=262_143)
     return replace(made, name="qca9500-long", sender=sender, implementation_loss_db=7.3)
@@ -111,7 +110,7 @@ def radio(name: str) -> Radio:
     """The radio of a name.
 
     Raises:
-        ParameterError: there is none.
+        ParameterError: the radio is unknown.
 
     """
     return _MAKERS[one_of("radio", name, RADIOS)]()

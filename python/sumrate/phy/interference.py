@@ -16,9 +16,9 @@ from sumrate.phy.parameters import (
 )
 
 DECODE_SNR_DB = 1.0
-"""Least SINR at which an SSW frame is decoded, as the thesis has it; -12.4 in additive noise."""
+"""Least SINR of a decoded SSW frame in the thesis; -12.4 in additive noise."""
 CAPTURE_MARGIN_DB = 3.0
-"""How much stronger than the others a frame must be to be decoded beside them."""
+"""Least power of a decoded frame over all simultaneous frames."""
 NOT_DECODED = -1
 
 
@@ -44,17 +44,17 @@ def captured(
     margin_db: float = CAPTURE_MARGIN_DB,
     capture: bool = True,
 ) -> Integers:
-    """Which of the frames that overlap is decoded, or `NOT_DECODED`.
+    """Index of the decoded one of overlapping frames, or `NOT_DECODED`.
 
-    The strongest is, if it stands above noise by `decode_snr_db` and above all others together by
-    `margin_db`; without capture only if it is alone above the noise.
+    The strongest frame is decoded if it exceeds the noise by `decode_snr_db` and the sum of the
+    others by `margin_db`. Without capture, no other frame may exceed the noise by `decode_snr_db`.
 
     Args:
-        powers_dbm: of the frames, shape (..., frames); `FLOOR_DB` for those that are not sent.
+        powers_dbm: of the frames, shape (..., frames); `FLOOR_DB` for absent frames.
         noise_dbm: power of the noise.
         decode_snr_db: least SNR.
         margin_db: capture margin.
-        capture: whether the receiver can.
+        capture: the receiver captures.
 
     Returns:
         Index along the last axis: shape (...).
@@ -65,12 +65,12 @@ def captured(
     best = powers.argmax(axis=-1)
     strongest = np.take_along_axis(powers, best[..., np.newaxis], axis=-1)[..., 0]
     others = decibels(np.maximum(linear(powers).sum(axis=-1) - linear(strongest), 0.0))
-    heard: Booleans = strongest - noise_dbm >= decode_snr_db
+    decodable: Booleans = strongest - noise_dbm >= decode_snr_db
     if capture:
         alone: Booleans = strongest - others >= margin_db
     else:
         alone = np.asarray((powers - noise_dbm >= decode_snr_db).sum(axis=-1) <= 1)
-    return np.where(heard & alone, best, NOT_DECODED).astype(np.int64)
+    return np.where(decodable & alone, best, NOT_DECODED).astype(np.int64)
 
 
 _MASK_GHZ = np.array([0.0, 0.94, 1.2, 2.7, 3.06])
@@ -80,10 +80,10 @@ _OCCUPIED_GHZ = 1.88
 
 
 def channel_leakage_db(channels_apart: int) -> float:
-    """Share in dB of a transmitter's power that falls into a channel so many channels away.
+    """Share in dB of a transmitter's power that leaks into another channel; 0 for its own.
 
-    0 for the same channel. The transmitter fills its spectrum mask (IEEE 802.11-2016, 20.3.2), the
-    receiver takes what is within its 1.88 GHz.
+    The transmitter fills its spectrum mask (IEEE 802.11-2016, 20.3.2), the receiver integrates over
+    1.88 GHz.
     """
     apart = whole("channels_apart", channels_apart, 0, 3)
     half = _OCCUPIED_GHZ / 2
@@ -94,50 +94,51 @@ def channel_leakage_db(channels_apart: int) -> float:
 
 @dataclass(frozen=True)
 class SharedAir:
-    """Another link nearby, as one link meets it.
+    """Interference from another link.
 
-    While the other one sends (a share `activity` of the time) this one either hears it and waits,
-    or sends against it; then a frame is lost if the SINR, which varies from burst to burst, does
-    not allow its MCS, and is sent again up to `retries` times.
+    The other link sends for a share `activity` of the time. This link defers to a share of its
+    bursts and sends during the others. Then a frame is lost if the SINR, which varies from burst
+    to burst, is too low for its MCS. The MAC retransmits it up to `retries` times.
 
     Raises:
-        ParameterError: a share that is none, a negative deviation or number.
+        ParameterError: a share, deviation or number is out of range.
 
     """
 
     sinr_db: float
-    """Mean over the bursts of the other link."""
+    """Mean SINR over the bursts of the other link."""
     deviation_db: float = 3.0
     activity: float = 0.9
-    heard: float = 0.0
-    """Share of the other's bursts for which this link waits."""
+    deferred: float = 0.0
+    """Share of the other link's bursts during which this link waits."""
     retries: int = 3
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be."""
+        """Checks the parameters."""
         finite("sinr_db", self.sinr_db)
         within("deviation_db", self.deviation_db, 1e-6, 50.0)
         within("activity", self.activity, 0.0, 1.0)
-        within("heard", self.heard, 0.0, 1.0)
+        within("deferred", self.deferred, 0.0, 1.0)
         whole("retries", self.retries, 0, 100)
 
     def failure(self, needed_sinr_db: ArrayLike) -> Floats:
-        """Probability that a frame sent against the other is lost, by the SINR that it needs.
+        """Loss probability of a simultaneous frame, by the SINR in dB that it needs.
 
-        In dB; shape of the values.
+        Shape of the values.
         """
         needed = finite("needed_sinr_db", needed_sinr_db)
         below = (needed - self.sinr_db) / self.deviation_db
         return np.asarray(0.5 * (1 + _erf(below / np.sqrt(2.0))))
 
     def throughput_share(self, needed_sinr_db: ArrayLike) -> Floats:
-        """Throughput over that without the other link, by needed SINR in dB; shape of these."""
-        against = self.activity * (1 - self.heard)
-        return np.asarray(1 - self.activity * self.heard - against * self.failure(needed_sinr_db))
+        """Throughput over that without the other link, by needed SINR in dB; same shape."""
+        against = self.activity * (1 - self.deferred)
+        waiting = self.activity * self.deferred
+        return np.asarray(1 - waiting - against * self.failure(needed_sinr_db))
 
     def loss_share(self, needed_sinr_db: ArrayLike) -> Floats:
-        """Share of the packets lost after all retries, by needed SINR in dB; shape of these."""
-        sent_against = self.activity * (1 - self.heard) / (1 - self.activity * self.heard)
+        """Share of the packets lost after all retries, by needed SINR in dB; same shape."""
+        sent_against = self.activity * (1 - self.deferred) / (1 - self.activity * self.deferred)
         lost = self.failure(needed_sinr_db) ** (self.retries + 1)
         return np.asarray(sent_against * lost)
 

@@ -1,4 +1,4 @@
-"""What walls are made of, and how much of a wave they reflect."""
+"""Materials of walls and their reflection coefficients."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ class Material:
         Args:
             cos_incidence: cosine of the angle to the wall's normal, any shape, 0 to 1.
             frequency_hz: carrier.
-            thickness_m: of the wall, with what its back reflects; None: it has no back.
+            thickness_m: of the wall, whose back reflects too; None: only the front reflects.
 
         Returns:
             Coefficients of the perpendicular (TE) and the parallel (TM) field, same shape.
@@ -84,7 +84,7 @@ def material(name: str) -> Material:
     """The material of a name.
 
     Raises:
-        ParameterError: there is none.
+        ParameterError: the material is unknown.
 
     """
     if name not in MATERIALS:

@@ -1,7 +1,7 @@
-"""Modulation and coding schemes: which rate a signal carries, and how many frames are lost.
+"""Modulation and coding schemes: the rate at a signal strength, and the frame error rate.
 
-A rate is chosen by SNR (what additive noise allows) or by sensitivity (what the standard demands of
-receivers); the two differ by several dB, and published work uses both.
+A rate is chosen by SNR (the limit in additive noise) or by sensitivity (the standard's demand on
+receivers). The two differ by several dB, and published work uses both.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ REFERENCE_BYTES = 1458
 """Frame length for which the tables give the SNR of 1 % frame errors."""
 REFERENCE_ERRORS = 0.01
 NONE = -1
-"""Index where no MCS can be used."""
+"""Index where no MCS works."""
 MODES = ("snr", "sensitivity")
 
 
@@ -28,26 +28,26 @@ class Mcs:
     rate_mbps: float
     """PHY rate, Mbit/s."""
     sensitivity_dbm: float
-    """Signal at which a receiver must work: IEEE 802.11-2016, clause 20.4 and 20.6."""
+    """Signal at which the standard demands reception: IEEE 802.11-2016, clauses 20.4 and 20.6."""
     snr_db: float
     """SNR for 1 % errors of `REFERENCE_BYTES`, in additive white noise."""
 
 
 @dataclass(frozen=True)
 class McsTable:
-    """The schemes that a device can use, by rising rate.
+    """The schemes of a device, by rising rate.
 
     Raises:
-        ParameterError: there is none, or rates do not rise.
+        ParameterError: the table is empty, or rates do not rise.
 
     """
 
     schemes: tuple[Mcs, ...]
     waterfall_db: float = 0.5
-    """How much SNR divides the frame error rate by ten."""
+    """Increase of SNR that divides the frame error rate by ten."""
 
     def __post_init__(self) -> None:
-        """Refuses tables in disorder."""
+        """Checks the parameters."""
         rates = [scheme.rate_mbps for scheme in self.schemes]
         if not rates or sorted(set(rates)) != rates:
             raise ParameterError("rates of schemes", rates, "at least one, each above the last")
@@ -89,7 +89,7 @@ class McsTable:
         Args:
             value: SNR in dB, or received power in dBm with `sensitivity`.
             mode: `snr` or `sensitivity`.
-            margin_db: what has to be left over.
+            margin_db: subtracted from the value.
 
         """
         given = finite("value", value)
@@ -111,7 +111,7 @@ class McsTable:
         were lost independently.
 
         Args:
-            place: of the scheme in the table, or `NONE`: everything is lost.
+            place: of the scheme in the table; with `NONE` all frames are lost.
             snr_db: SNR in dB.
             frame_bytes: length of a frame.
 
@@ -126,14 +126,14 @@ class McsTable:
         return np.asarray(np.where(places == NONE, 1.0, whole_frame))
 
     def only(self, indices: Sequence[int]) -> "McsTable":
-        """The table with these MCS numbers alone, as hardware has it."""
+        """The table with only these MCS numbers."""
         return McsTable(
             tuple(self.schemes[self.position(index)] for index in indices), self.waterfall_db
         )
 
 
 CONTROL = Mcs(0, 27.5, -78.0, -11.2)
-"""What SSW frames and beacons use."""
+"""Scheme of SSW frames and beacons."""
 
 _SINGLE_CARRIER = (
     (1, 385.0, -68.0, -2.0),

@@ -1,4 +1,4 @@
-"""How a device moves and turns over time."""
+"""Movement and rotation of a device over time."""
 
 from dataclasses import dataclass
 
@@ -31,10 +31,10 @@ class Track:
     positions_m: Floats
     """Shape (n, 3)."""
     yaw: Floats
-    """Where the boresight points, radians, shape (n,)."""
+    """Direction of the boresight, radians, shape (n,)."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no track."""
+        """Checks the parameters."""
         times = finite("times_s", self.times_s)
         if times.ndim != 1 or times.size < 1 or (np.diff(times) <= 0).any():
             raise ParameterError("times_s", "not rising", "rising times, shape (n,)")
@@ -49,12 +49,12 @@ class Track:
         return np.asarray(np.linalg.norm(np.diff(self.positions_m, axis=0), axis=1))
 
     def orientation(self, index: int) -> Orientation:
-        """How the device is turned at one of the times."""
+        """Orientation of the device at one of the times."""
         return Orientation(float(wrap(self.yaw[index])))
 
 
 LONGEST_S = 86_400.0
-"""A day; longer is a slip of the unit."""
+"""A day; a longer time is probably in the wrong unit."""
 
 
 def times(seconds: float, step_s: float = 0.01) -> Floats:
@@ -73,7 +73,7 @@ def times(seconds: float, step_s: float = 0.01) -> Floats:
 
 
 def stationary(times_s: ArrayLike, position_m: ArrayLike, yaw: float = 0.0) -> Track:
-    """A device that stays where it is, metres (3,) and radians, at times in seconds, shape (n,)."""
+    """A device that does not move, metres (3,) and radians, at times in seconds, shape (n,)."""
     return rotating(times_s, position_m, yaw, 0.0)
 
 
@@ -90,12 +90,12 @@ def rotating(times_s: ArrayLike, position_m: ArrayLike, yaw: float, rate_rad_per
 
 @dataclass(frozen=True)
 class Rectangle:
-    """A round trip on a rectangle with quarter turns on the spot; the device looks where it goes.
+    """Laps of a rectangle with quarter turns on the spot; the device faces its direction.
 
-    The first side leads along `heading`, later ones turn to the left or to the right of it.
+    The first side leads along `heading`; each turn is to the left or to the right.
 
     Raises:
-        ParameterError: a length or a time that is not positive, or a turn that exists not.
+        ParameterError: a length or time is not positive, or the turning is unknown.
 
     """
 
@@ -104,12 +104,12 @@ class Rectangle:
     width_m: float
     lap_s: float
     turn_s: float = 0.5
-    """Time that each quarter turn takes, of the lap's."""
+    """Time of each quarter turn, part of the lap's time."""
     heading: float = 0.0
     turning: str = "left"
 
     def __post_init__(self) -> None:
-        """Refuses what is no rectangle."""
+        """Checks the parameters."""
         positive("length_m", self.length_m)
         positive("width_m", self.width_m)
         positive("lap_s", self.lap_s)
@@ -153,7 +153,7 @@ def random_waypoint(
     speed_m_per_s: tuple[float, float] = (0.5, 1.5),
     pause_s: tuple[float, float] = (0.0, 5.0),
 ) -> Track:
-    """A walk to random places of a rectangle, one after the other, with pauses.
+    """A walk between random places of a rectangle, with pauses.
 
     Args:
         times_s: seconds, rising, shape (n,).
@@ -164,7 +164,7 @@ def random_waypoint(
         pause_s: least and largest pause, drawn at each place.
 
     Raises:
-        ParameterError: an area without extent, or a speed that is not positive.
+        ParameterError: the area has no extent, or a speed is not positive.
 
     """
     instants = finite("times_s", times_s)

@@ -1,4 +1,4 @@
-"""Checks of parameters: each refusal says which one, what was given, and what is allowed."""
+"""Checks of parameters; each error names the parameter, the value and the range."""
 
 from collections.abc import Collection
 
@@ -14,10 +14,10 @@ Booleans = NDArray[np.bool_]
 
 
 class ParameterError(ValueError):
-    """A parameter is outside of what is allowed."""
+    """A parameter is out of range."""
 
     def __init__(self, name: str, given: object, allowed: str) -> None:
-        """Takes the parameter's name, what was given, and what is allowed, in words."""
+        """Takes the parameter's name, the value, and the allowed values in words."""
         super().__init__(f"{name} is {given}: allowed is {allowed}")
         self.name = name
         self.given = given
@@ -28,7 +28,7 @@ def finite(name: str, values: ArrayLike) -> Floats:
     """The values as floats, any shape.
 
     Raises:
-        ParameterError: one of them is no finite number.
+        ParameterError: a value is not a finite number.
 
     """
     try:
@@ -53,13 +53,13 @@ def within(
 
     Args:
         name: of the parameter, with its unit, such as `distance_m`.
-        values: what was given.
+        values: to check.
         low: least value allowed.
         high: largest value allowed.
-        open_low: `low` itself is not allowed.
+        open_low: exclude `low` itself.
 
     Raises:
-        ParameterError: one of them is outside, or no finite number.
+        ParameterError: a value is out of range, or not a finite number.
 
     """
     found = finite(name, values)
@@ -76,17 +76,17 @@ def positive(name: str, values: ArrayLike) -> Floats:
     """The values as floats, any shape, all above 0.
 
     Raises:
-        ParameterError: one of them is not.
+        ParameterError: a value is 0 or negative.
 
     """
     return within(name, values, 0.0, open_low=True)
 
 
 def angle(name: str, values: ArrayLike) -> Floats:
-    """Angles in radians, any shape; more than two turns are taken for degrees and refused.
+    """Angles in radians, any shape, within two turns; larger values are probably degrees.
 
     Raises:
-        ParameterError: one of them is beyond two turns.
+        ParameterError: an angle is beyond two turns.
 
     """
     found = finite(name, values)
@@ -102,7 +102,7 @@ def whole(name: str, value: object, low: int = 1, high: int | None = None) -> in
     """A whole number from `low` to `high`.
 
     Raises:
-        ParameterError: it is not.
+        ParameterError: it is not whole, or out of range.
 
     """
     allowed = f"a whole number from {low}" + (f" to {high}" if high is not None else "")
@@ -114,10 +114,10 @@ def whole(name: str, value: object, low: int = 1, high: int | None = None) -> in
 
 
 def one_of(name: str, value: str, allowed: Collection[str]) -> str:
-    """One of the names that exist.
+    """A known name.
 
     Raises:
-        ParameterError: it is none of them.
+        ParameterError: the name is unknown.
 
     """
     if value not in allowed:

@@ -1,20 +1,21 @@
-"""What a 60 GHz signal loses on its way, and the noise it meets."""
+"""Path loss, oxygen absorption, shadowing and noise at 60 GHz."""
 
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sumrate.phy.parameters import Booleans, Floats, ParameterError, positive, within
 
+Course = TypeVar("Course", NDArray[np.float64], NDArray[np.complex128])
+"""Real or complex values over steps."""
 SPEED_OF_LIGHT = 299_792_458.0
 """m/s."""
 CARRIER_HZ = 60e9
-"""The carrier if none is given."""
-CHANNELS_HZ = {1: 58.32e9, 2: 60.48e9, 3: 62.64e9, 4: 64.80e9}
-"""Centre frequencies of IEEE 802.11ad's channels."""
+"""Default carrier."""
 BANDWIDTH_HZ = 2e9
-"""What noise is counted in if nothing else is given (the channels are 2.16 GHz apart)."""
+"""Default noise bandwidth; channels are 2.16 GHz apart."""
 NOISE_FIGURE_DB = 7.0
 THERMAL_DBM_PER_HZ = float(10 * np.log10(1.380649e-23 * 290.0 * 1e3))
 """Noise density at 290 K: -173.98 dBm/Hz."""
@@ -68,12 +69,26 @@ def oxygen_loss_db(distance_m: ArrayLike, frequency_hz: float = CARRIER_HZ) -> F
     return np.asarray(distance / 1e3 * np.interp(ghz, _OXYGEN_GHZ, _OXYGEN_DB_PER_KM))
 
 
+def autoregressive(fresh: Course, kept: ArrayLike) -> Course:
+    """A first-order autoregressive course: value = kept x value before + fresh, shape (n,).
+
+    Args:
+        fresh: innovations, shape (n,), the first of which is the first value.
+        kept: share of each value in the next one, a number or shape (n - 1,).
+
+    """
+    values = fresh.tolist()
+    for step, share in enumerate(np.broadcast_to(kept, (len(values) - 1,)).tolist()):
+        values[step + 1] += share * values[step]
+    return cast(Course, np.asarray(values))
+
+
 @dataclass(frozen=True)
 class LogNormalShadowing:
     """Shadowing in dB: normal, with an exponential correlation over distance.
 
     Raises:
-        ParameterError: a negative deviation, or a correlation distance that is not positive.
+        ParameterError: the deviation is negative, or the correlation distance not positive.
 
     """
 
@@ -81,7 +96,7 @@ class LogNormalShadowing:
     correlation_m: float = 6.0
 
     def __post_init__(self) -> None:
-        """Refuses what is no shadowing."""
+        """Checks the parameters."""
         within("deviation_db", self.deviation_db, 0.0, 40.0)
         positive("correlation_m", self.correlation_m)
 
@@ -97,11 +112,7 @@ class LogNormalShadowing:
         kept = np.exp(-steps / self.correlation_m)
         fresh = generator.normal(0.0, self.deviation_db, steps.size + 1)
         fresh[1:] *= np.sqrt(1 - np.square(kept))
-        values = np.empty(steps.size + 1)
-        values[0] = fresh[0]
-        for index in range(steps.size):
-            values[index + 1] = kept[index] * values[index] + fresh[index + 1]
-        return values
+        return autoregressive(fresh, kept)
 
 
 def noise_dbm(

@@ -1,8 +1,8 @@
-"""How a radio picks its rate: well informed, late, or by trial and error.
+"""Rate adaptation of a radio: ideal, by a late SNR, or by trial and error.
 
-The firmware of the radios in question is closed. These two controllers span what is plausible: one
-sees the SNR, late and with an error, the other sees only which frames were lost. Both are wrong now
-and then, which makes rates in the middle of their range unstable.
+The firmware of the modelled radios is closed. Two controllers span the plausible range: one sees
+the SNR late and with an error, the other sees only lost frames. Both choose wrong rates now and
+then, which makes rates in the middle of their range unstable.
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from sumrate.phy.parameters import (
 
 
 class RateAdaptation(Protocol):
-    """Chooses a scheme for every interval, from what it has seen before."""
+    """Chooses a scheme for every interval from earlier observations."""
 
     def choose(
         self, table: McsTable, snr_db: ArrayLike, step_s: float, generator: np.random.Generator
@@ -56,22 +56,22 @@ class Ideal:
 
 @dataclass(frozen=True)
 class Informed:
-    """Sees the SNR some time ago, with an error, and goes up only with a margin.
+    """Knows an earlier SNR with an error, and raises the rate only with a margin.
 
     Raises:
-        ParameterError: a negative delay, error or margin.
+        ParameterError: a delay, error or margin is negative.
 
     """
 
     delay_s: float = 0.05
     error_db: float = 0.5
-    """Deviation of the estimate; it changes with every report."""
+    """Standard deviation of the estimate, drawn for every report."""
     up_margin_db: float = 1.0
     report_s: float = 0.1
     """Time between reports of the receiver."""
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be."""
+        """Checks the parameters."""
         within("delay_s", self.delay_s, 0.0)
         within("error_db", self.error_db, 0.0)
         within("up_margin_db", self.up_margin_db, 0.0)
@@ -97,27 +97,27 @@ class Informed:
 
 @dataclass(frozen=True)
 class TrialAndError:
-    """Goes down when too many frames are lost, and tries a faster rate after a while without.
+    """Lowers the rate after lost frames, and tries a faster rate after a time without losses.
 
-    A trial that fails doubles the time to the next one, up to `longest_s`.
+    A failed trial doubles the time to the next one, up to `longest_s`.
 
     Raises:
-        ParameterError: a share that is none, or a time that is not positive.
+        ParameterError: a share is out of range, or a time is not positive.
 
     """
 
     down_errors: float = 0.3
-    """Share of lost frames in an interval that makes it go down."""
+    """Share of lost frames in an interval that lowers the rate."""
     up_s: float = 0.2
     longest_s: float = 3.2
     frame_bytes: int = 1500
     frames: int = 50
-    """Frames in an interval, of which it counts the lost ones."""
+    """Number of frames in an interval."""
     haste: float = 0.0
-    """How often per second it goes down for no reason that the channel gives."""
+    """Rate of reductions that the channel does not cause, per second."""
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be."""
+        """Checks the parameters."""
         within("down_errors", self.down_errors, 0.0, 1.0)
         positive("up_s", self.up_s)
         within("longest_s", self.longest_s, self.up_s)

@@ -1,7 +1,7 @@
 """The box room through Sionna RT, as an independent check; needs the extra `rt` and LLVM 19.
 
-The tracer runs in a process of its own: with another LLVM it aborts instead of failing. Where the
-library lies is said by the environment variable DRJIT_LIBLLVM_PATH.
+The tracer runs in its own process, because it aborts with another LLVM. The environment variable
+DRJIT_LIBLLVM_PATH names the library.
 """
 
 import json
@@ -25,17 +25,17 @@ SAMPLES = 200_000
 _CORNERS = (
     (0, 3, 7, 4), (1, 2, 6, 5), (0, 1, 5, 4), (3, 2, 6, 7), (0, 1, 2, 3), (4, 5, 6, 7),
 )  # fmt: skip
-"""Of each wall, in the order of `WALLS`; corner i of the box has the bits of `_BITS`."""
+"""Corners of each wall, in the order of `WALLS`; corner i of the box has the bits of `_BITS`."""
 _BITS = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))
 
 
 class RayTracerUnavailableError(RuntimeError):
-    """Sionna RT is not installed or does not run here; the message says what is missing."""
+    """Sionna RT is not installed or does not run; the message names the missing part."""
 
 
 @dataclass(frozen=True, eq=False)
 class TracedRays:
-    """Rays that the tracer found, the earliest first: each (rays,)."""
+    """Rays of the tracer, the earliest first: each (rays,)."""
 
     length_m: Floats
     gain_db: Floats
@@ -48,7 +48,7 @@ def traced(
     """The rays of one link in a box room, by Sionna RT's specular paths.
 
     Args:
-        room: with a thickness, as the tracer's walls have one, and no openings.
+        room: with a thickness of walls and without openings.
         transmitter: metres, shape (3,).
         receiver: metres, shape (3,).
         python: interpreter that has Sionna RT.
@@ -110,7 +110,7 @@ def _wall_file(path: Path, size: list[float], wall: int) -> None:
 
 
 def _scene_file(folder: Path, request: dict[str, Any]) -> Path:
-    """The room in the tracer's own format; materials come later (see `_trace`)."""
+    """The room in the tracer's format; `_trace` sets the materials."""
     parts = [
         '<scene version="2.1.0"><bsdf type="itu-radio-material" id="mat-unset">'
         '<string name="type" value="concrete"/></bsdf>'

@@ -1,4 +1,4 @@
-"""How long a client waits until it wins its A-BFT: what initial access does to a trace."""
+"""Waiting times until a client wins its A-BFT: the effect of initial access on a trace."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ BEACON_INTERVAL_S = 0.1
 
 
 class AccessDelay(Protocol):
-    """Draws how long it takes from wanting a training to having one."""
+    """Draws waiting times from the start of the competition to the end of the training."""
 
     @property
     def name(self) -> str:
@@ -27,7 +27,7 @@ class AccessDelay(Protocol):
 
 @dataclass(frozen=True)
 class Alone:
-    """Nobody else competes, and a sweep is possible at once: the time of the sweeps only."""
+    """No other client competes and a sweep starts at once: only the time of the sweeps."""
 
     sweep_s: float = 0.002
     name: str = "alone"
@@ -39,26 +39,26 @@ class Alone:
 
 @dataclass(frozen=True)
 class BeaconIntervals:
-    """One attempt in every beacon interval, each with the same chance.
+    """One attempt in every beacon interval, with equal probability of success.
 
     Raises:
-        ParameterError: a chance that is none.
+        ParameterError: a probability or a time is out of range.
 
     """
 
     name: str
     success: float
-    """Probability that an attempt is heard."""
+    """Probability that an attempt succeeds."""
     beacon_interval_s: float = BEACON_INTERVAL_S
     training_s: float = 0.005
-    """From the beginning of the A-BFT until its answer."""
+    """Time from the start of the A-BFT to its feedback."""
     retry_limit: int | None = None
-    """RSSRetryLimit: after each failure beyond so many in a row the client pauses; None: never."""
+    """RSSRetryLimit: consecutive failures after which each further one causes a pause; or None."""
     backoff: int = 8
-    """RSSBackoff: a pause has 0 to so many beacon intervals less one, drawn uniformly."""
+    """RSSBackoff: a pause lasts 0 to `backoff` - 1 beacon intervals, uniform."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no chance."""
+        """Checks the parameters."""
         within("success", self.success, 0.0, 1.0, open_low=True)
         positive("beacon_interval_s", self.beacon_interval_s)
         within("training_s", self.training_s, 0.0)
@@ -67,7 +67,7 @@ class BeaconIntervals:
             whole("retry_limit", self.retry_limit, 0)
 
     def delay_s(self, generator: np.random.Generator) -> float:
-        """Rest of the running beacon interval, failed ones, pauses, and the training."""
+        """Rest of the current beacon interval, failed attempts, pauses, and the training."""
         attempts = int(generator.geometric(self.success))
         intervals = float(generator.random()) + attempts - 1
         if self.retry_limit is not None:
@@ -78,17 +78,17 @@ class BeaconIntervals:
 
 @dataclass(frozen=True)
 class Contention:
-    """How many compete, and with what they are heard.
+    """Number of competing clients, slots and good beams.
 
     Raises:
-        ParameterError: no whole numbers of clients, slots or beams.
+        ParameterError: a number is not whole, or out of range.
 
     """
 
     clients: int = 16
-    """That take part in the same A-BFT, this one among them."""
+    """Clients in the same A-BFT, this one included."""
     slots: int = 8
-    """Of the 802.11ad A-BFT."""
+    """Slots of the 802.11ad A-BFT."""
     good_beams: int = 6
     """K: beams of a client that the access point decodes under power control."""
     target_failure: float = 0.1
@@ -96,7 +96,7 @@ class Contention:
     least_mini_slots: int = 36
 
     def __post_init__(self) -> None:
-        """Refuses what is no contention."""
+        """Checks the parameters."""
         whole("clients", self.clients)
         whole("slots", self.slots)
         whole("good_beams", self.good_beams)
@@ -110,7 +110,7 @@ class Contention:
         return max(self.least_mini_slots, wanted)
 
     def dot11ad(self) -> BeaconIntervals:
-        """802.11ad without capture: heard if no other client picked the slot.
+        """802.11ad without capture: an attempt succeeds if no other client picked the slot.
 
         RSSRetryLimit and RSSBackoff are 8, the standard's defaults.
         """
@@ -118,7 +118,7 @@ class Contention:
         return BeaconIntervals("dot11ad", alone, retry_limit=8, backoff=8)
 
     def jpoc(self) -> BeaconIntervals:
-        """JPOC: heard if one of the good beams is alone in its mini-slot."""
+        """JPOC: an attempt succeeds if one of the good beams is alone in its mini-slot."""
         failed = exact_failure_probability(self.good_beams, self.clients, self.mini_slots)
         return BeaconIntervals("jpoc", 1 - float(failed))
 
@@ -126,7 +126,7 @@ class Contention:
         """The protocol of a name: `dot11ad`, `jpoc` or `alone`.
 
         Raises:
-            ParameterError: there is none, or with one slot nobody of several is ever heard.
+            ParameterError: the name is unknown, or several clients share a single slot.
 
         """
         one_of("access", name, PROTOCOLS)

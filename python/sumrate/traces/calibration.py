@@ -1,4 +1,4 @@
-"""What was measured on the real links, and how close the generated traces come to it."""
+"""Measured statistics of real links, and their distance from generated traces."""
 
 import math
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ MEASURED: dict[str, Statistics] = {
 """TCP goodput of the thesis's own links over windows of 1 s, about 370 of each."""
 
 RELATIVE_TOLERANCE = 0.05
-"""Of mean, standard deviation and percentiles."""
+"""Tolerance of mean, standard deviation and percentiles."""
 CORRELATION_TOLERANCE = 0.05
-"""Of the autocorrelations, absolute."""
+"""Tolerance of the autocorrelations, absolute."""
 SEEDS = 100
 SECONDS = 370.0
-"""What a calibration generates of each kind: so many seeds, each as long as was measured."""
+"""Number and length of the traces of each kind in a calibration; the length is the measured one."""
 
 
 class Finding(NamedTuple):
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
 
     @property
     def within(self) -> bool:
-        """Whether it is as close as demanded."""
+        """True if the statistic is within its tolerance."""
         off = abs(self.generated - self.measured)
         if self.statistic.startswith("autocorrelation"):
             return off <= CORRELATION_TOLERANCE
@@ -49,12 +49,12 @@ class Calibration:
 
     kind: str
     generated: Statistics
-    """Of all traces together."""
+    """Statistics over all traces."""
     mean_range: tuple[float, float]
     """5th and 95th percentile of the means of single traces."""
 
     def findings(self) -> Iterator[Finding]:
-        """Each statistic beside what was measured."""
+        """Each statistic with its measured value."""
         measured = MEASURED[self.kind].values()
         for name, value in self.generated.values().items():
             yield Finding(self.kind, name, value, measured[name])
@@ -63,21 +63,21 @@ class Calibration:
 def calibrate(
     kind: str, seeds: int = SEEDS, seconds: float = SECONDS, first: int = 1
 ) -> Calibration:
-    """Generates so many seeds of a kind, from `first` on, and takes their statistics."""
+    """Statistics of `seeds` generated traces of a kind, from seed `first` on."""
     traces = [generate(kind, seed, seconds) for seed in range(first, first + seeds)]
     means = sorted(statistics(trace).mean for trace in traces)
     return Calibration(kind, pooled(traces), (percentile(means, 0.05), percentile(means, 0.95)))
 
 
 def number(name: str, value: float) -> str:
-    """A statistic as people read it."""
+    """A statistic as text."""
     if math.isnan(value):
         return "-"
     return f"{value:.2f}" if name.startswith("autocorrelation") else f"{value:.0f}"
 
 
 def table(calibrations: list[Calibration]) -> str:
-    """Markdown: generated / measured, bold where it is not within the tolerance."""
+    """Markdown: generated / measured; bold beyond the tolerance."""
     lines = [
         "| kind | mean | std | p5 | p50 | p95 | autocorrelation 1 s | 5 s | means of single ones |",
         "|---|---|---|---|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""Makes a trace of a link's rate and prints its statistics beside the measured ones.
+"""Generates a trace of a link's rate and compares its statistics with measured ones.
 
 Goodputs are in Mbit/s: 1448/1500 of the rate, over windows of 1 s.
 """
@@ -82,7 +82,7 @@ def _comparison(trace: Trace, found: Statistics, measured: Statistics) -> str:
         trace.origin,
         f"mean rate {trace.mean_rate_mbps:.1f} Mbit/s of IP bytes",
         "",
-        f"{'goodput, 1 s':20}{'this trace':>12}{'measured':>12}",
+        f"{'Mbit/s over 1 s':20}{'this trace':>12}{'measured':>12}",
     ]
     expected = measured.values()
     lines += [

@@ -1,4 +1,4 @@
-"""Plays a scene: channel, beams, access and rate over time, and makes the link trace of it."""
+"""Simulates a scene over time: channel, beams, access and rate, as a link trace."""
 
 from dataclasses import dataclass
 
@@ -19,24 +19,26 @@ from sumrate.traces.scene import Scene
 CONNECTED, TRAINING, OUTAGE = range(3)
 """Indices into the states of a link trace."""
 NOTHING_DBM = -150.0
-"""What the trace says where no beam is in use."""
+"""RSSI in the trace while no beam is in use."""
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """Gains of all beams over time, linear; geometry may be coarser in time than blockage."""
+    """Gains of all beams over time, linear; geometry has longer time steps than blockage."""
 
     sent: Floats
-    """Of the access point's beams: (beams, places, rays)."""
-    heard: Floats
-    """Of the client's beams: (beams, places, rays)."""
+    """Gains of the access point's beams: (beams, places, rays)."""
+    received: Floats
+    """Gains of the client's beams: (beams, places, rays)."""
     rays: Floats
     """Power of every ray without blockage: (places, rays)."""
     place: Integers
     """Index of the place at every step: (steps,)."""
     kept: tuple[Floats, Floats]
-    """Share of the power that passers-by let through at every step: of the line of sight, of the
-    other rays, each (steps,)."""
+    """Share of the power behind passing people at every step, (steps,) each.
+
+    The first is of the line of sight, the second of the other rays.
+    """
     direct: Floats
     """1 for the line of sight, 0 for reflections: (rays,)."""
 
@@ -45,7 +47,7 @@ class Channel:
         place = self.place[begin:end]
         first, last = int(place[0]), int(place[-1]) + 1
         each = self.sent[ap_beam, first:last] * self.rays[first:last]
-        each = each * self.heard[client_beam, first:last]
+        each = each * self.received[client_beam, first:last]
         seen = (each * self.direct).sum(axis=1)[place - first]
         reflected = (each * (1 - self.direct)).sum(axis=1)[place - first]
         sight, other = (kept[begin:end] for kept in self.kept)
@@ -56,7 +58,7 @@ class Channel:
         place = self.place[step]
         through = self.direct * self.kept[0][step] + (1 - self.direct) * self.kept[1][step]
         weighted = self.sent[:, place] * (self.rays[place] * through)
-        return decibels(weighted @ self.heard[:, place].T)
+        return decibels(weighted @ self.received[:, place].T)
 
 
 def channel(scene: Scene, track: Track, generator: np.random.Generator) -> Channel:
@@ -87,7 +89,7 @@ def channel(scene: Scene, track: Track, generator: np.random.Generator) -> Chann
 
 
 def _client_gain_dbi(scene: Scene, rays: Rays, yaw: Floats) -> Floats:
-    """Gains of the client's beams towards all rays; the client is turned differently each time."""
+    """Gains of the client's beams towards all rays, with its yaw at each place."""
     azimuth = wrap(rays.arrival_azimuth - yaw[:, np.newaxis])
     directions = unit_vectors(azimuth, rays.arrival_elevation)
     return scene.radio.beams.gain_dbi(*angles_of(directions))
@@ -95,7 +97,7 @@ def _client_gain_dbi(scene: Scene, rays: Rays, yaw: Floats) -> Floats:
 
 @dataclass
 class _Course:
-    """One course of a scene, step by step from event to event."""
+    """One simulated course of a scene, from event to event."""
 
     scene: Scene
     air: Channel
@@ -111,7 +113,7 @@ class _Course:
         return int(self.rssi_dbm.size)
 
     def run(self) -> None:
-        """Fills in strength, beams and state of every step."""
+        """Computes strength, beams and state of every step."""
         step = 0
         while step < self.steps:
             found = self._trained(step)
@@ -123,7 +125,7 @@ class _Course:
                 step = self._connected(step, *found)
 
     def _trained(self, step: int) -> tuple[int, int] | None:
-        """The pair of beams that wins a sweep, or None if none of them carries anything."""
+        """The pair of beams that wins a sweep, or None if no pair works."""
         strength = self.air.sweep(step) + self.scene.radio.power_dbm + self.fading_db[step]
         error = self.generator.normal(0.0, self.scene.training.error_db, strength.shape)
         ap_beam, client_beam = np.unravel_index(int((strength + error).argmax()), strength.shape)
@@ -135,12 +137,12 @@ class _Course:
         return float(self.scene.radio.table.thresholds().min()) + self.scene.radio.noise_dbm
 
     def _waited(self, step: int) -> int:
-        """The step at which the client has won its A-BFT, if it wants to at `step`."""
+        """The step at which a client that competes from `step` on wins its A-BFT."""
         delay = self.access.delay_s(self.generator)
         return min(self.steps, step + max(1, round(delay / self.scene.step_s)))
 
     def _connected(self, begin: int, ap_beam: int, client_beam: int) -> int:
-        """Data flows until the next A-BFT; the step of its end."""
+        """Carries data until the next A-BFT; returns the step at which this ends."""
         law, step_s = self.scene.training, self.scene.step_s
         patience = max(1, round(law.lost_after_s / step_s))
         horizon = min(self.steps, begin + max(1, round(law.periodic_s / step_s)))
@@ -161,7 +163,7 @@ class _Course:
         return self._lost(event, horizon)
 
     def _refined(self, event: int, horizon: int) -> tuple[int, int, int] | None:
-        """Step and pair of beams of a training in the data time; None if there is none."""
+        """Step and pair of beams of a training in the data time, or None."""
         law = self.scene.training
         if law.refined_s is None:
             return None
@@ -171,7 +173,7 @@ class _Course:
         return None if found is None else (step, *found)
 
     def _use(self, begin: int, end: int, ap_beam: int, client_beam: int) -> Floats:
-        """Notes a pair of beams as in use; its strength in dBm: (end - begin,)."""
+        """Records a pair of beams as in use; returns its strength in dBm: (end - begin,)."""
         gain = self.air.pair(ap_beam, client_beam, begin, end)
         strength = gain + self.scene.radio.power_dbm + self.fading_db[begin:end]
         self.rssi_dbm[begin:end] = strength
@@ -180,7 +182,7 @@ class _Course:
         return np.asarray(strength)
 
     def _competing(self, begin: int, ap_beam: int, client_beam: int) -> int:
-        """The old beams are used until the A-BFT is won, or the link is lost before."""
+        """Uses the old beams until the client wins the A-BFT or loses the link."""
         if begin >= self.steps:
             return self.steps
         end = self._waited(begin)
@@ -189,12 +191,12 @@ class _Course:
         patience = max(1, round(self.scene.training.lost_after_s / self.scene.step_s))
         lost = _first_run(strength < self._least_dbm(), patience)
         if lost is not None:
-            # It competes already: the wait does not begin anew.
+            # The client competes already, so its wait does not start again.
             self._dark(begin + lost, end)
         return end
 
     def _lost(self, begin: int, used: int) -> int:
-        """No beam works: nothing until the A-BFT is won; the step of that."""
+        """Carries nothing until the client wins the A-BFT; returns that step."""
         end = self._waited(begin)
         self._dark(begin, max(end, used))
         return end
@@ -206,7 +208,7 @@ class _Course:
 
 
 def _first_run(wrong: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], length: int) -> int | None:
-    """Index after the first `length` in a row that are true, or None."""
+    """Index after the first run of `length` true values, or None."""
     if wrong.size < length:
         return None
     total = np.concatenate([[0], np.cumsum(wrong)])
@@ -219,17 +221,17 @@ def make(
 ) -> LinkTrace:
     """The link trace of a scene.
 
-    The same scene, length, seed and access give the same trace; another access changes how long
-    outages and trainings last, and what follows from that.
+    Equal scene, length, seed and access give equal traces. Another access changes the durations of
+    outages and trainings, and the events after them.
 
     Args:
-        scene: what there is.
+        scene: to simulate.
         seconds: length.
-        seed: of everything random.
+        seed: of all random numbers.
         access: `dot11ad`, `jpoc` or `alone` with the scene's contention, or a sampler of waits.
 
     Raises:
-        ParameterError: no such access, or a length that is not positive.
+        ParameterError: the access is unknown, or the length not positive.
 
     """
     delay = scene.contention.named(access) if isinstance(access, str) else access
@@ -266,7 +268,7 @@ def make(
 def _with_rates(
     scene: Scene, course: _Course, origin: dict[str, object], generator: np.random.Generator
 ) -> LinkTrace:
-    """Adds scheme, rate, delay and loss to what was received."""
+    """Computes scheme, rate, delay and loss from the received strength."""
     radio = scene.radio
     snr = np.maximum(course.rssi_dbm - radio.noise_dbm, -60.0)
     place = scene.rate_adaptation.choose(radio.table, snr, scene.step_s, generator)

@@ -1,4 +1,4 @@
-"""What the emulator needs of a link trace beyond the rate: delay and loss, as schedule entries."""
+"""Delay and loss of a link trace as schedule entries of the emulator."""
 
 from sumrate.phy.parameters import one_of, within
 from sumrate.traces.link_trace import LinkTrace
@@ -16,12 +16,11 @@ def schedule(
 ) -> str:
     """Entries of `[[link.schedule]]` that follow the trace's extra delay and loss.
 
-    A new entry is made where one of them has changed by more than its step, so that a trace that
-    hardly varies has few.
+    An entry follows each change of delay or loss by more than its step.
 
     Args:
-        trace: what to follow.
-        delay_ms: the link's own one-way delay, to which the extra one is added.
+        trace: to follow.
+        delay_ms: one-way delay of the link without the trace's extra delay.
         direction: `both`, `a_to_b` or `b_to_a`.
         delay_step_ms: least change of delay.
         loss_step: least change of loss.

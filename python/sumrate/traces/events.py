@@ -14,12 +14,12 @@ MEASURES = ("sent_mbps", "received_mbps", "redundant_mbps", "rate_mbps", "rtt_ms
 
 
 class EventLogError(ValueError):
-    """A file is no event log; the message says at which line, and why."""
+    """A file is not an event log; the message has the line and the cause."""
 
 
 @dataclass
 class PathEvents:
-    """What one path of one session did.
+    """The events of one path of one session.
 
     Attributes:
         session: the session's id.
@@ -58,10 +58,10 @@ class EventLog:
 
 
 def read_event_log(path: Path) -> EventLog:
-    """Reads a log. A last line that was cut off, as by a crash, is left out.
+    """Reads a log, without a truncated last line.
 
     Raises:
-        EventLogError: another file, or a line that is no event.
+        EventLogError: the file or one of its lines is not of this schema.
         OSError: it cannot be read.
 
     """

@@ -1,4 +1,4 @@
-"""Makes traces: the same kind, seed and length give the same trace, byte for byte."""
+"""Generates traces; equal kind, seed and length give equal traces."""
 
 from itertools import islice
 from random import Random
@@ -14,16 +14,15 @@ STEP_MS = 10
 def generate(kind: str, seed: int, seconds: float) -> Trace:
     """A trace of a kind of link.
 
-    Kinds draw from sources of their own, so that the WiGig and the WiFi of one seed are
-    independent of each other.
+    Each kind has its own random generators, so WiGig and WiFi traces of one seed are independent.
 
     Args:
         kind: one of `KINDS`.
-        seed: any number; other seeds give other traces.
+        seed: of all random numbers.
         seconds: length, in whole steps of 10 ms.
 
     Raises:
-        ValueError: there is no such kind, or the length is less than a step.
+        ValueError: the kind is unknown, or the length less than a step.
 
     """
     if kind not in KINDS:

@@ -1,7 +1,7 @@
-"""The kinds of links: what happens on them, in states, dwell times and goodputs in Mbit/s.
+"""The kinds of links: states, dwell times and goodputs in Mbit/s.
 
-WiGig's levels lie where MCS 1 to 8 do at a MAC that turns about two thirds of the PHY rate into TCP
-goodput. All dwell times and shares were chosen so that the statistics come out (calibration.py).
+WiGig's levels are those of MCS 1 to 8, with TCP goodput at about two thirds of the PHY rate. All
+dwell times and shares were fitted to the measured statistics (calibration.py).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,7 @@ from random import Random
 from sumrate.traces.process import Course, Leg, Range, Segment, State, Variation, walk
 
 Process = Callable[[Random], Iterator[Segment]]
-"""Makes an endless process from a source of randomness."""
+"""Makes an endless process from a random generator."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Kind:
     process: Process
     variation: Variation
     settling_s: Range
-    """How much of the process is thrown away, so that a trace begins anywhere in it."""
+    """Time that is skipped, so that a trace begins anywhere in the process."""
 
 
 def _retrained(shares: Mapping[str, float], kept: float) -> dict[str, dict[str, float]]:
-    """What follows each beam when a training keeps it with a probability, else draws by shares."""
+    """Next beams of each beam: a training keeps it with a probability, or draws by shares."""
     return {
         beam: {
             other: (1 - kept) * share + (kept if other == beam else 0.0)
@@ -42,8 +42,10 @@ CLEAR_BEAM = {
     "blocked": State((50, 130), (4, 16), {"reflected": 1}, gap_ms=(50, 300)),
     "reflected": State((520, 830), (4, 12), {"blocked": 0.62, "direct": 0.38}, gap_ms=(50, 300)),
 }
-"""Line of sight: minutes on the direct beam, then an episode of most of a minute in which it is
-lost and the lowest MCS alternates with a reflection that does not last."""
+"""Line of sight: minutes on the direct beam, then most of a minute without it.
+
+In such an episode the lowest MCS alternates with short reflections.
+"""
 
 _AFTER = _retrained({"far wall": 0.34, "near wall": 0.46, "edge": 0.15, "direct": 0.05}, kept=0.3)
 BEHIND_A_PERSON = {
@@ -52,8 +54,10 @@ BEHIND_A_PERSON = {
     "edge": State((1050, 1180), (0.5, 2), _AFTER["edge"], gap_ms=(30, 150)),
     "direct": State((1350, 1500), (0.5, 2), _AFTER["direct"], gap_ms=(30, 150)),
 }
-"""No line of sight: a training every 0.5 to 2 s keeps or changes the reflection, or bends the beam
-around the person's edge; rarely the person leaves the direct beam free."""
+"""No line of sight: a training every 0.5 to 2 s keeps or changes the reflection.
+
+Some trainings use diffraction at the person's edge, a few find the direct beam free.
+"""
 
 FACING = {
     "direct": State((1550, 1580), (1, 3), {"straying": 1}),
@@ -74,8 +78,11 @@ RECTANGLE = Course(
     unevenness=0.05,
     turn_gap_ms=(50, 300),
 )
-"""A robot with the laptop on a rectangle of 6 by 2 ft: faces the base station on one long side, on
-the other its body blocks the direct beam; each quarter turn costs the beam."""
+"""A robot with the laptop on a rectangle of 6 by 2 ft.
+
+It faces the base station on one long side. On the other its body blocks the direct beam. Each
+quarter turn loses the beam.
+"""
 
 CHANNEL = {
     "free": State(
@@ -85,8 +92,7 @@ CHANNEL = {
     "shared": State((448, 475), (1, 4), {"free": 0.6, "shared": 0.4}),
     "busy": State((335, 420), (0.5, 4), {"free": 0.4, "busy": 0.6}),
 }
-"""WiFi: a channel that is mostly free, with bursts of others, at times shared, rarely busy; nobody
-blocks it."""
+"""WiFi: a mostly free channel with bursts of other devices, at times shared, rarely busy."""
 
 KINDS = {
     "wigig-los": Kind(

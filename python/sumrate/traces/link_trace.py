@@ -1,4 +1,4 @@
-"""Link traces: everything about a link over time, as Parquet (docs/schemas/link-trace.v1.json)."""
+"""Link traces: rate, beams and state of a link over time (docs/schemas/link-trace.v1.json)."""
 
 import json
 from collections.abc import Mapping
@@ -17,8 +17,11 @@ from sumrate.traces.trace import Trace
 SCHEMA = "sumrate.link-trace.v1"
 METADATA_KEY = b"sumrate"
 STATES = ("connected", "training", "outage")
-"""What a link does: it carries data; it does and competes for a better beam meanwhile; it has no
-beam and competes for one."""
+"""States of a link.
+
+In `connected` it carries data. In `training` it carries data while the client competes for a better
+beam. In `outage` it has no beam, and the client competes for one.
+"""
 NO_MCS = -1
 NO_BEAM = -1
 
@@ -37,7 +40,7 @@ COLUMNS: tuple[tuple[str, pa.DataType, str], ...] = (
 
 
 class LinkTraceError(ValueError):
-    """A file is no link trace; the message names what is wrong and what is expected."""
+    """A file is not a link trace; the message has the fault and the expected content."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,7 @@ class LinkTrace:
     """A link in equal steps: every column has the shape (steps,).
 
     Raises:
-        ParameterError: columns of different lengths, or values that cannot be.
+        ParameterError: columns have different lengths, or a value is out of range.
 
     """
 
@@ -61,10 +64,10 @@ class LinkTrace:
     state: Integers
     """Index into `STATES`."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Where it comes from: scenario, seed, access, and so on; plain JSON values."""
+    """Origin: scenario, seed, access and others; plain JSON values."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no trace."""
+        """Checks the parameters."""
         positive("step_s", self.step_s)
         names = [name for name, _, _ in COLUMNS if name != "time_s"]
         shape = np.shape(self.rate_mbps)
@@ -92,26 +95,37 @@ class LinkTrace:
 
     @property
     def time_s(self) -> Floats:
-        """Beginning of every step: shape (steps,)."""
+        """Start of every step, seconds: shape (steps,)."""
         return np.asarray(np.arange(self.steps) * self.step_s)
 
     def in_state(self, name: str) -> NDArray[np.bool_]:
-        """Whether the link is in a state: shape (steps,)."""
+        """True for steps in a state: shape (steps,)."""
         if name not in STATES:
             raise ParameterError("state", repr(name), ", ".join(STATES))
         return np.asarray(self.state == STATES.index(name))
 
+    def spans_s(self, inside: NDArray[np.bool_]) -> Floats:
+        """Begin and end in seconds of each run of steps in `inside`: shape (runs, 2)."""
+        return np.asarray(_runs(inside) * self.step_s)
+
     def outages_s(self) -> Floats:
-        """Durations of the outages in order, seconds, (n,); the first and last may be cut off."""
-        dark = np.concatenate([[0], self.in_state("outage").astype(np.int8), [0]])
-        edges = np.flatnonzero(np.diff(dark))
-        return np.asarray((edges[1::2] - edges[::2]) * self.step_s)
+        """Durations of the outages, seconds, (n,); the first and last may be cut off."""
+        return np.asarray(np.diff(_runs(self.in_state("outage")))[:, 0] * self.step_s)
+
+    def silences_s(self) -> Floats:
+        """Durations of the times at rate 0, outages among them, seconds, (n,)."""
+        return np.asarray(np.diff(_runs(self.rate_mbps == 0))[:, 0] * self.step_s)
+
+    @property
+    def contests(self) -> int:
+        """Number of times that the client entered the A-BFT."""
+        return len(_runs(~self.in_state("connected")))
 
     def rate_trace(self) -> Trace:
         """The rate alone, as the emulator plays it.
 
         Raises:
-            LinkTraceError: the link never carries anything.
+            LinkTraceError: the rate is always 0.
 
         """
         if not (self.rate_mbps > 0).any():
@@ -138,6 +152,12 @@ class LinkTrace:
         return pa.table([columns[name] for name, _, _ in COLUMNS], schema=arrow)
 
 
+def _runs(inside: NDArray[np.bool_]) -> Integers:
+    """First step of each run of true values, and the step after its last one: (runs, 2)."""
+    padded = np.concatenate([[0], inside.astype(np.int8), [0]])
+    return np.asarray(np.flatnonzero(np.diff(padded)).reshape(-1, 2))
+
+
 def _allowed(name: str, values: Floats | Integers, low: float, high: float) -> None:
     wrong = ~((values >= low) & (values <= high)) | ~np.isfinite(values)
     if wrong.any():
@@ -152,10 +172,10 @@ def write_link_trace(trace: LinkTrace, path: Path) -> None:
 
 
 def read_link_trace(path: Path) -> LinkTrace:
-    """Reads what `write_link_trace` wrote.
+    """Reads a trace from a Parquet file.
 
     Raises:
-        LinkTraceError: the file is no link trace of this version.
+        LinkTraceError: the file is not a link trace of this version.
 
     """
     try:

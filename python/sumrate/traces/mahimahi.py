@@ -1,4 +1,4 @@
-"""Mahimahi's format: one line for each chance to deliver 1500 bytes, its time in whole ms."""
+"""Mahimahi's format: one line for each delivery opportunity of 1500 bytes, in whole ms."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ MAX_LINES = 50_000_000
 
 
 def mahimahi_text(trace: Trace) -> str:
-    """The trace in mahimahi's format; what is left of a packet at the end is dropped.
+    """The trace in mahimahi's format, without a partial packet at its end.
 
     Raises:
-        ValueError: not one packet fits, or the result would have more than 50 million lines.
+        ValueError: no packet fits, or the result has more than 50 million lines.
 
     """
     length_ms = max(1, round(trace.seconds * 1e3))
@@ -34,7 +34,7 @@ def mahimahi_text(trace: Trace) -> str:
     if not lines:
         raise ValueError("the trace delivers less than one packet of 1500 bytes")
     if int(lines[-1]) != length_ms:
-        # The last time is the length: without it the round would be shorter.
+        # The last line sets the length of a round.
         lines.append(str(length_ms))
     return "\n".join(lines) + "\n"
 
@@ -48,7 +48,7 @@ def read_mahimahi(path: Path) -> Trace:
     """Reads mahimahi's format: steps of 1 ms.
 
     Raises:
-        TraceFormatError: the file's line that is wrong.
+        TraceFormatError: a line is malformed.
 
     """
     counts: list[int] = []

@@ -1,4 +1,4 @@
-"""Statistics of the TCP goodput that traces allow, as they were measured on the real links."""
+"""Statistics of TCP goodput over traces, comparable with those of the real links."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ GOODPUT_SHARE = 1448 / 1500
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of means over windows of one second, in Mbit/s; autocorrelation at lags of 1 s and 5 s."""
+    """Statistics of means over windows of 1 s, in Mbit/s; autocorrelations at 1 s and 5 s."""
 
     mean: float
     std: float
@@ -24,7 +24,7 @@ class Statistics:
     autocorrelation_5s: float
 
     def values(self) -> dict[str, float]:
-        """By name."""
+        """The statistics by name."""
         return asdict(self)
 
 
@@ -53,8 +53,8 @@ def statistics(trace: Trace, window_s: float = 1.0) -> Statistics:
 def pooled(traces: Sequence[Trace], window_s: float = 1.0) -> Statistics:
     """Statistics of the windows of all traces together.
 
-    An autocorrelation takes pairs within a trace, about the mean of all traces; it is not a number
-    where all windows are equal or no trace is long enough.
+    An autocorrelation takes pairs within a trace, about the mean of all traces. It is NaN if all
+    windows are equal or every trace is too short.
 
     Raises:
         ValueError: no trace holds a whole window.

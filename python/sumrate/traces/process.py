@@ -1,4 +1,4 @@
-"""Semi-Markov processes over a link's states: which rate it has, for how long, and what follows."""
+"""Semi-Markov processes over a link's states: rate, dwell time and next state."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ Range = tuple[float, float]
 
 
 class Segment(NamedTuple):
-    """A stretch of time in which the link's state does not change."""
+    """A time without a change of the link's state."""
 
     seconds: float
     goodput_mbps: float
@@ -19,20 +19,20 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """A state of a link: a beam with its MCS, or a channel's occupation."""
+    """A state of a link: a beam with its MCS, or an occupation of the channel."""
 
     goodput_mbps: Range
-    """TCP goodput that it allows; drawn anew at each visit, because no two are quite alike."""
+    """TCP goodput of the state; drawn at each visit."""
     dwell_s: Range
-    """How long it lasts; drawn at each visit."""
+    """Dwell time; drawn at each visit."""
     then: Mapping[str, float] = field(default_factory=dict)
-    """States that may follow, with weights; none: it follows itself."""
+    """Next states with weights; empty: the state repeats."""
     gap_ms: Range = (0.0, 0.0)
-    """How long nothing passes on entering it from another one, while the beams are trained."""
+    """Time without data on entering the state from another one, during beam training."""
 
 
 def walk(states: Mapping[str, State], random: Random) -> Iterator[Segment]:
-    """Endless visits of states, beginning with the first of them."""
+    """Endless visits of states, from the first state on."""
     name = before = next(iter(states))
     while True:
         state = states[name]
@@ -46,7 +46,7 @@ def walk(states: Mapping[str, State], random: Random) -> Iterator[Segment]:
 
 @dataclass(frozen=True)
 class Leg:
-    """One side of the rectangle and the beams in reach there."""
+    """One side of the rectangle and its beams."""
 
     feet: float
     beams: Mapping[str, State]
@@ -54,15 +54,15 @@ class Leg:
 
 @dataclass(frozen=True)
 class Course:
-    """A rectangle that a robot drives around, with a quarter turn after each leg."""
+    """Laps of a robot around a rectangle, with a quarter turn after each leg."""
 
     legs: tuple[Leg, ...]
     lap_s: Range
-    """Time of a lap: the speed, drawn once, and the robot keeps to it."""
+    """Time of a lap; drawn once."""
     unevenness: float
-    """Each leg takes up to this share more or less."""
+    """Largest deviation of a leg's time, as a share."""
     turn_gap_ms: Range
-    """How long nothing passes after a turn, until a beam is found."""
+    """Time without data after a turn, until a beam is found."""
 
     def drive(self, random: Random) -> Iterator[Segment]:
         """Endless laps."""
@@ -101,7 +101,7 @@ def skip(segments: Iterator[Segment], seconds: float) -> Iterator[Segment]:
 
 
 def sample(segments: Iterator[Segment], step_s: float, steps: int) -> Iterator[float]:
-    """Mean goodput of each of so many steps."""
+    """Mean goodput of each of `steps` steps."""
     duration, goodput = next(segments)
     for _ in range(steps):
         left, done = step_s, 0.0
@@ -115,14 +115,14 @@ def sample(segments: Iterator[Segment], step_s: float, steps: int) -> Iterator[f
 
 @dataclass(frozen=True)
 class Variation:
-    """What is left within a state: small fading and the air time that others take."""
+    """Variation within a state: small fading and air time of other devices."""
 
     slow: float
-    """Standard deviation of the part that lasts, as a share of the rate."""
+    """Standard deviation of the correlated part, as a share of the rate."""
     slow_s: float
-    """Time after which its autocorrelation has fallen to 1/e."""
+    """Time in which its autocorrelation falls to 1/e."""
     fast: float
-    """Standard deviation of the part that is new in every step, as a share of the rate."""
+    """Standard deviation of the independent part of every step, as a share of the rate."""
 
     def factors(self, step_s: float, random: Random) -> Iterator[float]:
         """Endless factors, one for each step; their mean is 1."""

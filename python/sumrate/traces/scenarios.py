@@ -1,7 +1,7 @@
-"""Ready-made scenes: those of the published measurements, as far as their papers describe them.
+"""Ready-made scenes of the published measurements.
 
-What a paper does not say (rooms, budgets, who walked by) was chosen so that its statistics come
-out; docs/channel.md lists the choices and how near they come.
+Parameters that a paper lacks (rooms, budgets, passing people) were fitted to its statistics;
+docs/channel.md lists them.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def _los() -> Scene:
     )  # fmt: skip
     return Scene(
         "thesis-los",
-        "thesis, line of sight: still, 8 ft from the access point; rarely somebody stands close",
+        "thesis, line of sight: still, 8 ft from the access point; rarely a person stands close",
         BoxRoom(MEETING_ROOM_M, GLASS_WALLS),
         radio("qca9500"),
         _ACCESS_POINT,
@@ -83,7 +83,7 @@ def _mobility() -> Scene:
 
 
 def _laps(instants: Floats, generator: np.random.Generator) -> Track:
-    """Along the line to the access point and back, the first side towards it."""
+    """Laps along the line to the access point and back; the first side leads towards it."""
     corner = (_ACCESS_POINT[0] + 8 * FOOT_M + 2 * FOOT_M, _ACCESS_POINT[1] + 1 * FOOT_M, _TABLE_M)
     lap_s = float(generator.uniform(15.0, 16.5))
     course = Rectangle(corner, 6 * FOOT_M, 2 * FOOT_M, lap_s, turn_s=0.8, heading=np.pi)
@@ -91,7 +91,7 @@ def _laps(instants: Floats, generator: np.random.Generator) -> Track:
 
 
 TURNING_RAD_PER_S = float(np.deg2rad(37.0))
-"""Of the robot in the thesis, taken as degrees per second."""
+"""Rotation of the robot in the thesis, read as degrees per second."""
 
 
 def _rotation() -> Scene:
@@ -113,7 +113,7 @@ def _walk() -> Scene:
     return replace(
         _mobility(),
         name="walk",
-        title="somebody carries the client through the room, others walk about",
+        title="a person carries the client through the room, others walk about",
         drive=drive,
         passers=(Passers(BlockageProcess(0.1, 0.5, depth_db=14.0)),),
         held="portrait",
@@ -154,7 +154,7 @@ def indoor_wlan(feet: float) -> Scene:
     """Laptop and dock of the indoor WLAN study at a distance of 2 to 155 ft.
 
     Raises:
-        ParameterError: a distance outside of that.
+        ParameterError: the distance is out of range.
 
     """
     within("feet", feet, 2.0, 155.0)
@@ -168,7 +168,7 @@ def indoor_wlan(feet: float) -> Scene:
 
 
 WLAN_FEET = (2, 10, 20, 35, 60, 80, 100, 120, 135, 145, 155)
-"""Distances with a name of their own."""
+"""Distances of the named scenes."""
 SCENES: dict[str, Callable[[], Scene]] = {
     "thesis-los": _los,
     "thesis-nlos": _nlos,
@@ -188,7 +188,7 @@ def scene(name: str) -> Scene:
     """The scene of a name.
 
     Raises:
-        ParameterError: there is none.
+        ParameterError: the scene is unknown.
 
     """
     if name not in SCENES:

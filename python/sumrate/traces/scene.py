@@ -1,4 +1,4 @@
-"""A link in a room: what it is made of, before anything is drawn."""
+"""Scenes: the parameters of a link in a room."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from sumrate.phy.hardware import Radio
 from sumrate.phy.interference import SharedAir
 from sumrate.phy.mobility import Track
 from sumrate.phy.parameters import Floats, one_of, positive, within
+from sumrate.phy.propagation import autoregressive
 from sumrate.phy.rate_adaptation import Informed, RateAdaptation
 from sumrate.traces.access_delay import Contention
 
@@ -24,40 +25,40 @@ TARGETS = ("direct", "all")
 
 @dataclass(frozen=True)
 class Passers:
-    """People who come and go.
+    """People who pass and block rays.
 
     Raises:
-        ParameterError: a target that does not exist.
+        ParameterError: the target is unknown.
 
     """
 
     process: BlockageProcess
     target: str = "direct"
-    """Which rays they block: `direct`, the line of sight; `all`, as who holds the device does."""
+    """Blocked rays: `direct`, the line of sight; `all`, as by the user's body."""
 
     def __post_init__(self) -> None:
-        """Refuses other targets."""
+        """Checks the parameters."""
         one_of("target", self.target, TARGETS)
 
 
 @dataclass(frozen=True)
 class Fluctuation:
-    """What is left of fading and of people who do not stand quite still: normal, in dB.
+    """Residual fading and swaying of people: normal, in dB.
 
-    Its autocorrelation is exp(-t / correlation) cos(2 pi t / period): a swaying body comes back.
+    Its autocorrelation is exp(-t / correlation) cos(2 pi t / period).
 
     Raises:
-        ParameterError: a negative deviation or a time that is not positive.
+        ParameterError: the deviation is negative, or a time not positive.
 
     """
 
     deviation_db: float = 0.0
     correlation_s: float = 1.0
     period_s: float | None = None
-    """Of the swaying, or None."""
+    """Period of the swaying, or None."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no fluctuation."""
+        """Checks the parameters."""
         within("deviation_db", self.deviation_db, 0.0, 30.0)
         positive("correlation_s", self.correlation_s)
         if self.period_s is not None:
@@ -70,36 +71,36 @@ class Fluctuation:
         fresh = generator.normal(0.0, self.deviation_db, (2, steps))
         fresh[:, 1:] *= np.sqrt(1 - kept**2)
         factor = complex(kept * np.cos(turned), kept * np.sin(turned))
-        values = (fresh[0] + 1j * fresh[1]).tolist()
-        for i in range(1, steps):
-            values[i] += factor * values[i - 1]
+        values = autoregressive(fresh[0] + 1j * fresh[1], factor)
         return np.asarray(np.real(values), dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Training:
-    """When a client trains its beams.
+    """Conditions under which a client trains its beams.
 
     Raises:
-        ParameterError: a time that is not positive.
+        ParameterError: a time is not positive.
 
     """
 
     periodic_s: float = 60.0
-    """Every so often in any case: about a minute in the thesis."""
+    """Period of unconditional trainings: about a minute in the thesis."""
     drop_db: float = 8.0
-    """When the signal is so much weaker than after the last training."""
+    """Loss of signal since the last training that causes a new one."""
     lost_after_s: float = 0.03
-    """No scheme works for so long: the link is lost."""
+    """Time without a working scheme after which the link is lost."""
     error_db: float = 1.0
-    """Deviation of each beam's measured strength in a sweep, so that not always the best wins."""
+    """Standard deviation of each beam's measured strength in a sweep."""
     refined_s: float | None = None
-    """Beams are trained anew in the data time, where nobody else competes, within so long after a
-    drop or a loss; the A-BFT is only for the period and for when no pair of beams carries anything.
-    None: every training is an A-BFT."""
+    """Longest time until a training in the data time, after a drop or a loss.
+
+    No other client competes in the data time. The A-BFT serves the period and lost links only.
+    None: every training is an A-BFT.
+    """
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be."""
+        """Checks the parameters."""
         positive("periodic_s", self.periodic_s)
         positive("drop_db", self.drop_db)
         positive("lost_after_s", self.lost_after_s)
@@ -110,7 +111,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """An access point and a client in a room, and what happens there."""
+    """An access point and a client in a room, with people and other clients."""
 
     name: str
     title: str
@@ -118,22 +119,22 @@ class Scene:
     radio: Radio
     access_point_m: tuple[float, float, float]
     facing: Orientation
-    """Of the access point."""
+    """Orientation of the access point."""
     drive: Drive
-    """How the client moves."""
+    """Movement of the client."""
     people: tuple[Person, ...] = ()
-    """Who stands there all the time."""
+    """People who never move."""
     passers: tuple[Passers, ...] = ()
     fluctuation: Fluctuation = field(default_factory=Fluctuation)
     training: Training = field(default_factory=Training)
     rate_adaptation: RateAdaptation = field(default_factory=Informed)
     contention: Contention = field(default_factory=Contention)
     held: str | None = None
-    """`portrait` or `landscape`: whose body hides a part of the device's directions; or None."""
+    """`portrait` or `landscape`: grip of a user whose body blocks some directions; or None."""
     crowd: AngularBlockage | None = None
-    """People around the client, who change as it moves (TR 38.901's model A), or None."""
+    """Blockers around the moving client (TR 38.901's model A), or None."""
     neighbour: SharedAir | None = None
     """A second link on the same or the next channel, or None."""
     step_s: float = 0.01
     channel_step_s: float = 0.05
-    """How often geometry is computed anew for a client that moves."""
+    """Time step of the geometry of a moving client."""

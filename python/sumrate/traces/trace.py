@@ -10,11 +10,11 @@ HEADER = "sumrate-trace 1"
 MAX_STEPS = 10_000_000
 NS_PER_MS = 1_000_000
 DURATION_MAX_MS = 1e12
-"""Of one step, about 32 years."""
+"""Longest step, about 32 years."""
 
 
 class TraceFormatError(ValueError):
-    """A file is no trace; the message names the line and what is expected."""
+    """A file is not a trace; the message has the line and the expected content."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Trace:
     rates_mbps: tuple[float, ...]
     """Mbit/s of IP bytes, headers included."""
     origin: str = ""
-    """Where it comes from, in one line; the file's first comment."""
+    """Origin in one line, the file's first comment."""
 
     @property
     def seconds(self) -> float:
@@ -33,7 +33,7 @@ class Trace:
         return len(self.rates_mbps) * self.step_ms / 1e3
 
     def scaled(self, factor: float) -> "Trace":
-        """The same with every rate multiplied; its origin says so."""
+        """The trace with every rate multiplied, and the factor in its origin."""
         if factor == 1.0:
             return self
         rates = tuple(round(rate * factor, 3) for rate in self.rates_mbps)
@@ -46,10 +46,10 @@ class Trace:
 
 
 def text(trace: Trace) -> str:
-    """The trace in the native format; equal steps in a row become one.
+    """The trace in the native format; consecutive equal steps are merged.
 
     Raises:
-        ValueError: the format cannot hold it.
+        ValueError: a rate or step is out of range.
 
     """
     if not any(rate > 0 for rate in trace.rates_mbps):
@@ -69,10 +69,10 @@ def write(trace: Trace, path: Path) -> None:
 
 
 def read(path: Path) -> Trace:
-    """Reads the native format; the step is the longest of which every duration is a multiple.
+    """Reads the native format; the step is the greatest common divisor of the durations.
 
     Raises:
-        TraceFormatError: the file is no trace.
+        TraceFormatError: the file is not a trace.
 
     """
     try:
@@ -80,7 +80,7 @@ def read(path: Path) -> Trace:
     except UnicodeDecodeError as error:
         wrong = path.read_bytes()[: error.start].count(b"\n") + 1
         raise TraceFormatError(f"{path}: line {wrong}: not UTF-8 text: {error.reason}") from error
-    header, *lines = content.split("\n")  # as the emulator: no other separator ends a line
+    header, *lines = content.split("\n")  # The emulator accepts no other line separator.
     if header.strip() != HEADER:
         raise TraceFormatError(f"{path}: line 1: expected {HEADER!r}, found {header!r}")
     steps: list[tuple[int, float]] = []

@@ -1,5 +1,6 @@
 """All figures by name."""
 
+import re
 from collections.abc import Callable
 from itertools import product
 
@@ -7,9 +8,10 @@ from sumrate.access.errors import AccessError
 from sumrate.access.figures import cells, places, variations
 from sumrate.access.figures.table import Effort, Figure
 from sumrate.access.participation import SITUATIONS
-from sumrate.access.tasks import Task
+from sumrate.access.tasks import Row, Task
 
 GRID_SCENES = ("office-aligned", "office-spread")
+SIGHTS = ("los-aligned", "office-aligned")
 CELL_SCENES = ("los-aligned", "office-aligned", "los-spread", "office-random")
 MAIN = ("jpoc", "dot11ad", "dot11ad-random")
 PARTS = (*MAIN, "dot11ad-standard", "dot11ad-power", "mini-slots")
@@ -44,39 +46,25 @@ def _signalling(effort: Effort, seed: int) -> list[Task]:
     return [Task(variations.signalling_rows, {})]
 
 
-def _orientation(effort: Effort, seed: int) -> list[Task]:
-    pairs = list(product(("los-aligned", "office-aligned"), variations.COMPARED))
-    return variations.over(variations.orientation_rows, pairs, effort, seed)
-
-
-def _devices(effort: Effort, seed: int) -> list[Task]:
-    pairs = list(product(("los-aligned", "office-aligned"), variations.COMPARED))
-    return variations.over(variations.device_rows, pairs, effort, seed)
+def _compared(rows: Callable[..., list[Row]]) -> Callable[[Effort, int], list[Task]]:
+    """Tasks of a study over the protocols in two scenes."""
+    pairs = list(product(SIGHTS, variations.COMPARED))
+    return lambda effort, seed: variations.over(rows, pairs, effort, seed)
 
 
 def _thresholds(effort: Effort, seed: int) -> list[Task]:
     return [
         Task(variations.threshold_rows, {"scene": scene, "curve": curve, "decode_db": decode,
                                          "effort": effort, "seed": seed})
-        for scene in ("los-aligned", "office-aligned") for curve in variations.COMPARED
+        for scene in SIGHTS for curve in variations.COMPARED
         for decode in (1.0, -4.0, -12.0)
     ]  # fmt: skip
-
-
-def _captures(effort: Effort, seed: int) -> list[Task]:
-    pairs = list(product(("los-aligned", "office-aligned"), variations.COMPARED))
-    return variations.over(variations.capture_rows, pairs, effort, seed)
-
-
-def _access_points(effort: Effort, seed: int) -> list[Task]:
-    pairs = list(product(("los-aligned", "office-aligned"), variations.COMPARED))
-    return variations.over(variations.cell_rows, pairs, effort, seed)
 
 
 def _errors(effort: Effort, seed: int) -> list[Task]:
     return [
         Task(variations.error_rows, {"scene": scene, "effort": effort, "seed": seed})
-        for scene in ("los-aligned", "office-aligned", "office-random")
+        for scene in (*SIGHTS, "office-random")
     ]
 
 
@@ -121,10 +109,11 @@ FIGURES = {
                lambda effort, seed: cells.overhead(CELL_SCENES, effort, seed),
                ("mini_slots",), ("T-3.7b",), log_y=True, log_x=True, curves=MAIN,
                note="A curve ends where some searches met 10 % with no number of mini-slots.",
+               absent="no number of mini-slots reaches 10 %",
                seconds=200),
         Figure("estimator", "The estimate after a step from 8 to 24 clients", "lines",
                "beacon interval", "expected clients",
-               lambda effort, seed: cells.step(("los-aligned", "office-aligned"), effort, seed),
+               lambda effort, seed: cells.step(SIGHTS, effort, seed),
                ("expected_clients",), ("T-3-T5",),
                note="All compete in every beacon interval. Dotted: the true numbers.", seconds=8),
         Figure("signalling", "JPOC's fields in each frame of the AP's sweep", "dots", "bits", "",
@@ -138,18 +127,18 @@ FIGURES = {
                lambda effort, seed: cells.fairness(CELL_SCENES, VARIANTS, effort, seed, SWEPT),
                ("jain",), note="16 clients.", seconds=55),
         Figure("orientation", "Fairness over how far clients are turned away", "lines",
-               "turned by up to, degrees", JAIN, _orientation, ("jain",), note=IN_COMMON,
-               seconds=33),
+               "turned by up to, degrees", JAIN, _compared(variations.orientation_rows), ("jain",),
+               note=IN_COMMON, seconds=33),
         Figure("devices", "Fairness over the number of device models", "lines", "device models",
-               JAIN, _devices, ("jain",),
+               JAIN, _compared(variations.device_rows), ("jain",),
                note=f"{variations.CLIENTS} clients, blockage {variations.DEVICES_BLOCKAGE:g}.",
                seconds=22),
         Figure("thresholds", "Fairness over the decode threshold", "lines",
                "decode threshold, dB", JAIN, _thresholds, ("jain",), note=IN_COMMON, seconds=17),
         Figure("capture", "Fairness over the capture margin", "lines", "capture margin, dB", JAIN,
-               _captures, ("jain",), note=IN_COMMON, seconds=17),
+               _compared(variations.capture_rows), ("jain",), note=IN_COMMON, seconds=17),
         Figure("access-points", "Fairness over the number of APs on one channel", "lines", "APs",
-               JAIN, _access_points, ("jain",),
+               JAIN, _compared(variations.cell_rows), ("jain",),
                note=f"Cells of 10 m radius side by side, in each {IN_COMMON}", seconds=56),
         Figure("power-error", "JPOC over the error of power settings", "lines",
                "error, standard deviation, dB", JAIN, _errors, ("jain",),
@@ -158,13 +147,20 @@ FIGURES = {
 }  # fmt: skip
 
 
-def figure_named(name: str) -> Figure:
-    """The figure of this name.
+def figures_named(name: str) -> list[Figure]:
+    """The figures of a name: one of `FIGURES`, a part of one (3.6a), a group (3.7), or all.
 
     Raises:
-        AccessError: there is none.
+        AccessError: no figure has this name.
 
     """
-    if name not in FIGURES:
-        raise AccessError(f"figure must be one of {', '.join(FIGURES)}, not {name}")
-    return FIGURES[name]
+    if name == "all":
+        return list(FIGURES.values())
+    part = re.fullmatch(r"(\d+\.\d+)[a-c]", name)
+    known = {name, part[1]} if part else {name}
+    if name[-1:].isdigit():
+        known |= {f"{name}{letter}" for letter in "abc"}
+    found = [figure for key, figure in FIGURES.items() if key in known]
+    if not found:
+        raise AccessError(f"figure must be all or one of {', '.join(FIGURES)}, not {name}")
+    return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -25,22 +26,22 @@ STEP_AT, STEP_CLIENTS = 30, (8, 24)
 
 
 def histogram_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[Row]:
-    """Share of the clients with so many good beams, of those that have any (Fig. 3.5a)."""
+    """Histogram of good beams over the clients with at least one (Fig. 3.5a)."""
     pool = make_pool(scene_named(scene), effort.pool, seed)
     control = TARGETS[curve]
     counts = good_beams(pool, control, 1.0)
-    heard = counts[counts > 0]
+    reached = counts[counts > 0]
     found = []
     for first, last in BRACKETS:
-        inside = ((heard >= first) & (heard <= last)).astype(float)
+        inside = ((reached >= first) & (reached <= last)).astype(float)
         found.append(row(scene, curve, "share", inside, x=float(first)))
     for metric, first, last in (
         ("share_1_12", 1, 12), ("share_1_6", 1, 6), ("share_1_24", 1, 24), ("share_7_18", 7, 18),
         ("share_18_up", 18, 99), ("share_31_up", 31, 99),
     ):  # fmt: skip
-        inside = ((heard >= first) & (heard <= last)).astype(float)
+        inside = ((reached >= first) & (reached <= last)).astype(float)
         found.append(row(scene, curve, metric, inside))
-    spread = [np.mean((heard >= a) & (heard <= b)) for a, b in BRACKETS]
+    spread = [np.mean((reached >= a) & (reached <= b)) for a, b in BRACKETS]
     found.append(row(scene, curve, "largest_bracket", np.array([max(spread)])))
     found.append(row(scene, curve, "smallest_bracket", np.array([min(spread)])))
     found.append(row(scene, curve, "mean_good_beams", counts))
@@ -60,12 +61,14 @@ def histograms(scenes: Sequence[str], effort: Effort, seed: int) -> list[Task]:
 def fairness_rows(
     scene: str, curve: str, effort: Effort, seed: int, *, clients: int = 16,
     blockages: tuple[float, ...] = BLOCKAGES, slots: int | None = None,
+    patterns: Path | None = None,
 ) -> list[Row]:  # fmt: skip
-    """Everything that a simulation reports, over the probability of blockage (Fig. 3.7a).
+    """All results of a simulation, over the probability of blockage (Fig. 3.7a).
 
-    `slots` are those of 802.11ad's A-BFT, if not the curve's; the curve is then named with them.
+    `slots` replaces the slots of 802.11ad's A-BFT and is added to the curve's name. `patterns` is
+    a file with the clients' beams.
     """
-    pool = make_pool(scene_named(scene), effort.pool, seed)
+    pool = make_pool(scene_named(scene, patterns), effort.pool, seed)
     setting = curve_named(curve).setting
     if slots is not None:
         setting = replace(setting, abft=replace(setting.abft, slots=slots))
@@ -110,7 +113,7 @@ def overhead_rows(scene: str, clients: int, effort: Effort, seed: int) -> list[R
         ]  # fmt: skip
         sizes[name] = [np.nan if size is None else float(size * factor) for size in found]
     x = float(clients)
-    # Where some batches never meet the target, the others' mean would flatter: there is no value.
+    # No value where some batches miss the target at every size: the mean of the others is biased.
     known = {
         name: np.array(v) if np.isfinite(v).all() else np.full(BATCHES, np.nan)
         for name, v in sizes.items()
@@ -134,7 +137,7 @@ def ratio_without_capture(
 ) -> float:
     """802.11ad's mini-slots over JPOC's in closed form, for a client that competes.
 
-    Without capture a slot that two clients pick is lost, and (3.7) holds.
+    Without capture, two clients in one slot lose it, and (3.7) holds.
 
     Args:
         clients: of the cell, at least 2.
@@ -158,7 +161,7 @@ def overhead(scenes: Sequence[str], effort: Effort, seed: int) -> list[Task]:
 
 
 def step_rows(scene: str, averaging: int, two_k: bool, effort: Effort, seed: int) -> list[Row]:
-    """Expected number of clients after a step from 8 to 24 that all compete."""
+    """Expected number of clients over a step from 8 to 24 competing clients."""
     pool = make_pool(scene_named(scene), effort.pool, seed)
     slots = MiniSlots(averaging=averaging, two_k=two_k)
     setting = Setting(intervals=60, always_compete=True, mini_slots=slots, warm_up=0)

@@ -1,6 +1,6 @@
 """Figures 3.1, 3.3, 3.5(b, c) and 3.6: a near and another client of one AP, beam by beam.
 
-AP and clients stand at one height, as routers on tables do.
+AP and clients stand at the same height.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ TARGETS: dict[str, PowerControl | None] = {
 def _snr_db(
     scene: Scene, place: tuple[float, float], control: PowerControl | None, draws: int, seed: int
 ) -> Floats:
-    """SNR of every beam of a client at a place in so many draws, (draws, beams), dB."""
+    """SNR of every beam of a client at a place, (draws, beams), dB."""
     key = (3, round(place[0] * 100) + 10_000, round(place[1] * 100) + 10_000)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
     places = np.tile([place[0], place[1], 0.0], (draws, 1))
@@ -77,8 +77,8 @@ def index_rows(
 ) -> list[Row]:
     """Competition fairness index of a column of cells against the client next to the AP.
 
-    The AP stands in the corner of cell (0, 0). The near client is the client in that cell. Where
-    neither client ever wins, the index is taken as 1.
+    The AP stands in the corner of cell (0, 0), and the near client in that cell. The index is 1
+    where neither client ever wins.
     """
     where = replace(scene_named(scene), devices=(devices,), height_m=0.0)
     control = TARGETS[curve]
@@ -115,9 +115,9 @@ def heatmap(
 
 
 def summary(rows: list[Row]) -> list[Row]:
-    """How fair the cells of each map are.
+    """Fairness of the cells of each map: medians and shares of cells.
 
-    Medians, and how many cells but the near client's own are fair (at least 0.5), starved (at most
+    The near client's own cell is excluded. Cells are fair (index at least 0.5), starved (at most
     0.1) or ahead of the near client (at least 2).
     """
     found = []

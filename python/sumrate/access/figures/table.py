@@ -1,4 +1,4 @@
-"""What a figure is, and rows of its table."""
+"""Figures, and rows of their tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ Kind = Literal["lines", "dots", "heatmap"]
 
 
 class Effort(NamedTuple):
-    """How much is computed."""
+    """Size of a computation."""
 
     realisations: int = 400
     pool: int = 2000
-    """Clients of a scene from which realisations are drawn."""
+    """Clients of a scene, from which each realisation draws its own."""
 
     def checked(self) -> "Effort":
-        """The same.
+        """Returns the effort itself, with its numbers checked.
 
         Raises:
             AccessError: less than two realisations, or too few clients for them.
@@ -38,7 +38,7 @@ QUICK = Effort(40, 400)
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: how it is computed, and how it is drawn."""
+    """A figure: its computation and its drawing."""
 
     name: str
     title: str
@@ -46,31 +46,33 @@ class Figure:
     x_label: str
     y_label: str
     tasks: Callable[[Effort, int], list[Task]]
-    """Of effort and seed."""
+    """Makes the tasks from effort and seed."""
     metrics: tuple[str, ...]
-    """What is drawn; a table may have more."""
+    """Metrics of the table that are drawn."""
     claims: tuple[str, ...] = ()
     """Ids in the catalogue of published claims."""
     log_y: bool = False
     limits: tuple[float, float] | None = None
-    """Of the y axis."""
+    """Limits of the y axis."""
     log_x: bool = False
     note: str = ""
-    """Drawn below it: what its curves have in common, and what dotted lines mean."""
+    """Text above the drawing: common conditions of the curves, meaning of dotted lines."""
     statistic: Literal["mean", "median"] = "mean"
-    """What is drawn of the realisations."""
+    """Statistic of the realisations that is drawn."""
     columns: int = 2
     """Panels side by side."""
     curves: tuple[str, ...] = ()
-    """Those that are drawn; all if there are none."""
+    """Curves that are drawn; all if empty."""
+    absent: str = ""
+    """Written into a panel in which a curve has no value."""
     steps: bool = False
-    """Whether x are names without an order, such as numbers of beams."""
+    """Draw steps, because x has no order, as numbers of beams."""
     signed: tuple[str, ...] = ("snr_db",)
-    """Metrics that can be below 0: intervals of others end there."""
+    """Metrics that can be negative; intervals of others are cut at 0."""
     seconds: float = 20.0
-    """About what its table takes on one core in the usual effort."""
+    """Approximate time of the table on one core with the default effort."""
     summary: Callable[[list[Row]], list[Row]] | None = None
-    """Further rows from all of the tasks'."""
+    """Computes further rows from the rows of all tasks."""
 
     def table(
         self, effort: Effort, seed: int, evaluate: Callable[[list[Task]], list[Row]]
@@ -78,9 +80,9 @@ class Figure:
         """All rows, with the figure's name.
 
         Args:
-            effort: how much is computed.
-            seed: of everything random.
-            evaluate: does the tasks.
+            effort: size of the computation.
+            seed: of all random numbers.
+            evaluate: runs the tasks.
 
         """
         rows = evaluate(self.tasks(effort.checked(), seed))
@@ -97,7 +99,7 @@ def row(
     x: float | None = None,
     y: float | None = None,
 ) -> Row:
-    """The mean of values of any shape with its confidence interval."""
+    """A row with the mean of values of any shape and its confidence interval."""
     mean, low, high = confidence(np.asarray(values, dtype=np.float64).ravel())
     known = int(np.isfinite(values).sum())
     return {"panel": panel, "curve": curve, "metric": metric, "x": x, "y": y, "mean": mean,
@@ -113,9 +115,9 @@ def median_row(
     x: float | None = None,
     y: float | None = None,
 ) -> Row:
-    """The median of values with its confidence interval from the ranks (binomial, normal).
+    """A row with the median and its confidence interval from ranks (binomial, normal).
 
-    Infinite values count, those that are no number do not.
+    Infinite values count, NaN does not.
     """
     known = np.sort(values[~np.isnan(values)])
     if not known.size:

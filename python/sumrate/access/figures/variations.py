@@ -1,4 +1,4 @@
-"""Beyond the thesis: what fairness depends on."""
+"""Studies beyond the thesis: fairness over parameters of scene and protocol."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ DEVICES = {
 def _rows(
     scene: Scene, curve: str, setting: Setting, effort: Effort, seed: int, *, at: tuple[str, float]
 ) -> list[Row]:  # fmt: skip
-    """Everything that a simulation reports, at a panel and an x."""
+    """All results of a simulation as rows at a panel and an x."""
     pool = make_pool(scene, effort.pool, seed)
     done = simulate(
         pool, setting, clients=CLIENTS, realisations=max(2, effort.realisations // 2), seed=seed
@@ -47,7 +47,7 @@ def _rows(
 
 
 def orientation_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[Row]:
-    """Over how far clients are turned away from the AP."""
+    """Fairness over the angle by which clients are turned away from the AP."""
     base = scene_named(scene)
     setting = replace(curve_named(curve).setting, blockage=BLOCKAGE)
     panel = "line of sight" if base.channel == "free-space" else base.channel
@@ -59,7 +59,7 @@ def orientation_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[
 
 
 def device_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[Row]:
-    """Over how many models of devices the clients are of."""
+    """Fairness over the number of device models."""
     setting = replace(curve_named(curve).setting, blockage=DEVICES_BLOCKAGE)
     return [
         r
@@ -78,7 +78,7 @@ def device_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[Row]:
 def threshold_rows(
     scene: str, curve: str, decode_db: float, effort: Effort, seed: int
 ) -> list[Row]:
-    """With another decode threshold, with and without capture."""
+    """Fairness at a decode threshold, with and without capture."""
     found = []
     for capture in (True, False):
         setting = replace(
@@ -90,7 +90,7 @@ def threshold_rows(
 
 
 def capture_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[Row]:
-    """Over the capture margin."""
+    """Fairness over the capture margin."""
     base = replace(curve_named(curve).setting, blockage=BLOCKAGE)
     return [
         r
@@ -103,7 +103,7 @@ def capture_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[Row]
 
 
 def cell_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[Row]:
-    """Over the number of APs on one channel, 2 radii apart, all with their A-BFT at one time."""
+    """Fairness over the number of APs on one channel, 2 radii apart, with simultaneous A-BFTs."""
     base = replace(scene_named(scene), radius_m=10.0)
     setting = replace(curve_named(curve).setting, blockage=BLOCKAGE)
     smaller = effort._replace(pool=max(64, effort.pool // 4))
@@ -117,7 +117,7 @@ def cell_rows(scene: str, curve: str, effort: Effort, seed: int) -> list[Row]:
 
 
 def error_rows(scene: str, effort: Effort, seed: int) -> list[Row]:
-    """JPOC over the error of power settings, and with steps and whole dB in its fields."""
+    """Fairness of JPOC over the error of power settings, and with coarse power steps."""
     found = []
     for name, control in (
         ("exact", PowerControl()),
@@ -132,7 +132,7 @@ def error_rows(scene: str, effort: Effort, seed: int) -> list[Row]:
 
 
 def participation_rows(situation: str, effort: Effort, seed: int) -> list[Row]:
-    """Trainings of a client in ten minutes, by what happens to it (Fig. 3.2a)."""
+    """Trainings of a client in ten minutes in one situation (Fig. 3.2a)."""
     runs = whole("realisations", max(10, effort.realisations // 10), 1)
     known = SITUATIONS[situation]
     found = []
@@ -152,7 +152,7 @@ def participation_rows(situation: str, effort: Effort, seed: int) -> list[Row]:
 
 
 def signalling_rows() -> list[Row]:
-    """Bits of each field, and how many mini-slots each coding reaches."""
+    """Bits of each field, and the largest number of mini-slots of each coding."""
     found = []
     for coding, curve in (
         (MiniSlotCoding.SIX_BITS_FROM_36, "as published"), (MiniSlotCoding.SEVEN_BITS, "7 bits"),

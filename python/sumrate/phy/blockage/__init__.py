@@ -1,1 +1,1 @@
-"""Blockage: TR 38.901's models A and B, and people who come and go."""
+"""Blockage: TR 38.901's models A and B, and a random process of passing people."""

@@ -28,7 +28,7 @@ _SELF_REGIONS = {
 
 
 def self_blocking_db(azimuth: ArrayLike, elevation: ArrayLike, held: str = "portrait") -> Floats:
-    """Loss in dB towards directions of the device's frame (radians) that its user's body hides.
+    """Loss in dB behind the user's body, by direction in the device's frame (radians).
 
     Args:
         azimuth: radians, any shape.
@@ -44,7 +44,7 @@ def self_blocking_db(azimuth: ArrayLike, elevation: ArrayLike, held: str = "port
 
 @dataclass(frozen=True, eq=False)
 class AngularBlockers:
-    """Where blockers are: fields of shape (..., blockers), radians of the world's frame."""
+    """Directions of blockers: fields of shape (..., blockers), radians in the world's frame."""
 
     azimuth: Floats
     width: Floats
@@ -77,7 +77,7 @@ class AngularBlockers:
         return np.asarray(lost.sum(axis=-1))
 
     def _edges(self, offset: Floats, size: Floats) -> Floats:
-        """Sum of the two edges' F of one axis; positive where the edge hides the direction."""
+        """Sum of F over the two edges of one axis; positive for a hidden direction."""
         total = np.zeros_like(offset)
         for side in (-1.0, 1.0):
             edge = side * offset + size / 2
@@ -89,23 +89,23 @@ class AngularBlockers:
 
 @dataclass(frozen=True)
 class AngularBlockage:
-    """How many blockers there are and how they change (table 7.6.4.1-2, indoor).
+    """Number of blockers and their change along a way (table 7.6.4.1-2, indoor).
 
     Raises:
-        ParameterError: no whole number of blockers, or a distance that is not positive.
+        ParameterError: the number of blockers is not whole, or a distance not positive.
 
     """
 
     blockers: int = 4
     distance_m: float = 2.0
     correlation_m: float = 5.0
-    """Distance that the receiver moves until the blockers are others."""
+    """Correlation distance: the receiver meets new blockers after it."""
     width_deg: tuple[float, float] = (15.0, 45.0)
     height_deg: tuple[float, float] = (5.0, 15.0)
     frequency_hz: float = CARRIER_HZ
 
     def __post_init__(self) -> None:
-        """Refuses what is no blockage."""
+        """Checks the parameters."""
         whole("blockers", self.blockers, 0, 1000)
         positive("distance_m", self.distance_m)
         positive("correlation_m", self.correlation_m)

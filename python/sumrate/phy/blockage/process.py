@@ -1,4 +1,4 @@
-"""People who come and go: blockage as a process in time."""
+"""Blockage by passing people, as a random process in time."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,10 +20,10 @@ def arrival_rate_per_s(
     receiver_height_m: float = 1.0,
     transmitter_height_m: float = 2.5,
 ) -> Floats:
-    """How often people who walk about get into the line of sight.
+    """Rate at which walking people enter the line of sight.
 
     (2/pi) density x speed x (hB - hR)/(hT - hR) x distance (Jain et al., "The Impact of Mobile
-    Blockers on Millimeter Wave Cellular Systems", equation 4); 1 for the height factor if the
+    Blockers on Millimeter Wave Cellular Systems", equation 4). The height factor is 1 if the
     transmitter is below people's heads.
 
     Raises:
@@ -40,18 +40,18 @@ def arrival_rate_per_s(
 
 
 class Events(NamedTuple):
-    """Blockages in the order of their beginnings; fields of shape (events,)."""
+    """Blockages in the order of their starts; fields of shape (events,)."""
 
     start_s: Floats
     duration_s: Floats
     depth_db: Floats
 
     def loss_db(self, times_s: ArrayLike, edge_s: float = 0.0) -> Floats:
-        """Loss at times, any shape: the deepest of the blockages then, with linear edges in dB.
+        """Loss at times, any shape, of the deepest blockage of each moment; edges linear in dB.
 
         Args:
             times_s: seconds.
-            edge_s: how long the signal falls before an event, and rises after it.
+            edge_s: time of the fall before an event, and of the rise after it.
 
         """
         times = finite("times_s", times_s)
@@ -69,7 +69,7 @@ class BlockageProcess:
     """Independent arrivals, each with a duration and a depth.
 
     Raises:
-        ParameterError: a negative rate, depth or deviation, a duration that is not positive.
+        ParameterError: a rate, depth or deviation is negative, or a duration not positive.
 
     """
 
@@ -80,12 +80,12 @@ class BlockageProcess:
     """Mean; measured fades at 73 GHz were 12 to 16 dB deep and 0.26 to 0.30 s long."""
     depth_deviation_db: float = 2.0
     law: str = "exponential"
-    """Of the durations: `exponential`, `lognormal` or `fixed`."""
+    """Distribution of the durations: `exponential`, `lognormal` or `fixed`."""
     lognormal_sigma: float = 0.5
     edge_s: float = 0.05
 
     def __post_init__(self) -> None:
-        """Refuses what is no process."""
+        """Checks the parameters."""
         within("rate_per_s", self.rate_per_s, 0.0)
         positive("duration_s", self.duration_s)
         within("depth_db", self.depth_db, 0.0, 200.0)
@@ -96,13 +96,13 @@ class BlockageProcess:
 
     @property
     def blocked_share(self) -> float:
-        """Share of the time in which somebody is in the way: 1 - exp(-rate x mean duration)."""
+        """Share of blocked time: 1 - exp(-rate x mean duration)."""
         return float(-np.expm1(-self.rate_per_s * self.duration_s))
 
     def events(self, seconds: float, generator: np.random.Generator) -> Events:
-        """What happens from 0 to `seconds`, with those who stood there before."""
+        """Events from 0 to `seconds`, with events that began earlier and still last."""
         positive("seconds", seconds)
-        # Those of whom a part reaches into the span came at most so long before.
+        # Events that reach into the span began at most this long before it.
         before = 20.0 * self.duration_s
         count = int(generator.poisson(self.rate_per_s * (seconds + before)))
         start = np.sort(generator.uniform(-before, seconds, count))

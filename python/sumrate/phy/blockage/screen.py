@@ -11,10 +11,10 @@ from sumrate.phy.propagation import CARRIER_HZ, wavelength
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody who stands on the floor: 0.3 m wide and 1.7 m high (table 7.6.4.2-5).
+    """A person who stands on the floor: 0.3 m wide and 1.7 m high (table 7.6.4.2-5).
 
     Raises:
-        ParameterError: a size that is not positive.
+        ParameterError: a size is not positive.
 
     """
 
@@ -24,7 +24,7 @@ class Person:
     height_m: float = 1.7
 
     def __post_init__(self) -> None:
-        """Refuses what is no person."""
+        """Checks the parameters."""
         finite("x_m", self.x_m)
         finite("y_m", self.y_m)
         positive("width_m", self.width_m)
@@ -38,7 +38,7 @@ def edge_loss_db(below: Floats, above: Floats, left: Floats, right: Floats) -> F
 
 
 def _edge(offset: Floats, before: Floats, after: Floats, frequency_hz: float) -> Floats:
-    """F of an edge so far beyond the ray (negative: the ray passes outside of it)."""
+    """F of an edge at an offset beyond the ray; negative offset: the ray passes outside."""
     detour = np.hypot(before, offset) + np.hypot(after, offset) - before - after
     shadow = np.sqrt(np.pi / wavelength(frequency_hz) * np.maximum(detour, 0.0))
     return np.asarray(np.sign(offset) * np.arctan(np.pi / 2 * shadow) / np.pi)
@@ -47,16 +47,16 @@ def _edge(offset: Floats, before: Floats, after: Floats, frequency_hz: float) ->
 def segment_loss_db(
     start: Floats, end: Floats, person: Person, frequency_hz: float = CARRIER_HZ
 ) -> Floats:
-    """Loss in dB that a person causes on straight ways; the screen faces the way.
+    """Loss in dB of straight ways behind a person, a screen that faces the way.
 
     Args:
         start: metres, shape (..., 3).
         end: metres, shape (..., 3).
-        person: who stands there.
+        person: the screen.
         frequency_hz: carrier.
 
     Returns:
-        Shape (...); 0 where the person is not between the ends.
+        Shape (...); 0 unless the person is between the ends.
 
     """
     way = end - start
@@ -85,12 +85,12 @@ def segment_loss_db(
 def rays_loss_db(
     rays: Rays, people: tuple[Person, ...], frequency_hz: float = CARRIER_HZ
 ) -> Floats:
-    """Loss in dB that people cause on every ray, all its stretches and all people together.
+    """Loss in dB of every ray behind people, summed over its segments and all people.
 
     Shape of the rays' gains.
 
     Raises:
-        ParameterError: the rays come from a model without geometry.
+        ParameterError: the channel model has no geometry.
 
     """
     if rays.vertices is None:

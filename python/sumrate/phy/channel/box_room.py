@@ -1,4 +1,4 @@
-"""A room that is a box, by the method of images: every ray up to some number of reflections."""
+"""A box-shaped room, by the method of images: all rays up to a number of reflections."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ OFFICE = {
 }
 """An office with dry walls."""
 OPENING = "open"
-"""Instead of a material: there is no wall, nothing comes back."""
+"""Material of a missing wall, which reflects nothing."""
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,21 @@ class BoxRoom:
     coefficients across and in the plane of incidence (ITU-R P.2040).
 
     Raises:
-        ParameterError: a size that is not positive, a wall or a material that does not exist.
+        ParameterError: a size is not positive, or a wall or material is unknown.
 
     """
 
     size_m: tuple[float, float, float]
     materials: Mapping[str, str] = field(default_factory=lambda: OFFICE)
-    """Material of each wall, by name; `open` where there is none."""
+    """Material of each wall, by name; `open` for a missing wall."""
     max_order: int = 2
     """Most reflections of a ray."""
     frequency_hz: float = CARRIER_HZ
     thickness_m: float | None = None
-    """Of all walls; None: reflections of the front only."""
+    """Thickness of all walls; None: only their front reflects."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no room."""
+        """Checks the parameters."""
         if np.shape(self.size_m) != (3,):
             raise ParameterError("shape of size_m", np.shape(self.size_m), "(3,)")
         positive("size_m", self.size_m)
@@ -114,7 +114,7 @@ class BoxRoom:
         if not (length > 0).all():
             raise ParameterError("distance of receiver from transmitter", 0.0, "more than 0")
         bounces = _crossings(image)
-        # Where along the unfolded way each plane is crossed, and in which order.
+        # Position on the unfolded way at which it crosses each plane, and the order of the planes.
         at = np.empty((*length.shape, len(bounces)))
         for which, (axis, plane) in enumerate(bounces):
             at[..., which] = (plane * size[axis] - start[..., axis]) / way[..., axis]
@@ -134,7 +134,7 @@ class BoxRoom:
     def _followed(
         self, direction: Floats, bounces: list[tuple[int, int]], sequence: Integers
     ) -> Complexes:
-        """The field that arrives in the receiver's polarisation, of 1 sent; shape (...)."""
+        """Received field per transmitted field, in the receiver's polarisation; shape (...)."""
         heading = direction.copy()
         electric = _vertical(heading).astype(np.complex128)
         for step in range(len(bounces)):
@@ -167,7 +167,7 @@ class BoxRoom:
         normal[axis] = 1.0
         across = np.cross(heading, normal)
         length = np.linalg.norm(across, axis=-1, keepdims=True)
-        # Head on, every direction in the wall is as good as any other.
+        # At normal incidence, any direction in the wall serves as perpendicular.
         other = np.roll(normal, 1)
         across = np.where(length > 1e-12, across / np.maximum(length, 1e-12), other)
         te, tm = material(name).reflection(

@@ -22,7 +22,7 @@ SIZE_M = (3.0, 4.5, 3.0)
 ACCESS_POINT_M = (1.5, 0.3, 2.9)
 """Near the ceiling, at the middle of a short wall."""
 TABLE_M = ((0.5, 2.5), (1.0, 3.5), (1.0, 1.0))
-"""Where stations are: least and largest x, y and z."""
+"""Places of stations: least and largest x, y and z."""
 WAVELENGTH_M = 5e-3
 
 _IMAGES: Integers = np.array(
@@ -36,7 +36,7 @@ _REFLECTION_DB = ((0.0, 0.0), (-10.0, 4.0), (-16.0, 5.0))
 """Mean and deviation by order, truncated at `_REFLECTION_MAX_DB`."""
 _REFLECTION_MAX_DB = -2.0
 _FREE_FIRST_ORDER = 0.874
-"""Probability that the one first-order cluster that people may stand before is free."""
+"""Probability that no person blocks the one first-order cluster within their reach."""
 _FREE_SECOND_ORDER = 0.93
 _INTRA = (("before", 10.0, 3.7, 0.37), ("after", 14.2, 4.5, 0.31))
 """Rays before and after a cluster's centre: K-factor dB, decay ns, arrival per ns."""
@@ -44,7 +44,7 @@ _INTRA_DEVIATION = float(np.deg2rad(5.0))
 
 
 def human_attenuation_db(shape: int | tuple[int, ...], generator: np.random.Generator) -> Floats:
-    """Loss in dB (positive) that a person in the way causes: two normals, truncated at 0."""
+    """Loss in dB (positive) behind a person: a mixture of two normals, truncated at 0."""
     body = generator.normal(18.2, 8.3, shape)
     more = generator.normal(47.2, 10.0, shape)
     return np.asarray(np.maximum(np.where(generator.random(shape) < 0.83, body, more), 0.0))
@@ -55,17 +55,17 @@ class ConferenceRoom:
     """Realisations of the channel from the access point to stations at random places.
 
     Raises:
-        ParameterError: a probability that is none, or no rays.
+        ParameterError: a probability or a number of rays is out of range.
 
     """
 
     los_blocked: float = 0.0
     """Probability that a person stands in the line of sight."""
     rays_per_side: int = 3
-    """Rays before, and as many after, the centre of each cluster."""
+    """Number of rays before the centre of each cluster, and of rays after it."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no channel."""
+        """Checks the parameters."""
         within("los_blocked", self.los_blocked, 0.0, 1.0)
         whole("rays_per_side", self.rays_per_side, 0, 100)
 
@@ -97,7 +97,7 @@ class ConferenceRoom:
         return self._spread(centre, generator)
 
     def _people(self, order: Integers, generator: np.random.Generator) -> Floats:
-        """Loss of every cluster that somebody stands in the way of, dB: shape (links, clusters)."""
+        """Loss of every cluster behind people, dB: shape (links, clusters)."""
         chance = generator.random(order.shape)
         blocked: Booleans = np.where(order == 0, chance < self.los_blocked, False)
         blocked |= (order == 2) & (chance >= _FREE_SECOND_ORDER)
@@ -113,11 +113,11 @@ class ConferenceRoom:
         shape = (links, clusters, self.rays_per_side)
         for side, k_db, decay_ns, per_ns in _INTRA if self.rays_per_side else ():
             offset = np.cumsum(generator.exponential(1.0 / per_ns, shape), axis=-1)
-            # K is the centre over the whole of the rays on this side.
+            # K is the power of the centre over that of all rays on this side.
             power = linear(-k_db) * np.exp(-offset / decay_ns) * generator.exponential(1.0, shape)
             power /= np.exp(-offset / decay_ns).sum(axis=-1, keepdims=True)
             delay = centre.delay_s[..., np.newaxis] + offset * (1e-9 if side == "after" else -1e-9)
-            # Nothing comes before the line of sight could, and that one has no rays around it.
+            # No ray arrives before the line of sight, which has no rays around it.
             exists = (centre.order[..., np.newaxis] > 0) & (delay > centre.delay_s[:, :1, None])
             gain = np.where(exists, centre.gain_db[..., np.newaxis] + decibels(power), ABSENT_DB)
             parts.append(_around(centre, gain, delay, generator))
@@ -162,7 +162,7 @@ def _around(centre: Rays, gain: Floats, delay: Floats, generator: np.random.Gene
 
 
 def _mirrored(way: Floats) -> Floats:
-    """Directions towards images, as they are in the room: every odd reflection turns an axis."""
+    """Directions in the room towards images: every odd reflection mirrors an axis."""
     sign = np.ones_like(way)
     sign[..., :2] = np.where(_IMAGES % 2 == 0, 1.0, -1.0)
     return way * sign

@@ -1,4 +1,4 @@
-"""Nothing but the line of sight."""
+"""The line of sight alone."""
 
 import numpy as np
 from numpy.typing import ArrayLike

@@ -29,7 +29,7 @@ _OFFSETS = np.array(
     [0.0447, 0.1413, 0.2492, 0.3715, 0.5129, 0.6797, 0.8844, 1.1481, 1.5195, 2.1551]
 )
 RAY_OFFSETS: Floats = np.stack([_OFFSETS, -_OFFSETS], axis=1).ravel()
-"""Of the 20 rays of a cluster, for a spread of 1 (table 7.5-3)."""
+"""Angle offsets of the 20 rays of a cluster, for a spread of 1 (table 7.5-3)."""
 
 
 @dataclass(frozen=True)
@@ -96,22 +96,22 @@ class IndoorOffice:
     """Realisations of the office's channel.
 
     Raises:
-        ParameterError: an environment that does not exist.
+        ParameterError: an unknown environment.
 
     """
 
     environment: str = "mixed"
     frequency_hz: float = CARRIER_HZ
     line_of_sight: bool | None = None
-    """Whether there is one; None: drawn with the probability of the distance."""
+    """Line of sight of all links; None: drawn with the probability of the distance."""
     shadowing: bool = True
 
     def __post_init__(self) -> None:
-        """Refuses what is no office."""
+        """Checks the parameters."""
         one_of("environment", self.environment, INDOOR_ENVIRONMENTS)
 
     def sight(self, distance_m: ArrayLike, generator: np.random.Generator) -> Booleans:
-        """Whether there is a line of sight, by horizontal distance; any shape."""
+        """Draws which links have a line of sight, by horizontal distance; any shape."""
         chance = indoor_los_probability(distance_m, self.environment)
         if self.line_of_sight is not None:
             return np.full(chance.shape, self.line_of_sight)
@@ -125,10 +125,10 @@ class IndoorOffice:
         Args:
             transmitter: metres, shape (3,).
             receivers: metres, shape (links, 3).
-            generator: of everything random.
+            generator: of all random numbers.
 
         Raises:
-            ParameterError: shapes, or a distance that is 0 or beyond 150 m.
+            ParameterError: wrong shapes, or a distance of 0 or beyond 150 m.
 
         """
         start = points("transmitter", transmitter)

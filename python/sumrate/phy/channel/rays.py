@@ -1,4 +1,4 @@
-"""What every channel model gives: rays between a transmitter and a receiver."""
+"""Rays between a transmitter and a receiver, the result of every channel model."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ from sumrate.phy.directions import Orientation
 from sumrate.phy.parameters import Floats, Integers, ParameterError, finite, positive, whole, within
 
 ABSENT_DB = -300.0
-"""Gain of a ray that is not there, where links have different numbers of them."""
+"""Gain of an absent ray, where links have different numbers of rays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,22 +27,24 @@ class Rays:
     """
 
     gain_db: Floats
-    """Power gain in dB, negative; `ABSENT_DB` if the ray is not there."""
+    """Power gain in dB, negative; `ABSENT_DB` for an absent ray."""
     delay_s: Floats
     departure_azimuth: Floats
     departure_elevation: Floats
     arrival_azimuth: Floats
     arrival_elevation: Floats
     phase: Floats
-    """Of the signal at the carrier, radians."""
+    """Phase at the carrier, radians."""
     order: Integers
     """Reflections on the way; 0 is the line of sight."""
     vertices: Floats | None = None
-    """Corners of the way, transmitter and receiver among them: (..., rays, corners, 3), the last
-    one repeated; None where the model has no geometry."""
+    """Corners of the way, with transmitter and receiver: (..., rays, corners, 3).
+
+    The last corner is repeated to equal length. None in models without geometry.
+    """
 
     def __post_init__(self) -> None:
-        """Refuses fields that do not belong together."""
+        """Checks the parameters."""
         shape = np.shape(self.gain_db)
         if len(shape) < 1 or shape[-1] < 1:
             raise ParameterError("shape of gain_db", shape, "(..., rays) with at least one ray")
@@ -60,7 +62,7 @@ class Rays:
         return int(self.gain_db.shape[-1])
 
     def attenuated(self, loss_db: ArrayLike) -> "Rays":
-        """The same rays, each with a further loss in dB; shapes broadcast to (..., rays)."""
+        """The rays with a further loss in dB; shapes broadcast to (..., rays)."""
         lost = np.broadcast_to(finite("loss_db", loss_db), self.gain_db.shape)
         return replace(self, gain_db=np.maximum(self.gain_db - lost, ABSENT_DB))
 
@@ -100,12 +102,12 @@ class Rays:
     ) -> Floats:
         """Power gain of every pair of beams: shape (transmit beams, receive beams, ...).
 
-        Powers of the rays add up: a channel of 2 GHz tells delays of half a nanosecond apart, so
-        that rays do not cancel each other over the band as a whole.
+        Powers of the rays add up: a channel of 2 GHz resolves delays of half a nanosecond, so rays
+        do not cancel over the whole band.
         """
         sent = linear(self.departure_gain_dbi(transmit, transmit_facing or Orientation()))
-        heard = linear(self.arrival_gain_dbi(receive, receive_facing or Orientation()))
-        return decibels(np.einsum("t...r,...r,s...r->ts...", sent, linear(self.gain_db), heard))
+        received = linear(self.arrival_gain_dbi(receive, receive_facing or Orientation()))
+        return decibels(np.einsum("t...r,...r,s...r->ts...", sent, linear(self.gain_db), received))
 
     def band_gain_db(
         self,
@@ -115,8 +117,8 @@ class Rays:
     ) -> Floats:
         """Power gain of all rays with their phases, averaged over a band: shape (...).
 
-        Rays that arrive less than the band's resolution apart, as the one off the floor far away,
-        add up or cancel over the whole band.
+        Rays with delays closer than the band's resolution add up or cancel over the whole band, as
+        the reflection off a distant floor does.
 
         Args:
             weights: power gain of the antennas towards each ray, linear; broadcast to (..., rays).

@@ -1,4 +1,4 @@
-"""What a study found about a published claim."""
+"""Verdicts of a study on published claims."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,21 +15,21 @@ class Finding:
     measured: str
     expected: str
     fitted: str = ""
-    """Which parameters were chosen so that this comes out; empty if none: then it is a result."""
+    """Parameters that were fitted to this claim; empty: the finding is a prediction."""
     cause: str = ""
-    """Why it does not hold."""
+    """Cause of a failure."""
     agreement: float = 1.0
     """Share of the seeds with this verdict."""
 
     def document(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """The finding as plain JSON values."""
         return asdict(self)
 
 
 def over_seeds(runs: Sequence[Sequence[Finding]]) -> list[Finding]:
-    """One verdict for each claim of runs with different seeds: that of most of them.
+    """The majority verdict on each claim over runs with different seeds; a tie fails.
 
-    Numbers and cause are those of the first run with that verdict; a tie does not hold.
+    Numbers and cause come from the first run with that verdict.
     """
     found = []
     for same in zip(*runs, strict=True):

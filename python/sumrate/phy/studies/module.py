@@ -21,17 +21,20 @@ SIGNALS = {"strong": STRONG_DBM, "weak": WEAK_DBM}
 MTUS = (1500, 7912)
 RUNS = 10
 STEPS = 100
-"""Of 0.1 s in a run."""
+"""Number of steps of 0.1 s in a run."""
 FADING_DB = 0.7
 RTT_S = 0.001
-"""Of the two machines through the link without a queue."""
+"""Round trip between the two machines without a queue."""
 
-ADJACENT = SharedAir(9.6, deviation_db=7.4, activity=0.9, heard=0.05, retries=4)
-SAME = SharedAir(6.5, deviation_db=4.8, activity=0.9, heard=0.20, retries=4)
-"""The second link on the next and on the same channel. Its SINR was not measured: means, deviations
-and the share that is heard were fitted to the throughput at MCS 2, 6 and 9 and to the losses."""
-LATE_HEARD = {"aci": 0.29, "cci": 0.62}
-"""Share of the first link's bursts for which the one that starts later waits; fitted."""
+ADJACENT = SharedAir(9.6, deviation_db=7.4, activity=0.9, deferred=0.05, retries=4)
+SAME = SharedAir(6.5, deviation_db=4.8, activity=0.9, deferred=0.20, retries=4)
+"""The second link on the next and on the same channel.
+
+Its SINR was not measured. Means, deviations and deferred shares were fitted to the throughput at
+MCS 2, 6 and 9 and to the losses.
+"""
+LATE_DEFERRED = {"aci": 0.29, "cci": 0.62}
+"""Share of the first link's bursts during which the later link waits; fitted."""
 AIRS = {"aci": ADJACENT, "cci": SAME}
 
 
@@ -72,8 +75,8 @@ def sweep(
         transport: `udp` or `tcp`.
         seed: of signal and fading.
         runs: for each MCS.
-        mode: `snr` looks errors up over the noise of the table; `sensitivity` shifts every scheme
-            by what the standard's sensitivity asks for beyond that.
+        mode: `snr` takes errors from the table; `sensitivity` shifts every scheme by the
+            difference to the standard's sensitivity.
 
     """
     made = radio("panasonic")
@@ -99,30 +102,30 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class Interfered:
-    """A link beside another one, by MCS; `kind` is `aci` (next channel) or `cci` (the same)."""
+    """A link with a second link on the next channel (`aci`) or the same one (`cci`), by MCS."""
 
     kind: str
     mcs: tuple[int, ...]
     expected_mbps: Floats
     """UDP without the other link."""
     share: Floats
-    """Throughput over that."""
+    """Throughput over `expected_mbps`."""
     loss: Floats
-    """Share of packets lost for good."""
+    """Share of packets lost after all retries."""
     late_udp_share: Floats
-    """Of the link that starts later."""
+    """Throughput share of the later link."""
     late_tcp_mbps: Floats
 
 
 def interfered(kind: str) -> Interfered:
-    """Both links at MTU 7912 with a strong signal; the model's expectation, nothing is drawn."""
+    """Both links at MTU 7912 with a strong signal: the model's expectation, not random."""
     air = AIRS[one_of("kind", kind, AIRS)]
     made = radio("panasonic")
     device = sender(7912, made)
     needed = made.table.thresholds()
     udp = device.goodput_mbps(made.table.rates_mbps, "udp")
     tcp = device.goodput_mbps(made.table.rates_mbps, "tcp")
-    late = replace(air, heard=LATE_HEARD[kind])
+    late = replace(air, deferred=LATE_DEFERRED[kind])
     limit = tcp_limit_mbps(late.loss_share(needed), RTT_S, device.payload_bytes("tcp"))
     return Interfered(
         kind,

@@ -37,7 +37,7 @@ class Study:
 
 
 def study(seed: int = 1, runs: int = 10) -> Study:
-    """Runs everything."""
+    """Runs all sweeps and interfered links."""
     sweeps = {
         (mtu, signal, transport): sweep(mtu, signal, transport, seed=seed, runs=runs)
         for mtu in MTUS

@@ -4,9 +4,9 @@ Source: a first look at TCP performance in indoor 802.11ad WLANs (figures 2 and 
 2 to 155 ft apart in a lobby, line of sight, five sessions of 10 s each, samples of 0.5 s, TCP from
 a server on Gigabit Ethernet.
 
-Each session stands a few centimetres elsewhere: the ray off the floor then adds up or cancels, over
-the whole band where it arrives with the direct one. Signals vary a little within a session, and the
-rate is found by trial and error.
+Each session stands a few centimetres elsewhere, so the ray off the floor adds up or cancels. At
+large distances it does so over the whole band. Signals vary a little within a session, and the rate
+is found by trial and error.
 """
 
 from dataclasses import dataclass, field
@@ -20,33 +20,11 @@ from sumrate.phy.directions import Orientation
 from sumrate.phy.hardware import Radio, radio
 from sumrate.phy.mcs import NONE
 from sumrate.phy.parameters import Floats, Integers, positive, whole, within
+from sumrate.phy.propagation import autoregressive
 from sumrate.phy.rate_adaptation import RateAdaptation, TrialAndError
 
 FOOT_M = 0.3048
-FEET = (
-    2,
-    5,
-    10,
-    15,
-    20,
-    25,
-    30,
-    35,
-    45,
-    55,
-    65,
-    75,
-    85,
-    95,
-    105,
-    115,
-    125,
-    135,
-    140,
-    145,
-    150,
-    155,
-)
+FEET = (2, 5, *range(10, 36, 5), *range(45, 136, 10), 140, 145, 150, 155)
 SESSIONS = 5
 SECONDS = 10.0
 SAMPLE_S = 0.5
@@ -55,10 +33,10 @@ STEP_S = 0.01
 
 @dataclass(frozen=True)
 class Site:
-    """Where and with what; what the paper does not say was chosen.
+    """Room, places and fading; values that the paper lacks were chosen.
 
     Raises:
-        ParameterError: an extent or time that is not positive.
+        ParameterError: an extent or time is not positive.
 
     """
 
@@ -70,14 +48,14 @@ class Site:
     dock_m: tuple[float, float, float] = (2.0, 6.0, 1.2)
     laptop_height_m: float = 1.0
     wander_m: float = 0.15
-    """How far from its mark the laptop may stand."""
+    """Largest distance of the laptop from its mark."""
     fading_db: float = 1.0
     fading_s: float = 0.8
     free_space: bool = False
-    """The direct ray alone."""
+    """Keep the direct ray only."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no site."""
+        """Checks the parameters."""
         positive("laptop_height_m", self.laptop_height_m)
         within("wander_m", self.wander_m, 0.0)
         within("fading_db", self.fading_db, 0.0)
@@ -93,13 +71,13 @@ class Sessions:
     rssi_dbm: Floats
     """Mean of each session: (distances, sessions)."""
     phy_mbps: Floats
-    """PHY rate in each sample; 0 where nothing works: (distances, sessions, samples)."""
+    """PHY rate in each sample; 0 where no scheme works: (distances, sessions, samples)."""
     tcp_mbps: Floats
     """TCP goodput in each sample, same shape."""
     dominant_mbps: Floats
     """PHY rate that each session used most: (distances, sessions)."""
     dominance: Floats
-    """Share of the time in which it did."""
+    """Share of the time at the dominant rate."""
 
     def by_distance(self, values: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation over all samples of each distance: (distances,)."""
@@ -107,9 +85,10 @@ class Sessions:
         return np.asarray(flat.mean(axis=1)), np.asarray(flat.std(axis=1))
 
     def dominated(self, share: float) -> tuple[Floats, Floats]:
-        """PHY rate and mean TCP goodput, Mbit/s, of sessions that used one rate for more than that.
+        """PHY rate and mean TCP goodput, Mbit/s, of sessions with a dominant rate.
 
-        Each of shape (sessions,).
+        A session has one if its most used rate has more than `share` of the time. Shapes
+        (sessions,).
         """
         within("share", share, 0.0, 1.0)
         chosen = (self.dominance > share) & (self.dominant_mbps > 0)
@@ -131,12 +110,12 @@ def measure(
         seed: of places, fading and frame losses.
         feet: distances.
         site: room and devices' places.
-        law: how the rate is found.
+        law: rate adaptation.
         sessions: at each distance.
         made: the radio.
 
     Raises:
-        ParameterError: a distance outside of 1 to 180 ft.
+        ParameterError: a distance is outside 1 to 180 ft.
 
     """
     where, device = site or Site(), made or radio("wil6210")
@@ -176,7 +155,7 @@ def _session(
 
 
 def received_dbm(feet: float, site: Site, device: Radio, generator: np.random.Generator) -> float:
-    """Power at the laptop through the best pair of beams, dBm; drawn: where exactly it stands."""
+    """Power at the laptop through the best pair of beams, dBm, at a random place."""
     offset = generator.uniform(-site.wander_m, site.wander_m, 3)
     away = np.array([max(feet * FOOT_M, 0.3), 0.0, site.laptop_height_m - site.dock_m[2]])
     rays = site.room.rays(site.dock_m, np.array(site.dock_m) + away + offset * [1.0, 1.0, 0.2])
@@ -193,17 +172,15 @@ def _weights(
     rays: Rays, device: Radio, ap_beam: int, client_beam: int, back: Orientation
 ) -> Floats:
     sent = rays.departure_gain_dbi(device.beams, Orientation())[ap_beam]
-    heard = rays.arrival_gain_dbi(device.beams, back)[client_beam]
-    return linear(sent + heard)
+    received = rays.arrival_gain_dbi(device.beams, back)[client_beam]
+    return linear(sent + received)
 
 
 def _fading(site: Site, steps: int, generator: np.random.Generator) -> Floats:
     kept = float(np.exp(-STEP_S / site.fading_s))
     values = generator.normal(0.0, site.fading_db, steps)
     values[1:] *= np.sqrt(1 - kept**2)
-    for i in range(1, steps):
-        values[i] += kept * values[i - 1]
-    return values
+    return autoregressive(values, kept)
 
 
 def _samples(values: Floats | Integers, length: int) -> Floats:

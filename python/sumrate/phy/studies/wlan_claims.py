@@ -66,7 +66,7 @@ def _rates(found: Sessions) -> list[Finding]:
 
 
 def _signal(found: Sessions) -> Finding:
-    """Whether equal signals give equal rates: samples of sessions whose mean signals are alike."""
+    """Spread of the rates of sessions with equal mean signals."""
     alike = np.round(found.rssi_dbm).ravel()
     rates = found.phy_mbps.reshape(alike.size, -1)
     largest = max(float(rates[alike == dbm].std()) for dbm in np.unique(alike))

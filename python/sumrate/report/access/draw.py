@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure as Picture
-from matplotlib.ticker import NullLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from sumrate.access.curves import CURVES
 from sumrate.access.figures import Figure
@@ -25,17 +25,17 @@ from sumrate.report.lab.palette import INK, SOFT, STYLES, Style
 PANEL_IN, MAP_IN = 2.2, 2.75
 MOST_MARKERS = 12
 MOST_TICKS, MOST_NAMED = 10, 6
-"""Where curves have no more points than this along x, each has a tick, and a few have a number."""
+"""Most points along x with a tick each, and with a number each."""
 LABEL_LETTERS = 18
-"""Of a line of the words beside a curve."""
+"""Length of a line in a curve's label."""
 MANY = 5
-"""With so many curves, panels in which they do not differ are left out."""
+"""Number of curves from which on panels without differences are omitted."""
 SAME = 0.03
-"""Curves that are this close everywhere do not differ."""
+"""Largest distance of curves without a difference."""
 MAP_COLOURS = "PuOr_r"
 """Violet below one half, white at it, orange above: told apart with any colour vision."""
 LOOKS = {"jpoc": 0, "dot11ad": 1, "dot11ad-random": 2}
-"""Curves that look the same in every figure."""
+"""Curves with the same style in every figure."""
 SHORT = {"dot11ad": "802.11ad", "dot11ad-random": "802.11ad, random\nbeam order"}
 WORDS = {
     "product": "as products do",
@@ -60,7 +60,7 @@ WORDS = {
 }
 SIGNALLING = ("power at the AP", "gains and power", "mini-slots", "all fields")
 MARKS = {"3.1b": (0.0,), "3.3": (1.0, 4.0), "estimator": (8.0, 24.0)}
-"""Dotted levels that a figure is judged by."""
+"""Reference levels of a figure, drawn dotted."""
 
 
 def draw(
@@ -69,10 +69,10 @@ def draw(
     """Draws a figure from its table into `folder`: NAME.svg and NAME.png.
 
     Args:
-        figure: what it is.
+        figure: to draw.
         rows: its table.
-        folder: made if it is not there.
-        titles: what panels and curves without a title of their own are called.
+        folder: created if missing.
+        titles: names of panels and curves that have no title.
 
     Returns:
         The files.
@@ -88,7 +88,7 @@ def draw(
 
 
 def plot(figure: Figure, rows: Sequence[Row], titles: Mapping[str, str] | None = None) -> Picture:
-    """The picture; what it shows is computed from the rows and written above it."""
+    """The picture, under a sentence that is computed from the rows."""
     kinds: dict[str, Callable[[Figure, Sequence[Row], Picture, Mapping[str, str]], None]] = {
         "lines": _lines, "dots": _dots, "heatmap": _maps,
     }  # fmt: skip
@@ -107,7 +107,7 @@ def plot(figure: Figure, rows: Sequence[Row], titles: Mapping[str, str] | None =
 
 
 def _different(figure: Figure, rows: list[Row]) -> tuple[list[Row], list[str]]:
-    """The rows of panels in which many curves differ, and the panels in which they do not."""
+    """The rows of panels with different curves, and the names of the other panels."""
     if figure.kind != "lines" or len(_names(rows, "curve")) < MANY:
         return rows, []
     alike = []
@@ -124,7 +124,7 @@ def _different(figure: Figure, rows: list[Row]) -> tuple[list[Row], list[str]]:
 
 
 def _names(rows: Sequence[Row], key: str) -> list[str]:
-    """In the order in which they come."""
+    """Distinct values of a column, in their order."""
     return list(dict.fromkeys(str(row[key]) for row in rows))
 
 
@@ -136,7 +136,7 @@ def _title(panel: str, titles: Mapping[str, str]) -> str:
 
 
 def _note(figure: Figure, rows: Sequence[Row], alike: Sequence[str]) -> str:
-    """What is written below the sentence: what was varied, and what bands and marks mean."""
+    """The text below the sentence: title, conditions, meaning of bands and marks."""
     parts = [figure.title + ".", figure.note]
     if figure.kind != "heatmap" and any(r["low"] < r["high"] for r in rows):
         band = "Shaded" if figure.kind == "lines" else "Whiskers"
@@ -173,7 +173,7 @@ def _grid(
         if place >= len(panels):
             one.set_axis_off()
         elif len(panels) > 1:
-            # A number stays with its unit.
+            # No line break between a number and its unit.
             title = _title(panels[place], titles).replace(" dB", "\u00a0dB")
             letters = {"lines": 92, "heatmap": 76, "dots": 60}[figure.kind] // columns
             one.set_title(fill(title.replace(" beams", "\u00a0beams"), letters), loc="left")
@@ -200,7 +200,7 @@ def _lines(
         _x_axis(figure, axes, sorted({r["x"] for r in rows}))
         for level in MARKS.get(figure.name, ()):
             axes.axhline(level, color=INK, lw=0.6, ls=":")
-    # All panels share one axis, and have what is in them now.
+    # All panels share one y axis, so its limits are set after all curves.
     if figure.limits:
         grid[0].set_ylim(*figure.limits)
     elif not (figure.log_y or set(figure.metrics) & set(figure.signed)):
@@ -213,10 +213,21 @@ def _lines(
             for curve, look in looks.items()
             if (last := _last(rows, panel, curve))
         ])  # fmt: skip
+        _name_absent(figure, axes, [c for c in looks if not _last(rows, panel, c)], titles)
+
+
+def _name_absent(
+    figure: Figure, axes: Axes, curves: Sequence[str], titles: Mapping[str, str]
+) -> None:
+    """Writes into a panel which curves have no value there, and why."""
+    if curves and figure.absent:
+        names = ", ".join(_label(curve, titles).replace("\n", " ") for curve in curves)
+        axes.text(0.97, 0.05, fill(f"{names}: {figure.absent}", 32), transform=axes.transAxes,
+                  ha="right", size=NOTE_PT, color=SOFT)  # fmt: skip
 
 
 def _times(figure: Figure, rows: Sequence[Row], last: Row) -> str:
-    """On a scale of factors, how many times JPOC's a curve's last point is."""
+    """On a logarithmic scale, the ratio of a curve's last value to JPOC's."""
     own = _last(rows, str(last["panel"]), "jpoc")
     if not figure.log_y or own is None or own is last or own["x"] != last["x"]:
         return ""
@@ -224,20 +235,20 @@ def _times(figure: Figure, rows: Sequence[Row], last: Row) -> str:
 
 
 def _bottom(rows: Sequence[Row]) -> float:
-    """Where an axis of values from 0 on begins: at 0, or nearer where all are far from it."""
+    """Lower limit of an axis of positive values: 0, or higher if all values are far from 0."""
     least = min(r["low"] for r in rows)
     return 0.0 if least < 0.45 * max(r["high"] for r in rows) else np.floor(least * 10) / 10
 
 
 def _last(rows: Sequence[Row], panel: str, curve: str) -> Row | None:
-    """The last point of a curve that has a value."""
+    """The last point with a value of a curve."""
     mine = [r for r in rows if r["panel"] == panel and r["curve"] == curve]
     known = [r for r in mine if np.isfinite(r["mean"])]
     return max(known, key=lambda r: r["x"], default=None)
 
 
 def _x_axis(figure: Figure, axes: Axes, values: Sequence[float]) -> None:
-    """Ticks where there are points, if these are few."""
+    """Ticks at the points, if these are few."""
     if figure.log_x:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_minor_locator(NullLocator())
@@ -253,7 +264,7 @@ def _tick(figure: Figure, value: float) -> str:
 
 
 def _line(figure: Figure, axes: Axes, rows: Sequence[Row], look: Style, index: int) -> None:
-    """A line with its band; what has no value leaves a gap. Beams have no order: they are steps."""
+    """A line with its band and gaps at missing values; steps for beams, which have no order."""
     if not rows:
         return
     x, mean, low, high = (
@@ -281,24 +292,31 @@ def _dots(figure: Figure, rows: Sequence[Row], picture: Picture, titles: Mapping
     for axes, panel in zip(grid, panels, strict=True):
         for index, (curve, look) in enumerate(looks.items()):
             mine = [r for r in rows if r["panel"] == panel and r["curve"] == curve]
-            at = [places.index(r["x"]) + 0.3 * (index - (len(looks) - 1) / 2) for r in mine]
+            at = [places.index(r["x"]) + 0.4 * (index - (len(looks) - 1) / 2) for r in mine]
             mean, low, high = (np.array([r[k] for r in mine], float) for k in
                                ("mean", "low", "high"))  # fmt: skip
             axes.hlines(at, np.maximum(low, 0), high, color=look.line, lw=1.2)
             axes.plot(mean, at, look.marker, color=look.line, ms=5)
             if panel == panels[-1]:
-                top = max(range(len(mine)), key=lambda n: mean[n])
                 axes.annotate(
-                    _label(curve, titles), (high[top], at[top]), xytext=(6, 0), va="center",
-                    textcoords="offset points", size=NOTE_PT, weight="bold", color=look.text,
-                    annotation_clip=False,
+                    _label(curve, titles), (1.0, at[_longest_row(rows, panel)]), xytext=(6, 0),
+                    xycoords=("axes fraction", "data"), textcoords="offset points", va="center",
+                    size=NOTE_PT, weight="bold", color=look.text, annotation_clip=False,
                 )  # fmt: skip
         axes.set_yticks(range(len(places)), [_category(figure, value) for value in places])
         axes.set_ylim(len(places) - 0.5, -0.5)
         axes.set_xlim(left=0)
         axes.margins(x=0.12)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.set_xlabel(figure.x_label)
         axes.grid(visible=True)
+
+
+def _longest_row(rows: Sequence[Row], panel: str) -> int:
+    """Index of the category with the largest value of a panel: its dots get the curves' names."""
+    inside = [r for r in rows if r["panel"] == panel]
+    places = sorted({r["x"] for r in inside})
+    return places.index(max(inside, key=lambda r: r["mean"])["x"])
 
 
 def _category(figure: Figure, value: float) -> str:
@@ -308,7 +326,7 @@ def _category(figure: Figure, value: float) -> str:
 
 
 def _maps(figure: Figure, rows: Sequence[Row], picture: Picture, titles: Mapping[str, str]) -> None:
-    """Share of the contested beams by the other client's place. White is fair."""
+    """Share of the contested beams, by the place of the other client; white is fair."""
     panels = _names(rows, "panel")
     grid = _grid(figure, picture, panels, titles)
     image = None
@@ -331,8 +349,8 @@ def _maps(figure: Figure, rows: Sequence[Row], picture: Picture, titles: Mapping
         if place + figure.columns >= len(panels):
             axes.set_xlabel("metres from the AP")
     if image is not None:
-        bar = picture.colorbar(image, ax=grid, shrink=0.7, format=PercentFormatter(1.0))
+        bar = picture.colorbar(image, ax=grid, shrink=0.7)
         bar.set_label("beams that the other client wins", color=SOFT)
-        bar.set_ticks([0, 0.25, 0.5, 0.75, 1])
-    # Squares change their size in the first layout: the second one, when it is saved, fits.
+        bar.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0 %", "25 %", "50 %", "75 %", "100 %"])
+    # The first layout resizes the squares; the second one, on saving, fits.
     picture.draw_without_rendering()

@@ -14,24 +14,29 @@ NAMES = {"dot11ad": "802.11ad", "dot11ad-random": "802.11ad with random beam ord
 
 
 MAIN = ("jpoc", "dot11ad")
-"""Named in every sentence; of many others only the best and the worst are."""
+"""Curves that every sentence names; of many others it names the best and the worst."""
 MOST_NAMED = 3
 
 
 def sentence(figure: Figure, rows: Sequence[Row]) -> str:
-    """What the table shows; the figure's title where nothing was measured."""
+    """The finding of a table; the figure's title for a table without values."""
     known = [r for r in rows if r["mean"] is not None and not np.isnan(r["mean"])]
     if not any(r["metric"] in figure.metrics for r in known):
         return figure.title
-    said = SENTENCES.get(figure.name)
-    if said is None and figure.metrics == ("jain",):
-        said = _fairness
-    return said(known) if said else figure.title
+    made = SENTENCES.get(figure.name)
+    if made is None and figure.metrics == ("jain",):
+        made = _fairness
+    return made(known) if made else figure.title
 
 
 def share(index: float) -> float:
-    """The other client's share of the beams that one of two wins, from the competition index."""
+    """The other client's share of the won beams, from the competition index."""
     return 1.0 if np.isinf(index) else index / (1.0 + index)
+
+
+def _percent(part: float) -> str:
+    """A share in percent."""
+    return f"{100 * part:.0f} %"
 
 
 def _name(curve: str) -> str:
@@ -60,7 +65,7 @@ def _curves(rows: Iterable[Row]) -> list[str]:
 
 
 def _fairness(rows: Sequence[Row]) -> str:
-    """Who stays fair and who does not, by the least index of each curve."""
+    """The curves by their least index."""
     found = _of(rows, "jain")
     least = {c: min(_of(found, "jain", curve=c), key=lambda r: r["mean"]) for c in _curves(found)}
     ranked = sorted(least, key=lambda c: -least[c]["mean"])
@@ -73,7 +78,7 @@ def _fairness(rows: Sequence[Row]) -> str:
 
 
 def _near_far(rows: Sequence[Row]) -> str:
-    """How much stronger a near client is on the median beam."""
+    """Median difference of SNR between the near and the far client."""
     found = _of(rows, "snr_db")
     near, far = sorted(_curves(found), key=lambda c: not c.startswith("near"))
     gaps = [
@@ -91,19 +96,19 @@ def _near_far(rows: Sequence[Row]) -> str:
 
 
 def _competition(rows: Sequence[Row]) -> str:
-    """The share of beams in the median place, by power control."""
+    """Share of beams of the client at the median place, by power control."""
     controls: dict[str, list[float]] = {}
     for r in _of(rows, "index"):
         control = str(r["panel"]).split(", ")[1]
         controls.setdefault(control, []).append(share(r["mean"]))
-    shares = [(f"{median(values):.0%}", _with(name)) for name, values in controls.items()]
+    shares = [(_percent(median(values)), _with(name)) for name, values in controls.items()]
     (first, how), *others = shares
     rest = "".join(f", {part} {words}" for part, words in others)
     return f"Against a client near the AP, one elsewhere wins {first} of the beams {how}{rest}"
 
 
 def _good_beams(rows: Sequence[Row]) -> str:
-    """How many clients have few good beams, over all scenes."""
+    """Share of clients with few good beams over all scenes, by power control."""
     few = {
         curve: fmean(
             sum(r["mean"] for r in _of(rows, "share", panel=panel, curve=curve) if r["x"] < 12)
@@ -111,12 +116,13 @@ def _good_beams(rows: Sequence[Row]) -> str:
         )
         for curve in _curves(_of(rows, "share"))
     }
-    parts = ", ".join(f"{value:.0%} {_with(name)}" for name, value in few.items())
-    return f"At most 12 beams are good for {parts}"
+    (first, how), *others = ((_percent(value), _with(name)) for name, value in few.items())
+    rest = "".join(f", {part} {words}" for part, words in others)
+    return f"Of the clients, {first} have at most 12 good beams {how}{rest}"
 
 
 def _participation(rows: Sequence[Row]) -> str:
-    """What listening saves."""
+    """Trainings that a client saves by listening first."""
     total = {
         curve: fmean(r["mean"] for r in _of(rows, "trainings", curve=curve))
         for curve in _curves(_of(rows, "trainings"))
@@ -136,11 +142,11 @@ def _overhead(rows: Sequence[Row]) -> str:
     ratios = [r["mean"] for r in found if r["x"] == most]
     few, many = min(ratios), max(ratios)
     span = f"{few:.0f} to {many:.0f}" if len(ratios) > 1 else f"{many:.0f}"
-    return f"For 10 % failures of {most:.0f} clients, 802.11ad needs {span} times JPOC's mini-slots"
+    return f"802.11ad needs {span} times JPOC's mini-slots for 10 % failures of {most:.0f} clients"
 
 
 def _estimator(rows: Sequence[Row]) -> str:
-    """When the default estimate has followed a step."""
+    """Time of the default estimate to follow a step."""
     found = _of(rows, "intervals_to_90_percent", curve="T = 5")
     times = [r["mean"] for r in found]
     span = (
@@ -159,7 +165,7 @@ def _signalling(rows: Sequence[Row]) -> str:
 
 
 def _power_error(rows: Sequence[Row]) -> str:
-    """What the largest error costs where the settings are exact otherwise."""
+    """Loss of fairness by the largest error of otherwise exact settings."""
     found = _of(rows, "jain", curve="exact")
     most = max(r["x"] for r in found)
     costs = {
@@ -175,7 +181,7 @@ def _power_error(rows: Sequence[Row]) -> str:
 
 
 def _by_mcs(rows: Sequence[Row]) -> str:
-    """Where goodput is largest, by signal."""
+    """MCS of the largest goodput, by signal."""
     best = {}
     for signal in ("strong", "weak"):
         mine = [r for r in _of(rows, "goodput_mbps") if str(r["panel"]).startswith(signal)]
@@ -193,7 +199,7 @@ def _interference(rows: Sequence[Row]) -> str:
         kind: min(r["mean"] for r in _of(rows, "share", panel=kind, curve="first link, udp"))
         for kind in words
     }
-    parts = [f"{1 - least[kind]:.0%} on the {words[kind]} channel" for kind in words]
+    parts = [f"{_percent(1 - least[kind])} on the {words[kind]} channel" for kind in words]
     return f"Another link takes up to {' and '.join(parts)} of the throughput"
 
 

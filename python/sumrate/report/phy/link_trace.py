@@ -1,4 +1,4 @@
-"""A link trace as a picture: rate, signal and beams over time, and where nothing is carried."""
+"""A link trace as a picture: rate, signal, beams and silent times."""
 
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,19 @@ from sumrate.report.lab.canvas import (
 from sumrate.report.lab.palette import INK, SHADE, SOFT, STYLES, Style
 from sumrate.traces.link_trace import LinkTrace
 
+ACCESS = {"dot11ad": "802.11ad", "jpoc": "JPOC", "alone": "no other client competes"}
 MOST_POINTS = 600
 NARROW = 1 / 700
-"""Gaps between two spans that are a smaller part of the picture are not seen."""
+"""Least visible gap between two spans, as a share of the picture's width."""
 WIDE = 1 / 12
-"""A span that has room for two words."""
+"""Least span with room for two words, as a share of the picture's width."""
 
 
 def draw(trace: LinkTrace, path: Path) -> None:
-    """Draws a trace into a file whose ending names its kind.
+    """Draws a trace into a file of the format of its suffix.
 
     Raises:
-        ParameterError: another ending than .svg, .png and .pdf.
+        ParameterError: the suffix is not .svg, .png or .pdf.
 
     """
     if path.suffix not in FORMATS:
@@ -79,24 +80,22 @@ def plot(trace: LinkTrace) -> Figure:
 
 
 def sentence(trace: LinkTrace) -> str:
-    """The mean rate, and for how long nothing is carried."""
-    silent = trace.rate_mbps == 0
-    spans = [end - begin for begin, end in _edges(trace, silent)]
+    """The mean rate and the silent times, as a sentence."""
+    silences = trace.silences_s()
     mean = float(trace.rate_mbps.mean())
     rate = f"{mean / 1e3:.1f} Gbit/s" if mean >= 1e3 else f"{mean:.0f} Mbit/s"
     said = f"The link carries {rate} on the mean"
-    if not spans:
+    if not silences.size:
         return f"{said}, without a pause"
-    return (
-        f"{said}, and nothing in {silent.mean():.0%} of {trace.seconds:g} s, "
-        f"at most {max(spans):.1f} s at once"
-    )
+    percent, longest = 100 * silences.sum() / trace.seconds, silences.max()
+    said += f", and nothing in {percent:.0f} % of {trace.seconds:g} s"
+    return f"{said}, at most {longest:.1f} s at once"
 
 
 def _note(trace: LinkTrace) -> str:
     parts = [str(trace.metadata.get("title", "Link trace")).capitalize() + "."]
     if access := trace.metadata.get("access"):
-        parts.append(f"Access: {access}.")
+        parts.append(f"Access: {ACCESS.get(access, access)}.")
     if (trace.rate_mbps == 0).any():
         parts.append("Hatched: no data.")
     if trace.in_state("training").any():
@@ -105,7 +104,7 @@ def _note(trace: LinkTrace) -> str:
 
 
 def _curve(axes: Axes, times: Floats, values: Floats, style: Style) -> None:
-    """A line of means, with the range of what each point stands for."""
+    """A line of means over groups of steps, with the range of each group."""
     parts = max(1, -(-times.size // MOST_POINTS))
     length = times.size // parts * parts
     grouped = values[:length].reshape(-1, parts)
@@ -118,7 +117,7 @@ def _curve(axes: Axes, times: Floats, values: Floats, style: Style) -> None:
 
 
 def _beam(axes: Axes, trace: LinkTrace, numbers: Integers, style: Style) -> None:
-    """A line for each time that a beam is used."""
+    """A horizontal line for each use of a beam."""
     change = np.flatnonzero(np.diff(numbers)) + 1
     begins = np.concatenate([[0], change])
     ends = np.concatenate([change, [numbers.size]])
@@ -130,11 +129,9 @@ def _beam(axes: Axes, trace: LinkTrace, numbers: Integers, style: Style) -> None
 
 
 def _edges(trace: LinkTrace, inside: NDArray[np.bool_]) -> list[tuple[float, float]]:
-    """When each span begins and ends; those with a gap that is not seen are one."""
-    padded = np.concatenate([[0], inside.astype(np.int8), [0]])
-    edges = np.flatnonzero(np.diff(padded)) * trace.step_s
+    """Begin and end of each span to draw; spans with an invisible gap are merged."""
     found: list[tuple[float, float]] = []
-    for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+    for begin, end in trace.spans_s(inside).tolist():
         if found and begin - found[-1][1] < NARROW * trace.seconds:
             found[-1] = found[-1][0], end
         else:
@@ -143,7 +140,7 @@ def _edges(trace: LinkTrace, inside: NDArray[np.bool_]) -> list[tuple[float, flo
 
 
 def _spans(axes: Axes, trace: LinkTrace, inside: NDArray[np.bool_], look: dict[str, Any]) -> None:
-    """Marks the times, in one shape."""
+    """Marks the spans with one shape."""
     spans = [(begin, end - begin) for begin, end in _edges(trace, inside)]
     low, high = 0.0, 1.0
     axes.broken_barh(

@@ -6,31 +6,29 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, ParamSpec
+from typing import Annotated, Literal, ParamSpec
 
-import numpy as np
 from cyclopts import Parameter
 
 from sumrate.lab.options import Json, Seed
+from sumrate.lab.results import Progress
 from sumrate.phy.codebook import PatternError, read_patterns
 from sumrate.phy.parameters import ParameterError
-from sumrate.traces.access_delay import BEACON_INTERVAL_S, AccessDelay
+from sumrate.traces.access_delay import BEACON_INTERVAL_S, AccessDelay, Alone
 from sumrate.traces.course import make
 from sumrate.traces.link_trace import (
-    STATES,
     LinkTrace,
     LinkTraceError,
     read_link_trace,
     write_link_trace,
 )
 from sumrate.traces.mahimahi import write_mahimahi
-from sumrate.traces.measure import GOODPUT_SHARE
 from sumrate.traces.scenarios import SCENES, scene
 from sumrate.traces.scene import Scene
+from sumrate.traces.summary import summary, text
 from sumrate.traces.trace import write
 
 USAGE = 2
-BARS = " .:-=+*#%@"
 Given = ParamSpec("Given")
 Protocol = Literal["alone", "jpoc", "dot11ad"]
 Simulated = Annotated[
@@ -116,7 +114,8 @@ def make_trace(  # noqa: C901 (an option each)
         write(trace.rate_trace(), rate_output)
     if mahimahi_output:
         write_mahimahi(trace.rate_trace(), mahimahi_output)
-    return _print(trace, as_json)
+    _print(trace, as_json)
+    return 0
 
 
 @refusing
@@ -135,87 +134,29 @@ def show(file: Path, /, *, plot: Path | None = None, as_json: Json = False) -> i
         from sumrate.report.phy.link_trace import draw  # noqa: PLC0415 (loads matplotlib)
 
         draw(trace, plot)
-    return _print(trace, as_json)
+    _print(trace, as_json)
+    return 0
+
+
+def _print(trace: LinkTrace, as_json: bool) -> None:
+    print(json.dumps(summary(trace), indent=1) if as_json else text(trace))
 
 
 def refined(chosen: Scene) -> Scene:
-    """The scene with trainings in the data time too, within a beacon interval of a drop."""
+    """The scene with trainings in the data time, within a beacon interval of a drop."""
     return replace(chosen, training=replace(chosen.training, refined_s=BEACON_INTERVAL_S))
 
 
 def simulated(protocol: str, clients: int, seed: int) -> AccessDelay:
-    """Waits of whole simulated A-BFTs.
-
-    Raises ParameterError: a protocol without contention.
-    """
-    if protocol not in ("dot11ad", "jpoc"):
-        raise ParameterError("access", repr(protocol), "dot11ad or jpoc where it is simulated")
+    """Waits of whole simulated A-BFTs; `alone` has no contention to simulate."""
+    if protocol == "alone":
+        return Alone()
     from sumrate.access.delay import SimulatedAccessDelay  # noqa: PLC0415 (compiles kernels)
+    from sumrate.access.progress import compile_simulation  # noqa: PLC0415
 
+    compile_simulation(Progress(0.0))
     known: Literal["dot11ad", "jpoc"] = "jpoc" if protocol == "jpoc" else "dot11ad"
     return SimulatedAccessDelay(known, clients, seed)
-
-
-def summary(trace: LinkTrace) -> dict[str, Any]:
-    """Statistics of a trace, as plain JSON values."""
-    used = trace.ap_beam >= 0
-    dark = trace.outages_s()
-    goodput = trace.rate_mbps * GOODPUT_SHARE
-    return {
-        "schema": "sumrate.link-trace-summary.v1",
-        "origin": dict(trace.metadata),
-        "seconds": round(trace.seconds, 6),
-        "step_ms": trace.step_s * 1e3,
-        "goodput_mbps": {
-            "mean": round(float(goodput.mean()), 3),
-            **{f"p{p}": round(float(np.percentile(goodput, p)), 3) for p in (5, 50, 95)},
-        },
-        "snr_db": {
-            f"p{p}": round(float(np.percentile(trace.snr_db[used], p)), 2) if used.any() else None
-            for p in (5, 50, 95)
-        },
-        "states": {name: round(float(trace.in_state(name).mean()), 5) for name in STATES},
-        "contests": {
-            "count": contests(trace),
-            "interval_s": round(trace.seconds / contests(trace), 3) if contests(trace) else None,
-        },
-        "outages": {
-            "count": int(dark.size),
-            "mean_s": round(float(dark.mean()), 4) if dark.size else None,
-            "longest_s": round(float(dark.max()), 4) if dark.size else None,
-        },
-        "mcs": {
-            str(mcs): round(float((trace.mcs == mcs).mean()), 5) for mcs in np.unique(trace.mcs)
-        },
-    }
-
-
-def contests(trace: LinkTrace) -> int:
-    """How often the client went into the A-BFT."""
-    away = ~trace.in_state("connected")
-    return int(away[0]) + int((away[1:] & ~away[:-1]).sum())
-
-
-def _print(trace: LinkTrace, as_json: bool) -> int:
-    found = summary(trace)
-    if as_json:
-        print(json.dumps(found, indent=1))
-        return 0
-    lines = [str(found["origin"].get("title", "link trace"))]
-    lines.append(", ".join(f"{k} {v}" for k, v in found["origin"].items() if k != "title"))
-    for name in ("goodput_mbps", "snr_db", "states", "contests", "outages", "mcs"):
-        values = ", ".join(f"{key} {value}" for key, value in found[name].items())
-        lines.append(f"{name.replace('_', ' '):14}{values}")
-    lines.append(f"{'rate':14}|{sparkline(trace)}|")
-    print("\n".join(lines))
-    return 0
-
-
-def sparkline(trace: LinkTrace, width: int = 72) -> str:
-    """The rate in one line of characters, each the mean of its part."""
-    parts = np.array_split(trace.rate_mbps, min(width, trace.steps))
-    top = max(float(trace.rate_mbps.max()), 1e-9)
-    return "".join(BARS[round(float(part.mean()) / top * (len(BARS) - 1))] for part in parts)
 
 
 def _columns(found: dict[str, str]) -> str:

@@ -1,7 +1,7 @@
 """`sumrate-lab trace contention | calibrate`: tables of many link traces, those of docs/traces.md.
 
-`contention` says what access protocols and other clients leave of a scene; `calibrate` sets the
-scenes of the thesis beside what was measured there.
+`contention` compares the rate of a scene over access protocols and numbers of clients. `calibrate`
+compares the scenes of the thesis with its measurements.
 """
 
 import json
@@ -9,17 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 
+from sumrate.access.tasks import watch
 from sumrate.lab.options import Json, Seed, Several
-from sumrate.lab.results import steps
-from sumrate.lab.trace_command import (
-    Protocol,
-    Refinement,
-    Simulated,
-    contests,
-    refined,
-    refusing,
-    simulated,
-)
+from sumrate.lab.results import Progress
 from sumrate.phy.parameters import whole
 from sumrate.traces.access_delay import AccessDelay
 from sumrate.traces.calibration import MEASURED, number
@@ -27,6 +19,14 @@ from sumrate.traces.course import make
 from sumrate.traces.measure import Statistics, pooled
 from sumrate.traces.scenarios import scene
 from sumrate.traces.scene import Scene
+from sumrate.traces.scene_commands import (
+    Protocol,
+    Refinement,
+    Simulated,
+    refined,
+    refusing,
+    simulated,
+)
 
 TITLES = {"alone": "alone", "jpoc": "JPOC", "dot11ad": "802.11ad"}
 THESIS = {
@@ -34,9 +34,11 @@ THESIS = {
     "thesis-nlos": ("wigig-nlos", 10),
     "thesis-mobility": ("wigig-mobility", 4),
 }
-"""Scenes with what was measured there, and from how many seeds on their statistics settle."""
+"""Measurement of each scene, and the number of seeds for stable statistics."""
+SIMULATED_S = 0.005
+"""Expected time to simulate a second of a trace."""
 MEASURED_S = 370.0
-"""How long was measured."""
+"""Length of the measurements."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ class Row:
     outage: float
     """Share of the time."""
     longest_s: float
-    """Outage."""
+    """Longest outage."""
     interval_s: float | None
-    """Mean time between two contests of the client; None if there was none."""
+    """Mean time between two A-BFTs of the client; None without one."""
 
 
 @refusing
@@ -86,13 +88,16 @@ def contention(
     whole("--seeds", seeds, 1)
     rows: list[Row] = []
     points = [(number, protocol) for number in clients for protocol in access]
-    for number_of_clients, protocol in steps(points, "rows", silent=as_json):
+    show = watch(Progress(len(points) * seeds * seconds * SIMULATED_S), "contention", "cells")
+    for number_of_clients, protocol in points:
+        show(len(rows), len(points))
         chosen = replace(base, contention=replace(base.contention, clients=number_of_clients))
         delays = [
             simulated(protocol, number_of_clients, one) if simulated_access else protocol
             for one in range(seed, seed + seeds)
         ]
         rows.append(_row(chosen, protocol, seconds, list(enumerate(delays, start=seed))))
+    show(len(points), len(points))
     if as_json:
         document = {"schema": "sumrate.trace-contention.v1", "scenario": scenario,
                     "seconds": seconds, "seed": seed, "seeds": seeds,
@@ -109,7 +114,7 @@ def _row(
 ) -> Row:
     """The row of a protocol; one trace for each seed."""
     traces = [make(chosen, seconds, seed, delay) for seed, delay in delays]
-    count = sum(contests(trace) for trace in traces)
+    count = sum(trace.contests for trace in traces)
     return Row(
         chosen.contention.clients,
         access,
@@ -134,7 +139,7 @@ def contention_table(rows: list[Row], protocols: Sequence[str]) -> str:
 
 def _cell(row: Row) -> str:
     every = "" if row.interval_s is None else f", every {row.interval_s:.1f} s"
-    return f"{row.rate_mbps:.0f}, {100 * row.outage:.1f} %, {row.longest_s:.1f} s{every}"
+    return f"{row.rate_mbps:.0f} Mbit/s, {100 * row.outage:.1f} %, {row.longest_s:.1f} s{every}"
 
 
 @refusing
@@ -145,10 +150,14 @@ def calibrate(*, seed: Seed = 1, refinement: Refinement = False, as_json: Json =
     """
     whole("--seed", seed, 0)
     found: dict[str, Statistics] = {}
-    for name, (_, seeds) in steps([*THESIS.items()], "scenes", silent=as_json):
+    simulated_s = sum(MEASURED_S * seeds for _, seeds in THESIS.values())
+    show = watch(Progress(simulated_s * SIMULATED_S), "calibration", "scenes")
+    for name, (_, seeds) in THESIS.items():
+        show(len(found), len(THESIS))
         chosen = refined(scene(name)) if refinement else scene(name)
         traces = (make(chosen, MEASURED_S, seed + i) for i in range(seeds))
         found[name] = pooled([trace.rate_trace() for trace in traces])
+    show(len(THESIS), len(THESIS))
     if as_json:
         document = {"schema": "sumrate.trace-calibration.v1", "seed": seed,
                     "refinement": refinement, "seconds": MEASURED_S,
