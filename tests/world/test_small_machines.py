@@ -69,3 +69,27 @@ def test_both_ends_keep_within_their_memory(world: World) -> None:
                    f"sockets, the client {used['client']:.0f} MiB")  # fmt: skip
     assert mbps > LEAST_MBPS
     assert max(most.values()) < MEMORY, used
+
+
+READ_ONLY = """
+mount -o remount,ro,bind / && mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 9
+touch /etc/sumrate-was-here "$1/was-here" 2>/dev/null && exit 8
+shift && exec env -i PATH="$PATH" "$@"
+"""
+"""Runs a program where neither the root nor this folder can be written, without an environment."""
+
+
+@pytest.mark.situation("a read-only root and state directory, no home, no systemd", plain="works")
+def test_a_read_only_machine_is_enough(world: World) -> None:
+    world.web()
+    world.serve().stop()
+    state = world.folder / "state"
+    prefix = ("unshare", "--mount", "sh", "-c", READ_ONLY, "sh", str(state))
+    server = world.serve(name="again", prefix=prefix)
+    up = world.up(prefix=prefix)
+    world.wait_for_paths(up)
+    answer = world.curl(f"http://{INTERNET_IP}/")
+    assert answer.startswith("{"), answer
+    assert server.poll() is None
+    said = [line for line in server.tail().splitlines() if "read-only" in line.lower()]
+    world.measured("works" + (f"; the server says: {said[0]}" if said else ""))
