@@ -56,6 +56,8 @@ enum Echo {
 pub struct Series {
     since: Instant,
     attempts: u32,
+    /// What the last attempt may cost: all SYNs that it sends at most.
+    cost: Duration,
     /// When the last attempt began, and when the next one may because of an answered probe.
     last: Option<Instant>,
     again: Instant,
@@ -68,8 +70,6 @@ pub struct Series {
     /// Probes may find out more than TCP has said: nothing, where a connection is silent, and not that it
     /// ended or was refused.
     silent: bool,
-    /// When the machine said so of a probe last.
-    absent: Option<Instant>,
 }
 
 /// What is known of a path that matters for dialling it.
@@ -85,6 +85,10 @@ pub struct Dialling {
     probed: Option<Instant>,
     trials: u32,
     vanished: u32,
+    /// The server's machine answers, and its program does not run: it refused the last attempt.
+    refused: bool,
+    /// When it refused a probe last.
+    absent: Option<Instant>,
     /// Its server was seen to limit new connections.
     limited: bool,
 }
@@ -94,13 +98,13 @@ impl Series {
         Self {
             since: now,
             attempts: 0,
+            cost: Duration::ZERO,
             last: None,
             again: now,
             blind: now + wait,
             answered: None,
             eager: now,
             silent,
-            absent: None,
         }
     }
 }
@@ -121,7 +125,7 @@ impl Dialling {
         // A probe finds a silent path as fast, unless its answer takes longer than silences that are common.
         let is_found = self.echo == Echo::Answered && self.rtt.is_some_and(|rtt| rtt < LONG_RTT);
         let wait = if beside && is_found { SYN_REPEAT } else { Duration::ZERO };
-        self.series = Some(Series::new(now, wait, beside));
+        self.series = Some(Series::new(now, wait, beside && !self.refused));
     }
 
     /// No connection is wanted any more: the old one lives.
@@ -133,7 +137,7 @@ impl Dialling {
     pub fn up(&mut self, now: Instant) {
         (self.series, self.up, self.vanished) = (None, Some(now), 0);
         if self.echo != Echo::Answered {
-            (self.echo, self.trials) = (Echo::Unknown, 0);
+            (self.echo, self.trials, self.probed) = (Echo::Unknown, 0, None);
         }
     }
 
@@ -197,7 +201,8 @@ impl Dialling {
             },
         );
         let repeats = repeats.min(MOST_REPEATS);
-        self.full = self.full.max(now) + REFILL * repeats / addresses;
+        series.cost = REFILL * repeats / addresses;
+        self.full = self.full.max(now) + series.cost;
         let slow = slow.unwrap_or_default();
         let gap = match GAPS.get(round as usize) {
             _ if !series.attempts.is_multiple_of(addresses) => STAGGER,
@@ -206,8 +211,9 @@ impl Dialling {
             Some(gap) => slow.max(*gap),
             None => {
                 let outage = now.saturating_since(series.since);
-                let gap =
-                    (outage / LATER).clamp(REFILL * repeats, LONGEST_GAP.max(REFILL * repeats));
+                // One that is refused costs one SYN, however long it would be waited for.
+                let least = if self.refused { REFILL } else { REFILL * repeats };
+                let gap = (outage / LATER).clamp(least, LONGEST_GAP.max(least));
                 gap * (384 + u32::from(spread)) / 512
             }
         };
@@ -225,7 +231,8 @@ impl Dialling {
     /// TCP's answer came, within `rtt`: what follows takes a few more RTTs.
     pub fn connected(&mut self, now: Instant, rtt: Duration) {
         self.measured(rtt);
-        self.vanished = 0;
+        (self.vanished, self.refused, self.absent) = (0, false, None);
+        self.refund(REFILL);
         if let Some(series) = &mut self.series {
             let rest = (rtt * 3).max(GAPS[0]);
             series.again = now + rest;
@@ -243,12 +250,28 @@ impl Dialling {
     /// An attempt was refused by TCP: the server's program does not run at present. It costs half of one
     /// that vanishes, and the next one follows soon.
     pub fn refused(&mut self) {
+        self.refused = true;
+        self.refund(REFILL / 2);
         let Some(series) = &mut self.series else { return };
-        self.full = self.full - REFILL / 2;
         if core::mem::replace(&mut series.silent, false)
             && let Some(last) = series.last
         {
             series.blind = series.blind.min(last + GAPS[0]);
+        }
+    }
+
+    /// Whether the last attempt was refused: then even probes without a session tell something.
+    #[must_use]
+    pub const fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// The last attempt has cost so much.
+    fn refund(&mut self, spent: Duration) {
+        if let Some(series) = &mut self.series {
+            let rest = series.cost.saturating_sub(spent);
+            series.cost -= rest;
+            self.full = self.full - rest;
         }
     }
 
@@ -275,14 +298,14 @@ impl Dialling {
     #[must_use]
     pub fn next_probe(&self) -> Option<Instant> {
         let gap = match &self.series {
-            Some(_) if self.echo == Echo::Silent => return None,
             // There is nothing new to learn before the next attempt.
             Some(series) if series.answered.is_some() => SYN_REPEAT,
-            // Linux says at most once a second that nobody takes them.
-            Some(series) if series.absent.is_some() => SYN_REPEAT * 5 / 4,
+            Some(_) if self.echo == Echo::Silent && !self.refused => return None,
             Some(series) => {
                 let (least, most) = PROBE_GAP;
                 let least = self.rtt.map_or(most, |rtt| (rtt / 4).clamp(least, most));
+                // Linux says at most once a second that nobody takes them.
+                let least = if self.refused { SYN_REPEAT * 5 / 4 } else { least };
                 let outage = self.probed.map(|at| at.saturating_since(series.eager));
                 (outage.unwrap_or_default() / PROBE_SHARE).clamp(least, LONGEST_GAP)
             }
@@ -295,11 +318,11 @@ impl Dialling {
 
     /// A probe was sent.
     pub fn probe(&mut self, now: Instant) {
-        // Nobody refused the one before: the server's program may run again, and not know this session.
+        // The one before was not refused: the server's program may run again, and not know this session.
         if let Some(series) = &mut self.series
-            && series.absent.is_some_and(|at| self.probed.is_some_and(|sent| sent > at))
+            && self.absent.is_some_and(|at| self.probed.is_some_and(|sent| sent > at))
         {
-            series.absent = None;
+            self.absent = None;
             series.answered.get_or_insert(now);
         }
         self.probed = Some(now);
@@ -323,10 +346,10 @@ impl Dialling {
 
     /// Nobody takes datagrams there, or they cannot be sent.
     pub fn unanswerable(&mut self, now: Instant) {
-        match (self.echo, &mut self.series) {
-            (Echo::Unknown, _) => self.echo = Echo::Silent,
-            (Echo::Answered, Some(series)) => series.absent = Some(now),
-            _ => {}
+        if self.refused {
+            self.absent = Some(now);
+        } else if self.echo == Echo::Unknown {
+            self.echo = Echo::Silent;
         }
     }
 }
@@ -477,7 +500,14 @@ mod tests {
 
     #[test]
     fn f18_a_server_that_restarts_is_back_soon() {
-        let mut path = lost(true);
+        restarts(&mut lost(true));
+        // What was never reached is given more time by some attempts; they cost no more if they are refused.
+        let mut unknown = Dialling::default();
+        unknown.moved(at(0));
+        restarts(&mut unknown);
+    }
+
+    fn restarts(path: &mut Dialling) {
         path.cancel();
         path.begin(at_outage(), false);
         let mut syns = Vec::new();
@@ -511,8 +541,11 @@ mod tests {
         }
         let back = path.next_attempt().unwrap().saturating_since(at_outage()).as_millis();
         assert!((6000..8300).contains(&back), "{back} after {probes:?}");
-        let paced = probes.windows(2).skip(1).all(|pair| pair[1] - pair[0] == 1250);
+        let paced = probes.windows(2).all(|pair| pair[1] - pair[0] == 1250);
         assert!(paced, "{probes:?}");
+        path.forgotten();
+        path.begin(at_outage() + MS * 20_000, false);
+        assert!(path.next_attempt().unwrap() <= at_outage() + MS * 20_000);
     }
 
     #[test]

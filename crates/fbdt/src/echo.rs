@@ -8,6 +8,7 @@ use aws_lc_rs::hmac;
 use fbdt_proto::PathId;
 
 use crate::auth::ProofKey;
+use crate::identity::{Secret, fill_random};
 
 /// Length of a probe and of its answer, in bytes.
 pub(crate) const PROBE: usize = TAG + NONCE + MAC;
@@ -33,6 +34,14 @@ impl EchoKey {
         let (tag, key) = session.echo(path);
         let tag = *tag.first_chunk().unwrap_or(&[0; TAG]);
         Self { tag, key: hmac::Key::new(hmac::HMAC_SHA256, &key) }
+    }
+
+    /// A key that no server has.
+    pub(crate) fn of_nobody() -> Self {
+        let mut secret = [0; Secret::LENGTH];
+        // Without randomness it is still nobody's.
+        let _ = fill_random(&mut secret);
+        Self::new(&ProofKey::of_credential(&Secret::from_bytes(secret)), PathId(0))
     }
 
     pub(crate) const fn tag(&self) -> Tag {

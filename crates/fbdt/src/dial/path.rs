@@ -1,5 +1,6 @@
 //! One path of a client: what it dials and probes with, and what it enters in the memory of paths.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use super::probe::{Answer, Prober};
 use super::race::{Outcome, at, race};
 use super::{CLOSE_FORGOTTEN, Dialler};
 use crate::dial_memory::{DialMemory, Due};
+use crate::echo::EchoKey;
 use crate::trouble::PathTrouble;
 
 /// A path with its dialler.
@@ -20,7 +22,7 @@ pub(super) struct DialledPath {
     pub(super) plan: Arc<PathPlan>,
     /// Its own interface, address or route changed.
     pub(super) kick: Arc<Notify>,
-    /// What it is probed with, once there is a session.
+    /// What it is probed with.
     prober: Option<Prober>,
 }
 
@@ -56,13 +58,21 @@ impl DialledPath {
     /// When the next attempt and the next probe are due.
     pub(super) fn due(&self) -> Due {
         let due = self.memory().due(&self.plan.spec);
-        let can_probe = self.dialler.enrolment.membership().is_some() && self.server().is_some();
+        let is_refused = || self.memory().of(&self.plan.spec, |known, _| known.is_refused());
+        let tells = self.dialler.enrolment.membership().is_some() || is_refused();
+        let can_probe = tells && self.server().is_some();
         Due { probe: due.probe.filter(|_| can_probe), ..due }
     }
 
-    /// The server's address that worked last on this path.
+    /// The server's address that worked last on this path, or is tried first.
     fn server(&self) -> Option<SocketAddr> {
-        self.dialler.notes().good.get(&self.plan.id).copied()
+        self.dialler.choose(&self.plan, &BTreeMap::new()).ok().map(|(remote, _)| remote)
+    }
+
+    /// What it is probed with: without a session there are no answers, but refusals.
+    fn echo_key(&self) -> EchoKey {
+        let membership = self.dialler.enrolment.membership();
+        membership.map_or_else(EchoKey::of_nobody, |membership| membership.echo(self.plan.id))
     }
 
     /// Waits until a connection is wanted, and finds out meanwhile whether probes are answered; `false` if
@@ -106,21 +116,19 @@ impl DialledPath {
             Outcome::Up => known.up(now),
             Outcome::Refused => known.forgotten(),
         });
-        if let Some(prober) = &mut self.prober {
-            prober.rest();
-        }
+        // There may be a session now.
+        self.prober = None;
     }
 
     /// Sends a probe.
     pub(super) fn probe(&mut self) {
         self.memory().of(&self.plan.spec, fbdt_proto::Dialling::probe);
-        let (Some(remote), Some(membership)) = (self.server(), self.dialler.enrolment.membership())
-        else {
-            return;
-        };
+        let Some(remote) = self.server() else { return };
         let (plan, mark) = (&self.plan, self.dialler.enrolment.mark());
-        let prober = self.prober.get_or_insert_with(|| Prober::new(membership.echo(plan.id), mark));
-        if let Err(error) = prober.send(&plan.spec, remote) {
+        let mut prober = self.prober.take().unwrap_or_else(|| Prober::new(self.echo_key(), mark));
+        let sent = prober.send(&plan.spec, remote);
+        self.prober = Some(prober);
+        if let Err(error) = sent {
             tracing::debug!(path = %plan.spec.name, %error, "no probe");
         }
     }
