@@ -10,8 +10,7 @@ from sumrate.lab.cli import command_line
 from sumrate.lab.experiment.catalogue import entries
 from sumrate.lab.experiment.kept import KEPT
 from sumrate.lab.experiment.load import load, names
-from sumrate.lab.experiment.metrics import PLAIN
-from sumrate.report.lab.words import GROUPS
+from sumrate.verdict.metrics import registry
 
 SHARES = {1: "of the half that is one TCP's", 2: "of the third that", 4: "of the fifth that"}
 """Connections beside fair control, and words of the check that measures its share."""
@@ -94,8 +93,7 @@ def test_the_laboratorys_metrics_exist(repository: Path) -> None:
     told = metrics_told(repository)
     assert len(told) > 30
     checked = {check.value.metric for name in names() for check in load(name).checks}
-    worded = {name for group in GROUPS.values() for name in group}
-    assert not told - PLAIN - checked - worded
+    assert not told - registry().keys() - checked
 
 
 PAGES = ("figures", "laboratory", "traces", "channel", "initial-access", "schedulers",

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from sumrate.lab.experiment.ahead import PEERS, ahead, compares_with
+from sumrate.lab.experiment.ahead import ahead, compares_with
 from sumrate.lab.experiment.derived import SECOND, add_shaped, add_spreads, add_unimpaired
 from sumrate.lab.experiment.load import load, names
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import links_shown
+from sumrate.verdict.model import PEERS
 
 RATES = {"wifi": 600.0, "wigig": 1400.0, "sumrate": 1990.0}
 
@@ -102,14 +103,15 @@ def test_whole_seconds_hide_what_is_shorter_and_are_of_one_run_each() -> None:
 def test_a_peer_that_is_ahead_is_named(tmp_path: Path) -> None:
     def keep(experiment: str, *verdicts: tuple[str, dict[str, Any]]) -> None:
         (tmp_path / experiment).mkdir()
-        found = [{"goal": goal, "findings": [finding]} for goal, finding in verdicts]
+        texts = dict.fromkeys(("verdict", "measured", "expected", "statement", "cause"), "")
+        found = [{"goal": goal, **texts, "findings": [finding]} for goal, finding in verdicts]
         (tmp_path / experiment / "verdicts.json").write_text(json.dumps(found), encoding="utf-8")
         (tmp_path / experiment / "manifest.json").write_text("{}", encoding="utf-8")
 
     def check(experiment: str, part: str) -> dict[str, Any]:
         statement = next(c.statement for c in load(experiment).checks if part in c.statement)
         place = {"condition": "loss-wigig", "congestion_control": "cubic", "buffers": "large"}
-        return {"statement": statement, **place, "beside": {}}
+        return {"statement": statement, **place, "expected": "", "holds": None, "beside": {}}
 
     sums = check("peers", "at least 0.98 of the sum beside every peer")
     sums |= {"measured": 0.98, "beside": {"tquic": 1.04, "mptcp": 0.985, "sumrate-thesis": 2.0}}

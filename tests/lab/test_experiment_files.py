@@ -9,10 +9,9 @@ import pytest
 
 from sumrate.lab import cli
 from sumrate.lab.experiment import commands
-from sumrate.lab.experiment.catalogue import UNMEASURED, Entry, claims, entries
+from sumrate.lab.experiment.catalogue import claims, entries
 from sumrate.lab.experiment.commands import durations
 from sumrate.lab.experiment.goals import measured_by, rows
-from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS
 from sumrate.lab.experiment.keeping import uncounted
 from sumrate.lab.experiment.kept import KEPT, kept_names, path_of, read_provenance
 from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names
@@ -20,6 +19,7 @@ from sumrate.lab.experiment.model import Experiment, scheme_names
 from sumrate.lab.experiment.sources import verdicts_of
 from sumrate.lab.experiment.verdicts import listing
 from sumrate.lab.programs import REPOSITORY
+from sumrate.verdict.model import DEPENDS, FAILS, HOLDS, UNMEASURED, Entry, Verdict
 from tests.lab.test_keep import put, whole
 
 GOOD = """schema = 1
@@ -213,10 +213,10 @@ def test_the_kept_tables_are_small() -> None:
 def test_whatever_a_kept_result_is_asked_for_was_measured() -> None:
     """Where names of values follow from pages and files, a wrong one in a check is seen here."""
     findings = [
-        (name, finding["statement"], finding["measured"])
+        (name, finding.statement, finding.measured)
         for name in kept_names(KEPT)
         for verdict in verdicts_of(KEPT, name)
-        for finding in verdict["findings"]
+        for finding in verdict.findings
     ]
     assert findings
     assert not [found[:2] for found in findings if found[2] is None]
@@ -264,8 +264,8 @@ def test_a_part_that_nobody_measures_keeps_a_claim_from_holding(tmp_path: Path) 
     judge = next(e.experiment for e in entries(tmp_path) if e.id == "T-4.5e")
     folder = tmp_path / judge
     folder.mkdir()
-    verdict = {"claim": "T-4.5e", "verdict": "holds", "measured": "0.4", "cause": ""}
-    (folder / "verdicts.json").write_text(json.dumps([verdict]), encoding="utf-8")
+    verdict = Verdict("T-4.5e", "claim", HOLDS, "0.4", "", "", "", ())
+    (folder / "verdicts.json").write_text(json.dumps([verdict.document()]), encoding="utf-8")
     found = next(entry for entry in entries(tmp_path) if entry.id == "T-4.5e")
     assert (found.verdict, found.cause) == (DEPENDS, part)
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from sumrate.lab.experiment.by_method import BenchExperiment, WarmedCondition
-from sumrate.lab.experiment.judge import few, judge, said
+from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.model import (
     Check,
     Experiment,
@@ -24,6 +24,7 @@ from sumrate.lab.experiment.record import (
     percentile,
 )
 from sumrate.lab.links import Blackout
+from sumrate.verdict.words import few, said
 
 STEP_S = 0.005
 

@@ -8,7 +8,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sumrate.lab.experiment.catalogue import together
 from sumrate.lab.experiment.goals import document, measured_by, rows, span, table
 from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.load import load
@@ -20,6 +19,7 @@ from sumrate.lab.programs import (
     target_folder,
     without_machine_paths,
 )
+from sumrate.verdict.model import together
 
 SCHEMA = "python/sumrate/lab/schemas/lab-goals.v1.json"
 GOALS = ["P1", "P2", "P3", "P4", "P5", "P5b", "P6", "P7", "P8", "P9", "P10"]

@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 from sumrate.lab import cli
-from sumrate.lab.experiment.catalogue import Entry
-from sumrate.lab.experiment.demands import Demand
 from sumrate.lab.experiment.execute import summary
-from sumrate.lab.experiment.judge import DEPENDS, FAILS, NOT_RUN, Finding, Verdict
 from sumrate.lab.experiment.kept import SCHEMA, write_kept
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.verdicts import listing
+from sumrate.verdict.model import DEPENDS, FAILS, NOT_RUN, Demand, Entry, Finding, Verdict
 
 
 def demand(statement: str, cause: str) -> Demand:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from sumrate.history import commits_since
-from sumrate.lab.experiment.recorded import TRANSPORT, Recorded, changes_since, recorded
+from sumrate.lab.experiment.recorded import TRANSPORT, changes_since, recorded
 from sumrate.lab.programs import REPOSITORY
+from sumrate.verdict.model import Recorded
 
 
 def git(root: Path, *words: str) -> str:

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from sumrate.lab import cli
-from sumrate.lab.experiment.catalogue import Entry, entries
-from sumrate.lab.experiment.judge import HOLDS
+from sumrate.lab.experiment.catalogue import entries
 from sumrate.lab.experiment.kept import KEPT
 from sumrate.lab.trace_play import report_document
 from sumrate.phy.blockage.screen import rays_loss_db
 from sumrate.traces.course import make
 from sumrate.traces.scenarios import scene
 from sumrate.traces.summary import summary
+from sumrate.verdict.model import HOLDS, Entry
 
 
 def schema(repository: Path, name: str) -> dict[str, object]:

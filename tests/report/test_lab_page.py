@@ -16,7 +16,6 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from sumrate.lab.experiment.judge import outcome
 from sumrate.report.lab import write_report
 from sumrate.report.lab.canvas import Numbered, drawing, new_figure
 from sumrate.report.lab.claims import demands
@@ -26,6 +25,7 @@ from sumrate.report.lab.slim import alone
 from sumrate.report.lab.summary import summarise
 from sumrate.report.lab.tables import MOST_COLUMNS
 from sumrate.report.lab.words import quantities
+from sumrate.verdict.model import outcome
 from tests.report import made_up
 
 SVG = "{http://www.w3.org/2000/svg}"

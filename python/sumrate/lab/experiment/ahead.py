@@ -1,24 +1,22 @@
 """Where a peer has more of what is judged than Sumrate, in the same run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sumrate.lab.experiment.goals import TITLES
-from sumrate.lab.experiment.judge import BESIDE, JUDGED, MODES, figure
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.model import Check
 from sumrate.lab.experiment.sources import result_names, verdicts_of
+from sumrate.verdict.model import JUDGED, PEERS, Finding
+from sumrate.verdict.words import figure
 
-PEERS = tuple(scheme for scheme in BESIDE if scheme not in MODES)
 MARGIN = 0.01
 """What is closer than this to Sumrate's value is alike."""
 MARGIN_DB = 0.1
 """The same of values in dB."""
 BYSTANDERS = "beside_mbps"
 """What others keep beside a scheme: who leaves them more is not ahead."""
-USUAL = {"cubic", "default"}
 
 
 @dataclass(frozen=True)
@@ -55,23 +53,23 @@ def ahead(results: Path) -> Iterator[Ahead]:
     for name in result_names(results):
         checks = {check.statement: check for check in load(name).checks}
         for verdict in verdicts_of(results, name):
-            for finding in verdict["findings"] if verdict.get("goal") else ():
-                check = checks.get(finding["statement"])
+            for finding in verdict.findings if verdict.kind == "goal" else ():
+                check = checks.get(finding.statement)
                 if check is not None and check.value.metric != BYSTANDERS:
-                    yield from _of(verdict["goal"], finding, name, check)
-                    yield from _over_peers(verdict["goal"], finding, name, check)
+                    yield from _of(verdict.id, finding, name, check)
+                    yield from _over_peers(verdict.id, finding, name, check)
 
 
-def _of(goal: str, finding: Mapping[str, Any], experiment: str, check: Check) -> Iterator[Ahead]:
-    own, sign = finding["measured"], _sign(check)
+def _of(goal: str, finding: Finding, experiment: str, check: Check) -> Iterator[Ahead]:
+    own, sign = finding.measured, _sign(check)
     if own is None or not sign:
         return
-    where = _where(finding)
+    where = finding.place()
     for peer in PEERS:
-        theirs = finding.get("beside", {}).get(peer)
+        theirs = finding.beside.get(peer)
         margin = MARGIN_DB if check.value.metric.endswith("_db") else MARGIN * abs(own)
         if theirs is not None and sign * (theirs - own) > margin:
-            yield Ahead(goal, finding["statement"], where, peer, theirs, own, experiment)
+            yield Ahead(goal, finding.statement, where, peer, theirs, own, experiment)
 
 
 def _sign(check: Check) -> float:
@@ -81,11 +79,9 @@ def _sign(check: Check) -> float:
     return float(at_least) - float(at_most)
 
 
-def _over_peers(
-    goal: str, finding: Mapping[str, Any], experiment: str, check: Check
-) -> Iterator[Ahead]:
+def _over_peers(goal: str, finding: Finding, experiment: str, check: Check) -> Iterator[Ahead]:
     """Values that are Sumrate's over a peer's."""
-    own, sign = finding["measured"], _sign(check)
+    own, sign = finding.measured, _sign(check)
     if own is None or not sign or check.value.scheme != JUDGED:
         return
     for peer in PEERS:
@@ -94,9 +90,9 @@ def _over_peers(
         decibels = check.value.metric.endswith("_db")
         behind = sign * (0.0 - own) > MARGIN_DB if decibels else sign * (1.0 - own) > MARGIN
         if behind:
-            where = _where(finding)
+            where = finding.place()
             yield Ahead(
-                goal, finding["statement"], where, peer, None, own, experiment, decibels=decibels
+                goal, finding.statement, where, peer, None, own, experiment, decibels=decibels
             )
 
 
@@ -104,8 +100,3 @@ def compares_with(check: Check, peer: str) -> bool:
     """Whether the check's value is one over this peer's, or less it in dB."""
     over = check.over is not None and check.over.scheme == peer
     return over or check.value.metric.endswith((f"_over_{peer}", f"_over_{peer}_db"))
-
-
-def _where(finding: Mapping[str, Any]) -> str:
-    keys = (finding["condition"], finding["congestion_control"], finding["buffers"])
-    return ", ".join(key for key in keys if key not in USUAL)

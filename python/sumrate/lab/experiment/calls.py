@@ -9,13 +9,13 @@ from sumrate.lab.endpoints import Scheme
 from sumrate.lab.endpoints.base import Reach
 from sumrate.lab.experiment.by_method import CallsCondition, CallsExperiment, expect
 from sumrate.lab.experiment.media import deliver
-from sumrate.lab.experiment.metrics import hardly_any
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import seconds_of
 from sumrate.lab.process import Process
 from sumrate.lab.scene import Scene
 from sumrate.lab.stream.driver import ENVIRONMENT, PATIENCE_S, PROGRAM, reaching, serving, timing
+from sumrate.verdict.metrics import hardly_any
 
 DOWNLOAD = "download.json"
 Place = tuple[str, str, str, str]

@@ -3,15 +3,28 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.experiment.demands import Demand, demands
-from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN, REPORTED
+from sumrate.lab.experiment.demands import demands
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, names
-from sumrate.lab.experiment.recorded import Recorded, recorded
-from sumrate.lab.experiment.sources import Verdicts, place_of, verdicts_of
+from sumrate.lab.experiment.recorded import recorded
+from sumrate.lab.experiment.sources import place_of, verdicts_of
+from sumrate.verdict.model import (
+    DEPENDS,
+    HOLDS,
+    NOT_RUN,
+    REPORTED,
+    UNMEASURED,
+    Demand,
+    Entry,
+    Recorded,
+    Verdict,
+    goal_order,
+    together,
+)
 
 PAPERS = {
     "thesis": "D4",
@@ -21,37 +34,6 @@ PAPERS = {
     "wlan": "D3",
 }
 """The papers by their short names, with their document in the catalogue."""
-UNMEASURED = "unmeasured"
-"""The verdict on a claim that no experiment is about; its cause says why none is."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One claim or goal with its verdict."""
-
-    id: str
-    document: str
-    figure: str
-    published: str
-    claim: str
-    experiment: str
-    command: str
-    verdict: str
-    measured: str
-    cause: str
-    results: str
-    unmeasured: str
-    """What no experiment measures of it, and why."""
-    fitted: str
-    """What of the model was set so that it comes out: it shows that the model is calibrated."""
-    checks: tuple[Demand, ...]
-    """What decides, one by one, with what was measured."""
-    recorded: tuple[Recorded, ...] = ()
-    """Of which day and code its results are."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**asdict(self), "checks": [check.as_dict() for check in self.checks]}
 
 
 def claims(folder: Path = FOLDER) -> dict[str, Mapping[str, Any]]:
@@ -81,13 +63,14 @@ def entries(
             which that is added.
 
     """
-    verdicts: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for name in names(folder):
-        for verdict in _verdicts_or_none(results, name, folder):
-            verdicts.setdefault(_id(verdict), {})[name] = verdict
     checks: dict[str, list[Demand]] = {}
     for demand in demands(results, folder, broken):
         checks.setdefault(demand.id, []).append(demand)
+    verdicts: dict[str, dict[str, Verdict]] = {}
+    for name in names(folder):
+        with suppress(ExperimentError):  # of which `demands` complained
+            for verdict in verdicts_of(results, name, folder):
+                verdicts.setdefault(verdict.id, {})[name] = verdict
     known = claims(folder)
     goals: dict[str, Mapping[str, Any]] = {
         i: {} for i in sorted(checks, key=goal_order) if i not in known
@@ -99,56 +82,37 @@ def entries(
     return [replace(entry, recorded=_recorded(entry, results, folder)) for entry in found]
 
 
-def _verdicts_or_none(results: Path, name: str, folder: Path) -> Verdicts:
-    """None of an experiment whose file is wrong, of which `demands` complains."""
-    try:
-        return verdicts_of(results, name, folder)
-    except ExperimentError:
-        return []
-
-
 def _recorded(entry: Entry, results: Path, folder: Path) -> tuple[Recorded, ...]:
     experiments = dict.fromkeys(check.experiment for check in entry.checks)
     return tuple(recorded(results, [*experiments], folder))
-
-
-def _id(verdict: Mapping[str, Any]) -> str:
-    return str(verdict.get("claim") or verdict.get("goal"))
-
-
-def goal_order(identity: str) -> tuple[bool, int, str]:
-    """P goals first, by number."""
-    digits = "".join(c for c in identity if c.isdigit())
-    return (not identity.startswith("P"), int(digits or 0), identity)
 
 
 def _entry(
     identity: str,
     text: Mapping[str, Any],
     checks: Sequence[Demand],
-    found: Mapping[str, Mapping[str, Any]],
+    found: Mapping[str, Verdict],
     results: Path,
 ) -> Entry:
     experiments = [*dict.fromkeys(check.experiment for check in checks)]
     said = [found[name] for name in experiments if name in found]
     unmeasured = text.get("unmeasured", "")
     deciding = {check.experiment for check in checks if check.limit}
-    verdict = together([v["verdict"] for v in said], of=len(deciding))
+    verdict = together([v.verdict for v in said], of=len(deciding))
     if unmeasured and (not experiments or verdict == REPORTED):
         verdict = UNMEASURED  # figures beside it decide nothing
-    # What no experiment measures of a claim keeps it from holding as a whole.
+    # A part of a claim that no experiment measures keeps it from holding as a whole.
     missing = unmeasured if verdict not in (NOT_RUN, REPORTED) else ""
-    expected = "; ".join(str(v.get("expected", "")) for v in said)
     return Entry(
         id=identity,
         document=text.get("document", "goal"),
         figure=text.get("figure", ""),
-        published=text.get("published", expected),
+        published=text.get("published", "; ".join(v.expected for v in said)),
         claim=text.get("claim", "; ".join(check.statement for check in checks)),
         experiment=", ".join(experiments),
         command=f"sumrate-lab run {' '.join(experiments)}" if experiments else "",
         verdict=DEPENDS if missing and verdict == HOLDS else verdict,
-        measured="; ".join(filter(None, (v.get("measured", "") for v in said))),
+        measured="; ".join(filter(None, (v.measured for v in said))),
         cause=" ".join(dict.fromkeys(filter(None, (*_causes(said), missing)))),
         results=", ".join(str(place_of(results, n)) for n in experiments if n in found),
         unmeasured=unmeasured,
@@ -157,26 +121,7 @@ def _entry(
     )
 
 
-def _causes(said: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What keeps each verdict from holding, check by check: several may say the same."""
+def _causes(said: Sequence[Verdict]) -> Iterator[str]:
+    """The causes of each check; of a verdict whose checks have none, its own."""
     for verdict in said:
-        of_checks = [f["cause"] for f in verdict.get("findings", ()) if f.get("cause")]
-        yield from of_checks or [verdict.get("cause", "")]
-
-
-def together(verdicts: Sequence[str], *, of: int) -> str:
-    """One verdict of several experiments about one claim.
-
-    Args:
-        verdicts: of each that was run; those that only report a figure decide nothing.
-        of: how many should decide.
-
-    """
-    if not of:
-        return REPORTED if REPORTED in verdicts else NOT_RUN
-    verdicts = [verdict for verdict in verdicts if verdict != REPORTED]
-    if not verdicts or set(verdicts) == {NOT_RUN}:
-        return NOT_RUN
-    if {FAILS, DEPENDS} & set(verdicts):
-        return DEPENDS if {HOLDS, DEPENDS} & set(verdicts) else FAILS
-    return NOT_RUN if NOT_RUN in verdicts or len(verdicts) < of else HOLDS
+        yield from [f.cause for f in verdict.findings if f.cause] or [verdict.cause]

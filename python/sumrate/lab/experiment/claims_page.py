@@ -5,10 +5,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sumrate.lab.experiment.catalogue import PAPERS, UNMEASURED, Entry, entries
-from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN, REPORTED
+from sumrate.lab.experiment.catalogue import PAPERS, entries
 from sumrate.lab.experiment.kept import KEPT, kept_names, path_of, read_provenance
 from sumrate.lab.experiment.recorded import recorded
+from sumrate.verdict.model import (
+    DEPENDS,
+    FAILS,
+    HOLDS,
+    NOT_RUN,
+    REPORTED,
+    UNMEASURED,
+    Entry,
+)
 
 WORDS = {
     HOLDS: "holds",

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from sumrate.lab.experiment.demands import demands
 from sumrate.lab.experiment.execute import shortened
-from sumrate.lab.experiment.goals import is_performance
 from sumrate.lab.experiment.kept import KEPT, path_of
 from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import Experiment
@@ -18,6 +17,7 @@ from sumrate.lab.experiment.verdicts import complain
 from sumrate.lab.options import Json, Runs
 from sumrate.lab.refusal import RefusedError
 from sumrate.lab.results import bar
+from sumrate.verdict.model import is_performance
 
 
 def _minutes(minutes: float) -> str:
@@ -93,7 +93,8 @@ def report(*, results: Runs = OUTPUT, output: Path | None = None) -> int:
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
         partial.touch()  # drawing takes long: what cannot be written is refused before it
-        found = {place_of(results, name): verdicts_of(results, name) for name in there}
+        found = {place_of(results, name): [v.document() for v in verdicts_of(results, name)]
+                 for name in there}  # fmt: skip
         with bar("drawing {task.description}") as shown:
             task = shown.add_task("", total=len(found))
 

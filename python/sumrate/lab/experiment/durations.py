@@ -9,10 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from sumrate.lab.experiment.by_method import FilesExperiment
-from sumrate.lab.experiment.metrics import IN_BIN, PUBLISHED_BIN
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.links import Link
+from sumrate.verdict.metrics import IN_BIN, PUBLISHED_BIN
 
 PEERS = ("mptcp", "aggligator")
 STATES = ("cold", "warm")

@@ -17,20 +17,8 @@ from sumrate.lab.congestion import loaded
 from sumrate.lab.experiment import goals
 from sumrate.lab.experiment.attempts import FOREIGN
 from sumrate.lab.experiment.by_method import SimulationExperiment, expect
-from sumrate.lab.experiment.catalogue import goal_order
 from sumrate.lab.experiment.encodes import make_encodes
-from sumrate.lab.experiment.judge import (
-    DEPENDS,
-    FAILS,
-    HOLDS,
-    NOT_RUN,
-    REPORTED,
-    Finding,
-    Verdict,
-    is_peer,
-    judge,
-    measured_range,
-)
+from sumrate.lab.experiment.judge import judge, measured_range
 from sumrate.lab.experiment.load import ExperimentError, load
 from sumrate.lab.experiment.model import Experiment, scheme_names
 from sumrate.lab.experiment.record import Run
@@ -46,6 +34,18 @@ from sumrate.lab.priority import granted, raise_own
 from sumrate.lab.programs import RUN_FOLDER, program, require
 from sumrate.lab.refusal import RefusedError
 from sumrate.lab.results import Progress, provenance
+from sumrate.verdict.model import (
+    DEPENDS,
+    FAILS,
+    HOLDS,
+    NOT_RUN,
+    REPORTED,
+    Finding,
+    Verdict,
+    goal_order,
+    is_peer,
+    is_performance,
+)
 
 PARTIAL = ".partial"
 """Ends the name of the folder with the repetitions of a run that has not ended."""
@@ -132,7 +132,7 @@ def bench(
 
     """
     asked = {name: {check.goal for check in load(name).checks} for name in goals.measured_by()}
-    performance = {goal for found in asked.values() for goal in found if goals.is_performance(goal)}
+    performance = {goal for found in asked.values() for goal in found if is_performance(goal)}
     chosen = {goal.upper().replace("B", "b") for goal in only}
     if unknown := chosen - performance:
         known = ", ".join(sorted(performance, key=goal_order))

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.experiment.catalogue import goal_order
-from sumrate.lab.experiment.demands import Demand, demands
-from sumrate.lab.experiment.judge import (
+from sumrate.lab.experiment.demands import demands
+from sumrate.lab.experiment.load import FOLDER, load, names
+from sumrate.lab.experiment.sources import origin_of
+from sumrate.verdict.model import (
     BESIDE,
     DEPENDS,
     FAILS,
@@ -14,10 +15,11 @@ from sumrate.lab.experiment.judge import (
     JUDGED,
     NOT_RUN,
     REPORTED,
-    said,
+    Demand,
+    goal_order,
+    is_performance,
 )
-from sumrate.lab.experiment.load import FOLDER, load, names
-from sumrate.lab.experiment.sources import origin_of
+from sumrate.verdict.words import said
 
 SCHEMA = "sumrate.lab.goals.v1"
 NOTE = (
@@ -40,11 +42,6 @@ MARKS = {
     NOT_RUN: "not measured",
     REPORTED: "",
 }
-
-
-def is_performance(goal: str) -> bool:
-    """Whether it is one of P1 to P10."""
-    return goal.startswith("P") and goal[1:2].isdigit()
 
 
 def measured_by(folder: Path = FOLDER) -> list[str]:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from sumrate.lab.experiment.demands import Demand, demands
-from sumrate.lab.experiment.judge import JUDGED
+from sumrate.lab.experiment.demands import demands
 from sumrate.lab.experiment.kept import KEPT, path_of, read_kept_runs, read_provenance
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.programs import REPOSITORY
 from sumrate.report.headline_bars import Bar as Drawn
 from sumrate.report.headline_bars import picture
+from sumrate.verdict.model import JUDGED, Demand
 
 HEADLINES = REPOSITORY / "docs" / "headlines.toml"
 PAGE = REPOSITORY / "docs" / "results.md"

@@ -3,39 +3,16 @@
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from sumrate.intervals import half_width
-from sumrate.lab.experiment.metrics import hardly_any, is_pooled, pooled_with
 from sumrate.lab.experiment.model import EVERY, Check, Experiment, Selection
 from sumrate.lab.experiment.record import Run, percentile
-
-MOST = 1e6
-"""What anything is over nothing."""
-HOLDS, FAILS, DEPENDS, NOT_RUN = "holds", "fails", "depends", "not-run"
-REPORTED = "reported"
-"""The verdict on figures that have no limit."""
-
-JUDGED = "sumrate"
-"""The scheme whose values other schemes are compared with."""
-BESIDE = ("sumrate-two-ended", "sumrate-thesis", "mptcp", "aggligator", "tquic")
-"""Schemes that are shown beside it, in this order."""
-
-MODES = ("sumrate-two-ended", "sumrate-thesis")
-"""Those of them that are Sumrate in another mode."""
-
-
-def is_peer(scheme: str) -> bool:
-    """Whether a scheme, by its name in results, is another project's program or the kernel's.
-
-    What it cannot do here must not cost the result of all others: the report names it.
-    """
-    return scheme.startswith(tuple(name for name in BESIDE if name not in MODES))
-
+from sumrate.verdict.metrics import find, hardly_any, is_pooled, pooled_with
+from sumrate.verdict.model import BESIDE, JUDGED, MODES, REPORTED, Finding, Verdict, outcome
+from sumrate.verdict.words import MOST, few, limits, said
 
 STATISTICS: dict[str, Callable[[Sequence[float]], float | None]] = {
     "median": statistics.median,
@@ -47,82 +24,78 @@ STATISTICS: dict[str, Callable[[Sequence[float]], float | None]] = {
     "count": lambda values: float(len(values)),
     "band": half_width,
 }
-UNITS = {
-    "_mbps": "Mbit/s",
-    "_dbm": "dBm",
-    "_db": "dB",
-    "_ms": "ms",
-    "_s": "s",
-    "_bits": "bit",
-}
-"""Of values that were kept without a unit, by the end of their name."""
+Place = tuple[str, str, str]
+"""Condition, congestion control and buffers."""
+ByRepetition = Mapping[int, Sequence[float]]
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One check in one condition, congestion control and buffers."""
+class Values:
+    """The values of the runs that neither were void nor failed."""
 
-    statement: str
-    condition: str
-    congestion_control: str
-    buffers: str
-    measured: float | None
-    expected: str
-    holds: bool | None
-    """None if it was not measured."""
-    unit: str = ""
-    """Of the measured value; empty if it is a ratio or a number."""
-    counted: int = 0
-    """Repetitions that the measured value rests on: void runs do not count."""
-    repetitions: int = 0
-    """That the experiment has."""
-    beside: Mapping[str, float] = field(default_factory=dict)
-    """The same of other schemes of the experiment: not judged, for comparison."""
-    beside_counted: Mapping[str, int] = field(default_factory=dict)
-    """Repetitions that each of those rests on."""
-    cause: str = ""
-    """Why it does not hold, where that was seen."""
+    def __init__(self, runs: Sequence[Run]) -> None:
+        """Sorts the values by scheme, place, metric and repetition."""
+        self.schemes = list(dict.fromkeys(run.scheme for run in runs))
+        self.units: dict[str, str] = {}
+        self._counting: dict[tuple[str, Place], set[int]] = defaultdict(set)
+        self._found: dict[tuple[str, Place, str], dict[int, list[float]]] = {}
+        for run in runs:
+            place = (run.condition, run.congestion_control, run.buffers)
+            counts = not run.void and "error" not in run.detail
+            if counts:
+                self._counting[run.scheme, place].add(run.repetition)
+            for metric in run.metrics:
+                self.units.setdefault(metric.name, metric.unit)
+                if counts:
+                    of = self._found.setdefault((run.scheme, place, metric.name), {})
+                    of.setdefault(run.repetition, []).append(metric.value)
+
+    def of(self, selection: Selection, at: Place) -> dict[int, list[float]]:
+        """The selected values by repetition."""
+        return self._found.get((selection.scheme, _place(selection, at), selection.metric), {})
+
+    def rests_on(self, selection: Selection, at: Place) -> set[int]:
+        """The repetitions that the selected values are of.
+
+        A value that is pooled over all repetitions stands at one of them: it is of all that count
+        on both sides.
+        """
+        found = set(self.of(selection, at))
+        if not found or not is_pooled(selection.metric):
+            return found
+        place = _place(selection, at)
+        own = set(self._counting[selection.scheme, place])
+        counted = [self._counting[scheme, place]
+                   for scheme in pooled_with(selection.metric, self.schemes)]  # fmt: skip
+        most = max((len(theirs) for theirs in counted), default=0)
+        for theirs in counted:
+            own &= own if hardly_any(len(theirs), most) else theirs or own
+        return own
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What the findings say about one claim or goal."""
-
-    id: str
-    kind: str
-    """`claim` or `goal`."""
-    verdict: str
-    measured: str
-    expected: str
-    statement: str
-    cause: str
-    findings: tuple[Finding, ...]
-
-    def document(self) -> dict[str, Any]:
-        """As kept in verdicts.json: the id is under `claim` or `goal`."""
-        return {
-            self.kind: self.id,
-            **{k: v for k, v in asdict(self).items() if k not in ("id", "kind")},
-        }
+def _place(selection: Selection, at: Place) -> Place:
+    chosen = (selection.condition, selection.congestion_control, selection.buffers)
+    own = [here if key in ("", EVERY) else key for key, here in zip(chosen, at, strict=True)]
+    return own[0], own[1], own[2]
 
 
 def judge(experiment: Experiment, runs: Sequence[Run]) -> list[Verdict]:
     """Verdicts of every claim and goal that the experiment's checks name, in their order."""
+    values = Values(runs)
     findings: dict[tuple[str, str], list[tuple[Check, Finding]]] = defaultdict(list)
     for check in experiment.checks:
         for kind in ("claim", "goal"):
             if identity := getattr(check, kind):
-                findings[identity, kind] += [(check, f) for f in _findings(experiment, runs, check)]
+                found = _findings(experiment, values, check)
+                findings[identity, kind] += [(check, finding) for finding in found]
     return [_verdict(identity, kind, found) for (identity, kind), found in findings.items()]
 
 
-def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iterable[Finding]:
+def _findings(experiment: Experiment, values: Values, check: Check) -> Iterable[Finding]:
     every: dict[str, list[str]] = {
         "condition": [c.name for c in experiment.conditions if c.name not in check.without],
         "congestion_control": list(experiment.congestion_control),
         "buffers": list(experiment.buffers),
     }
-    unit = _unit(runs, check)
     repetitions = {c.name: c.repetitions or experiment.repetitions for c in experiment.conditions}
 
     def choices(key: str) -> list[str]:
@@ -133,16 +106,16 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
         for congestion_control in choices("congestion_control"):
             for condition in choices("condition"):
                 at = (condition, congestion_control, buffers)
-                measured, counted = _measured(runs, check.value, check.over, at, check.slack)
+                measured, counted = _measured(values, check.value, check.over, at, check.slack)
                 holds = _holds(check, measured)
-                beside = dict(_beside(runs, check, at))
+                beside = dict(_beside(values, check, at))
                 yield Finding(
                     check.statement,
                     *at,
                     measured,
-                    limits(check),
+                    limits(check.at_least, check.at_most),
                     holds,
-                    unit,
+                    _unit(values, check),
                     counted,
                     repetitions[condition],
                     {scheme: value for scheme, (value, _) in beside.items()},
@@ -151,23 +124,17 @@ def _findings(experiment: Experiment, runs: Sequence[Run], check: Check) -> Iter
                 )
 
 
-def _unit(runs: Sequence[Run], check: Check) -> str:
-    """What a check's values are in; a quotient, a count and a ratio are plain numbers."""
+def _unit(values: Values, check: Check) -> str:
+    """Unit of a check's values; a quotient, a count and a ratio are plain numbers."""
     if check.over is not None or check.value.statistic == "count":
         return ""
     name = check.value.metric
-    kept = next((m.unit for run in runs for m in run.metrics if m.name == name), "")
-    if kept == "ratio" or name.startswith("share"):  # such as the share at or above 0 dB
-        return ""
-    return kept or next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
+    unit = values.units.get(name) or find(name).unit
+    return "" if unit == "ratio" else unit
 
 
 def _measured(
-    runs: Sequence[Run],
-    value: Selection,
-    over: Selection | None,
-    at: tuple[str, str, str],
-    slack: float = 0.0,
+    values: Values, value: Selection, over: Selection | None, at: Place, slack: float
 ) -> tuple[float | None, int]:
     """The statistic, or its ratio to that of another selection, and of how many repetitions it is.
 
@@ -175,18 +142,17 @@ def _measured(
     count on both sides, and one of two medians is the median of the ratios of each repetition. Two
     values that differ by at most the slack are equal: their ratio is 1.
     """
-    above = _selected(runs, value, at)
-    counted = _rests_on(runs, value, at, above)
+    above = values.of(value, at)
+    counted = values.rests_on(value, at)
     if over is None:
         return _statistic(value, above), len(counted)
-    below = _selected(runs, over, at)
-    counted &= _rests_on(runs, over, at, below)
+    below = values.of(over, at)
+    counted &= values.rests_on(over, at)
     if is_pooled(value.metric) and is_pooled(over.metric):  # each stands where its first run is
-        above, below = ({0: [v for of in side.values() for v in of]} for side in (above, below))
-        above, below = ({n: v for n, v in side.items() if v} for side in (above, below))
+        above, below = _at_one(above), _at_one(below)
     both = sorted(above.keys() & below.keys())
-    pairs = [(statistics.median(above[n]), statistics.median(below[n])) for n in both]
     if value.statistic == over.statistic == "median":
+        pairs = [(statistics.median(above[n]), statistics.median(below[n])) for n in both]
         ratios = [_quotient(own, other, slack) for own, other in pairs]
         return (statistics.median(ratios) if ratios else None), len(counted)
     divisor = _statistic(over, {n: below[n] for n in both})
@@ -198,59 +164,37 @@ def _measured(
     return measured / divisor, len(counted)
 
 
+def _at_one(values: ByRepetition) -> dict[int, list[float]]:
+    every = [value for of in values.values() for value in of]
+    return {0: every} if every else {}
+
+
 def _quotient(own: float, other: float, slack: float) -> float:
-    """Two values that differ by at most the slack are equal; what is over nothing is very much."""
     if own == other or 0 < slack >= abs(own - other):
         return 1.0
     return own / other if other else math.copysign(MOST, own)
 
 
-def _rests_on(
-    runs: Sequence[Run],
-    selection: Selection,
-    at: tuple[str, str, str],
-    found: Mapping[int, Sequence[float]],
-) -> set[int]:
-    """The repetitions that values are of.
-
-    What is pooled over all repetitions stands at one of them: it is of all that count on both
-    sides.
-    """
-    if not found or not is_pooled(selection.metric):
-        return set(found)
-    own = {run.repetition for run in _counting(runs, selection, at)}
-    schemes = dict.fromkeys(run.scheme for run in runs)
-    peers = [replace(selection, scheme=s) for s in pooled_with(selection.metric, schemes)]
-    counted = [{run.repetition for run in _counting(runs, peer, at)} for peer in peers]
-    most = max((len(theirs) for theirs in counted), default=0)
-    for theirs in counted:
-        own &= own if hardly_any(len(theirs), most) else theirs or own
-    return own
-
-
-def _statistic(selection: Selection, values: Mapping[int, Sequence[float]]) -> float | None:
+def _statistic(selection: Selection, values: ByRepetition) -> float | None:
     every = [value for _, of in sorted(values.items()) for value in of]
     return STATISTICS[selection.statistic](every) if every else None
 
 
-def _beside(
-    runs: Sequence[Run], check: Check, at: tuple[str, str, str]
-) -> Iterable[tuple[str, tuple[float, int]]]:
-    """What the check would measure of other schemes, and of how many repetitions that is."""
+def _beside(values: Values, check: Check, at: Place) -> Iterable[tuple[str, tuple[float, int]]]:
+    """The check's value for other schemes, and of how many repetitions that is."""
     own = check.value.scheme
-    names = {run.scheme for run in runs}
-    if own != JUDGED and not any(_variant(own, scheme) in names for scheme in MODES):
+    if own != JUDGED and not any(_variant(own, scheme) in values.schemes for scheme in MODES):
         return
     for title in BESIDE:
-        # Other modes of what is judged, such as of Sumrate without encryption, stand as its modes.
+        # Modes of a judged variant, such as Sumrate without encryption, stand as Sumrate's modes.
         scheme = _variant(own, title) if title in MODES else title
         over = check.over
         if over is not None and over.scheme == scheme:
-            continue  # what it is compared with is not compared with itself
+            continue  # the divisor is not compared with itself
         if over is not None and over.scheme == own:
             over = replace(over, scheme=scheme)
         value = replace(check.value, scheme=scheme)
-        found, counted = _measured(runs, value, over, at, check.slack)
+        found, counted = _measured(values, value, over, at, check.slack)
         if found is not None:
             yield title, (found, counted)
 
@@ -258,64 +202,6 @@ def _beside(
 def _variant(own: str, mode: str) -> str:
     """The name that a mode of Sumrate has as a mode of this scheme."""
     return own + mode.removeprefix(JUDGED)
-
-
-def _selected(
-    runs: Sequence[Run], selection: Selection, at: tuple[str, str, str]
-) -> dict[int, list[float]]:
-    """The values of a metric by repetition, of the runs that are not void."""
-    found: dict[int, list[float]] = defaultdict(list)
-    for run in _counting(runs, selection, at):
-        values = [m.value for m in run.metrics if m.name == selection.metric]
-        if values:
-            found[run.repetition] += values
-    return dict(found)
-
-
-def _counting(runs: Sequence[Run], selection: Selection, at: tuple[str, str, str]) -> Iterable[Run]:
-    """The runs of a selection that neither were void nor failed."""
-    keys = ("condition", "congestion_control", "buffers")
-    wanted = {
-        key: here if getattr(selection, key) in ("", EVERY) else getattr(selection, key)
-        for key, here in zip(keys, at, strict=True)
-    }
-    for run in runs:
-        if run.scheme != selection.scheme or run.void or "error" in run.detail:
-            continue
-        if all(getattr(run, key) == value for key, value in wanted.items()):
-            yield run
-
-
-def figure(value: float) -> str:
-    """A number as tables show it: four digits that mean something, thousands apart."""
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-
-
-def said(values: tuple[float, float], unit: str = "", note: str = "") -> str:
-    """The least and the largest value, or the one that both are, the unit, and a note."""
-    over_nothing = not unit and values[1] == MOST
-    low, high = figure(values[0]), "∞" if over_nothing else figure(values[1])
-    low = high if values[0] == values[1] else low
-    whole = f"{low if low == high else f'{low} to {high}'} {unit}".rstrip()
-    return f"{whole} ({note})" if note else whole
-
-
-def few(counted: Collection[int], of: int) -> str:
-    """How many repetitions count, where they are fewer than the experiment has; else nothing."""
-    least, most = min(counted, default=of), min(max(counted, default=of), of)
-    if least >= of:
-        return ""
-    return f"{least if least == most else f'{least} to {most}'} of {of} repetitions"
-
-
-def limits(check: Check) -> str:
-    """What a check demands, in words; nothing if it only reports."""
-    parts = []
-    if check.at_least is not None:
-        parts.append(f"at least {figure(check.at_least)}")
-    if check.at_most is not None:
-        parts.append(f"at most {figure(check.at_most)}")
-    return " and ".join(parts)
 
 
 def _holds(check: Check, measured: float | None) -> bool | None:
@@ -326,37 +212,24 @@ def _holds(check: Check, measured: float | None) -> bool | None:
 
 
 def _verdict(identity: str, kind: str, found: Sequence[tuple[Check, Finding]]) -> Verdict:
-    decisive = [(check, f) for check, f in found if not check.reported]
-    verdict = outcome([f.holds for _, f in decisive])
+    decisive = [f for check, f in found if not check.reported]
+    verdict = outcome([f.holds for f in decisive])
     if not decisive and any(f.measured is not None for _, f in found):
         verdict = REPORTED
     by_statement: dict[str, list[Finding]] = defaultdict(list)
     for check, finding in found:
         by_statement[check.statement].append(finding)
-    causes = dict.fromkeys(f.cause for _, f in decisive if f.cause)
+    groups = by_statement.values()
     return Verdict(
         id=identity,
         kind=kind,
         verdict=verdict,
-        measured="; ".join(
-            filter(None, (measured_range(group) for group in by_statement.values()))
-        ),
-        expected="; ".join(filter(None, (group[0].expected for group in by_statement.values()))),
+        measured="; ".join(filter(None, map(measured_range, groups))),
+        expected="; ".join(filter(None, (group[0].expected for group in groups))),
         statement="; ".join(by_statement),
-        cause=" ".join(causes),
+        cause=" ".join(dict.fromkeys(f.cause for f in decisive if f.cause)),
         findings=tuple(f for _, f in found),
     )
-
-
-def outcome(held: Sequence[bool | None]) -> str:
-    """One verdict of what held, failed, or was not measured (None).
-
-    What failed is said before what is missing: a claim of which one part fails cannot hold any
-    more, whatever the rest will be; in part it holds only where a part was seen to hold.
-    """
-    if False in held:
-        return DEPENDS if True in held else FAILS
-    return HOLDS if held and None not in held else NOT_RUN
 
 
 def measured_range(found: Sequence[Finding]) -> str:

@@ -17,10 +17,8 @@ from sumrate.lab.experiment.derived import (
     add_stalled_bytes,
     add_unimpaired,
 )
-from sumrate.lab.experiment.judge import is_peer
 from sumrate.lab.experiment.kept import KEPT, provenance_of, write_kept
 from sumrate.lab.experiment.load import load
-from sumrate.lab.experiment.metrics import POOLED_ABOVE
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.ratios import add_baseline_bounds, add_pooled_percentiles
 from sumrate.lab.experiment.record import Run
@@ -28,6 +26,8 @@ from sumrate.lab.experiment.run import Plan
 from sumrate.lab.experiment.store import OUTPUT, read_runs
 from sumrate.lab.experiment.topology import on_wires
 from sumrate.lab.options import Runs
+from sumrate.verdict.metrics import POOLED_ABOVE
+from sumrate.verdict.model import is_peer
 
 
 def add_derived(

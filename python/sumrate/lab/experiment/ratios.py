@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 
-from sumrate.lab.experiment.metrics import POOLED, POOLED_ABOVE
 from sumrate.lab.experiment.model import Change, ConditionSetting, Experiment
 from sumrate.lab.experiment.record import STEP_S, Run, percentile, steady_samples, steady_series
 from sumrate.lab.experiment.topology import dark_share, links_of, seconds_of
 from sumrate.lab.links import Link
+from sumrate.verdict.metrics import POOLED, POOLED_ABOVE
 
 PEERS = ("mptcp", "aggligator")
 """Schemes that the distribution of samples is compared with."""

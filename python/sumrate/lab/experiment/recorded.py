@@ -1,7 +1,6 @@
 """Of which code a kept result is, and how often the transport has changed since."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from sumrate.history import commits_since
 from sumrate.lab.experiment.load import FOLDER, load
 from sumrate.lab.experiment.sources import origin_of
 from sumrate.lab.programs import REPOSITORY
+from sumrate.verdict.model import Recorded
 
 TRANSPORT = tuple(
     f"crates/{name}/src"
@@ -17,28 +17,6 @@ TRANSPORT = tuple(
 )
 """What moves the bytes of a scheme of one of KINDS."""
 KINDS = ("sumrate", "messages")
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """When and of which commit an experiment's result is."""
-
-    experiment: str
-    day: str
-    commit: str
-    changes: int | None
-    """Commits to the transport since; None where no scheme is of it, or git does not know."""
-
-    def words(self) -> str:
-        """For a list of results."""
-        text = f"{self.experiment} {self.day} at {self.commit[:10]}"
-        return text if self.changes is None else f"{text}, {self.since()} to the transport since"
-
-    def since(self) -> str:
-        """How many commits changed the transport, for people."""
-        if self.changes is None:
-            return "-"
-        return f"{self.changes or 'no'} {'commit' if self.changes == 1 else 'commits'}"
 
 
 def recorded(

@@ -15,7 +15,6 @@ from sumrate.lab.experiment.by_method import (
     TilesExperiment,
 )
 from sumrate.lab.experiment.impairments import check_together
-from sumrate.lab.experiment.judge import BESIDE
 from sumrate.lab.experiment.model import (
     EVERY,
     Change,
@@ -24,6 +23,7 @@ from sumrate.lab.experiment.model import (
     Experiment,
     scheme_names,
 )
+from sumrate.verdict.model import BESIDE
 
 Problem = tuple[str, str]
 """A word of the file, and the sentence about it."""

@@ -26,7 +26,6 @@ from sumrate.lab.experiment.derived import (
     add_unimpaired,
 )
 from sumrate.lab.experiment.durations import add_durations, add_splits
-from sumrate.lab.experiment.judge import is_peer
 from sumrate.lab.experiment.methods import METHODS, MissingSubflowError, Traffic
 from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.padhye import add_padhye
@@ -67,6 +66,7 @@ from sumrate.lab.process import ProcessFailedError
 from sumrate.lab.results import Progress
 from sumrate.lab.scene import scene
 from sumrate.qoe.daily import LEAST
+from sumrate.verdict.model import is_peer
 
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 FAILURES = (

@@ -9,8 +9,7 @@ from typing import Any
 from sumrate.lab.experiment.judge import judge
 from sumrate.lab.experiment.kept import kept_names, path_of, read_kept_runs, read_provenance
 from sumrate.lab.experiment.load import FOLDER, load
-
-Verdicts = list[dict[str, Any]]
+from sumrate.verdict.model import Verdict
 
 
 def result_names(results: Path) -> list[str]:
@@ -18,7 +17,7 @@ def result_names(results: Path) -> list[str]:
     return sorted({*kept_names(results), *(p.parent.name for p in results.glob("*/manifest.json"))})
 
 
-def verdicts_of(results: Path, name: str, folder: Path = FOLDER) -> Verdicts:
+def verdicts_of(results: Path, name: str, folder: Path = FOLDER) -> list[Verdict]:
     """The verdicts of one experiment; none if it has no result there.
 
     A kept table is judged by the checks that the experiment's file has now.
@@ -31,16 +30,12 @@ def verdicts_of(results: Path, name: str, folder: Path = FOLDER) -> Verdicts:
     path = results / name / "verdicts.json"
     if not path.is_file():
         return []
-    found: Verdicts = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    return [Verdict.of_document(one) for one in json.loads(path.read_text(encoding="utf-8"))]
 
 
 @cache
-def _judged(table: Path, folder: Path, _: int) -> Verdicts:
-    """As JSON has them: the tuples of a verdict become lists."""
-    found = judge(load(table.stem, folder), read_kept_runs(table))
-    documents: Verdicts = json.loads(json.dumps([verdict.document() for verdict in found]))
-    return documents
+def _judged(table: Path, folder: Path, _: int) -> list[Verdict]:
+    return judge(load(table.stem, folder), read_kept_runs(table))
 
 
 def origin_of(results: Path, name: str) -> Mapping[str, Any] | None:

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sumrate.atomic import replacing
-from sumrate.lab.experiment.judge import Verdict
 from sumrate.lab.experiment.model import Check, Experiment
 from sumrate.lab.experiment.record import Metric, Run
 from sumrate.lab.experiment.topology import links_shown
 from sumrate.lab.programs import REPOSITORY, without_machine_paths
 from sumrate.lab.results import write_json
+from sumrate.verdict.model import Verdict
 
 OUTPUT = REPOSITORY / "out" / "lab"
 """Where runs leave their results."""

@@ -5,11 +5,11 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from sumrate.lab.experiment.judge import figure
 from sumrate.lab.experiment.kept import KEPT, path_of, read_kept_runs, read_provenance
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.options import Json, Kept
 from sumrate.lab.refusal import RefusedError
+from sumrate.verdict.words import figure
 
 Place = tuple[str, str]
 """A condition, with congestion control and buffers where they differ; and a scheme."""

@@ -10,14 +10,13 @@ from textwrap import wrap
 from typing import Literal
 
 from sumrate.lab.experiment.ahead import ahead
-from sumrate.lab.experiment.catalogue import PAPERS, Entry, entries
-from sumrate.lab.experiment.demands import Demand
-from sumrate.lab.experiment.judge import DEPENDS, FAILS, HOLDS, NOT_RUN, REPORTED
+from sumrate.lab.experiment.catalogue import PAPERS, entries
 from sumrate.lab.experiment.kept import KEPT
 from sumrate.lab.experiment.load import ExperimentError
 from sumrate.lab.options import Json, Kept
 from sumrate.lab.programs import REPOSITORY
 from sumrate.lab.refusal import USAGE, RefusedError
+from sumrate.verdict.model import DEPENDS, FAILS, HOLDS, NOT_RUN, REPORTED, Demand, Entry
 
 WIDTH = 100
 INDENT = " " * 4

@@ -1,0 +1,1 @@
+"""Metrics, verdicts and the words for both: what the lab decides and the report shows."""
