@@ -1,11 +1,11 @@
-"""One made-up run and its page, shared by the tests."""
+"""One made-up run and its report, shared by the tests."""
 
 from pathlib import Path
 
 import pytest
 
 from sumrate.report.lab import write_report
-from tests.report.made_up import text_of, write_claims, write_run
+from tests.report.made_up import entries, write_run
 
 
 @pytest.fixture(scope="session")
@@ -15,14 +15,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The catalogue."""
-    return write_claims(tmp_path_factory.mktemp("experiments") / "claims.toml")
+def report(folder: Path) -> Path:
+    """The index of a whole report."""
+    output = folder.parent / "report.html"
+    write_report([folder], entries(), output)
+    return output
 
 
 @pytest.fixture(scope="session")
-def page(folder: Path, claims: Path) -> str:
-    """The whole report."""
-    output = folder.parent / "report.html"
-    write_report([folder], claims, output)
-    return text_of(output)
+def page(report: Path) -> str:
+    """The page of the made-up experiment."""
+    return (report.parent / "report-pages" / "made-up.html").read_text(encoding="utf-8")

@@ -2,11 +2,14 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from sumrate.verdict.model import DEPENDS, FAILS, HOLDS, UNMEASURED, Demand, Entry
 
 Row = dict[str, Any]
 
@@ -150,51 +153,39 @@ def _place(run: Row) -> tuple[str, str, int]:
     return run["scheme"], run["condition"], run["repetition"]
 
 
-def verdicts() -> list[Row]:
-    """One verdict of each kind, for claims and goals, one claim unknown."""
+def entries() -> list[Entry]:
+    """Claims and goals of each verdict; one check of a goal is of another experiment."""
+
+    def demand(kind: str, name: str, verdict: str, statement: str) -> Demand:
+        return Demand(kind, name, statement, "at least 0.9", "made-up", verdict=verdict)
+
+    def entry(name: str, document: str, verdict: str, *checks: Demand, fitted: str = "") -> Entry:
+        experiments = ", ".join(dict.fromkeys(check.experiment for check in checks))
+        return Entry(
+            name, document, "Fig. 4.1b", "about 2300 Mb/s <sum>", f"{name} says so.", experiments,
+            "", verdict, "", "", "", "" if checks else "Nobody has such radios.", fitted, checks,
+        )  # fmt: skip
+
+    whole = {"sumrate": (0.9312, 0.97), "mptcp": (0.25, 0.5), "tquic": (3.0, 3.0)}
+    measured = replace(
+        demand("claim", "T-1", HOLDS, "MPTCP reaches `0.9` of <the sum>"),
+        measured=whole,
+        points={"sumrate": 2, "mptcp": 2, "tquic": 1},
+    )
+    missed = replace(
+        demand("goal", "P5", FAILS, "Longest stall"),
+        missed_in=("blackout: 52.5",),
+        cause="The <first> probe waits.",
+        measured={"sumrate": (52.5, 52.5)},
+    )
+    again = replace(missed, statement="Longest stall, again")
+    elsewhere = Demand("goal", "P5", "Another part", "", "third-study")
     return [
-        {"claim": "T-4.1b-normal-mptcp", "verdict": "holds", "measured": 0.9312,
-         "expected": "at least 0.9", "statement": "MPTCP reaches 0.9 of the sum", "cause": ""},
-        {"claim": "T-4.1b-normal-wifi", "verdict": "depends", "measured": "1 of 2 conditions",
-         "expected": "both", "statement": "WiFi alone is at 630", "cause": "bbr <only>",
-         "findings": [{"condition": "normal", "measured": 0.25, "holds": False},
-                      {"condition": "blackout", "measured": None, "holds": None}]},
-        {"claim": "X-unknown", "verdict": "not-run", "measured": None, "expected": None,
-         "statement": "an unknown claim", "cause": "TQUIC is missing"},
-        {"goal": "P1", "verdict": "holds", "measured": 0.9904, "expected": "at least 0.98",
-         "statement": "Sum ratio, normal", "cause": ""},
-        {"goal": "P10", "verdict": "not-run", "measured": None, "expected": "at most 1.1",
-         "statement": "Share of one TCP beside another", "cause": "not in this experiment"},
-        {"goal": "P5", "verdict": "fails", "measured": 52.5, "expected": "at most 40 ms",
-         "statement": "Longest stall in a silent blackout",
-         "cause": "the first probe waits for a timer"},
-    ]  # fmt: skip
-
-
-CLAIMS = """
-[claims."T-4.1b-normal-wifi"]
-document = "D4"
-figure = "Fig. 4.1b"
-published = "about 630 Mb/s"
-published_value = 630
-claim = "TCP over WiFi alone, without any impairment."
-needs = "transport"
-
-[claims."T-4.1b-normal-mptcp"]
-document = "D4"
-figure = "Fig. 4.1b"
-published = "about 2300 Mb/s <sum>"
-claim = "MPTCP nearly reaches the sum of both links."
-needs = "transport"
-fitted = "The <sum> was set to it."
-
-[claims."W-7"]
-document = "D0"
-figure = "Fig. 7"
-published = "poor"
-claim = "Two links on adjacent channels do not share fairly."
-needs = "access"
-"""
+        entry("T-1", "D4", HOLDS, measured, fitted="The <sum> was set to it."),
+        entry("W-7", "D0", UNMEASURED),
+        entry("P5", "goal", DEPENDS, missed, again, elsewhere),
+        entry("S23", "goal", HOLDS, demand("goal", "S23", HOLDS, "A rule of a system")),
+    ]
 
 
 def write_run(folder: Path, *, seed: int = 7, factor: float = 1.0) -> Path:
@@ -207,17 +198,10 @@ def write_run(folder: Path, *, seed: int = 7, factor: float = 1.0) -> Path:
     pq.write_table(pa.Table.from_pylist(metrics), folder / "metrics.parquet")
     pq.write_table(pa.Table.from_pylist(series), folder / "series.parquet")
     (folder / "manifest.json").write_text(json.dumps(manifest()), encoding="utf-8")
-    (folder / "verdicts.json").write_text(json.dumps(verdicts()), encoding="utf-8")
     return folder
 
 
-def write_claims(path: Path) -> Path:
-    """Writes a small catalogue of claims."""
-    path.write_text(CLAIMS, encoding="utf-8")
-    return path
-
-
 def text_of(report: Path) -> str:
-    """The page of all experiments and, behind it, the page of each."""
-    pages = sorted(report.with_name(f"{report.stem}-pages").iterdir())
+    """The index and, behind it, the page of each experiment."""
+    pages = sorted(report.with_name(f"{report.stem}-pages").glob("*.html"))
     return "".join(page.read_text(encoding="utf-8") for page in (report, *pages))

@@ -2,26 +2,24 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from sumrate.report.coupling import Band, figure, main, shares, summary
 from sumrate.report.lab.canvas import save
-from sumrate.report.lab.read import Measured, Run, RunError, RunKey, Setting
+from sumrate.report.lab.result import RUN, Manifest, Result, RunError
 from tests.report.pictures import problems, title, words
 
 
-def run(values: dict[tuple[str, str, str], list[float]]) -> Run:
-    metrics = tuple(
-        Measured(RunKey(scheme, Setting(condition, control, "default"), n), metric, value, "ratio")
+def run(values: dict[tuple[str, str, str], list[float]]) -> Result:
+    rows = [
+        (scheme, condition, control, "default", n, "bottleneck_share", value, "ratio")
         for (scheme, condition, control), measured in values.items()
         for n, value in enumerate(measured)
-        for metric in ("bottleneck_share",)
-    )
-    return Run(
-        folder=Path("made-up"), experiment="rfc6356", title="", question="", manifest={},
-        schemes=(), conditions=(), metrics=metrics, series={}, subflows={}, verdicts=(), ran={},
-        void=frozenset(), failed={},
-    )  # fmt: skip
+    ]
+    table = pl.DataFrame(rows, [*RUN, "metric", "value", "unit"], orient="row")
+    manifest = Manifest("", "rfc6356", "", "", [], [], [])
+    return Result(Path("made-up"), manifest, (), table, pl.DataFrame())
 
 
 SOME = {
@@ -76,7 +74,7 @@ def test_a_folder_without_results_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(tmp_path / "none")]) == 2
-    assert "no such result folder" in capsys.readouterr().err
+    assert "no such result" in capsys.readouterr().err
 
 
 SHOWN = [("rfc6356", "mptcp", "coupling"), ("rfc6356-subflows", "sumrate", "coupling-subflows")]

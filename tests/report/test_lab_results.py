@@ -8,19 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sumrate.report.lab import (
-    BrokenRunError,
-    MissingRunError,
-    RunError,
-    compare_table,
-    read_run,
-    write_report,
-)
+from sumrate.report.lab import RunError, compare_table, read_result
 from sumrate.report.lab.palette import STYLES, styles
-from sumrate.report.lab.read import RunKey, Setting
-from sumrate.report.lab.summary import summarise
+from sumrate.report.lab.result import RUN, Setting
 from sumrate.report.lab.words import number, quantity
-from tests.report.made_up import VOID, text_of, write_run
+from tests.report.made_up import VOID, write_run
 
 NORMAL = Setting("normal", "cubic", "default")
 
@@ -31,22 +23,19 @@ def own(folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder, tmp_path / "own"))
 
 
-def test_a_run_is_read_whole_but_for_void_values(folder: Path) -> None:
-    run = read_run(folder)
-    void = RunKey(VOID[0], NORMAL, VOID[2])
-    assert run.experiment == "made-up"
-    assert [scheme.name for scheme in run.schemes if scheme.missing] == ["tquic"]
-    assert len(run.ran) == 40
-    assert run.void == {void}
-    assert len(run.series) == 39
-    assert void not in run.series
-    assert void not in {value.key for value in run.metrics}
-    assert len(run.verdicts) == 6
+def test_a_run_is_read_without_void_values(folder: Path) -> None:
+    result = read_result(folder)
+    assert result.manifest.experiment == "made-up"
+    assert [scheme.name for scheme in result.schemes if scheme.missing] == ["tquic"]
+    assert len(result.runs) == 40
+    void = dict(zip(RUN, (VOID[0], *NORMAL, VOID[2]), strict=True))
+    assert [{key: run[key] for key in RUN} for run in result.runs if run["void"]] == [void]
+    for table in (result.values, result.samples):
+        assert table.select(RUN).unique().height == 39
+        assert table.filter(**void).is_empty()
 
 
-def test_subflows_are_kept_apart_from_their_sum_and_drawn(
-    own: Path, claims: Path, tmp_path: Path
-) -> None:
+def test_subflows_are_kept_apart_from_their_sum(own: Path) -> None:
     path = own / "series.parquet"
     rows = pq.read_table(path).to_pylist()
     parts = [
@@ -55,116 +44,65 @@ def test_subflows_are_kept_apart_from_their_sum_and_drawn(
         if row["scheme"] == "mptcp"
         for name, share in (("wifi", 0.25), ("wigig", 0.75))
     ]
-    before = read_run(own)
+    before = read_result(own)
     pq.write_table(pa.Table.from_pylist([{**row, "path": ""} for row in rows] + parts), path)
-    run = read_run(own)
-    assert run.series == before.series
-    assert not before.subflows
-    assert {key.scheme for key in run.subflows} == {"mptcp"}
-    key = next(iter(run.subflows))
-    assert sum(rate for _, rate in run.subflows[key]["wigig"]) == pytest.approx(
-        0.75 * sum(rate for _, rate in run.series[key])
-    )
-    write_report([own], claims, tmp_path / "report.html")
-    assert "Thin lines are the subflows" in text_of(tmp_path / "report.html")
+    after = read_result(own)
+    assert after.distributions == before.distributions
+    assert list(before.curves(NORMAL, "mptcp")) == [""]
+    curves = after.curves(NORMAL, "mptcp")
+    assert list(curves) == ["", "wifi", "wigig"]
+    wigig, whole = (sum(rate for _, rate in curves[name]) for name in ("wigig", ""))
+    assert wigig == pytest.approx(0.75 * whole)
+    assert list(after.curves(NORMAL, "sumrate")) == [""]
 
 
-def test_a_scheme_that_is_missing_in_part_is_said_and_a_loss_is_left_of_zero(
-    own: Path, claims: Path, tmp_path: Path
-) -> None:
-    path = own / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    manifest["schemes"][2]["missing_in_part"] = ["the congestion control lia is not loaded"]
-    path.write_text(json.dumps(manifest), encoding="utf-8")
-    rows = pq.read_table(own / "metrics.parquet").to_pylist()
-    benefit = [
-        {**row, "metric": "aggregation_benefit", "value": row["value"] - 1.0}
-        for row in rows
-        if row["metric"] == "sum_ratio"
-    ]
-    pq.write_table(pa.Table.from_pylist(rows + benefit), own / "metrics.parquet")
-    write_report([own], claims, tmp_path / "report.html")
-    text = text_of(tmp_path / "report.html")
-    assert "Missing in part: <b>Kernel MPTCP</b>, because: the congestion control lia" in text
-    assert "aggregation benefit" in text
-    assert "No scheme is missing" not in text
-
-
-def test_the_median_repetition_stands_for_the_others(folder: Path) -> None:
-    run = read_run(folder)
-    goodput = {
-        v.key: v.value
-        for v in run.metrics
-        if v.metric == "goodput_mbps" and v.key.setting == NORMAL and v.key.scheme == "sumrate"
-    }
-    chosen = summarise(run).median_run(NORMAL, "sumrate")
-    assert chosen is not None
+def test_the_median_repetition_stands_for_others(folder: Path) -> None:
+    result = read_result(folder)
+    rows = result.values.filter(metric="goodput_mbps", scheme="sumrate", condition="normal")
+    goodput = dict(rows.select("repetition", "value").iter_rows())
+    chosen = result.median_runs[NORMAL, "sumrate"]
     assert sorted(goodput.values())[2] == goodput[chosen]
-    beside = summarise(run).median_run(NORMAL, "wifi")
-    assert beside is not None
-    assert beside.repetition == chosen.repetition, "the same seed and traces"
+    assert result.median_runs[NORMAL, "wifi"] == chosen, "the same seed and traces"
 
 
-def test_failed_runs_are_listed_and_not_counted(own: Path, claims: Path) -> None:
+def test_failed_runs_are_not_counted(own: Path) -> None:
     path = own / "manifest.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))
     manifest["runs"][0]["error"] = "the sink saw <nothing>"
     path.write_text(json.dumps(manifest), encoding="utf-8")
-    run = read_run(own)
-    (failed,) = run.failed
-    assert failed not in {value.key for value in run.metrics}
-    write_report([own], claims, own / "report.html")
-    page = text_of(own / "report.html")
-    assert "WiFi alone, Normal, repetition 0: the sink saw &lt;nothing&gt;" in page
+    result = read_result(own)
+    failed = {key: manifest["runs"][0][key] for key in RUN}
+    assert result.values.filter(**failed).is_empty()
+    assert result.counted(NORMAL, "wifi") == (4, 1)
 
 
-@pytest.mark.parametrize(
-    "name", ["metrics.parquet", "series.parquet", "manifest.json", "verdicts.json"]
-)
-def test_each_missing_or_broken_file_is_named(own: Path, name: str, claims: Path) -> None:
+@pytest.mark.parametrize("name", ["metrics.parquet", "series.parquet", "manifest.json"])
+def test_each_missing_or_broken_file_is_named(own: Path, name: str) -> None:
     (own / name).write_text("{", encoding="utf-8")
-    with pytest.raises(BrokenRunError, match=name):
-        read_run(own)
+    with pytest.raises(RunError, match=name):
+        read_result(own)
     (own / name).unlink()
-    with pytest.raises(MissingRunError, match=name):
-        read_run(own)
-    with pytest.raises(RunError):
-        write_report([own], claims, own / "report.html")
-    assert not (own / "report.html").exists()
+    with pytest.raises(RunError, match=name):
+        read_result(own)
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(MissingRunError, match="no such result folder"):
-        read_run(tmp_path / "nothing")
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"nothing: there is no such result"):
+        read_result(tmp_path / "nothing")
 
 
-def test_a_lacking_column_and_another_schema_are_said(own: Path) -> None:
+def test_another_schema_or_columns_are_refused(own: Path) -> None:
     table = pq.read_table(own / "metrics.parquet")
     pq.write_table(table.drop_columns(["unit"]), own / "metrics.parquet")
-    with pytest.raises(BrokenRunError, match="no column unit"):
-        read_run(own)
+    with pytest.raises(RunError, match="no column unit"):
+        read_result(own)
+    text = (own / "manifest.json").read_text(encoding="utf-8")
+    (own / "manifest.json").write_text(text.replace("run.v1", "run.v9"), encoding="utf-8")
+    with pytest.raises(RunError, match=r"not of sumrate\.lab\.run\.v1"):
+        read_result(own)
     (own / "manifest.json").write_text('{"schema": "other"}', encoding="utf-8")
-    with pytest.raises(BrokenRunError, match=r"sumrate\.lab\.run\.v1"):
-        read_run(own)
-
-
-def test_an_unknown_verdict_is_refused(own: Path) -> None:
-    (own / "verdicts.json").write_text('[{"claim": "x", "verdict": "maybe"}]', encoding="utf-8")
-    with pytest.raises(BrokenRunError, match="maybe"):
-        read_run(own)
-
-
-def test_a_missing_catalogue_is_said(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(MissingRunError, match="catalogue"):
-        write_report([folder], tmp_path / "claims.toml", tmp_path / "report.html")
-
-
-def test_a_run_without_values_still_has_a_page(own: Path, claims: Path) -> None:
-    for name in ("metrics", "series"):
-        table = pq.read_table(own / f"{name}.parquet")
-        pq.write_table(pa.Table.from_batches([], table.schema), own / f"{name}.parquet")
-    write_report([own], claims, own / "report.html")
-    assert "Nothing was measured" in text_of(own / "report.html")
+    with pytest.raises(RunError, match="missing required field"):
+        read_result(own)
 
 
 def test_two_runs_side_by_side(folder: Path, tmp_path: Path) -> None:
@@ -200,7 +138,6 @@ def test_what_only_one_run_has_is_said(folder: Path, own: Path) -> None:
 def test_ten_schemes_look_different_without_colour() -> None:
     names = ["sumrate", "wifi", "wigig", "mptcp", "sumrate-thesis", "a", "b", "c", "d", "e"]
     looks = styles(names).values()
-    assert len({look.hatch for look in looks}) == len(STYLES)
     assert len({look.dash for look in looks}) == len(STYLES)
     assert len({look.marker for look in looks}) == len(STYLES)
 
@@ -233,16 +170,13 @@ def test_numbers_have_the_digits_that_mean_something(value: float, unit: str, sh
     assert number(value, unit) == shown
 
 
-def test_the_leading_sentence_counts_medians_by_what_is_better(folder: Path) -> None:
-    summary = summarise(read_run(folder))
-    (shown,) = (c for c in summary.columns if c.metric == "goodput_mbps")
-    assert shown.better == 1
-    said = summary.leads(["goodput_mbps"], summary.settings)
-    rivals = [n.name for n in summary.schemes if not n.name.startswith("sumrate-")]
-    ahead = sum(
-        max(rivals, key=lambda n: getattr(summary.spread("goodput_mbps", s, n), "median", 0.0))
-        == "sumrate"
-        for s in summary.settings
-    )
-    assert f"in {ahead} of {len(summary.settings)} cases" in said
-    assert summary.leads(["cpu_s_per_gb"], summary.settings) == ""
+def test_the_leading_sentence_counts_best_medians(folder: Path) -> None:
+    result = read_result(folder)
+    rivals = [n.name for n in result.schemes if not n.name.startswith("sumrate-")]
+    medians = [
+        {n: spread.median for n in rivals if (spread := result.spreads.get(("goodput_mbps", s, n)))}
+        for s in result.settings
+    ]
+    ahead = sum(max(found, key=lambda n: found[n]) == "sumrate" for found in medians)
+    assert f"in {ahead} of {len(result.settings)} cases" in result.leads(["goodput_mbps"])
+    assert result.leads(["cpu_s_per_gb"]) == ""

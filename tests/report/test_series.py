@@ -1,39 +1,25 @@
 """A condition of a result is drawn against time, and what is none is refused."""
 
-import re
 from pathlib import Path
 
 import pytest
 
-from sumrate.report.lab.palette import AT_NIGHT, INK, PAPER
-from sumrate.report.lab.read import read_run
-from sumrate.report.lab.summary import summarise
+from sumrate.report.lab.result import read_result
 from sumrate.report.series import main, series
-from tests.report.pictures import problems, title, words
+from tests.report.pictures import words
 
 
-def test_every_scheme_has_a_strip_and_the_title_is_computed(folder: Path) -> None:
+def test_every_scheme_has_a_strip(folder: Path, tmp_path: Path) -> None:
     drawn = series(folder, "blackout")
-    summary = summarise(read_run(folder))
-    setting = next(s for s in summary.settings if s.condition == "blackout")
-    sampled = [n.title for n in summary.schemes if summary.median_run(setting, n.name)]
+    result = read_result(folder)
+    setting = next(s for s in result.settings if s.condition == "blackout")
+    sampled = [n.title for n in result.schemes if (setting, n.name) in result.median_runs]
     assert set(sampled) <= set(words(drawn))
     assert len(drawn.axes) == len(sampled)
-    own = summary.spread("longest_stall_ms", setting, "sumrate")
-    assert own is not None
-    assert f"stalls for {own.median:.0f} ms" in title(drawn)
-    assert not problems(drawn)
-
-
-def test_an_svg_follows_a_dark_system(folder: Path, tmp_path: Path) -> None:
+    own = result.spreads["longest_stall_ms", setting, "sumrate"].median
+    assert any(f"stalls for {own:.0f} ms" in text for text in words(drawn))
     figure = tmp_path / "strips.svg"
     assert main([str(folder), "--condition", "blackout", "--figure", str(figure)]) == 0
-    text = figure.read_text(encoding="utf-8")
-    night = re.search(r"<style>@media \(prefers-color-scheme: dark\)(.*?)</style>", text)
-    assert night is not None
-    used = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text)) & set(AT_NIGHT)
-    assert {INK, PAPER} <= used
-    assert all(colour in night[1] for colour in used)
     assert figure.stat().st_size < 60_000
 
 

@@ -26,7 +26,7 @@ from sumrate.report.lab.canvas import (
     save,
 )
 from sumrate.report.lab.palette import INK, RULE, SHADE, STYLES
-from sumrate.report.lab.read import Run, RunError, read_run
+from sumrate.report.lab.result import Result, RunError, read_result
 
 SHARED = re.compile(r"shared-(\d+)-(\d+)")
 """Condition: subflows, TCPs beside."""
@@ -64,11 +64,11 @@ Shares = Mapping[int, Mapping[str, Mapping[int, Band]]]
 """By TCPs beside, algorithm and subflows."""
 
 
-def shares(run: Run, scheme: str = "mptcp") -> Shares:
+def shares(result: Result, scheme: str = "mptcp") -> Shares:
     """The scheme's share of the shared bottleneck.
 
     Args:
-        run: what `sumrate-lab run rfc6356` left, or what is kept of it.
+        result: what `sumrate-lab run rfc6356` left, or what is kept of it.
         scheme: whose subflows.
 
     Raises:
@@ -76,14 +76,14 @@ def shares(run: Run, scheme: str = "mptcp") -> Shares:
 
     """
     values: dict[tuple[int, str, int], list[float]] = defaultdict(list)
-    for value in run.metrics:
-        setting = value.key.setting
-        place = SHARED.fullmatch(setting.condition)
-        if place and value.metric == METRIC and value.key.scheme == scheme:
+    columns = ("condition", "congestion_control", "value")
+    rows = result.values.filter(metric=METRIC, scheme=scheme).select(columns).iter_rows()
+    for condition, congestion_control, value in rows:
+        if place := SHARED.fullmatch(condition):
             subflows, others = int(place[1]), int(place[2])
-            values[others, setting.congestion_control, subflows].append(value.value)
+            values[others, congestion_control, subflows].append(value)
     if not values:
-        raise RunError(run.folder, f"has no {METRIC} of {scheme} in a condition shared-N-M")
+        raise RunError(result.path, f"has no {METRIC} of {scheme} in a condition shared-N-M")
     found: dict[int, dict[str, dict[int, Band]]] = defaultdict(lambda: defaultdict(dict))
     for (others, algorithm, subflows), measured in sorted(values.items()):
         found[others][algorithm][subflows] = Band.of(measured)
@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.figure and given.figure.suffix not in FORMATS:
         parser.error(f"--figure {given.figure}: a name that ends in {', '.join(FORMATS)}")
     try:
-        found = shares(read_run(given.results), given.scheme)
+        found = shares(read_result(given.results), given.scheme)
     except RunError as error:
         print(f"coupling: {error}", file=sys.stderr)
         return 2

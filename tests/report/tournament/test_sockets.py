@@ -150,4 +150,4 @@ def test_a_result_without_anything_in_common_is_refused(
         cells(rows, folder)
     (tmp_path / "t.json").write_text(json.dumps({}))
     assert main([str(table(tmp_path / "u.json", rows)), "--sockets", str(tmp_path / "no")]) == 2
-    assert "there is no such result folder" in capsys.readouterr().err
+    assert "there is no such result" in capsys.readouterr().err

@@ -5,13 +5,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from sumrate.lab.experiment.demands import demands
+from sumrate.lab.experiment.catalogue import entries
 from sumrate.lab.experiment.execute import shortened
 from sumrate.lab.experiment.kept import KEPT, path_of
-from sumrate.lab.experiment.load import CATALOGUE, FOLDER, ExperimentError, load, names
+from sumrate.lab.experiment.load import FOLDER, ExperimentError, load, names
 from sumrate.lab.experiment.model import Experiment
 from sumrate.lab.experiment.run import Plan
-from sumrate.lab.experiment.sources import place_of, result_names, verdicts_of
+from sumrate.lab.experiment.sources import place_of, result_names
 from sumrate.lab.experiment.store import OUTPUT
 from sumrate.lab.experiment.verdicts import complain
 from sumrate.lab.options import Json, Runs
@@ -93,16 +93,15 @@ def report(*, results: Runs = OUTPUT, output: Path | None = None) -> int:
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
         partial.touch()  # drawing takes long: what cannot be written is refused before it
-        found = {place_of(results, name): [v.document() for v in verdicts_of(results, name)]
-                 for name in there}  # fmt: skip
+        found = [place_of(results, name) for name in there]
         with bar("drawing {task.description}") as shown:
             task = shown.add_task("", total=len(found))
 
             def drawing(what: str) -> None:
                 shown.update(task, advance=1, description=what, refresh=sys.stderr.isatty())
 
-            write_report([*found], FOLDER / CATALOGUE, page, drawing, _asked(), judged=found)
-    except (RunError, OSError) as error:
+            write_report(found, entries(results, broken=[]), page, drawing)
+    except (RunError, OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:
@@ -110,16 +109,6 @@ def report(*, results: Runs = OUTPUT, output: Path | None = None) -> int:
             partial.unlink()
     print(page)
     return 0
-
-
-def _asked() -> dict[str, list[str]]:
-    """The experiments that check each claim and goal; those whose file is wrong aside."""
-    found: dict[str, list[str]] = {}
-    for demand in demands(OUTPUT, broken=[]):
-        experiments = found.setdefault(demand.id, [])
-        if demand.experiment not in experiments:
-            experiments.append(demand.experiment)
-    return found
 
 
 def _result(name: str) -> Path:

@@ -4,6 +4,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -26,28 +27,57 @@ STATISTICS: dict[str, Callable[[Sequence[float]], float | None]] = {
 }
 Place = tuple[str, str, str]
 """Condition, congestion control and buffers."""
+KEPT_COLUMNS = ("scheme", "condition", "congestion_control", "buffers", "repetition", "void",
+                "metric", "value", "unit")  # fmt: skip
 ByRepetition = Mapping[int, Sequence[float]]
 
 
 class Values:
     """The values of the runs that neither were void nor failed."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        """Sorts the values by scheme, place, metric and repetition."""
-        self.schemes = list(dict.fromkeys(run.scheme for run in runs))
+    def __init__(self) -> None:
+        """Has no value yet."""
+        self.schemes: dict[str, None] = {}
         self.units: dict[str, str] = {}
         self._counting: dict[tuple[str, Place], set[int]] = defaultdict(set)
         self._found: dict[tuple[str, Place, str], dict[int, list[float]]] = {}
+
+    @classmethod
+    def of_runs(cls, runs: Iterable[Run]) -> Self:
+        """The values of measured runs."""
+        found = cls()
         for run in runs:
-            place = (run.condition, run.congestion_control, run.buffers)
             counts = not run.void and "error" not in run.detail
-            if counts:
-                self._counting[run.scheme, place].add(run.repetition)
+            place = (run.condition, run.congestion_control, run.buffers)
+            found.add_run(run.scheme, place, run.repetition, counts=counts)
             for metric in run.metrics:
-                self.units.setdefault(metric.name, metric.unit)
-                if counts:
-                    of = self._found.setdefault((run.scheme, place, metric.name), {})
-                    of.setdefault(run.repetition, []).append(metric.value)
+                at = (run.scheme, place, metric.name)
+                found.add(at, run.repetition, metric.value, metric.unit, counts=counts)
+        return found
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[tuple[Any, ...]]) -> Self:
+        """The values of a kept table, whose columns are those of `KEPT_COLUMNS`."""
+        found = cls()
+        for scheme, condition, control, buffers, repetition, void, metric, value, unit in rows:
+            place = (condition, control, buffers)
+            found.add_run(scheme, place, repetition, counts=not void)
+            found.add((scheme, place, metric), repetition, value, unit, counts=not void)
+        return found
+
+    def add_run(self, scheme: str, place: Place, repetition: int, *, counts: bool) -> None:
+        """Adds a run, which may have no value."""
+        self.schemes[scheme] = None
+        if counts:
+            self._counting[scheme, place].add(repetition)
+
+    def add(
+        self, at: tuple[str, Place, str], repetition: int, value: float, unit: str, *, counts: bool
+    ) -> None:
+        """Adds a value of a scheme, place and metric."""
+        self.units.setdefault(at[2], unit)
+        if counts:
+            self._found.setdefault(at, {}).setdefault(repetition, []).append(value)
 
     def of(self, selection: Selection, at: Place) -> dict[int, list[float]]:
         """The selected values by repetition."""
@@ -80,7 +110,11 @@ def _place(selection: Selection, at: Place) -> Place:
 
 def judge(experiment: Experiment, runs: Sequence[Run]) -> list[Verdict]:
     """Verdicts of every claim and goal that the experiment's checks name, in their order."""
-    values = Values(runs)
+    return judge_values(experiment, Values.of_runs(runs))
+
+
+def judge_values(experiment: Experiment, values: Values) -> list[Verdict]:
+    """The verdicts that follow from these values."""
     findings: dict[tuple[str, str], list[tuple[Check, Finding]]] = defaultdict(list)
     for check in experiment.checks:
         for kind in ("claim", "goal"):

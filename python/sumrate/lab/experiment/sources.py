@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sumrate.lab.experiment.judge import judge
-from sumrate.lab.experiment.kept import kept_names, path_of, read_kept_runs, read_provenance
+from sumrate.lab.experiment.judge import KEPT_COLUMNS, Values, judge_values
+from sumrate.lab.experiment.kept import kept_names, path_of, read_provenance
 from sumrate.lab.experiment.load import FOLDER, load
 from sumrate.verdict.model import Verdict
 
@@ -35,7 +35,11 @@ def verdicts_of(results: Path, name: str, folder: Path = FOLDER) -> list[Verdict
 
 @cache
 def _judged(table: Path, folder: Path, _: int) -> list[Verdict]:
-    return judge(load(table.stem, folder), read_kept_runs(table))
+    import polars as pl  # noqa: PLC0415 (loads slowly)
+
+    words = pl.col(pl.Categorical).cast(pl.String)
+    rows = pl.read_parquet(table, columns=[*KEPT_COLUMNS]).with_columns(words)
+    return judge_values(load(table.stem, folder), Values.of_rows(rows.iter_rows()))
 
 
 def origin_of(results: Path, name: str) -> Mapping[str, Any] | None:

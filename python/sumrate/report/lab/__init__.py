@@ -1,18 +1,10 @@
-"""The report on experiments of the laboratory: reads result folders, writes one HTML file.
+"""The report on experiments of the laboratory: reads results, writes HTML.
 
 Needs the optional dependencies of `sumrate[lab]`; import it only where a report is asked for.
 """
 
 from sumrate.report.lab.compare import compare_table
-from sumrate.report.lab.page import write_report
-from sumrate.report.lab.read import BrokenRunError, MissingRunError, Run, RunError, read_run
+from sumrate.report.lab.pages import write_report
+from sumrate.report.lab.result import RunError, read_result
 
-__all__ = [
-    "BrokenRunError",
-    "MissingRunError",
-    "Run",
-    "RunError",
-    "compare_table",
-    "read_run",
-    "write_report",
-]
+__all__ = ["RunError", "compare_table", "read_result", "write_report"]

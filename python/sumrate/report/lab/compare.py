@@ -1,11 +1,11 @@
-"""Two result folders side by side, as a table for a terminal."""
+"""Two results side by side, as a table for a terminal."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from sumrate.report.lab.read import Run, Setting, read_run
-from sumrate.report.lab.summary import Spread, Summary, summarise
-from sumrate.report.lab.words import NOTHING, Column
+from sumrate.report.lab.result import Result, Spread, read_result
+from sumrate.report.lab.words import NOTHING, heading, shown
+from sumrate.verdict.metrics import Metric
 
 HEAD = ("metric", "condition", "scheme", "A", "B", "B/A", "")
 APART = "*"
@@ -15,17 +15,17 @@ FOOT = f"Median (least to largest). {APART} the two ranges, of {LEAST} values or
 
 
 def compare_table(a: Path, b: Path) -> str:
-    """Median (least to largest) of every metric in both folders, and the ratio of the medians.
+    """Median (least to largest) of every metric in both results, and the ratio of the medians.
 
     Raises:
-        RunError: one of the folders cannot be used.
+        RunError: one of the results cannot be used.
 
     """
-    first, second = summarise(read_run(a)), summarise(read_run(b))
+    first, second = read_result(a), read_result(b)
     rows = [HEAD, *_rows(first, second)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEAD))]
-    lines = [_origin("A", first.run), _origin("B", second.run)]
-    if first.run.experiment != second.run.experiment:
+    lines = [_origin("A", first), _origin("B", second)]
+    if first.manifest.experiment != second.manifest.experiment:
         lines.append("These are two different experiments.")
     lines += ["", *(_line(row, widths) for row in rows)]
     lines.insert(len(lines) - len(rows) + 1, "-" * (sum(widths) + 2 * len(widths) - 2))
@@ -33,11 +33,11 @@ def compare_table(a: Path, b: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _origin(letter: str, run: Run) -> str:
-    started = str(run.manifest.get("started", "unknown"))[:19]
+def _origin(letter: str, result: Result) -> str:
+    void = sum(bool(run.get("void")) for run in result.runs)
     return (
-        f"{letter}: {run.experiment} in {run.folder}, commit "
-        f"{str(run.manifest.get('commit', 'unknown'))[:12]}, {started}, {len(run.void)} void runs"
+        f"{letter}: {result.manifest.experiment} in {result.path}, commit "
+        f"{result.manifest.commit[:12]}, {result.manifest.started[:19]}, {void} void runs"
     )
 
 
@@ -49,39 +49,34 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(cells).rstrip()
 
 
-def _rows(first: Summary, second: Summary) -> Iterator[tuple[str, ...]]:
-    columns = {column.metric: column for column in (*first.columns, *second.columns)}
-    for column in columns.values():
+def _rows(first: Result, second: Result) -> Iterator[tuple[str, ...]]:
+    metrics = {metric.name: metric for metric in (*second.metrics, *first.metrics)}
+    order = dict.fromkeys(metric.name for metric in (*first.metrics, *second.metrics))
+    for name in order:
         for setting in dict.fromkeys((*first.settings, *second.settings)):
-            for name in dict.fromkeys(s.name for s in (*first.schemes, *second.schemes)):
-                before = first.spread(column.metric, setting, name)
-                after = second.spread(column.metric, setting, name)
+            for scheme in dict.fromkeys(s.name for s in (*first.schemes, *second.schemes)):
+                before = first.spreads.get((name, setting, scheme))
+                after = second.spreads.get((name, setting, scheme))
                 if before or after:
-                    where = (column.heading, _setting(setting), name)
-                    yield (*where, *_cells(column, before, after))
-
-
-def _setting(setting: Setting) -> str:
-    return f"{setting.condition} {setting.congestion_control} {setting.buffers}"
+                    where = (heading(metrics[name]), " ".join(setting), scheme)
+                    yield (*where, *_cells(metrics[name], before, after))
 
 
 def _cells(
-    column: Column, before: Spread | None, after: Spread | None
+    metric: Metric, before: Spread | None, after: Spread | None
 ) -> tuple[str, str, str, str]:
     ratio, mark = "", ""
     if before and after:
         ratio = f"{after.median / before.median:.3f}" if before.median else NOTHING
-        enough = min(before.count, after.count) >= LEAST
+        enough = min(before.values, after.values) >= LEAST
         mark = APART if enough and before.apart(after) else ""
-    elif after:
-        mark = "only in B"
     else:
-        mark = "only in A"
-    return _spread(column, before), _spread(column, after), ratio, mark
+        mark = "only in B" if after else "only in A"
+    return _spread(metric, before), _spread(metric, after), ratio, mark
 
 
-def _spread(column: Column, spread: Spread | None) -> str:
+def _spread(metric: Metric, spread: Spread | None) -> str:
     if spread is None:
         return NOTHING
-    low, high = column.number(spread.low), column.number(spread.high)
-    return f"{column.number(spread.median)} ({low} to {high})"
+    low, high = shown(metric, spread.low), shown(metric, spread.high)
+    return f"{shown(metric, spread.median)} ({low} to {high})"

@@ -1,6 +1,6 @@
 """How schemes look in every plot.
 
-Okabe and Ito's colours, and a hatch, a dash and a marker each, so that they can be told apart in
+Okabe and Ito's colours, and a dash and a marker each, so that they can be told apart in
 grey and with any colour vision.
 """
 
@@ -8,14 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 INK, PAPER, RULE, SHADE, SOFT = "#1d2329", "#ffffff", "#d9dee3", "#eceff2", "#5a6570"
-"""As on the light page; in an inline plot each stands for the page's variable of this name."""
-PAGE_COLOURS = {
-    INK: "var(--ink)",
-    PAPER: "var(--paper)",
-    RULE: "var(--rule)",
-    SHADE: "var(--shade)",
-    SOFT: "var(--soft)",
-}
 OTHER = "#98a2ab"
 """Schemes beside the one that a picture is about."""
 TEXT = {"#009e73": "#007a5a", "#d55e00": "#b34700", "#cc79a7": "#96427a", "#e69f00": "#8a5d00",
@@ -36,10 +28,9 @@ Dash = tuple[float, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Style:
-    """Fill and stroke colour, hatch of bars, dashes and marker of lines."""
+    """Fill and stroke colour, dashes and marker of lines."""
 
     colour: str
-    hatch: str
     dash: Dash
     marker: str
     line_colour: str = ""
@@ -58,16 +49,16 @@ class Style:
 
 SOLID: Dash = (0, ())
 STYLES = (
-    Style("#009e73", "", SOLID, "o"),
-    Style("#0072b2", "//", (0, (5, 1.5)), "s"),
-    Style("#d55e00", "\\\\", (0, (3, 1.2, 1, 1.2)), "^"),
-    Style("#cc79a7", "||", (0, (1.2, 1.2)), "D"),
-    Style("#e69f00", "xx", (0, (8, 2)), "v"),
-    Style("#56b4e9", "--", (0, (5, 1.2, 1, 1.2, 1, 1.2)), "P"),
-    Style(INK, "/", (0, (2.5, 2.5)), "X"),
-    Style("#f0e442", "++", (0, (2, 1)), "h", "#807600"),
-    Style("#7fceb8", "..", (0, (6, 1, 1, 1)), "<", "#00664a"),
-    Style("#00503b", "o", (0, (1, 2.5)), ">"),
+    Style("#009e73", SOLID, "o"),
+    Style("#0072b2", (0, (5, 1.5)), "s"),
+    Style("#d55e00", (0, (3, 1.2, 1, 1.2)), "^"),
+    Style("#cc79a7", (0, (1.2, 1.2)), "D"),
+    Style("#e69f00", (0, (8, 2)), "v"),
+    Style("#56b4e9", (0, (5, 1.2, 1, 1.2, 1, 1.2)), "P"),
+    Style(INK, (0, (2.5, 2.5)), "X"),
+    Style("#f0e442", (0, (2, 1)), "h", "#807600"),
+    Style("#7fceb8", (0, (6, 1, 1, 1)), "<", "#00664a"),
+    Style("#00503b", (0, (1, 2.5)), ">"),
 )
 AGAIN = ("*", "d", "p", "8")
 """Markers of those that come after the ten."""
@@ -99,10 +90,9 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
 
 
 def _again(style: Style, rounds: int) -> Style:
-    """The same colour with a dash, a marker and a hatch that no style has."""
+    """The same colour with a dash and a marker that no style has."""
     return replace(
         style,
         dash=(0, (1.0, 1.0, *(6.0, 1.0) * rounds)),
         marker=AGAIN[(rounds - 1) % len(AGAIN)],
-        hatch=style.hatch * 2 or "*" * rounds,
     )

@@ -1,65 +1,35 @@
-"""How metrics, numbers, links and conditions are said in tables, captions and axes."""
+"""Words for numbers, links and conditions in tables, captions and axes."""
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from html import escape
-from itertools import groupby
 from typing import Any
 
-from sumrate.verdict.metrics import SUFFIXES, find, registry
+from markupsafe import Markup, escape
+
+from sumrate.verdict.metrics import SUFFIXES, Metric
 
 CODE = re.compile(r"`([^`]+)`")
 NOTHING = "\N{EN DASH}"
 """Stands where there is no value."""
-GROUPS: dict[str, dict[str, str]] = {
-    group: {metric.name: metric.title for metric in metrics}
-    for group, metrics in groupby(
-        (metric for metric in registry().values() if metric.title and metric.group),
-        key=lambda metric: metric.group,
-    )
-}
-"""Titles of the metrics, in the tables and in the order that they are shown in."""
-METRICS = {metric: title for metrics in GROUPS.values() for metric, title in metrics.items()}
-UNITS = {"B": (1e-6, "MB")}
-"""Units that are shown as another: factor and name."""
 DARK = {"both": "dark", "a_to_b": "dark towards the server", "b_to_a": "dark towards the client"}
-"""What a blackout's direction means; `a` is the client."""
+"""Words for a blackout's direction; `a` is the client."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """A metric as it is shown: title, factor from the measured value, unit."""
-
-    metric: str
-    title: str
-    factor: float
-    unit: str
-
-    @property
-    def heading(self) -> str:
-        """Title and unit."""
-        return f"{self.title}, {self.unit}" if self.unit != "ratio" else self.title
-
-    @property
-    def better(self) -> int:
-        """1 where more is better, -1 where less is, 0 where neither is."""
-        return find(self.metric).sign
-
-    @property
-    def ratio_to_another(self) -> bool:
-        """Whether it is a value over another scheme's, of which 1 is as good."""
-        return "_over_" in self.metric
-
-    def number(self, value: float) -> str:
-        """A measured value as it is shown."""
-        return number(value * self.factor, self.unit)
+def scaled(unit: str) -> tuple[float, str]:
+    """Factor and name of the unit that is shown instead of one."""
+    return (1e-6, "MB") if unit == "B" else (1.0, unit)
 
 
-def column(metric: str, unit: str) -> Column:
-    """How a metric is shown; one that has no title here by its name."""
-    factor, shown = UNITS.get(unit, (1.0, unit))
-    return Column(metric, find(metric).title, factor, shown)
+def heading(metric: Metric) -> str:
+    """Title and unit."""
+    unit = scaled(metric.unit)[1]
+    return f"{metric.title}, {unit}" if unit not in ("", "ratio") else metric.title
+
+
+def shown(metric: Metric, value: float) -> str:
+    """A measured value with the digits that mean something."""
+    factor, unit = scaled(metric.unit)
+    return number(value * factor, unit)
 
 
 def number(value: float, unit: str = "") -> str:
@@ -90,7 +60,7 @@ def plain(value: object) -> str:
 
 
 def quantity(key: str, value: object) -> str:
-    """A key such as `rtt_ms` and its value as words: `rtt 8 ms`."""
+    """A key such as `rtt_ms` and its value as words: `RTT 8 ms`."""
     if key == "blackouts":
         return "; ".join(_blackouts(value))
     if key == "unplugged":
@@ -101,8 +71,7 @@ def quantity(key: str, value: object) -> str:
     for suffix, unit in SUFFIXES.items():
         if key.endswith(suffix) and isinstance(value, int | float):
             return f"{_words(key.removesuffix(suffix))} {value:g} {unit}"
-    shown = f"{value:g}" if isinstance(value, float) else plain(value)
-    return f"{_words(key)} {shown}"
+    return f"{_words(key)} {f'{value:g}' if isinstance(value, float) else plain(value)}"
 
 
 def _words(key: str) -> str:
@@ -111,7 +80,7 @@ def _words(key: str) -> str:
 
 
 def quantities(entry: Mapping[str, Any]) -> str:
-    """Everything in an entry but its name; what is zero or empty is left out."""
+    """Everything in an entry but its name; zero and empty values are left out."""
     return ", ".join(
         quantity(key, value)
         for key, value in entry.items()
@@ -132,12 +101,12 @@ def _blackouts(value: object) -> Iterator[str]:
 
 
 def intervals(value: object) -> Iterator[tuple[float, float, str]]:
-    """Blackouts as `[start, end]` or `[start, end, direction]`: when, and what is dark in words."""
+    """Blackouts as `[start, end]` or `[start, end, direction]`, the direction in words."""
     for part in value if isinstance(value, list | tuple) else ():
         start, end, direction = (*part, "both")[:3]
         yield float(start), float(end), DARK.get(direction, f"dark {direction}")
 
 
-def prose(text: str) -> str:
-    """A sentence of an experiment file, in which names of commands and files stand apart."""
-    return CODE.sub(r"<code>\1</code>", escape(text))
+def prose(text: str) -> Markup:
+    """A sentence of an experiment file as HTML, with names of commands and files as code."""
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 (escaped before)

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from sumrate.report.lab.read import Condition, Run, RunError, read_run
+from sumrate.report.lab.result import Result, RunError, read_result
 from sumrate.report.tournament.table import DEFAULT
 
 FIELDS = ("rate_ratio", "rtt_ratio", "loss", "outage_s", "buffer_bytes")
@@ -93,16 +93,17 @@ def cells(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Cell]:
 
     """
     try:
-        run = read_run(folder)
+        result = read_result(folder)
     except RunError as error:
         raise SampleError(str(error)) from error
     found = []
-    for condition in run.conditions:
-        simulated = matching(rows, condition)
+    for condition in result.manifest.conditions:
+        links = list(result.links(condition.name).values())
+        simulated = matching(rows, links, condition.stream_buffer_bytes)
         for scheduler in dict.fromkeys(row["scheduler"] for row in simulated):
             own = [row for row in simulated if row["scheduler"] == scheduler]
             goodput, stall, in_order = (
-                _medians(own, field, _values(run, condition.name, scheduler, metric))
+                _medians(own, field, _values(result, condition.name, scheduler, metric))
                 for field, metric in MEASURES
             )
             if goodput:
@@ -120,16 +121,18 @@ def recorded(folder: Path) -> str:
 
     """
     try:
-        run = read_run(folder)
+        result = read_result(folder)
     except RunError as error:
         raise SampleError(str(error)) from error
-    commit, day = (run.manifest.get(name) or "unknown" for name in ("commit", "started"))
-    return f"`{run.experiment}` of {day[:10]} at commit {commit}"
+    manifest = result.manifest
+    return f"`{manifest.experiment}` of {manifest.started[:10]} at commit {manifest.commit}"
 
 
-def matching(rows: Sequence[Mapping[str, Any]], condition: Condition) -> list[Mapping[str, Any]]:
+def matching(
+    rows: Sequence[Mapping[str, Any]], links: Sequence[Mapping[str, Any]], buffer_bytes: int
+) -> list[Mapping[str, Any]]:
     """The rows whose links and buffer are those of a condition with two links."""
-    want = parameters(list(condition.links.values()), condition.stream_buffer_bytes)
+    want = parameters(links, buffer_bytes)
     return [
         row
         for row in rows
@@ -175,14 +178,9 @@ def _medians(
     return (median(simulated), median(measured)) if simulated and measured else None
 
 
-def _values(run: Run, condition: str, scheme: str, metric: str) -> list[float]:
-    return [
-        value.value
-        for value in run.metrics
-        if value.metric == metric
-        and value.key.scheme == scheme
-        and value.key.setting.condition == condition
-    ]
+def _values(result: Result, condition: str, scheme: str, metric: str) -> list[float]:
+    found = result.values.filter(condition=condition, scheme=scheme, metric=metric)
+    return found["value"].to_list()
 
 
 def pairs(found: Sequence[Cell]) -> list[Pair]:
