@@ -169,9 +169,9 @@ def _limits(axes: Axes, metric: Metric, spreads: Sequence[Spread]) -> tuple[floa
 
 
 def _wrapped(words: str, width_in: float, height_in: float) -> str:
+    """The words in as many lines as fit; a part in their middle is left out if they do not."""
     lines = max(1, int(height_in / 0.145))
-    width = int((width_in - 0.1) / LETTER_IN * 1.06)
-    return textwrap.fill(words, width, max_lines=lines, placeholder=" …")
+    return textwrap.fill(cut(words, width_in * lines * 0.85), int(width_in / LETTER_IN))
 
 
 def _handle(title: str, look: Style, *, line: bool = True) -> Line2D:

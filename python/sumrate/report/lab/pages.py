@@ -30,6 +30,8 @@ DRAWN = (
     "onload_over_wigig", "git_clone_ms", "packages_ms", "key_ms", "key_p95_ms", "pause_share",
     "psnr_db", "viewport_psnr_db", "viewport_missing_share", "play_stalled_share", "play_mbps",
     "message_p50_ms", "message_p99_ms", "pooled_message_p999_ms", "message_lost_share",
+    "jain", "median_index", "snr_db", "mini_slots", "estimated_clients", "trainings", "share",
+    "rate_mbps", "ratio",
 )  # fmt: skip
 """Metrics that are drawn, where they were measured, in this order."""
 MOST_DRAWN, MOST_SHOWN = 6, 8
