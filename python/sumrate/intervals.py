@@ -3,13 +3,7 @@
 import math
 import statistics
 from collections.abc import Sequence
-
-T_975 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160),
-    *(2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056),
-    *(2.052, 2.048, 2.045, 2.042),
-)
-"""Student's t of 97.5 % for 1 to 30 degrees of freedom; beyond, the normal's 1.96."""
+from functools import cache
 
 
 def half_width(values: Sequence[float]) -> float | None:
@@ -18,7 +12,12 @@ def half_width(values: Sequence[float]) -> float | None:
     Student's: repetitions are independent, their spread is not known.
     """
     n = len(values)
-    if n < 2:
-        return None
-    t = T_975[n - 2] if n - 1 <= len(T_975) else 1.96
-    return t * statistics.stdev(values) / math.sqrt(n)
+    return student(n - 1) * statistics.stdev(values) / math.sqrt(n) if n > 1 else None
+
+
+@cache
+def student(freedom: int, confidence: float = 0.95) -> float:
+    """Student's t that this share of the distribution does not exceed in amount."""
+    from scipy.special import stdtrit  # noqa: PLC0415 (loads slowly, and few need it)
+
+    return float(stdtrit(freedom, (1 + confidence) / 2))

@@ -273,7 +273,7 @@ def test_confidence_interval_is_that_of_student(count: int, quantile: float) -> 
     assert mean == pytest.approx(values.mean())
     half = quantile * values.std(ddof=1) / np.sqrt(count)
     assert high - mean == pytest.approx(mean - low)
-    assert high - mean == pytest.approx(half, rel=0.01)
+    assert high - mean == pytest.approx(half, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from sumrate.access.kernel import (
 from sumrate.access.pool import Pool
 from sumrate.access.power import PowerControl, good_beams
 from sumrate.access.signalling import announcement_octets
+from sumrate.intervals import student
 from sumrate.phy.parameters import Floats, Integers
 
 Protocol = Literal["dot11ad", "jpoc"]
@@ -365,16 +366,5 @@ def confidence(values: Floats) -> tuple[float, float, float]:
         return float("nan"), float("nan"), float("nan")
     mean, half = float(known.mean()), 0.0
     if known.size > 1:
-        half = _student(known.size - 1) * float(known.std(ddof=1)) / float(np.sqrt(known.size))
+        half = student(known.size - 1) * float(known.std(ddof=1)) / float(np.sqrt(known.size))
     return mean, mean - half, mean + half
-
-
-def _student(freedom: int) -> float:
-    """97.5 % quantile of Student's t, by its series about the normal one (within 1 % from 3 on)."""
-    z = 1.959964
-    terms = (
-        (z**3 + z) / (4 * freedom),
-        (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2),
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3),
-    )
-    return z + sum(terms)
