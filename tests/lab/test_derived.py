@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sumrate.lab.experiment.ahead import ahead, compares_with
-from sumrate.lab.experiment.derived import SECOND, add_shaped, add_spreads, add_unimpaired
+from sumrate.lab.experiment.comparisons import add_comparisons
+from sumrate.lab.experiment.derived import SECOND, add_shaped, add_spreads
 from sumrate.lab.experiment.load import load, names
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.topology import links_shown
@@ -30,7 +31,7 @@ def runs(condition: str) -> list[Run]:
 def test_who_leaves_a_late_radio_out_scores_the_other() -> None:
     late, normal = runs("delay-wigig"), runs("normal")
     for _ in range(2):  # as often as asked
-        add_unimpaired(load("five-conditions"), [*late, *normal])
+        add_comparisons(load("five-conditions"), [*late, *normal])
     assert late[-1].value("unimpaired_ratio") == pytest.approx(0.3)
     assert sum(m.name == "unimpaired_ratio" for m in late[-1].metrics) == 1
     assert normal[-1].value("unimpaired_ratio") is None, "nothing is impaired"

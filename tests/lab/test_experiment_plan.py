@@ -9,16 +9,14 @@ import pytest
 
 from sumrate.lab.endpoints import KernelMptcp, Scheme, Sumrate
 from sumrate.lab.experiment.by_method import SimulationExperiment
+from sumrate.lab.experiment.comparisons import add_comparisons
 from sumrate.lab.experiment.load import ExperimentError, load, names
 from sumrate.lab.experiment.methods import Traffic, jain
 from sumrate.lab.experiment.ratios import (
-    add_baseline_bounds,
-    add_bounds,
     add_ideals,
     add_percentiles,
     add_pooled_percentiles,
     add_start_up,
-    add_sums,
 )
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Made, Plan, again, compared, measure
@@ -196,11 +194,9 @@ def test_a_transport_has_started_when_it_has_nine_tenths_of_the_sum() -> None:
 
 def test_memory_is_compared_with_rates_times_difference_of_delays(tmp_path: Path) -> None:
     experiment = plan(tmp_path, TWO_RADIOS).experiment
-    links = links_of(experiment, experiment.conditions[0])
     runs = runs_of("normal", wifi=100.0, wigig=300.0, sumrate=390.0)
     runs[2].add("reassembly_peak_bytes", 1.5 * 400 * 125 * (1.5 + 20 - 1.0), "B")
-    add_sums(runs, links)
-    add_bounds(runs, links)
+    add_comparisons(experiment, runs)
     assert runs[2].value("sum_ratio") == pytest.approx(390 / 400)
     assert runs[2].value("reassembly_bound_ratio") == pytest.approx(1.0)
 
@@ -212,11 +208,10 @@ def test_a_full_queue_delays_for_longer_where_a_trace_is_slow(tmp_path: Path) ->
     assert longest_drain_ms(Trace(10.0, (550.0,) * 100), 20.0) == 20.0
     assert longest_drain_ms(Trace(10.0, (1000.0, 0.0, 0.0, 0.0) * 50), 20.0) == 40.0
     experiment = plan(tmp_path, TWO_RADIOS).experiment
-    links = links_of(experiment, experiment.conditions[0])
     runs = runs_of("normal", wifi=100.0, wigig=300.0, sumrate=390.0)
     runs[2].add("reassembly_peak_bytes", 1.5 * 400 * 125 * (1.0 + 110 - 1.0), "B")
     runs[2].detail["full_queues_ms"] = {"wigig": 110.0}
-    add_bounds(runs, links)
+    add_comparisons(experiment, runs)
     assert runs[2].value("reassembly_bound_ratio") == pytest.approx(1.0)
 
 
@@ -228,12 +223,12 @@ def test_memory_in_blackouts_is_compared_with_what_the_links_carry_without_them(
     baseline = runs_of("normal", wifi=100.0, wigig=300.0)
     (run,) = runs_of("wigig-dark", sumrate=250.0)
     run.add("reassembly_peak_bytes", 0.5 * 1.5 * 400 * 125 * spread, "B")
-    add_baseline_bounds(experiment, [*baseline, run])
+    add_comparisons(experiment, [*baseline, run])
     assert run.value("reassembly_bound_ratio") == pytest.approx(0.5)
     (lone,) = runs_of("wigig-dark", sumrate=250.0)
     lone.add("reassembly_peak_bytes", 1.0, "B")
     baseline[0].void = True
-    add_baseline_bounds(experiment, [*baseline, lone])
+    add_comparisons(experiment, [*baseline, lone])
     assert lone.value("reassembly_bound_ratio") is None
 
 

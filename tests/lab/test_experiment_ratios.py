@@ -17,6 +17,7 @@ from sumrate.lab.endpoints.sumrate import at_once
 from sumrate.lab.experiment import methods
 from sumrate.lab.experiment import run as running
 from sumrate.lab.experiment.attempts import MAX_RETRIES, MISSING_SUBFLOW, SUBFLOW_RETRIES
+from sumrate.lab.experiment.comparisons import add_comparisons, void_sums
 from sumrate.lab.experiment.execute import _complaints
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.methods import (
@@ -30,10 +31,7 @@ from sumrate.lab.experiment.methods import (
 )
 from sumrate.lab.experiment.model import Change, Experiment
 from sumrate.lab.experiment.ratios import (
-    add_added_delays,
     add_ideals,
-    add_over_mptcp,
-    add_sums,
 )
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Plan, Point, on_time
@@ -132,7 +130,8 @@ def test_a_sum_with_a_void_link_alone_is_void() -> None:
     runs = [run_of("wifi", "normal", 100.0), run_of("wigig", "normal", 300.0)]
     runs += [run_of("sumrate", "normal", 380.0), run_of("mptcp", "normal", 200.0)]
     runs[1].void = True
-    add_sums(runs, links())
+    void_sums(load("lap"), runs)
+    add_comparisons(load("lap"), runs)
     assert [run.void for run in runs] == [False, True, True, True]
     assert runs[2].value("sum_ratio") == pytest.approx(0.95)
     assert runs[2].value("best_link_ratio") == pytest.approx(0.75)
@@ -141,11 +140,11 @@ def test_a_sum_with_a_void_link_alone_is_void() -> None:
 def test_goodput_over_kernel_mptcps() -> None:
     runs = [run_of("wifi", "normal", 100.0), run_of("mptcp", "normal", 200.0)]
     runs.append(run_of("sumrate", "normal", 380.0))
-    add_over_mptcp(runs, links())
+    add_comparisons(load("lap"), runs)
     assert [run.value("over_mptcp") for run in runs] == [None, None, pytest.approx(1.9)]
     runs = [run_of("mptcp", "normal", 200.0), run_of("sumrate", "normal", 380.0)]
     runs[0].void = True
-    add_over_mptcp(runs, links())
+    add_comparisons(load("lap"), runs)
     assert runs[1].value("over_mptcp") is None
 
 
@@ -155,13 +154,13 @@ def test_what_holes_add_to_the_latest_block() -> None:
         for condition, latest in (("clean", clean), ("holes", holes)):
             runs.append(run_of(scheme, condition, 14.0))
             runs[-1].add("delivery_delay_max_ms", latest, "ms")
-    add_added_delays(load("head-of-line"), runs)
+    add_comparisons(load("head-of-line"), runs)
     added = [run.value("delivery_delay_max_added_ms") for run in runs]
     assert added == [None, pytest.approx(30.0), None, pytest.approx(140.0)]
     sooner = [run_of("sumrate", condition, 14.0) for condition in ("clean", "holes")]
     for run, latest in zip(sooner, (110.0, 90.0), strict=True):
         run.add("delivery_delay_max_ms", latest, "ms")
-    add_added_delays(load("head-of-line"), sooner)
+    add_comparisons(load("head-of-line"), sooner)
     assert sooner[1].value("delivery_delay_max_added_ms") == 0.0, "a repetition that counts too"
 
 

@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sumrate.lab.experiment.model import Change, Experiment
 from sumrate.lab.experiment.padhye import HEADER_BYTES
 from sumrate.lab.experiment.record import Run, percentile, steady_samples
 from sumrate.lab.links import DEFAULT_MTU
@@ -33,33 +32,6 @@ UNSTEADY = (
     "beside",
 )
 """What makes a link's rate no measure of what it carries, by its key in the manifest."""
-
-
-def add_unimpaired(experiment: Experiment, runs: Sequence[Run]) -> None:
-    """The sum of the links that lose nothing and are not late, over the sum of all.
-
-    Who carries nothing over impaired links scores that. Nothing is added where no link is impaired,
-    or every one.
-    """
-    rates = {_place(run): run.value("goodput_mbps") for run in runs if not run.void}
-    for condition in experiment.conditions:
-        changes = {link.name: condition.links.get(link.name, Change()) for link in experiment.links}
-        present = {name: change for name, change in changes.items() if not change.absent}
-        sound = {name for name, change in present.items() if not _impaired(change)}
-        if not sound or sound == present.keys():
-            continue
-        for run in runs:
-            if run.condition != condition.name or run.value("sum_ratio") is None:
-                continue
-            alone = {name: rates.get((name, *_place(run)[1:])) for name in present}
-            total = sum(rate or 0.0 for rate in alone.values())
-            if all(alone.values()) and run.value("unimpaired_ratio") is None:
-                kept = sum(rate or 0.0 for name, rate in alone.items() if name in sound)
-                run.add("unimpaired_ratio", kept / total, "ratio")
-
-
-def _impaired(change: Change) -> bool:
-    return bool(change.loss or change.loss_up or change.extra_rtt_ms)
 
 
 def _place(run: Run) -> tuple[str, str, str, str, int]:
@@ -102,18 +74,6 @@ def _let_through(links: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, floa
         if link["condition"] not in unsteady and rate > 0:
             found.setdefault(link["condition"], {})[link["name"]] = rate
     return found
-
-
-def add_stalled_bytes(runs: Sequence[Run]) -> None:
-    """The reassembly peak over what arrives during the longest stall: goodput times its length.
-
-    About 1 where the peak is what the other links brought while one missing range was repaired.
-    """
-    for run in runs:
-        peak, stall = run.value("reassembly_peak_bytes"), run.value("longest_stall_ms")
-        goodput = run.value("goodput_mbps")
-        if peak and stall and goodput and run.value("reassembly_stall_ratio") is None:
-            run.add("reassembly_stall_ratio", peak / (goodput * 125.0 * stall), "ratio")
 
 
 def add_spreads(runs: Sequence[Run]) -> None:

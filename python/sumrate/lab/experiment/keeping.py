@@ -10,17 +10,16 @@ from typing import Any
 from sumrate.atomic import replacing
 from sumrate.lab.calibration import off, words
 from sumrate.lab.experiment.by_method import SimulationExperiment
+from sumrate.lab.experiment.comparisons import add_comparisons
 from sumrate.lab.experiment.derived import (
     SPREADS,
     add_shaped,
     add_spreads,
-    add_stalled_bytes,
-    add_unimpaired,
 )
 from sumrate.lab.experiment.kept import KEPT, provenance_of, write_kept
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.model import Experiment
-from sumrate.lab.experiment.ratios import add_baseline_bounds, add_pooled_percentiles
+from sumrate.lab.experiment.ratios import add_pooled_percentiles
 from sumrate.lab.experiment.record import Run
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.experiment.store import OUTPUT, read_runs
@@ -41,10 +40,8 @@ def add_derived(
         runs: with their 100 ms samples, from which pooled percentiles are computed.
 
     """
-    add_baseline_bounds(experiment, runs)
-    add_unimpaired(experiment, runs)
+    add_comparisons(experiment, runs)
     add_shaped(links, runs)
-    add_stalled_bytes(runs)
     pooled = (*(name for name, *_ in SPREADS), POOLED_ABOVE)
     if any(check.value.metric.startswith(pooled) for check in experiment.checks):
         add_pooled_percentiles(experiment, runs)

@@ -11,33 +11,10 @@ from sumrate.verdict.metrics import POOLED, POOLED_ABOVE
 
 PEERS = ("mptcp", "aggligator")
 """Schemes that the distribution of samples is compared with."""
-MEMORY_FACTOR = 1.5
-"""Of the sum of rates times the largest difference of delays: what reassembly may need at most."""
-BOUND_RATIO = "reassembly_bound_ratio"
 STARTED = 0.9
 """Of what the links carry together: from then on a transport has started."""
 START_SAMPLES = 5
 """Samples in a row whose median counts: a burst at the start fills one or two of them."""
-
-
-def add_sums(runs: Sequence[Run], links: Sequence[Link]) -> None:
-    """Divides by the sum of the links alone, in the same repetition, seed and condition.
-
-    Beside it what the best link alone would score: who leaves an impaired radio out gets that.
-    """
-    total = sum_of(runs, links)
-    if total is None:
-        return
-    names = {link.name for link in links}
-    late = any(run.void for run in runs if run.scheme in names)
-    best = max(run.value("goodput_mbps") or 0.0 for run in runs if run.scheme in names)
-    for run in runs:
-        goodput = run.value("goodput_mbps")
-        if run.scheme not in names and goodput is not None:
-            run.add("sum_ratio", goodput / total, "ratio")
-            if len(names) > 1:
-                run.add("best_link_ratio", best / total, "ratio")
-            run.void = run.void or late
 
 
 def add_start_up(runs: Sequence[Run], links: Sequence[Link]) -> None:
@@ -71,84 +48,6 @@ def _reached_s(series: Sequence[tuple[float, float]], rate: float) -> float:
             first = less[-1] + 1 if less and reached[-1] else reached.index(True)
             return round((index + first) * STEP_S, 3)
     return round(len(rates) * STEP_S, 3)
-
-
-def add_over_mptcp(runs: Sequence[Run], links: Sequence[Link]) -> None:
-    """Divides by what kernel MPTCP carries at the same point, where that counts."""
-    names = {"mptcp", *(link.name for link in links)}
-    kernel = next((r for r in runs if r.scheme == "mptcp" and not r.void), None)
-    divisor = kernel.value("goodput_mbps") if kernel else None
-    for run in runs:
-        goodput = run.value("goodput_mbps")
-        if divisor and goodput is not None and run.scheme not in names:
-            run.add("over_mptcp", goodput / divisor, "ratio")
-
-
-def add_added_delays(experiment: Experiment, runs: Sequence[Run]) -> None:
-    """How much later the latest block is than it is with the same scheme in the baseline.
-
-    It is 0 where it is sooner.
-    """
-    before = {
-        (r.scheme, r.congestion_control, r.buffers, r.repetition): r.value("delivery_delay_max_ms")
-        for r in runs
-        if r.condition == experiment.baseline and not r.void
-    }
-    for run in runs:
-        latest = run.value("delivery_delay_max_ms")
-        usual = before.get((run.scheme, run.congestion_control, run.buffers, run.repetition))
-        if run.condition == experiment.baseline or latest is None or usual is None:
-            continue
-        run.add("delivery_delay_max_added_ms", max(0.0, latest - usual), "ms")
-
-
-def sum_of(runs: Sequence[Run], links: Sequence[Link]) -> float | None:
-    """The sum of the links alone in Mbit/s, if every one of them was measured."""
-    alone = {run.scheme: run for run in runs}
-    rates = [alone[link.name].value("goodput_mbps") for link in links if link.name in alone]
-    if len(rates) != len(links) or any(rate is None for rate in rates):
-        return None
-    return sum(rate for rate in rates if rate is not None) or None
-
-
-def add_bounds(runs: Sequence[Run], links: Sequence[Link]) -> None:
-    """Reassembly memory over its bound: 1.5 x sum of rates x largest difference of delays.
-
-    The delay of a link is between its propagation and that plus a full queue, which over a trace
-    takes as long as the trace's lowest rates make it.
-    """
-    total = sum_of(runs, links)
-    if total is not None:
-        for run in runs:
-            _add_bound(run, links, total)
-
-
-def add_baseline_bounds(experiment: Experiment, runs: Sequence[Run]) -> None:
-    """The same where links were measured alone in the baseline condition only."""
-    if not experiment.baseline:
-        return
-    conditions = {c.name: c for c in experiment.conditions}
-    alone = {
-        (r.scheme, r.congestion_control, r.buffers, r.repetition): r.value("goodput_mbps")
-        for r in runs
-        if r.condition == experiment.baseline and not r.void
-    }
-    for run in runs:
-        links = links_of(experiment, conditions[run.condition])
-        key = (run.congestion_control, run.buffers, run.repetition)
-        rates = [alone.get((link.name, *key)) for link in links]
-        if run.value(BOUND_RATIO) is None and not any(rate is None for rate in rates):
-            _add_bound(run, links, sum(rate or 0.0 for rate in rates))
-
-
-def _add_bound(run: Run, links: Sequence[Link], total: float) -> None:
-    shortest = min(link.down.delay_ms for link in links)
-    traced = run.detail.get("full_queues_ms", {})
-    longest = max(link.down.delay_ms + traced.get(link.name, link.down.queue_ms) for link in links)
-    bound = MEMORY_FACTOR * total * 125.0 * (longest - shortest)
-    peak = run.value("reassembly_peak_bytes")
-    if peak is not None and bound > 0:
-        run.add(BOUND_RATIO, peak / bound, "ratio")
 
 
 def add_percentiles(runs: Sequence[Run], links: Sequence[Link]) -> None:

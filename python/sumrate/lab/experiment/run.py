@@ -19,11 +19,10 @@ from sumrate.lab.experiment.attempts import (
 from sumrate.lab.experiment.benefit import add_benefits
 from sumrate.lab.experiment.by_method import SimulationExperiment
 from sumrate.lab.experiment.calls import add_message_delays, add_pooled_delays
+from sumrate.lab.experiment.comparisons import add_comparisons, void_sums
 from sumrate.lab.experiment.derived import (
     add_shaped,
     add_spreads,
-    add_stalled_bytes,
-    add_unimpaired,
 )
 from sumrate.lab.experiment.durations import add_durations, add_splits
 from sumrate.lab.experiment.methods import METHODS, MissingSubflowError, Traffic
@@ -31,15 +30,10 @@ from sumrate.lab.experiment.model import ConditionSetting, Experiment
 from sumrate.lab.experiment.padhye import add_padhye
 from sumrate.lab.experiment.ranks import add_ranks
 from sumrate.lab.experiment.ratios import (
-    add_added_delays,
-    add_baseline_bounds,
-    add_bounds,
     add_ideals,
-    add_over_mptcp,
     add_percentiles,
     add_pooled_percentiles,
     add_start_up,
-    add_sums,
 )
 from sumrate.lab.experiment.record import Run, add_carried, add_samples, add_sleep, unused_link
 from sumrate.lab.experiment.tiles import add_tile_gains
@@ -260,18 +254,23 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
 
     A link alone that was void at a point counts there too if it was on time in another condition.
     """
-    runs: list[Run] = []
-    for point, found in made:
-        at_point = [
-            again(known[alike], point)
-            if alike is not None and alike in known and not counts(run)
-            else run
-            for alike, run in found
-        ]
+    points = [
+        (
+            point,
+            [
+                again(known[alike], point)
+                if alike is not None and alike in known and not counts(run)
+                else run
+                for alike, run in found
+            ],
+        )
+        for point, found in made
+    ]
+    runs = [run for _, found in points for run in found]
+    void_sums(experiment, runs)
+    add_comparisons(experiment, runs)
+    for point, at_point in points:
         links = links_of(experiment, point.condition)
-        add_sums(at_point, links)
-        add_bounds(at_point, links)
-        add_over_mptcp(at_point, links)
         add_ranks(experiment, at_point)
         if experiment.method in WORKLOADS:
             add_durations(at_point, links)
@@ -281,17 +280,11 @@ def compared(experiment: Experiment, made: list[Made], known: dict[Alike, Run]) 
             add_start_up(at_point, links)
         if experiment.method == "video":
             add_pause_bounds(experiment, point.condition, at_point, links)
-        runs += at_point
     if experiment.method == "stream":
         add_pooled_percentiles(experiment, runs)
-        add_added_delays(experiment, runs)
-    add_ideals(experiment, runs)
-    add_baseline_bounds(experiment, runs)
-    add_unimpaired(experiment, runs)
-    add_shaped(links_shown(experiment), runs)
-    add_stalled_bytes(runs)
-    if experiment.method == "stream":
         add_spreads(runs)
+    add_ideals(experiment, runs)
+    add_shaped(links_shown(experiment), runs)
     add_benefits(experiment, runs)
     add_splits(experiment, runs)
     if experiment.method == "tiles":
