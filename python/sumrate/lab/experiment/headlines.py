@@ -1,7 +1,6 @@
 """The comparisons and misses of docs/results.md, with values from the kept tables."""
 
 import re
-import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from sumrate.lab.experiment.demands import demands
-from sumrate.lab.experiment.kept import KEPT, path_of, read_kept_runs, read_provenance
+from sumrate.lab.experiment.kept import KEPT, path_of, read_provenance
 from sumrate.lab.experiment.load import load
 from sumrate.lab.experiment.run import Plan
 from sumrate.lab.programs import REPOSITORY
@@ -61,10 +60,11 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _value(self, bar: Bar, results: Path) -> float:
         place = (bar.scheme or bar.name, bar.condition or self.condition, self.metric)
-        found = _values(path_of(results, self.experiment)).get(place)
-        if not found:
+        table = path_of(results, self.experiment)
+        found = _medians(table, table.stat().st_mtime_ns).get(place)
+        if found is None:
             raise ValueError(f"{self.experiment} has no value of {', '.join(place)}")
-        return statistics.median(found) * self.scale
+        return found * self.scale
 
     def said(self, results: Path = KEPT) -> str:
         """The sentence with its values."""
@@ -142,19 +142,14 @@ def _filled(sentence: str, values: Mapping[str, float]) -> str:
     return re.sub(r"\{([\w-]+):([^}]*)\}", value, sentence)
 
 
-def _values(table: Path) -> Mapping[tuple[str, str, str], list[float]]:
-    """By scheme, condition and metric: the values of the runs that count."""
-    return _read(table, table.stat().st_mtime_ns)
-
-
 @cache
-def _read(table: Path, _: int) -> Mapping[tuple[str, str, str], list[float]]:
-    found: dict[tuple[str, str, str], list[float]] = {}
-    for run in read_kept_runs(table):
-        for metric in run.metrics if not run.void else ():
-            place = (run.scheme, run.condition, metric.name)
-            found.setdefault(place, []).append(metric.value)
-    return found
+def _medians(table: Path, _: int) -> Mapping[tuple[str, str, str], float]:
+    """By scheme, condition and metric, of the runs that count."""
+    import polars as pl  # noqa: PLC0415 (loads slowly)
+
+    keys = ("scheme", "condition", "metric")
+    rows = pl.read_parquet(table).filter(~pl.col("void")).group_by(keys)
+    return {row[:3]: row[3] for row in rows.agg(pl.col("value").median()).iter_rows()}
 
 
 @dataclass(frozen=True)
