@@ -105,6 +105,7 @@ EMPTY = re.compile(r"<defs>\s*</defs>|<defs/>")
 INDENTED = re.compile(r"\n\s+")
 POSITIONS = re.compile(r'(?<= [dxy]=")[^"]*|(?<=translate\()[^)]*')
 DIGITS = re.compile(r"(\.\d)\d+")
+ZERO = re.compile(r"\.0(?=\s|$)")
 DEFINITION = re.compile(r'<defs>\s*<path id="(i\d+)"([^>]*)/>\s*</defs>\n?')
 SHORT = re.compile(r"([:;]) ")
 USUAL = re.compile(
@@ -171,7 +172,7 @@ def _dark(style: str) -> str:
 
 def _shortened(numbers: re.Match[str]) -> str:
     """Positions to a tenth of a point; after a line, the next needs no L."""
-    text = DIGITS.sub(r"\1", numbers[0]).replace("\n", "").strip()
+    text = ZERO.sub("", DIGITS.sub(r"\1", numbers[0]).replace("\n", "").strip())
     return text if "C" in text or "Q" in text else text.replace(" L ", " ")
 
 

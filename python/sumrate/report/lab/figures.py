@@ -171,7 +171,8 @@ def _limits(axes: Axes, metric: Metric, spreads: Sequence[Spread]) -> tuple[floa
 def _wrapped(words: str, width_in: float, height_in: float) -> str:
     """The words in as many lines as fit; a part in their middle is left out if they do not."""
     lines = max(1, int(height_in / 0.145))
-    return textwrap.fill(cut(words, width_in * lines * 0.85), int(width_in / LETTER_IN))
+    short = cut(words, width_in * (lines - 0.25 * (lines > 1)))
+    return textwrap.fill(short, int(width_in / LETTER_IN), max_lines=lines, placeholder="…")
 
 
 def _handle(title: str, look: Style, *, line: bool = True) -> Line2D:

@@ -34,8 +34,8 @@ DRAWN = (
     "rate_mbps", "ratio",
 )  # fmt: skip
 """Metrics that are drawn, where they were measured, in this order."""
-MOST_DRAWN, MOST_SHOWN = 6, 8
-"""Metrics in figures, and in tables."""
+MOST_DRAWN = 6
+"""Metrics in figures and tables."""
 MOST_COLUMNS = 5
 """Metrics of one table, so that it fits the width of a printed page."""
 PER_FIGURE = 6, 3
@@ -236,8 +236,7 @@ def _figures(result: Result, looks: Mapping[str, Style]) -> Iterator[tuple[Figur
     """The figures of a result, with caption and finding."""
     settings = result.settings
     metrics = drawn_metrics(result)[:MOST_DRAWN]
-    for place in range(0, len(metrics), figures.PANELS):
-        some = metrics[place : place + figures.PANELS]
+    for some in _panels(result, metrics):
         rows = figures.dot_rows(result, some, settings)
         sentence = result.leads([metric.name for metric in some])
         for drawn in figures.dot_figures(result, some, rows, looks):
@@ -262,9 +261,19 @@ def _figures(result: Result, looks: Mapping[str, Style]) -> Iterator[tuple[Figur
         yield figures.time_figure(result, some_settings, looks), TIME, ""
 
 
+def _panels(result: Result, metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
+    """The metrics of each figure: those of few settings stand apart, so that no panel is empty."""
+    places = {(name, setting) for name, setting, _ in result.spreads}
+    covered = Counter(name for name, _ in places)
+    often = [m for m in metrics if 2 * covered[m.name] >= covered[metrics[0].name]]
+    for some in (often, [metric for metric in metrics if metric not in often]):
+        for place in range(0, len(some), figures.PANELS):
+            yield some[place : place + figures.PANELS]
+
+
 def tables(result: Result) -> Iterator[tuple[str, list[Metric]]]:
     """The metrics of each table of medians, with its title: those that can be drawn."""
-    names = {metric.name for metric in drawn_metrics(result)[:MOST_SHOWN]}
+    names = {metric.name for metric in drawn_metrics(result)[:MOST_DRAWN]}
     grouped = [metric for metric in result.metrics if metric.name in names]
     for title, found in groupby(grouped, lambda metric: metric.group):
         metrics = list(found)
