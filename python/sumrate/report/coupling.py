@@ -136,7 +136,7 @@ def figure(found: Shares) -> Figure:
 
 
 def sentence(found: Shares) -> str:
-    """What the most subflows take against one TCP, or the fewest, coupled and uncoupled."""
+    """Shares of the most subflows against the fewest TCPs, coupled and uncoupled."""
     others = min(found)
     panel = found[others]
     most = max(n for bands in panel.values() for n in bands)
@@ -184,7 +184,7 @@ def _ends(panel: Mapping[str, Mapping[int, Band]]) -> list[Label]:
 
 
 def summary(found: Shares) -> str:
-    """The same as a table in Markdown."""
+    """The shares as a table in Markdown."""
     names = ordered(found)
     lines = [
         "| competing TCPs | subflows | one TCP's share | " + " | ".join(map(short, names)) + " |",

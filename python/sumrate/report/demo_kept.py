@@ -18,7 +18,7 @@ Entry = Mapping[str, Any]
 
 
 def kept_of_demo(document: Entry) -> dict[str, Any]:
-    """What is kept of a demo's result: no command lines, no paths."""
+    """The kept part of a demo's result: no command lines, no paths."""
     keys = ("goodput_mbps", "goodput_outside_blockage_mbps", "goodput_during_blockage_mbps",
             "longest_stall_ms", "duration_s", "sha256_ok", "void", "series")  # fmt: skip
     return {

@@ -1,4 +1,4 @@
-"""What the demo saw, in sentences: its end, its page and its table say the same."""
+"""Sentences about a result of the demo, for its end, its page and its table."""
 
 from collections.abc import Mapping
 from typing import Any

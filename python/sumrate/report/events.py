@@ -97,7 +97,7 @@ def sentence(log: EventLog) -> str:
 
 
 def _megabytes(events: PathEvents, measure: str) -> float:
-    """What a path carried, from its rates; a gap in the log is time in which nothing moved."""
+    """Megabytes that a path carried, from its rates; nothing moved in a gap of the log."""
     steps = [min(after - before, GAP_S) for before, after in pairwise(events.time_s)]
     return sum(
         rate * step / 8 for rate, step in zip(events.values[measure][1:], steps, strict=True)
@@ -167,7 +167,7 @@ def _hatched(health: str, colour: str) -> dict[str, Any]:
 
 
 def _keys(healths: list[str]) -> Iterator[Artist]:
-    """What the hatches mean that were drawn."""
+    """Keys of the drawn hatches."""
     for health in HATCHES:
         if health in healths:
             yield Patch(**_hatched(health, INK), label=health)

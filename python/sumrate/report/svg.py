@@ -91,7 +91,7 @@ def back_after(entry: Entry, blocked_until_s: float) -> float | None:
 
 
 def note(name: str, document: Entry) -> str:
-    """What is said beside the curve of one scheme."""
+    """The words beside the curve of one scheme."""
     entry = document["schemes"][name]
     if name == "wifi":
         return "slow, never blocked"

@@ -102,7 +102,7 @@ def names(links: Iterable[str], phases: int) -> Iterator[str]:
 
 
 def is_pooled(metric: str) -> bool:
-    """Whether a value of this name is of all repetitions and stands at one of them."""
+    """True if a value of this name is of all repetitions and stands at one of them."""
     return find(metric).pooled != ""
 
 
@@ -114,5 +114,5 @@ def pooled_with(metric: str, schemes: Collection[str]) -> list[str]:
 
 
 def hardly_any(repetitions: int, most: int) -> bool:
-    """Whether so few of a scheme's repetitions count that others are not cut down to them."""
+    """True if so few of a scheme's repetitions count that others are not cut down to them."""
     return 2 * repetitions < most

@@ -27,7 +27,7 @@ PEERS = tuple(scheme for scheme in BESIDE if scheme not in MODES)
 
 
 def is_peer(scheme: str) -> bool:
-    """Whether a scheme, by its name in results, is another project's program or the kernel's.
+    """True if a scheme, by its name in results, is another project's program or the kernel's.
 
     Its failures do not void the result of the other schemes: the report names them.
     """
@@ -63,7 +63,7 @@ def together(verdicts: Sequence[str], *, of: int) -> str:
 
 
 def is_performance(goal: str) -> bool:
-    """Whether it is one of P1 to P10."""
+    """True if it is one of P1 to P10."""
     return goal.startswith("P") and goal[1:2].isdigit()
 
 
@@ -111,7 +111,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the findings of one experiment say about one claim or goal."""
+    """The verdict of one experiment on one claim or goal, with its findings."""
 
     id: str
     kind: str

@@ -1,4 +1,4 @@
-"""What several links are worth beside the best one, over all repetitions of an experiment.
+"""Aggregation benefit of several links over the best one, over all repetitions.
 
 Source: measurements of an 802.11ad link in an evolving Wi-Fi network, section 4.2 (aggregation
 benefit, which takes the largest of ten runs as a link's capacity); the poster on MPTCP for 60 GHz

@@ -1,4 +1,4 @@
-"""What leaving impaired links out would score, what the emulator lets through, how samples spread.
+"""Goodput over the rates that the emulator lets through, and spreads of samples.
 
 All follow from what is kept, so results of before they were asked for have them too.
 """
@@ -31,7 +31,7 @@ UNSTEADY = (
     "returns",
     "beside",
 )
-"""What makes a link's rate no measure of what it carries, by its key in the manifest."""
+"""Keys of a link's entry in the manifest that make its rate no measure of its goodput."""
 
 
 def _place(run: Run) -> tuple[str, str, str, str, int]:

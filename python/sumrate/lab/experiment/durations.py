@@ -1,4 +1,4 @@
-"""What took how long, beside the links alone, kernel MPTCP, and what the links could do together.
+"""Durations of workloads over those of the links alone, their sum, and other transports.
 
 Values of one repetition are compared with those of the same repetition, seed and traces.
 """

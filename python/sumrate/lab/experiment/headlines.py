@@ -124,7 +124,7 @@ class Headlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missed: tuple[Missed, ...]
 
     def experiments(self) -> list[str]:
-        """What records the values of the comparisons."""
+        """Experiments that record the values of the comparisons."""
         return list(dict.fromkeys(c.experiment for c in self.comparisons))
 
 

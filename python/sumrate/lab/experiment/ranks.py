@@ -7,9 +7,9 @@ from sumrate.lab.experiment.record import Run
 from sumrate.ranking import ENOUGH, place
 
 RANKED = {"stall_rank": "longest_stall_ms", "in_order_rank": "in_order_delay_p99_ms"}
-"""What is ranked by what; the least is the best."""
+"""Metrics of ranks, with the ranked metric; the least is the best."""
 TOLD = RANKED["in_order_rank"]
-"""Who tells this is a scheduler: a peer or a link alone does not."""
+"""A metric that only schedulers have: no peer and no link alone."""
 
 
 def add_ranks(experiment: Experiment, runs: Sequence[Run]) -> None:

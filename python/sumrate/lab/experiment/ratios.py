@@ -1,4 +1,4 @@
-"""What is divided by what: sums, ideals and bounds of the runs of one point or one experiment."""
+"""Ratios of samples: start-up, percentiles over those of peers, goodput over the ideal."""
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean, median

@@ -26,7 +26,7 @@ STEPS = 50
 
 @dataclass(frozen=True)
 class Course:
-    """What a link lets through from the start of a download on; nothing while it wakes up."""
+    """Bytes that a link lets through from the start of a download on; none while it wakes up."""
 
     step_ms: float
     totals: tuple[float, ...]
@@ -42,7 +42,7 @@ class Course:
         return cls(trace.step_ms, tuple(accumulate(steps, initial=0.0)), start_ms, wake_ms)
 
     def bytes_until(self, at_ms: float) -> float:
-        """What it has let through this long after the download began."""
+        """Bytes let through this long after the download began."""
         begin = self.start_ms + self.wake_ms
         return max(0.0, self._total(self.start_ms + at_ms) - self._total(begin))
 
@@ -56,7 +56,7 @@ class Course:
 def course(
     experiment: Experiment, condition: ConditionSetting, link: Link, seed: int, number: int
 ) -> Course:
-    """What a link lets through in the download of this number."""
+    """The course of a link in the download of this number."""
     pause_ms = expect(experiment, FilesExperiment).files.pause_s * 1e3
     asleep = link.sleep is not None and pause_ms > link.sleep.after_ms
     wake_ms = link.sleep.wake_ms if asleep and link.sleep else 0.0

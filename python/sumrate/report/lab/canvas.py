@@ -114,7 +114,7 @@ USUAL = re.compile(
 )
 """Parts of styles that are said once for all, or change nothing that is seen."""
 FORMATS = (".svg", ".png", ".pdf")
-"""What a figure can be written as."""
+"""Endings of the files that a figure can be written to."""
 
 
 def save(drawn: Figure, path: Path) -> None:

@@ -88,7 +88,7 @@ def environment() -> Environment:
 
 @dataclass(frozen=True)
 class Job:
-    """What a page is made of."""
+    """The inputs of a page."""
 
     result: Path
     folder: Path

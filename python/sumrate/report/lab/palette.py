@@ -21,7 +21,7 @@ AT_NIGHT = {
     "#8a5d00": "#f0b840", "#56b4e9": "#a3d8f7", "#1f6f9f": "#a3d8f7", "#f0e442": "#efe670",
     "#807600": "#d6c93a", "#7fceb8": "#a8e6d5", "#00664a": "#7fceb8", "#00503b": "#58b09a",
 }  # fmt: skip
-"""What each colour is where the reader's system is dark."""
+"""Replacements of the colours on a dark system."""
 
 Dash = tuple[float, tuple[float, ...]]
 
@@ -90,7 +90,7 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
 
 
 def _again(style: Style, rounds: int) -> Style:
-    """The same colour with a dash and a marker that no style has."""
+    """A style of this colour with a dash and a marker that no other style has."""
     return replace(
         style,
         dash=(0, (1.0, 1.0, *(6.0, 1.0) * rounds)),

@@ -93,7 +93,7 @@ class Spread(NamedTuple):
     values: int
 
     def apart(self, other: "Spread") -> bool:
-        """Whether the two ranges have no value in common."""
+        """True if the two ranges have no value in common."""
         return self.high < other.low or other.high < self.low
 
 

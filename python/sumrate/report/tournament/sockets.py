@@ -21,7 +21,7 @@ MEASURES = (
     ("stall_ms", "longest_stall_ms"),
     ("in_order_p99_ms", "in_order_delay_p99_ms"),
 )
-"""What the table and the laboratory call the same."""
+"""Names of each quantity in the table and in the laboratory."""
 PLAIN_TIE = 0.02
 """Two schedulers whose goodput on sockets differs by less than this are a tie there."""
 ROUNDED = 0.01
@@ -40,12 +40,12 @@ class Predicted:
 
     @property
     def error(self) -> float:
-        """What the simulation has too much or too little, as a share of what was measured."""
+        """Simulated less measured value, as a share of the measured one."""
         return self.simulated / self.measured - 1
 
     @property
     def plain_error(self) -> float:
-        """The same of who says 1: every cell carries the sum, all schedulers as much."""
+        """Error of a guess of 1: every cell carries the sum, all schedulers alike."""
         return 1 / self.measured - 1
 
 
@@ -76,12 +76,12 @@ class Pair(Predicted):
 
     @property
     def same_sign(self) -> bool:
-        """Whether both say of the same one that it carries more."""
+        """True if simulation and sockets agree which of the two carries more."""
         return (self.simulated - 1) * (self.measured - 1) > 0
 
     @property
     def told_apart(self) -> bool:
-        """Whether the two are no tie on sockets."""
+        """True if the two are no tie on sockets."""
         return abs(self.measured - 1) > PLAIN_TIE
 
 
@@ -204,7 +204,7 @@ def median_error(found: Sequence[Cell | Pair]) -> float:
 
 
 def plain_median_error(found: Sequence[Cell | Pair]) -> float:
-    """The same where every value is said to be 1."""
+    """Median error of the guess that every value is 1."""
     return median(abs(cell.plain_error) for cell in found)
 
 
@@ -222,7 +222,7 @@ def _difference(pairs: Sequence[tuple[float, float] | None], name: str) -> str:
 
 
 def _power(found: Sequence[Cell]) -> str:
-    """What the comparison of goodput can tell, in words: against values that are all 1."""
+    """A sentence that compares the simulation's errors with those of a guess of 1 everywhere."""
     own, plain = median_error(found), plain_median_error(found)
     text = (
         f"\n\nWho says of every cell that it carries the sum, 1.000, is off by {plain:.1%} in the "
@@ -252,7 +252,7 @@ def _power(found: Sequence[Cell]) -> str:
 
 
 def _against(own: float, plain: float) -> str:
-    """Whether the simulation knows more than that all values are 1, by the shown digits."""
+    """True if the simulation is closer than a guess of 1 everywhere, by the shown digits."""
     if round(own, 3) < round(plain, 3):
         return "the simulation is nearer."
     return "the simulation is no better than that."

@@ -141,7 +141,7 @@ def _longest(conditions: Sequence[Condition]) -> list[str]:
 
 
 def _copies(conditions: Sequence[Condition]) -> list[str]:
-    """What part of what the default sends is copies, by group and by the size of transfers."""
+    """The default's share of copies, by group and by the size of transfers."""
     if DEFAULT not in conditions[0].goodput_mbps:
         return []
     lines = [

@@ -33,7 +33,7 @@ SOURCES = {
     "behaviour": ("schedulers", "unknown"),
     "tcp": ("congestion control", USUAL_TCP),
 }
-"""What a table says that it is of, what that is, and what is meant where it does not say it."""
+"""Keys that identify a table's source, with their words and default values."""
 GROUPS = ("rate-rtt", "loss", "buffer", "outage", "short", "trace")
 
 
@@ -78,16 +78,16 @@ class Condition:
         return median(self.ratios(scheduler, self.best_but()))
 
     def best_but(self, *left_out: str) -> str:
-        """Who has the highest goodput of all that are not left out; at least one is not."""
+        """The scheduler with the highest goodput; some may be left out, but not all."""
         names = [name for name in self.goodput_mbps if name not in left_out]
         return max(names, key=self.goodput_mbps.__getitem__)
 
     def same(self, scheduler: str, other: str) -> bool:
-        """Whether both did the same in every draw."""
+        """True if both had equal values in every draw."""
         return self.measured[scheduler] == self.measured[other]
 
     def undecided(self, scheduler: str, other: str) -> bool:
-        """Whether one is ahead in some draws and the other in others; a tie is nobody's.
+        """True if one is ahead in some draws and the other in others; a tie is nobody's.
 
         With one draw there is nothing to tell it by: False.
         """
@@ -113,7 +113,7 @@ def read(paths: Iterable[Path]) -> list[Condition]:
 
 
 def origin(paths: Sequence[Path], commit: str) -> str:
-    """What the tables are of, a sentence: a summary that is kept can be told from a later one's.
+    """A sentence about the source of the tables, which tells a kept summary from a later one.
 
     Raises TableError as `read` and `of_one_source` do.
     """
@@ -158,7 +158,7 @@ def of_one_source(paths: Sequence[Path]) -> None:
 
 
 def congestion_control(path: Path) -> str:
-    """What every path's TCP of a table is; raises TableError where it is none."""
+    """The congestion control of a table's paths; raises TableError where it is no table."""
     tcp: str = _table(path).get("tcp", USUAL_TCP)
     return tcp
 
@@ -209,7 +209,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _words(row: Mapping[str, Any]) -> str:
-    """What makes a condition what it is."""
+    """The parameters of a condition, for people."""
     if row["trace"]:
         return f"traces {row['trace']}"
     parts = [f"rates 1:{row['rate_ratio']:g}"]
