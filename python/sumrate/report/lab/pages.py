@@ -67,8 +67,8 @@ TEMPLATES = Path(__file__).with_name("templates")
 DOTS = "Dots are medians, lines span the least and the largest repetition."
 CDF = ("Distribution of the goodput in 100 ms samples of all repetitions, without the first and "
        "the last half second. Further right is better.")  # fmt: skip
-TIME = ("Goodput in 100 ms samples, of the repetition in which Sumrate has its median goodput. "
-        "Thin lines are the subflows.")  # fmt: skip
+TIME = "Goodput in 100 ms samples, of the repetition in which Sumrate has its median goodput."
+SUBFLOWS = " Thin lines are the subflows."
 SPLIT = ("Share of each download's bytes that came by {}, in bins of 12 %, the last of 4 %; of "
          "downloads above 10 MB.")  # fmt: skip
 
@@ -256,9 +256,10 @@ def _figures(result: Result, looks: Mapping[str, Style]) -> Iterator[tuple[Figur
     for nth in range(0, len(sampled), PER_FIGURE[0]):
         some_settings = sampled[nth : nth + PER_FIGURE[0]]
         yield figures.distribution_figure(result, some_settings, looks), CDF, ""
+    thin = SUBFLOWS if (result.samples["path"] != "").any() else ""
     for nth in range(0, len(sampled), PER_FIGURE[1]):
         some_settings = sampled[nth : nth + PER_FIGURE[1]]
-        yield figures.time_figure(result, some_settings, looks), TIME, ""
+        yield figures.time_figure(result, some_settings, looks), TIME + thin, ""
 
 
 def _panels(result: Result, metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
