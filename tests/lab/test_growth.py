@@ -1,10 +1,13 @@
 """Growth is told from noise: a planted leak is found, and what merely comes and goes is not."""
 
+import itertools
 import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,6 +72,8 @@ def test_a_short_series_is_refused(count: int) -> None:
 
 def test_a_sample_taken_meanwhile_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     growth = Growth({})
+    seconds = SimpleNamespace(monotonic=partial(next, itertools.count(0.0)))
+    monkeypatch.setattr("sumrate.lab.faults.growth.time", seconds)
 
     def sample() -> None:
         growth._note("it", 1, {"memory_bytes": 1 << 20, "descriptors": 9})

@@ -1,4 +1,4 @@
-//! A client's probes of one path (F19).
+//! A client's probes of one path.
 
 use std::collections::VecDeque;
 use std::future::pending;

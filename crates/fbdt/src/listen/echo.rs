@@ -1,4 +1,4 @@
-//! The server's answers to probes of paths: none to strangers, and no state (F19).
+//! The server's answers to probes of paths: none to strangers, and no state.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
