@@ -201,7 +201,8 @@ impl Dialling {
             },
         );
         let repeats = repeats.min(MOST_REPEATS);
-        series.cost = REFILL * repeats / addresses;
+        // Only once each address may be a machine of its own, with a firewall that counts for itself.
+        series.cost = REFILL * repeats / if round == 0 { addresses } else { 1 };
         self.full = self.full.max(now) + series.cost;
         let slow = slow.unwrap_or_default();
         let gap = match GAPS.get(round as usize) {
@@ -264,6 +265,11 @@ impl Dialling {
     #[must_use]
     pub const fn is_refused(&self) -> bool {
         self.refused
+    }
+
+    /// The last attempt sent nothing.
+    pub fn not_sent(&mut self) {
+        self.refund(Duration::ZERO);
     }
 
     /// The last attempt has cost so much.
@@ -348,7 +354,7 @@ impl Dialling {
     pub fn unanswerable(&mut self, now: Instant) {
         if self.refused {
             self.absent = Some(now);
-        } else if self.echo == Echo::Unknown {
+        } else if self.series.is_none() && self.echo == Echo::Unknown {
             self.echo = Echo::Silent;
         }
     }
@@ -567,13 +573,12 @@ mod tests {
         let mut path = Dialling::default();
         path.begin(at(0), false);
         let mut times = Vec::new();
-        while times.len() < 10 {
+        while times.len() < 8 {
             let due = path.next_attempt().unwrap();
             times.push(due.saturating_since(at(0)).as_millis());
             path.attempt(due.max(at(0)), 8, 128);
         }
-        assert_eq!(times[..8], [0, 250, 500, 750, 1000, 1250, 1500, 1750]);
-        assert!(times[9] < 3000, "{times:?}");
+        assert_eq!(times, [0, 250, 500, 750, 1000, 1250, 1500, 1750]);
     }
 
     #[test]

@@ -11,15 +11,16 @@ use fbdt_proto::{Dialling, DiallingSeries, Instant};
 use crate::clock::Clock;
 use crate::config::PathSpec;
 
-/// Sessions that are remembered: one, and those before it that still have streams.
-const SESSIONS_MAX: usize = 16;
-
 /// A memory of paths. Clones are handles to the same one.
 #[derive(Clone)]
 pub struct DialMemory {
+    session: Arc<OfSession>,
+}
+
+/// The session that a handle is for.
+struct OfSession {
     shared: Arc<Shared>,
-    /// The session that this handle is for.
-    session: u64,
+    number: u64,
 }
 
 struct Shared {
@@ -38,6 +39,8 @@ struct Known {
     /// Its interface, addresses and routes to the server when they were looked at last.
     place: Option<String>,
     sessions: BTreeMap<u64, Own>,
+    /// Attempts of a session that is over, for the next one to go on with.
+    left: Option<DiallingSeries>,
 }
 
 /// A path of one session.
@@ -58,7 +61,17 @@ impl Default for DialMemory {
     fn default() -> Self {
         let clock = Clock::start();
         let shared = Shared { clock, sessions: AtomicU64::new(1), paths: Mutex::default() };
-        Self { shared: Arc::new(shared), session: 0 }
+        Self { session: Arc::new(OfSession { shared: Arc::new(shared), number: 0 }) }
+    }
+}
+
+impl Drop for OfSession {
+    fn drop(&mut self) {
+        let mut paths = self.shared.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        for known in paths.values_mut() {
+            let own = known.sessions.remove(&self.number);
+            known.left = own.and_then(|own| own.series).or(known.left);
+        }
     }
 }
 
@@ -71,8 +84,9 @@ impl fmt::Debug for DialMemory {
 impl DialMemory {
     /// The same memory for another session.
     pub(crate) fn of_session(&self) -> Self {
-        let session = self.shared.sessions.fetch_add(1, Ordering::Relaxed);
-        Self { shared: self.shared.clone(), session }
+        let shared = self.session.shared.clone();
+        let number = shared.sessions.fetch_add(1, Ordering::Relaxed);
+        Self { session: Arc::new(OfSession { shared, number }) }
     }
 
     fn known<R>(
@@ -80,17 +94,16 @@ impl DialMemory {
         spec: &PathSpec,
         change: impl FnOnce(&mut Known, &mut Own, Instant) -> R,
     ) -> R {
-        let mut paths = self.shared.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        let OfSession { shared, number } = &*self.session;
+        let mut paths = shared.paths.lock().unwrap_or_else(PoisonError::into_inner);
         let known = paths.entry((spec.name.clone(), spec.local.clone())).or_default();
-        let begun = || Own { series: None, place: known.place.clone() };
-        let mut own = known.sessions.remove(&self.session).unwrap_or_else(begun);
+        let left = known.sessions.is_empty().then(|| known.left.take()).flatten();
+        let begun = || Own { series: left, place: known.place.clone() };
+        let mut own = known.sessions.remove(number).unwrap_or_else(begun);
         known.dialling.exchange(own.series);
-        let result = change(known, &mut own, self.shared.clock.now());
+        let result = change(known, &mut own, shared.clock.now());
         own.series = known.dialling.exchange(None);
-        known.sessions.insert(self.session, own);
-        if known.sessions.len() > SESSIONS_MAX {
-            known.sessions.pop_first();
-        }
+        known.sessions.insert(*number, own);
         result
     }
 
@@ -105,7 +118,7 @@ impl DialMemory {
 
     /// When something is to be done next.
     pub(crate) fn due(&self, spec: &PathSpec) -> Due {
-        let clock = self.shared.clock;
+        let clock = self.session.shared.clock;
         self.of(spec, |dialling, _| {
             let tokio = |at: Option<Instant>| at.map(|at| clock.to_tokio(at));
             Due { attempt: tokio(dialling.next_attempt()), probe: tokio(dialling.next_probe()) }
@@ -179,5 +192,15 @@ mod tests {
         first.of(&spec, |dialling, now| dialling.begin(now, false));
         let now = tokio::time::Instant::now();
         assert!(first.due(&spec).attempt.is_some_and(|at| at > now), "three were made in all");
+        second.of(&spec, |dialling, _| dialling.cancel());
+        let due = first.due(&spec).attempt;
+        let third = first.of_session();
+        drop((first, second));
+        third.of(&spec, |dialling, now| dialling.begin(now, false));
+        let later = |at: tokio::time::Instant| at + std::time::Duration::from_millis(1);
+        assert!(
+            third.due(&spec).attempt <= due.map(later)
+                && due <= third.due(&spec).attempt.map(later)
+        );
     }
 }

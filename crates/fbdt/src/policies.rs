@@ -59,6 +59,13 @@ impl PathPolicies {
         let _ = table.wait_for(admitted).await;
     }
 
+    /// Waits until the path may not be dialled.
+    pub(crate) async fn withheld(&self, name: &str) {
+        let mut table = self.0.subscribe();
+        // The sender lives as long as `self`: no error.
+        let _ = table.wait_for(|table| table.get(name).is_some_and(|wish| wish.withheld)).await;
+    }
+
     fn change(&self, name: &str, change: impl FnOnce(&mut Wish)) {
         self.0.send_modify(|table| change(table.entry(name.to_owned()).or_default()));
     }

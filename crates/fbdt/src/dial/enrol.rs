@@ -126,6 +126,11 @@ impl Enrolment {
         self.config.policies.admitted(name).await;
     }
 
+    /// Waits until a path may not be used.
+    pub(super) async fn withheld(&self, name: &str) {
+        self.config.policies.withheld(name).await;
+    }
+
     /// Whether a path is not to be dialled.
     pub(super) fn is_withheld(&self, name: &str) -> bool {
         self.config.policies.is_withheld(name)

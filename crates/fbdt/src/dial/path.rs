@@ -22,16 +22,22 @@ pub(super) struct DialledPath {
     pub(super) plan: Arc<PathPlan>,
     /// Its own interface, address or route changed.
     pub(super) kick: Arc<Notify>,
-    /// What it is probed with.
-    prober: Option<Prober>,
+    /// What it is probed with, and whether that is the session's key.
+    prober: Option<(Prober, bool)>,
 }
 
 /// Brings one path up, and up again whenever the session wants it.
 pub(super) async fn run(dialler: Arc<Dialler>, plan: Arc<PathPlan>, kick: Arc<Notify>) {
-    dialler.enrolment.admitted(&plan.spec.name).await;
-    dialler.servers.refresh(&plan.spec.local);
-    let mut path = DialledPath { dialler, plan, kick, prober: None };
-    let mut outcome = race(&mut path, None).await;
+    let mut path = DialledPath { dialler: dialler.clone(), plan: plan.clone(), kick, prober: None };
+    let mut outcome = loop {
+        dialler.enrolment.admitted(&plan.spec.name).await;
+        dialler.servers.refresh(&plan.spec.local);
+        tokio::select! {
+            outcome = race(&mut path, None) => break outcome,
+            () = dialler.enrolment.withheld(&plan.spec.name) => {}
+        }
+        path.end(&Outcome::Cancelled);
+    };
     let Some(membership) = path.dialler.enrolment.membership().cloned() else {
         return;
     };
@@ -59,8 +65,7 @@ impl DialledPath {
     pub(super) fn due(&self) -> Due {
         let due = self.memory().due(&self.plan.spec);
         let is_refused = || self.memory().of(&self.plan.spec, |known, _| known.is_refused());
-        let tells = self.dialler.enrolment.membership().is_some() || is_refused();
-        let can_probe = tells && self.server().is_some();
+        let can_probe = self.dialler.enrolment.membership().is_some() || is_refused();
         Due { probe: due.probe.filter(|_| can_probe), ..due }
     }
 
@@ -86,7 +91,7 @@ impl DialledPath {
                 () = at(due.probe) => self.probe(),
                 answer = self.answer() => {
                     self.answered(answer);
-                    if let Some(prober) = &mut self.prober {
+                    if let Some((prober, _)) = &mut self.prober {
                         prober.rest();
                     }
                 }
@@ -116,8 +121,9 @@ impl DialledPath {
             Outcome::Up => known.up(now),
             Outcome::Refused => known.forgotten(),
         });
-        // There may be a session now.
-        self.prober = None;
+        if let Some((prober, _)) = &mut self.prober {
+            prober.rest();
+        }
     }
 
     /// Sends a probe.
@@ -125,9 +131,12 @@ impl DialledPath {
         self.memory().of(&self.plan.spec, fbdt_proto::Dialling::probe);
         let Some(remote) = self.server() else { return };
         let (plan, mark) = (&self.plan, self.dialler.enrolment.mark());
-        let mut prober = self.prober.take().unwrap_or_else(|| Prober::new(self.echo_key(), mark));
+        let is_member = self.dialler.enrolment.membership().is_some();
+        let before = self.prober.take().filter(|(_, known)| *known == is_member);
+        let (mut prober, known) =
+            before.unwrap_or_else(|| (Prober::new(self.echo_key(), mark), is_member));
         let sent = prober.send(&plan.spec, remote);
-        self.prober = Some(prober);
+        self.prober = Some((prober, known));
         if let Err(error) = sent {
             tracing::debug!(path = %plan.spec.name, %error, "no probe");
         }
@@ -136,7 +145,7 @@ impl DialledPath {
     /// Waits for what becomes of the probes.
     pub(super) async fn answer(&mut self) -> Answer {
         match &mut self.prober {
-            Some(prober) => prober.answer().await,
+            Some((prober, _)) => prober.answer().await,
             None => std::future::pending().await,
         }
     }

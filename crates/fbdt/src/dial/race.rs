@@ -143,7 +143,10 @@ impl Race<'_> {
             .of(&path.plan.spec, |known, now| known.attempt(now, addresses, spread[0]));
         let remote = match chosen {
             Ok((remote, _)) => remote,
-            Err(none) => return self.failed(&none.into()),
+            Err(none) => {
+                path.memory().of(&path.plan.spec, |known, _| known.not_sent());
+                return self.failed(&none.into());
+            }
         };
         *self.tried.entry(remote).or_default() += 1;
         let (dialler, plan) = (path.dialler.clone(), path.plan.clone());

@@ -57,5 +57,7 @@ async fn cancelled(timer: &TimerFd) -> io::Result<()> {
     #[allow(unsafe_code)]
     let watched = unsafe { AsyncFd::register_with_interest(timer.as_fd(), Interest::READABLE) }?;
     watched.readable().await?.retain_ready();
+    // Takes the news: setting a cancelled timer fails otherwise.
+    timer.wait()?;
     arm(timer)
 }

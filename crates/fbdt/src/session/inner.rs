@@ -174,7 +174,7 @@ impl Inner {
         addresses: Addresses,
         socket: Arc<TcpStream>,
     ) -> Option<(SubflowId, Arc<SubflowIo>)> {
-        if self.closed.is_some() {
+        if self.closed.is_some() || self.paths.is_withheld(path) {
             return None;
         }
         let id = self.protocol.subflow_up(now, path, &label.name);

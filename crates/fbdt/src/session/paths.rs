@@ -158,6 +158,11 @@ impl PathTable {
         self.paths.get(&path).is_none_or(PathEntry::is_untold)
     }
 
+    /// Whether a path is out of use.
+    pub(super) fn is_withheld(&self, path: PathId) -> bool {
+        self.paths.get(&path).is_some_and(|entry| entry.withheld)
+    }
+
     /// Takes a path out of use, or lets it back.
     pub(super) fn withhold(&mut self, name: &str, withheld: bool) -> Option<PathId> {
         let (id, entry) = self.paths.iter_mut().find(|(_, entry)| entry.name == name)?;

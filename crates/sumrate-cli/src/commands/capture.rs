@@ -192,7 +192,9 @@ impl Capture {
                     reaches = far.reaches_ipv6(session).await;
                 }
             }
-            if let Err(error) = self.refuse_ipv6(reaches == Some(false)) {
+            if let Some(reaches) = reaches
+                && let Err(error) = self.refuse_ipv6(!reaches)
+            {
                 tracing::error!(%error, "IPv6 is not refused, and the server does not reach it");
             }
             if sessions.changed().await.is_err() {

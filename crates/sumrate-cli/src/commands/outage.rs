@@ -97,7 +97,8 @@ impl Outage {
 
     fn enter(&self, found: Found) {
         self.found.send_modify(|known| {
-            let since = known.as_ref().map_or(found.since, |known| known.since);
+            let same = known.as_ref().filter(|known| known.is_spent == found.is_spent);
+            let since = same.map_or(found.since, |known| known.since);
             *known = Some(Found { since, ..found });
         });
     }

@@ -148,7 +148,7 @@ impl Servers {
     /// Waits until new connections are better carried by another server: no path reaches this one and one
     /// reaches another, or a preferred one is reached again. Does not end where there is one server.
     pub(super) async fn better(&self, session: &Session) -> (usize, Session) {
-        let (mut lost, mut next) = (None, Instant::now());
+        let (mut lost, mut next, mut was_lost) = (None, Instant::now(), false);
         loop {
             tokio::time::sleep(LOOK).await;
             let (index, since, pause) = {
@@ -158,6 +158,10 @@ impl Servers {
             let count = self.configs.borrow().len();
             lost = if is_reached(session) { None } else { lost.or(Some(Instant::now())) };
             let is_lost = lost.is_some_and(|lost: Instant| lost.elapsed() >= PATIENCE);
+            if is_lost && !std::mem::replace(&mut was_lost, is_lost) {
+                next = Instant::now();
+            }
+            was_lost = is_lost;
             let order: Vec<usize> = match is_lost {
                 true => (0..count).filter(|other| *other != index).collect(),
                 false if since.elapsed() >= pause => (0..index).collect(),

@@ -407,7 +407,12 @@ impl Client {
             // Whoever changes policies of paths changes them for the new session too.
             if let Some(before) = &before {
                 config.policies = before.policies.clone();
-                config.dial_memory = before.dial_memory.clone();
+            }
+            // What was learnt by dialling is true of that server only.
+            let known = self.servers.configs();
+            let same = known.iter().find(|known| known.link.servers() == config.link.servers());
+            if let Some(same) = same {
+                config.dial_memory = same.dial_memory.clone();
             }
             config.path_interfaces = Some(self.keeper.clone());
             if self.taken.is_some() {

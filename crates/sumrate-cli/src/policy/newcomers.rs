@@ -14,6 +14,8 @@ pub(super) struct Newcomers {
     /// Interfaces that settings name.
     named: BTreeSet<String>,
     seen: BTreeSet<String>,
+    /// Those that have the policy of their kind.
+    treated: BTreeSet<String>,
     /// Whether those were looked at that there were at the beginning.
     begun: bool,
 }
@@ -43,17 +45,25 @@ impl Newcomers {
         let is_there = |name: &&String| interfaces.iter().any(|other| other.name == **name);
         let missing = self.named.iter().find(|name| !is_there(name)).cloned();
         let (begun, mut treated) = (std::mem::replace(&mut self.begun, true), Vec::new());
+        let is_present = |name: &String| interfaces.iter().any(|other| other.name == *name);
+        // Another one may come back under the name of one that is gone.
+        self.seen.retain(is_present);
+        self.treated.retain(is_present);
         for interface in interfaces {
             let name = &interface.name;
             let is_new = self.seen.insert(name.clone());
-            if !is_new || self.named.contains(name) {
+            if self.named.contains(name) || self.treated.contains(name) {
                 continue;
             }
             // The last one that fits counts, as where a setting is written twice.
             let kind = self.kinds.iter().rev().find(|(_, selector, _)| selector.is_for(interface));
             let treatment = match (kind, &missing) {
-                (Some((text, _, change)), _) => Treatment::Kind(text.clone(), *change),
-                (None, Some(missing)) if begun => Treatment::StandIn(missing.clone()),
+                // Its gateway may be known later than its name.
+                (Some((text, _, change)), _) => {
+                    self.treated.insert(name.clone());
+                    Treatment::Kind(text.clone(), *change)
+                }
+                (None, Some(missing)) if begun && is_new => Treatment::StandIn(missing.clone()),
                 _ => continue,
             };
             treated.push((name.clone(), treatment));
