@@ -23,6 +23,7 @@ from tests.world.test_servers import (
 )
 
 URL = f"http://{INTERNET_IP}/"
+UNREACHABLE = "the Sumrate server server.test:4433 is not reachable"
 CODES = re.compile(r"os error \d+|Authentication|Busy|NetworkUnreachable")
 Finding = dict[str, Any]
 
@@ -60,7 +61,7 @@ def test_programs_are_told_that_the_server_refuses(world: World) -> None:
     world.wait_for_paths(daemon)
     server.kill()
     said = refused_soon(world)
-    words = "the Sumrate server is not reachable (connection refused on lte0 and wifi0)"
+    words = f"{UNREACHABLE} (connection refused on lte0 and wifi0)"
     assert words in said or words in log(daemon), (said, log(daemon))
     assert not CODES.search(log(daemon)), log(daemon)
     assert "connection refused on lte0 and wifi0" in in_words(world), in_words(world)
@@ -74,7 +75,7 @@ def test_programs_are_told_that_nothing_comes_back(world: World) -> None:
     world.wait_for_paths(daemon)
     unreachable(world, SERVER_IP)
     said = refused_soon(world)
-    assert "the Sumrate server is not reachable (" in said + log(daemon), (said, log(daemon))
+    assert f"{UNREACHABLE} (" in said + log(daemon), (said, log(daemon))
     assert not CODES.search(log(daemon)), log(daemon)
     world.measured("refused within a few seconds")
 
