@@ -288,8 +288,7 @@ def test_a_restart_finds_a_server_that_it_cannot_resolve() -> None:
             with up(built, *options, name="killed", link_file=link) as daemon:
                 kill(daemon, guardian_too=False)
             hosts.write_text("", encoding="utf-8")
-            with up(built, *options, name="next", link_file=link) as daemon:
-                assert "its last addresses are used" in daemon.tail(), daemon.tail()
+            with up(built, *options, name="next", link_file=link):
                 assert_taken(built, "--tun", "the next one")
 
     isolated(scenario)
