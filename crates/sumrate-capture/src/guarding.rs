@@ -17,14 +17,14 @@ use rustix::thread::{
 };
 
 use crate::changes::{Changes, Event};
-use crate::commands::{listed_rules, run};
+use crate::commands::{ask, listed_rules, run};
 use crate::declared::{Declared, Kind};
 use crate::earlier;
 use crate::guardian::{
     ANSWER_MAX, CGROUPS, PORTS_LENGTH, STOPS, Tag, refused_until, undo, undo_routes,
 };
 use crate::held::Held;
-use crate::owner::{Owner, PROCESS_NAME};
+use crate::owner::{Owner, PROCESS_NAME, owners_of_tables};
 use crate::rules::{Found, Method, Plan, Ports, WhenDown, chains, free_preference, installation};
 use crate::rules::{refusal, removal_of_table, taking};
 use crate::tun::Device;
@@ -116,6 +116,8 @@ impl Guarding<'_> {
                 if made.held.is_wanted() {
                     made.held.hold(&chains(plan, ports, &made.found.earlier))?;
                 }
+                // A guardian that was alive at the start may have left some since.
+                replace_left(&owners_of_tables(&ask("nft list tables")), own);
             }
         }
         Ok(())
@@ -235,6 +237,17 @@ fn refuse(plan: &Plan, own: Owner) {
     tracing::error!("`sumrate up` ended without a stop. {}", refused_until(&own.table()));
 }
 
+/// Removes what the `dead` left.
+fn replace_left(dead: &[Owner], own: Owner) {
+    for owner in dead.iter().filter(|owner| !owner.lives()) {
+        tracing::warn!("the rules that process {} left are replaced", owner.pid);
+        let _ = run(&removal_of_table(*owner));
+        if owner.pid != own.pid {
+            undo_routes(owner.pid);
+        }
+    }
+}
+
 /// Makes everything, and removes what the `dead` left.
 fn carry_out(plan: &Plan, ports: Ports, own: Owner, dead: &[Owner]) -> Result<Made, String> {
     // Routes of a dead guardian with this number would mix with these.
@@ -244,13 +257,7 @@ fn carry_out(plan: &Plan, ports: Ports, own: Owner, dead: &[Owner]) -> Result<Ma
     let steps = installation(plan, ports, own, &found);
     let mut declared = Declared::new(plan, ports, own, preference, &steps);
     declared.make()?;
-    for owner in dead.iter().filter(|owner| !owner.lives()) {
-        tracing::warn!("the rules that process {} left are replaced", owner.pid);
-        let _ = run(&removal_of_table(*owner));
-        if owner.pid != own.pid {
-            undo_routes(owner.pid);
-        }
-    }
+    replace_left(dead, own);
     let mut held = Held::new(own.pid);
     if let Err(reason) = held.hold(&chains(plan, ports, &found.earlier)) {
         tracing::warn!(

@@ -145,6 +145,14 @@ impl Capture {
     /// [`CommandError`]
     pub(super) fn begin(&self) -> Result<(), CommandError> {
         if !self.report.borrow().waits {
+            // Another one may have ended since, and its guardian refuses connections.
+            if !leftovers().is_empty() {
+                let mut ports = self.ports()?;
+                if self.report.borrow().ipv6_refused {
+                    ports.tcp[1] = 0;
+                }
+                self.guardian.change(ports)?;
+            }
             return Ok(());
         }
         // Before that they go on as they are: refused, if somebody crashed, or direct.
