@@ -58,7 +58,7 @@ def test_a_fault_loses_nothing_and_harms_nobody_else(fault: Fault) -> None:
                 assert peak < MEMORY_LIMIT, f"{name} took {peak} bytes ({known_by})"
             assert set(timeline.most_descriptors) == set(built.daemons())
             for name, most in timeline.most_descriptors.items():
-                assert most <= fault.most_descriptors(name), name
+                assert most <= fault.most_descriptors(name), (name, most)
             idle.wait(built)
 
     if fault.name == "clock-stepped" and clock.library() is None:
