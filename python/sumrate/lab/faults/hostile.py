@@ -35,8 +35,8 @@ UNANSWERED = 700
 """Connections that are asked for at once and never answered."""
 AUTHENTICATING = 1024
 """Connections whose handshake the server waits for at once."""
-GIVING_WAY = 32
-"""Connections that are being closed to make room while the next ones are there."""
+GIVING_WAY = 160
+"""Connections that are being closed while next ones are there: tokio accepts 128 in a turn."""
 DROPPED_PORT = 8092
 FLOODER_SOCKS = 1099
 
