@@ -29,8 +29,8 @@ dist: ## Write packages, archives, container images, checksums and an SBOM for a
 	tools/dist.sh $(if $(PROFILE),--profile $(PROFILE))
 
 # The profile `demo` compiles in two thirds of the time. Where `make build` was run, its binaries do.
-demo: $(VENV)/base ## Watch one download over two emulated radios, about 5 minutes: out/demo/report.html (flags: DEMO="--help")
-	@echo "Sumrate is built (about 3 minutes the first time); then one file is downloaded in four ways (1 to 3 minutes)."
+demo: $(VENV)/base ## Watch one download over two emulated radios, about 6 minutes: out/demo/report.html (flags: DEMO="--help")
+	@echo "Sumrate is built (about 5 minutes the first time); then one file is downloaded in four ways (1 to 3 minutes)."
 	@tools/prerequisites.sh build demo
 	@profile=$$([ -x $(TARGET)/release/sumrate ] && echo release || echo demo); \
 	  cargo build --profile $$profile --locked -p sumrate-cli -p sumrate-link; \

@@ -16,7 +16,7 @@ from sumrate.lab.faults.attacks import KINDS, Beside, wait_for_proof
 from sumrate.lab.faults.campaign import Findings
 from sumrate.lab.faults.catalogue import FAULTS
 from sumrate.lab.faults.fault import BYSTANDER, FEW_DESCRIPTORS, VICTIM
-from sumrate.lab.faults.hostile import FLOOD, GIVING_WAY, Attack
+from sumrate.lab.faults.hostile import FLOOD, Attack
 from sumrate.lab.faults.load import (
     CORES,
     LEAST_ANSWERED,
@@ -122,7 +122,7 @@ def test_descriptors_are_bounded_by_process_and_by_the_very_fault() -> None:
     accounts["stream-flood"].enter_descriptors({BYSTANDER: 300})
     assert "stream-flood: bystander had 300" in found.problems()[1], "the flood is not its own"
     row = accounts["stream-flood"].row(FAULTS["stream-flood"])
-    permitted = {"server": FLOOD + GIVING_WAY + FEW_DESCRIPTORS, BYSTANDER: FEW_DESCRIPTORS}
+    permitted = {"server": FLOOD + FEW_DESCRIPTORS, BYSTANDER: FEW_DESCRIPTORS}
     assert row["permitted_descriptors"] == permitted
 
 

@@ -103,6 +103,10 @@ impl DialMemory {
         known.dialling.exchange(own.series);
         let result = change(known, &mut own, shared.clock.now());
         own.series = known.dialling.exchange(None);
+        if own.series.is_none() {
+            // The path is up, or nobody wants it: attempts from before are no part of the next outage.
+            known.left = None;
+        }
         known.sessions.insert(*number, own);
         result
     }

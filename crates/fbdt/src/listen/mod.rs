@@ -228,7 +228,11 @@ async fn accept_loop(
                     }
                 });
             }
-            Ok((stream, peer)) => receive(&greeter, &admission, &options, stream, peer),
+            Ok((stream, peer)) => {
+                receive(&greeter, &admission, &options, stream, peer);
+                // A connection that gave way is closed before the next one is accepted.
+                tokio::task::yield_now().await;
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -44,9 +44,8 @@ pub(super) async fn open(
         }
         Err(error) => return Err(error),
     };
-    match taken {
-        Some(taken) if session.is_some() => taken.begin()?,
-        _ => {}
+    if let Some(taken) = taken.filter(|_| session.is_some()) {
+        taken.begin()?;
     }
     Ok(session)
 }

@@ -158,7 +158,7 @@ impl Servers {
             let count = self.configs.borrow().len();
             lost = if is_reached(session) { None } else { lost.or(Some(Instant::now())) };
             let is_lost = lost.is_some_and(|lost: Instant| lost.elapsed() >= PATIENCE);
-            if is_lost && !std::mem::replace(&mut was_lost, is_lost) {
+            if is_lost && !was_lost {
                 next = Instant::now();
             }
             was_lost = is_lost;
